@@ -1,6 +1,6 @@
 /**
- * `npm run native`: builds the native provider and puts it where `src/crypto/native/load.ts` finds it. The sources of
- * AWS-LC come with the crate aws-lc-sys. A build takes some minutes, and a second one a moment.
+ * `npm run native`: builds the native provider and installs it where `src/crypto/native/load.ts` finds it.
+ * The AWS-LC sources come with the crate aws-lc-sys. The first build takes some minutes, later ones a moment.
  */
 import { spawnSync } from "node:child_process";
 import { hash } from "node:crypto";
@@ -31,13 +31,14 @@ if (process.platform !== "win32") {
 build();
 install();
 const result = loadNative();
-if (result.kind !== "loaded") fail(result.kind === "absent" ? "the library vanished" : result.reason);
+if (result.kind !== "loaded")
+  fail(result.kind === "absent" ? "the library is missing after the build" : result.reason);
 const { addon } = result;
 if (addon.version() !== nativeVersion) {
-  fail(`Cargo.toml has version ${addon.version()}, and src/crypto/native/load.ts ${nativeVersion}`);
+  fail(`Cargo.toml has version ${addon.version()}, but src/crypto/native/load.ts has ${nativeVersion}`);
 }
 console.log(
-  `native: ${join(nativeFolder, nativeFile)} has AWS-LC ${addon.libraryVersion()} (${addon.cpuPath()})`,
+  `native: ${join(nativeFolder, nativeFile)} contains AWS-LC ${addon.libraryVersion()} (${addon.cpuPath()})`,
 );
 
 function requireTool(command: string, remedy: string): void {

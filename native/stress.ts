@@ -1,6 +1,6 @@
 /**
- * Uses the native library with inputs of random lengths, and drops, erases and collects keys while they work. It is for
- * `native/check`, which runs it under a sanitizer: `node --expose-gc stress.ts <library> <seconds>`.
+ * Uses the native library with inputs of random lengths, and drops, erases and garbage-collects keys while
+ * they work. `native/check` runs it under a sanitizer: `node --expose-gc stress.ts <library> <seconds>`.
  */
 import { randomBytes, randomInt } from "node:crypto";
 import { createRequire } from "node:module";
@@ -14,13 +14,13 @@ const collectGarbage = globalThis.gc ?? (() => {});
 const names: readonly NativeAlgorithm[] = [...mlDsaNames, ...mlKemNames];
 const counts = { answered: 0, refused: 0, wrong: 0 };
 
-/** Random bytes, often of a length that is about right, or none. */
+/** Random bytes, often of about the right length, or none. */
 function someBytes(usual: number): Uint8Array {
   const lengths = [usual, usual, usual - 1, usual + 1, 0, randomInt(10_000)];
   return randomBytes(Math.max(0, lengths[randomInt(lengths.length)] ?? 0));
 }
 
-/** Jobs with one key. Wrong lengths are refused at once or by the job; neither may harm the process. */
+/** Jobs with one key. Wrong lengths are rejected at once or by the job; neither may harm the process. */
 const jobs: readonly ((key: NativeSecretKey) => Promise<unknown>)[] = [
   (key) => key.sign(someBytes(100), someBytes(20)),
   (key) => key.signMu(someBytes(64)),
@@ -44,7 +44,7 @@ function count(name: keyof typeof counts, happened = true): void {
   if (happened) counts[name] += 1;
 }
 
-/** Starts jobs with a new key, and erases it in the middle of them or forgets it. */
+/** Starts jobs with a new key, and erases or drops the key while they run. */
 async function round(): Promise<void> {
   const algorithm = names[randomInt(names.length)] ?? "ML-DSA-44";
   const key = await addon.generateKeyPair(algorithm);
@@ -72,6 +72,6 @@ await testKnownAnswers(addon);
 const endMs = performance.now() + Number(seconds) * 1000;
 while (performance.now() < endMs) await Promise.all(Array.from({ length: 8 }, round));
 console.log(
-  `native/check: ${counts.answered} jobs answered, ${counts.refused} refused, ${counts.wrong} wrong`,
+  `native/check: ${counts.answered} jobs answered, ${counts.refused} rejected, ${counts.wrong} wrong`,
 );
 if (counts.wrong > 0 || counts.answered === 0 || counts.refused === 0) process.exitCode = 1;

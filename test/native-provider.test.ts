@@ -76,7 +76,7 @@ describe("a server whose native provider is damaged", () => {
     expect(stdout).toContain(openSsl);
     const [first = "", ...rest] = stderr.split(/(?<=\n)/);
     expect(JSON.parse(first).msg).toMatch(
-      /^OpenSSL computes instead of the native provider: .*qsp-native\.node has no .*; build it again: npm run native$/,
+      /^using OpenSSL instead of the native provider: .*qsp-native\.node has no .*; rebuild it with npm run native$/,
     );
     expect(rest.join("")).toMatch(stopping);
   });

@@ -1,9 +1,8 @@
-//! Which code of AWS-LC computes ML-DSA and ML-KEM on this processor.
+//! Reports which AWS-LC code computes ML-DSA and ML-KEM on this processor.
 //!
-//! AWS-LC contains the portable code and that of one instruction set, and decides at run time, for each function, by
-//! the flags that it read from the processor once. The variable OPENSSL_ia32cap can switch flags off. This module
-//! reads the same flags. It also refers to one function of the fast code, so that a build without it does not load
-//! instead of being slow.
+//! AWS-LC contains portable code and code for one instruction set. At run time, each function chooses by the processor
+//! flags, which are read once. The variable OPENSSL_ia32cap can switch flags off. This module reads the same flags. It
+//! also refers to one function of the fast code, so that a build without that code fails to load instead of being slow.
 
 /// Returns "AVX2", "NEON" or "portable".
 pub fn path() -> &'static str {
@@ -19,7 +18,7 @@ fn fast_path() -> Option<&'static str> {
         fn ntt_avx2(coefficients: *mut i32, constants: *const i32);
     }
     std::hint::black_box(ntt_avx2 as unsafe extern "C" fn(_, _));
-    // SAFETY: takes nothing; fills the flags unless a constructor of the library has done so.
+    // SAFETY: takes no arguments; fills the flags unless a library constructor has done so.
     unsafe { aws_lc_sys::CRYPTO_library_init() };
     // SAFETY: nothing writes the flags after the call above. Word 2 is EBX of CPUID leaf 7, whose bit 5 is AVX2.
     let has_avx2 = unsafe { CPU_FLAGS[2] } & (1 << 5) != 0;
@@ -33,11 +32,11 @@ fn fast_path() -> Option<&'static str> {
         fn ntt_neon(coefficients: *mut i32, constants_123456: *const i32, constants_78: *const i32);
     }
     std::hint::black_box(ntt_neon as unsafe extern "C" fn(_, _, _));
-    // Every processor of this architecture has NEON: Rust's targets require it.
+    // Every processor of this architecture has NEON, which Rust's targets require.
     Some("NEON")
 }
 
-/// AWS-LC has fast code for Linux and macOS only.
+/// AWS-LC has fast code only for Linux and macOS.
 #[cfg(not(all(
     any(target_arch = "x86_64", target_arch = "aarch64"),
     any(target_os = "linux", target_os = "macos")

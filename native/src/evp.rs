@@ -1,4 +1,4 @@
-//! What every call of AWS-LC needs: contexts, errors, and bytes that are overwritten after use.
+//! Shared by all AWS-LC calls: contexts, errors, and bytes that are overwritten after use.
 
 use std::ffi::c_int;
 use std::ptr::{self, NonNull};
@@ -10,13 +10,13 @@ use crate::parameter_set::{Family, ParameterSet};
 
 const MAX_CONTEXT_BYTES: usize = 255;
 
-/// What went wrong, for the developer: callers check their input before.
+/// A failure, described for developers: callers validate their input first.
 #[derive(Debug)]
 pub struct Failure(pub String);
 
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// Bytes that are overwritten when they are dropped.
+/// Bytes that are overwritten on drop.
 pub struct Bytes(pub Vec<u8>);
 
 impl Bytes {
@@ -44,12 +44,12 @@ impl Drop for Bytes {
     }
 }
 
-/// A context of one operation with a key, or of key generation.
+/// The context of one key operation or of key generation.
 pub struct Context(pub NonNull<aws_lc::EVP_PKEY_CTX>);
 
 impl Context {
     pub fn for_key(key: &Key) -> Result<Context> {
-        // SAFETY: the key is valid; the context holds a reference of its own.
+        // SAFETY: the key is valid; the context holds its own reference.
         let context = unsafe { aws_lc::EVP_PKEY_CTX_new(key.pkey.as_ptr(), ptr::null_mut()) };
         NonNull::new(context)
             .map(Context)
@@ -100,7 +100,7 @@ impl DigestContext {
     /// `context` is the context of FIPS 204, section 5.2.
     pub fn new(key: &Key, context: &[u8], init: DigestInit) -> Result<DigestContext> {
         check_context(key.set, context)?;
-        // SAFETY: takes nothing.
+        // SAFETY: takes no arguments.
         let digest = NonNull::new(unsafe { aws_lc::EVP_MD_CTX_new() })
             .map(DigestContext)
             .ok_or_else(|| failure(key.set, "start"))?;
@@ -135,7 +135,7 @@ impl Drop for DigestContext {
     }
 }
 
-/// Turns the result of a function of AWS-LC, 1 for success, into ours.
+/// Converts the result of an AWS-LC function, 1 for success, to a `Result`.
 pub fn check(set: &ParameterSet, what: &str, code: c_int) -> Result<()> {
     if code == 1 {
         return Ok(());
@@ -158,22 +158,22 @@ pub fn check_context(set: &ParameterSet, context: &[u8]) -> Result<()> {
     if context.len() <= MAX_CONTEXT_BYTES {
         return Ok(());
     }
-    Err(failure(set, "take so long a context"))
+    Err(failure(set, "accept a context that long"))
 }
 
 pub fn failure(set: &ParameterSet, what: &str) -> Failure {
     Failure(format!("AWS-LC cannot {what} with {}", set.name))
 }
 
-/// Clears the errors that AWS-LC stores for each thread, which other calls on the thread would otherwise find.
+/// Clears the thread's AWS-LC error queue, which later calls on the thread would otherwise find.
 pub fn forget_errors() {
-    // SAFETY: takes nothing.
+    // SAFETY: takes no arguments.
     unsafe { aws_lc::ERR_clear_error() }
 }
 
 /// Compares secrets in constant time.
 pub fn equal_secrets(left: &[u8], right: &[u8]) -> bool {
-    // SAFETY: both are valid for the length, which is the same.
+    // SAFETY: both are valid for their common length.
     left.len() == right.len()
         && unsafe { aws_lc::CRYPTO_memcmp(left.as_ptr().cast(), right.as_ptr().cast(), left.len()) }
             == 0

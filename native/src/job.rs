@@ -1,4 +1,4 @@
-//! Jobs for libuv's thread pool, and how bytes reach JavaScript.
+//! Jobs for libuv's thread pool, and the conversion of bytes to JavaScript.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,7 +9,7 @@ use crate::evp::{Bytes, Failure, Result};
 
 type Work<T> = Box<dyn FnOnce() -> Result<T> + Send>;
 
-/// One operation, which runs on one thread of the pool and settles one promise.
+/// One operation, which runs on a pool thread and settles one promise.
 pub struct Job<T>(Option<Work<T>>);
 
 /// Starts a job that owns everything it uses.
@@ -28,8 +28,8 @@ impl<T: Send + ToNapiValue + TypeName + 'static> Task for Job<T> {
             .0
             .take()
             .ok_or_else(|| Error::from_reason("a job ran twice"))?;
-        // A panic must not cross the C function that called us: it would end the process. The work owns what it uses,
-        // so nothing that it left half done is used again.
+        // A panic must not unwind into the calling C function, which would end the process. The work owns what it uses,
+        // so nothing in a half-finished state is used again.
         let outcome = catch_unwind(AssertUnwindSafe(work))
             .unwrap_or_else(|_| Err(Failure("the native provider panicked".to_owned())));
         outcome.map_err(to_error)
@@ -54,8 +54,8 @@ impl TypeName for Bytes {
     }
 }
 
-/// A copy in memory of the JavaScript engine: it is cheaper than memory of ours that the engine must give back, and
-/// our own copy is overwritten at once.
+/// A copy in memory of the JavaScript engine. This is cheaper than memory of ours that the engine must return, and our
+/// own copy is overwritten at once.
 impl ToNapiValue for Bytes {
     unsafe fn to_napi_value(env: sys::napi_env, bytes: Bytes) -> napi::Result<sys::napi_value> {
         let copy = Uint8ArraySlice::copy_from(&Env::from_raw(env), &bytes[..])?;

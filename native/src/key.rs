@@ -1,4 +1,4 @@
-//! ML-DSA and ML-KEM keys over the EVP interface of AWS-LC.
+//! ML-DSA and ML-KEM keys on top of AWS-LC's EVP interface.
 
 use std::ffi::c_int;
 use std::ptr::{self, NonNull};
@@ -22,7 +22,7 @@ pub struct Key {
 }
 
 // SAFETY: AWS-LC counts references to an EVP_PKEY atomically, and functions that take it do not change it after it is
-// created. So threads may share it and any thread may free it.
+// created. Threads may therefore share it, and any thread may free it.
 unsafe impl Send for Key {}
 // SAFETY: as above.
 unsafe impl Sync for Key {}
@@ -51,7 +51,7 @@ impl Key {
         check_length(set, "seed", seed, set.seed_bytes)?;
         let mut pkey = ptr::null_mut();
         if set.family == Family::MlDsa {
-            // SAFETY: `seed` is valid for its length, which tells AWS-LC that it is a seed.
+            // SAFETY: `seed` is valid for its length, by which AWS-LC recognizes a seed.
             pkey = unsafe {
                 aws_lc::EVP_PKEY_pqdsa_new_raw_private_key(set.nid, seed.as_ptr(), seed.len())
             };
@@ -71,14 +71,14 @@ impl Key {
         Key::own(set, pkey).ok_or_else(|| failure(set, "derive a key"))
     }
 
-    /// Parses an expanded secret key. Returns None if its parts are out of range or contradict each other.
+    /// Parses an expanded secret key. Returns None if its parts are out of range or inconsistent.
     ///
-    /// For ML-DSA AWS-LC derives the public key again and compares t0 and tr. For ML-KEM it makes the checks of
+    /// For ML-DSA, AWS-LC derives the public key again and compares t0 and tr. For ML-KEM, it runs the checks of
     /// FIPS 203, sections 7.2 and 7.3, and the pair-wise check of section 7.1.
     pub fn from_expanded(set: &'static ParameterSet, expanded: &[u8]) -> Result<Option<Key>> {
         check_length(set, "expanded key", expanded, set.secret_key_bytes)?;
         if set.family == Family::MlDsa {
-            // SAFETY: `expanded` is valid for its length, which tells AWS-LC that it is an expanded key.
+            // SAFETY: `expanded` is valid for its length, by which AWS-LC recognizes an expanded key.
             let pkey = unsafe {
                 aws_lc::EVP_PKEY_pqdsa_new_raw_private_key(
                     set.nid,
@@ -120,7 +120,7 @@ impl Key {
         Key::own(set, pkey).ok_or_else(|| failure(set, "parse a public key"))
     }
 
-    /// Returns the public half as a key of its own.
+    /// Returns the public half as a separate key.
     pub fn public_half(&self) -> Result<Key> {
         Key::from_public(self.set, &self.public_bytes()?)
     }
@@ -142,7 +142,7 @@ impl Key {
         .ok_or_else(|| failure(self.set, "export a secret key"))
     }
 
-    /// Returns the seed, or None for a key that came without one.
+    /// Returns the seed, or None for a key that was imported without one.
     pub fn seed_bytes(&self) -> Option<Bytes> {
         self.export(aws_lc::EVP_PKEY_get_private_seed, self.set.seed_bytes)
     }
@@ -173,7 +173,7 @@ impl Key {
         let context = Context::for_key(self)?;
         let mut signature = Bytes::zeros(self.set.output_bytes);
         let mut length = signature.len();
-        // SAFETY: the context is valid. AWS-LC takes the "digest" of an ML-DSA key for μ; it is valid for its length, and
+        // SAFETY: the context is valid. For an ML-DSA key, AWS-LC takes the "digest" as μ; it is valid for its length, and
         // `signature` has `length` writable bytes.
         check(self.set, "sign mu", unsafe {
             aws_lc::EVP_PKEY_sign_init(context.0.as_ptr())
@@ -201,7 +201,7 @@ impl Key {
         let mut signature = Bytes::zeros(self.set.output_bytes);
         let mut length = signature.len();
         // SAFETY: `secret_key` and `signature` have the lengths of the parameter set, the randomness has 32 bytes, and the
-        // other slices are valid for the lengths beside them.
+        // other slices are valid for the lengths next to them.
         check(self.set, "sign", unsafe {
             sign_internal(
                 secret_key.as_ptr(),
@@ -243,7 +243,7 @@ impl Key {
         let mut shared_secret = Bytes::zeros(SHARED_SECRET_BYTES);
         let mut ciphertext_bytes = ciphertext.len();
         let mut shared_secret_bytes = shared_secret.len();
-        // SAFETY: the context is valid and both buffers have as many writable bytes as the lengths say.
+        // SAFETY: the context is valid, and both buffers have as many writable bytes as their lengths.
         check(self.set, "encapsulate", unsafe {
             aws_lc::EVP_PKEY_encapsulate(
                 context.0.as_ptr(),
@@ -256,7 +256,7 @@ impl Key {
         Ok((ciphertext, shared_secret))
     }
 
-    /// Returns the shared secret of a ciphertext; of a wrong one another secret (FIPS 203, algorithm 21).
+    /// Returns the shared secret of a ciphertext; for a wrong one, a different secret (FIPS 203, algorithm 21).
     pub fn decapsulate(&self, ciphertext: &[u8]) -> Result<Bytes> {
         self.check_family(Family::MlKem)?;
         let context = Context::for_key(self)?;

@@ -1,4 +1,4 @@
-//! ML-DSA (FIPS 204) and ML-KEM (FIPS 203) of AWS-LC for Node.js. `src/crypto/native/addon.ts` declares the same
+//! AWS-LC's ML-DSA (FIPS 204) and ML-KEM (FIPS 203) for Node.js. `src/crypto/native/addon.ts` declares the same
 //! interface for TypeScript.
 
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -19,7 +19,7 @@ use job::{Job, start};
 use key::Key;
 use parameter_set::ParameterSet;
 
-/// The version of this library, which the program that loads it compares with the one it expects.
+/// The version of this library, which the loading program compares with the one it requires.
 #[napi]
 pub fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
@@ -34,7 +34,7 @@ pub fn library_version() -> &'static str {
         .unwrap_or("of unknown version")
 }
 
-/// Returns which code computes: "AVX2", "NEON" or "portable".
+/// Returns the code that computes: "AVX2", "NEON" or "portable".
 #[napi]
 pub fn cpu_path() -> &'static str {
     cpu::path()
@@ -47,8 +47,8 @@ pub fn generate_key_pair(algorithm: String) -> napi::Result<AsyncTask<Job<Secret
     Ok(start(move || Key::generate(set).map(SecretKey::new)))
 }
 
-/// Imports a secret key from its seed, its expanded form, or both. Resolves with null if the parts contradict
-/// each other.
+/// Imports a secret key from its seed, its expanded form, or both. Resolves with null if the parts are
+/// inconsistent.
 #[napi]
 pub fn import_secret_key(
     algorithm: String,
@@ -80,8 +80,8 @@ pub fn import_public_key(algorithm: String, public_key: &[u8]) -> napi::Result<P
     Ok(PublicKey { key: Arc::new(key) })
 }
 
-/// A secret key with its public half. Every running job holds a reference of its own, so that the memory of an erased
-/// key is overwritten and freed when the last job ends.
+/// A secret key with its public half. Every running job holds its own reference, so that an erased key's memory is
+/// overwritten and freed when the last job ends.
 #[napi]
 pub struct SecretKey {
     key: Mutex<Option<Arc<Key>>>,

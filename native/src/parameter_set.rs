@@ -17,12 +17,12 @@ pub enum Family {
 pub struct ParameterSet {
     pub name: &'static str,
     pub family: Family,
-    /// The number by which AWS-LC knows the set.
+    /// AWS-LC's numeric ID of the set.
     pub nid: c_int,
     pub public_key_bytes: usize,
     pub secret_key_bytes: usize,
     pub seed_bytes: usize,
-    /// Of a signature or a ciphertext.
+    /// Length of a signature or a ciphertext.
     pub output_bytes: usize,
     /// ML-DSA only.
     pub sign_internal: Option<SignInternal>,
@@ -59,7 +59,7 @@ macro_rules! declare_sign_internal {
 }
 
 // The EVP interface cannot sign without randomness. AWS-LC exports these functions for its own known-answer tests, but
-// its public headers do not declare them. The symbols carry the version, so another version does not link.
+// its public headers do not declare them. The symbols contain the version, so a different version does not link.
 declare_sign_internal! {
     ml_dsa_44_sign_internal = "aws_lc_0_47_0_ml_dsa_44_sign_internal";
     ml_dsa_65_sign_internal = "aws_lc_0_47_0_ml_dsa_65_sign_internal";

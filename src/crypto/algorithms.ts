@@ -20,7 +20,10 @@ export const slhDsaNames = [
 /** Key encapsulation mechanisms (KEM) of FIPS 203. */
 export const mlKemNames = ["ML-KEM-512", "ML-KEM-768", "ML-KEM-1024"] as const;
 
-/** All key encapsulation mechanisms: those of FIPS 203, and X-Wing, the hybrid of ML-KEM-768 and X25519. */
+/**
+ * All key encapsulation mechanisms: the ML-KEM sets of FIPS 203, and X-Wing, a hybrid of ML-KEM-768 and
+ * X25519.
+ */
 export const kemNames = [...mlKemNames, "X-Wing"] as const;
 
 export type MlDsaAlgorithm = (typeof mlDsaNames)[number];
@@ -30,34 +33,32 @@ export type SignatureAlgorithm = PostQuantumSignatureAlgorithm | "ECDSA-P256";
 export type MlKemAlgorithm = (typeof mlKemNames)[number];
 export type KemAlgorithm = (typeof kemNames)[number];
 export type Algorithm = SignatureAlgorithm | KemAlgorithm;
-/** The algorithms of a final standard: all but X-Wing, which an Internet-Draft defines. */
+/** Algorithms of a final standard: all except X-Wing, which is still an Internet-Draft. */
 export type StandardAlgorithm = SignatureAlgorithm | MlKemAlgorithm;
 
-/** The common fields of the parameter sets of all families; every size is in bytes. */
+/** Fields that all parameter sets share. Sizes are in bytes. */
 interface ParameterSet<Name extends Algorithm> {
   readonly name: Name;
   readonly family: "ML-DSA" | "SLH-DSA" | "ML-KEM" | "X-Wing" | "ECDSA";
   readonly standard: "FIPS 203" | "FIPS 204" | "FIPS 205" | "FIPS 186-5" | "draft-connolly-cfrg-xwing-kem";
-  /** NIST post-quantum security category; undefined for ECDSA, which a quantum computer breaks. */
+  /** NIST post-quantum security category; undefined for ECDSA, which quantum computers break. */
   readonly nistLevel: 1 | 2 | 3 | 5 | undefined;
   /** Raw public key; for ECDSA the uncompressed point of SEC 1, section 2.3.3. */
   readonly publicKeyBytes: number;
-  /** Raw secret key in the expanded form of the standard; for ECDSA the scalar, for X-Wing the seed. */
+  /** Raw secret key in the standard's expanded form; the scalar for ECDSA, the seed for X-Wing. */
   readonly secretKeyBytes: number;
-  /** Seed from which the key pair is derived; undefined where the standard has no seed form. */
+  /** Seed that the key pair derives from; undefined if the standard has no seed form. */
   readonly seedBytes: number | undefined;
-  /** Object identifier of the key and, for signatures, of the signature (for ECDSA: of the key). */
+  /** Object identifier of the key and its signatures; for ECDSA, of the key only. */
   readonly oid: string;
 }
 
-/** A signature parameter set. */
 export interface SignatureParameterSet extends ParameterSet<SignatureAlgorithm> {
   readonly category: "SIGNATURE";
-  /** Exact length of a signature; for ECDSA the longest DER form. */
+  /** Exact length of a signature; for ECDSA, maximum length of its DER form. */
   readonly signatureBytes: number;
 }
 
-/** A key encapsulation parameter set. */
 export interface KemParameterSet extends ParameterSet<KemAlgorithm> {
   readonly category: "KEM";
   readonly ciphertextBytes: number;
@@ -66,7 +67,7 @@ export interface KemParameterSet extends ParameterSet<KemAlgorithm> {
 
 export type AlgorithmInfo = SignatureParameterSet | KemParameterSet;
 
-/** All signature parameter sets, by name, in the order in which lists show them. */
+/** All signature parameter sets by name, in display order. */
 export const signatureAlgorithms: Readonly<Record<SignatureAlgorithm, SignatureParameterSet>> = Object.freeze(
   {
     // FIPS 204, tables 1 and 2; object identifiers of RFC 9881, section 2.
@@ -102,14 +103,14 @@ export const signatureAlgorithms: Readonly<Record<SignatureAlgorithm, SignatureP
   },
 );
 
-/** All KEM parameter sets, by name, in the order in which lists show them. */
+/** All KEM parameter sets by name, in display order. */
 export const kemAlgorithms: Readonly<Record<KemAlgorithm, KemParameterSet>> = Object.freeze({
   // FIPS 203, table 3; object identifiers of RFC 9935, section 3.
   "ML-KEM-512": mlKem("ML-KEM-512", 1, 800, 1632, 768, 1),
   "ML-KEM-768": mlKem("ML-KEM-768", 3, 1184, 2400, 1088, 2),
   "ML-KEM-1024": mlKem("ML-KEM-1024", 5, 1568, 3168, 1568, 3),
-  // draft-connolly-cfrg-xwing-kem-11: sizes of section 5.1, object identifier of section 5.8. The draft aims at category
-  // 1; ML-KEM-768 in place of ML-KEM-512 is its margin (section 1.2).
+  // draft-connolly-cfrg-xwing-kem-11: sizes of section 5.1, object identifier of section 5.8. The draft
+  // targets category 1 and uses ML-KEM-768 instead of ML-KEM-512 as a margin (section 1.2).
   "X-Wing": Object.freeze({
     name: "X-Wing",
     family: "X-Wing",
@@ -131,22 +132,22 @@ export const algorithms: Readonly<Record<Algorithm, AlgorithmInfo>> = Object.fre
   ...kemAlgorithms,
 });
 
-/** Tells whether a name is that of a signature parameter set; names are case-sensitive. */
+/** Returns whether a name is a signature parameter set. Names are case-sensitive. */
 export function isSignatureAlgorithm(name: string): name is SignatureAlgorithm {
   return Object.hasOwn(signatureAlgorithms, name);
 }
 
-/** Tells whether a name is that of an ML-DSA parameter set; names are case-sensitive. */
+/** Returns whether a name is an ML-DSA parameter set. Names are case-sensitive. */
 export function isMlDsaAlgorithm(name: string): name is MlDsaAlgorithm {
   return isSignatureAlgorithm(name) && signatureAlgorithms[name].family === "ML-DSA";
 }
 
-/** Tells whether a name is that of an ML-KEM parameter set; names are case-sensitive. */
+/** Returns whether a name is an ML-KEM parameter set. Names are case-sensitive. */
 export function isMlKemAlgorithm(name: string): name is MlKemAlgorithm {
   return isKemAlgorithm(name) && kemAlgorithms[name].family === "ML-KEM";
 }
 
-/** Tells whether a name is that of a KEM parameter set; names are case-sensitive. */
+/** Returns whether a name is a KEM parameter set. Names are case-sensitive. */
 export function isKemAlgorithm(name: string): name is KemAlgorithm {
   return Object.hasOwn(kemAlgorithms, name);
 }

@@ -1,13 +1,13 @@
-/** Writes base64url without padding (RFC 7515, section 2). */
+/** Encodes bytes as base64url without padding (RFC 7515, section 2). */
 export function encodeBase64url(bytes: Uint8Array): string {
   return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
 /**
- * Reads base64url strictly: no padding, no white space, no character outside the alphabet, no bits
- * beyond the last byte. Each byte string therefore has one text.
+ * Decodes base64url strictly: no padding, no white space, no characters outside the alphabet, no stray bits
+ * after the last byte. Every byte string therefore has exactly one encoding.
  *
- * @returns the bytes, or undefined when the text is not exactly what `encodeBase64url` writes.
+ * @returns undefined if the text is not exactly what `encodeBase64url` produces
  */
 export function decodeBase64url(text: string): Uint8Array | undefined {
   try {

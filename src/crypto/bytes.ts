@@ -1,6 +1,6 @@
 /**
- * Compares two byte strings without stopping at the first difference. JavaScript cannot guarantee
- * constant time; this only avoids the most obvious leak.
+ * Compares two byte strings without stopping at the first difference. JavaScript cannot guarantee constant
+ * time; this only avoids the most obvious timing leak.
  */
 export function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
   if (left.length !== right.length) return false;
@@ -14,20 +14,20 @@ export function wipe(...secrets: (Uint8Array | undefined)[]): void {
   for (const secret of secrets) secret?.fill(0);
 }
 
-/** Overwrites all bytes in the fields of a plain object, at any depth. */
+/** Overwrites all byte arrays in a plain object with zeros, at any depth. */
 export function wipeDeep(value: unknown): void {
   if (value instanceof Uint8Array) wipe(value);
   else if (typeof value === "object" && value !== null) Object.values(value).forEach(wipeDeep);
 }
 
-/** Copies bytes. `slice` does not work here: for a Buffer it returns a view. */
+/** Copies bytes. `slice` would not: for a Buffer it returns a view. */
 export function copyBytes(bytes: Uint8Array): Uint8Array {
   return Uint8Array.from(bytes);
 }
 
 /**
- * Copies a plain object with all bytes in its fields, at any depth. `structuredClone` does not work
- * here: it copies the whole buffer of a view, and does not copy shared memory.
+ * Copies a plain object and all byte arrays in it, at any depth. `structuredClone` would copy the whole
+ * buffer behind a view, and would not copy shared memory.
  */
 export function copyDeep<T>(value: T): T;
 export function copyDeep(value: unknown): unknown {

@@ -3,12 +3,12 @@ import { withFreshKeyPair } from "./fresh-key-pair.ts";
 import type { CryptoProvider } from "./provider.ts";
 import { shareResult } from "./share-result.ts";
 
-/** Milliseconds for which the result of a health check is reused: checks are public, and cost a signature. */
+/** Milliseconds to cache a health check result: anyone may call the check, and each run costs a signature. */
 export const healthMs = 5000;
 
 /**
- * Creates a check that tells which algorithms work now. It signs and verifies with a fresh key pair, at most once in
- * `healthMs` for all callers.
+ * Creates a health check that reports which algorithms work. It signs and verifies with a fresh key pair, at
+ * most once per `healthMs` for all callers together.
  */
 export function createSignCheck<Name extends SignatureAlgorithm>(
   provider: CryptoProvider,
@@ -27,7 +27,7 @@ async function canSign({ system }: CryptoProvider, algorithm: SignatureAlgorithm
       system.verify(publicKey, message, await system.sign(secretKey, message)),
     );
   } catch {
-    // The calls that need the algorithm report the cause; this one reports only whether it works.
+    // Calls that need the algorithm report the cause; the health check reports only the status.
     return false;
   }
 }

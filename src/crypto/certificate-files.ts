@@ -1,6 +1,6 @@
 /**
- * Reads certificates and their keys before OpenSSL does: it skips a block whose BEGIN line is damaged, and trusts or
- * shows the next one.
+ * Parses certificates and their keys before OpenSSL does. OpenSSL would silently skip a block with a damaged
+ * BEGIN line and trust or show the next one.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { wipe } from "./bytes.ts";
@@ -13,14 +13,13 @@ import {
   type PemBlock,
 } from "./pem.ts";
 
-/** The longest file of certificates, in characters: a bundle of all public CAs has about 220,000. */
+/** Maximum size of a certificate file, in characters. A bundle of all public CAs has about 220,000. */
 export const maxCertificatesCharacters = 1024 * 1024;
 
 /**
- * Reads the certificates of a PEM text, in their order. Blocks of other kinds, such as the key beside a certificate,
- * are skipped.
+ * Reads all certificates in a PEM text, in order. Skips other blocks, such as the key next to a certificate.
  *
- * @throws INVALID_KEY if there is none, or for a block that cannot be read; it names the line and the remedy
+ * @throws INVALID_KEY if the text has no certificate or an unreadable one, with the line and the remedy
  */
 export function readCertificates(
   pem: string,
@@ -40,7 +39,7 @@ function readCertificate(block: PemBlock): X509Certificate {
   const der = decodePemBlock(block);
   try {
     const certificate = new X509Certificate(der);
-    // OpenSSL ignores what follows a certificate.
+    // OpenSSL ignores trailing bytes after a certificate.
     if (certificate.raw.length === der.length) return certificate;
   } catch {}
   throw invalidKey(
@@ -48,7 +47,7 @@ function readCertificate(block: PemBlock): X509Certificate {
   );
 }
 
-/** The forms of DER by label: RFC 5958, RFC 8017 (appendix A.1.2) and RFC 5915. */
+/** DER forms by PEM label: RFC 5958, RFC 8017 (appendix A.1.2) and RFC 5915. */
 const privateKeyForms = {
   "PRIVATE KEY": "pkcs8",
   "RSA PRIVATE KEY": "pkcs1",
@@ -56,10 +55,10 @@ const privateKeyForms = {
 } as const;
 
 /**
- * Reads the one private key of a PEM text, of any algorithm that OpenSSL knows. Blocks of other kinds, such as its
- * certificate, are skipped.
+ * Reads the only private key in a PEM text, for any algorithm that OpenSSL supports. Skips other blocks, such
+ * as the certificate.
  *
- * @throws INVALID_KEY if there is none, or more than one, or if it cannot be read; it names the line and the remedy
+ * @throws INVALID_KEY if the text has no key, several keys or an unreadable one, with the line and the remedy
  */
 export function readPrivateKey(pem: string, maxCharacters = maxCertificatesCharacters): KeyObject {
   const blocks = findPemBlocks(pem, maxCharacters);
@@ -79,7 +78,7 @@ export function readPrivateKey(pem: string, maxCharacters = maxCertificatesChara
     wipe(der);
   }
   throw invalidKey(
-    `the ${block.label} in line ${block.line} is not a private key that OpenSSL reads; convert it with openssl pkey -in FILE -out NEW`,
+    `the ${block.label} in line ${block.line} is not a private key that OpenSSL can read; convert it with openssl pkey -in FILE -out NEW`,
   );
 }
 

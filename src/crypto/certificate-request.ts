@@ -1,4 +1,7 @@
-/** Certificate requests in PKCS#10 (RFC 2986): writes those of a key that signs elsewhere. pkijs writes the ASN.1. */
+/**
+ * Creates PKCS#10 certificate signing requests (CSRs, RFC 2986) for keys that sign elsewhere. pkijs writes
+ * the ASN.1.
+ */
 import { BitString } from "asn1js";
 import { AlgorithmIdentifier, Attribute, CertificationRequest, Extensions, PublicKeyInfo } from "pkijs";
 import type { SignatureAlgorithm } from "./algorithms.ts";
@@ -11,7 +14,7 @@ import { encodeAlternativeNames, encodeDistinguishedName } from "./name-encoding
 /** The attribute that contains extensions: extensionRequest (RFC 2985, section 5.4.2). */
 export const extensionRequestOid = "1.2.840.113549.1.9.14";
 
-/** The names that a request asks for, and its key. */
+/** The names to request, and the key. */
 export interface CertificateRequestInput {
   readonly subject: DistinguishedName;
   readonly alternativeNames: readonly AlternativeName[];
@@ -21,10 +24,10 @@ export interface CertificateRequestInput {
 }
 
 /**
- * Creates a request. It asks for the names alone: the issuer of the certificate decides on its uses.
+ * Creates a CSR. It requests names only: the CA decides which uses the certificate allows.
  *
- * @param sign signs a message with the secret key, pure and without context; ECDSA over SHA-256, in DER.
- * @returns DER.
+ * @param sign signs a message with the secret key, pure and without context; ECDSA over SHA-256, in DER
+ * @returns DER
  */
 export async function createCertificateRequest(
   { subject, alternativeNames, algorithm, publicKey }: CertificateRequestInput,

@@ -36,18 +36,18 @@ import type {
 const mlKem768 = kemAlgorithms["ML-KEM-768"];
 
 /**
- * Turns an engine into a provider. Only this class implements the rules of `CryptoProvider` about
- * bad input, so that engines cannot differ in them.
+ * Turns an engine into a provider. All input rules of `CryptoProvider` are implemented here, so that engines
+ * cannot differ in how they treat bad input.
  */
 export class CheckedProvider implements CryptoProvider {
   readonly name: ProviderName;
   readonly version: string;
   readonly cpuPath: string | undefined;
-  /** This provider has no queue and is never busy, so all its forms are the same. */
+  /** This provider has no queue and is never busy, so all its variants are the same. */
   readonly unbounded = this;
   readonly system = this;
   readonly #engine: Engine;
-  /** The keys of this provider, so that it can refuse keys of other providers, even of the same class. */
+  /** Keys that this provider created. It rejects keys from other providers, even of the same class. */
   readonly #publicKeys = new WeakMap<PublicKey, EnginePublicKey>();
   readonly #secretKeys = new WeakMap<SecretKey, EngineSecretKey>();
   #closed = false;
@@ -73,8 +73,8 @@ export class CheckedProvider implements CryptoProvider {
     const raw = "pem" in material ? decodePublicKeyPem(algorithm, material.pem) : material.raw;
     checkLength("INVALID_KEY", `the ${algorithm} public key`, raw, algorithms[algorithm].publicKeyBytes);
     if (isMlKemAlgorithm(algorithm)) checkEncapsulationKey(algorithm, raw);
-    // Any 32 bytes are an X25519 key (RFC 7748, section 5), and draft-connolly-cfrg-xwing-kem-11, section 4, does not
-    // refuse points of low order, because the result is as secure as its ML-KEM half.
+    // Any 32 bytes are a valid X25519 key (RFC 7748, section 5). draft-connolly-cfrg-xwing-kem-11, section 4,
+    // accepts points of low order because the result is as secure as its ML-KEM half.
     if (algorithm === "X-Wing") checkEncapsulationKey(algorithm, raw.subarray(0, mlKem768.publicKeyBytes));
     if (algorithm === "ECDSA-P256") checkPointForm(raw);
     return this.#adoptPublicKey(algorithm, this.#engine.importPublicKey(algorithm, raw));
@@ -94,9 +94,9 @@ export class CheckedProvider implements CryptoProvider {
       const secretKey = await this.#importSecretKey(algorithm, toSecretKeyForm(algorithm, parts));
       const { publicKey = secretKey.publicKey.exportRaw() } = parts;
       if (equalBytes(publicKey, secretKey.publicKey.exportRaw())) return secretKey;
-      throw invalidKey(`the PKCS#8 document contains the ${algorithm} public key of another pair`);
+      throw invalidKey(`the ${algorithm} public key in the PKCS#8 document does not match its private key`);
     } finally {
-      // The parts of DER are views of what the caller gave.
+      // Parsed DER parts are views into the caller's bytes.
       if (isPem) wipe(parts.seed, parts.raw);
     }
   }

@@ -3,23 +3,22 @@ import { CryptoError, type CryptoErrorCode, invalidArgument } from "./crypto-err
 import type { CheckedSignatureOptions } from "./engine.ts";
 import type { SignatureOptions } from "./provider.ts";
 
-/** Longest context of FIPS 204, section 5.2, and FIPS 205, section 10.2, in bytes. */
+/** Maximum context length, in bytes (FIPS 204, section 5.2; FIPS 205, section 10.2). */
 const maxContextBytes = 255;
 
-/** Refuses an unknown parameter set; JavaScript callers can pass any string. */
+/** Rejects unknown parameter sets; JavaScript callers can pass any string. */
 export function checkAlgorithm(algorithm: Algorithm): void {
   if (Object.hasOwn(algorithms, algorithm)) return;
   const known = Object.keys(algorithms).join(", ");
   throw invalidArgument(`unknown algorithm ${String(algorithm)}; known: ${known}`);
 }
 
-/** Refuses anything but a Uint8Array, in particular strings, which OpenSSL would take as UTF-8. */
+/** Rejects anything but a Uint8Array, in particular strings, which OpenSSL would read as UTF-8. */
 export function checkBytes(name: string, value: unknown): void {
   if (value instanceof Uint8Array) return;
   throw invalidArgument(`${name} must be a Uint8Array, not ${typeName(value)}`);
 }
 
-/** Refuses bytes of any length but one. */
 export function checkLength(
   code: CryptoErrorCode,
   name: string,
@@ -31,7 +30,7 @@ export function checkLength(
   throw new CryptoError(code, `${name} must have ${expectedBytes} bytes, not ${value.length}`);
 }
 
-/** Refuses key material that is not in exactly one of the forms. */
+/** Rejects key material unless it has exactly one of the forms. */
 export function checkMaterial(material: object, ...forms: string[]): void {
   const given = Object.keys(material ?? {});
   if (given.length === 1 && given.every((form) => forms.includes(form))) return;
@@ -39,10 +38,10 @@ export function checkMaterial(material: object, ...forms: string[]): void {
 }
 
 /**
- * Checks the options of signing and verifying and fills in their defaults.
+ * Checks signing and verification options and fills in their defaults.
  *
- * @throws INVALID_ARGUMENT for an unknown option, an option that the algorithm does not have, or a
- *   context that is not 0 to 255 bytes.
+ * @throws INVALID_ARGUMENT for an unknown option, an option that the algorithm does not support, or a context
+ *   longer than 255 bytes
  */
 export function checkSignatureOptions(
   algorithm: SignatureAlgorithm,
@@ -61,7 +60,7 @@ export function checkSignatureOptions(
 
 const defaultOptions: CheckedSignatureOptions = Object.freeze({ context: undefined, ecdsaEncoding: "der" });
 
-/** Refuses unknown options: with a misspelt `context`, a call would silently sign without one. */
+/** Rejects unknown options: with a misspelled `context`, a call would silently sign without one. */
 function checkOptionNames(options: SignatureOptions): void {
   if (typeof options !== "object" || options === null) {
     throw invalidArgument(`options must be an object, not ${typeName(options)}`);
@@ -81,7 +80,7 @@ function checkContext(algorithm: SignatureAlgorithm, context: Uint8Array): void 
 
 function checkEcdsaEncoding(algorithm: SignatureAlgorithm, ecdsaEncoding: string): void {
   if (algorithm !== "ECDSA-P256") {
-    throw invalidArgument(`ecdsaEncoding is for ECDSA; ${algorithm} has one encoding`);
+    throw invalidArgument(`ecdsaEncoding applies to ECDSA only; ${algorithm} has one encoding`);
   }
   if (ecdsaEncoding !== "der" && ecdsaEncoding !== "ieee-p1363") {
     throw invalidArgument(`ecdsaEncoding must be der or ieee-p1363, not ${ecdsaEncoding}`);

@@ -1,9 +1,9 @@
 /**
- * Composite signatures id-MLDSA65-ECDSA-P256-SHA512, 1.3.6.1.5.5.7.6.45 (draft-ietf-lamps-pq-composite-sigs-19): one
- * signature that is valid only if both of its halves are.
+ * Composite signatures id-MLDSA65-ECDSA-P256-SHA512, 1.3.6.1.5.5.7.6.45
+ * (draft-ietf-lamps-pq-composite-sigs-19): one signature that is valid only if both halves are.
  *
- * The pitfall: the ECDSA half is malleable, so the whole signature is unforgeable but not unique (EUF-CMA, section 9).
- * Never use its bytes as an identifier. The key of one half must not sign by itself (section 9.3).
+ * Pitfall: the ECDSA half is malleable, so a composite signature is unforgeable but not unique (EUF-CMA,
+ * section 9). Never use its bytes as an identifier. Never sign with one half's key alone (section 9.3).
  */
 import { createHash } from "node:crypto";
 import { signatureAlgorithms } from "./algorithms.ts";
@@ -17,37 +17,35 @@ const ecdsa = "ECDSA-P256";
 const encoder = new TextEncoder();
 /** Section 3.2: the prefix of every message that a composite key signs. */
 const prefix = encoder.encode("CompositeAlgorithmSignatures2025");
-/** Section 6: names the algorithm in the signed message. */
+/** Section 6: binds the algorithm into the signed message. */
 const label = encoder.encode("COMPSIG-MLDSA65-ECDSA-P256-SHA512");
 
 const { publicKeyBytes: mldsaKeyBytes, signatureBytes: mldsaSignatureBytes } = signatureAlgorithms[mldsa];
 const { publicKeyBytes: pointBytes } = signatureAlgorithms[ecdsa];
 
-/** Bytes of a composite public key: the ML-DSA key and an uncompressed point. */
+/** Length of a composite public key, in bytes: the ML-DSA key and an uncompressed point. */
 const compositeKeyBytes = mldsaKeyBytes + pointBytes;
-/** Bytes of the shortest signature with a complete ML-DSA half; DER varies in length. */
+/** Length of the shortest signature with a complete ML-DSA half, in bytes; DER varies in length. */
 export const shortestCompositeBytes = mldsaSignatureBytes + 1;
 
-/** Section 5.1 and RFC 5280, section 4.1.2.7: the algorithm has no parameters, the BIT STRING holds the raw key. */
+/** Section 5.1 and RFC 5280, section 4.1.2.7: no algorithm parameters; the BIT STRING holds the raw key. */
 const subjectPublicKeyInfo = element(
   tag.sequence,
   ...element(tag.sequence, ...objectIdentifier("1.3.6.1.5.5.7.6.45")),
   ...element(tag.bitString, Uint8Array.of(0), { slot: "publicKey", length: compositeKeyBytes }),
 );
 
-/** Both halves of a composite key. */
 interface Halves<Key> {
   readonly mldsa: Key;
   readonly ecdsa: Key;
 }
 
-/** A composite key pair. */
 export interface CompositeKeyPair {
   readonly publicKey: Halves<PublicKey>;
   readonly secretKey: Halves<SecretKey>;
 }
 
-/** The results for both halves of a composite signature; it is valid only if both are. */
+/** The result for each half. The composite signature is valid only if both are. */
 export interface CompositeVerification {
   readonly mldsaValid: boolean;
   readonly ecdsaValid: boolean;
@@ -56,7 +54,7 @@ export interface CompositeVerification {
 /** The algorithms of the two halves, ML-DSA first. */
 export const compositeAlgorithms = [mldsa, ecdsa] as const;
 
-/** Makes a composite of two new key pairs that are used for nothing else. */
+/** Combines two new key pairs, which must not be used for anything else. */
 export function joinKeyPairs(first: KeyPair, second: KeyPair): CompositeKeyPair {
   return {
     publicKey: { mldsa: first.publicKey, ecdsa: second.publicKey },
@@ -64,22 +62,26 @@ export function joinKeyPairs(first: KeyPair, second: KeyPair): CompositeKeyPair 
   };
 }
 
-/** Section 4.1: the ML-DSA public key, then the uncompressed point; `compositeKeyBytes` long. */
+/** Section 4.1: the ML-DSA public key followed by the uncompressed point; `compositeKeyBytes` long. */
 export function exportCompositePublicKey({ publicKey }: Pick<CompositeKeyPair, "publicKey">): Uint8Array {
   return Buffer.concat([publicKey.mldsa.exportRaw(), publicKey.ecdsa.exportRaw()]);
 }
 
 /**
- * Writes a raw composite public key as SubjectPublicKeyInfo in PEM (section 5.1).
+ * Encodes a raw composite public key as SubjectPublicKeyInfo in PEM (section 5.1).
  *
- * @param publicKey `compositeKeyBytes` long.
- * @throws RangeError for another length
+ * @param publicKey `compositeKeyBytes` long
+ * @throws RangeError for any other length
  */
 export function encodeCompositePublicKeyPem(publicKey: Uint8Array): string {
   return encodePem("PUBLIC KEY", renderShape(subjectPublicKeyInfo, { publicKey }));
 }
 
-/** Reads a composite public key from SubjectPublicKeyInfo in PEM, in strict DER. @throws INVALID_KEY */
+/**
+ * Imports a composite public key from SubjectPublicKeyInfo in PEM, in strict DER.
+ *
+ * @throws INVALID_KEY
+ */
 export function importCompositePublicKeyPem(
   provider: CryptoProvider,
   pem: string,
@@ -91,7 +93,11 @@ export function importCompositePublicKeyPem(
   throw invalidKey(`the PEM block is not ${expected} (${der.length} bytes)`);
 }
 
-/** Reads a composite public key. @throws INVALID_KEY */
+/**
+ * Imports a raw composite public key.
+ *
+ * @throws INVALID_KEY
+ */
 export function importCompositePublicKey(
   provider: CryptoProvider,
   raw: Uint8Array,
@@ -108,8 +114,8 @@ export function importCompositePublicKey(
 /**
  * Signs (section 3.2).
  *
- * @param context 0 to 255 bytes.
- * @returns the ML-DSA signature, then the ECDSA signature in DER.
+ * @param context 0 to 255 bytes
+ * @returns the ML-DSA signature followed by the ECDSA signature in DER
  */
 export async function signComposite(
   provider: CryptoProvider,
@@ -125,7 +131,10 @@ export async function signComposite(
   return Buffer.concat(halves);
 }
 
-/** Verifies (section 3.3), and reports each half separately. For a signature that is too short, neither is valid. */
+/**
+ * Verifies (section 3.3) and reports each half separately. If the signature is too short, neither half is
+ * valid.
+ */
 export async function verifyComposite(
   provider: CryptoProvider,
   publicKey: CompositeKeyPair["publicKey"],

@@ -1,12 +1,12 @@
 /**
- * What each operation costs, so that callers are charged for it and no caller's work waits too long.
+ * Estimated cost of each operation, to charge callers fairly and to limit how long each caller's work waits.
  *
- * The costs are constants. Measured ones would include the lateness of a busy event loop, and a busy server would then
- * refuse work that it has time for.
+ * The costs are constants. Measured costs would include event-loop delays, and a busy server would then
+ * reject work that it has time for.
  */
 import type { Algorithm } from "./algorithms.ts";
 
-/** The operations that threads compute. */
+/** Operations that run on the thread pool. */
 export type CostlyOperation =
   | "generate"
   | "import"
@@ -16,20 +16,21 @@ export type CostlyOperation =
   | "encapsulate"
   | "decapsulate";
 
-/** The cost of one piece of work. */
 export interface Cost {
   /** Milliseconds of one thread. */
   readonly costMs: number;
-  /** Whether it takes so long that other work must not wait for it. */
+  /** Whether the work takes too long to run ahead of other work. */
   readonly isSlow: boolean;
 }
 
-/** Milliseconds of one thread, with OpenSSL 3.5 on a server processor of 2023. Only their ratios need to be right. */
+/**
+ * Milliseconds of one thread, measured with OpenSSL 3.5 on a 2023 server processor. Only their ratios matter.
+ */
 interface Costs {
   readonly generate: number;
-  /** A signature, or a decapsulation. */
+  /** Signature or decapsulation. */
   readonly useSecret: number;
-  /** A verification, or an encapsulation. */
+  /** Verification or encapsulation. */
   readonly usePublic: number;
 }
 
@@ -56,13 +57,15 @@ const costs: Readonly<Record<Algorithm, Costs>> = {
   "X-Wing": { generate: 0.15, useSecret: 0.15, usePublic: 0.2 },
 };
 
-/** Work that takes longer than this, in milliseconds, is slow. */
+/** Work that takes longer than this many milliseconds runs in the slow lane. */
 const slowMs = 20;
 
-/** Bytes of a message that a thread hashes in a millisecond. Hashing a long message takes longer than signing it. */
+/**
+ * Message bytes that one thread hashes per millisecond. Hashing a long message takes longer than signing it.
+ */
 const hashedBytesPerMs = 300_000;
 
-/** Finds the cost of an operation with a message of some bytes, or without a message. */
+/** Estimates the cost of an operation. */
 export function findCost(operation: CostlyOperation, algorithm: Algorithm, messageBytes = 0): Cost {
   const ms = costs[algorithm][kindOf(operation)];
   return { costMs: ms + messageBytes / hashedBytesPerMs, isSlow: ms > slowMs };
@@ -75,7 +78,7 @@ function kindOf(operation: CostlyOperation): keyof Costs {
     case "verify":
     case "encapsulate":
       return "usePublic";
-    // The check of a stored secret key uses it once.
+    // Checking an imported secret key uses it once.
     case "import":
     case "sign":
     case "sign mu":

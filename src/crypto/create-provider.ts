@@ -9,26 +9,25 @@ import { createOpenSslEngine } from "./openssl/engine.ts";
 import type { CryptoProvider, ProviderName } from "./provider.ts";
 import { testProvider } from "./self-test.ts";
 
-/** Which provider to create: the one of this name, or the best that works here. */
+/** The named provider, or the fastest one available. */
 export type ProviderChoice = ProviderName | "auto";
 
-/** The options of `createCryptoProvider` besides the choice. */
 export interface CreateProviderOptions {
-  /** The folder of the native library. */
+  /** Folder of the native library. */
   readonly nativeFolder?: string | undefined;
   /**
-   * Learns in one sentence why "auto" does not use a native library that is there. It is not called if none was ever
-   * built.
+   * Called with a one-sentence reason if "auto" does not use a native library that is present. Not called if
+   * none was built.
    */
   readonly onFallback?: (reason: string) => void;
 }
 
 /**
- * Creates a provider and tests it once. The caller closes it.
+ * Creates a provider and runs its self-test. The caller closes it.
  *
- * "auto" is "native" if that was built and passes its tests, otherwise "openssl".
+ * "auto" selects "native" if it is built and passes its tests, otherwise "openssl".
  *
- * @throws SELF_TEST_FAILED; UNAVAILABLE for "native" without a library that loads
+ * @throws SELF_TEST_FAILED; UNAVAILABLE for "native" if its library does not load
  */
 export async function createCryptoProvider(
   choice: ProviderChoice,
@@ -39,7 +38,7 @@ export async function createCryptoProvider(
   return native ?? createTested(createOpenSslEngine());
 }
 
-/** Creates the native provider, or returns undefined if it is not there or does not work. */
+/** Creates the native provider, or returns undefined if it is missing or does not work. */
 async function createIfUsable({ nativeFolder, onFallback }: CreateProviderOptions) {
   const build = loadNative(nativeFolder);
   if (build.kind === "absent") return undefined;
@@ -53,7 +52,7 @@ async function createIfUsable({ nativeFolder, onFallback }: CreateProviderOption
 }
 
 function describeFallback(reason: string): string {
-  return `OpenSSL computes instead of the native provider: ${reason}; build it again: npm run native`;
+  return `using OpenSSL instead of the native provider: ${reason}; rebuild it with npm run native`;
 }
 
 async function createNative(folder: string | undefined): Promise<CryptoProvider> {

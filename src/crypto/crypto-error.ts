@@ -1,15 +1,15 @@
 /**
- * Why a cryptographic call was refused:
+ * Why a cryptographic call was rejected:
  *
- * - INVALID_KEY: key material that is malformed, of the wrong length, of another
- *   algorithm, or contradicts itself. Found at import, never at use.
- * - INVALID_ARGUMENT: any other input out of its range or of the wrong type.
- * - UNSUPPORTED: the algorithm has no such form or operation.
- * - CLOSED: the provider was closed, or the key erased.
- * - SEAL_BROKEN: a sealed secret does not open under this master key, or for this record.
+ * - INVALID_KEY: key material is malformed, has the wrong length, belongs to a different
+ *   algorithm, or is inconsistent. Detected on import, never on use.
+ * - INVALID_ARGUMENT: any other input is out of range or has the wrong type.
+ * - UNSUPPORTED: the algorithm does not have this form or operation.
+ * - CLOSED: the provider was closed, or the key was erased.
+ * - SEAL_BROKEN: a sealed secret does not open with this master key or for this record.
  * - UNWRAP_FAILED: a wrapped key does not open with this private key, info and aad.
- * - SELF_TEST_FAILED: the library gave a wrong answer at start.
- * - UNAVAILABLE: the native provider was asked for, and is not built or does not load.
+ * - SELF_TEST_FAILED: the library computed a wrong result at startup.
+ * - UNAVAILABLE: the native provider was requested but is not built or does not load.
  */
 export type CryptoErrorCode =
   | "INVALID_KEY"
@@ -22,8 +22,8 @@ export type CryptoErrorCode =
   | "UNAVAILABLE";
 
 /**
- * The only error besides CryptoBusyError that `src/crypto` throws on purpose. The message says what was wrong, with
- * sizes in bytes, and what would be right. It never contains key material. Any other error that escapes is a bug.
+ * The only error besides CryptoBusyError that `src/crypto` throws on purpose; any other error is a bug. The
+ * message states the problem and the remedy, with sizes in bytes, and never contains key material.
  */
 export class CryptoError extends Error {
   readonly code: CryptoErrorCode;
@@ -35,12 +35,12 @@ export class CryptoError extends Error {
   }
 }
 
-/** The error INVALID_KEY; the caller throws it. */
+/** Creates an INVALID_KEY error for the caller to throw. */
 export function invalidKey(message: string): CryptoError {
   return new CryptoError("INVALID_KEY", message);
 }
 
-/** The error INVALID_ARGUMENT; the caller throws it. */
+/** Creates an INVALID_ARGUMENT error for the caller to throw. */
 export function invalidArgument(message: string): CryptoError {
   return new CryptoError("INVALID_ARGUMENT", message);
 }

@@ -1,10 +1,9 @@
-/** The variable parts of the few DER documents that we read and write. */
+/** Variable parts of the few DER documents that we read and write. */
 export type SlotName = "publicKey" | "seed" | "raw";
 
-/** The bytes of the slots of one document. */
 export type SlotValues = { readonly [Name in SlotName]?: Uint8Array };
 
-/** A place in a shape where bytes of a fixed length go. */
+/** Placeholder in a shape for bytes of a fixed length. */
 export interface Slot {
   readonly slot: SlotName;
   /** Length in bytes. */
@@ -12,12 +11,12 @@ export interface Slot {
 }
 
 /**
- * A DER document of fixed length: constant bytes and slots, in order. Every length is known, so a
- * document without exactly this shape is refused.
+ * A fixed-length DER document: constant bytes and slots, in order. Because every length is known, any
+ * document without exactly this shape is rejected.
  */
 export type Shape = readonly (Uint8Array | Slot)[];
 
-/** ASN.1 tags that our shapes use (ITU-T X.690, section 8.1.2). */
+/** ASN.1 tags used in our shapes (ITU-T X.690, section 8.1.2). */
 export const tag = {
   integer: 0x02,
   bitString: 0x03,
@@ -44,7 +43,7 @@ export function objectIdentifier(dotted: string): Shape {
   );
 }
 
-/** Fills the slots of a shape. The caller wipes the result when a slot is secret. */
+/** Fills the slots of a shape. The caller wipes the result if a slot is secret. */
 export function renderShape(shape: Shape, values: SlotValues): Uint8Array {
   const document = new Uint8Array(shapeLength(shape));
   let offset = 0;
@@ -60,8 +59,8 @@ export function renderShape(shape: Shape, values: SlotValues): Uint8Array {
 /**
  * Reads the slots of a document.
  *
- * @returns views into the document, or undefined when it differs from the shape in length or in
- *   any constant byte.
+ * @returns views into the document, or undefined if it differs from the shape in length or in any constant
+ *   byte
  */
 export function matchShape(shape: Shape, document: Uint8Array): SlotValues | undefined {
   if (document.length !== shapeLength(shape)) return undefined;
@@ -76,16 +75,20 @@ export function matchShape(shape: Shape, document: Uint8Array): SlotValues | und
   return values;
 }
 
-/** One element in a document, with the offsets where it begins and ends. */
+/** One element in a document, with its start and end offsets. */
 export interface DerElement {
   readonly tag: number;
-  /** A view. */
+  /** View into the document. */
   readonly content: Uint8Array;
   readonly start: number;
   readonly end: number;
 }
 
-/** Reads the elements of a SEQUENCE. @param document one that `requireDer` has accepted */
+/**
+ * Reads the elements of a SEQUENCE.
+ *
+ * @param document accepted by `requireDer`
+ */
 export function readChildren(document: Uint8Array): DerElement[] {
   const { content, end } = readElement(document, 0);
   const children: DerElement[] = [];

@@ -1,17 +1,16 @@
 /**
- * Distinguished names as text (RFC 4514), such as CN=release,O=Example. Strict: only the nine types of RFC 4514,
- * section 3, one attribute for each part, and values that print as they are.
+ * Distinguished names as text (RFC 4514), such as CN=release,O=Example. Strict: only the nine types of RFC
+ * 4514, section 3, one attribute per part, and printable values.
  */
 import { CryptoError } from "./crypto-error.ts";
 
-/** The rule for the value of a type. */
 interface AttributeRule {
   readonly oid: string;
-  /** Characters, of the upper bounds in RFC 5280, appendix A.1, where it has one. */
+  /** Maximum characters, from RFC 5280, appendix A.1, where it sets an upper bound. */
   readonly maxCharacters: number;
-  /** The ASN.1 type that RFC 5280, section 4.1.2.4, or RFC 4519 asks for. */
+  /** The ASN.1 type that RFC 5280, section 4.1.2.4, or RFC 4519 requires. */
   readonly encoding: "utf8" | "printable" | "ia5";
-  /** May occur more than once. */
+  /** Whether the type may occur more than once. */
   readonly isMany?: boolean;
   readonly pattern?: { readonly test: RegExp; readonly meaning: string };
 }
@@ -22,7 +21,7 @@ const domainLabel = {
   meaning: "one part of a host name, such as example",
 };
 
-/** The types of RFC 4514, section 3. */
+/** Attribute types of RFC 4514, section 3. */
 export const attributeRules = {
   CN: { oid: "2.5.4.3", maxCharacters: 64, encoding: "utf8" },
   L: { oid: "2.5.4.7", maxCharacters: 128, encoding: "utf8" },
@@ -43,28 +42,27 @@ export const attributeRules = {
 
 export type AttributeType = keyof typeof attributeRules;
 
-/** One part of a name. */
 export interface NameAttribute {
   readonly type: AttributeType;
   readonly value: string;
 }
 
-/** A name in the order of a certificate, the most general part first: the reverse of its text. Empty for none. */
+/** A name in certificate order, the most general part first, which reverses its text form. Empty for none. */
 export type DistinguishedName = readonly NameAttribute[];
 
-/** Maximum parts of a name. */
+/** Maximum number of parts. */
 const maxAttributes = 16;
 
 const typeNames = Object.keys(attributeRules) as AttributeType[];
 
-/** Characters that stand for themselves only behind a backslash (RFC 4514, section 2.4). */
+/** Characters that must be escaped with a backslash (RFC 4514, section 2.4). */
 const special = /["+,;<>\\]/;
 
 /**
- * Reads the text of a name.
+ * Parses the text form of a name.
  *
- * @returns an empty name for an empty text.
- * @throws INVALID_ARGUMENT that names the invalid part and its fault
+ * @returns an empty name for an empty text
+ * @throws INVALID_ARGUMENT that states the invalid part and its problem
  */
 export function parseDistinguishedName(text: string): DistinguishedName {
   if (text === "") return [];
@@ -73,7 +71,7 @@ export function parseDistinguishedName(text: string): DistinguishedName {
   return name;
 }
 
-/** Writes a name as text. `parseDistinguishedName` returns the same name. */
+/** Formats a name so that `parseDistinguishedName` returns the same name. */
 export function formatDistinguishedName(name: DistinguishedName): string {
   return name
     .toReversed()
@@ -81,12 +79,16 @@ export function formatDistinguishedName(name: DistinguishedName): string {
     .join(",");
 }
 
-/** Checks a name that did not come from a text. @throws INVALID_ARGUMENT */
+/**
+ * Checks a name that was not parsed from text.
+ *
+ * @throws INVALID_ARGUMENT
+ */
 export function checkDistinguishedName(name: DistinguishedName): void {
   if (name.length > maxAttributes) throw invalid(`has ${name.length} parts; the limit is ${maxAttributes}`);
   for (const { type, value } of name) checkValue(type, value);
   const types = name.map(({ type }) => type);
-  // Two common names could mean one to a person and the other to a program.
+  // With two common names, a person might read one and a program the other.
   const twice = types.find((type, i) => types.indexOf(type) !== i && !isMany(type));
   if (twice !== undefined) throw invalid(`has ${twice} twice; only OU and DC may occur more than once`);
 }
@@ -105,7 +107,7 @@ function checkValue(type: AttributeType, value: string): void {
     throw invalid(`${type} has ${characters} characters; give ${lengths}${form}`);
   }
   if (pattern !== undefined && !pattern.test.test(value)) throw invalid(`${type} must be ${pattern.meaning}`);
-  // Such characters would make a name look like another one.
+  // Such characters can make one name look like a different name.
   if (!isPrintable(value))
     throw invalid(
       `${type} contains a control, format, line or invisible character; use printable characters`,
@@ -114,16 +116,16 @@ function checkValue(type: AttributeType, value: string): void {
 }
 
 /**
- * Tells whether each character of a text shows, and only U+0020 as a space. Excludes unpaired surrogates, what turns the
- * direction of text, and letters and marks that do not show, such as U+3164, U+FE0F and U+2800.
+ * Returns whether every character is visible; the only space allowed is U+0020. Excludes unpaired surrogates,
+ * direction controls, and invisible letters and marks such as U+3164, U+FE0F and U+2800.
  */
 function isPrintable(text: string): boolean {
   return !/[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u.test(text.replaceAll(" ", ""));
 }
 
-/** Splits at commas that no backslash precedes. */
+/** Splits at unescaped commas. */
 function splitParts(text: string): string[] {
-  if (/(?<!\\)(?:\\\\)*\\$/.test(text)) throw invalid("ends in a backslash; write \\\\ for a backslash");
+  if (/(?<!\\)(?:\\\\)*\\$/.test(text)) throw invalid("ends with a backslash; write \\\\ for a backslash");
   const parts = `${text},`.match(/(?:[^,\\]|\\.)*,/gsu) ?? [];
   return parts.map((part) => part.slice(0, -1));
 }
@@ -153,17 +155,17 @@ function unescapeValue(type: AttributeType, text: string): string {
   }
 }
 
-/** Reads one character, one escaped character or one escaped byte. */
+/** Parses one character, escaped character or escaped byte. */
 function readToken(type: AttributeType, token: string): Iterable<number> {
   if (/^\\[0-9A-Fa-f]{2}$/.test(token)) return [Number.parseInt(token.slice(1), 16)];
   const escaped = token.length > 1 && token.startsWith("\\") ? token.slice(1) : undefined;
   if (escaped !== undefined && !special.test(escaped) && !/^[ #=]$/.test(escaped))
     throw invalid(
-      `${type} contains ${JSON.stringify(token)}; a backslash stands before one of " + , ; < > \\ # = or two hexadecimal digits`,
+      `${type} contains ${JSON.stringify(token)}; a backslash must precede one of " + , ; < > \\ # = or two hexadecimal digits`,
     );
   if (escaped === undefined && special.test(token))
     throw invalid(`${type} contains ${token}; write \\${token}`);
-  if (!(escaped ?? token).isWellFormed()) throw invalid(`${type} contains half of a surrogate pair`);
+  if (!(escaped ?? token).isWellFormed()) throw invalid(`${type} contains half a surrogate pair`);
   return new TextEncoder().encode(escaped ?? token);
 }
 

@@ -2,38 +2,38 @@ import type { Algorithm } from "./algorithms.ts";
 import type { EcdsaEncoding, Encapsulation, ProviderName } from "./provider.ts";
 
 /**
- * A secret key as received, with every part of the right length. `both` holds a seed and the
- * expanded key that should derive from it; the engine compares them.
+ * A secret key as received, with every part of the right length. `both` holds a seed and its supposed
+ * expanded key; the engine checks that they match.
  */
 export type SecretKeyForm =
   | { readonly kind: "seed"; readonly seed: Uint8Array }
   | { readonly kind: "raw"; readonly raw: Uint8Array }
   | { readonly kind: "both"; readonly seed: Uint8Array; readonly raw: Uint8Array };
 
-/** A secret key in one of its forms. */
+/** A secret key in exactly one form. */
 export type SeedOrRaw = Exclude<SecretKeyForm, { kind: "both" }>;
 
-/** Signature options after the checks: every option has its value. */
+/** Validated signature options with defaults filled in. */
 export interface CheckedSignatureOptions {
   /** Undefined for an empty context. */
   readonly context: Uint8Array | undefined;
   readonly ecdsaEncoding: EcdsaEncoding;
 }
 
-/** A hash that takes its input in pieces, keeps none of them, and ends with one `digest`. */
+/** A streaming hash that buffers no input and is finished by one `digest` call. */
 export interface IncrementalHash {
   update(chunk: Uint8Array): void;
   digest(): Uint8Array;
 }
 
-/** A parsed public key in the form of a library. */
+/** A parsed public key in the library's own representation. */
 export interface LibraryPublicKey {
   exportRaw(): Uint8Array;
   verify(message: Uint8Array, signature: Uint8Array, options: CheckedSignatureOptions): Promise<boolean>;
   encapsulate(): Promise<Encapsulation>;
 }
 
-/** A parsed secret key in the form of a library. */
+/** A parsed secret key in the library's own representation. */
 export interface LibrarySecretKey {
   readonly publicKey: LibraryPublicKey;
   exportRaw(): Uint8Array;
@@ -45,10 +45,12 @@ export interface LibrarySecretKey {
 }
 
 /**
- * The functions of one library on which `CheckedProvider` is built. The engine may rely on checked inputs: types, lengths
- * and options are right, ML-KEM keys have passed the checks of FIPS 203, sections 7.2 and 7.3, that need no arithmetic,
- * and keys do only what their algorithm does. The raw form of an X-Wing secret key is its seed. It throws INVALID_KEY for
- * bad key material that only the engine can detect.
+ * One library's implementation, on which `CheckedProvider` builds. Engines may rely on validated input:
+ * types, lengths and options are right, ML-KEM keys have passed the checks of FIPS 203, sections 7.2 and 7.3,
+ * that need no arithmetic, and keys are used only for operations of their algorithm. The raw form of an
+ * X-Wing secret key is its seed.
+ *
+ * @throws INVALID_KEY for bad key material that only the engine can detect
  */
 export interface Engine {
   readonly name: ProviderName;

@@ -1,17 +1,16 @@
 /**
- * A queue that serves callers in turn and charges each caller the cost of its items. It uses start-time fair queueing,
- * as routers do for packets. Every item has a start time on a virtual clock: the end of the same caller's previous
- * item, or now. The item with the earliest start is next. So a caller with a thousand items does not delay another
- * caller's first item, and one expensive item counts as much as many cheap ones.
+ * Serves callers in turn and charges each for the cost of its items, by start-time fair queueing, as routers
+ * do for packets. Every item has a start time on a virtual clock: the end of the same caller's previous item,
+ * or now. The item with the earliest start is next. A caller with a thousand items therefore does not delay
+ * another caller's first item, and one expensive item counts as much as many cheap ones.
  *
- * The clock advances with the work done, at the rate at which one waiting caller would be served. If it stopped between
- * starts, an endless series of new callers would block a caller who was served before.
+ * The clock advances with the work done, at the rate at which one waiting caller would be served. If it
+ * stopped between starts, an endless stream of new callers would starve a caller that was served before.
  */
 
-/** A waiting item. */
 interface Entry<Item> {
   readonly item: Item;
-  /** On the virtual clock. */
+  /** Time on the virtual clock. */
   readonly startMs: number;
   readonly costMs: number;
 }
@@ -19,40 +18,38 @@ interface Entry<Item> {
 /** The items of one caller, oldest first. */
 interface Flow<Item> {
   readonly waiting: Entry<Item>[];
-  /** Orders callers whose items have the same start. */
+  /** Breaks ties between callers whose items have the same start. */
   order: number;
-  /** The end of the newest item, on the virtual clock. */
+  /** End of the newest item, on the virtual clock. */
   endMs: number;
 }
 
-/** The charge for an item. */
 export interface Charge {
-  /** The caller who is charged. */
+  /** The caller to charge. */
   readonly caller: string;
   /** Milliseconds of one thread. */
   readonly costMs: number;
-  /** Head start over callers without a credit, in milliseconds of the virtual clock. */
+  /** Head start over callers without credit, in milliseconds of the virtual clock. */
   readonly creditMs?: number;
-  /** The caller's share, as a multiple of other callers' shares; 1 if left out. */
+  /** The caller's share relative to other callers; default 1. */
   readonly weight?: number;
 }
 
-/** Idle callers to remember; above this number the queue looks for callers to forget. */
+/** Maximum idle callers to remember before old ones are evicted. */
 const maxRemembered = 1000;
 
-/** Serves callers in turn, by cost. */
+/** Serves callers in turn, weighted by cost. */
 export class FairQueue<Item> {
   readonly #flows = new Map<string, Flow<Item>>();
-  /** Waiting flows, as a binary heap: the flow whose oldest item starts earliest is at index 0. */
+  /** Waiting flows as a binary heap: the flow whose oldest item starts earliest is at index 0. */
   readonly #heap: Flow<Item>[] = [];
-  /** The virtual clock at the start of the item that was served last. */
+  /** The virtual clock at the start of the item served last. */
   #nowMs = 0;
-  /** How far the clock advances until the next item starts. */
+  /** Clock advance until the next item starts. */
   #servingMs = 0;
   #pushed = 0;
   #size = 0;
 
-  /** The number of waiting items. */
   get size(): number {
     return this.#size;
   }
@@ -71,7 +68,7 @@ export class FairQueue<Item> {
     this.#raise(this.#heap.length - 1);
   }
 
-  /** Takes the next item; undefined if none waits. */
+  /** Removes and returns the next item; undefined if none is waiting. */
   pop(): Item | undefined {
     const [first] = this.#heap;
     const entry = first?.waiting.shift();
@@ -89,7 +86,7 @@ export class FairQueue<Item> {
     return entry.item;
   }
 
-  /** Resets the clock and forgets all callers, because no items wait. */
+  /** Resets the clock and forgets all callers once no items are waiting. */
   #restart(): void {
     this.#flows.clear();
     this.#nowMs = 0;

@@ -1,7 +1,9 @@
 import type { Algorithm } from "./algorithms.ts";
 import type { CryptoProvider, KeyPair } from "./provider.ts";
 
-/** Generates a key pair and lends it. Erases its secret key after use, also if the use fails. */
+/**
+ * Runs an operation with a new key pair and erases the secret key afterwards, even if the operation fails.
+ */
 export async function withFreshKeyPair<T>(
   provider: Pick<CryptoProvider, "generateKeyPair">,
   algorithm: Algorithm,
@@ -16,8 +18,8 @@ export async function withFreshKeyPair<T>(
 }
 
 /**
- * Generates a key pair for each algorithm and lends them. Erases all secret keys after use, also if the use fails or
- * if one of the pairs cannot be generated.
+ * Runs an operation with a new key pair per algorithm. Erases all secret keys afterwards, even if the
+ * operation or the generation of one of the pairs fails.
  */
 export async function withFreshKeyPairs<T>(
   provider: Pick<CryptoProvider, "generateKeyPair">,

@@ -16,14 +16,14 @@ export interface PublicJwk {
 }
 
 /**
- * Writes an ML-DSA public key as a JSON Web Key for a key set.
+ * Converts an ML-DSA public key to a JSON Web Key for a key set.
  *
- * @throws UNSUPPORTED for other algorithms: RFC 9964 registers ML-DSA only.
+ * @throws UNSUPPORTED for other algorithms: RFC 9964 registers only ML-DSA
  */
 export function toPublicJwk(provider: CryptoProvider, publicKey: PublicKey): PublicJwk {
   const { algorithm } = publicKey;
   if (!isMlDsaAlgorithm(algorithm))
-    throw new CryptoError("UNSUPPORTED", `no standard defines a JWK of ${algorithm}`);
+    throw new CryptoError("UNSUPPORTED", `no standard defines a JWK for ${algorithm}`);
   const pub = encodeBase64url(publicKey.exportRaw());
   return { kty: "AKP", alg: algorithm, pub, kid: computeThumbprint(provider, algorithm, pub), use: "sig" };
 }
@@ -34,31 +34,35 @@ function computeThumbprint(provider: CryptoProvider, alg: MlDsaAlgorithm, pub: s
   return encodeBase64url(provider.sha256(new TextEncoder().encode(canonicalJwk)));
 }
 
-/** A public key of a file. */
+/** A public key from a file. */
 export interface JwkPublicKey {
   readonly algorithm: MlDsaAlgorithm;
   /** Raw. */
   readonly publicKey: Uint8Array;
 }
 
-/** A secret key of a file. */
+/** A secret key from a file. */
 export interface JwkSecretKey extends JwkPublicKey {
   /** The caller wipes it. */
   readonly seed: Uint8Array;
 }
 
-/** Parses a file that may be a JWK or a JWK set. @returns undefined for other bytes */
+/**
+ * Parses a file that may be a JWK or a JWK set.
+ *
+ * @returns undefined for anything else
+ */
 export function parseJwkFile(file: Uint8Array): JsonObject | undefined {
   const hasByteOrderMark = file[0] === 0xef && file[1] === 0xbb && file[2] === 0xbf;
   return parseJsonObject(hasByteOrderMark ? file.subarray(3) : file);
 }
 
 /**
- * Reads a public JWK, or the public ML-DSA keys of a JWK set. As RFC 7517, section 5, demands, keys of other types in a
- * set are skipped. A key of ML-DSA that cannot be read is an error.
+ * Reads a public JWK, or the public ML-DSA keys of a JWK set. As RFC 7517, section 5, requires, it skips
+ * other key types in a set. An unreadable ML-DSA key is an error.
  *
  * @returns at least one key
- * @throws INVALID_KEY, which names the member
+ * @throws INVALID_KEY, naming the member
  */
 export function readPublicJwks(document: JsonObject): JwkPublicKey[] {
   if (document.keys === undefined) return [readPublicJwk(document, "the JWK")];
@@ -67,16 +71,20 @@ export function readPublicJwks(document: JsonObject): JwkPublicKey[] {
     isSigningJwk(key) ? [readPublicJwk(key, `key ${i + 1} of the JWK set`)] : [],
   );
   if (keys.length > 0) return keys;
-  throw invalidKey(`the JWK set has no key of ${mlDsaNames.join(", ")} (kty AKP, RFC 9964)`);
+  throw invalidKey(`the JWK set has no ML-DSA key (kty AKP and alg ${mlDsaNames.join(", ")}; RFC 9964)`);
 }
 
-/** Reads a secret JWK, whose `priv` is the seed (RFC 9964, section 3). @throws INVALID_KEY, which names the member */
+/**
+ * Reads a secret JWK, whose `priv` is the seed (RFC 9964, section 3).
+ *
+ * @throws INVALID_KEY, naming the member
+ */
 export function readSecretJwk(document: JsonObject): JwkSecretKey {
-  if (document.keys !== undefined) throw invalidKey("the file is a JWK set; give one JWK with its priv");
+  if (document.keys !== undefined) throw invalidKey("the file is a JWK set; give a single JWK with its priv");
   const { algorithm, publicKey } = readMembers(document, "the JWK", "sign");
   const { seedBytes = 0, secretKeyBytes } = algorithms[algorithm];
   if (document.priv === undefined)
-    throw invalidKey("the JWK has no priv: it is a public key; give the secret one");
+    throw invalidKey("the JWK has no priv: it is a public key; give the secret key");
   const seed = decodeMember(document.priv);
   if (seed?.length === seedBytes) return { algorithm, publicKey, seed };
   if (seed?.length === secretKeyBytes)
@@ -90,7 +98,7 @@ export function readSecretJwk(document: JsonObject): JwkSecretKey {
 function readPublicJwk(jwk: JsonObject, name: string): JwkPublicKey {
   const read = readMembers(jwk, name, "verify");
   if (jwk.priv === undefined) return read;
-  throw invalidKey(`${name} has priv: it is a secret key; give the public one, without priv`);
+  throw invalidKey(`${name} has priv: it is a secret key; give the public key, without priv`);
 }
 
 function isSigningJwk(key: JsonValue): key is JsonObject {
@@ -106,15 +114,14 @@ function readMembers(jwk: JsonObject, name: string, operation: "sign" | "verify"
   if (jwk.kty !== "AKP") throw invalidKey(`kty of ${name} must be "AKP" (RFC 9964)`);
   const algorithm = findAlgorithm(jwk);
   if (algorithm === undefined) throw invalidKey(`alg of ${name} must be one of ${mlDsaNames.join(", ")}`);
-  if (jwk.use !== undefined && jwk.use !== "sig")
-    throw invalidKey(`use of ${name} must be "sig", if it is there`);
+  if (jwk.use !== undefined && jwk.use !== "sig") throw invalidKey(`use of ${name} must be "sig" if present`);
   const { key_ops: operations = [operation] } = jwk;
   if (!isOperationList(operations))
     throw invalidKey(
-      `key_ops of ${name} must be a list of texts, none of them twice (RFC 7517, section 4.3)`,
+      `key_ops of ${name} must be a list of strings without duplicates (RFC 7517, section 4.3)`,
     );
   if (!operations.includes(operation))
-    throw invalidKey(`key_ops of ${name} must include "${operation}", if it is there`);
+    throw invalidKey(`key_ops of ${name} must include "${operation}" if present`);
   const publicKey = jwk.pub === undefined ? undefined : decodeMember(jwk.pub);
   const { publicKeyBytes } = algorithms[algorithm];
   if (publicKey?.length === publicKeyBytes) return { algorithm, publicKey };

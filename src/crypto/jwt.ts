@@ -3,42 +3,41 @@ import { invalidArgument } from "./crypto-error.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "./provider.ts";
 import { type JsonObject, type JsonValue, parseJsonObject } from "./strict-json.ts";
 
-/** The algorithms of our tokens (RFC 9964, section 4). Their FIPS 204 context is empty. */
+/** Signature algorithms of our tokens (RFC 9964, section 4). Their FIPS 204 context is empty. */
 export const tokenAlgorithms = ["ML-DSA-65", "ML-DSA-44"] as const;
 
-/** An algorithm of our tokens. */
 export type TokenAlgorithm = (typeof tokenAlgorithms)[number];
 
-/** The types of our tokens: any, or an access token of RFC 9068. */
+/** Token types: any JWT, or an access token of RFC 9068. */
 export type TokenType = "JWT" | "at+jwt";
 
-/** The longest accepted token, in characters; ours have about 4,600. */
+/** Maximum length of a token, in characters; ours have about 4,600. */
 export const maxTokenCharacters = 16_384;
 
 /**
- * Header members that are refused: unknown extensions (`crit` and the `b64` of RFC 7797), and keys
- * or addresses of keys in the token itself (RFC 8725, sections 3.9 and 3.10).
+ * Rejected header members: unknown extensions (`crit`, and `b64` of RFC 7797), and members that embed or link
+ * keys in the token (RFC 8725, sections 3.9 and 3.10).
  */
 const refusedHeaderMembers = ["crit", "b64", "jwk", "jku", "x5u", "x5c", "x5t", "x5t#S256"] as const;
 
-/** Claims of a token (RFC 7519, section 4.1). Times are whole seconds since 1970-01-01T00:00:00Z. */
+/** Token claims (RFC 7519, section 4.1). Times are whole seconds since 1970-01-01T00:00:00Z. */
 export interface JwtPayload extends JsonObject {
   sub: string;
-  /** The token is valid before this second. */
+  /** The token is valid until just before this second. */
   exp: number;
 }
 
 export interface JwtInput {
-  /** The `kid` under which verifiers find the public key: the thumbprint of its JWK. */
+  /** The `kid` by which verifiers find the public key: its JWK thumbprint. */
   readonly keyId: string;
-  /** "JWT" if left out. */
+  /** Default: "JWT". */
   readonly type?: TokenType;
-  /** Further header members, such as `use`; not `alg`, `typ`, `kid` or a refused one. */
+  /** Additional header members, such as `use`; not `alg`, `typ`, `kid` or a rejected member. */
   readonly header?: JsonObject | undefined;
   readonly payload: JwtPayload;
 }
 
-/** Why a token was refused. The order is that of the checks. */
+/** Why a token was rejected, in the order of the checks. */
 export type JwtRefusal =
   | "MALFORMED"
   | "WRONG_ALGORITHM"
@@ -52,13 +51,13 @@ export type JwtVerification =
   | { readonly ok: false; readonly reason: JwtRefusal; readonly message: string };
 
 /**
- * Creates a signed token in compact serialisation (RFC 7515, section 7.1) with the header members
- * `alg`, `typ`, `kid` and those given, in this order.
+ * Creates a signed token in compact serialization (RFC 7515, section 7.1) with the header members `alg`,
+ * `typ`, `kid` and the given ones, in this order.
  *
- * @param secretKey of ML-DSA-65 or ML-DSA-44.
+ * @param secretKey an ML-DSA-65 or ML-DSA-44 key
  * @returns base64url(header).base64url(payload).base64url(signature)
- * @throws INVALID_ARGUMENT when the token would not verify: another algorithm, a reserved header
- *   member, or claims that `verifyJwt` calls malformed.
+ * @throws INVALID_ARGUMENT if the token would not verify: wrong algorithm, reserved header member, or claims
+ *   that `verifyJwt` calls malformed
  */
 export async function signJwt(
   provider: CryptoProvider,
@@ -68,9 +67,7 @@ export async function signJwt(
   const { keyId, type = "JWT", header = {}, payload } = input;
   const alg = findTokenAlgorithm(secretKey.algorithm);
   if (alg === undefined) {
-    throw invalidArgument(
-      `a token needs a key of ${tokenAlgorithms.join(" or ")}, not of ${secretKey.algorithm}`,
-    );
+    throw invalidArgument(`a token needs a ${tokenAlgorithms.join(" or ")} key, not ${secretKey.algorithm}`);
   }
   const reserved = ["alg", "typ", "kid", ...refusedHeaderMembers].find((name) => Object.hasOwn(header, name));
   if (reserved !== undefined) throw invalidArgument(`header member ${reserved} is reserved`);
@@ -83,12 +80,12 @@ export async function signJwt(
 }
 
 /**
- * Verifies a token in compact serialisation. It reads the payload only after it has verified the
- * signature with a trusted key. The header cannot choose another algorithm or key.
+ * Verifies a token in compact serialization. The payload is not parsed before the signature has been verified
+ * with a trusted key. The header cannot select a different algorithm or key.
  *
- * @param publicKeys the trusted keys by `kid`.
- * @param now the time to compare with.
- * @param leewaySeconds how far the issuer's clock may be off, in both directions.
+ * @param publicKeys the trusted keys by `kid`
+ * @param now the time to compare with
+ * @param leewaySeconds allowed clock skew of the issuer, in both directions
  */
 export async function verifyJwt(
   provider: CryptoProvider,
@@ -102,26 +99,26 @@ export async function verifyJwt(
     return rejection("MALFORMED", "not a JWT: expected three parts in strict base64url");
   const header = parseJsonObject(parts.header);
   if (header === undefined)
-    return rejection("MALFORMED", "the header must be a JSON object without duplicates");
+    return rejection("MALFORMED", "the header must be a JSON object without duplicate members");
   const alg = findTokenAlgorithm(header.alg);
   if (alg === undefined) return rejection("WRONG_ALGORITHM", `alg must be ${tokenAlgorithms.join(" or ")}`);
   const headerProblem = findHeaderProblem(header);
   if (headerProblem !== undefined) return rejection("MALFORMED", headerProblem);
 
   const publicKey = typeof header.kid === "string" ? publicKeys.get(header.kid) : undefined;
-  if (publicKey === undefined) return rejection("UNKNOWN_KEY", "kid does not identify a key of this issuer");
+  if (publicKey === undefined) return rejection("UNKNOWN_KEY", "this issuer has no key with the token's kid");
   if (publicKey.algorithm !== alg)
-    return rejection("WRONG_ALGORITHM", `alg must be that of the key, ${publicKey.algorithm}`);
+    return rejection("WRONG_ALGORITHM", `alg must match the key's algorithm, ${publicKey.algorithm}`);
   if (!(await provider.verify(publicKey, parts.signingInput, parts.signature))) {
     return rejection("BAD_SIGNATURE", "the signature does not verify");
   }
   const payload = parseJsonObject(parts.payload);
   if (payload === undefined)
-    return rejection("MALFORMED", "the payload must be a JSON object without duplicates");
+    return rejection("MALFORMED", "the payload must be a JSON object without duplicate members");
   return checkClaims(header, payload, now, leewaySeconds);
 }
 
-/** Splits a token and decodes its parts; undefined when it is too long or not three strict parts. */
+/** Splits a token and decodes its parts; undefined if it is too long or does not have three valid parts. */
 function splitToken(token: string) {
   const texts = token.length > maxTokenCharacters ? [] : token.split(".");
   if (texts.length !== 3) return undefined;
@@ -135,7 +132,7 @@ function findTokenAlgorithm(name: unknown): TokenAlgorithm | undefined {
   return tokenAlgorithms.find((known) => known === name);
 }
 
-/** RFC 7515, section 4.1.9: "application/" may be left out, and media types ignore case. */
+/** RFC 7515, section 4.1.9: "application/" may be omitted, and media types are case-insensitive. */
 function readType({ typ }: JsonObject): TokenType | undefined {
   if (typ === "JWT") return typ;
   return typeof typ === "string" && /^(application\/)?at\+jwt$/i.test(typ) ? "at+jwt" : undefined;
@@ -158,10 +155,10 @@ function checkClaims(
   if (payload === undefined) return rejection("MALFORMED", problem);
   const nowSeconds = now.getTime() / 1000;
   if (nowSeconds >= payload.exp + leewaySeconds) {
-    return rejection("EXPIRED", `the token expired at ${toIsoString(payload.exp)}`);
+    return rejection("EXPIRED", `expired at ${toIsoString(payload.exp)}`);
   }
   if (nowSeconds < startsAt - leewaySeconds) {
-    return rejection("NOT_YET_VALID", `the token is not valid before ${toIsoString(startsAt)}`);
+    return rejection("NOT_YET_VALID", `not valid before ${toIsoString(startsAt)}`);
   }
   return { ok: true, type: readType(header) ?? "JWT", header, payload };
 }
@@ -170,7 +167,7 @@ type Claims =
   | { payload: JwtPayload; startsAt: number; problem?: undefined }
   | { payload?: undefined; startsAt?: undefined; problem: string };
 
-/** Checks the claims that we know; `startsAt` is the later of `iat` and `nbf`, in seconds. */
+/** Checks the known claims; `startsAt` is the later of `iat` and `nbf`, in seconds. */
 function readClaims(claims: JsonObject): Claims {
   const { sub, exp, iat = 0, nbf = 0 } = claims;
   if (typeof sub !== "string" || sub === "") return { problem: "sub must be a non-empty string" };
@@ -180,7 +177,7 @@ function readClaims(claims: JsonObject): Claims {
   return { payload: { ...claims, sub, exp }, startsAt: Math.max(iat, nbf) };
 }
 
-/** 9999-12-31T23:59:59Z, the last second that all our formats can express. */
+/** 9999-12-31T23:59:59Z, the last second that all our formats can represent. */
 const maxTime = 253_402_300_799;
 const timeRule = `must be whole seconds from 0 to ${maxTime}`;
 

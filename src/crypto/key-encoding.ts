@@ -15,10 +15,10 @@ import {
 import { decodePem, encodePem } from "./pem.ts";
 import { requireDer } from "./strict-der.ts";
 
-/** The DER documents of one algorithm, one shape for each accepted form. */
+/** DER documents of one algorithm, one shape per accepted form. */
 interface KeyShapes {
   readonly subjectPublicKeyInfo: Shape;
-  /** Of `privateKeyAlgorithm` and `privateKey` of PKCS#8. */
+  /** Shapes of `privateKeyAlgorithm` and `privateKey` in PKCS#8. */
   readonly pkcs8: readonly Shape[];
 }
 
@@ -38,22 +38,26 @@ const shapesByAlgorithm: ReadonlyMap<Algorithm, KeyShapes> = new Map(
   ]),
 );
 
-/** Writes a raw public key as SubjectPublicKeyInfo in PEM. */
+/** Encodes a raw public key as SubjectPublicKeyInfo in PEM. */
 export function encodePublicKeyPem(algorithm: Algorithm, publicKey: Uint8Array): string {
   return encodePem("PUBLIC KEY", encodePublicKeyDer(algorithm, publicKey));
 }
 
-/** Writes SubjectPublicKeyInfo in DER. @param publicKey raw, `publicKeyBytes` long */
+/**
+ * Encodes a raw public key as SubjectPublicKeyInfo in DER.
+ *
+ * @param publicKey raw, `publicKeyBytes` long
+ */
 export function encodePublicKeyDer(algorithm: Algorithm, publicKey: Uint8Array): Uint8Array {
   return renderShape(findShapes(algorithm).subjectPublicKeyInfo, { publicKey });
 }
 
 /**
- * Reads SubjectPublicKeyInfo in PEM, strictly: no parameters besides the object identifier, and
- * exactly the bytes of the standard's form.
+ * Decodes SubjectPublicKeyInfo in PEM, strictly: no parameters besides the object identifier, and exactly the
+ * bytes of the standard's form.
  *
- * @returns the raw public key, `publicKeyBytes` long.
- * @throws INVALID_KEY; its message names the algorithm found if we support it.
+ * @returns the raw public key, `publicKeyBytes` long
+ * @throws INVALID_KEY, naming the algorithm found if it is a supported one
  */
 export function decodePublicKeyPem(algorithm: Algorithm, pem: string): Uint8Array {
   const der = decodePem("PUBLIC KEY", pem);
@@ -63,14 +67,14 @@ export function decodePublicKeyPem(algorithm: Algorithm, pem: string): Uint8Arra
   throw unexpectedForm(algorithm, "the PEM block", "SubjectPublicKeyInfo", der, found);
 }
 
-/** Finds the algorithm of a document that is SubjectPublicKeyInfo in DER of any of ours, equally strictly. */
+/** Finds the algorithm of SubjectPublicKeyInfo in DER, with the same strictness. */
 export function findPublicKeyAlgorithm(der: Uint8Array): Algorithm | undefined {
   for (const [algorithm, { subjectPublicKeyInfo }] of shapesByAlgorithm)
     if (matchShape(subjectPublicKeyInfo, der) !== undefined) return algorithm;
   return undefined;
 }
 
-/** Writes PKCS#8 in PEM, in the form that holds exactly the given parts. */
+/** Encodes PKCS#8 in PEM, in the form that holds exactly the given parts. */
 export function encodeSecretKeyPem(algorithm: Algorithm, parts: SlotValues): string {
   const der = encodePkcs8(algorithm, parts);
   try {
@@ -80,7 +84,7 @@ export function encodeSecretKeyPem(algorithm: Algorithm, parts: SlotValues): str
   }
 }
 
-/** Writes PKCS#8 in DER, in the form that holds exactly the given parts. The caller wipes it. */
+/** Encodes PKCS#8 in DER, in the form that holds exactly the given parts. The caller wipes it. */
 export function encodePkcs8(algorithm: Algorithm, parts: SlotValues): Uint8Array {
   const given = Object.keys(parts).sort().join();
   const shape = findShapes(algorithm).pkcs8.find((candidate) => slotNames(candidate) === given);
@@ -89,14 +93,15 @@ export function encodePkcs8(algorithm: Algorithm, parts: SlotValues): Uint8Array
 }
 
 /**
- * Reads PKCS#8 in PEM (RFC 5958), strictly: version v1, or v2 with the public key, which the caller must compare; no
- * parameters besides the object identifier (for ECDSA the curve). Attributes are ignored. ML-DSA and ML-KEM keys are a
- * seed, an expandedKey or both (RFC 9881 and 9935, section 6), never the bare bytes of the drafts. SLH-DSA keys are raw
- * (RFC 9909, section 6). ECDSA keys come with or without their point (RFC 5915, section 3). An X-Wing key is its bare
- * seed, 32 bytes, without a public key (draft-connolly-cfrg-xwing-kem-11, section 5.8.2).
+ * Decodes PKCS#8 in PEM (RFC 5958), strictly: version v1, or v2 with the public key, which the caller must
+ * compare; no parameters besides the object identifier (for ECDSA, the curve). Attributes are ignored. ML-DSA
+ * and ML-KEM keys are a seed, an expandedKey or both (RFC 9881 and 9935, section 6), never the bare bytes of
+ * early drafts. SLH-DSA keys are raw (RFC 9909, section 6). ECDSA keys may include their point (RFC 5915,
+ * section 3). An X-Wing key is its bare seed, 32 bytes, without a public key
+ * (draft-connolly-cfrg-xwing-kem-11, section 5.8.2).
  *
- * @returns the parts that the document holds. The caller wipes them.
- * @throws INVALID_KEY; its message names the algorithm found if we support it.
+ * @returns the parts in the document; the caller wipes them
+ * @throws INVALID_KEY, naming the algorithm found if it is a supported one
  */
 export function decodeSecretKeyPem(algorithm: Algorithm, pem: string): SlotValues {
   const der = decodePem("PRIVATE KEY", pem);
@@ -110,10 +115,10 @@ export function decodeSecretKeyPem(algorithm: Algorithm, pem: string): SlotValue
 }
 
 /**
- * Reads PKCS#8 in DER, as strictly as `decodeSecretKeyPem`.
+ * Decodes PKCS#8 in DER, as strictly as `decodeSecretKeyPem`.
  *
- * @returns the parts that the document holds, as views into it.
- * @throws INVALID_KEY; its message names the algorithm found if we support it. INVALID_ARGUMENT for other values than
+ * @returns the parts in the document, as views into it
+ * @throws INVALID_KEY, naming the algorithm found if it is a supported one; INVALID_ARGUMENT for anything but
  *   bytes
  */
 export function decodeSecretKeyDer(algorithm: Algorithm, der: Uint8Array): SlotValues {
@@ -123,7 +128,7 @@ export function decodeSecretKeyDer(algorithm: Algorithm, der: Uint8Array): SlotV
   throw unexpectedPkcs8(algorithm, "the DER document", der);
 }
 
-/** Finds the algorithm of a document that is PKCS#8 in DER of any of ours. */
+/** Finds the algorithm of PKCS#8 in DER. */
 export function findPkcs8Algorithm(der: Uint8Array): Algorithm | undefined {
   const document = readPkcs8(der);
   if (document === undefined) return undefined;
@@ -132,16 +137,20 @@ export function findPkcs8Algorithm(der: Uint8Array): Algorithm | undefined {
   return undefined;
 }
 
-/** Reads PKCS#8 in DER, equally strictly. @returns views into it, or undefined when it has none of the forms */
+/**
+ * Decodes PKCS#8 in DER with the same strictness.
+ *
+ * @returns views into it; undefined if it matches no accepted form
+ */
 export function decodePkcs8(algorithm: Algorithm, der: Uint8Array): SlotValues | undefined {
   const document = readPkcs8(der);
   return document === undefined ? undefined : matchPkcs8(findShapes(algorithm), document);
 }
 
 /**
- * Tells why PKCS#8 has no key in an accepted form.
+ * Explains why a PKCS#8 document does not contain a key in an accepted form.
  *
- * @returns undefined for documents that are not PKCS#8, or of a key that is not one of ours
+ * @returns undefined if it is not PKCS#8 or its algorithm is not supported
  */
 export function explainPkcs8(der: Uint8Array): string | undefined {
   const document = readPkcs8(der);
@@ -159,7 +168,7 @@ export function explainPkcs8(der: Uint8Array): string | undefined {
   const bare =
     length === info.seedBytes ? "seed" : length === info.secretKeyBytes ? "expanded key" : undefined;
   return bare === undefined
-    ? `PKCS#8 of ${info.name} with ${length} bytes in none of the forms of its standard`
+    ? `PKCS#8 of ${info.name} with ${length} bytes, which match no form of its standard`
     : `PKCS#8 with the bare ${bare} of ${info.name}, a form of early drafts; give these ${length} bytes as a raw key`;
 }
 
@@ -167,20 +176,20 @@ export function explainPkcs8(der: Uint8Array): string | undefined {
 interface Pkcs8Document {
   readonly version: number;
   readonly algorithm: Uint8Array;
-  /** The content of its OCTET STRING. */
+  /** Content of its OCTET STRING. */
   readonly privateKey: Uint8Array;
-  /** The algorithm and the OCTET STRING, one behind the other. */
+  /** The algorithm followed by the OCTET STRING. */
   readonly body: Uint8Array;
   readonly publicKey: Uint8Array | undefined;
 }
 
-/** @returns undefined for other documents */
+/** @returns undefined if the document is not PKCS#8 */
 function readPkcs8(der: Uint8Array): Pkcs8Document | undefined {
   if (der[0] !== tag.sequence || !isDer(der)) return undefined;
   const [version, algorithm, privateKey, ...optional] = readChildren(der);
   if (version?.tag !== tag.integer || version.content.length !== 1) return undefined;
   if (algorithm?.tag !== tag.sequence || privateKey?.tag !== tag.octetString) return undefined;
-  // Attributes, such as a name for people, change nothing about the key.
+  // Attributes, such as a friendly name, do not affect the key.
   if (optional[0]?.tag === tag.constructedContext0) optional.shift();
   const [bits, another] = optional;
   if (another !== undefined) return undefined;
@@ -208,7 +217,7 @@ function matchPkcs8(shapes: KeyShapes, { version, body, publicKey }: Pkcs8Docume
   for (const shape of shapes.pkcs8) {
     const parts = matchShape(shape, body);
     if (parts === undefined) continue;
-    // ECPrivateKey may contain the public key as well (RFC 5915, section 3).
+    // ECPrivateKey may also contain the public key (RFC 5915, section 3).
     const isSame =
       parts.publicKey === undefined || publicKey === undefined || equalBytes(parts.publicKey, publicKey);
     return isSame ? { ...parts, ...(publicKey !== undefined && { publicKey }) } : undefined;
@@ -248,7 +257,7 @@ function slotNames(shape: Shape): string {
   return names.sort().join();
 }
 
-/** RFC 5280, section 4.1.2.7. A BIT STRING starts with the number of unused bits: none. */
+/** RFC 5280, section 4.1.2.7. A BIT STRING starts with its number of unused bits, here 0. */
 function subjectPublicKeyInfo(info: AlgorithmInfo): Shape {
   return element(
     tag.sequence,
@@ -262,7 +271,7 @@ function algorithmIdentifier(info: AlgorithmInfo): Shape {
   return element(tag.sequence, ...objectIdentifier(info.oid), ...parameters);
 }
 
-/** Returns the accepted contents of the OCTET STRING of PKCS#8. */
+/** Returns the accepted contents of the PKCS#8 OCTET STRING. */
 function privateKeyForms(info: AlgorithmInfo): readonly Shape[] {
   const raw = { slot: "raw", length: info.secretKeyBytes } as const;
   if (info.family === "ECDSA") {

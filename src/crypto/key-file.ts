@@ -9,7 +9,7 @@ import type { CryptoProvider, SecretKey, SecretKeyMaterial } from "./provider.ts
 import type { JsonObject } from "./strict-json.ts";
 
 /**
- * Imports a secret key from a file that another program wrote. It can be:
+ * Imports a secret key from a file that another program wrote. The file may be:
  *
  * - PKCS#8 in PEM, in UTF-8, or in DER, as `decodeSecretKeyPem` describes it: for ML-DSA and ML-KEM the seed, the
  *   expanded key or both (RFC 9881 and 9935, section 6),
@@ -17,11 +17,11 @@ import type { JsonObject } from "./strict-json.ts";
  * - the bare seed of ML-DSA (32 bytes), ML-KEM (64) or X-Wing (32),
  * - the bare secret key in the form that `SecretKey.exportRaw` returns.
  *
- * The form is found by the content: no bare key is PEM or PKCS#8, and a seed has another length than its
+ * The form is detected from the content: no bare key is PEM or PKCS#8, and a seed never has the length of its
  * expanded key.
  *
- * @param file at most 16,384 bytes. The caller wipes it.
- * @throws INVALID_KEY; its message names the valid forms with their lengths, or the algorithm found if it is another.
+ * @param file at most 16,384 bytes; the caller wipes it
+ * @throws INVALID_KEY, listing the valid forms and lengths, or naming the algorithm found if it differs;
  *   INVALID_ARGUMENT
  */
 export async function importKeyFile(
@@ -38,10 +38,10 @@ export async function importKeyFile(
 }
 
 /**
- * Finds the algorithm that a file with a secret key states.
+ * Finds the algorithm that a secret key file declares.
  *
  * @returns undefined for bytes that are neither PEM, nor PKCS#8, nor a JWK
- * @throws INVALID_KEY for one of these without a key of ours
+ * @throws INVALID_KEY if it is one of these but does not contain a supported key
  */
 export function findKeyFileAlgorithm(file: Uint8Array): Algorithm | undefined {
   const jwk = parseJwkFile(file);
@@ -78,7 +78,7 @@ async function importJwk(
     const secretKey = await provider.importSecretKey(algorithm, { seed });
     if (equalBytes(publicKey, secretKey.publicKey.exportRaw())) return secretKey;
     secretKey.erase();
-    throw invalidKey("pub of the JWK does not belong to its priv");
+    throw invalidKey("pub of the JWK does not match its priv");
   } finally {
     wipe(seed);
   }
@@ -97,7 +97,7 @@ function readMaterial(algorithm: Algorithm, file: Uint8Array): SecretKeyMaterial
 function unknownForm(algorithm: Algorithm, { length }: Uint8Array): CryptoError {
   const jwk = isMlDsaAlgorithm(algorithm) ? ["a JWK (RFC 9964)"] : [];
   const forms = ["PKCS#8 in PEM", "PKCS#8 in strict DER", ...jwk, ...listBareForms(algorithm)].join(", or ");
-  return invalidKey(`${length} bytes are no ${algorithm} secret key in a known form: ${forms}`);
+  return invalidKey(`${length} bytes are not an ${algorithm} secret key in a known form: ${forms}`);
 }
 
 function listBareForms(algorithm: Algorithm): string[] {

@@ -6,7 +6,7 @@ import type { LibraryPublicKey, LibrarySecretKey } from "./engine.ts";
 import { encodePublicKeyPem, encodeSecretKeyPem } from "./key-encoding.ts";
 import type { PublicKey, SecretKey } from "./provider.ts";
 
-/** A public key of any engine. It is exported only on request. */
+/** A public key of any engine. Its raw bytes are exported only on request. */
 export class EnginePublicKey implements PublicKey {
   readonly algorithm: Algorithm;
   readonly #key: LibraryPublicKey;
@@ -16,7 +16,7 @@ export class EnginePublicKey implements PublicKey {
     this.#key = key;
   }
 
-  /** Returns the library's form of the key. */
+  /** Returns the library's representation of the key. */
   open(): LibraryPublicKey {
     return this.#key;
   }
@@ -30,7 +30,7 @@ export class EnginePublicKey implements PublicKey {
   }
 }
 
-/** A secret key of any engine; private fields keep it out of `JSON.stringify` and `util.inspect`. */
+/** A secret key of any engine. Private fields keep it out of `JSON.stringify` and `util.inspect`. */
 export class EngineSecretKey implements SecretKey {
   readonly algorithm: Algorithm;
   readonly publicKey: PublicKey;
@@ -43,7 +43,7 @@ export class EngineSecretKey implements SecretKey {
   }
 
   /**
-   * Returns the library's form of the key.
+   * Returns the library's representation of the key.
    *
    * @throws CLOSED after `erase`
    */
@@ -74,7 +74,7 @@ export class EngineSecretKey implements SecretKey {
     this.#key = undefined;
   }
 
-  /** Returns the parts that PKCS#8 of this key holds. */
+  /** Returns the parts to write to PKCS#8. */
   #parts(): SlotValues {
     const seed = this.exportSeed();
     if (seed !== undefined) return { seed };

@@ -1,10 +1,10 @@
 /**
- * Delays work until there is room for it, and serves callers in turn. It refuses a caller when the caller's own work
- * would have to wait too long, never because of the work of others.
+ * Holds back work until the threads have room for it, and serves callers in turn. It rejects a caller's work
+ * if that caller's own backlog is too long, never because of other callers' work.
  */
 import { FairQueue } from "./fair-queue.ts";
 
-/** The error for work that would have to wait too long. */
+/** Thrown for work that would have to wait too long. */
 export class CryptoBusyError extends Error {
   /** Milliseconds until there will be room. */
   readonly retryMs: number;
@@ -16,44 +16,44 @@ export class CryptoBusyError extends Error {
   }
 }
 
-/** The caller of the server's own work: see `LaneWork.caller`. */
+/** Caller for the server's own work; see `LaneWork.caller`. */
 export const systemCaller = "";
 
-/** Work for a lane. */
 export interface LaneWork<T> {
-  /** The caller who is charged. The work of `systemCaller` is never refused and goes first. */
+  /** The caller to charge. Work of `systemCaller` is never rejected and goes first. */
   readonly caller: string;
   /** Milliseconds of one thread. */
   readonly costMs: number;
-  /** The longest time that the caller's work may wait, in milliseconds. */
+  /** Maximum milliseconds that the caller's work may wait. */
   readonly limitMs: number;
-  /** Milliseconds of head start over other callers, until the caller has used them up. */
+  /** Head start over other callers, in milliseconds, until the caller has used it up. */
   readonly creditMs?: number;
-  /** The caller's share, as a multiple of other callers' shares; 1 if left out. */
+  /** The caller's share relative to other callers; default 1. */
   readonly weight?: number;
-  /** Returns what aborts when the result is no longer needed. It is asked only for work that has to wait. */
+  /**
+   * Returns a signal that aborts when the result is no longer needed. Called only for work that has to wait.
+   */
   readonly signal?: (() => AbortSignal | undefined) | undefined;
-  /** Runs before `run` returns if `start` has to wait. */
+  /** Called before `run` returns if `start` has to wait. */
   readonly beforeWait?: () => void;
   /** Hands the work to the threads. */
   start(): Promise<T>;
 }
 
-/** The work of a lane that the threads have. */
+/** Work that the threads have received and not finished. */
 export interface Handed {
   readonly count: number;
   readonly costMs: number;
 }
 
-/** The options of a lane. */
 export interface LaneOptions {
-  /** Whether to hand the threads more work. */
+  /** Whether the threads can take more work. */
   readonly hasRoom: (handed: Handed) => boolean;
-  /** Milliseconds until work starts that has `aheadMs` milliseconds of work before it. */
+  /** Estimated milliseconds until work starts that has `aheadMs` milliseconds of work before it. */
   readonly waitFor: (aheadMs: number) => number;
 }
 
-/** The work of one caller in a lane. */
+/** One caller's work in a lane. */
 interface Account {
   count: number;
   ms: number;
@@ -62,12 +62,12 @@ interface Account {
 /** Milliseconds on the virtual clock; longer than any backlog. */
 const systemCreditMs = 1e9;
 
-/** One lane. */
+/** A queue for work of similar duration; the work queue has a quick and a slow lane. */
 export class Lane {
   readonly #options: LaneOptions;
-  /** What begins each piece. Those that are no longer needed do nothing. */
+  /** Functions that start each piece of work. They do nothing for work that is no longer needed. */
   readonly #waiting = new FairQueue<() => void>();
-  /** Accounts by caller, for callers that have work here. */
+  /** Accounts of callers with unfinished work. */
   readonly #accounts = new Map<string, Account>();
   readonly #handed = { count: 0, costMs: 0 };
   #waitingCount = 0;
@@ -78,17 +78,17 @@ export class Lane {
     this.#options = options;
   }
 
-  /** Unfinished pieces of work. */
+  /** Number of unfinished pieces of work. */
   get depth(): number {
     return this.#handed.count + this.#waitingCount;
   }
 
-  /** Pieces of work that the threads have. */
+  /** Number of pieces handed to the threads. */
   get handed(): number {
     return this.#handed.count;
   }
 
-  /** Pieces of work that wait for the threads. */
+  /** Number of pieces waiting for the threads. */
   get waiting(): number {
     return this.#waitingCount;
   }
@@ -103,23 +103,27 @@ export class Lane {
     return this.#waitingMs + this.#handed.costMs;
   }
 
-  /** Callers that have work here. */
+  /** Number of callers with unfinished work. */
   get callers(): number {
     return this.#accounts.size;
   }
 
-  /** Pieces of work that were refused since the start. */
+  /** Number of pieces rejected since startup. */
   get refused(): number {
     return this.#refused;
   }
 
-  /** Runs a piece of work in its turn. @throws CryptoBusyError or the signal's reason, before the work starts */
+  /**
+   * Runs a piece of work in its turn.
+   *
+   * @throws CryptoBusyError or the signal's reason, before the work starts
+   */
   async run<T>(work: LaneWork<T>): Promise<T> {
     const account = this.#admit(work);
     account.count += 1;
     account.ms += work.costMs;
     try {
-      // Waiting work goes first. It waits only while there is no room.
+      // Waiting work goes first, and it waits only while there is no room.
       if (this.#waiting.size === 0 && this.#options.hasRoom(this.#handed)) return await this.#hand(work);
       work.beforeWait?.();
       return await this.#wait(work);
@@ -142,7 +146,7 @@ export class Lane {
       this.#accounts.set(caller, account);
       return account;
     }
-    // In fair turns, no other caller gets more done before this caller's next piece than this caller does.
+    // With fair turns, no other caller gets more work done than this caller before this caller's next piece.
     const aheadMs = Math.min(this.totalMs, known.ms * this.#accounts.size);
     const waitMs = this.#options.waitFor(aheadMs);
     if (caller === systemCaller || waitMs <= limitMs) return known;
@@ -165,7 +169,7 @@ export class Lane {
         this.#waitingMs = this.#waitingCount === 0 ? 0 : this.#waitingMs - costMs;
         signal?.removeEventListener("abort", cancel);
       };
-      // It leaves at once, so that nobody waits for it. Its place in the queue is passed over in its turn.
+      // Cancelled work is removed from the accounts at once. Its queue entry is skipped in its turn.
       const cancel = (): void => {
         leave();
         reject(signal?.reason);
@@ -189,7 +193,7 @@ export class Lane {
     } finally {
       handed.count -= 1;
       handed.costMs = handed.count === 0 ? 0 : handed.costMs - costMs;
-      // In the same turn of the event loop, so that newer work does not take the room of waiting work.
+      // In the same turn of the event loop, so that newer work cannot take the room of waiting work.
       this.#beginWaiting();
     }
   }

@@ -1,14 +1,18 @@
-/** Spreads small pieces of work over turns of the event loop, so that much work of few callers does not hold up the others. */
+/**
+ * Spreads small pieces of work over turns of the event loop, so that a few busy callers do not delay the
+ * others.
+ */
 import { FairQueue } from "./fair-queue.ts";
 
-/** Waits until a piece of work may begin; undefined if it may at once. */
+/** Waits until a piece of work may start; undefined if it may start at once. */
 export type TakeTurn = () => Promise<void> | undefined;
 
 /**
- * Creates turns.
+ * Creates a scheduler for small pieces of work.
  *
- * @param perTurn pieces that begin in one turn of the event loop
- * @param callerOf names the caller of the current piece: those that wait take turns. Left out, all are of one caller
+ * @param perTurn pieces to start per turn of the event loop
+ * @param callerOf returns the caller of the current piece, so that waiting callers are served in turn;
+ *   without it, all pieces belong to one caller
  */
 export function createLoopTurns(perTurn: number, callerOf: () => string = () => ""): TakeTurn {
   const waiting = new FairQueue<() => void>();

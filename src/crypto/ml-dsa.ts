@@ -9,8 +9,8 @@ export const muBytes = 64;
 /**
  * Starts μ = H(tr ‖ M′, 64), the only part of a message that ML-DSA signs (FIPS 204, algorithm 7, line 6).
  *
- * @param publicKey raw; tr = H(publicKey, 64).
- * @param context 0 to 255 bytes.
+ * @param publicKey raw; tr = H(publicKey, 64)
+ * @param context 0 to 255 bytes
  */
 export function startMu(
   startShake256: Engine["startShake256"],
@@ -21,13 +21,13 @@ export function startMu(
   tr.update(publicKey);
   const mu = startShake256(muBytes);
   mu.update(tr.digest());
-  // FIPS 204, algorithm 2, line 10: M′ = 0 ‖ |ctx| ‖ ctx ‖ M; a 1 in front would make it HashML-DSA.
+  // FIPS 204, algorithm 2, line 10: M′ = 0 ‖ |ctx| ‖ ctx ‖ M; a leading 1 would select HashML-DSA.
   mu.update(Uint8Array.of(0, context.length));
   mu.update(context);
   return new CheckedMuHash(mu);
 }
 
-/** Unifies the libraries, which treat strings and calls after the digest differently. */
+/** Evens out library differences in how they treat strings and calls after the digest. */
 class CheckedMuHash implements MuHash {
   #hash: IncrementalHash | undefined;
 

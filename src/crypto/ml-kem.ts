@@ -7,11 +7,11 @@ import { invalidKey } from "./crypto-error.ts";
 const q = 3329;
 
 /**
- * Checks an encapsulation key, as FIPS 203, section 7.2 requires before every use: all its
- * coefficients are below q, so that decoding and encoding give the same bytes.
+ * Checks an encapsulation key, as FIPS 203, section 7.2, requires before every use: all coefficients are
+ * below q, so that decoding and encoding give the same bytes.
  *
- * @param algorithm names the key in the error: a hybrid checks its ML-KEM half under its own name.
- * @param encapsulationKey of the right length.
+ * @param algorithm the name for error messages: a hybrid checks its ML-KEM half under its own name
+ * @param encapsulationKey of the right length
  * @throws INVALID_KEY
  */
 export function checkEncapsulationKey(algorithm: KemAlgorithm, encapsulationKey: Uint8Array): void {
@@ -22,10 +22,10 @@ export function checkEncapsulationKey(algorithm: KemAlgorithm, encapsulationKey:
 }
 
 /**
- * Checks an expanded decapsulation key dkPKE ‖ ek ‖ H(ek) ‖ z: the hash check of FIPS 203,
- * section 7.3, and that the coefficients of both halves are below q.
+ * Checks an expanded decapsulation key dkPKE ‖ ek ‖ H(ek) ‖ z: the hash check of FIPS 203, section 7.3, and
+ * that the coefficients of both halves are below q.
  *
- * @param decapsulationKey of the right length.
+ * @param decapsulationKey of the right length
  * @throws INVALID_KEY
  */
 export function checkDecapsulationKey(algorithm: MlKemAlgorithm, decapsulationKey: Uint8Array): void {
@@ -42,14 +42,14 @@ export function checkDecapsulationKey(algorithm: MlKemAlgorithm, decapsulationKe
   }
 }
 
-/** Returns the encapsulation key inside an expanded decapsulation key: a view, not a copy. */
+/** Returns the encapsulation key inside an expanded decapsulation key, as a view. */
 export function readEncapsulationKey(algorithm: MlKemAlgorithm, decapsulationKey: Uint8Array): Uint8Array {
   const { secretKeyBytes, publicKeyBytes } = kemAlgorithms[algorithm];
   const start = secretKeyBytes - publicKeyBytes - 64;
   return decapsulationKey.subarray(start, start + publicKeyBytes);
 }
 
-/** Tells whether all 12-bit little-endian integers (FIPS 203, algorithm 6) are below q. */
+/** Returns whether all 12-bit little-endian integers (FIPS 203, algorithm 6) are below q. */
 function hasReducedCoefficients(encoded: Uint8Array): boolean {
   const view = new DataView(encoded.buffer, encoded.byteOffset, encoded.byteLength);
   let reduced = true;

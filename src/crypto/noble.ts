@@ -1,4 +1,4 @@
-/** The parameter sets of the noble library, which is plain JavaScript: it does not guarantee constant time. */
+/** Parameter sets of the noble library. It is plain JavaScript and does not guarantee constant time. */
 import { type DSA, ml_dsa44, ml_dsa65, ml_dsa87 } from "@noble/post-quantum/ml-dsa.js";
 import { ml_kem512, ml_kem768, ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import type { KEM } from "@noble/post-quantum/utils.js";
@@ -17,8 +17,8 @@ export const mlKem: Readonly<Record<MlKemAlgorithm, KEM>> = {
 };
 
 /**
- * Derives the expanded secret key from its seed (FIPS 204, algorithm 6; FIPS 203, algorithm 16).
- * The caller wipes the result.
+ * Derives the expanded secret key from its seed (FIPS 204, algorithm 6; FIPS 203, algorithm 16). The caller
+ * wipes the result.
  */
 export function expandSeed(algorithm: MlDsaAlgorithm | MlKemAlgorithm, seed: Uint8Array): Uint8Array {
   const parameterSet = { ...mlDsa, ...mlKem }[algorithm];

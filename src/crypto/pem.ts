@@ -1,36 +1,37 @@
-/** The one reader of PEM (RFC 7468): keys, certificates, requests and CMS. */
+/** The only PEM parser (RFC 7468), for keys, certificates, CSRs and CMS. */
 import { wipe } from "./bytes.ts";
 import { type CryptoError, invalidArgument, invalidKey } from "./crypto-error.ts";
 
-/** The longest PEM text of a key, in characters; an ML-DSA-87 key in both forms has 6,774. */
+/** Maximum length of a key's PEM text, in characters; an ML-DSA-87 key in both forms has 6,774. */
 export const maxPemCharacters = 16_384;
 
-/** One block of a text. */
+/** One block of a PEM text. */
 export interface PemBlock {
-  /** The text between BEGIN and the dashes. */
+  /** Text between BEGIN and the dashes. */
   readonly label: string;
-  /** The line of its BEGIN, from 1. */
+  /** Line number of BEGIN, starting at 1. */
   readonly line: number;
-  /** The lines between BEGIN and END. */
+  /** Lines between BEGIN and END. */
   readonly body: readonly string[];
 }
 
-/** The labels of a certificate; the second is an older one (RFC 7468, section 5.1). */
+/** Labels of a certificate; the second is obsolete (RFC 7468, section 5.1). */
 const certificateLabels = ["CERTIFICATE", "X509 CERTIFICATE"];
 
 const boundaryPattern = /^-----(BEGIN|END) ([ -,.-~]{1,64})-----[ \t]*$/;
-/** A line that was meant as a boundary. Skipping it would skip its block. */
+/** A line meant as a boundary. Skipping it would skip its block. */
 const brokenBoundaryPattern = /---\s?(BEGIN|END)\b/i;
 
-/** Writes DER as PEM with lines of 64 characters (RFC 7468, section 2). */
+/** Encodes DER as PEM with 64-character lines (RFC 7468, section 2). */
 export function encodePem(label: string, der: Uint8Array): string {
   const lines = der.toBase64().match(/.{1,64}/g) ?? [];
   return `-----BEGIN ${label}-----\n${lines.join("\n")}\n-----END ${label}-----\n`;
 }
 
 /**
- * Tells whether a file is PEM: text with a BEGIN line, also in UTF-16, which `findPemBlocks` refuses by name. DER that
- * contains PEM, such as CMS with its content, is not: it begins with bytes that no text has.
+ * Returns whether a file is PEM: text with a BEGIN line, including UTF-16, which `findPemBlocks` rejects with
+ * its own message. DER that contains PEM, such as CMS with its content, is not: it starts with bytes that do
+ * not occur in text.
  */
 export function isPem(file: Uint8Array): boolean {
   const begin = [beginMarker, utf16Dashes].map((marker) => findBytes(file, marker)).find((at) => at >= 0);
@@ -42,7 +43,10 @@ const dash = 0x2d;
 const beginMarker = new TextEncoder().encode("-----BEGIN");
 const utf16Dashes = Uint8Array.of(dash, 0, dash, 0, dash, 0, dash, 0, dash);
 
-/** @param marker begins with a dash. @returns -1 if it does not occur */
+/**
+ * @param marker starts with a dash
+ * @returns -1 if the marker does not occur
+ */
 function findBytes(file: Uint8Array, marker: Uint8Array): number {
   let at = file.indexOf(dash);
   while (at >= 0 && !marker.every((byte, i) => file[at + i] === byte)) at = file.indexOf(dash, at + 1);
@@ -50,17 +54,17 @@ function findBytes(file: Uint8Array, marker: Uint8Array): number {
 }
 
 /**
- * Finds all blocks of a text (RFC 7468, section 3). Text outside of blocks is ignored, and so are a byte order mark and
- * white space at the end of lines, which end in LF, CR LF or CR. Every BEGIN line yields a block or an error, so that
- * nobody takes the second block for the first.
+ * Finds all blocks of a text (RFC 7468, section 3). Ignores text outside blocks, a byte order mark and
+ * trailing white space. Lines may end in LF, CR LF or CR. Every BEGIN line yields a block or an error, so
+ * that a caller never mistakes the second block for the first.
  *
- * @param maxCharacters the longest accepted text.
- * @throws INVALID_KEY, which names the line; INVALID_ARGUMENT for a value that is not a string
+ * @param maxCharacters maximum length of the text
+ * @throws INVALID_KEY, naming the line; INVALID_ARGUMENT if the value is not a string
  */
 export function findPemBlocks(pem: string, maxCharacters = maxPemCharacters): PemBlock[] {
   if (typeof pem !== "string") throw invalidArgument(`PEM must be a string, not ${typeof pem}`);
   if (pem.length > maxCharacters)
-    throw invalidKey(`PEM of ${pem.length} characters; the limit is ${maxCharacters}`);
+    throw invalidKey(`the PEM text has ${pem.length} characters; the limit is ${maxCharacters}`);
   if (pem.includes("-\0-\0-")) throw invalidKey("the text is in UTF-16; save it as UTF-8");
   const blocks: PemBlock[] = [];
   let open: (PemBlock & { readonly body: string[] }) | undefined;
@@ -78,8 +82,9 @@ export function findPemBlocks(pem: string, maxCharacters = maxPemCharacters): Pe
       if (open !== undefined) throw withoutEnd(open);
       open = { label, line, body: [] };
     } else {
-      if (open === undefined) throw invalidKey(`line ${line} ends a ${label} that no line begins`);
-      if (open.label !== label) throw invalidKey(`the ${open.label} in line ${open.line} ends as a ${label}`);
+      if (open === undefined) throw invalidKey(`line ${line} ends a ${label} block that never began`);
+      if (open.label !== label)
+        throw invalidKey(`the ${open.label} in line ${open.line} ends with END ${label}`);
       blocks.push(open);
       open = undefined;
     }
@@ -88,11 +93,16 @@ export function findPemBlocks(pem: string, maxCharacters = maxPemCharacters): Pe
   return blocks;
 }
 
-/** Decodes a block. @returns DER; the caller wipes it when it is secret. @throws INVALID_KEY */
+/**
+ * Decodes a block.
+ *
+ * @returns DER; the caller wipes it if it is secret
+ * @throws INVALID_KEY
+ */
 export function decodePemBlock({ label, line, body }: PemBlock): Uint8Array {
   if (label.includes("ENCRYPTED") || body.some((text) => /:.*ENCRYPTED/.test(text)))
     throw invalidKey(
-      `the ${label} in line ${line} is encrypted; decrypt it first, such as with openssl pkey -in FILE -out NEW`,
+      `the ${label} in line ${line} is encrypted; decrypt it first, for example with openssl pkey -in FILE -out NEW`,
     );
   if (body.some((text) => text.includes(":")))
     throw invalidKey(`the ${label} in line ${line} has headers, which RFC 7468 does not allow`);
@@ -108,12 +118,12 @@ export function decodePemBlock({ label, line, body }: PemBlock): Uint8Array {
 }
 
 /**
- * Reads a text with exactly one block.
+ * Decodes a text with exactly one block.
  *
- * @param labels the text that must be between BEGIN and the dashes, or several that mean the same.
- * @param maxCharacters the longest accepted text.
- * @returns DER; the caller wipes it when it is secret.
- * @throws INVALID_KEY, which says what the text has instead; INVALID_ARGUMENT for a value that is not a string
+ * @param labels the accepted label, or several equivalent ones
+ * @param maxCharacters maximum length of the text
+ * @returns DER; the caller wipes it if it is secret
+ * @throws INVALID_KEY, describing what the text contains; INVALID_ARGUMENT if the value is not a string
  */
 export function decodePem(
   labels: string | readonly [string, ...string[]],
@@ -129,21 +139,25 @@ export function decodePem(
   const der = decodePemBlock(block);
   if (accepted.includes(block.label)) return der;
   wipe(der);
-  throw invalidKey(`the PEM block is a ${block.label}; expected a ${accepted[0]}`);
+  throw invalidKey(`the PEM block is labelled ${block.label}; expected ${accepted[0]}`);
 }
 
-/** Finds the certificates among the blocks of a text, in their order. @throws INVALID_KEY */
+/**
+ * Finds the certificate blocks of a text, in order.
+ *
+ * @throws INVALID_KEY
+ */
 export function findCertificateBlocks(pem: string, maxCharacters: number): PemBlock[] {
   const blocks = findPemBlocks(pem, maxCharacters);
   const trusted = blocks.find(({ label }) => label === "TRUSTED CERTIFICATE");
   if (trusted !== undefined)
     throw invalidKey(
-      `the certificate in line ${trusted.line} has settings of OpenSSL in it; convert it with openssl x509 -in FILE -out NEW`,
+      `the certificate in line ${trusted.line} contains OpenSSL trust settings; convert it with openssl x509 -in FILE -out NEW`,
     );
   return blocks.filter(({ label }) => certificateLabels.includes(label));
 }
 
-/** Names blocks in an error, such as "2 PEM blocks (PUBLIC KEY in line 1, CERTIFICATE in line 9)". */
+/** Describes blocks in an error, for example "2 PEM blocks (PUBLIC KEY in line 1, CERTIFICATE in line 9)". */
 export function describePemBlocks(blocks: readonly PemBlock[]): string {
   const named = blocks.slice(0, 5).map(({ label, line }) => `${label} in line ${line}`);
   return `${blocks.length} PEM block${blocks.length === 1 ? "" : "s"} (${named.join(", ")}${blocks.length > 5 ? ", …" : ""})`;

@@ -3,16 +3,16 @@ import type { Algorithm } from "./algorithms.ts";
 export type ProviderName = "native" | "openssl";
 
 /**
- * A parsed public key. It belongs to the provider that created it, and other providers refuse it.
- * To move it, export it from one provider and import it into the other.
+ * A parsed public key. It belongs to the provider that created it; other providers reject it. To move a key,
+ * export it from one provider and import it into the other.
  */
 export interface PublicKey {
   readonly algorithm: Algorithm;
 
   /**
-   * Returns a copy of the raw bytes: the form of FIPS 203, 204 or 205, for ECDSA the
-   * uncompressed point (SEC 1, section 2.3.3), for X-Wing the ML-KEM-768 key and then the X25519 key
-   * (draft-connolly-cfrg-xwing-kem-11, section 5.2). The length is `publicKeyBytes`.
+   * Returns a copy of the raw bytes, `publicKeyBytes` long: the form of FIPS 203, 204 or 205; for ECDSA, the
+   * uncompressed point (SEC 1, section 2.3.3); for X-Wing, the ML-KEM-768 key followed by the X25519 key
+   * (draft-connolly-cfrg-xwing-kem-11, section 5.2).
    */
   exportRaw(): Uint8Array;
 
@@ -24,36 +24,38 @@ export interface PublicKey {
 }
 
 /**
- * A parsed secret key. Every export returns a copy that the caller must wipe; strings cannot be
- * wiped. After `erase` every method except `erase` throws CLOSED.
+ * A parsed secret key. Every export returns a copy that the caller must wipe; strings cannot be wiped. After
+ * `erase`, every method except `erase` throws CLOSED.
  */
 export interface SecretKey {
   readonly algorithm: Algorithm;
   readonly publicKey: PublicKey;
 
   /**
-   * Returns the expanded form of FIPS 203, 204 or 205, for ECDSA the scalar, for X-Wing the seed;
+   * Returns the expanded form of FIPS 203, 204 or 205, the scalar for ECDSA, or the seed for X-Wing;
    * `secretKeyBytes` long.
    *
-   * OpenSSL cannot export this form of an ML-DSA or ML-KEM key that has a seed. Its provider then derives it from the
-   * seed in JavaScript on the calling thread, which takes 0.4 to 3 ms.
+   * OpenSSL cannot export this form of an ML-DSA or ML-KEM key that has a seed. The OpenSSL provider then
+   * derives it from the seed in JavaScript on the calling thread, which takes 0.4 to 3 ms.
    */
   exportRaw(): Uint8Array;
 
-  /** Returns the seed of an ML-DSA, ML-KEM or X-Wing key, or undefined when the key was imported without one. */
+  /**
+   * Returns the seed of an ML-DSA, ML-KEM or X-Wing key, or undefined if the key was imported without one.
+   */
   exportSeed(): Uint8Array | undefined;
 
   /**
-   * Returns PKCS#8 in PEM: the seed form if there is a seed (RFC 9881 and 9935, section 6), otherwise
-   * the expanded form. For SLH-DSA it holds the raw secret key (RFC 9909), for ECDSA also the public key (RFC 5915), for
-   * X-Wing the bare seed (draft-connolly-cfrg-xwing-kem-11, section 5.8.2).
+   * Returns PKCS#8 in PEM: the seed form if the key has a seed (RFC 9881 and 9935, section 6), otherwise the
+   * expanded form. SLH-DSA documents hold the raw secret key (RFC 9909), ECDSA documents also the public key
+   * (RFC 5915), and X-Wing documents the bare seed (draft-connolly-cfrg-xwing-kem-11, section 5.8.2).
    */
   toPem(): string;
 
   /**
-   * Makes the key unusable and overwrites our bytes. Operations that are running finish. The native provider
-   * overwrites the key when the last of them ends, and OpenSSL wipes its own copy when the garbage collector frees it.
-   * JavaScript cannot guarantee that no other copy exists.
+   * Makes the key unusable and overwrites our copy of its bytes. Running operations finish first. The native
+   * provider overwrites the key when the last operation ends; OpenSSL wipes its own copy when the garbage
+   * collector frees it. JavaScript cannot guarantee that no other copy exists.
    */
   erase(): void;
 }
@@ -63,21 +65,21 @@ export interface KeyPair {
   readonly secretKey: SecretKey;
 }
 
-/** A public key from outside: raw bytes, or SubjectPublicKeyInfo in PEM. */
+/** Public key input: raw bytes, or SubjectPublicKeyInfo in PEM. */
 export type PublicKeyMaterial = { readonly raw: Uint8Array } | { readonly pem: string };
 
-/** A secret key from outside: the expanded form, the seed, or PKCS#8 in PEM or DER. */
+/** Secret key input: the expanded form, the seed, or PKCS#8 in PEM or DER. */
 export type SecretKeyMaterial =
   | { readonly raw: Uint8Array }
   | { readonly seed: Uint8Array }
   | { readonly pem: string }
   | { readonly der: Uint8Array };
 
-/** Options of signing and verifying. A name that is not listed here is refused. */
+/** Options for signing and verification. Other option names are rejected. */
 export interface SignatureOptions {
   /**
-   * 0 to 255 bytes that bind the signature to one use (FIPS 204, section 5.2; FIPS 205, section 10.2).
-   * Default: empty. Refused for ECDSA, which has no context.
+   * Binds the signature to one use (FIPS 204, section 5.2; FIPS 205, section 10.2); 0 to 255 bytes. Default:
+   * empty. Rejected for ECDSA, which has no context.
    */
   readonly context?: Uint8Array | undefined;
 
@@ -91,59 +93,59 @@ export interface SignatureOptions {
 export type EcdsaEncoding = "der" | "ieee-p1363";
 
 export interface Encapsulation {
-  /** `ciphertextBytes` long; goes to the owner of the secret key. */
+  /** `ciphertextBytes` long; send it to the owner of the secret key. */
   readonly ciphertext: Uint8Array;
   /** 32 bytes. The caller wipes it after use. */
   readonly sharedSecret: Uint8Array;
 }
 
 /**
- * Computes μ, the message representative of ML-DSA, while the message arrives. It needs the memory of
- * one hash state for a message of any length. It runs on the calling thread and may be dropped.
+ * Computes μ, the ML-DSA message representative, while the message arrives. It uses the memory of one hash
+ * state, whatever the length of the message. It runs on the calling thread and may be abandoned.
  */
 export interface MuHash {
   /**
-   * Takes the next bytes of the message, which the caller may overwrite afterwards.
+   * Adds the next bytes of the message. The caller may overwrite them afterwards.
    *
    * @throws INVALID_ARGUMENT; CLOSED after `digest`
    */
   update(chunk: Uint8Array): void;
 
   /**
-   * Ends the message.
+   * Finishes the message.
    *
-   * @returns μ, 64 bytes, for `signMu`.
-   * @throws CLOSED when called again
+   * @returns μ, 64 bytes, for `signMu`
+   * @throws CLOSED if called again
    */
   digest(): Uint8Array;
 }
 
 /**
- * Post-quantum cryptography behind one interface. All providers treat bad input alike, whatever
- * their library does: import refuses bad key material (INVALID_KEY), calls refuse other bad input
- * (INVALID_ARGUMENT), and `verify` returns false for any wrong signature. Long operations run off
- * the event loop. A provider never falls back to another one.
+ * The interface of all post-quantum cryptography providers. They all treat bad input alike, whatever their
+ * library does: import rejects bad key material (INVALID_KEY), calls reject other bad input
+ * (INVALID_ARGUMENT), and `verify` returns false for any wrong signature. Long operations run off the event
+ * loop. A provider never falls back to a different one.
  */
 export interface CryptoProvider {
   readonly name: ProviderName;
   /**
-   * The libraries that do the work: "OpenSSL 3.5.8", or "AWS-LC 5.12.0 (AVX2), OpenSSL 3.5.8", the first for ML-DSA and
-   * ML-KEM, the second for the rest.
+   * The underlying libraries: "OpenSSL 3.5.8", or "AWS-LC 5.12.0 (AVX2), OpenSSL 3.5.8", where AWS-LC does
+   * ML-DSA and ML-KEM and OpenSSL the rest.
    */
   readonly version: string;
   /**
-   * The code that computes ML-DSA and ML-KEM on this processor: "AVX2", "NEON" or "portable". Undefined for a library
-   * that does not tell.
+   * The ML-DSA and ML-KEM code selected for this processor: "AVX2", "NEON" or "portable". Undefined for a
+   * library that does not report one.
    */
   readonly cpuPath: string | undefined;
   /**
-   * The same provider, for work of many pieces, such as a batch. It lets work wait longer before it refuses it
+   * The same provider for bulk work, such as a batch. Its work may wait longer before it is rejected
    * (CryptoBusyError, see work-queue.ts).
    */
   readonly unbounded: CryptoProvider;
   /**
-   * The same provider, for the server's own work, which all callers need. That work is charged to no caller, is never
-   * refused and goes first. Use it only for work whose amount callers cannot control.
+   * The same provider for the server's own work, on which all callers depend. This work is charged to no
+   * caller, is never rejected and goes first. Use it only for work whose amount callers cannot influence.
    */
   readonly system: CryptoProvider;
 
@@ -156,63 +158,65 @@ export interface CryptoProvider {
   generateKeyPair(algorithm: Algorithm): Promise<KeyPair>;
 
   /**
-   * Parses and checks a public key. An ML-KEM key, also the one in an X-Wing key, passes the modulus check of
-   * FIPS 203, section 7.2; an ECDSA point must be on the curve. PEM must be the one strict DER form of its standard.
+   * Parses and checks a public key. An ML-KEM key, including the one in an X-Wing key, must pass the modulus
+   * check of FIPS 203, section 7.2; an ECDSA point must be on the curve. PEM must be the one strict DER form
+   * of its standard.
    *
    * @throws INVALID_KEY, INVALID_ARGUMENT
    */
   importPublicKey(algorithm: Algorithm, material: PublicKeyMaterial): PublicKey;
 
   /**
-   * Parses a secret key and checks that it is consistent. For an expanded key the check derives or
-   * uses its public half: some milliseconds, for SLH-DSA up to seconds, off the event loop. No check
-   * can detect an altered K of ML-DSA, z of ML-KEM or SK.prf of SLH-DSA, because the result is another
-   * valid key with the same public key.
+   * Parses a secret key and checks its consistency. For an expanded key, the check derives or uses the public
+   * half: some milliseconds, for SLH-DSA up to seconds, off the event loop. No check can detect a changed K
+   * of ML-DSA, z of ML-KEM or SK.prf of SLH-DSA: the result is a different, valid key with the same public
+   * key.
    *
    * @throws INVALID_KEY, INVALID_ARGUMENT; UNSUPPORTED for the seed of an algorithm without seeds
    */
   importSecretKey(algorithm: Algorithm, material: SecretKeyMaterial): Promise<SecretKey>;
 
   /**
-   * Signs the message itself, not a digest, with fresh randomness (the hedged form of FIPS 204,
-   * section 3.4, and FIPS 205, section 9.2): two signatures of one message differ.
+   * Signs the message itself, not a digest, with fresh randomness (the hedged form of FIPS 204, section 3.4,
+   * and FIPS 205, section 9.2), so two signatures of one message differ.
    *
-   * @param message any length; copied before the call returns its promise.
-   * @returns `signatureBytes` bytes; for ECDSA see `ecdsaEncoding`.
+   * @param message any length; copied before the call returns its promise
+   * @returns `signatureBytes` bytes; for ECDSA, see `ecdsaEncoding`
    * @throws INVALID_ARGUMENT, CLOSED
    */
   sign(secretKey: SecretKey, message: Uint8Array, options?: SignatureOptions): Promise<Uint8Array>;
 
   /**
-   * Starts μ of a message that need not be in memory, or where the secret key is (FIPS 204, section
-   * 6.2: another module may compute it). `signMu` turns μ into the plain signature of that message
+   * Starts computing μ of a message, which need not fit in memory or be where the secret key is (FIPS 204,
+   * section 6.2: another module may compute it). `signMu` turns μ into an ordinary signature of the message
    * and context, which every ML-DSA verifier accepts.
    *
-   * @param publicKey the public key of the signing key: its hash is part of μ.
-   * @param options.context as for `sign`; 0 to 255 bytes.
-   * @throws INVALID_ARGUMENT, also for keys that are not ML-DSA; CLOSED
+   * @param publicKey the signing key's public key, whose hash is part of μ
+   * @param options.context as for `sign`; 0 to 255 bytes
+   * @throws INVALID_ARGUMENT, including for keys other than ML-DSA; CLOSED
    */
   startMu(publicKey: PublicKey, options?: Pick<SignatureOptions, "context">): MuHash;
 
   /**
-   * Signs a μ that was computed elsewhere (FIPS 204, algorithm 7 from line 7 on), hedged like `sign`.
-   * The native provider does it like `sign`. OpenSSL supports it from 3.5 on, but node:crypto has no option for it, so
-   * for the provider "openssl" @noble/post-quantum signs on a worker thread, which takes 40 times as long.
+   * Signs a μ that was computed elsewhere (FIPS 204, algorithm 7 from line 7 on), hedged like `sign`. The
+   * native provider does so as fast as `sign`. OpenSSL supports it from 3.5 on, but node:crypto has no option
+   * for it, so the "openssl" provider uses @noble/post-quantum on a worker thread, which takes 40 times as
+   * long.
    *
-   * The pitfall: μ does not show the message, its context or its key. A caller of this function can
-   * sign anything under any context, also in the pre-hashed form of FIPS 204, section 5.4. μ of
-   * another public key gives, without an error, a signature that no verifier accepts.
+   * Pitfall: μ does not reveal the message, its context or its key. A caller of this function can sign
+   * anything under any context, including the pre-hashed form of FIPS 204, section 5.4. A μ for a different
+   * public key gives, without an error, a signature that no verifier accepts.
    *
-   * @param mu 64 bytes, as `MuHash.digest` returns them; copied before the call returns its promise.
-   * @returns `signatureBytes` bytes.
-   * @throws INVALID_ARGUMENT, also for keys that are not ML-DSA; CLOSED
+   * @param mu 64 bytes from `MuHash.digest`; copied before the call returns its promise
+   * @returns `signatureBytes` bytes
+   * @throws INVALID_ARGUMENT, including for keys other than ML-DSA; CLOSED
    */
   signMu(secretKey: SecretKey, mu: Uint8Array): Promise<Uint8Array>;
 
   /**
-   * Verifies a signature (FIPS 204, section 5.3; FIPS 205, section 10.3; FIPS 186-5, section 6.4.2).
-   * A signature of the wrong length or in another encoding gives false, not an error. ECDSA
-   * signatures are malleable: if (r, s) is valid, so is (r, n − s).
+   * Verifies a signature (FIPS 204, section 5.3; FIPS 205, section 10.3; FIPS 186-5, section 6.4.2). A
+   * signature with the wrong length or encoding gives false, not an error. ECDSA signatures are malleable: if
+   * (r, s) is valid, so is (r, n − s).
    *
    * @throws INVALID_ARGUMENT, CLOSED
    */
@@ -224,7 +228,7 @@ export interface CryptoProvider {
   ): Promise<boolean>;
 
   /**
-   * Generates a shared secret and its ciphertext for the owner of an ML-KEM key (FIPS 203, section 7.2) or of an
+   * Generates a shared secret and its ciphertext for the owner of an ML-KEM key (FIPS 203, section 7.2) or an
    * X-Wing key (draft-connolly-cfrg-xwing-kem-11, section 5.4).
    *
    * @throws INVALID_ARGUMENT, CLOSED
@@ -232,22 +236,22 @@ export interface CryptoProvider {
   encapsulate(publicKey: PublicKey): Promise<Encapsulation>;
 
   /**
-   * Recovers the shared secret from a ciphertext (FIPS 203, section 7.3; draft-connolly-cfrg-xwing-kem-11, section
-   * 5.5).
+   * Recovers the shared secret from a ciphertext (FIPS 203, section 7.3; draft-connolly-cfrg-xwing-kem-11,
+   * section 5.5).
    *
-   * The pitfall: this SUCCEEDS on a wrong ciphertext of the right length and returns another,
-   * pseudo-random secret (implicit rejection). Only a later step, such as a MAC under the secret,
-   * shows whether both sides agree. That includes an X-Wing ciphertext whose X25519 half is a point of low order, which
-   * Go and the Web Crypto API refuse: the draft has no such check.
+   * Pitfall: this SUCCEEDS for a wrong ciphertext of the right length and returns a different, pseudo-random
+   * secret (implicit rejection). Only a later step, such as a MAC under the secret, shows whether both sides
+   * agree. That includes an X-Wing ciphertext whose X25519 half is a point of low order: Go and the Web
+   * Crypto API reject it, but the draft has no such check.
    *
-   * @returns 32 bytes. The caller wipes them after use.
-   * @throws INVALID_ARGUMENT, also when the ciphertext is not `ciphertextBytes` long; CLOSED
+   * @returns 32 bytes; the caller wipes them after use
+   * @throws INVALID_ARGUMENT, including for a ciphertext that is not `ciphertextBytes` long; CLOSED
    */
   decapsulate(secretKey: SecretKey, ciphertext: Uint8Array): Promise<Uint8Array>;
 
   /** SHA-256 (FIPS 180-4, section 6.2) on the calling thread; 32 bytes. */
   sha256(message: Uint8Array): Uint8Array;
 
-  /** Stops workers and refuses further calls. Running calls finish or are rejected with CLOSED. */
+  /** Stops workers and rejects further calls. Running calls finish or are rejected with CLOSED. */
   close(): Promise<void>;
 }

@@ -1,35 +1,39 @@
-/** A provider whose long operations wait in a queue: see work-queue.ts. */
+/** Queues a provider's long operations; see work-queue.ts. */
 import type { Algorithm } from "./algorithms.ts";
 import { copyDeep, wipeDeep } from "./bytes.ts";
 import { type CostlyOperation, findCost } from "./costs.ts";
 import type { CryptoProvider } from "./provider.ts";
 import { systemCaller, type WorkQueue } from "./work-queue.ts";
 
-/** Measures an operation, from its call to its result. @param work receives what to call when it no longer waits */
+/**
+ * Measures an operation from its call to its result.
+ *
+ * @param work receives a callback to call when the operation stops waiting
+ */
 export type MeasureOperation = <T>(
   operation: string,
   algorithm: Algorithm,
   work: (began: (() => void) | undefined) => Promise<T>,
 ) => Promise<T>;
 
-/** The terms under which one form of a provider submits work. */
+/** How one variant of a provider submits work. */
 interface Terms {
   readonly isUnbounded: boolean;
-  /** Names the caller who is charged for the current work. */
+  /** Returns the caller to charge for the current work. */
   readonly callerOf: () => string;
-  /** Returns what aborts when the caller no longer waits for the current work. */
+  /** Returns a signal that aborts when the caller no longer waits for the current work. */
   readonly signalOf?: (() => AbortSignal | undefined) | undefined;
   readonly measure: MeasureOperation;
 }
 
-/** The current call, as far as the queue knows it. */
+/** What the queue needs to know about the current call. */
 export type CurrentCall = Pick<Terms, "callerOf" | "signalOf">;
 
 /**
- * Puts a provider behind a queue. It refuses work that would have to wait too long with CryptoBusyError.
+ * Puts a provider behind a queue, which rejects work that would have to wait too long with CryptoBusyError.
  *
- * @param call the call that the current work belongs to; without it all callers share one turn
- * @param measure measures each operation; left out, it costs nothing
+ * @param call the current call; without it, all callers share one turn
+ * @param measure measures each operation; omit it to avoid the overhead
  */
 export function queueProvider(
   provider: CryptoProvider,
@@ -44,7 +48,7 @@ export function queueProvider(
   return create({ ...call, isUnbounded: false }, { system, unbounded });
 }
 
-/** The other forms of a provider; a missing form is the provider itself. */
+/** Other variants of a provider; a missing one defaults to the provider itself. */
 type Forms = Partial<Pick<CryptoProvider, "unbounded" | "system">>;
 
 function createForm(
@@ -68,7 +72,7 @@ function createForm(
         return await queue.run({
           ...findCost(operation, algorithm, messageBytes),
           caller: callerOf(),
-          // Other calls may wait for the key that a call imports.
+          // Not cancellable: other calls may be waiting for the same imported key.
           signal: operation === "import" ? undefined : signalOf,
           isUnbounded: mayWaitLong,
           beforeWait: () => {

@@ -1,29 +1,29 @@
 /**
- * Seals secrets for storage: AES-256-GCM (NIST SP 800-38D) under a data key for each secret, which is itself
- * sealed under the master key. The identity of the record is bound to both as associated data, so a sealed
- * secret that was moved to another record does not open.
+ * Seals secrets for storage: AES-256-GCM (NIST SP 800-38D) with a separate data key for each secret, which is
+ * itself sealed with the master key. The record's identity is bound to both as associated data, so a sealed
+ * secret that was moved to a different record does not open.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { wipe } from "./bytes.ts";
 import { CryptoError } from "./crypto-error.ts";
 
-/** Bytes of the nonce (SP 800-38D, section 8.2.2: random) before each ciphertext. */
+/** Length of the random nonce before each ciphertext, in bytes (SP 800-38D, section 8.2.2). */
 const nonceBytes = 12;
-/** Bytes of the tag after each ciphertext. */
+/** Length of the tag after each ciphertext, in bytes. */
 const tagBytes = 16;
 const keyBytes = 32;
 
-/** A secret that only the master key opens. Each blob is nonce ‖ ciphertext ‖ tag. */
+/** A secret that only the master key can open. Each blob is nonce ‖ ciphertext ‖ tag. */
 export interface SealedSecret {
-  /** The ID of its master key: see nameMasterKey. */
+  /** The master key's ID; see nameMasterKey. */
   readonly masterKeyId: string;
-  /** 60 bytes. A new master key changes only this field and the ID. */
+  /** 60 bytes. Changing the master key rewrites only this field and the ID. */
   readonly wrappedDataKey: Uint8Array;
   /** 28 bytes longer than the secret. */
   readonly ciphertext: Uint8Array;
 }
 
-/** Names a master key without revealing it: 128 bits of a labelled SHA-256, in hexadecimal. */
+/** Derives a master key's ID, which does not reveal it: 128 bits of a labelled SHA-256, in hexadecimal. */
 export function nameMasterKey(masterKey: Uint8Array): string {
   return createHash("sha256").update("qsp master key id").update(masterKey).digest("hex").slice(0, 32);
 }
@@ -31,7 +31,7 @@ export function nameMasterKey(masterKey: Uint8Array): string {
 /**
  * Seals a secret.
  *
- * @param identity names the record, such as "issuer_keys/<key_id>/seed"; opening needs the same identity.
+ * @param identity the record, such as "issuer_keys/<key_id>/seed"; opening requires the same identity
  */
 export function sealSecret(masterKey: Uint8Array, identity: string, secret: Uint8Array): SealedSecret {
   const dataKey = randomBytes(keyBytes);
@@ -49,7 +49,8 @@ export function sealSecret(masterKey: Uint8Array, identity: string, secret: Uint
 /**
  * Opens a sealed secret. The caller wipes it after use.
  *
- * @throws SEAL_BROKEN for another master key, another identity or any changed bit, without distinction.
+ * @throws SEAL_BROKEN, without distinction, for a different master key, a different identity or any changed
+ *   bit
  */
 export function openSecret(masterKey: Uint8Array, identity: string, sealed: SealedSecret): Uint8Array {
   const dataKey = openBytes(masterKey, `${identity}/data-key`, sealed.wrappedDataKey);
@@ -61,9 +62,10 @@ export function openSecret(masterKey: Uint8Array, identity: string, sealed: Seal
 }
 
 /**
- * Rewraps the data key of a secret under a new master key; the ciphertext stays. The old key does not open the result.
+ * Rewraps a secret's data key with a new master key; the ciphertext stays the same. The old key cannot open
+ * the result.
  *
- * @throws SEAL_BROKEN like openSecret.
+ * @throws SEAL_BROKEN, as openSecret does
  */
 export function rewrapSecret(
   oldMasterKey: Uint8Array,
@@ -83,7 +85,7 @@ export function rewrapSecret(
   }
 }
 
-/** Encrypts bytes under a key for one purpose; opening needs the same identity. */
+/** Encrypts bytes with a single-purpose key. Opening requires the same identity. */
 export function sealBytes(key: Uint8Array, identity: string, plaintext: Uint8Array): Uint8Array {
   const nonce = randomBytes(nonceBytes);
   const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes });
@@ -91,7 +93,11 @@ export function sealBytes(key: Uint8Array, identity: string, plaintext: Uint8Arr
   return Buffer.concat([nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** Opens bytes that sealBytes sealed. @throws SEAL_BROKEN */
+/**
+ * Opens bytes sealed by `sealBytes`.
+ *
+ * @throws SEAL_BROKEN
+ */
 export function openBytes(key: Uint8Array, identity: string, blob: Uint8Array): Uint8Array {
   try {
     const end = blob.length - tagBytes;

@@ -4,8 +4,8 @@ import { CryptoError } from "./crypto-error.ts";
 import type { CryptoProvider } from "./provider.ts";
 
 /**
- * Refuses a library that would be silently insecure, such as node:crypto 24.6, which ignored the
- * context. It runs one signature and two key exchanges, which takes 5 ms.
+ * Rejects a library that would be silently insecure, such as node:crypto 24.6, which ignored the context.
+ * Runs one signature and two key exchanges, which takes 5 ms.
  *
  * @throws SELF_TEST_FAILED
  */
@@ -37,8 +37,8 @@ async function exchangesKeys(provider: CryptoProvider, algorithm: KemAlgorithm):
 }
 
 /**
- * The known answer of X-Wing, of which only the halves are the library's: the key of the seed 0, 1, … 31, and the secret
- * of a ciphertext of nines, which ML-KEM rejects implicitly.
+ * Known answer for X-Wing, of which the library implements only the halves: the key from the seed 0, 1, … 31,
+ * and the secret from a ciphertext of nines, which ML-KEM rejects implicitly.
  */
 async function knowsXWing(provider: CryptoProvider): Promise<boolean> {
   const seed = Uint8Array.from({ length: 32 }, (_, i) => i);

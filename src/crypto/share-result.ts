@@ -1,8 +1,8 @@
 /**
- * Shares the result of a slow computation: all calls during it, and for some time after it, get the same result or
- * failure.
+ * Shares the result of a slow computation: all calls during it, and for some time afterwards, get the same
+ * result or failure.
  *
- * @param reuseMs milliseconds for which a finished result is reused.
+ * @param reuseMs milliseconds to reuse a finished result
  */
 export function shareResult<T>(
   reuseMs: number,

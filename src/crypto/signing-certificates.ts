@@ -1,4 +1,7 @@
-/** Reads X.509 certificates (RFC 5280) whose keys sign content. Issuers, lifetimes and revocation are not checked. */
+/**
+ * Reads X.509 certificates (RFC 5280) whose keys sign content. Does not check issuers, lifetimes or
+ * revocation.
+ */
 import type { X509Certificate } from "node:crypto";
 import { BitString } from "asn1js";
 import { Certificate } from "pkijs";
@@ -6,17 +9,18 @@ import { readCertificates } from "./certificate-files.ts";
 import { findExtension } from "./certificate-parts.ts";
 import { CryptoError } from "./crypto-error.ts";
 
-/** The most certificates in a file. */
+/** Maximum certificates in a file. */
 const maxCertificates = 10;
 
 /** digitalSignature and nonRepudiation, the first bits of KeyUsage (RFC 5280, section 4.2.1.3). */
 const signingBits = 0b1100_0000;
 
 /**
- * Reads certificates in PEM: the signer's first, then those of its CAs.
+ * Reads certificates in PEM: the signer's certificate first, then its CAs' certificates.
  *
- * @param origin names the file in an error
- * @throws INVALID_KEY if the file has none, too many or a block that cannot be read, or the first may not sign content
+ * @param origin the file name for error messages
+ * @throws INVALID_KEY if the file has no certificate, too many certificates or an unreadable block, or if the
+ *   first certificate may not sign content
  */
 export function readSigningCertificates(
   pem: string,
@@ -29,15 +33,15 @@ export function readSigningCertificates(
   if (usage instanceof BitString && ((usage.valueBlock.valueHexView[0] ?? 0) & signingBits) === 0)
     throw new CryptoError(
       "INVALID_KEY",
-      `the certificate of ${origin} may not sign content: its key usage has no digitalSignature`,
+      `the certificate in ${origin} may not sign content: its key usage has no digitalSignature`,
     );
   return certificates;
 }
 
 /**
- * Exports the key of a certificate: SubjectPublicKeyInfo in PEM.
+ * Exports a certificate's key as SubjectPublicKeyInfo in PEM.
  *
- * @throws INVALID_KEY for a key that OpenSSL cannot read, such as one of several algorithms or of a draft
+ * @throws INVALID_KEY for a key that OpenSSL cannot read, such as a composite or draft algorithm's key
  */
 export function exportPublicKey(certificate: X509Certificate, origin: string): string {
   try {
@@ -45,7 +49,7 @@ export function exportPublicKey(certificate: X509Certificate, origin: string): s
   } catch {
     throw new CryptoError(
       "INVALID_KEY",
-      `the certificate of ${origin} has a key of an algorithm that is not supported`,
+      `the certificate in ${origin} has a key of an unsupported algorithm`,
     );
   }
 }

@@ -1,31 +1,35 @@
-/** Refuses forms that asn1js accepts but DER (ITU-T X.690, section 10) does not, in documents of strangers. */
+/**
+ * Rejects encodings that asn1js accepts but DER (ITU-T X.690, section 10) forbids, when parsing untrusted
+ * input.
+ */
 import { type CryptoError, invalidArgument } from "./crypto-error.ts";
 
-/** Nesting of a document: a request has seven levels, and a CMS message with certificates about seventeen. */
+/** Maximum nesting: a CSR has seven levels, a CMS message with certificates about seventeen. */
 const maxDepth = 32;
 const maxElements = 10_000;
 
 /**
- * Checks that a document is one element in DER: definite lengths in their shortest form, strings in one piece, and
- * nothing behind it. Does not check the order of a SET OF.
+ * Checks that a document is exactly one DER element: definite lengths in their shortest form, primitive
+ * strings, and no trailing bytes. Does not check the order of a SET OF.
  *
- * @param what names the document in an error, such as "the request"
+ * @param what the document's name for error messages, such as "the request"
  * @throws INVALID_ARGUMENT
  */
 export function requireDer(what: string, document: Uint8Array): void {
   let elements = 0;
   const fail = (problem: string): CryptoError => invalidArgument(`${what} is not strict DER: ${problem}`);
 
-  /** @returns the offset behind the element */
+  /** @returns the offset after the element */
   const checkElement = (start: number, end: number, depth: number): number => {
     elements += 1;
-    if (elements > maxElements || depth > maxDepth) throw fail("it has too many elements, or too deep ones");
+    if (elements > maxElements || depth > maxDepth)
+      throw fail("it has too many or too deeply nested elements");
     const identifier = document[start];
     if (identifier === undefined || start >= end) throw fail("it ends too early");
     if ((identifier & 0x1f) === 0x1f) throw fail("a tag above 30");
     const { contentAt, length } = readLength(start + 1);
     const after = contentAt + length;
-    if (after > end) throw fail("an element is longer than what contains it");
+    if (after > end) throw fail("an element is longer than the element around it");
     const isConstructed = (identifier & 0x20) !== 0;
     if (isConstructed) {
       for (let at = contentAt; at < after; ) at = checkElement(at, after, depth + 1);
@@ -52,7 +56,7 @@ export function requireDer(what: string, document: Uint8Array): void {
   if (end !== document.length) throw fail(`${document.length - end} bytes follow it`);
 }
 
-/** The universal types whose content DER restricts, and the two that are constructed. */
+/** Universal types whose content DER restricts, and the two constructed types. */
 const universal = {
   boolean: 1,
   integer: 2,
@@ -67,7 +71,7 @@ function findProblem(identifier: number, content: Uint8Array): string | undefine
   const type = identifier & 0x1f;
   const isConstructed = (identifier & 0x20) !== 0;
   if (isConstructed !== (type === universal.sequence || type === universal.set))
-    return "a string in several pieces";
+    return "a string in several parts";
   const [first = 0, second = 0] = content;
   if (type === universal.boolean && (content.length !== 1 || (first !== 0 && first !== 0xff)))
     return "a BOOLEAN that is neither 00 nor FF";

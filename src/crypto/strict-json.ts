@@ -1,17 +1,17 @@
 export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject;
 export type JsonObject = { [name: string]: JsonValue };
 
-/** One string, or one of the characters that give JSON its structure. */
+/** A string, or a structural character of JSON. */
 const tokenPattern = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\]:,]/g;
 
 /**
- * Reads a JSON object (RFC 8259) and refuses duplicate member names, which JSON.parse and other
- * readers resolve differently (RFC 7515, section 4 requires refusal or the last one).
+ * Parses a JSON object (RFC 8259) and rejects duplicate member names, which parsers resolve differently (RFC
+ * 7515, section 4, requires rejecting them or using the last one).
  *
- * @param bytes UTF-8 without a byte order mark.
- * @param maxTokens the most strings and characters of structure that are read: a bound of the memory that a short text
- *   of many brackets takes.
- * @returns the object, or undefined when the bytes are anything else.
+ * @param bytes UTF-8 without a byte order mark
+ * @param maxTokens maximum number of strings and structural characters, to limit the memory that a short text
+ *   of many brackets takes
+ * @returns the object; undefined if the bytes are anything else
  */
 export function parseJsonObject(bytes: Uint8Array, maxTokens = Infinity): JsonObject | undefined {
   try {
@@ -24,7 +24,10 @@ export function parseJsonObject(bytes: Uint8Array, maxTokens = Infinity): JsonOb
   }
 }
 
-/** Counts in one pass over the text, which need not be JSON: a pattern could take quadratic time on other text. */
+/**
+ * Counts tokens in one pass, without a regular expression, which could take quadratic time on text that is
+ * not JSON.
+ */
 function hasMoreTokens(text: string, maxTokens: number): boolean {
   let tokens = 0;
   let isInString = false;
@@ -40,12 +43,12 @@ function hasMoreTokens(text: string, maxTokens: number): boolean {
 
 const structure = new Set<string | undefined>("{}[]:,");
 
-/** Tells a JSON object from every other value. */
+/** Returns whether a value is a JSON object. */
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** @param text valid JSON, so that a string before a colon is a member name of the innermost object. */
+/** @param text valid JSON, so that a string before a colon is a member name of the innermost object */
 function hasDuplicateNames(text: string): boolean {
   const openScopes: Set<unknown>[] = [];
   let lastString = "";
@@ -54,7 +57,7 @@ function hasDuplicateNames(text: string): boolean {
     else if (token === "}" || token === "]") openScopes.pop();
     else if (token === ":") {
       const names = openScopes.at(-1);
-      // Escapes may spell one name in two ways, so names are compared after parsing.
+      // Escapes can spell one name in several ways, so names are compared after parsing.
       const name: unknown = JSON.parse(lastString);
       if (names?.has(name)) return true;
       names?.add(name);

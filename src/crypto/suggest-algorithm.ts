@@ -1,23 +1,26 @@
-/** Suggests a parameter set for a name that is misspelt, or older than the standards. */
+/** Suggests a parameter set for a misspelled name or a pre-standard name. */
 import { algorithms } from "./algorithms.ts";
 
-/** The most characters of a name that is looked at. */
+/** Maximum length of a name to examine. */
 const maxNameCharacters = 64;
 
-/** A scheme before its standard. The standards changed details, so keys and signatures of the two do not mix. */
+/**
+ * A scheme before standardization. The standards changed details, so keys and signatures are not
+ * interchangeable.
+ */
 interface FormerScheme {
   readonly name: string;
   readonly successor: string;
-  /** Matches a name without its punctuation, in lower case. */
+  /** Matches a lower-case name without punctuation. */
   readonly pattern: RegExp;
-  /** Names the parameter set of the standard that took the place of the matched one. */
+  /** Returns the standard parameter set that replaced the matched one. */
   rename(match: RegExpExecArray): string;
 }
 
-/** The number of a Dilithium set was its security category; FIPS 204, table 1, has those of its successors. */
+/** Dilithium sets were numbered by security category; FIPS 204, table 1, lists their successors. */
 const dilithiumSets: Readonly<Record<string, string>> = { 2: "44", 3: "65", 5: "87" };
 
-/** Sets of two schemes that are in one category, or nearly (FIPS 203, table 3; FIPS 204, table 1). */
+/** Parameter sets of two schemes in the same category, or nearly (FIPS 203, table 3; FIPS 204, table 1). */
 const setsOfSchemes = { "ML-DSA": ["44", "65", "87"], "ML-KEM": ["512", "768", "1024"] } as const;
 
 const formerSchemes: readonly FormerScheme[] = [
@@ -43,11 +46,11 @@ const formerSchemes: readonly FormerScheme[] = [
 ];
 
 /**
- * Suggests the name of a parameter set.
+ * Suggests a parameter set name.
  *
- * @param given what a caller wrote: "mldsa65", "Dilithium3"
- * @param allowed the names that would be right, which may be others than algorithms
- * @returns a clause for an error message; undefined if the name is like none
+ * @param given the name that the caller wrote: "mldsa65", "Dilithium3"
+ * @param allowed the valid names, which need not be algorithm names
+ * @returns a clause for an error message; undefined if no name is similar
  */
 export function suggestAlgorithm(given: string, allowed: readonly string[]): string | undefined {
   if (given.length > maxNameCharacters || !allowed.some((name) => Object.hasOwn(algorithms, name)))
@@ -67,7 +70,7 @@ export function suggestAlgorithm(given: string, allowed: readonly string[]): str
 
 type Scheme = keyof typeof setsOfSchemes;
 
-/** Suggests a set of a scheme for a set of another one: "ML-DSA-65" for "ML-DSA-768". */
+/** Suggests a set of one scheme for a set of the other: "ML-DSA-65" for "ML-DSA-768". */
 function suggestSet(
   scheme: Scheme,
   other: Scheme,
@@ -76,12 +79,12 @@ function suggestSet(
 ): string | undefined {
   const place = setsOfSchemes[other].findIndex((set) => plain === simplify(`${scheme}${set}`));
   if (place < 0) return undefined;
-  const mistake = `${setsOfSchemes[other][place]} is a set of ${other}`;
+  const mistake = `${setsOfSchemes[other][place]} is an ${other} parameter set`;
   const name = `${scheme}-${setsOfSchemes[scheme][place]}`;
   return allowed.includes(name) ? `${mistake}; did you mean "${name}"?` : mistake;
 }
 
-/** Leaves out case and punctuation: "ML_DSA_65" and "ml-dsa-65" become "mldsa65". */
+/** Removes case and punctuation: "ML_DSA_65" and "ml-dsa-65" become "mldsa65". */
 function simplify(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
 }

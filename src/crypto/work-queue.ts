@@ -1,26 +1,29 @@
 /**
- * The queue in front of the computing threads. It serves callers in turn, charges each what its work costs, and refuses a
- * caller whose own work would have to wait too long. So under five times its capacity a server still does as much as it
- * can, in time, and one caller's load does not slow down the others.
+ * The queue in front of the computing threads. It serves callers in turn, charges each for the cost of its
+ * work, and rejects work of a caller whose own backlog is too long. Under five times its capacity, a server
+ * therefore still completes as much work as it can in time, and one caller's load does not slow down the
+ * others.
  *
- * Quick and slow work have separate lanes: an SLH-DSA signature takes as long as thousands of ML-DSA signatures. With
- * several threads, slow work leaves one free. The threads receive only a few milliseconds of quick work at a time,
- * because work that they already have can no longer be reordered.
+ * Quick and slow work have separate lanes: an SLH-DSA signature takes as long as thousands of ML-DSA
+ * signatures. With several threads, slow work leaves one free. The threads receive only a few milliseconds of
+ * quick work in advance, because work that they have received can no longer be reordered.
  */
 import type { Cost } from "./costs.ts";
 import { Lane, type LaneWork } from "./lane.ts";
 
 export { CryptoBusyError, systemCaller } from "./lane.ts";
 
-/** The options of a queue. */
 export interface WorkQueueOptions {
-  /** The number of computing threads. */
+  /** Number of computing threads. */
   readonly threads: number;
-  /** The longest time that a caller's work may wait, in milliseconds. */
+  /** Maximum milliseconds that a caller's work may wait. */
   readonly maxWaitMs: number;
-  /** The same limit for work of many pieces, such as a batch; 10 times as long if left out. */
+  /** The same limit for bulk work, such as a batch. Default: 10 times `maxWaitMs`. */
   readonly maxBacklogMs?: number;
-  /** Counts threads that do other work now, such as password checks. Quick work leaves cores for them. */
+  /**
+   * Returns the number of threads doing other work, such as password checks. Quick work leaves cores for
+   * them.
+   */
   readonly busyElsewhere?: () => number;
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number;
@@ -28,29 +31,27 @@ export interface WorkQueueOptions {
 
 /** A piece of work. `beforeWait` copies input that the caller may change in the meantime. */
 export interface Work<T> extends Cost, Pick<LaneWork<T>, "caller" | "signal" | "beforeWait" | "start"> {
-  /** Set for a piece of larger work, such as a batch: it may wait `maxBacklogMs`. */
+  /** Whether the work is part of bulk work, such as a batch, and may wait `maxBacklogMs`. */
   readonly isUnbounded: boolean;
 }
 
 /**
- * Milliseconds of quick work that each thread receives in advance. It keeps the threads busy while the event loop is
- * late, and delays a waiting caller only a little.
+ * Milliseconds of quick work that each thread receives in advance. Keeps the threads busy while the event
+ * loop is delayed, and delays a waiting caller only a little.
  */
 const aheadMs = 10;
 
-/** The queue of one server. */
+/** One server's work queue. */
 export class WorkQueue {
-  /** The lane for quick work. */
   readonly quick: Lane;
-  /** The lane for slow work. */
   readonly slow: Lane;
   readonly #threads: number;
   readonly #maxWaitMs: number;
   readonly #maxBacklogMs: number;
   readonly #now: () => number;
-  /** The most pieces of slow work that the threads may run at once. */
+  /** Maximum pieces of slow work that the threads may run at once. */
   readonly #places: number;
-  /** The slow work that the threads have: the estimated end of each piece, on the clock of the queue. */
+  /** Slow work on the threads: the estimated end of each piece, on the queue's clock. */
   readonly #running = new Set<{ readonly endsMs: number }>();
 
   constructor({ threads, maxWaitMs, maxBacklogMs, busyElsewhere = () => 0, now }: WorkQueueOptions) {
@@ -70,23 +71,27 @@ export class WorkQueue {
     });
   }
 
-  /** Estimated milliseconds until all present quick work has started. */
+  /** Estimated milliseconds until all current quick work has started. */
   get expectedWaitMs(): number {
     return this.#waitForQuick(this.quick.totalMs);
   }
 
-  /** Estimated milliseconds until all present slow work has started. */
+  /** Estimated milliseconds until all current slow work has started. */
   get expectedSlowWaitMs(): number {
     if (this.#running.size < this.#places) return 0;
     return (this.#runningMs + this.slow.waitingMs) / this.#places;
   }
 
-  /** Unfinished pieces of work. */
+  /** Number of unfinished pieces of work. */
   get depth(): number {
     return this.quick.depth + this.slow.depth;
   }
 
-  /** Runs a piece of work in its turn. @throws CryptoBusyError, before the work starts */
+  /**
+   * Runs a piece of work in its turn.
+   *
+   * @throws CryptoBusyError, before the work starts
+   */
   run<T>(work: Work<T>): Promise<T> {
     const limitMs = work.isUnbounded ? this.#maxBacklogMs : this.#maxWaitMs;
     if (!work.isSlow) return this.quick.run({ ...work, limitMs });
@@ -98,7 +103,7 @@ export class WorkQueue {
     return free > 0 ? ms / free : ms + this.#runningMs;
   }
 
-  /** Remaining milliseconds of slow work on the threads. */
+  /** Milliseconds of slow work that remain on the threads. */
   get #runningMs(): number {
     const nowMs = this.#now();
     return [...this.#running].reduce((sum, { endsMs }) => sum + Math.max(0, endsMs - nowMs), 0);

@@ -25,36 +25,35 @@ import { encodePem } from "./pem.ts";
 
 export type { CertificateAlgorithm };
 
-/** A certificate and its key, each in PEM; the key is PKCS#8, and secret. */
+/** A certificate and its key, both in PEM; the key is PKCS#8, and secret. */
 export interface CertificateAndKey {
   readonly certificatePem: string;
   readonly secretKeyPem: string;
 }
 
-/** A CA whose certificate and key belong together. */
+/** A CA with a matching certificate and key. */
 export interface Authority {
   readonly certificate: X509Certificate;
   readonly algorithm: CertificateAlgorithm;
   readonly secretKey: KeyObject;
 }
 
-/** When a certificate is valid. */
+/** A certificate's validity period. */
 interface Lifetime {
-  /** Days from now until it expires; it expires with its CA if that is sooner. */
+  /** Days from now until expiry; never later than the CA's expiry. */
   readonly days: number;
   readonly now: Date;
 }
 
-/** The names in a server certificate, and its lifetime. */
 export interface ServerCertificateInput extends Lifetime {
   /**
-   * At least one host name, `*.` and a host name, or IP address. All are in subjectAltName, and the first is the
-   * subject. The caller has checked them.
+   * At least one host name, `*.` and a host name, or IP address. All appear in subjectAltName; the first is
+   * the subject. The caller has checked them.
    */
   readonly names: readonly string[];
 }
 
-/** The content of a certificate, for a key that the server or its holder generated. */
+/** The content of a certificate for a key that the server or its holder generated. */
 export interface CertificateInput extends Lifetime {
   readonly subject: DistinguishedName;
   readonly alternativeNames: readonly AlternativeName[];
@@ -64,7 +63,7 @@ export interface CertificateInput extends Lifetime {
   readonly purposes: readonly CertificatePurpose[];
 }
 
-/** The purposes of a certificate: its extKeyUsage (RFC 5280, section 4.2.1.12; RFC 9336 for documents). */
+/** Certificate purposes: extKeyUsage (RFC 5280, section 4.2.1.12; RFC 9336 for documents). */
 const certificatePurposes = {
   server: "1.3.6.1.5.5.7.3.1",
   client: "1.3.6.1.5.5.7.3.2",
@@ -75,7 +74,7 @@ const certificatePurposes = {
 
 export type CertificatePurpose = keyof typeof certificatePurposes;
 
-/** The lifetime of a CA in years. */
+/** Lifetime of a CA, in years. */
 const authorityYears = 10;
 const dayMs = 24 * 60 * 60 * 1000;
 
@@ -84,7 +83,7 @@ const generators: Readonly<Record<CertificateAlgorithm, () => KeyObject>> = {
   "ML-DSA-65": () => generateKeyPairSync("ml-dsa-65").privateKey,
 };
 
-/** Creates a self-signed CA that may sign certificates of others but no further CA. It is valid for ten years. */
+/** Creates a self-signed CA that is valid for ten years. It may issue certificates but no sub-CA. */
 export function createAuthority(algorithm: CertificateAlgorithm, now: Date): CertificateAndKey {
   const secretKey = generators[algorithm]();
   const subjectPublicKey = PublicKeyInfo.fromBER(exportPublicKey(secretKey));
@@ -117,7 +116,8 @@ export function createAuthority(algorithm: CertificateAlgorithm, now: Date): Cer
 /**
  * Reads a CA.
  *
- * @throws INVALID_KEY if it is not a CA that we created, or its certificate and its key do not match
+ * @throws INVALID_KEY if it is not a CA that `createAuthority` created, or its certificate and key do not
+ *   match
  */
 export function openAuthority({ certificatePem, secretKeyPem }: CertificateAndKey): Authority {
   const [certificate] = explain("the CA certificate", () => readCertificates(certificatePem));
@@ -127,13 +127,15 @@ export function openAuthority({ certificatePem, secretKeyPem }: CertificateAndKe
   if (!certificate.checkPrivateKey(secretKey))
     throw invalidKey(`the CA key does not match ${nameOfSubject(certificate)}`);
   if (!certificate.ca || readSubjectKeyIdentifier(Certificate.fromBER(certificate.raw)) === undefined)
-    throw invalidKey(`${nameOfSubject(certificate)} is not a CA, or does not identify a key`);
+    throw invalidKey(
+      `${nameOfSubject(certificate)} is not a CA certificate, or has no subject key identifier`,
+    );
   return { certificate, algorithm, secretKey };
 }
 
 /**
- * Generates a key of the CA's algorithm and a certificate for a server. It allows only serverAuth: with clientAuth, a
- * stolen server key could also impersonate a client.
+ * Generates a key of the CA's algorithm and a server certificate for it. The certificate allows only
+ * serverAuth: with clientAuth, a stolen server key could also impersonate a client.
  *
  * @throws INVALID_ARGUMENT if the CA has expired or is not yet valid
  */
@@ -155,10 +157,10 @@ export function issueServerCertificate(
 }
 
 /**
- * Issues a certificate for a key that its owner keeps. It says exactly what the input says, and nothing that a request
- * asked for: no CA, and no use besides digital signatures.
+ * Issues a certificate for a key that its owner keeps. The content comes from the input alone, not from a
+ * CSR: no CA, and no use besides digital signatures.
  *
- * @returns PEM.
+ * @returns PEM
  * @throws INVALID_ARGUMENT if the CA has expired or is not yet valid
  */
 export function issueCertificate(authority: Authority, input: CertificateInput): string {
@@ -232,7 +234,11 @@ function exportPublicKey(secretKey: KeyObject): Uint8Array {
   return createPublicKey(secretKey).export({ type: "spki", format: "der" });
 }
 
-/** Runs a reader. @param name what it reads, for its error */
+/**
+ * Runs a reader and names its input in the error.
+ *
+ * @param name the input's name for the error
+ */
 function explain<T>(name: string, read: () => T): T {
   try {
     return read();

@@ -1,10 +1,10 @@
-/** The hashes of a Merkle tree (RFC 6962, section 2.1), with SHA-256. */
+/** Merkle tree hashes (RFC 6962, section 2.1) with SHA-256. */
 import { hash } from "node:crypto";
 
 /** Bytes of each hash. */
 export const hashBytes = 32;
 
-/** The root of the tree without leaves: the hash of nothing. */
+/** Root of a tree without leaves: the hash of the empty string. */
 export const emptyRoot: Uint8Array = Uint8Array.from(hash("sha256", new Uint8Array(), "buffer"));
 
 const leafPrefix = Buffer.of(0x00);
@@ -15,12 +15,16 @@ export function hashLeaf(data: Uint8Array): Uint8Array {
   return hash("sha256", Buffer.concat([leafPrefix, data]), "buffer");
 }
 
-/** Hashes an inner node: SHA-256(0x01 ‖ left ‖ right). The prefix keeps nodes apart from leaves. */
+/** Hashes an inner node: SHA-256(0x01 ‖ left ‖ right). The prefix distinguishes nodes from leaves. */
 export function hashChildren(left: Uint8Array, right: Uint8Array): Uint8Array {
   return hash("sha256", Buffer.concat([nodePrefix, left, right]), "buffer");
 }
 
-/** Hashes a perfect tree: its leaves, or nodes of one height. @param hashes a power of two of them */
+/**
+ * Hashes a perfect tree, from its leaves or from nodes of one height.
+ *
+ * @param hashes a power of two of them
+ */
 export function hashPerfect(hashes: readonly Uint8Array[]): Uint8Array {
   let row = hashes;
   while (row.length > 1)
@@ -33,7 +37,7 @@ export function hashPerfect(hashes: readonly Uint8Array[]): Uint8Array {
   return root;
 }
 
-/** Combines the hashes of perfect subtrees, from left to right, to the hash of their range. */
+/** Combines the hashes of perfect subtrees, from left to right, into the hash of their range. */
 export function combine(hashes: readonly Uint8Array[]): Uint8Array {
   return hashes.length === 0 ? emptyRoot : hashes.reduceRight((right, left) => hashChildren(left, right));
 }

@@ -1,26 +1,28 @@
-/** Hashes the leaves of a tree, and keeps of them what a comparison with stored hashes and checkpoints needs. */
+/**
+ * Hashes the leaves of a tree and keeps only the hashes needed to compare with stored hashes and checkpoints.
+ */
 import { hashBytes, hashLeaf, hashPerfect } from "./hashes.ts";
 import { tileWidth } from "./tiles.ts";
 
-/** Leaves from the beginning of a tile up to a size. */
+/** Leaves from the start of a tile up to a size. */
 export interface LeafTiles {
-  /** The index of the first leaf: a multiple of 256. */
+  /** Index of the first leaf; a multiple of 256. */
   readonly start: number;
   readonly size: number;
-  /** The roots of the full tiles, one after the other. */
+  /** Concatenated roots of the full tiles. */
   readonly roots: Uint8Array;
-  /** For each wanted size, the hashes of the leaves in its last tile, unless that is full. */
+  /** For each requested size, the concatenated leaf hashes of its last tile, unless that tile is full. */
   readonly open: ReadonlyMap<number, Uint8Array>;
 }
 
-/** Takes leaves in their order. */
+/** Hashes leaves in order. */
 export interface LeafHasher {
-  /** @param data of the next leaf; the caller may use the bytes again */
+  /** @param data the next leaf; the caller may reuse the bytes */
   add(data: Uint8Array): void;
   finish(): LeafTiles;
 }
 
-/** @param wanted sizes whose root will be computed; the size at the end is one of them anyway */
+/** @param wanted sizes whose root will be computed; the final size is always included */
 export function createLeafHasher(start: number, wanted: readonly number[]): LeafHasher {
   const sizes = new Set(wanted);
   const roots: Uint8Array[] = [];
@@ -47,7 +49,7 @@ export function createLeafHasher(start: number, wanted: readonly number[]): Leaf
   };
 }
 
-/** Splits hashes that were put one after the other. */
+/** Splits concatenated hashes. */
 export function splitHashes(hashes: Uint8Array): Uint8Array[] {
   return Array.from({ length: hashes.length / hashBytes }, (_, i) =>
     hashes.subarray(i * hashBytes, (i + 1) * hashBytes),

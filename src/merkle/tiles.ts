@@ -1,9 +1,12 @@
-/** The tiles of a tree (c2sp.org/tlog-tiles): rows of up to 256 hashes, each row 8 levels above the one below. */
+/**
+ * Tiles of a Merkle tree (c2sp.org/tlog-tiles): rows of up to 256 hashes, each row 8 levels above the one
+ * below.
+ */
 
-/** Hashes in a full tile. */
+/** Number of hashes in a full tile. */
 export const tileWidth = 256;
 
-/** Counts the hashes of a level in a tree: one for each full tile of the level below, or for each leaf. */
+/** Counts the hashes on a level of a tree: one per full tile of the level below, or one per leaf. */
 export function countHashes(level: number, size: number): number {
   let hashes = size;
   for (let i = 0; i < level && hashes > 0; i++) hashes = Math.floor(hashes / tileWidth);

@@ -8,7 +8,7 @@ import {
 } from "../../src/crypto/alternative-names.ts";
 import { refusal } from "./refusal.ts";
 
-/** Its kind, the text, and the name that it is read as. */
+/** The kind, the text, and the expected value. */
 const accepted: readonly (readonly [AlternativeNameKind, string, string])[] = [
   ["dns", "example.com", "example.com"],
   ["dns", "Example.COM", "example.com"],
@@ -65,29 +65,32 @@ const refused: readonly (readonly [AlternativeNameKind, string])[] = [
   ["uri", `urn:${"a".repeat(2045)}`],
 ];
 
-describe("a name beside the subject", () => {
-  it.each(accepted)("of the kind %s may be %j", (kind, text, value) => {
+describe("a subject alternative name", () => {
+  it.each(accepted)("of kind %s can be %j", (kind, text, value) => {
     expect(readAlternativeName(kind, text)).toEqual({ kind, value });
     expect(parseAlternativeName(`${kind}:${text}`)).toEqual({ kind, value });
   });
 
-  it.each(refused)("of the kind %s is refused as %j, which the message quotes", async (kind, text) => {
+  it.each(refused)("of kind %s rejects %j and quotes it", async (kind, text) => {
     expect(await refusal(() => readAlternativeName(kind, text))).toBe("INVALID_ARGUMENT");
     expect(() => readAlternativeName(kind, text)).toThrow(JSON.stringify(text));
   });
 
-  it.each(["example.com", "host:example.com", ""])("is refused without its kind: %j", async (text) => {
-    expect(await refusal(() => parseAlternativeName(text))).toBe("INVALID_ARGUMENT");
-  });
+  it.each(["example.com", "host:example.com", ""])(
+    "rejects a name without a valid kind: %j",
+    async (text) => {
+      expect(await refusal(() => parseAlternativeName(text))).toBe("INVALID_ARGUMENT");
+    },
+  );
 
   it.each(["10.0.0.1", "::1", "2001:db8::ff00:42:8329", "1:2:3:4:5:6:7:8", "::ffff:7f00:1"])(
-    "has the address %s in bytes, and from them",
+    "converts the address %s to bytes and back",
     (address) => {
       expect(toAddress(toAddressBytes(address))).toBe(address);
     },
   );
 
-  it("has no address of another length than 4 or 16 bytes", () => {
+  it("rejects addresses that do not have 4 or 16 bytes", () => {
     expect([0, 3, 5, 8, 17, 32].map((length) => toAddress(new Uint8Array(length)))).toEqual(
       Array(6).fill(undefined),
     );

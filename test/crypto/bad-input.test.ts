@@ -8,7 +8,7 @@ import { refusal } from "./refusal.ts";
 
 const message = new TextEncoder().encode("a message");
 
-/** Lets a row pass what the types forbid, as a JavaScript caller can. */
+/** Bypasses the type checker, as JavaScript callers can. */
 const untyped = (value: unknown) => value as never;
 
 describeProviders("%s, given bad input,", async (provider, name) => {
@@ -40,15 +40,15 @@ describeProviders("%s, given bad input,", async (provider, name) => {
     const forgeries: Record<string, (signature: Uint8Array) => Uint8Array> = {
       "an empty signature": () => new Uint8Array(),
       "a signature one byte short": (signature) => signature.subarray(1),
-      "a signature one byte long": (signature) => Uint8Array.of(...signature, 0),
+      "a signature with an extra byte": (signature) => Uint8Array.of(...signature, 0),
       "a signature of zeros": (signature) => new Uint8Array(signature.length),
       "a signature of ones": (signature) => new Uint8Array(signature.length).fill(0xff),
-      "a signature of another parameter set's length": () => new Uint8Array(3309),
+      "a signature with the length of a different parameter set": () => new Uint8Array(3309),
       "a flipped bit in c̃": (signature) => flipBit(signature, 0),
       "a flipped bit in z": (signature) => flipBit(signature, 1000),
       "two hint positions out of order": swapHints,
       "a hint position beyond the last count": (signature) => flipBit(signature, hintStart + 79),
-      "more hints than there may be": (signature) => signature.with(hintStart + 83, 81),
+      "too many hints": (signature) => signature.with(hintStart + 83, 81),
       "hint counts that decrease": (signature) => signature.with(hintStart + 80, 80),
     };
 
@@ -63,7 +63,7 @@ describeProviders("%s, given bad input,", async (provider, name) => {
       expect(await provider.verify(publicKey, message, forge(signature))).toBe(false);
     });
 
-    it("a signature of another key", async () => {
+    it("a signature by a different key", async () => {
       const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
       const signature = await provider.sign(secretKey, message);
       expect(await provider.verify(keys("ML-DSA-44").publicKey, message, signature)).toBe(false);
@@ -80,54 +80,54 @@ describeProviders("%s, given bad input,", async (provider, name) => {
     );
   });
 
-  describe("refuses with INVALID_ARGUMENT", () => {
+  describe("rejects with INVALID_ARGUMENT", () => {
     const signed = (options: unknown, algorithm: Algorithm = "ML-DSA-65") =>
       provider.sign(keys(algorithm).secretKey, message, untyped(options));
     const verified = (options: SignatureOptions, algorithm: Algorithm = "ML-DSA-65") =>
       provider.verify(keys(algorithm).publicKey, message, new Uint8Array(3309), options);
 
     const attempts: Record<string, () => unknown> = {
-      "a string as message to sign": () => provider.sign(keys("ML-DSA-65").secretKey, untyped("text")),
-      "a string as message to verify": () =>
-        provider.verify(keys("ML-DSA-65").publicKey, untyped("text"), message),
-      "a string as signature": () => provider.verify(keys("ML-DSA-65").publicKey, message, untyped("text")),
-      "null as message": () => provider.sign(keys("ML-DSA-65").secretKey, untyped(null)),
-      "a string to hash": () => provider.sha256(untyped("text")),
-      "a context of 256 bytes to sign": () => signed({ context: new Uint8Array(256) }),
-      "a context of 256 bytes to verify": () => verified({ context: new Uint8Array(256) }),
-      "a string as context": () => signed({ context: "text" }),
-      "null as context": () => signed({ context: null }),
-      "null as options": () => signed(null),
-      "a misspelt option": () => signed({ ctx: new Uint8Array(1) }),
-      "a context for ECDSA": () => signed({ context: new Uint8Array(1) }, "ECDSA-P256"),
-      "a context for ECDSA to verify": () => verified({ context: new Uint8Array() }, "ECDSA-P256"),
+      "signing a string": () => provider.sign(keys("ML-DSA-65").secretKey, untyped("text")),
+      "verifying a string": () => provider.verify(keys("ML-DSA-65").publicKey, untyped("text"), message),
+      "a string as a signature": () => provider.verify(keys("ML-DSA-65").publicKey, message, untyped("text")),
+      "signing null": () => provider.sign(keys("ML-DSA-65").secretKey, untyped(null)),
+      "hashing a string": () => provider.sha256(untyped("text")),
+      "signing with a context of 256 bytes": () => signed({ context: new Uint8Array(256) }),
+      "verifying with a context of 256 bytes": () => verified({ context: new Uint8Array(256) }),
+      "a string as the context": () => signed({ context: "text" }),
+      "null as the context": () => signed({ context: null }),
+      "null as the options": () => signed(null),
+      "a misspelled option": () => signed({ ctx: new Uint8Array(1) }),
+      "signing with a context for ECDSA": () => signed({ context: new Uint8Array(1) }, "ECDSA-P256"),
+      "verifying with a context for ECDSA": () => verified({ context: new Uint8Array() }, "ECDSA-P256"),
       "an ECDSA encoding for ML-DSA": () => signed({ ecdsaEncoding: "der" }),
       "an unknown ECDSA encoding": () => signed({ ecdsaEncoding: "p1363" }, "ECDSA-P256"),
-      "to sign with a KEM key": () => signed({}, "ML-KEM-768"),
-      "to verify with a KEM key": () => verified({}, "ML-KEM-768"),
-      "to encapsulate to a signature key": () => provider.encapsulate(keys("ML-DSA-65").publicKey),
-      "to decapsulate with a signature key": () => provider.decapsulate(keys("ML-DSA-65").secretKey, message),
-      "to encapsulate to a secret key": () => provider.encapsulate(untyped(keys("ML-KEM-768").secretKey)),
-      "a public key of another provider": async () =>
+      "signing with a KEM key": () => signed({}, "ML-KEM-768"),
+      "verifying with a KEM key": () => verified({}, "ML-KEM-768"),
+      "encapsulating to a signature key": () => provider.encapsulate(keys("ML-DSA-65").publicKey),
+      "decapsulating with a signature key": () => provider.decapsulate(keys("ML-DSA-65").secretKey, message),
+      "encapsulating to a secret key": () => provider.encapsulate(untyped(keys("ML-KEM-768").secretKey)),
+      "a public key from a different provider": async () =>
         provider.encapsulate((await other.generateKeyPair("ML-KEM-768")).publicKey),
-      "a secret key of another provider": async () =>
+      "a secret key from a different provider": async () =>
         provider.sign((await other.generateKeyPair("ML-DSA-65")).secretKey, message),
-      "something that looks like a key": () => provider.sign(untyped({ algorithm: "ML-DSA-65" }), message),
+      "an object that only looks like a key": () =>
+        provider.sign(untyped({ algorithm: "ML-DSA-65" }), message),
       "a ciphertext one byte short": () =>
         provider.decapsulate(keys("ML-KEM-768").secretKey, new Uint8Array(1087)),
       "an empty ciphertext": () => provider.decapsulate(keys("ML-KEM-768").secretKey, new Uint8Array()),
-      "a ciphertext of another parameter set": () =>
+      "a ciphertext of a different parameter set": () =>
         provider.decapsulate(keys("ML-KEM-768").secretKey, new Uint8Array(768)),
-      "a string as ciphertext": () => provider.decapsulate(keys("ML-KEM-768").secretKey, untyped("text")),
+      "a string as the ciphertext": () => provider.decapsulate(keys("ML-KEM-768").secretKey, untyped("text")),
       "an unknown algorithm": () => provider.generateKeyPair(untyped("ML-DSA-66")),
-      "an algorithm of the wrong case": () => provider.generateKeyPair(untyped("ml-dsa-65")),
-      "a string as raw public key": () => provider.importPublicKey("ML-DSA-65", untyped({ raw: "text" })),
-      "null as key material": () => provider.importPublicKey("ML-DSA-65", untyped(null)),
+      "an algorithm name in the wrong case": () => provider.generateKeyPair(untyped("ml-dsa-65")),
+      "a string as a raw public key": () => provider.importPublicKey("ML-DSA-65", untyped({ raw: "text" })),
+      "null as the key material": () => provider.importPublicKey("ML-DSA-65", untyped(null)),
       "key material in two forms": () =>
         provider.importSecretKey("ML-DSA-65", untyped({ seed: message, raw: message })),
-      "undefined as key": () => provider.sign(untyped(undefined), message),
+      "undefined as the key": () => provider.sign(untyped(undefined), message),
       "key material without a form": () => provider.importSecretKey("ML-DSA-65", untyped({})),
-      "bytes as PEM": () => provider.importPublicKey("ML-DSA-65", untyped({ pem: message })),
+      "bytes instead of PEM": () => provider.importPublicKey("ML-DSA-65", untyped({ pem: message })),
     };
 
     it.each(Object.entries(attempts))("%s", async (_name, attempt) => {
@@ -135,14 +135,14 @@ describeProviders("%s, given bad input,", async (provider, name) => {
     });
   });
 
-  describe("refuses with INVALID_KEY", () => {
+  describe("rejects with INVALID_KEY", () => {
     const importPublic = (algorithm: Algorithm, raw: Uint8Array) =>
       provider.importPublicKey(algorithm, { raw });
     const publicKeyAttempts: Record<string, () => unknown> = {
       "an empty public key": () => importPublic("ML-DSA-65", new Uint8Array()),
       "a public key one byte short": () => importPublic("ML-DSA-65", new Uint8Array(1951)),
-      "a public key one byte long": () => importPublic("ML-DSA-65", new Uint8Array(1953)),
-      "a public key of another parameter set": () =>
+      "a public key with an extra byte": () => importPublic("ML-DSA-65", new Uint8Array(1953)),
+      "a public key of a different parameter set": () =>
         importPublic("ML-DSA-65", keys("ML-DSA-44").publicKey.exportRaw()),
       "an ML-KEM public key with a coefficient of q": () =>
         importPublic("ML-KEM-768", withFirstCoefficient(keys("ML-KEM-768").publicKey.exportRaw(), 3329)),
@@ -178,26 +178,26 @@ describeProviders("%s, given bad input,", async (provider, name) => {
     // ML-KEM-768: ŝ (1152) ‖ ek (1184) ‖ H(ek) (32) ‖ z (32). SLH-DSA-SHA2-128f: four parts of 16.
     const secretKeyChanges: Record<string, [Algorithm, (raw: Uint8Array) => Uint8Array]> = {
       "an expanded key one byte short": ["ML-DSA-65", (raw) => raw.subarray(1)],
-      "a seed as expanded key": ["ML-DSA-65", (raw) => raw.subarray(0, 32)],
-      "an ML-DSA key with another ρ": ["ML-DSA-65", (raw) => flipBit(raw, 0)],
-      "an ML-DSA key with another tr": ["ML-DSA-65", (raw) => flipBit(raw, 64)],
-      "an ML-DSA key with another s1": ["ML-DSA-65", (raw) => flipBit(raw, 128)],
+      "a seed instead of an expanded key": ["ML-DSA-65", (raw) => raw.subarray(0, 32)],
+      "an ML-DSA key with a changed ρ": ["ML-DSA-65", (raw) => flipBit(raw, 0)],
+      "an ML-DSA key with a changed tr": ["ML-DSA-65", (raw) => flipBit(raw, 64)],
+      "an ML-DSA key with a changed s1": ["ML-DSA-65", (raw) => flipBit(raw, 128)],
       "an ML-DSA key with s1 out of range": ["ML-DSA-65", (raw) => raw.with(128, 0xff)],
       "an ML-DSA key with s2 out of range": ["ML-DSA-65", (raw) => raw.with(128 + 640, 0xff)],
-      "an ML-DSA key with another t0": ["ML-DSA-65", (raw) => flipBit(raw, 4031, 0x80)],
+      "an ML-DSA key with a changed t0": ["ML-DSA-65", (raw) => flipBit(raw, 4031, 0x80)],
       "an ML-KEM key with a coefficient of q in ŝ": ["ML-KEM-768", (raw) => withFirstCoefficient(raw, 3329)],
-      "an ML-KEM key with another coefficient in ŝ": [
+      "an ML-KEM key with a changed coefficient in ŝ": [
         "ML-KEM-768",
         (raw) => withFirstCoefficient(raw, otherCoefficient(raw)),
       ],
-      "an ML-KEM key with another ek": ["ML-KEM-768", (raw) => flipBit(raw, 1152 + 1183)],
-      "an ML-KEM key with another H(ek)": ["ML-KEM-768", (raw) => flipBit(raw, 2400 - 64)],
-      "an SLH-DSA key with another SK.seed": ["SLH-DSA-SHA2-128f", (raw) => flipBit(raw, 0)],
-      "an SLH-DSA key with another PK.seed": ["SLH-DSA-SHA2-128f", (raw) => flipBit(raw, 32)],
-      "an SLH-DSA key with another PK.root": ["SLH-DSA-SHA2-128f", (raw) => flipBit(raw, 63)],
+      "an ML-KEM key with a changed ek": ["ML-KEM-768", (raw) => flipBit(raw, 1152 + 1183)],
+      "an ML-KEM key with a changed H(ek)": ["ML-KEM-768", (raw) => flipBit(raw, 2400 - 64)],
+      "an SLH-DSA key with a changed SK.seed": ["SLH-DSA-SHA2-128f", (raw) => flipBit(raw, 0)],
+      "an SLH-DSA key with a changed PK.seed": ["SLH-DSA-SHA2-128f", (raw) => flipBit(raw, 32)],
+      "an SLH-DSA key with a changed PK.root": ["SLH-DSA-SHA2-128f", (raw) => flipBit(raw, 63)],
       "the ECDSA scalar 0": ["ECDSA-P256", () => new Uint8Array(32)],
-      "the order of the group as ECDSA scalar": ["ECDSA-P256", () => groupOrder],
-      "an ECDSA scalar above the order of the group": ["ECDSA-P256", () => new Uint8Array(32).fill(0xff)],
+      "the group order as the ECDSA scalar": ["ECDSA-P256", () => groupOrder],
+      "an ECDSA scalar above the group order": ["ECDSA-P256", () => new Uint8Array(32).fill(0xff)],
     };
 
     it.each(Object.entries(secretKeyChanges))("%s", async (_name, [algorithm, change]) => {
@@ -206,25 +206,23 @@ describeProviders("%s, given bad input,", async (provider, name) => {
     });
   });
 
-  // The noble library, which signs mu for OpenSSL, takes such keys, and their signatures do not verify.
-  it.each(mlDsaNames)(
-    "refuses an expanded key of %s that differs in one bit outside of K",
-    async (algorithm) => {
-      const raw = (await provider.generateKeyPair(algorithm)).secretKey.exportRaw();
-      const places = Array.from({ length: 60 }, (_, i) => Math.floor((i * (raw.length - 32)) / 60));
-      const refusals = places
-        .map((place) => (place < 32 ? place : place + 32))
-        .map((place) =>
-          refusal(() => provider.importSecretKey(algorithm, { raw: flipBit(raw, place, 1 << (place % 8)) })),
-        );
-      expect(await Promise.all(refusals)).toEqual(places.map(() => "INVALID_KEY"));
-    },
-  );
+  // The noble library, which signs mu for OpenSSL, would accept such keys, and their signatures would not
+  // verify.
+  it.each(mlDsaNames)("rejects an expanded %s key with any flipped bit outside K", async (algorithm) => {
+    const raw = (await provider.generateKeyPair(algorithm)).secretKey.exportRaw();
+    const places = Array.from({ length: 60 }, (_, i) => Math.floor((i * (raw.length - 32)) / 60));
+    const refusals = places
+      .map((place) => (place < 32 ? place : place + 32))
+      .map((place) =>
+        refusal(() => provider.importSecretKey(algorithm, { raw: flipBit(raw, place, 1 << (place % 8)) })),
+      );
+    expect(await Promise.all(refusals)).toEqual(places.map(() => "INVALID_KEY"));
+  });
 
-  describe("cannot tell, and takes as another valid key,", () => {
+  describe("accepts as a different, valid key, because no check can detect it,", () => {
     it.each([
-      ["an ML-DSA key with another K", "ML-DSA-65", 32],
-      ["an SLH-DSA key with another SK.prf", "SLH-DSA-SHA2-128f", 16],
+      ["an ML-DSA key with a changed K", "ML-DSA-65", 32],
+      ["an SLH-DSA key with a changed SK.prf", "SLH-DSA-SHA2-128f", 16],
     ] as const)("%s", async (_name, algorithm, byteIndex) => {
       const { publicKey, secretKey } = keys(algorithm);
       const raw = flipBit(secretKey.exportRaw(), byteIndex);
@@ -232,7 +230,7 @@ describeProviders("%s, given bad input,", async (provider, name) => {
       expect(await provider.verify(publicKey, message, await provider.sign(changed, message))).toBe(true);
     });
 
-    it("an ML-KEM key with another z", async () => {
+    it("an ML-KEM key with a changed z", async () => {
       const { publicKey, secretKey } = keys("ML-KEM-768");
       const changed = await provider.importSecretKey("ML-KEM-768", {
         raw: flipBit(secretKey.exportRaw(), 2399),
@@ -243,14 +241,14 @@ describeProviders("%s, given bad input,", async (provider, name) => {
   });
 
   it.each(["SLH-DSA-SHA2-128f", "ECDSA-P256"] as const)(
-    "refuses a seed of %s with UNSUPPORTED",
+    "rejects a %s seed with UNSUPPORTED",
     async (algorithm) => {
       const attempt = () => provider.importSecretKey(algorithm, { seed: new Uint8Array(48) });
       expect(await refusal(attempt)).toBe("UNSUPPORTED");
     },
   );
 
-  it("refuses an erased key with CLOSED, for use and for export", async () => {
+  it("rejects using or exporting an erased key with CLOSED", async () => {
     const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
     const signature = await provider.sign(secretKey, message);
     secretKey.erase();
@@ -262,7 +260,7 @@ describeProviders("%s, given bad input,", async (provider, name) => {
     expect(await provider.verify(publicKey, message, signature)).toBe(true);
   });
 
-  it("refuses every call with CLOSED once it is closed", async () => {
+  it("rejects every call with CLOSED after it is closed", async () => {
     const closed = await createCryptoProvider(name);
     const { publicKey, secretKey } = await closed.generateKeyPair("ML-DSA-65");
     await closed.close();
@@ -282,7 +280,7 @@ function withFirstCoefficient(raw: Uint8Array, coefficient: number): Uint8Array 
   return raw.with(0, coefficient & 0xff).with(1, high);
 }
 
-/** A coefficient in range that is far from the first one, so that decryption fails. */
+/** A valid coefficient far from the first one, so that decryption fails. */
 function otherCoefficient(raw: Uint8Array): number {
   const coefficient = (raw[0] ?? 0) | (((raw[1] ?? 0) & 0x0f) << 8);
   return (coefficient + 1665) % 3329;

@@ -29,7 +29,7 @@ async function generateCompositeKeyPair(provider: CryptoProvider): Promise<Compo
   );
 }
 
-describeProviders("composite signatures of %s", async (provider) => {
+describeProviders("composite signatures with %s", async (provider) => {
   const keyPair = await generateCompositeKeyPair(provider);
   const verdictOn = (signature: Uint8Array, usedContext?: Uint8Array) =>
     verifyComposite(provider, keyPair.publicKey, message, signature, usedContext);
@@ -38,19 +38,19 @@ describeProviders("composite signatures of %s", async (provider) => {
     ["no context", new Uint8Array()],
     ["a context", context],
     ["a context of 255 bytes", new Uint8Array(255).fill(7)],
-  ])("verify with %s, and with no other", async (_what, used) => {
+  ])("verify with %s, and with no other context", async (_what, used) => {
     const signature = await signComposite(provider, keyPair, message, used);
     expect(await verdictOn(signature, used)).toEqual(both);
     expect(await verdictOn(signature, Uint8Array.of(9))).toEqual(neither);
   });
 
-  it("have no context unless one is given", async () => {
+  it("have an empty context by default", async () => {
     const signature = await signComposite(provider, keyPair, message);
     expect(await verdictOn(signature)).toEqual(both);
     expect(await verdictOn(signature, new Uint8Array())).toEqual(both);
   });
 
-  it("do not verify for another message", async () => {
+  it("do not verify for a different message", async () => {
     const signature = await signComposite(provider, keyPair, message);
     const other = verifyComposite(provider, keyPair.publicKey, Uint8Array.of(1), signature);
     expect(await other).toEqual(neither);
@@ -61,28 +61,28 @@ describeProviders("composite signatures of %s", async (provider) => {
     ["last byte of ML-DSA", mldsaSignatureBytes - 1, { mldsaValid: false, ecdsaValid: true }],
     ["first byte of ECDSA", mldsaSignatureBytes, { mldsaValid: true, ecdsaValid: false }],
     ["r", mldsaSignatureBytes + 20, { mldsaValid: true, ecdsaValid: false }],
-  ])("tell apart which half was changed: in its %s", async (_where, at, expected) => {
+  ])("report which half was changed: %s", async (_where, at, expected) => {
     const signature = await signComposite(provider, keyPair, message);
     expect(await verdictOn(flipBit(signature, at))).toEqual(expected);
   });
 
-  it("do not verify with a byte more", async () => {
+  it("do not verify with an extra byte", async () => {
     const signature = await signComposite(provider, keyPair, message);
     const longer = Buffer.concat([signature, Uint8Array.of(0)]);
     expect(await verdictOn(longer)).toEqual({ mldsaValid: true, ecdsaValid: false });
   });
 
-  it("do not verify with a byte less", async () => {
+  it("do not verify with a byte missing", async () => {
     const signature = await signComposite(provider, keyPair, message);
     expect(await verdictOn(signature.subarray(0, -1))).toEqual({ mldsaValid: true, ecdsaValid: false });
   });
 
-  it.each([0, 1, 3308, 3309])("are valid in neither half when they have %i bytes", async (length) => {
+  it.each([0, 1, 3308, 3309])("are invalid in both halves if they have %i bytes", async (length) => {
     const signature = await signComposite(provider, keyPair, message);
     expect(await verdictOn(signature.subarray(0, length))).toEqual(neither);
   });
 
-  it("do not verify with the halves of two keys", async () => {
+  it("do not verify with halves from two keys", async () => {
     const signature = await signComposite(provider, keyPair, message);
     const other = await generateCompositeKeyPair(provider);
     const mixed = { mldsa: keyPair.publicKey.mldsa, ecdsa: other.publicKey.ecdsa };
@@ -90,14 +90,14 @@ describeProviders("composite signatures of %s", async (provider) => {
     expect(verdict).toEqual({ mldsaValid: true, ecdsaValid: false });
   });
 
-  it("refuse a context of 256 bytes", async () => {
+  it("reject a context of 256 bytes", async () => {
     const tooLong = new Uint8Array(256);
     const signature = new Uint8Array(3380);
     expect(await refusal(() => signComposite(provider, keyPair, message, tooLong))).toBe("INVALID_ARGUMENT");
     expect(await refusal(() => verdictOn(signature, tooLong))).toBe("INVALID_ARGUMENT");
   });
 
-  it("have public keys of 2017 bytes, the ML-DSA key and then the point, that import as they are", async () => {
+  it("have 2017-byte public keys, the ML-DSA key followed by the point, that import unchanged", async () => {
     const raw = exportCompositePublicKey(keyPair);
     expect(raw).toHaveLength(2017);
     expect(raw.subarray(0, 1952)).toEqual(Buffer.from(keyPair.publicKey.mldsa.exportRaw()));
@@ -108,11 +108,11 @@ describeProviders("composite signatures of %s", async (provider) => {
   });
 
   it.each([
-    ["a byte less", (raw: Uint8Array) => raw.subarray(0, -1)],
-    ["a byte more", (raw: Uint8Array) => Buffer.concat([raw, Uint8Array.of(0)])],
+    ["a missing byte", (raw: Uint8Array) => raw.subarray(0, -1)],
+    ["an extra byte", (raw: Uint8Array) => Buffer.concat([raw, Uint8Array.of(0)])],
     ["a point that is not on the curve", (raw: Uint8Array) => flipBit(raw, 2016)],
     ["a compressed point", (raw: Uint8Array) => flipBit(raw, 1952, 6)],
-  ])("refuse a public key with %s", async (_what, change) => {
+  ])("reject a public key with %s", async (_what, change) => {
     const raw = change(exportCompositePublicKey(keyPair));
     expect(await refusal(() => importCompositePublicKey(provider, raw))).toBe("INVALID_KEY");
   });
@@ -137,29 +137,29 @@ describe("composite public keys in PEM", () => {
     expect(der.subarray(-2017).toHex()).toBe(raw.toHex());
   });
 
-  it("import as the raw key does", () => {
+  it("import to the same key as the raw bytes", () => {
     const publicKey = importCompositePublicKeyPem(provider, encodeCompositePublicKeyPem(raw));
     expect(exportCompositePublicKey({ publicKey }).toHex()).toBe(raw.toHex());
   });
 
   it.each([
-    ["a key of one component", () => importCompositePublicKey(provider, raw).mldsa.toPem()],
-    ["a byte less", () => toPem(derOf(encodeCompositePublicKeyPem(raw)).subarray(0, -1))],
-    ["a byte more", () => toPem(Buffer.concat([derOf(encodeCompositePublicKeyPem(raw)), Buffer.of(0)]))],
-    ["another OID", () => toPem(flipBit(derOf(encodeCompositePublicKeyPem(raw)), 15))],
+    ["the key of only one half", () => importCompositePublicKey(provider, raw).mldsa.toPem()],
+    ["a missing byte", () => toPem(derOf(encodeCompositePublicKeyPem(raw)).subarray(0, -1))],
+    ["an extra byte", () => toPem(Buffer.concat([derOf(encodeCompositePublicKeyPem(raw)), Buffer.of(0)]))],
+    ["a different OID", () => toPem(flipBit(derOf(encodeCompositePublicKeyPem(raw)), 15))],
     ["a point that is not on the curve", () => encodeCompositePublicKeyPem(flipBit(raw, 2016))],
-    ["no PEM", () => "x"],
-  ])("refuse %s", async (_what, make) => {
+    ["text that is not PEM", () => "x"],
+  ])("reject %s", async (_what, make) => {
     expect(await refusal(() => importCompositePublicKeyPem(provider, make()))).toBe("INVALID_KEY");
   });
 
-  it.each([2016, 2018])("refuse to encode %i bytes", (length) => {
+  it.each([2016, 2018])("reject encoding %i bytes", (length) => {
     expect(() => encodeCompositePublicKeyPem(new Uint8Array(length))).toThrow(RangeError);
   });
 });
 
 const isSkipped = vectorsFolder === undefined && process.env.QSP_TEST_REQUIRE_ALL !== "1";
-const needed = isSkipped ? ": skipped, QSP_TEST_VECTORS names no folder" : "";
+const needed = isSkipped ? ": skipped because QSP_TEST_VECTORS is not set" : "";
 
 describe.skipIf(isSkipped)(`the official example of id-MLDSA65-ECDSA-P256-SHA512${needed}`, () => {
   const readExample = (field: string) => {
@@ -169,7 +169,7 @@ describe.skipIf(isSkipped)(`the official example of id-MLDSA65-ECDSA-P256-SHA512
   };
 
   describeProviders("verifies with %s", (provider) => {
-    it("and with no context", async () => {
+    it("without a context", async () => {
       const [raw, text, signature] = [readExample("pk"), readExample("m"), readExample("s")];
       const publicKey = importCompositePublicKey(provider, raw);
       expect(await verifyComposite(provider, publicKey, text, signature)).toEqual(both);

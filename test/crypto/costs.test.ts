@@ -8,7 +8,7 @@ describe("the cost of an operation", () => {
       expect(findCost(operation, algorithm).costMs).toBeGreaterThan(0);
   });
 
-  it("grows with the message, which does not make quick work slow", () => {
+  it("grows with the message, but a long message does not make quick work slow", () => {
     const short = findCost("sign", "ML-DSA-65", 32);
     const long = findCost("sign", "ML-DSA-65", 64 * 1024 * 1024);
     expect(long.costMs).toBeGreaterThan(100 * short.costMs);
@@ -24,7 +24,7 @@ describe("the cost of an operation", () => {
     ["sign", "ML-DSA-87", false],
     ["sign mu", "ML-DSA-87", false],
     ["decapsulate", "X-Wing", false],
-  ] as const)("puts %s with %s into its lane", (operation, algorithm, isSlow) => {
+  ] as const)("assigns %s with %s to the right lane", (operation, algorithm, isSlow) => {
     expect(findCost(operation, algorithm).isSlow).toBe(isSlow);
   });
 });

@@ -1,4 +1,4 @@
-/** The providers verify and decapsulate what the others make, and so does the noble library. */
+/** The providers and the noble library verify and decapsulate each other's output. */
 import { createPrivateKey, createPublicKey } from "node:crypto";
 import { p256 } from "@noble/curves/nist.js";
 import { ml_kem768_x25519 } from "@noble/post-quantum/hybrid.js";
@@ -38,7 +38,7 @@ function use(name: ProviderName): CryptoProvider {
   return provider;
 }
 
-/** Every ordered pair of two providers. The native one does only ML-DSA and ML-KEM itself. */
+/** Every ordered pair of providers. The native provider itself implements only ML-DSA and ML-KEM. */
 const pairs = names.flatMap((from) => names.filter((to) => to !== from).map((to) => ({ from, to })));
 const latticePairs = <Name extends string>(algorithms: readonly Name[]) =>
   pairs.flatMap((pair) => algorithms.map((algorithm) => ({ ...pair, algorithm })));
@@ -51,7 +51,7 @@ it.skipIf(isNativeSkipped)(`the native provider takes part${nativeNeed}`, () => 
 });
 
 describe("a signature", () => {
-  /** OpenSSL's for both providers. Noble needs seconds to sign with the small sets. */
+  /** OpenSSL signs for both providers. Noble needs seconds to sign with the small sets. */
   const byOpenSsl = slhDsaNames.map((algorithm) => ({ name: "openssl", algorithm }) as const);
   const signedByNoble = [
     ...rows(mlDsaNames),
@@ -59,7 +59,7 @@ describe("a signature", () => {
   ];
 
   it.each(latticePairs(mlDsaNames))(
-    "of $from's $algorithm verifies with $to",
+    "by $from verifies with $to ($algorithm)",
     async ({ from, to, algorithm }) => {
       const { publicKey, secretKey } = await use(from).generateKeyPair(algorithm);
       const signature = await use(from).sign(secretKey, message, { context });
@@ -70,7 +70,7 @@ describe("a signature", () => {
   );
 
   it.each([...rows(mlDsaNames), ...byOpenSsl])(
-    "of $name's $algorithm verifies with noble",
+    "by $name verifies with noble ($algorithm)",
     { timeout: 120_000 },
     async ({ name, algorithm }) => {
       const { publicKey, secretKey } = await use(name).generateKeyPair(algorithm);
@@ -82,7 +82,7 @@ describe("a signature", () => {
   );
 
   it.each(signedByNoble)(
-    "of noble's $algorithm verifies with $name",
+    "by noble verifies with $name ($algorithm)",
     { timeout: 120_000 },
     async ({ name, algorithm }) => {
       const { publicKey, secretKey } = nobleSigners[algorithm].keygen();
@@ -93,7 +93,7 @@ describe("a signature", () => {
     },
   );
 
-  it("of OpenSSL's ECDSA-P256 verifies with noble, and noble's with OpenSSL", async () => {
+  it("by OpenSSL verifies with noble, and vice versa (ECDSA-P256)", async () => {
     const { publicKey, secretKey } = await use("openssl").generateKeyPair("ECDSA-P256");
     const raw = publicKey.exportRaw();
     const options = { format: "der", lowS: false } as const;
@@ -106,7 +106,7 @@ describe("a signature", () => {
   });
 
   it.each(latticePairs(mlDsaNames))(
-    "of $from's $algorithm over mu verifies with $to over the message",
+    "by $from over mu verifies with $to over the message ($algorithm)",
     async ({ from, to, algorithm }) => {
       const { publicKey, secretKey } = await use(from).generateKeyPair(algorithm);
       const mu = use(from).startMu(publicKey, { context });
@@ -125,7 +125,7 @@ describe("a signature", () => {
 
 describe("a key pair", () => {
   it.each(latticePairs(kemNames))(
-    "of $from's $algorithm decapsulates what $to encapsulated",
+    "from $from decapsulates what $to encapsulated ($algorithm)",
     async ({ from, to, algorithm }) => {
       const { publicKey, secretKey } = await use(from).generateKeyPair(algorithm);
       const imported = use(to).importPublicKey(algorithm, { raw: publicKey.exportRaw() });
@@ -135,7 +135,7 @@ describe("a key pair", () => {
   );
 
   it.each(rows(kemNames))(
-    "of $name's $algorithm gives noble the same secrets, also of a wrong ciphertext",
+    "from $name gives noble the same secrets, even for a wrong ciphertext ($algorithm)",
     async ({ name, algorithm }) => {
       const { publicKey, secretKey } = await use(name).generateKeyPair(algorithm);
       const [raw, rawSecret] = [publicKey.exportRaw(), secretKey.exportRaw()];
@@ -151,7 +151,7 @@ describe("a key pair", () => {
   );
 
   it.each(rows([...mlDsaNames, ...kemNames]))(
-    "of $name's $algorithm has the expanded form and the public key that noble derives",
+    "from $name has the expanded form and the public key that noble derives ($algorithm)",
     async ({ name, algorithm }) => {
       const { publicKey, secretKey } = await use(name).generateKeyPair(algorithm);
       const derived = { ...mlDsa, ...nobleKems }[algorithm].keygen(secretKey.exportSeed());
@@ -161,7 +161,7 @@ describe("a key pair", () => {
   );
 
   it.each(latticePairs(kemNames))(
-    "of $from's $algorithm rejects a wrong ciphertext with the same secret as $to",
+    "from $from rejects a wrong ciphertext with the same secret as $to ($algorithm)",
     async ({ from, to, algorithm }) => {
       const { publicKey, secretKey } = await use(from).generateKeyPair(algorithm);
       const { ciphertext } = await use(from).encapsulate(publicKey);
@@ -174,7 +174,7 @@ describe("a key pair", () => {
   );
 
   it.each(latticePairs([...mlDsaNames, ...kemNames]))(
-    "of $from's $algorithm has the expanded form, seed and PEM that $to derives",
+    "from $from has the expanded form, seed and PEM that $to derives ($algorithm)",
     async ({ from, to, algorithm }) => {
       const { secretKey } = await use(from).generateKeyPair(algorithm);
       const imported = await use(to).importSecretKey(algorithm, {
@@ -191,7 +191,7 @@ describe("our PEM", () => {
   // node:crypto does not read X-Wing keys; x-wing.test.ts compares their PEM with the draft's.
   const readByNode = Object.values(algorithms).filter(({ name }) => name !== "X-Wing");
 
-  it.each(readByNode)("of $name is what node:crypto writes and reads", async ({ name }) => {
+  it.each(readByNode)("for $name is what node:crypto writes and reads", async ({ name }) => {
     const { publicKey, secretKey } = await use("openssl").generateKeyPair(name);
     const nodeSecretKey = createPrivateKey(secretKey.toPem());
     expect(nodeSecretKey.export({ format: "pem", type: "pkcs8" })).toBe(secretKey.toPem());

@@ -39,12 +39,12 @@ const read: Record<string, DistinguishedName> = {
   ],
 };
 
-/** What is not a name, and a word of the message. */
+/** Invalid names, each with a word from the message. */
 const refused: Record<string, [string, string]> = {
   "no type": ["release", "TYPE=value"],
   "an unknown type": ["EMAIL=a@b.test", "EMAIL"],
-  "a type as an object identifier": ["2.5.4.3=release", "2.5.4.3"],
-  "a space behind a comma": ["CN=release, O=Example", "space"],
+  "an object identifier as the type": ["2.5.4.3=release", "2.5.4.3"],
+  "a space after a comma": ["CN=release, O=Example", "space"],
   "a space before =": ["CN =release", "space"],
   "an empty part": ["CN=release,,O=Example", "TYPE=value"],
   "a comma at the end": ["CN=release,", "TYPE=value"],
@@ -60,14 +60,14 @@ const refused: Record<string, [string, string]> = {
   "an escaped NUL": ["CN=a\\00b", "control"],
   "an escaped line end": ["CN=a\\0Ab", "control"],
   "a line separator": ["CN=a\u2028b", "line"],
-  "a mark that turns the direction of text": ["CN=a\u202eb", "format"],
+  "a mark that changes the text direction": ["CN=a\u202eb", "format"],
   "an invisible character": ["CN=a\u200bb", "format"],
-  "a letter that does not show": ["CN=\u3164", "invisible"],
+  "an invisible letter": ["CN=\u3164", "invisible"],
   "a variation selector": ["CN=a\ufe0fb", "invisible"],
-  "a space that looks like another one": ["CN=a\u00a0b", "invisible"],
+  "a space character other than U+0020": ["CN=a\u00a0b", "invisible"],
   "a byte order mark": ["CN=\\EF\\BB\\BFa", "format"],
-  "half of a surrogate pair": ["CN=\ud800", "surrogate"],
-  "an escaped half of a surrogate pair": ["CN=\\ED\\A0\\80", "UTF-8"],
+  "half a surrogate pair": ["CN=\ud800", "surrogate"],
+  "an escaped half surrogate pair": ["CN=\\ED\\A0\\80", "UTF-8"],
   "bytes that are not UTF-8": ["CN=\\FF", "UTF-8"],
   "an overlong byte sequence": ["CN=\\C0\\AF", "UTF-8"],
   "a space at the beginning": ["CN= a", "space"],
@@ -76,27 +76,27 @@ const refused: Record<string, [string, string]> = {
   "two common names": ["CN=a,CN=b", "twice"],
   "two countries": ["C=DE,C=FR", "twice"],
   "a country of three letters": ["C=DEU", "3 characters"],
-  "a country in lower case": ["C=de", "capital"],
+  "a lower-case country": ["C=de", "capital"],
   "a domain component with a dot": ["DC=example.com", "host name"],
   "17 parts": [Array(17).fill("OU=a").join(), "17 parts"],
 };
 
 describe("a distinguished name", () => {
-  it.each(Object.entries(read))("is read from %j, the most general part first", (text, name) => {
+  it.each(Object.entries(read))("is parsed from %j, the most general part first", (text, name) => {
     expect(parseDistinguishedName(text)).toEqual(name);
   });
 
-  it.each(Object.values(read))("%j is the same when it is written and read again", (...name) => {
+  it.each(Object.values(read))("%j survives formatting and parsing", (...name) => {
     const parts = name.flat();
     expect(parseDistinguishedName(formatDistinguishedName(parts))).toEqual(parts);
   });
 
-  it.each(Object.entries(refused))("is refused with %s", async (_what, [text, word]) => {
+  it.each(Object.entries(refused))("is rejected with %s", async (_what, [text, word]) => {
     expect(await refusal(() => parseDistinguishedName(text))).toBe("INVALID_ARGUMENT");
     expect(() => parseDistinguishedName(text)).toThrow(word);
   });
 
-  it("takes no longer than its length asks for", () => {
+  it("is parsed in linear time", () => {
     for (const part of ["\\", "\\\\", ",", "=", "\\,", " "])
       expect(() => parseDistinguishedName(`CN=${part.repeat(100_000)}`)).toThrow();
   });

@@ -15,16 +15,17 @@ const context = Uint8Array.of(1, 2, 3);
 
 const messages: Record<string, readonly Uint8Array[]> = {
   "in one chunk": [message],
-  // SHAKE256 absorbs 136 bytes at a time (FIPS 202, section 6.2): chunks end before, at and after that.
+  // SHAKE256 absorbs 136 bytes at a time (FIPS 202, section 6.2): chunks end before, at and after that
+  // boundary.
   "in many chunks": [0, 1, 20, 136, 137, 700].map((start, i, starts) => message.slice(start, starts[i + 1])),
-  "that is empty, without a chunk": [],
+  "that is empty, without any chunk": [],
   "that is empty, in an empty chunk": [new Uint8Array()],
 };
 const contexts: Record<string, Pick<SignatureOptions, "context">> = {
   "without a context": {},
   "with an empty context": { context: new Uint8Array() },
   "with a context": { context },
-  "with the longest context": { context: new Uint8Array(255).fill(9) },
+  "with a context of maximum length": { context: new Uint8Array(255).fill(9) },
 };
 const cases = mlDsaNames.flatMap((algorithm) =>
   Object.entries(messages).flatMap(([shape, chunks]) =>
@@ -32,10 +33,10 @@ const cases = mlDsaNames.flatMap((algorithm) =>
   ),
 );
 
-/** Lets a row pass what the types forbid, as a JavaScript caller can. */
+/** Bypasses the type checker, as JavaScript callers can. */
 const untyped = (value: unknown) => value as never;
 
-describeProviders("an external mu of %s", async (provider, name) => {
+describeProviders("an external mu with %s", async (provider, name) => {
   const other = await createCryptoProvider("openssl");
   afterAll(() => other.close());
   const keyPairs = new Map<Algorithm, KeyPair>();
@@ -58,7 +59,7 @@ describeProviders("an external mu of %s", async (provider, name) => {
   }
 
   it.each(cases)(
-    "of $algorithm signs a message $shape, $binding, like sign",
+    "for $algorithm signs a message $shape, $binding, like sign",
     async ({ algorithm, chunks, options }) => {
       const { publicKey, secretKey } = keys(algorithm);
       const signature = await provider.signMu(secretKey, muOf(publicKey, chunks, options));
@@ -75,7 +76,7 @@ describeProviders("an external mu of %s", async (provider, name) => {
     },
   );
 
-  it.each(mlDsaNames)("of %s is SHAKE256(tr ‖ 0 ‖ |ctx| ‖ ctx ‖ M)", (algorithm) => {
+  it.each(mlDsaNames)("for %s is SHAKE256(tr ‖ 0 ‖ |ctx| ‖ ctx ‖ M)", (algorithm) => {
     const { publicKey } = keys(algorithm);
     const shake256 = (...parts: Uint8Array[]) =>
       createHash("shake256", { outputLength: 64 }).update(Buffer.concat(parts)).digest("hex");
@@ -85,7 +86,7 @@ describeProviders("an external mu of %s", async (provider, name) => {
     expect(muOf(publicKey, [message])).not.toEqual(muOf(publicKey, [message], { context }));
   });
 
-  it.each(mlDsaNames)("signs with a key of %s that has no seed", async (algorithm) => {
+  it.each(mlDsaNames)("can be signed with a %s key that has no seed", async (algorithm) => {
     const { publicKey, secretKey } = keys(algorithm);
     const expanded = await provider.importSecretKey(algorithm, { raw: secretKey.exportRaw() });
     expect(expanded.exportSeed()).toBeUndefined();
@@ -95,21 +96,21 @@ describeProviders("an external mu of %s", async (provider, name) => {
     }
   });
 
-  it("signs one mu differently each time", async () => {
+  it("gives a different signature each time", async () => {
     const { publicKey, secretKey } = keys("ML-DSA-65");
     const mu = muOf(publicKey, [message]);
     const signatures = await Promise.all([provider.signMu(secretKey, mu), provider.signMu(secretKey, mu)]);
     expect(signatures[0]).not.toEqual(signatures[1]);
   });
 
-  it("of another key gives a signature that does not verify", async () => {
+  it("of a different key gives a signature that does not verify", async () => {
     const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-44");
     const signature = await provider.signMu(secretKey, muOf(keys("ML-DSA-44").publicKey, [message]));
     expect(await provider.verify(publicKey, message, signature)).toBe(false);
     expect(await provider.verify(keys("ML-DSA-44").publicKey, message, signature)).toBe(false);
   });
 
-  it("keeps no chunk and no context that the caller overwrites", () => {
+  it("does not change when the caller overwrites chunks or the context", () => {
     const { publicKey } = keys("ML-DSA-44");
     const changingContext = Uint8Array.from(context);
     const chunk = new Uint8Array(100);
@@ -123,7 +124,7 @@ describeProviders("an external mu of %s", async (provider, name) => {
     expect(mu.digest()).toEqual(muOf(publicKey, [message], { context }));
   });
 
-  it("is signed out of memory that threads share, and left there", async () => {
+  it("is signed from shared memory, which stays unchanged", async () => {
     const { publicKey, secretKey } = keys("ML-DSA-44");
     const mu = muOf(publicKey, [message]);
     const shared = new Uint8Array(new SharedArrayBuffer(64));
@@ -133,7 +134,7 @@ describeProviders("an external mu of %s", async (provider, name) => {
     expect(Array.from(shared)).toEqual(Array.from(mu));
   });
 
-  it("is signed as it was at the call, with the key as it was, however many wait for a thread", async () => {
+  it("is signed with the values from the time of the call, however many calls wait for a thread", async () => {
     const { publicKey, secretKey } = keys("ML-DSA-65");
     const imports = Array.from({ length: 20 }, () =>
       provider.importSecretKey("ML-DSA-65", { raw: secretKey.exportRaw() }),
@@ -149,11 +150,11 @@ describeProviders("an external mu of %s", async (provider, name) => {
     expect(new Set(await Promise.all(answers))).toEqual(new Set([true]));
   });
 
-  it("of 16 MiB in chunks of 64 KiB takes no more memory", { timeout: 180_000 }, async () => {
+  it("of 16 MiB in 64 KiB chunks takes no more memory", { timeout: 180_000 }, async () => {
     setFlagsFromString("--expose-gc");
     const collectGarbage: () => void = runInNewContext("gc");
     const usedBytes = () => {
-      // V8 frees array buffers beside the program; a second collection waits for the first one's.
+      // V8 frees array buffers concurrently; a second collection waits for the first one to finish.
       collectGarbage();
       collectGarbage();
       const { heapUsed, arrayBuffers } = process.memoryUsage();
@@ -170,29 +171,26 @@ describeProviders("an external mu of %s", async (provider, name) => {
     expect(await provider.verify(publicKey, flipBit(large, 0), signature)).toBe(false);
   });
 
-  describe("is refused", () => {
-    it.each([0, 1, 32, 63, 65, 128])("when it has %i bytes", async (length) => {
+  describe("is rejected", () => {
+    it.each([0, 1, 32, 63, 65, 128])("if it has %i bytes", async (length) => {
       const { secretKey } = keys("ML-DSA-44");
       expect(await refusal(() => provider.signMu(secretKey, new Uint8Array(length)))).toBe(
         "INVALID_ARGUMENT",
       );
     });
 
-    it.each([undefined, null, "a".repeat(64), Array(64).fill(0)])("when it is %j", async (mu) => {
+    it.each([undefined, null, "a".repeat(64), Array(64).fill(0)])("if it is %j", async (mu) => {
       const { secretKey } = keys("ML-DSA-44");
       expect(await refusal(() => provider.signMu(secretKey, untyped(mu)))).toBe("INVALID_ARGUMENT");
     });
 
-    it.each(["SLH-DSA-SHA2-128f", "ML-KEM-512", "ECDSA-P256"] as const)(
-      "for keys of %s",
-      async (algorithm) => {
-        const { publicKey, secretKey } = keys(algorithm);
-        expect(await refusal(() => provider.startMu(publicKey))).toBe("INVALID_ARGUMENT");
-        expect(await refusal(() => provider.signMu(secretKey, new Uint8Array(64)))).toBe("INVALID_ARGUMENT");
-      },
-    );
+    it.each(["SLH-DSA-SHA2-128f", "ML-KEM-512", "ECDSA-P256"] as const)("for %s keys", async (algorithm) => {
+      const { publicKey, secretKey } = keys(algorithm);
+      expect(await refusal(() => provider.startMu(publicKey))).toBe("INVALID_ARGUMENT");
+      expect(await refusal(() => provider.signMu(secretKey, new Uint8Array(64)))).toBe("INVALID_ARGUMENT");
+    });
 
-    it("for keys of the other provider, and for what is no key", async () => {
+    it("for keys of the other provider, and for objects that are not keys", async () => {
       const foreign = await other.generateKeyPair("ML-DSA-44");
       const mu = new Uint8Array(64);
       expect(await refusal(() => provider.startMu(foreign.publicKey))).toBe("INVALID_ARGUMENT");
@@ -203,10 +201,10 @@ describeProviders("an external mu of %s", async (provider, name) => {
 
     const badOptions: Record<string, unknown> = {
       "a context of 256 bytes": { context: new Uint8Array(256) },
-      "a context that is text": { context: "text" },
-      "an option of ECDSA": { ecdsaEncoding: "der" },
+      "a string as the context": { context: "text" },
+      "an ECDSA option": { ecdsaEncoding: "der" },
       "an unknown option": { contxt: context },
-      "options that are text": "context",
+      "a string as the options": "context",
     };
     it.each(Object.entries(badOptions))("with %s", async (_name, options) => {
       const { publicKey } = keys("ML-DSA-44");
@@ -227,13 +225,13 @@ describeProviders("an external mu of %s", async (provider, name) => {
       expect(await refusal(() => mu.digest())).toBe("CLOSED");
     });
 
-    it("by an erased key, whose public half still starts one", async () => {
+    it("with an erased key, whose public half can still start a mu", async () => {
       const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-44");
       secretKey.erase();
       expect(await refusal(() => provider.signMu(secretKey, muOf(publicKey, [message])))).toBe("CLOSED");
     });
 
-    it("by a closed provider, which rejects what noble had not signed yet and ends what other libraries had begun", async () => {
+    it("by a closed provider, which rejects unsigned mus queued for noble but finishes native jobs", async () => {
       const closing = await createCryptoProvider(name);
       const { publicKey, secretKey } = await closing.generateKeyPair("ML-DSA-44");
       const mu = new Uint8Array(64);
@@ -245,7 +243,7 @@ describeProviders("an external mu of %s", async (provider, name) => {
         ),
       );
       await closing.close();
-      // node:crypto cannot sign mu: noble signs for OpenSSL.
+      // node:crypto cannot sign mu, so noble signs for OpenSSL.
       const outcome = name === "native" ? 2420 : "CLOSED";
       expect(new Set(await Promise.all(unfinished))).toEqual(new Set([outcome]));
       expect(await refusal(() => closing.startMu(publicKey))).toBe("CLOSED");

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { FairQueue } from "../../src/crypto/fair-queue.ts";
 
-/** Pushes `count` items of a caller, named after it: a1, a2, … */
+/** Pushes `count` items for a caller, named a1, a2, … */
 function fill(queue: FairQueue<string>, caller: string, count: number, costMs = 1, creditMs = 0): void {
   for (let i = 1; i <= count; i += 1) queue.push(`${caller}${i}`, { caller, costMs, creditMs });
 }
@@ -16,19 +16,19 @@ function drain(queue: FairQueue<string>, most = Number.POSITIVE_INFINITY): strin
 }
 
 describe("FairQueue", () => {
-  it("gives nothing when it is empty", () => {
+  it("returns nothing if it is empty", () => {
     const queue = new FairQueue<string>();
     expect([queue.pop(), queue.size]).toEqual([undefined, 0]);
   });
 
-  it("keeps the order of one caller", () => {
+  it("keeps one caller's order", () => {
     const queue = new FairQueue<string>();
     fill(queue, "a", 4);
     expect(queue.size).toBe(4);
     expect(drain(queue)).toEqual(["a1", "a2", "a3", "a4"]);
   });
 
-  it("serves callers of equal cost in turn, in the order in which they came", () => {
+  it("serves callers of equal cost in turn, in order of arrival", () => {
     const queue = new FairQueue<string>();
     fill(queue, "c", 3);
     fill(queue, "a", 2);
@@ -36,14 +36,14 @@ describe("FairQueue", () => {
     expect(drain(queue)).toEqual(["c1", "a1", "b1", "c2", "a2", "c3"]);
   });
 
-  it("gives each of a thousand callers the same cost, whatever their items cost", () => {
+  it("gives each of a thousand callers the same share of cost, whatever their items cost", () => {
     const queue = new FairQueue<string>();
     const costs = new Map<string, number>(
       Array.from({ length: 1000 }, (_, i) => [`caller${i}:`, 1 + (i % 7)]),
     );
     for (const [caller, costMs] of costs) fill(queue, caller, 210 / costMs, costMs);
     const served = new Map<string, number>();
-    // Half of all that there is.
+    // Half of the total.
     for (let totalMs = 0; totalMs < 105_000; ) {
       const caller = (queue.pop() ?? "").replace(/\d+$/, "");
       const costMs = costs.get(caller) ?? Number.NaN;
@@ -54,7 +54,7 @@ describe("FairQueue", () => {
     expect(served.size).toBe(1000);
   });
 
-  it("serves a caller who comes late before those who have had their turn", () => {
+  it("serves a late caller before callers that have had their turn", () => {
     const queue = new FairQueue<string>();
     fill(queue, "m", 1000);
     drain(queue, 500);
@@ -62,7 +62,7 @@ describe("FairQueue", () => {
     expect(drain(queue, 4)).toEqual(["a1", "m501", "a2", "m502"]);
   });
 
-  it("gives a caller with a credit as much before the others, and then a turn like theirs", () => {
+  it("serves a caller with credit first until the credit is used up, then in turn", () => {
     const queue = new FairQueue<string>();
     fill(queue, "m", 4, 10);
     drain(queue, 1);
@@ -70,7 +70,7 @@ describe("FairQueue", () => {
     expect(drain(queue)).toEqual(["a1", "a2", "a3", "m2", "a4", "m3", "a5", "m4"]);
   });
 
-  it("gives a caller with a weight so many times the share of others", () => {
+  it("multiplies a caller's share by its weight", () => {
     const queue = new FairQueue<string>();
     fill(queue, "m", 100);
     for (let i = 1; i <= 100; i += 1) queue.push(`a${i}`, { caller: "a", costMs: 1, weight: 3 });
@@ -78,20 +78,20 @@ describe("FairQueue", () => {
     expect(served.filter((item) => item.startsWith("a"))).toHaveLength(60);
   });
 
-  it("does not keep a caller out for the sake of new ones, however many come", () => {
+  it("does not starve a caller, however many new ones arrive", () => {
     const queue = new FairQueue<string>();
     let served = 0;
     for (let i = 0; i < 10; i += 1) queue.push("new", { caller: `early ${i}`, costMs: 1 });
     for (let i = 0; i < 1000; i += 1) {
       if (i % 40 === 0) queue.push("ada", { caller: "ada", costMs: 1 });
-      // As many come as are served, each with a first item.
+      // As many arrive as are served, each with a first item.
       queue.push("new", { caller: `new ${i}`, costMs: 1 });
       if (queue.pop() === "ada") served += 1;
     }
     expect(served).toBeGreaterThanOrEqual(23);
   });
 
-  it("remembers no caller once nobody waits", () => {
+  it("forgets all callers once nobody is waiting", () => {
     const queue = new FairQueue<string>();
     fill(queue, "m", 10, 100);
     drain(queue);
@@ -100,7 +100,7 @@ describe("FairQueue", () => {
     expect(drain(queue)).toEqual(["m1", "a1"]);
   });
 
-  it("serves any number of callers who come once", () => {
+  it("serves any number of one-time callers", () => {
     const queue = new FairQueue<string>();
     fill(queue, "m", 20_000, 0.5);
     for (let i = 0; i < 10_000; i += 1) {

@@ -1,4 +1,4 @@
-/** New key pairs are lent, and erased whatever happens. */
+/** New key pairs are erased after use, whatever happens. */
 import { afterAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { withFreshKeyPair, withFreshKeyPairs } from "../../src/crypto/fresh-key-pair.ts";
@@ -17,7 +17,7 @@ const isErased = (secretKey: SecretKey | undefined): boolean => {
 };
 
 describe("a new key pair", () => {
-  it("is erased after its use", async () => {
+  it("is erased after use", async () => {
     const secretKey = await withFreshKeyPair(provider, "ML-DSA-44", async (pair) => {
       expect(isErased(pair.secretKey)).toBe(false);
       return pair.secretKey;
@@ -37,7 +37,7 @@ describe("a new key pair", () => {
 });
 
 describe("several new key pairs", () => {
-  it("come in the order of their algorithms, and are erased after their use", async () => {
+  it("come in the order of their algorithms and are erased after use", async () => {
     const secretKeys = await withFreshKeyPairs(provider, ["ML-DSA-44", "ML-DSA-65"], async (pairs) =>
       pairs.map(({ secretKey }) => secretKey),
     );

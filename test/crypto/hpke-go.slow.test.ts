@@ -13,7 +13,7 @@ import { base64, bytesOf, unbase64 } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
-/** The identifiers of the methods in Go. */
+/** Go's identifiers of the methods. */
 const identifiers: Record<WrappingMethod, number> = {
   HPKE_XWING_HKDF_SHA256_AES_256_GCM: 0x647a,
   HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM: 0x0041,
@@ -22,7 +22,7 @@ const identifiers: Record<WrappingMethod, number> = {
 const plaintext = bytesOf("a secret key in PKCS#8");
 const context = { info: bytesOf("import of key-1"), aad: bytesOf("ML-DSA-65") };
 
-/** Reads one order per line: to open `wrapped` if it is there, otherwise to wrap `plaintext` to `publicKey`. */
+/** Reads one request per line: unwraps `wrapped` if present, otherwise wraps `plaintext` for `publicKey`. */
 const program = `package main
 
 import (
@@ -74,12 +74,12 @@ func must2[A, B any](a A, b B, err error) (A, B) {
 }
 `;
 
-/** What Go answers: bytes in base64. */
+/** Go's answer; bytes are in base64. */
 type Answer = Readonly<Record<"publicKey" | "plaintext" | "wrapped", string>>;
 
 let goDirectory: string;
 
-/** Gives orders to Go, and returns an answer to each. */
+/** Sends requests to Go and returns the answers. */
 async function askGo(orders: readonly Readonly<Record<string, Uint8Array | number>>[]): Promise<Answer[]> {
   const input = orders.map((order) =>
     JSON.stringify(order, (_name, value) => (value instanceof Uint8Array ? base64(value) : value)),
@@ -100,7 +100,7 @@ describe.skipIf(isMissing("go"))("Go's crypto/hpke (needs Go 1.26)", { timeout: 
   });
 
   describeProviders("with %s", (provider) => {
-    it("opens what we wrap, with every method", async () => {
+    it("opens what we wrapped, with every method", async () => {
       const orders = await Promise.all(
         wrappingMethods.map(async (method) => {
           const { publicKey, seed } = await generateWrappingKey(provider, method);
@@ -114,7 +114,7 @@ describe.skipIf(isMissing("go"))("Go's crypto/hpke (needs Go 1.26)", { timeout: 
       );
     });
 
-    it("wraps what we open, with every method", async () => {
+    it("wraps what we can open, with every method", async () => {
       const keys = await Promise.all(
         wrappingMethods.map(async (method) => ({ method, ...(await generateWrappingKey(provider, method)) })),
       );

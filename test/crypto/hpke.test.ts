@@ -1,4 +1,4 @@
-/** Wrapping keys with HPKE: what opens, and what does not. */
+/** HPKE key wrapping: what opens and what does not. */
 import { randomBytes } from "node:crypto";
 import {
   AEAD_AES_256_GCM,
@@ -49,7 +49,7 @@ describeProviders("HPKE with %s", (provider) => {
       wrapped = await wrap(provider, method, publicKey, plaintext, context);
     });
 
-    it("has the lengths of the draft", () => {
+    it("uses the lengths in the draft", () => {
       expect({ publicKey: publicKey.length, seed: seed.length, wrapped: wrapped.length }).toEqual({
         publicKey: sizes[method].publicKey,
         seed: sizes[method].seed,
@@ -57,13 +57,13 @@ describeProviders("HPKE with %s", (provider) => {
       });
     });
 
-    it("opens what it wrapped, and leaves the inputs as they are", async () => {
+    it("opens what it wrapped and leaves its inputs unchanged", async () => {
       const inputs = [Uint8Array.from(seed), Uint8Array.from(wrapped)];
       expect(await unwrap(provider, method, seed, wrapped, context)).toEqual(plaintext);
       expect([seed, wrapped]).toEqual(inputs);
     });
 
-    it("wraps nothing, and as much as there may be, without a context", async () => {
+    it("wraps an empty plaintext and one of maximum length, without a context", async () => {
       for (const bytes of [new Uint8Array(), new Uint8Array(randomBytes(maxPlaintextBytes))]) {
         const sealed = await wrap(provider, method, publicKey, bytes);
         expect(await unwrap(provider, method, seed, sealed)).toEqual(bytes);
@@ -78,15 +78,16 @@ describeProviders("HPKE with %s", (provider) => {
         unwrap(provider, method, seed, flipBit(wrapped, encBytes), context),
       "a changed bit in the tag": () =>
         unwrap(provider, method, seed, flipBit(wrapped, wrapped.length - 1), context),
-      "a byte less": () => unwrap(provider, method, seed, wrapped.subarray(0, -1), context),
-      "a byte more": () => unwrap(provider, method, seed, Uint8Array.of(...wrapped, 0), context),
+      "a missing byte": () => unwrap(provider, method, seed, wrapped.subarray(0, -1), context),
+      "an extra byte": () => unwrap(provider, method, seed, Uint8Array.of(...wrapped, 0), context),
       zeros: () => unwrap(provider, method, seed, new Uint8Array(wrapped.length), context),
       ones: () => unwrap(provider, method, seed, new Uint8Array(wrapped.length).fill(0xff), context),
-      "another info": () =>
+      "a different info": () =>
         unwrap(provider, method, seed, wrapped, { ...context, info: bytesOf("import of key-2") }),
-      "another aad": () => unwrap(provider, method, seed, wrapped, { ...context, aad: bytesOf("X-Wing") }),
+      "a different aad": () =>
+        unwrap(provider, method, seed, wrapped, { ...context, aad: bytesOf("X-Wing") }),
       "no context": () => unwrap(provider, method, seed, wrapped),
-      "the seed of another key": () => unwrap(provider, method, flipBit(seed, 3), wrapped, context),
+      "a different key's seed": () => unwrap(provider, method, flipBit(seed, 3), wrapped, context),
     };
 
     it.each(Object.entries(changes))("does not open with %s", async (_name, attempt) => {
@@ -94,18 +95,20 @@ describeProviders("HPKE with %s", (provider) => {
     });
 
     const lengths: Record<string, () => Promise<Uint8Array>> = {
-      "no bytes": () => unwrap(provider, method, seed, new Uint8Array()),
-      "no room for a tag": () => unwrap(provider, method, seed, new Uint8Array(encBytes + tagBytes - 1)),
-      "more than can be wrapped": () =>
+      "an empty input": () => unwrap(provider, method, seed, new Uint8Array()),
+      "an input too short for a tag": () =>
+        unwrap(provider, method, seed, new Uint8Array(encBytes + tagBytes - 1)),
+      "a longer input than any wrapped key": () =>
         unwrap(provider, method, seed, new Uint8Array(encBytes + tagBytes + maxPlaintextBytes + 1)),
-      "too much to wrap": () => wrap(provider, method, publicKey, new Uint8Array(maxPlaintextBytes + 1)),
+      "an oversized plaintext": () =>
+        wrap(provider, method, publicKey, new Uint8Array(maxPlaintextBytes + 1)),
       "an info of 65,537 bytes": () =>
         unwrap(provider, method, seed, wrapped, { info: new Uint8Array(65_537) }),
       "an aad of 65,537 bytes": () =>
         unwrap(provider, method, seed, wrapped, { aad: new Uint8Array(65_537) }),
     };
 
-    it.each(Object.entries(lengths))("refuses %s", async (_name, attempt) => {
+    it.each(Object.entries(lengths))("rejects %s", async (_name, attempt) => {
       expect(await refusal(attempt)).toBe("INVALID_ARGUMENT");
     });
 
@@ -119,14 +122,14 @@ describeProviders("HPKE with %s", (provider) => {
       expect(await suite.Open(secretKey, enc, ciphertext, context)).toEqual(plaintext);
     });
 
-    it("refuses a seed and a public key of the wrong length", async () => {
+    it("rejects a seed and a public key of the wrong length", async () => {
       const short = new Uint8Array(31);
       expect(await refusal(() => unwrap(provider, method, short, wrapped, context))).toBe("INVALID_KEY");
       expect(await refusal(() => wrap(provider, method, short, plaintext, context))).toBe("INVALID_KEY");
     });
   });
 
-  it("does not open with another method of the same private key", async () => {
+  it("does not open with a different method for the same private key", async () => {
     const [, small, large] = wrappingMethods;
     const { publicKey, seed } = await generateWrappingKey(provider, small);
     const wrapped = await wrap(provider, small, publicKey, new Uint8Array(1000));
@@ -136,12 +139,12 @@ describeProviders("HPKE with %s", (provider) => {
 });
 
 describe("the wrapping methods", () => {
-  it("are those of the table, and no other name", () => {
+  it("are the ones in the table", () => {
     expect(wrappingMethods.every(isWrappingMethod)).toBe(true);
     expect(["constructor", "hpke_xwing_hkdf_sha256_aes_256_gcm", ""].some(isWrappingMethod)).toBe(false);
   });
 
-  it("refuse an unknown name", async () => {
+  it("reject an unknown name", async () => {
     const provider = await createCryptoProvider("openssl");
     const unknown = "HPKE_XWING" as WrappingMethod;
     expect(await refusal(() => generateWrappingKey(provider, unknown))).toBe("INVALID_ARGUMENT");

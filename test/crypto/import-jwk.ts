@@ -1,10 +1,10 @@
-/** Reads the JSON Web Keys of tests, whose producers are trusted. */
+/** Imports JSON Web Keys in tests, where producers are trusted. */
 import type { MlDsaAlgorithm } from "../../src/crypto/algorithms.ts";
 import { decodeBase64url } from "../../src/crypto/base64url.ts";
 import { toPublicJwk } from "../../src/crypto/jwk.ts";
 import type { CryptoProvider, PublicKey } from "../../src/crypto/provider.ts";
 
-/** @returns the key, and its thumbprint as `keyId` */
+/** @returns the key, with its thumbprint as `keyId` */
 export function importPublicJwk(
   provider: CryptoProvider,
   { alg, pub = "" }: { readonly alg?: string | undefined; readonly pub?: string },

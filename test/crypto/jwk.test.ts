@@ -11,7 +11,7 @@ afterAll(() => provider.close());
 
 describe("a JSON Web Key", () => {
   it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"] as const)(
-    "of %s has the thumbprint that jose computes",
+    "for %s has the thumbprint that jose computes",
     async (algorithm) => {
       const { publicKey } = await provider.generateKeyPair(algorithm);
       const published = toPublicJwk(provider, publicKey);
@@ -23,7 +23,7 @@ describe("a JSON Web Key", () => {
   );
 
   it.each(["SLH-DSA-SHA2-128f", "ML-KEM-768", "ECDSA-P256"] as const)(
-    "of %s is not standardised",
+    "is not standardized for %s",
     async (algorithm) => {
       const { publicKey } = await provider.generateKeyPair(algorithm);
       expect(await refusal(() => toPublicJwk(provider, publicKey))).toBe("UNSUPPORTED");
@@ -31,7 +31,7 @@ describe("a JSON Web Key", () => {
   );
 });
 
-describe("a public JWK that is read", () => {
+describe("a parsed public JWK", () => {
   let jwk: Readonly<Record<string, JsonValue>>;
   beforeAll(async () => {
     const { publicKey } = await provider.generateKeyPair("ML-DSA-65");
@@ -39,31 +39,31 @@ describe("a public JWK that is read", () => {
   });
   const read = (members: Readonly<Record<string, JsonValue>>) => readPublicJwks({ ...jwk, ...members });
 
-  it("is the key, also with operations and members of others", () => {
+  it("is the same key, even with key operations and unknown members", () => {
     for (const more of [{}, { key_ops: ["verify"] }, { key_ops: ["verify", "x-other"], x5c: ["AAAA"] }])
       expect(read(more)).toMatchObject([{ algorithm: "ML-DSA-65" }]);
   });
 
   it.each<[string, Readonly<Record<string, JsonValue>>, string]>([
-    ["another type", { kty: "OKP" }, 'kty of the JWK must be "AKP"'],
+    ["a different type", { kty: "OKP" }, 'kty of the JWK must be "AKP"'],
     ["the algorithm of a shorter key", { alg: "ML-DSA-44" }, "1312 bytes in base64url"],
-    ["an algorithm of JOSE that is no ML-DSA", { alg: "ES256" }, "alg of the JWK must be one of ML-DSA-44"],
+    ["a JOSE algorithm other than ML-DSA", { alg: "ES256" }, "alg of the JWK must be one of ML-DSA-44"],
     ["a public key in hexadecimal", { pub: "00".repeat(1952) }, "1952 bytes in base64url"],
-    ["the use of encryption", { use: "enc" }, 'use of the JWK must be "sig"'],
+    ["an encryption use", { use: "enc" }, 'use of the JWK must be "sig"'],
     ["a use that is a list", { use: ["sig"] }, 'use of the JWK must be "sig"'],
     [
       "operations that contradict its use",
       { key_ops: ["encrypt"] },
       'key_ops of the JWK must include "verify"',
     ],
-    ["no operation", { key_ops: [] }, 'key_ops of the JWK must include "verify"'],
-    ["an operation twice", { key_ops: ["verify", "verify"] }, "key_ops of the JWK must be a list"],
-    ["its secret", { priv: "AAAA" }, "the JWK has priv: it is a secret key"],
-    ["an empty secret", { priv: "" }, "the JWK has priv: it is a secret key"],
-    ["a secret that is null", { priv: null }, "the JWK has priv: it is a secret key"],
-  ])("is refused with %s", (_, members, message) => {
+    ["no operations", { key_ops: [] }, 'key_ops of the JWK must include "verify"'],
+    ["a duplicate operation", { key_ops: ["verify", "verify"] }, "key_ops of the JWK must be a list"],
+    ["its secret key", { priv: "AAAA" }, "the JWK has priv: it is a secret key"],
+    ["an empty secret key", { priv: "" }, "the JWK has priv: it is a secret key"],
+    ["a null secret key", { priv: null }, "the JWK has priv: it is a secret key"],
+  ])("is rejected with %s", (_, members, message) => {
     expect(() => read(members)).toThrow(message);
-    // A set skips keys of other types and uses (RFC 7517, section 5), but no broken key of ML-DSA.
+    // A set skips keys of other types and uses (RFC 7517, section 5), but not a broken ML-DSA key.
     const isOther = "kty" in members || members.alg === "ES256" || members.use === "enc";
     const set = () => readPublicJwks({ keys: [{ ...jwk, ...members }, { ...jwk }] });
     if (isOther) expect(set()).toHaveLength(1);

@@ -8,7 +8,7 @@ import type { JsonObject } from "../../src/crypto/strict-json.ts";
 import { importPublicJwk } from "./import-jwk.ts";
 import { refusal } from "./refusal.ts";
 
-/** Seconds since 1970; the tokens of these tests live for an hour from here. */
+/** Seconds since 1970. Tokens in these tests are valid for one hour from then. */
 const issuedAt = 1_800_000_000;
 const claims = { sub: "alice", iat: issuedAt, exp: issuedAt + 3600 };
 const at = (seconds: number) => new Date(seconds * 1000);
@@ -31,7 +31,7 @@ const reasonOf = (verification: JwtVerification) => (verification.ok ? undefined
 const encode = (text: string) =>
   new TextEncoder().encode(text).toBase64({ alphabet: "base64url", omitPadding: true });
 
-/** A token of any header and payload, given as JSON text, that is rightly signed. */
+/** A correctly signed token with any header and payload, given as JSON text. */
 async function forge(header: string, payload: string): Promise<string> {
   const signingInput = `${encode(header)}.${encode(payload)}`;
   const signature = await provider.sign(keyPair.secretKey, new TextEncoder().encode(signingInput));
@@ -40,7 +40,7 @@ async function forge(header: string, payload: string): Promise<string> {
 const header = (more: object = {}) => JSON.stringify({ alg: "ML-DSA-65", typ: "JWT", kid: jwk.kid, ...more });
 
 describe("a token", () => {
-  it("carries alg, typ, kid and what the issuer adds, and verifies", async () => {
+  it("carries alg, typ, kid and the issuer's members, and verifies", async () => {
     const token = await signJwt(provider, keyPair.secretKey, {
       keyId: jwk.kid,
       header: { use: "grpc" },
@@ -54,7 +54,7 @@ describe("a token", () => {
     });
   });
 
-  it("verifies with jose, from the key set alone", async () => {
+  it("verifies with jose, using only the key set", async () => {
     const token = await signJwt(provider, keyPair.secretKey, { keyId: jwk.kid, payload: claims });
     const keySet = createLocalJWKSet({ keys: [{ ...jwk }] });
     const { payload, protectedHeader } = await jwtVerify(token, keySet, { currentDate: at(issuedAt) });
@@ -62,7 +62,7 @@ describe("a token", () => {
     expect(protectedHeader).toEqual({ alg: "ML-DSA-65", typ: "JWT", kid: jwk.kid });
   });
 
-  it("of jose verifies here", async () => {
+  it("from jose verifies here", async () => {
     const { publicKey, privateKey } = await generateKeyPair("ML-DSA-65", { extractable: true });
     const imported = importPublicJwk(provider, { ...(await exportJWK(publicKey)) });
     const token = await new SignJWT(claims)
@@ -75,8 +75,8 @@ describe("a token", () => {
   it.each([
     ["in its first second", 0, 0, undefined],
     ["in its last second", 3599, 0, undefined],
-    ["at the second it expires", 3600, 0, "EXPIRED"],
-    ["within the leeway after it expired", 3609, 10, undefined],
+    ["at the second of expiry", 3600, 0, "EXPIRED"],
+    ["within the leeway after expiry", 3609, 10, undefined],
     ["at the end of the leeway", 3610, 10, "EXPIRED"],
     ["before it was issued", -1, 0, "NOT_YET_VALID"],
     ["within the leeway before it was issued", -10, 10, undefined],
@@ -94,7 +94,7 @@ describe("a token", () => {
 });
 
 describe("an access token (RFC 9068)", () => {
-  it("is signed and verified with ML-DSA-44 as well, and says its type", async () => {
+  it("can be signed with ML-DSA-44 too, and states its type", async () => {
     const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-44");
     const token = await signJwt(provider, secretKey, { keyId: "k", type: "at+jwt", payload: claims });
     const result = await verifyJwt(provider, new Map([["k", publicKey]]), token, at(issuedAt));
@@ -107,7 +107,7 @@ describe("an access token (RFC 9068)", () => {
   });
 });
 
-describe("verifyJwt refuses as WRONG_ALGORITHM", () => {
+describe("verifyJwt rejects as WRONG_ALGORITHM", () => {
   it.each([
     "none",
     "None",
@@ -137,7 +137,7 @@ describe("verifyJwt refuses as WRONG_ALGORITHM", () => {
     expect(reasonOf(await verify(token))).toBe("WRONG_ALGORITHM");
   });
 
-  it("a trusted key that is not of ML-DSA-65", async () => {
+  it("a trusted key that is not ML-DSA-65", async () => {
     const { publicKey } = await provider.generateKeyPair("ML-DSA-87");
     const token = await forge(header(), JSON.stringify(claims));
     const verification = await verifyJwt(provider, new Map([[jwk.kid, publicKey]]), token, at(issuedAt));
@@ -145,10 +145,10 @@ describe("verifyJwt refuses as WRONG_ALGORITHM", () => {
   });
 });
 
-describe("verifyJwt refuses as MALFORMED a rightly signed token with", () => {
+describe("verifyJwt rejects as MALFORMED a correctly signed token with", () => {
   const headers: Record<string, () => string> = {
-    "another typ": () => header({ typ: "dpop+jwt" }),
-    "a typ that begins like that of an access token": () => header({ typ: "at+jwtx" }),
+    "a different typ": () => header({ typ: "dpop+jwt" }),
+    "a typ that only starts with at+jwt": () => header({ typ: "at+jwtx" }),
     "no typ": () => header({ typ: undefined }),
     "no kid": () => header({ kid: undefined }),
     "a kid that is a number": () => header({ kid: 1 }),
@@ -159,8 +159,8 @@ describe("verifyJwt refuses as MALFORMED a rightly signed token with", () => {
     jku: () => header({ jku: "https://attacker.example/jwks" }),
     x5u: () => header({ x5u: "https://attacker.example/x5u" }),
     x5c: () => header({ x5c: ["MII"] }),
-    "a header member twice": () => header().replace("{", '{"alg":"ML-DSA-65",'),
-    "a header member twice, once escaped": () => header().replace("{", '{"\\u0061lg":"ML-DSA-65",'),
+    "a duplicate header member": () => header().replace("{", '{"alg":"ML-DSA-65",'),
+    "a duplicate header member, once escaped": () => header().replace("{", '{"\\u0061lg":"ML-DSA-65",'),
     "a header that is an array": () => `[${header()}]`,
     "a header that is not JSON": () => header().slice(1),
     "a header with a byte order mark": () => `\ufeff${header()}`,
@@ -182,8 +182,8 @@ describe("verifyJwt refuses as MALFORMED a rightly signed token with", () => {
     "an iat that is a string": JSON.stringify({ ...claims, iat: "now" }),
     "an iat that is null": JSON.stringify({ ...claims, iat: null }),
     "an nbf that is a boolean": JSON.stringify({ ...claims, nbf: true }),
-    "a claim twice": JSON.stringify(claims).replace("{", '{"sub":"mallory",'),
-    "a claim twice in a nested object": JSON.stringify({ ...claims, more: [] }).replace(
+    "a duplicate claim": JSON.stringify(claims).replace("{", '{"sub":"mallory",'),
+    "a duplicate claim in a nested object": JSON.stringify({ ...claims, more: [] }).replace(
       "[]",
       '[{"a":1,"a":2}]',
     ),
@@ -204,18 +204,18 @@ describe("verifyJwt refuses as MALFORMED a rightly signed token with", () => {
   });
 });
 
-describe("verifyJwt refuses as MALFORMED", () => {
+describe("verifyJwt rejects as MALFORMED", () => {
   const changes: Record<string, (token: string) => string> = {
     "an empty string": () => "",
     "two parts": (token) => token.slice(0, token.lastIndexOf(".")),
     "four parts": (token) => `${token}.`,
     "five parts": (token) => `${token}..`,
     padding: (token) => `${token}=`,
-    "a line end": (token) => `${token}\n`,
-    "a space before it": (token) => ` ${token}`,
+    "a line break": (token) => `${token}\n`,
+    "a leading space": (token) => ` ${token}`,
     "the standard alphabet": (token) => `${token.slice(0, -4)}+/+/`,
     "bits beyond the last byte": (token) => token.replace(/(?<=^[^.]*)(.)(?=\.)/, stepCharacter),
-    "one character too many in a part": (token) => token.replace(".", "A."),
+    "an extra character in a part": (token) => token.replace(".", "A."),
     "more characters than the limit": (token) => token.padEnd(maxTokenCharacters + 1, "A"),
   };
 
@@ -230,33 +230,33 @@ describe("verifyJwt refuses as MALFORMED", () => {
     return "x".repeat((3 - ((header({ pad: "" }).length + 2) % 3)) % 3);
   }
 
-  /** The next character of the alphabet: the same byte for a lenient reader. */
+  /** The next character in the alphabet, which a lenient decoder reads as the same byte. */
   function stepCharacter(character: string): string {
     return String.fromCharCode(character.charCodeAt(0) + 1);
   }
 });
 
-describe("verifyJwt refuses", () => {
-  it("as UNKNOWN_KEY a kid that is not trusted", async () => {
+describe("verifyJwt rejects", () => {
+  it("a kid that is not trusted as UNKNOWN_KEY", async () => {
     const token = await forge(header({ kid: "somebody-else" }), JSON.stringify(claims));
     expect(reasonOf(await verify(token))).toBe("UNKNOWN_KEY");
   });
 
   it.each([
     [
-      "another payload",
+      "a different payload",
       (token: string) =>
         token.replace(/\.[^.]*\./, `.${encode(JSON.stringify({ ...claims, sub: "root" }))}.`),
     ],
     ["no signature", (token: string) => token.slice(0, token.lastIndexOf(".") + 1)],
     ["a short signature", (token: string) => token.slice(0, -4)],
-    ["the signature of another token", (token: string) => `${token.slice(0, -40)}${"A".repeat(40)}`],
-  ] as const)("as BAD_SIGNATURE %s", async (_name, change) => {
+    ["a different token's signature", (token: string) => `${token.slice(0, -40)}${"A".repeat(40)}`],
+  ] as const)("%s as BAD_SIGNATURE", async (_name, change) => {
     const token = change(await forge(header(), JSON.stringify(claims)));
     expect(reasonOf(await verify(token))).toBe("BAD_SIGNATURE");
   });
 
-  it("as BAD_SIGNATURE a token that was signed with a context", async () => {
+  it("a token that was signed with a context as BAD_SIGNATURE", async () => {
     const signingInput = `${encode(header())}.${encode(JSON.stringify(claims))}`;
     const options = { context: Uint8Array.of(1) };
     const signature = await provider.sign(keyPair.secretKey, new TextEncoder().encode(signingInput), options);
@@ -265,7 +265,7 @@ describe("verifyJwt refuses", () => {
   });
 });
 
-describe("signJwt refuses", () => {
+describe("signJwt rejects", () => {
   const sign = (input: { header?: JsonObject; payload?: JsonObject }) =>
     signJwt(provider, keyPair.secretKey, { keyId: jwk.kid, payload: claims, ...input } as never);
 
@@ -282,7 +282,7 @@ describe("signJwt refuses", () => {
     expect(await refusal(() => sign({ payload }))).toBe("INVALID_ARGUMENT");
   });
 
-  it("a key of another algorithm than those of tokens", async () => {
+  it("a key that is not for tokens", async () => {
     const { secretKey } = await provider.generateKeyPair("ML-DSA-87");
     const attempt = () => signJwt(provider, secretKey, { keyId: "k", payload: claims });
     expect(await refusal(attempt)).toBe("INVALID_ARGUMENT");

@@ -1,4 +1,4 @@
-/** Secret keys from files of other programs: every form of every family, and what is no key. */
+/** Secret key files from other programs: every form of every family, and invalid files. */
 import { createPrivateKey, generateKeyPairSync } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Algorithm, algorithms } from "../../src/crypto/algorithms.ts";
@@ -15,7 +15,7 @@ import draft from "../vectors/x-wing.json" with { type: "json" };
 import { refusal } from "./refusal.ts";
 import { der as tlv } from "./requests.ts";
 
-/** An algorithm of each family, and of each number of forms. */
+/** One algorithm per family and per number of forms. */
 const families = [
   "ML-DSA-65",
   "ML-KEM-768",
@@ -28,7 +28,7 @@ const families = [
 /** A file in one form. */
 type Form = readonly [name: string, file: Uint8Array, hasSeed: boolean];
 
-/** All forms of a key: its parts in DER, the same in PEM, and the bare bytes. */
+/** All forms of a key: its parts in DER and PEM, and the bare bytes. */
 function formsOf(secretKey: SecretKey): Form[] {
   const { algorithm } = secretKey;
   const [raw, seed] = [secretKey.exportRaw(), secretKey.exportSeed()];
@@ -68,14 +68,14 @@ function listParts(
 }
 
 describeProviders("a key file for %s", (provider) => {
-  it.each(families)("of %s gives the same key in every form", async (algorithm) => {
+  it.each(families)("for %s gives the same key in every form", async (algorithm) => {
     const { secretKey } = await provider.generateKeyPair(algorithm);
     const forms = formsOf(secretKey);
     const seen = await Promise.all(
       forms.map(async ([form, file]) => {
         const before = Uint8Array.from(file);
         const imported = await importKeyFile(provider, algorithm, file);
-        expect(file, `${form} is left as it is`).toEqual(before);
+        expect(file, `${form} is left unchanged`).toEqual(before);
         return {
           form,
           algorithm: imported.algorithm,
@@ -89,26 +89,26 @@ describeProviders("a key file for %s", (provider) => {
     expect(seen).toEqual(forms.map(([form, , hasSeed]) => ({ form, algorithm, raw, publicKey, hasSeed })));
   });
 
-  it("takes PEM with a byte order mark, white space around it and lines that end in CR LF", async () => {
+  it("accepts PEM with a byte order mark, surrounding white space and CR LF line endings", async () => {
     const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
     const pem = `\uFEFF\r\n${secretKey.toPem().replaceAll("\n", "\r\n")}\r\n`;
     const imported = await importKeyFile(provider, "ML-DSA-44", bytesOf(pem));
     expect(imported.exportRaw()).toEqual(secretKey.exportRaw());
   });
 
-  it("takes PEM behind the text that openssl writes before it", async () => {
+  it("accepts PEM after the text that openssl writes before it", async () => {
     const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
     const text = `Bag Attributes\n    friendlyName: signer\nKey Attributes: <No Attributes>\n${secretKey.toPem()}`;
     const imported = await importKeyFile(provider, "ML-DSA-44", bytesOf(text));
     expect(imported.exportRaw()).toEqual(secretKey.exportRaw());
   });
 
-  it("takes the example of the draft of X-Wing", async () => {
+  it("accepts the example in the X-Wing draft", async () => {
     const imported = await importKeyFile(provider, "X-Wing", bytesOf(draft.example.privateKeyPem));
     expect(imported.exportSeed()?.toHex()).toBe(draft.example.seed);
   });
 
-  it("refuses DER whose seed and expanded key, or scalar and point, contradict each other", async () => {
+  it("rejects DER whose seed and expanded key, or scalar and point, do not match", async () => {
     const { secretKey: lattice } = await provider.generateKeyPair("ML-DSA-65");
     const { secretKey: curve } = await provider.generateKeyPair("ECDSA-P256");
     const { publicKey: otherPoint } = await provider.generateKeyPair("ECDSA-P256");
@@ -128,7 +128,7 @@ describe("a key file", async () => {
     ["ml-dsa-65", "ML-DSA-65"],
     ["ml-kem-768", "ML-KEM-768"],
     ["slh-dsa-sha2-128f", "SLH-DSA-SHA2-128f"],
-  ] as const)("that node:crypto writes is read: %s", async (type, algorithm) => {
+  ] as const)("written by node:crypto is accepted: %s", async (type, algorithm) => {
     const { privateKey, publicKey } = generateKeyPairSync(type as "ml-dsa-65");
     for (const format of ["pem", "der"] as const) {
       const file = privateKey.export({ type: "pkcs8", format: format as "der" });
@@ -137,7 +137,7 @@ describe("a key file", async () => {
     }
   });
 
-  it("in expanded form is what node:crypto reads as well", async () => {
+  it("in expanded form can also be read by node:crypto", async () => {
     const { secretKey } = await provider.generateKeyPair("ML-KEM-768");
     const der = encodePkcs8("ML-KEM-768", { raw: secretKey.exportRaw() });
     const nodeKey = createPrivateKey({ key: Buffer.from(der), format: "der", type: "pkcs8" });
@@ -145,7 +145,7 @@ describe("a key file", async () => {
     expect((await importKeyFile(provider, "ML-KEM-768", der)).exportSeed()).toBeUndefined();
   });
 
-  it("has in no two forms of an algorithm the same length", () => {
+  it("never has two forms of the same length for one algorithm", () => {
     for (const { name, seedBytes = 0, secretKeyBytes, publicKeyBytes } of Object.values(algorithms)) {
       const [raw, publicKey] = [new Uint8Array(secretKeyBytes), new Uint8Array(publicKeyBytes)];
       const seed = seedBytes === 0 ? undefined : new Uint8Array(seedBytes);
@@ -163,17 +163,17 @@ describe("a key file", async () => {
     ["SLH-DSA-SHAKE-256s", "the raw secret key, 128 bytes"],
     ["X-Wing", "the seed, 32 bytes"],
     ["ECDSA-P256", "the raw secret key, 32 bytes"],
-  ] as const)("of no form is refused with the forms of %s", async (algorithm, bare) => {
+  ] as const)("in no known form is rejected with a list of the %s forms", async (algorithm, bare) => {
     const jwk = algorithm === "ML-DSA-65" ? "a JWK (RFC 9964), or " : "";
     const forms = `PKCS#8 in PEM, or PKCS#8 in strict DER, or ${jwk}${bare}`;
-    const message = `33 bytes are no ${algorithm} secret key in a known form: ${forms}`;
+    const message = `33 bytes are not an ${algorithm} secret key in a known form: ${forms}`;
     await expect(importKeyFile(provider, algorithm, new Uint8Array(33))).rejects.toMatchObject({
       code: "INVALID_KEY",
       message,
     });
   });
 
-  it("of another algorithm is refused with its name, in DER and in PEM", async () => {
+  it("for a different algorithm is rejected with the algorithm's name, in DER and PEM", async () => {
     const { secretKey } = await provider.generateKeyPair("ML-KEM-768");
     const der = encodePkcs8("ML-KEM-768", { raw: secretKey.exportRaw() });
     await expect(importKeyFile(provider, "ML-DSA-65", der)).rejects.toThrow(
@@ -222,7 +222,7 @@ describe("a key file", async () => {
     const read = (file: Uint8Array) => importKeyFile(provider, algorithm, file);
 
     it.each(["seed", "expandedKey", "both"])(
-      "is read with its public key, with attributes and with both: %s",
+      "is accepted with its public key, with attributes and with both: %s",
       async (of) => {
         for (const file of [
           write(1, form(of), bits(publicKey)),
@@ -240,14 +240,14 @@ describe("a key file", async () => {
 
     it.each<[string, () => Uint8Array, string]>([
       [
-        "the public key of another pair",
+        "a public key that does not match",
         () => write(1, form("seed"), bits(flipBit(publicKey))),
-        "public key of another pair",
+        "does not match its private key",
       ],
       [
-        "a public key cut short",
+        "a truncated public key",
         () => write(1, form("seed"), bits(publicKey.subarray(1))),
-        "of another pair",
+        "does not match its private key",
       ],
       [
         "a public key in version 0",
@@ -268,7 +268,7 @@ describe("a key file", async () => {
       ],
       ["two public keys", () => write(1, form("seed"), bits(publicKey), bits(publicKey)), "in a known form"],
       [
-        "attributes behind the public key",
+        "attributes after the public key",
         () => write(1, form("seed"), bits(publicKey), attributes),
         "known form",
       ],
@@ -283,11 +283,11 @@ describe("a key file", async () => {
         "PKCS#8 with the bare expanded key of ML-DSA-44, a form of early drafts; give these 2560 bytes as a raw key",
       ],
       [
-        "another length",
+        "a wrong length",
         () => write(0, tlv(0x04, new Uint8Array(7))),
-        "PKCS#8 of ML-DSA-44 with 7 bytes in none",
+        "PKCS#8 of ML-DSA-44 with 7 bytes, which match no form",
       ],
-    ])("is refused with %s", async (_, write, message) => {
+    ])("is rejected with %s", async (_, write, message) => {
       await expect(read(write())).rejects.toMatchObject({
         code: "INVALID_KEY",
         message: expect.stringContaining(message),
@@ -306,7 +306,7 @@ describe("a key file", async () => {
     const read = (members: object) =>
       importKeyFile(provider, "ML-DSA-65", bytesOf(JSON.stringify({ ...jwk, ...members })));
 
-    it("is read, also with members that do not matter and with a byte order mark", async () => {
+    it("is accepted, even with irrelevant members and a byte order mark", async () => {
       for (const more of [{}, { kid: "1", use: "sig", key_ops: ["sign"], "x-note": [1] }])
         expect((await read(more)).exportRaw()).toEqual(secretKey.exportRaw());
       const text = `\uFEFF${JSON.stringify(jwk, undefined, 2)}\n`;
@@ -316,9 +316,9 @@ describe("a key file", async () => {
 
     it.each([
       [
-        "the public key of another pair",
+        "a public key that does not match",
         () => ({ pub: encodeBase64url(flipBit(secretKey.publicKey.exportRaw())) }),
-        "does not belong to its priv",
+        "does not match its priv",
       ],
       [
         "no pub",
@@ -327,7 +327,7 @@ describe("a key file", async () => {
       ],
       ["no priv", () => ({ priv: undefined }), "the JWK has no priv"],
       [
-        "a priv of another length",
+        "a priv of the wrong length",
         () => ({ priv: "AAAA" }),
         "priv of the JWK must be the seed of ML-DSA-65: 32 bytes",
       ],
@@ -338,41 +338,45 @@ describe("a key file", async () => {
         "priv of the JWK is the expanded key of ML-DSA-65, which RFC 9964 does not allow; give its seed of 32 bytes as priv, " +
           "or the expanded key as PKCS#8 or as 4032 raw bytes",
       ],
-      ["another type", () => ({ kty: "OKP" }), 'kty of the JWK must be "AKP"'],
+      ["a different type", () => ({ kty: "OKP" }), 'kty of the JWK must be "AKP"'],
       [
-        "another algorithm",
+        "a different algorithm",
         () => ({ alg: "ML-DSA-66" }),
         "alg of the JWK must be one of ML-DSA-44, ML-DSA-65",
       ],
-      ["another use", () => ({ use: "enc" }), 'use of the JWK must be "sig"'],
-      ["other operations", () => ({ key_ops: ["verify"] }), 'key_ops of the JWK must include "sign"'],
-      ["an operation twice", () => ({ key_ops: ["sign", "sign"] }), "key_ops of the JWK must be a list"],
-      ["an operation that is no text", () => ({ key_ops: ["sign", 1] }), "key_ops of the JWK must be a list"],
-      ["operations that are a text", () => ({ key_ops: "sign" }), "key_ops of the JWK must be a list"],
+      ["a different use", () => ({ use: "enc" }), 'use of the JWK must be "sig"'],
+      ["different operations", () => ({ key_ops: ["verify"] }), 'key_ops of the JWK must include "sign"'],
+      ["a duplicate operation", () => ({ key_ops: ["sign", "sign"] }), "key_ops of the JWK must be a list"],
+      [
+        "an operation that is not a string",
+        () => ({ key_ops: ["sign", 1] }),
+        "key_ops of the JWK must be a list",
+      ],
+      ["a string as the operations", () => ({ key_ops: "sign" }), "key_ops of the JWK must be a list"],
       [
         "the algorithm of a longer key",
         () => ({ alg: "ML-DSA-87" }),
         "pub of the JWK must be the public key of ML-DSA-87: 2592 bytes",
       ],
       [
-        "the seed of another key",
+        "a different key's seed",
         () => ({ priv: encodeBase64url(new Uint8Array(32)) }),
-        "does not belong to its priv",
+        "does not match its priv",
       ],
-      ["a priv in the alphabet of base64", () => ({ priv: `+${"A".repeat(42)}` }), "must be the seed"],
-      ["a priv that is no text", () => ({ priv: [1] }), "priv of the JWK must be the seed"],
+      ["a priv in the base64 alphabet", () => ({ priv: `+${"A".repeat(42)}` }), "must be the seed"],
+      ["a priv that is not a string", () => ({ priv: [1] }), "priv of the JWK must be the seed"],
       ["no algorithm", () => ({ alg: undefined }), "alg of the JWK must be one of"],
-      ["an algorithm in small letters", () => ({ alg: "ml-dsa-65" }), "alg of the JWK must be one of"],
-      ["a type in small letters", () => ({ kty: "akp" }), 'kty of the JWK must be "AKP"'],
-      ["a set", () => ({ keys: [] }), "the file is a JWK set"],
-    ])("is refused with %s", async (_, members, message) => {
+      ["a lower-case algorithm", () => ({ alg: "ml-dsa-65" }), "alg of the JWK must be one of"],
+      ["a lower-case type", () => ({ kty: "akp" }), 'kty of the JWK must be "AKP"'],
+      ["a JWK set", () => ({ keys: [] }), "the file is a JWK set"],
+    ])("is rejected with %s", async (_, members, message) => {
       await expect(read(members())).rejects.toMatchObject({
         code: "INVALID_KEY",
         message: expect.stringContaining(message),
       });
     });
 
-    it("of another algorithm is refused with its name", async () => {
+    it("for a different algorithm is rejected with the algorithm's name", async () => {
       const file = bytesOf(JSON.stringify(jwk));
       await expect(importKeyFile(provider, "ML-DSA-44", file)).rejects.toThrow(
         "the JWK contains an ML-DSA-65 key; expected ML-DSA-44",
@@ -386,8 +390,8 @@ describe("a key file", async () => {
     "is empty": new Uint8Array(),
     "is longer than any key": new Uint8Array(16_385),
     "is much longer than any key": bytesOf(`-----BEGIN PRIVATE KEY-----\n${"A".repeat(1_000_000)}`),
-    "is DER cut short": der.subarray(0, -1),
-    "is DER with a byte more": Uint8Array.of(...der, 0),
+    "is truncated DER": der.subarray(0, -1),
+    "is DER with an extra byte": Uint8Array.of(...der, 0),
     "is DER of version 1": der.with(4, 1),
     "is a public key": bytesOf(encodePem("PUBLIC KEY", new Uint8Array(1974))),
     "is an encrypted key": bytesOf(encodePem("ENCRYPTED PRIVATE KEY", der)),
@@ -399,11 +403,11 @@ describe("a key file", async () => {
     "is an expanded key of ones": new Uint8Array(4032).fill(0xff),
   };
 
-  it.each(Object.entries(hostile))("that %s is refused", async (_name, file) => {
+  it.each(Object.entries(hostile))("that %s is rejected", async (_name, file) => {
     expect(await refusal(() => importKeyFile(provider, "ML-DSA-65", file))).toBe("INVALID_KEY");
   });
 
-  it("that is a string, and an unknown algorithm, are mistakes of the caller", async () => {
+  it("that is a string, or an unknown algorithm, is the caller's mistake", async () => {
     const text = draft.example.privateKeyPem as unknown as Uint8Array;
     expect(await refusal(() => importKeyFile(provider, "X-Wing", text))).toBe("INVALID_ARGUMENT");
     expect(await refusal(() => importKeyFile(provider, "x-wing" as "X-Wing", seed))).toBe("INVALID_ARGUMENT");

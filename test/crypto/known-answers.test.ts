@@ -5,10 +5,10 @@ import { mlDsa, mlKem } from "../../src/crypto/noble.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 
 /**
- * Published hashes over the results of many calls, whose inputs come from SHAKE128 of nothing:
- * C2SP/CCTV, ML-DSA/accumulated (also `TestAccumulated` of Go's crypto/mldsa), and `TestAccumulated`
- * of Go's crypto/mlkem. Our interface signs and encapsulates with randomness of its own, so the
- * noble library makes those values without it, and the provider derives, verifies and decapsulates.
+ * Published hashes over the results of many calls whose inputs come from SHAKE128 of the empty string:
+ * C2SP/CCTV, ML-DSA/accumulated (also `TestAccumulated` in Go's crypto/mldsa), and `TestAccumulated` in Go's
+ * crypto/mlkem. Our interface signs and encapsulates with its own randomness, so the noble library creates
+ * those values deterministically, and the provider derives, verifies and decapsulates.
  */
 const accumulatedSignatures = [
   { algorithm: "ML-DSA-44", hash: "d51148e1f9f4fa1a723a6cf42e25f2a99eb5c1b378b3d2dbbd561b1203beeae4" },
@@ -19,7 +19,10 @@ const accumulatedKem = "1114b1b6699ed191734fa339376afa7e285c9e6acf6ff0177d346696
 const rounds = 100;
 const message = new Uint8Array();
 
-/** Signatures of noble by their secret keys: all providers must derive the same keys, so each is made once. */
+/**
+ * Noble's signatures by secret key. All providers must derive the same keys, so each signature is created
+ * once.
+ */
 const madeSignatures = new Map<string, Uint8Array>();
 
 function signWithNoble(algorithm: MlDsaAlgorithm, secretKey: Uint8Array): Uint8Array {

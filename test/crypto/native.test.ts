@@ -43,7 +43,7 @@ function loadAddon(): NativeAddon {
   return build.addon;
 }
 
-/** A copy of the built library whose files a test changes. */
+/** Copies the built library for a test that changes its files. */
 function copyBuild(change: (folder: string) => void): string {
   const folder = makeTemporaryDirectory();
   cpSync(nativeFolder, folder, { recursive: true });
@@ -56,14 +56,14 @@ function changeManifest(folder: string, change: Partial<NativeManifest>): void {
   writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf8")), ...change }));
 }
 
-/** Replaces the library, with the digest of its new bytes in the manifest. */
+/** Replaces the library and updates its digest in the manifest. */
 function replaceLibrary(folder: string, bytes: Uint8Array): void {
   writeFileSync(join(folder, nativeFile), bytes);
   changeManifest(folder, { sha256: hash("sha256", bytes) });
 }
 
 describe.skipIf(isNativeSkipped)(`the native library${nativeNeed}`, () => {
-  it("has the version of Cargo.toml and of the code that loads it", () => {
+  it("has the version in Cargo.toml, which the loader requires", () => {
     const cargo = readFileSync(join(nativeFolder, "../Cargo.toml"), "utf8");
     expect(cargo).toContain(`\nversion = "${nativeVersion}"\n`);
     expect(loadAddon().version()).toBe(nativeVersion);
@@ -73,9 +73,9 @@ describe.skipIf(isNativeSkipped)(`the native library${nativeNeed}`, () => {
     "with a changed byte": {
       change: (folder) =>
         writeFileSync(join(folder, nativeFile), flipBit(readFileSync(join(folder, nativeFile)), 100_000)),
-      reason: /is damaged: it is not the file that was built$/,
+      reason: /is damaged: its SHA-256 does not match the manifest$/,
     },
-    "that is cut off": {
+    "that is truncated": {
       change: (folder) =>
         writeFileSync(join(folder, nativeFile), readFileSync(join(folder, nativeFile)).subarray(0, 5000)),
       reason: /is damaged/,
@@ -84,30 +84,31 @@ describe.skipIf(isNativeSkipped)(`the native library${nativeNeed}`, () => {
       change: (folder) => writeFileSync(join(folder, nativeFile), ""),
       reason: /is damaged/,
     },
-    "of another version": {
+    "with a different version": {
       change: (folder) => changeManifest(folder, { version: "0.0.9" }),
-      reason: /has version 0\.0\.9, and this program needs \d+\.\d+\.\d+$/,
+      reason: /has version 0\.0\.9, but this program requires \d+\.\d+\.\d+$/,
     },
-    "for another processor": {
+    "for a different processor": {
       change: (folder) => changeManifest(folder, { target: "linux-riscv64" }),
-      reason: new RegExp(`is built for linux-riscv64, and this is ${nativeTarget}$`),
+      reason: new RegExp(`is built for linux-riscv64, but this system is ${nativeTarget}$`),
     },
     "without a manifest": {
       change: (folder) => writeFileSync(join(folder, manifestFile), ""),
-      reason: /has no qsp-native\.json beside it that describes it$/,
+      reason: /has no qsp-native\.json next to it$/,
     },
-    "that its manifest describes, but that the system refuses": {
+    "that matches its manifest but that the system rejects": {
       change: (folder) => replaceLibrary(folder, new TextEncoder().encode("no library")),
       reason: /does not load: \S[^\n]*$/,
     },
-    "whose header names another processor": {
-      // The ELF header: e_machine is at 18 (System V ABI, figure 4-3); 243 is RISC-V. Other systems refuse it too.
+    "whose header names a different processor": {
+      // The ELF header: e_machine is at 18 (System V ABI, figure 4-3); 243 is RISC-V. Other systems also
+      // reject it.
       change: (folder) => replaceLibrary(folder, readFileSync(join(folder, nativeFile)).with(18, 243)),
       reason: /does not load: \S[^\n]*$/,
     },
   };
 
-  it.each(Object.entries(faults))("%s is refused with the reason", async (_what, { change, reason }) => {
+  it.each(Object.entries(faults))("%s is rejected with the reason", async (_what, { change, reason }) => {
     const folder = copyBuild(change);
     expect(loadNative(folder)).toEqual({ kind: "unusable", reason: expect.stringMatching(reason) });
     const attempt = createCryptoProvider("native", { nativeFolder: folder });
@@ -122,13 +123,13 @@ describe.skipIf(isNativeSkipped)(`the native library${nativeNeed}`, () => {
     expect(onFallback.mock.calls).toEqual([
       [
         expect.stringMatching(
-          /^OpenSSL computes instead of the native provider: .*; build it again: npm run native$/,
+          /^using OpenSSL instead of the native provider: .*; rebuild it with npm run native$/,
         ),
       ],
     ]);
   });
 
-  it("is what auto uses, without a word", async () => {
+  it("is used by auto, without a message", async () => {
     const onFallback = vi.fn();
     const provider = await createCryptoProvider("auto", { onFallback });
     await provider.close();
@@ -136,7 +137,7 @@ describe.skipIf(isNativeSkipped)(`the native library${nativeNeed}`, () => {
   });
 
   it.each(["sign", "derive", "decapsulate"] as const)(
-    "is not used by auto when it does not %s as known",
+    "is not used by auto if it fails the %s known-answer test",
     async (operation) => {
       const addon = loadAddon();
       await expect(testKnownAnswers(breakAddon(addon, operation))).rejects.toMatchObject({
@@ -192,7 +193,7 @@ describe.skipIf(isNativeSkipped)(`the native library${nativeNeed}`, () => {
 });
 
 describe("auto without a native library", () => {
-  it("uses OpenSSL, without a word", async () => {
+  it("uses OpenSSL, without a message", async () => {
     const onFallback = vi.fn();
     const provider = await createCryptoProvider("auto", {
       nativeFolder: makeTemporaryDirectory(),
@@ -202,7 +203,7 @@ describe("auto without a native library", () => {
     expect([provider.name, onFallback.mock.calls]).toEqual(["openssl", []]);
   });
 
-  it("is refused when native was asked for, with the command that builds it", async () => {
+  it("fails if native was requested, naming the build command", async () => {
     const attempt = createCryptoProvider("native", { nativeFolder: makeTemporaryDirectory() });
     await expect(attempt).rejects.toMatchObject({
       code: "UNAVAILABLE",
@@ -218,7 +219,7 @@ describe.skipIf(isNativeSkipped)(`a native key${nativeNeed}`, () => {
   });
   afterAll(() => provider.close());
 
-  it("that is erased while it signs ends these signatures, and refuses the next", async () => {
+  it("that is erased while signing finishes those signatures and rejects the next", async () => {
     const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
     const signing = Array.from({ length: 50 }, () => provider.sign(secretKey, message));
     secretKey.erase();
@@ -229,7 +230,7 @@ describe.skipIf(isNativeSkipped)(`a native key${nativeNeed}`, () => {
     expect(await refusal(() => provider.sign(secretKey, message))).toBe("CLOSED");
   });
 
-  it("that nobody refers to any more is not collected while it signs", async () => {
+  it("without references is not garbage-collected while it signs", async () => {
     setFlagsFromString("--expose-gc");
     const collectGarbage: () => void = runInNewContext("gc");
     const publicKeys = [];
@@ -255,7 +256,7 @@ describe.skipIf(isNativeSkipped)(`a native key${nativeNeed}`, () => {
     expect(await provider.verify(publicKey, message, await provider.sign(secretKey, view))).toBe(true);
   });
 
-  it.each(mlDsaNames)("%s refuses wrong lengths at the library itself", async (algorithm: MlDsaAlgorithm) => {
+  it.each(mlDsaNames)("%s rejects wrong lengths in the library itself", async (algorithm: MlDsaAlgorithm) => {
     const addon = loadAddon();
     const key = await addon.generateKeyPair(algorithm);
     const wrong = new Uint8Array(signatureAlgorithms[algorithm].publicKeyBytes - 1);

@@ -8,18 +8,18 @@ import { describeProviders } from "../support/crypto-providers.ts";
 import { refusal } from "./refusal.ts";
 
 const message = new Uint8Array(64);
-/** A synchronous call lets the event loop come round twice at most, however long it takes, and however often. */
+/** A synchronous call allows at most two turns of the event loop, however long it takes. */
 const manyTurns = 10;
-/** The work may be done before a busy machine gives the event loop any time; then it is done again. */
+/** The work may finish before a busy machine schedules the event loop; then the test repeats it. */
 const attempts = 50;
 
-describeProviders("%s works beside the event loop", (provider, name) => {
-  // The faster a provider, the more it does before the event loop has come round ten times.
+describeProviders("%s works off the event loop", (provider, name) => {
+  // A faster provider gets more done in ten turns of the event loop.
   const count = { openssl: 64, native: 1000 }[name];
-  /** Of signatures over mu, which noble makes for OpenSSL. */
+  /** Number of signatures over mu, which noble creates for OpenSSL. */
   const muCount = name === "native" ? count : 16;
 
-  it("while signatures are made", async () => {
+  it("while signing", async () => {
     const { secretKey } = await provider.generateKeyPair("ML-DSA-65");
     const turns = await countTurns(() =>
       Array.from({ length: count }, () => provider.sign(secretKey, message)),
@@ -27,7 +27,7 @@ describeProviders("%s works beside the event loop", (provider, name) => {
     expect(turns).toBeGreaterThan(manyTurns);
   });
 
-  it("while external mus are signed", async () => {
+  it("while signing external mus", async () => {
     const { secretKey } = await provider.generateKeyPair("ML-DSA-65");
     const turns = await countTurns(() =>
       Array.from({ length: muCount }, () => provider.signMu(secretKey, new Uint8Array(64))),
@@ -46,21 +46,21 @@ describeProviders("%s works beside the event loop", (provider, name) => {
     expect(turns).toBeGreaterThan(manyTurns);
   });
 
-  it("while key pairs are made", async () => {
+  it("while generating key pairs", async () => {
     const turns = await countTurns(() =>
       Array.from({ length: count }, () => provider.generateKeyPair("ML-DSA-87")),
     );
     expect(turns).toBeGreaterThan(manyTurns);
   });
 
-  it("while an SLH-DSA key is checked", async () => {
+  it("while checking an SLH-DSA key", async () => {
     const { secretKey } = await provider.generateKeyPair("SLH-DSA-SHA2-192f");
     const raw = secretKey.exportRaw();
     const turns = await countTurns(() => [provider.importSecretKey("SLH-DSA-SHA2-192f", { raw })]);
     expect(turns).toBeGreaterThan(manyTurns);
   });
 
-  /** How often the event loop came round until all was done, at most; see `manyTurns`. */
+  /** Counts the turns of the event loop until all work is done, up to a maximum; see `manyTurns`. */
   async function countTurns(start: () => Promise<unknown>[]): Promise<number> {
     let most = 0;
     for (let attempt = 0; attempt < attempts && most <= manyTurns; attempt += 1)
@@ -95,9 +95,9 @@ describeProviders("the threads of %s", (_provider, name) => {
   });
 });
 
-describe("the workers that sign mu", () => {
+describe("the mu-signing workers", () => {
   const mu = new Uint8Array(64).fill(7);
-  /** A request of its own: the workers wipe what they get. */
+  /** A separate request for each call, because workers wipe their requests. */
   const request = (algorithm: MlDsaAlgorithm, fill = 1): MuRequest => ({
     algorithm,
     secretKey: { kind: "seed", seed: new Uint8Array(32).fill(fill) },
@@ -118,7 +118,7 @@ describe("the workers that sign mu", () => {
     expect(verdicts).toEqual(jobs.map(() => true));
   });
 
-  it("wipe the secret key and mu that they were given, also if they do not sign", async () => {
+  it("wipe the secret key and mu that they receive, even if they do not sign", async () => {
     const workers = new MuWorkers(1);
     const requests = [1, 2].map((fill) => request("ML-DSA-44", fill));
     const jobs = requests.map((each) => refusal(() => workers.sign(each)));
@@ -131,7 +131,7 @@ describe("the workers that sign mu", () => {
     expect(left.every((byte) => byte === 0)).toBe(true);
   });
 
-  it("refuse what they had not finished when they are closed, and everything after", async () => {
+  it("reject unfinished and later requests once they are closed", async () => {
     const workers = new MuWorkers(1);
     const unfinished = [1, 2, 3].map(() => refusal(() => workers.sign(request("ML-DSA-65"))));
     await workers.close();

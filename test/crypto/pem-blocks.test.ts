@@ -1,4 +1,4 @@
-/** The one reader of PEM: every BEGIN line yields a block or an error. */
+/** The only PEM parser: every BEGIN line yields a block or an error. */
 import { describe, expect, it } from "vitest";
 import { CryptoError } from "../../src/crypto/crypto-error.ts";
 import {
@@ -15,15 +15,15 @@ const block = encodePem("PUBLIC KEY", der);
 const other = encodePem("CERTIFICATE", der);
 const [begin = "", firstLine = ""] = block.split("\n");
 
-describe("the reader of PEM", () => {
+describe("the PEM parser", () => {
   it.each([
     ["text before it", `Subject: CN=test\n\n${block}`],
-    ["text behind it", `${block}\nSubject: CN=test\n`],
+    ["text after it", `${block}\nSubject: CN=test\n`],
     ["a byte order mark", `\uFEFF${block}`],
-    ["spaces and tabs at the end of its lines", block.replaceAll("\n", " \t\n")],
-    ["lines that end in CR LF", block.replaceAll("\n", "\r\n")],
-    ["lines that end in CR", block.replaceAll("\n", "\r")],
-    ["no last line end", block.trimEnd()],
+    ["trailing spaces and tabs", block.replaceAll("\n", " \t\n")],
+    ["CR LF line endings", block.replaceAll("\n", "\r\n")],
+    ["CR line endings", block.replaceAll("\n", "\r")],
+    ["no final line break", block.trimEnd()],
     ["one long line", block.replaceAll(/\n(?!-)/g, "").replace("KEY-----", "KEY-----\n")],
   ])("reads a block with %s", (_, text) => {
     expect(decodePem("PUBLIC KEY", text)).toEqual(der);
@@ -46,7 +46,7 @@ describe("the reader of PEM", () => {
       block + other,
       "2 PEM blocks (PUBLIC KEY in line 1, CERTIFICATE in line 6); expected one PUBLIC KEY",
     ],
-    ["a block with another label", other, "the PEM block is a CERTIFICATE; expected a PUBLIC KEY"],
+    ["a block with another label", other, "the PEM block is labelled CERTIFICATE; expected PUBLIC KEY"],
     ["UTF-16", Buffer.from(block, "utf16le").toString("utf8"), "the text is in UTF-16; save it as UTF-8"],
     [
       "UTF-16 in the other byte order",
@@ -55,19 +55,23 @@ describe("the reader of PEM", () => {
     ],
     ["no END line", `${begin}\n${firstLine}\n`, "the PUBLIC KEY in line 1 has no END line"],
     [
-      "a block without END before another",
+      "a block without END before the next block",
       `${begin}\n${firstLine}\n${block}`,
       "the PUBLIC KEY in line 1 has no END line",
     ],
-    ["unequal labels", block.replace("END PUBLIC", "END RSA"), "the PUBLIC KEY in line 1 ends as a RSA KEY"],
-    ["no BEGIN line", block.slice(begin.length), "line 5 ends a PUBLIC KEY that no line begins"],
+    [
+      "unequal labels",
+      block.replace("END PUBLIC", "END RSA"),
+      "the PUBLIC KEY in line 1 ends with END RSA KEY",
+    ],
+    ["no BEGIN line", block.slice(begin.length), "line 5 ends a PUBLIC KEY block that never began"],
     [
       "an encrypted block",
       encodePem("ENCRYPTED PRIVATE KEY", der),
-      /^the ENCRYPTED PRIVATE KEY in line 1 is encrypted; decrypt it first, such as with openssl/,
+      /^the ENCRYPTED PRIVATE KEY in line 1 is encrypted; decrypt it first, for example with openssl/,
     ],
     [
-      "headers of encryption",
+      "encryption headers",
       block.replace("\n", "\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\n"),
       /^the PUBLIC KEY in line 1 is encrypted; decrypt it first/,
     ],
@@ -77,15 +81,15 @@ describe("the reader of PEM", () => {
     ["no padding", block.replaceAll("=", ""), "the PUBLIC KEY in line 1 is not valid base64"],
     ["four dashes", block.replace("-----BEGIN", "----BEGIN"), "line 1 is not a whole BEGIN or END line"],
     ["an indented BEGIN line", `  ${block}`, "line 1 is not a whole BEGIN or END line"],
-    ["all in one line", block.replaceAll("\n", " "), "line 1 is not a whole BEGIN or END line"],
-    ["escaped line ends", block.replaceAll("\n", "\\n"), "line 1 is not a whole BEGIN or END line"],
-    ["a BEGIN line in small letters", block.toLowerCase(), "line 1 is not a whole BEGIN or END line"],
-    ["too many characters", "x".repeat(16_385), "PEM of 16385 characters; the limit is 16384"],
-  ])("refuses %s, and says so", (_, text, message) => {
+    ["everything on one line", block.replaceAll("\n", " "), "line 1 is not a whole BEGIN or END line"],
+    ["escaped line breaks", block.replaceAll("\n", "\\n"), "line 1 is not a whole BEGIN or END line"],
+    ["a lower-case BEGIN line", block.toLowerCase(), "line 1 is not a whole BEGIN or END line"],
+    ["too many characters", "x".repeat(16_385), "the PEM text has 16385 characters; the limit is 16384"],
+  ])("rejects %s with a clear message", (_, text, message) => {
     expect(() => decodePem("PUBLIC KEY", text)).toThrow(message);
   });
 
-  it("skips no block that it cannot read", () => {
+  it("never skips an unreadable block", () => {
     const damages: ((text: string) => string)[] = [
       (text) => text.replace("\n", "\n?"),
       (text) => text.replace("-----BEGIN", "-----BEGIN OLD"),
@@ -103,7 +107,7 @@ describe("the reader of PEM", () => {
       ).toThrow(CryptoError);
   });
 
-  it("reads the certificates among other blocks, and refuses one with settings of OpenSSL", () => {
+  it("reads the certificates among other blocks, and rejects one with OpenSSL trust settings", () => {
     const labels = ["PRIVATE KEY", "CERTIFICATE", "X509 CERTIFICATE", "X509 CRL"];
     const text = labels.map((label, i) => encodePem(label, Uint8Array.of(i))).join("");
     expect(findCertificateBlocks(text, 1000).map(decodePemBlock)).toEqual([
@@ -117,8 +121,8 @@ describe("the reader of PEM", () => {
 
   it.each([
     ["PEM", Buffer.from(block), true],
-    ["PEM behind text", Buffer.from(`Grüße\r\n\t${block}`, "latin1"), true],
-    ["PEM behind text that begins with the first byte of DER", Buffer.from(`0 s:CN=test\n${block}`), true],
+    ["PEM after text", Buffer.from(`Grüße\r\n\t${block}`, "latin1"), true],
+    ["PEM after text that starts with the first byte of DER", Buffer.from(`0 s:CN=test\n${block}`), true],
     ["PEM in UTF-16", Buffer.from(`\uFEFF${block}`, "utf16le"), true],
     ["DER", Buffer.of(0x30, 2, 2, 0), false],
     [
@@ -127,8 +131,8 @@ describe("the reader of PEM", () => {
       false,
     ],
     ["text", Buffer.from("-----"), false],
-    ["nothing", Buffer.of(), false],
-  ])("tells by the bytes of a file whether it is PEM: %s", (_, file, expected) => {
+    ["an empty file", Buffer.of(), false],
+  ])("detects from the bytes whether a file is PEM: %s", (_, file, expected) => {
     expect(isPem(file)).toBe(expected);
   });
 });

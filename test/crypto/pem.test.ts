@@ -10,7 +10,7 @@ const mlDsa65 = sequence(Uint8Array.fromHex("0609608648016503040312"));
 const mlDsa65WithNull = sequence(Uint8Array.fromHex("06096086480165030403120500"));
 const mlKem768 = sequence(Uint8Array.fromHex("0609608648016503040402"));
 
-describeProviders("%s reads a PEM", async (provider) => {
+describeProviders("%s reads PEM", async (provider) => {
   const { secretKey: signing } = await provider.generateKeyPair("ML-DSA-65");
   const { secretKey: receiving } = await provider.generateKeyPair("ML-KEM-768");
   const seedOf = (secretKey: SecretKey) => secretKey.exportSeed() ?? new Uint8Array();
@@ -22,7 +22,7 @@ describeProviders("%s reads a PEM", async (provider) => {
       expect((await provider.importSecretKey("ML-DSA-65", { pem })).exportSeed()).toEqual(seedOf(signing));
     });
 
-    it("expandedKey, which has no seed to export and is written as it came", async () => {
+    it("expandedKey, which has no seed to export and is written unchanged", async () => {
       const pem = pkcs8(mlDsa65, tlv(0x04, signing.exportRaw()));
       const imported = await provider.importSecretKey("ML-DSA-65", { pem });
       expect(imported.exportSeed()).toBeUndefined();
@@ -39,9 +39,9 @@ describeProviders("%s reads a PEM", async (provider) => {
   });
 
   it.each([
-    ["with CR LF line ends", (pem: string) => pem.replaceAll("\n", "\r\n")],
-    ["without a last line end", (pem: string) => pem.trimEnd()],
-    ["in one line", (pem: string) => pem.replaceAll(/\n(?!-)/g, "").replace("KEY-----", "KEY-----\n")],
+    ["with CR LF line endings", (pem: string) => pem.replaceAll("\n", "\r\n")],
+    ["without a final line break", (pem: string) => pem.trimEnd()],
+    ["on one line", (pem: string) => pem.replaceAll(/\n(?!-)/g, "").replace("KEY-----", "KEY-----\n")],
     ["with blank lines around it", (pem: string) => `\n\n${pem}\n`],
     ["with text before it", (pem: string) => `Public-Key: ML-DSA-65\n${pem}`],
   ] as const)("%s", async (_name, change) => {
@@ -49,17 +49,17 @@ describeProviders("%s reads a PEM", async (provider) => {
     expect(provider.importPublicKey("ML-DSA-65", { pem }).exportRaw()).toEqual(signing.publicKey.exportRaw());
   });
 
-  describe("but refuses", () => {
+  describe("but rejects", () => {
     const raw = () => signing.publicKey.exportRaw();
     const publicPems: Record<string, () => string> = {
       "SubjectPublicKeyInfo with NULL parameters": () => spki(mlDsa65WithNull, raw()),
       "SubjectPublicKeyInfo with a byte after it": () => withTrailingByte(signing.publicKey.toPem()),
-      "SubjectPublicKeyInfo cut short": () =>
+      "truncated SubjectPublicKeyInfo": () =>
         toPem("PUBLIC KEY", fromPem(signing.publicKey.toPem()).subarray(0, -1)),
-      "SubjectPublicKeyInfo of another algorithm": () => receiving.publicKey.toPem(),
+      "SubjectPublicKeyInfo of a different algorithm": () => receiving.publicKey.toPem(),
       "a key of the wrong length": () => spki(mlDsa65, raw().subarray(1)),
       "an indefinite length": () => toPem("PUBLIC KEY", fromPem(signing.publicKey.toPem()).with(1, 0x80)),
-      "a secret key for a public one": () => signing.toPem(),
+      "a secret key instead of a public key": () => signing.toPem(),
       "a certificate": () => signing.publicKey.toPem().replaceAll("PUBLIC KEY", "CERTIFICATE"),
       "two blocks": () => signing.publicKey.toPem().repeat(2),
     };
@@ -70,26 +70,26 @@ describeProviders("%s reads a PEM", async (provider) => {
 
     const both = (seed: Uint8Array, expanded: Uint8Array) => sequence(tlv(0x04, seed), tlv(0x04, expanded));
     const secretPems: Record<string, [Algorithm, () => string]> = {
-      "PKCS#8 with the bare seed of the drafts": ["ML-DSA-65", () => pkcs8(mlDsa65, seedOf(signing))],
-      "PKCS#8 with the bare expanded key of the drafts": [
+      "PKCS#8 with a bare seed, as in early drafts": ["ML-DSA-65", () => pkcs8(mlDsa65, seedOf(signing))],
+      "PKCS#8 with a bare expanded key, as in early drafts": [
         "ML-DSA-65",
         () => pkcs8(mlDsa65, signing.exportRaw()),
       ],
       "PKCS#8 with NULL parameters": ["ML-DSA-65", () => pkcs8(mlDsa65WithNull, tlv(0x80, seedOf(signing)))],
       "PKCS#8 with a byte after it": ["ML-DSA-65", () => withTrailingByte(signing.toPem())],
       "PKCS#8 of version 1": ["ML-DSA-65", () => toPem("PRIVATE KEY", fromPem(signing.toPem()).with(4, 1))],
-      "PKCS#8 of another algorithm": ["ML-DSA-65", () => receiving.toPem()],
-      "PKCS#8 of another parameter set": ["ML-DSA-87", () => signing.toPem()],
-      "a public key for a secret one": ["ML-DSA-65", () => signing.publicKey.toPem()],
-      "an ML-DSA seed that is not that of the expanded key": [
+      "PKCS#8 of a different algorithm": ["ML-DSA-65", () => receiving.toPem()],
+      "PKCS#8 of a different parameter set": ["ML-DSA-87", () => signing.toPem()],
+      "a public key instead of a secret key": ["ML-DSA-65", () => signing.publicKey.toPem()],
+      "an ML-DSA seed that does not match the expanded key": [
         "ML-DSA-65",
         () => pkcs8(mlDsa65, both(flipBit(seedOf(signing), 0), signing.exportRaw())),
       ],
-      "an ML-KEM seed that is not that of the expanded key": [
+      "an ML-KEM seed that does not match the expanded key": [
         "ML-KEM-768",
         () => pkcs8(mlKem768, both(flipBit(seedOf(receiving), 63), receiving.exportRaw())),
       ],
-      "an expanded key that contradicts itself": [
+      "an inconsistent expanded key": [
         "ML-DSA-65",
         () => pkcs8(mlDsa65, tlv(0x04, flipBit(signing.exportRaw(), 64))),
       ],
@@ -100,7 +100,7 @@ describeProviders("%s reads a PEM", async (provider) => {
       expect(await refusal(() => provider.importSecretKey(algorithm, { pem: pem() }))).toBe("INVALID_KEY");
     });
 
-    it("an ECDSA key with the public key of another", async () => {
+    it("an ECDSA key with a different key's public key", async () => {
       const [mine, theirs] = await Promise.all([1, 2].map(() => provider.generateKeyPair("ECDSA-P256")));
       const der = fromPem(mine?.secretKey.toPem() ?? "");
       der.set(theirs?.publicKey.exportRaw() ?? [], der.length - 65);
@@ -120,13 +120,13 @@ describeProviders("%s reads a PEM", async (provider) => {
     expect(imported.toPem()).toBe(secretKey.toPem());
   });
 
-  it("and names the algorithm that it found instead", () => {
+  it("and reports a different algorithm by name", () => {
     const attempt = () => provider.importPublicKey("ML-DSA-65", { pem: receiving.publicKey.toPem() });
     expect(attempt).toThrow("the PEM block contains an ML-KEM-768 key; expected ML-DSA-65");
   });
 });
 
-/** A second, independent DER writer: the tests must not trust the one they test. */
+/** A second, independent DER writer: tests must not trust the writer under test. */
 function tlv(tag: number, ...content: Uint8Array[]): Uint8Array {
   const body = Buffer.concat(content);
   const length =

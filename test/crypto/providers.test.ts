@@ -23,18 +23,18 @@ const versions: Record<ProviderName, RegExp> = {
   native: /^AWS-LC 5\.\d+\.\d+ \((AVX2|NEON|portable)\), OpenSSL 3\./,
   openssl: /^OpenSSL 3\./,
 };
-/** The code that AWS-LC must run on this machine: the slow one would go unnoticed otherwise. */
+/** The code that AWS-LC must run on this machine; otherwise, slow code would go unnoticed. */
 const fastPath =
   process.arch === "x64" && hasAvx2() ? "AVX2" : process.arch === "arm64" ? "NEON" : "portable";
 
-/** Linux only: elsewhere the portable code is expected, and a test that finds another one fails. */
+/** Linux only: elsewhere, the portable code is expected, and a test that finds faster code fails. */
 function hasAvx2(): boolean {
   return existsSync("/proc/cpuinfo") && /\bavx2\b/.test(readFileSync("/proc/cpuinfo", "utf8"));
 }
 
 /**
- * The sets of SLH-DSA that a provider makes keys of, and signs with. The native provider leaves SLH-DSA to OpenSSL, so
- * one set is enough there.
+ * SLH-DSA sets with which to generate keys and sign. The native provider delegates SLH-DSA to OpenSSL, so one
+ * set is enough there.
  */
 const slhDsaSets: Record<
   ProviderName,
@@ -45,7 +45,7 @@ const slhDsaSets: Record<
 };
 
 describeProviders("CryptoProvider %s", (provider, name) => {
-  it("says which library does the work", () => {
+  it("reports the underlying library", () => {
     expect(provider.name).toBe(name);
     expect(provider.version).toMatch(versions[name]);
     expect(provider.cpuPath).toBe(name === "native" ? fastPath : undefined);
@@ -57,7 +57,7 @@ describeProviders("CryptoProvider %s", (provider, name) => {
   });
 
   it.each([...mlDsaNames, ...slhDsaSets[name].keys, "ECDSA-P256", ...kemNames] as const)(
-    "%s makes keys of the lengths in the table",
+    "generates %s keys with the lengths in the table",
     { timeout: 120_000 },
     async (algorithm) => {
       const info: AlgorithmInfo = algorithms[algorithm];
@@ -71,7 +71,7 @@ describeProviders("CryptoProvider %s", (provider, name) => {
   );
 
   it.each([...mlDsaNames, ...kemNames, "SLH-DSA-SHA2-128f", "ECDSA-P256"] as const)(
-    "%s imports every form that it exports as the same key",
+    "imports every %s form that it exports as the same key",
     async (algorithm) => {
       const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
       const seed = secretKey.exportSeed();
@@ -94,7 +94,7 @@ describeProviders("CryptoProvider %s", (provider, name) => {
   );
 
   it.each([...mlDsaNames, ...slhDsaSets[name].signs, "ECDSA-P256"] as const)(
-    "%s signs what its public key verifies",
+    "creates %s signatures that the public key verifies",
     { timeout: 120_000 },
     async (algorithm) => {
       const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
@@ -107,7 +107,7 @@ describeProviders("CryptoProvider %s", (provider, name) => {
   );
 
   it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "SLH-DSA-SHA2-128f"] as const)(
-    "%s binds a signature to its context",
+    "binds %s signatures to their context",
     async (algorithm) => {
       const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
       const signature = await provider.sign(secretKey, message, { context });
@@ -122,14 +122,14 @@ describeProviders("CryptoProvider %s", (provider, name) => {
     },
   );
 
-  it("takes an empty context for none", async () => {
+  it("treats an empty context as no context", async () => {
     const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-44");
     const signature = await provider.sign(secretKey, message, { context: new Uint8Array() });
     expect(await provider.verify(publicKey, message, signature)).toBe(true);
   });
 
   it.each(["ML-DSA-65", "SLH-DSA-SHA2-128f", "ECDSA-P256"] as const)(
-    "%s signs one message differently each time",
+    "creates a different %s signature each time",
     async (algorithm) => {
       const { secretKey } = await provider.generateKeyPair(algorithm);
       const signatures = await Promise.all([
@@ -140,7 +140,7 @@ describeProviders("CryptoProvider %s", (provider, name) => {
     },
   );
 
-  it("signs the message as it was at the call", async () => {
+  it("signs the message as it was when called", async () => {
     const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
     const changing = Uint8Array.from(message);
     const changingContext = Uint8Array.from(context);
@@ -162,7 +162,7 @@ describeProviders("CryptoProvider %s", (provider, name) => {
   });
 
   it.each(kemNames)(
-    "%s gives both sides one secret, and another one for a wrong ciphertext",
+    "gives both sides the same %s secret, and a different one for a wrong ciphertext",
     async (algorithm) => {
       const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
       const { ciphertext, sharedSecret } = await provider.encapsulate(publicKey);
@@ -175,7 +175,7 @@ describeProviders("CryptoProvider %s", (provider, name) => {
     },
   );
 
-  it("hands out copies, so that wiping one does not hurt the key", async () => {
+  it("returns copies, so that wiping them does not affect the key", async () => {
     const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-44");
     const raw = secretKey.exportRaw();
     const imported = await provider.importSecretKey("ML-DSA-44", { raw });
@@ -187,14 +187,14 @@ describeProviders("CryptoProvider %s", (provider, name) => {
     expect(await provider.verify(importedPublic, message, signature)).toBe(true);
   });
 
-  it("does not show secrets to JSON.stringify", async () => {
+  it("hides secrets from JSON.stringify", async () => {
     const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
     const shown = JSON.stringify({ algorithm: "ML-DSA-44", publicKey: { algorithm: "ML-DSA-44" } });
     expect(JSON.stringify(secretKey)).toBe(shown);
   });
 });
 
-describe("a signature of SLH-DSA by OpenSSL", () => {
+describe("an SLH-DSA signature by OpenSSL", () => {
   it.each(slhDsaNames.filter((name) => name.endsWith("f")))(
     "verifies with noble: %s",
     { timeout: 120_000 },
@@ -217,12 +217,12 @@ describe("the table of algorithms", () => {
     expect(names).toEqual([...mlDsaNames, ...slhDsaNames, "ECDSA-P256", ...kemNames]);
   });
 
-  it("does not take names that every object has for algorithms", () => {
+  it("does not mistake properties of Object.prototype for algorithms", () => {
     expect(isSignatureAlgorithm("constructor")).toBe(false);
     expect(isSignatureAlgorithm("__proto__")).toBe(false);
   });
 
-  it("cannot be changed", () => {
+  it("is immutable", () => {
     expect(Object.isFrozen(algorithms)).toBe(true);
     expect(Object.values(algorithms).every(Object.isFrozen)).toBe(true);
   });

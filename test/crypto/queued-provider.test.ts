@@ -14,7 +14,7 @@ async function createProvider(maxWaitMs: number) {
   return { provider, queue };
 }
 
-it("signs what a message was when it was asked, though the caller overwrites it while it waits", async () => {
+it("signs the message as it was when called, even if the caller overwrites it while it waits", async () => {
   const { provider } = await createProvider(60_000);
   const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
   const first = provider.sign(secretKey, new Uint8Array(8));
@@ -30,7 +30,7 @@ it("signs what a message was when it was asked, though the caller overwrites it 
   );
 });
 
-it("opens a key in the lane of slow work, and lets it wait as long as a batch", async () => {
+it("imports a key in the slow lane, and lets it wait as long as a batch", async () => {
   const { provider, queue } = await createProvider(0);
   const { secretKey } = await provider.generateKeyPair(algorithm);
   const raw = secretKey.exportRaw();
@@ -42,7 +42,7 @@ it("opens a key in the lane of slow work, and lets it wait as long as a batch", 
   expect(queue.depth).toBe(0);
 });
 
-it("charges the caller of the moment; the system form charges nobody, and is not refused", async () => {
+it("charges the current caller, except for the system variant, which is never rejected", async () => {
   const queue = new WorkQueue({ threads: 1, maxWaitMs: 1, maxBacklogMs: 1 });
   let caller = "mallory";
   const provider = queueProvider(await createCryptoProvider("openssl"), queue, { callerOf: () => caller });
@@ -60,7 +60,7 @@ it("charges the caller of the moment; the system form charges nobody, and is not
   expect(await Promise.all(checked)).toHaveLength(2);
 });
 
-it("does not compute what nobody waits for any more, and lets the caller's next work begin", async () => {
+it("skips work that nobody waits for, and starts the caller's next work", async () => {
   const queue = new WorkQueue({ threads: 1, maxWaitMs: 60_000, maxBacklogMs: 60_000 });
   let signal = new AbortController().signal;
   const inner = await createCryptoProvider("openssl");

@@ -1,6 +1,8 @@
 import { CryptoError, type CryptoErrorCode } from "../../src/crypto/crypto-error.ts";
 
-/** The code with which an attempt was refused; undefined when it succeeded. Other errors pass through. */
+/**
+ * Returns the code with which an attempt was rejected; undefined if it succeeded. Other errors are rethrown.
+ */
 export async function refusal(attempt: () => unknown): Promise<CryptoErrorCode | undefined> {
   try {
     await attempt();

@@ -1,7 +1,7 @@
-/** Certificate requests in bytes of our own, so that a test can make any part of one wrong. */
+/** CSRs that tests write byte by byte, so that they can break any part. */
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 
-/** An element of DER. */
+/** Encodes a DER element. */
 export function der(tag: number, ...contents: readonly Uint8Array[]): Uint8Array {
   const content = Buffer.concat(contents);
   const length =
@@ -18,7 +18,7 @@ export function der(tag: number, ...contents: readonly Uint8Array[]): Uint8Array
 export const hex = (digits: string): Uint8Array => Uint8Array.fromHex(digits.replaceAll(" ", ""));
 export const ascii = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text, "latin1"));
 
-/** Object identifiers with their tag and length. */
+/** Encoded object identifiers, with tag and length. */
 export const oids = {
   commonName: hex("0603550403"),
   organization: hex("060355040a"),
@@ -32,7 +32,7 @@ export const oids = {
   ecdsaWithSha256: hex("06082a8648ce3d040302"),
 };
 
-/** A key that signs requests, and the AlgorithmIdentifier of its signatures. */
+/** A key that signs CSRs, and the AlgorithmIdentifier of its signatures. */
 export interface RequestKey {
   readonly secretKey: KeyObject;
   readonly publicKey: Uint8Array;
@@ -56,7 +56,7 @@ export function makeRequestKey(
   };
 }
 
-/** The parts of a request in DER; each has a sound default. */
+/** Parts of a CSR in DER; each has a valid default. */
 export interface RequestParts {
   readonly key?: RequestKey;
   readonly version?: Uint8Array;
@@ -64,13 +64,13 @@ export interface RequestParts {
   readonly publicKey?: Uint8Array;
   /** Attributes; undefined for none. */
   readonly attributes?: readonly Uint8Array[];
-  /** In place of all that stands behind the public key. */
+  /** Replaces everything after the public key. */
   readonly rest?: readonly Uint8Array[];
   readonly signatureAlgorithm?: Uint8Array;
   readonly signature?: (message: Uint8Array) => Uint8Array;
 }
 
-/** A name with one part of one attribute. */
+/** A name with one attribute in one part. */
 export const nameOf = (oid: Uint8Array, value: Uint8Array): Uint8Array =>
   der(0x30, der(0x31, der(0x30, oid, value)));
 
@@ -83,15 +83,15 @@ export const extension = (
 export const attribute = (oid: Uint8Array, ...values: readonly Uint8Array[]): Uint8Array =>
   der(0x30, oid, der(0x31, ...values));
 
-/** The attribute that asks for extensions. */
+/** The attribute that requests extensions. */
 export const asking = (...extensions: readonly Uint8Array[]): Uint8Array =>
   attribute(oids.extensionRequest, der(0x30, ...extensions));
 
-/** The attribute that asks for names: GeneralNames with their tags. */
+/** The attribute that requests names: GeneralNames with their tags. */
 export const askingForNames = (...names: readonly Uint8Array[]): Uint8Array =>
   asking(extension(oids.subjectAltName, der(0x30, ...names)));
 
-/** Writes a request, and signs it as its parts are. */
+/** Creates a CSR from its parts and signs it. */
 export function makeRequest(parts: RequestParts = {}): Uint8Array {
   const { key = mldsaKey } = parts;
   const information = der(

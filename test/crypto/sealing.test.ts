@@ -21,36 +21,36 @@ function codeOf(act: () => unknown): string {
 describe("a sealed secret", () => {
   const sealed = sealSecret(masterKey, identity, secret);
 
-  it("opens under the same master key for the same record", () => {
+  it("opens with the same master key for the same record", () => {
     expect(Buffer.from(openSecret(masterKey, identity, sealed))).toEqual(secret);
   });
 
-  it("has 60 bytes of wrapped data key, and 28 bytes more than the secret", () => {
+  it("has a 60-byte wrapped data key, and is 28 bytes longer than the secret", () => {
     expect(sealed.wrappedDataKey).toHaveLength(60);
     expect(sealed.ciphertext).toHaveLength(secret.length + 28);
   });
 
-  it("shows nothing of the secret, and is another each time", () => {
+  it("reveals nothing about the secret, and differs each time", () => {
     expect(Buffer.from(sealed.ciphertext).includes(secret.subarray(0, 8))).toBe(false);
     expect(sealSecret(masterKey, identity, secret)).not.toEqual(sealed);
   });
 
-  it("does not open under another master key", () => {
+  it("does not open with a different master key", () => {
     expect(codeOf(() => openSecret(randomBytes(32), identity, sealed))).toBe("SEAL_BROKEN");
   });
 
-  it("does not open for another record", () => {
+  it("does not open for a different record", () => {
     expect(codeOf(() => openSecret(masterKey, "issuer_keys/k2/seed", sealed))).toBe("SEAL_BROKEN");
   });
 
-  it("does not open with the data key of another record", () => {
+  it("does not open with a different record's data key", () => {
     const other = sealSecret(masterKey, identity, secret);
     const mixed: SealedSecret = { ...sealed, wrappedDataKey: other.wrappedDataKey };
     expect(codeOf(() => openSecret(masterKey, identity, mixed))).toBe("SEAL_BROKEN");
   });
 
   it.each(["wrappedDataKey", "ciphertext"] as const)(
-    "does not open with any bit of its %s changed",
+    "does not open if any bit of its %s is changed",
     (part) => {
       for (let index = 0; index < sealed[part].length; index += 1) {
         const changed = { ...sealed, [part]: flipBit(sealed[part], index) };
@@ -62,14 +62,14 @@ describe("a sealed secret", () => {
     },
   );
 
-  it.each([0, 11, 27])("does not open when cut to %i bytes", (length) => {
+  it.each([0, 11, 27])("does not open if truncated to %i bytes", (length) => {
     const changed = { ...sealed, ciphertext: sealed.ciphertext.subarray(0, length) };
     expect(codeOf(() => openSecret(masterKey, identity, changed))).toBe("SEAL_BROKEN");
   });
 });
 
-describe("masterKeyIdOf", () => {
-  it("names a key by 32 hexadecimal digits that differ from those of another", () => {
+describe("nameMasterKey", () => {
+  it("returns 32 hexadecimal digits that differ between keys", () => {
     expect(nameMasterKey(masterKey)).toMatch(/^[0-9a-f]{32}$/);
     expect(nameMasterKey(masterKey)).not.toBe(nameMasterKey(randomBytes(32)));
   });

@@ -4,7 +4,7 @@ import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { shareResult } from "../../src/crypto/share-result.ts";
 
-/** A result that is kept for 5 seconds, on a clock that stands until it is told. */
+/** A result that is kept for 5 seconds, on a manual clock. */
 function createKept(compute: (count: number) => Promise<string>) {
   let nowMs = 0;
   let count = 0;
@@ -23,7 +23,7 @@ function createKept(compute: (count: number) => Promise<string>) {
 }
 
 describe("shareResult", () => {
-  it("computes once for all that ask at the same time", async () => {
+  it("computes once for all concurrent callers", async () => {
     const gate = Promise.withResolvers<void>();
     const { ask } = createKept(async (count) => {
       await gate.promise;
@@ -34,7 +34,7 @@ describe("shareResult", () => {
     expect(new Set(await Promise.all(asked))).toEqual(new Set(["result 1"]));
   });
 
-  it("gives the same result for some time after it was computed, and then computes again", async () => {
+  it("returns the same result for some time, then computes again", async () => {
     const { ask, setTime } = createKept(async (count) => `result ${count}`);
     expect(await ask()).toBe("result 1");
     setTime(4999);
@@ -43,7 +43,7 @@ describe("shareResult", () => {
     expect([await ask(), await ask()]).toEqual(["result 2", "result 2"]);
   });
 
-  it("counts the time from the end, however long it took to compute", async () => {
+  it("measures the time from the end of the computation", async () => {
     const gate = Promise.withResolvers<string>();
     const { ask, setTime } = createKept(() => gate.promise);
     const first = ask();
@@ -55,7 +55,7 @@ describe("shareResult", () => {
     expect(ask()).toBe(first);
   });
 
-  it("gives a failure again as well", async () => {
+  it("also shares failures", async () => {
     const { ask, setTime } = createKept((count) => Promise.reject(new Error(`failure ${count}`)));
     await expect(ask()).rejects.toThrow("failure 1");
     await expect(ask()).rejects.toThrow("failure 1");
@@ -64,8 +64,8 @@ describe("shareResult", () => {
   });
 });
 
-describe("the check whether algorithms work", () => {
-  it("makes one key pair for each, however many ask", async () => {
+describe("the algorithm health check", () => {
+  it("generates one key pair per algorithm, however many callers check", async () => {
     const provider = await createCryptoProvider("openssl");
     let pairs = 0;
     const system: CryptoProvider = Object.create(provider, {
@@ -85,7 +85,7 @@ describe("the check whether algorithms work", () => {
     await provider.close();
   });
 
-  it("says so for some seconds if one fails", async () => {
+  it("reports a failure for some seconds", async () => {
     const provider = await createCryptoProvider("openssl");
     await provider.close();
     expect(await createSignCheck(provider, ["ML-DSA-44"])()).toEqual(new Set());

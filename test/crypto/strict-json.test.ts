@@ -12,16 +12,16 @@ describe("parseJsonObject", () => {
     ' { "a" : null , "b" : [ ] } ',
     '{"":0," ":0}',
     "{}",
-  ])("reads %s as JSON.parse does", (text) => {
+  ])("parses %s as JSON.parse does", (text) => {
     expect(parse(text)).toEqual(JSON.parse(text));
   });
 
   it.each([
-    ["a name twice", '{"a":1,"a":1}'],
-    ["a name twice with others between", '{"a":1,"b":{"c":[]},"a":1}'],
-    ["a name twice, once escaped", '{"a":1,"\\u0061":1}'],
-    ["a name twice in an object in an array", '{"x":[{"a":1},{"a":1,"a":1}]}'],
-    ["a name with quotes twice", '{"\\"":1,"\\"":1}'],
+    ["a duplicate name", '{"a":1,"a":1}'],
+    ["a duplicate name with others between", '{"a":1,"b":{"c":[]},"a":1}'],
+    ["a duplicate name, once escaped", '{"a":1,"\\u0061":1}'],
+    ["a duplicate name in an object in an array", '{"x":[{"a":1},{"a":1,"a":1}]}'],
+    ["a duplicate name with quotes", '{"\\"":1,"\\"":1}'],
     ["an array", "[]"],
     ["a number", "1"],
     ["null", "null"],
@@ -30,15 +30,15 @@ describe("parseJsonObject", () => {
     ["a trailing comma", '{"a":1,}'],
     ["a comment", "{/**/}"],
     ["a byte order mark", "\ufeff{}"],
-  ])("refuses %s", (_name, text) => {
+  ])("rejects %s", (_name, text) => {
     expect(parse(text)).toBeUndefined();
   });
 
-  it("refuses what is not UTF-8", () => {
+  it("rejects bytes that are not UTF-8", () => {
     expect(parseJsonObject(Uint8Array.of(0x7b, 0x22, 0xc0, 0x80, 0x22, 0x3a, 0x31, 0x7d))).toBeUndefined();
   });
 
-  it("stops at a number of tokens, and counts none inside strings", () => {
+  it("stops at the token limit, and counts no tokens inside strings", () => {
     const count = (text: string, maxTokens: number) =>
       parseJsonObject(new TextEncoder().encode(text), maxTokens);
     // Six tokens: {, "a", :, [, ] and }.
@@ -47,7 +47,7 @@ describe("parseJsonObject", () => {
     expect(count('{"a":"\\"[[[{{{,,,:::"}', 5)).toEqual({ a: '"[[[{{{,,,:::' });
   });
 
-  it("keeps a member named __proto__ a member", () => {
+  it("keeps a member named __proto__ as a member", () => {
     const parsed = parse('{"__proto__":{"a":1}}');
     expect(Object.keys(parsed ?? {})).toEqual(["__proto__"]);
     expect(parsed?.a).toBeUndefined();
@@ -55,7 +55,7 @@ describe("parseJsonObject", () => {
 });
 
 describe("base64url", () => {
-  it.each([0, 1, 2, 3, 4, 255])("reads back the %i bytes that it wrote, without padding", (length) => {
+  it.each([0, 1, 2, 3, 4, 255])("decodes the %i bytes that it encoded, without padding", (length) => {
     const bytes = crypto.getRandomValues(new Uint8Array(length));
     const text = encodeBase64url(bytes);
     expect(text).toMatch(/^[A-Za-z0-9_-]*$/);
@@ -78,7 +78,7 @@ describe("base64url", () => {
     "Ä",
     "AA.AA",
     "AA\0",
-  ])("refuses %j", (text) => {
+  ])("rejects %j", (text) => {
     expect(decodeBase64url(text)).toBeUndefined();
   });
 });

@@ -4,7 +4,7 @@ import { suggestAlgorithm } from "../../src/crypto/suggest-algorithm.ts";
 
 const names = Object.keys(algorithms);
 
-describe("the suggestion for the name of an algorithm", () => {
+describe("the suggestion for an algorithm name", () => {
   it.each([
     ["mldsa65", "ML-DSA-65"],
     ["ML-DSA65", "ML-DSA-65"],
@@ -12,7 +12,7 @@ describe("the suggestion for the name of an algorithm", () => {
     ["slh-dsa-shake-128F", "SLH-DSA-SHAKE-128f"],
     ["xwing", "X-Wing"],
     ["ecdsa p256", "ECDSA-P256"],
-  ])("is the same name with its case and its hyphens: %s", (given, name) => {
+  ])("corrects case and hyphens: %s", (given, name) => {
     expect(suggestAlgorithm(given, names)).toBe(`did you mean "${name}"?`);
   });
 
@@ -26,7 +26,7 @@ describe("the suggestion for the name of an algorithm", () => {
     ["sphincs-sha256-128f-simple", "SPHINCS+ became SLH-DSA (FIPS 205)", "SLH-DSA-SHA2-128f"],
     ["SPHINCS+-SHAKE256-192s-robust", "SPHINCS+ became SLH-DSA (FIPS 205)", "SLH-DSA-SHAKE-192s"],
     ["sphincsplus-shake-256f", "SPHINCS+ became SLH-DSA (FIPS 205)", "SLH-DSA-SHAKE-256f"],
-  ])("is the name of the standard for %s", (given, renamed, name) => {
+  ])("replaces the pre-standard name %s", (given, renamed, name) => {
     expect(suggestAlgorithm(given, names)).toBe(`${renamed}; did you mean "${name}"?`);
   });
 
@@ -34,30 +34,30 @@ describe("the suggestion for the name of an algorithm", () => {
     ["Dilithium", "Dilithium became ML-DSA (FIPS 204)"],
     ["KYBER", "Kyber became ML-KEM (FIPS 203)"],
     ["SPHINCS+", "SPHINCS+ became SLH-DSA (FIPS 205)"],
-  ])("is the standard alone for a scheme without its set: %s", (given, renamed) => {
+  ])("names only the standard for a scheme without a set: %s", (given, renamed) => {
     expect(suggestAlgorithm(given, names)).toBe(renamed);
   });
 
   it.each([
-    ["ML-DSA-512", "512 is a set of ML-KEM", "ML-DSA-44"],
-    ["ML-DSA-768", "768 is a set of ML-KEM", "ML-DSA-65"],
-    ["mldsa1024", "1024 is a set of ML-KEM", "ML-DSA-87"],
-    ["ML-KEM-44", "44 is a set of ML-DSA", "ML-KEM-512"],
-    ["ml_kem_65", "65 is a set of ML-DSA", "ML-KEM-768"],
-    ["ML-KEM-87", "87 is a set of ML-DSA", "ML-KEM-1024"],
-  ])("is the set at the same place of the scheme, for a set of the other one: %s", (given, mistake, name) => {
+    ["ML-DSA-512", "512 is an ML-KEM parameter set", "ML-DSA-44"],
+    ["ML-DSA-768", "768 is an ML-KEM parameter set", "ML-DSA-65"],
+    ["mldsa1024", "1024 is an ML-KEM parameter set", "ML-DSA-87"],
+    ["ML-KEM-44", "44 is an ML-DSA parameter set", "ML-KEM-512"],
+    ["ml_kem_65", "65 is an ML-DSA parameter set", "ML-KEM-768"],
+    ["ML-KEM-87", "87 is an ML-DSA parameter set", "ML-KEM-1024"],
+  ])("maps a set of the other scheme to the equivalent one: %s", (given, mistake, name) => {
     expect(suggestAlgorithm(given, names)).toBe(`${mistake}; did you mean "${name}"?`);
   });
 
-  it("names no set that would be wrong here", () => {
+  it("never suggests an invalid set", () => {
     const signing = ["ML-DSA-44", "ML-DSA-65"];
     expect(suggestAlgorithm("Kyber768", signing)).toBe("Kyber became ML-KEM (FIPS 203)");
     expect(suggestAlgorithm("mlkem768", signing)).toBeUndefined();
-    expect(suggestAlgorithm("mlkem65", signing)).toBe("65 is a set of ML-DSA");
+    expect(suggestAlgorithm("mlkem65", signing)).toBe("65 is an ML-DSA parameter set");
   });
 
   it.each(["", "RSA-2048", "Dilithium4", "Kyber", "constructor", "-".repeat(65), `mldsa65${" ".repeat(64)}`])(
-    "is none for what is like no algorithm, too long, or for another field: %j",
+    "does not exist for unrelated, overlong or inapplicable names: %j",
     (given) => {
       const allowed = given === "Kyber" ? ["SIGN", "KEM"] : names;
       expect(suggestAlgorithm(given, allowed)).toBeUndefined();

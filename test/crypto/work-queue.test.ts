@@ -3,10 +3,10 @@ import { CryptoBusyError, systemCaller, WorkQueue } from "../../src/crypto/work-
 
 const maxWaitMs = 1000;
 
-/** Milliseconds; more than any test has. */
+/** Longer than any wait in these tests, in milliseconds. */
 const anyBacklogMs = 1e6;
 
-/** A queue on a clock that stands until it is told, and what reached its threads, in order. */
+/** A queue on a manual clock, and a list of the work that reached its threads, in order. */
 function createQueue(threads: number, maxBacklogMs = anyBacklogMs, busyElsewhere = () => 0) {
   let nowMs = 0;
   const begun: string[] = [];
@@ -45,7 +45,7 @@ function createQueue(threads: number, maxBacklogMs = anyBacklogMs, busyElsewhere
   };
 }
 
-/** How a piece of work ended: "busy" if it was refused. */
+/** How a piece of work ended: "busy" if it was rejected. */
 function outcome(work: Promise<string>): Promise<string> {
   return work.catch((error: Error) =>
     error instanceof CryptoBusyError ? "busy" : `failed ${error.message}`,
@@ -53,7 +53,7 @@ function outcome(work: Promise<string>): Promise<string> {
 }
 
 describe("WorkQueue", () => {
-  it("hands the threads 10 ms of quick work each, and the rest as they do it", async () => {
+  it("hands each thread 10 ms of quick work, and more as work completes", async () => {
     const { ask, begun, end } = createQueue(2);
     const quick = ask(2, false);
     const names = Array.from({ length: 100 }, (_, i) => `quick ${i}`);
@@ -64,7 +64,7 @@ describe("WorkQueue", () => {
     expect(begun).toEqual(names.slice(0, 11));
   });
 
-  it("leaves the cores of other work to it, but one", () => {
+  it("leaves cores to other work, except one", () => {
     let busy = 1;
     const { ask, begun } = createQueue(2, anyBacklogMs, () => busy);
     const quick = ask(2, false);
@@ -82,14 +82,14 @@ describe("WorkQueue", () => {
     { threads: 1, places: 1 },
     { threads: 2, places: 1 },
     { threads: 4, places: 3 },
-  ])("gives slow work $places of $threads threads", ({ threads, places }) => {
+  ])("limits slow work to $places of $threads threads", ({ threads, places }) => {
     const { unbounded, begun } = createQueue(threads);
     const names = Array.from({ length: 6 }, (_, i) => `slow ${i}`);
     for (const name of names) void unbounded(name);
     expect(begun).toEqual(names.slice(0, places));
   });
 
-  it("lets quick work pass slow work that waits", () => {
+  it("lets quick work overtake waiting slow work", () => {
     const { unbounded, quick, begun } = createQueue(2);
     void unbounded("slow 1");
     void unbounded("slow 2");
@@ -97,7 +97,7 @@ describe("WorkQueue", () => {
     expect(begun).toEqual(["slow 1", "quick"]);
   });
 
-  it("begins slow work in the order in which it came, unbounded or not", async () => {
+  it("starts slow work in order of arrival, unbounded or not", async () => {
     const { slow, unbounded, begun, end } = createQueue(2);
     const all = [unbounded("slow 1"), slow("slow 2"), unbounded("slow 3"), unbounded("slow 4")];
     for (const name of ["slow 1", "slow 2", "slow 3", "slow 4"]) {
@@ -107,7 +107,7 @@ describe("WorkQueue", () => {
     expect(begun).toEqual(["slow 1", "slow 2", "slow 3", "slow 4"]);
   });
 
-  it("gives a place that comes free to who waits, not to who comes just then", async () => {
+  it("gives a free thread to waiting work, not to work that arrives at that moment", async () => {
     const { unbounded, begun, end } = createQueue(2);
     const first = unbounded("slow 1");
     void unbounded("slow 2");
@@ -116,7 +116,7 @@ describe("WorkQueue", () => {
     expect(begun).toEqual(["slow 1", "slow 2"]);
   });
 
-  it("does not refuse quick work while slow work fills its lane", () => {
+  it("does not reject quick work while slow work fills its lane", () => {
     const { unbounded, quick, begun, queue } = createQueue(2);
     for (let i = 0; i < 10; i++) void unbounded(`slow ${i}`);
     expect(queue.expectedWaitMs).toBe(0);
@@ -124,7 +124,7 @@ describe("WorkQueue", () => {
     expect(begun).toContain("quick");
   });
 
-  it("refuses quick work by the wait for the threads that slow work leaves", async () => {
+  it("rejects quick work by its wait for the remaining threads", async () => {
     const { ask, unbounded, queue } = createQueue(2);
     const quick = ask(15, false);
     for (let i = 0; i < 100; i++) void quick(`quick ${i}`);
@@ -134,7 +134,7 @@ describe("WorkQueue", () => {
     expect(await outcome(quick("one more"))).toBe("busy");
   });
 
-  it("refuses slow work by the wait in its own lane", async () => {
+  it("rejects slow work by the wait in its own lane", async () => {
     const { slow, begun, queue } = createQueue(2);
     void slow("slow 1");
     void slow("slow 2");
@@ -143,7 +143,7 @@ describe("WorkQueue", () => {
     expect([begun, queue.depth]).toEqual([["slow 1"], 2]);
   });
 
-  it("does not refuse slow work for quick work that waits", () => {
+  it("does not reject slow work because of waiting quick work", () => {
     const { ask, slow, begun } = createQueue(2);
     const quick = ask(15, true);
     for (let i = 0; i < 1000; i++) void quick(`quick ${i}`);
@@ -151,7 +151,7 @@ describe("WorkQueue", () => {
     expect(begun).toContain("slow");
   });
 
-  it("counts of slow work that runs what is left of it", () => {
+  it("counts only the remaining time of running slow work", () => {
     const { slow, queue, pass } = createQueue(2);
     void slow("slow 1");
     void slow("slow 2");
@@ -172,7 +172,7 @@ describe("WorkQueue", () => {
     expect([begun.length, queue.depth, queue.expectedSlowWaitMs]).toEqual([20, 0, 0]);
   });
 
-  it("gives the place of work that fails to the next", async () => {
+  it("frees the thread of work that fails", async () => {
     const { unbounded, begun, fail, queue } = createQueue(2);
     const works = ["slow 1", "slow 2", "slow 3"].map((name) => outcome(unbounded(name)));
     for (const [i, work] of works.entries()) {
@@ -182,7 +182,7 @@ describe("WorkQueue", () => {
     expect([begun, queue.depth]).toEqual([["slow 1", "slow 2", "slow 3"], 0]);
   });
 
-  it("gives the place of work that cannot even be handed over to the next", async () => {
+  it("frees the thread of work that fails to start", async () => {
     const { unbounded, begun, queue, end } = createQueue(2);
     const first = unbounded("slow 1");
     const broken = queue.run<string>({
@@ -202,7 +202,7 @@ describe("WorkQueue", () => {
     expect([begun, queue.depth]).toEqual([["slow 1", "slow 2"], 0]);
   });
 
-  it("lets quick work run between two pieces of slow work where there is one thread", async () => {
+  it("lets quick work run between two pieces of slow work on a single thread", async () => {
     const { unbounded, quick, begun, queue, pass, end } = createQueue(1);
     const first = unbounded("slow 1");
     void unbounded("slow 2");
@@ -215,13 +215,13 @@ describe("WorkQueue", () => {
   });
 });
 
-/** Lets promises that are resolved begin what comes next. */
+/** Lets resolved promises start their continuations. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
 }
 
 describe("WorkQueue with several callers", () => {
-  /** Ends what was begun, in its order, until nothing is left. */
+  /** Finishes the started work in order, until none is left. */
   async function drain({ begun, end }: Pick<ReturnType<typeof createQueue>, "begun" | "end">): Promise<void> {
     for (let i = 0; i < begun.length; i += 1) {
       end(begun[i] ?? "", 1);
@@ -232,7 +232,7 @@ describe("WorkQueue with several callers", () => {
   it.each([
     ["slow", 600],
     ["quick", 10],
-  ])("serves them in turn, however much one of them has asked for: %s work", async (_, costMs) => {
+  ])("serves them in turn, however much one of them requests: %s work", async (_, costMs) => {
     const { ask, begun, end } = createQueue(1);
     const sign = ask(costMs, true);
     for (const name of ["m1", "m2", "m3", "m4", "m5"]) void sign(name, "mallory");
@@ -241,7 +241,7 @@ describe("WorkQueue with several callers", () => {
     expect(begun).toEqual(["m1", "m2", "a1", "m3", "a2", "m4", "m5"]);
   });
 
-  it("charges each what its work costs", async () => {
+  it("charges each for the cost of its work", async () => {
     const { ask, begun, end } = createQueue(1);
     void ask(20, true)("first", "bob");
     for (const name of ["m1", "m2", "m3"]) void ask(8, true)(name, "mallory");
@@ -250,7 +250,7 @@ describe("WorkQueue with several callers", () => {
     expect(begun).toEqual(["first", "m1", "a1", "a2", "a3", "a4", "m2", "a5", "m3"]);
   });
 
-  it("gives nobody credit for having been idle", async () => {
+  it("gives no credit for idle time", async () => {
     const { ask, begun, end } = createQueue(1);
     const sign = ask(10, true);
     for (const name of ["m1", "m2", "m3", "m4", "m5", "m6"]) void sign(name, "mallory");
@@ -261,7 +261,7 @@ describe("WorkQueue with several callers", () => {
     expect(begun).toEqual(["m1", "m2", "a1", "m3", "a2", "m4", "a3", "m5", "m6"]);
   });
 
-  it("never refuses a caller for the work of another", async () => {
+  it("never rejects a caller because of another caller's work", async () => {
     const { ask, queue } = createQueue(2, 5000);
     const batch = ask(600, true);
     const sign = ask(600, false);
@@ -273,7 +273,7 @@ describe("WorkQueue with several callers", () => {
     expect(queue.slow.callers).toBe(2);
   });
 
-  it("refuses unbounded work of a caller who has too much of it", async () => {
+  it("rejects unbounded work of a caller with too much of it", async () => {
     const { unbounded } = createQueue(2, 1500);
     void unbounded("1");
     void unbounded("2");
@@ -281,16 +281,16 @@ describe("WorkQueue with several callers", () => {
     await expect(unbounded("4")).rejects.toMatchObject({ name: "CryptoBusy", retryMs: 1800 });
   });
 
-  it("leaves each caller less to wait for the more they are", async () => {
+  it("shortens each caller's allowed backlog as the number of callers grows", async () => {
     const { slow } = createQueue(2);
     void slow("a1", "ada");
     void slow("b1", "bob");
-    // A second piece of ada's would begin after her first and bob's first.
+    // A second piece from ada would start after her first and bob's first.
     expect(await outcome(slow("a2", "ada"))).toBe("busy");
     void slow("c1", "carol");
   });
 
-  it("does the server's own work first, and refuses none of it", async () => {
+  it("does the server's own work first and never rejects it", async () => {
     const { ask, begun, end } = createQueue(1, 1);
     const sign = ask(20, true);
     void sign("first", "bob");

@@ -1,4 +1,4 @@
-/** X-Wing: the test vectors of its draft, its encodings and what it does with bad keys and ciphertexts. */
+/** X-Wing: the draft's test vectors, its encodings, and how it handles bad keys and ciphertexts. */
 import { sha3_256, shake256 } from "@noble/hashes/sha3.js";
 import { ml_kem768_x25519 } from "@noble/post-quantum/hybrid.js";
 import { ml_kem768 } from "@noble/post-quantum/ml-kem.js";
@@ -21,33 +21,33 @@ const vectors = draft.vectors.map((vector) => ({
   ciphertext: hex(vector.ciphertext),
   sharedSecret: hex(vector.sharedSecret),
 }));
-/** Where the X25519 half begins: after the ML-KEM-768 key, and after its ciphertext. */
+/** Where the X25519 half starts: after the ML-KEM-768 key, and after its ciphertext. */
 const pointInKey = 1184;
 const pointInCiphertext = 1088;
-/** Points of low order, with which X25519 gives zero (RFC 7748, section 6.1). */
+/** Points of low order, for which X25519 gives zero (RFC 7748, section 6.1). */
 const lowOrderPoints = {
   "the point 0": "0000000000000000000000000000000000000000000000000000000000000000",
   "the point 1": "0100000000000000000000000000000000000000000000000000000000000000",
   "a point of order 8": "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
 };
 
-describe("the test vectors of the draft", () => {
+describe("the draft's test vectors", () => {
   it("are three", () => {
     expect(vectors).toHaveLength(3);
   });
 
-  it.each(vectors)("are those of noble with their randomness: $start…", (vector) => {
+  it.each(vectors)("match noble with the same randomness: $start…", (vector) => {
     const { cipherText, sharedSecret } = ml_kem768_x25519.encapsulate(vector.publicKey, vector.randomness);
     expect(cipherText).toEqual(vector.ciphertext);
     expect(sharedSecret).toEqual(vector.sharedSecret);
   });
 });
 
-describeProviders("X-Wing of %s", (provider) => {
+describeProviders("X-Wing with %s", (provider) => {
   const importSeed = (seed: Uint8Array) => provider.importSecretKey("X-Wing", { seed });
 
   it.each(vectors)(
-    "derives the public key and the secret of the draft's vectors: $start…",
+    "derives the public key and the secret in the draft's vectors: $start…",
     async (vector) => {
       const secretKey = await importSeed(vector.seed);
       expect(secretKey.publicKey.exportRaw()).toEqual(vector.publicKey);
@@ -58,7 +58,7 @@ describeProviders("X-Wing of %s", (provider) => {
   );
 
   it.each(vectors)(
-    "encapsulates to the keys of these vectors what noble decapsulates: $start…",
+    "encapsulates to the vectors' keys so that noble can decapsulate: $start…",
     async (vector) => {
       const publicKey = provider.importPublicKey("X-Wing", { raw: vector.publicKey });
       const { ciphertext, sharedSecret } = await provider.encapsulate(publicKey);
@@ -66,7 +66,7 @@ describeProviders("X-Wing of %s", (provider) => {
     },
   );
 
-  it("writes and reads the PEM of the draft's example", async () => {
+  it("writes and reads the PEM in the draft's example", async () => {
     const { seed, privateKeyPem, publicKeyPem } = draft.example;
     const secretKey = await provider.importSecretKey("X-Wing", { pem: privateKeyPem });
     expect(secretKey.exportSeed()?.toHex()).toBe(seed);
@@ -76,7 +76,7 @@ describeProviders("X-Wing of %s", (provider) => {
     expect(publicKey.exportRaw()).toEqual(secretKey.publicKey.exportRaw());
   });
 
-  it("gives another secret for each encapsulation, and both sides the same one", async () => {
+  it("gives a new secret for each encapsulation, the same for both sides", async () => {
     const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
     const [first, second] = await Promise.all([
       provider.encapsulate(publicKey),
@@ -90,7 +90,7 @@ describeProviders("X-Wing of %s", (provider) => {
   it.each([
     ["ML-KEM-768", 0],
     ["X25519", pointInCiphertext],
-  ])("gives another secret if the %s half of the ciphertext differs", async (_half, byteIndex) => {
+  ])("gives a different secret if the %s half of the ciphertext differs", async (_half, byteIndex) => {
     const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
     const { ciphertext, sharedSecret } = await provider.encapsulate(publicKey);
     const rejected = await provider.decapsulate(secretKey, flipBit(ciphertext, byteIndex));
@@ -98,31 +98,28 @@ describeProviders("X-Wing of %s", (provider) => {
     expect(rejected).not.toEqual(sharedSecret);
   });
 
-  describe.each(Object.entries(lowOrderPoints))(
-    "does not refuse %s, as the draft does not,",
-    (_name, point) => {
-      it("in a ciphertext", async () => {
-        const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
-        const { ciphertext } = await provider.encapsulate(publicKey);
-        ciphertext.set(hex(point), pointInCiphertext);
-        const seed = secretKey.exportRaw();
-        expect(await provider.decapsulate(secretKey, ciphertext)).toEqual(
-          combineWithZero(seed, ciphertext, publicKey.exportRaw()),
-        );
-      });
+  describe.each(Object.entries(lowOrderPoints))("accepts %s, as the draft does,", (_name, point) => {
+    it("in a ciphertext", async () => {
+      const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
+      const { ciphertext } = await provider.encapsulate(publicKey);
+      ciphertext.set(hex(point), pointInCiphertext);
+      const seed = secretKey.exportRaw();
+      expect(await provider.decapsulate(secretKey, ciphertext)).toEqual(
+        combineWithZero(seed, ciphertext, publicKey.exportRaw()),
+      );
+    });
 
-      it("in a public key", async () => {
-        const { secretKey } = await provider.generateKeyPair("X-Wing");
-        const raw = secretKey.publicKey.exportRaw();
-        raw.set(hex(point), pointInKey);
-        const lowOrderKey = provider.importPublicKey("X-Wing", { raw });
-        const { ciphertext, sharedSecret } = await provider.encapsulate(lowOrderKey);
-        expect(sharedSecret).toEqual(combineWithZero(secretKey.exportRaw(), ciphertext, raw));
-      });
-    },
-  );
+    it("in a public key", async () => {
+      const { secretKey } = await provider.generateKeyPair("X-Wing");
+      const raw = secretKey.publicKey.exportRaw();
+      raw.set(hex(point), pointInKey);
+      const lowOrderKey = provider.importPublicKey("X-Wing", { raw });
+      const { ciphertext, sharedSecret } = await provider.encapsulate(lowOrderKey);
+      expect(sharedSecret).toEqual(combineWithZero(secretKey.exportRaw(), ciphertext, raw));
+    });
+  });
 
-  it("refuses a public key whose ML-KEM half has a coefficient of q or more", async () => {
+  it("rejects a public key whose ML-KEM half has a coefficient of q or more", async () => {
     const raw = (await importSeed(new Uint8Array(32))).publicKey.exportRaw();
     const { publicKeyBytes } = kemAlgorithms["X-Wing"];
     const attempts = [
@@ -138,7 +135,7 @@ describeProviders("X-Wing of %s", (provider) => {
     expect(provider.importPublicKey("X-Wing", { raw }).exportRaw()).toEqual(raw);
   });
 
-  it("refuses a seed, and a ciphertext, of another length", async () => {
+  it("rejects a seed or ciphertext of the wrong length", async () => {
     const secretKey = await importSeed(new Uint8Array(32));
     const short = new Uint8Array(31);
     expect(await refusal(() => importSeed(short))).toBe("INVALID_KEY");
@@ -147,7 +144,7 @@ describeProviders("X-Wing of %s", (provider) => {
     expect(await refusal(() => provider.decapsulate(secretKey, cut))).toBe("INVALID_ARGUMENT");
   });
 
-  it("refuses to sign, to verify, and to use an erased key", async () => {
+  it("rejects signing, verifying, and using an erased key", async () => {
     const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
     const bytes = new Uint8Array(64);
     expect(await refusal(() => provider.sign(secretKey, bytes))).toBe("INVALID_ARGUMENT");
@@ -160,11 +157,11 @@ describeProviders("X-Wing of %s", (provider) => {
   });
 });
 
-describe("the self-test of a provider", async () => {
+describe("a provider's self-test", async () => {
   const provider = await createCryptoProvider("openssl");
   afterAll(() => provider.close());
 
-  /** A provider that computes X-Wing otherwise. */
+  /** A provider that computes X-Wing differently. */
   function change(changed: Partial<CryptoProvider>): CryptoProvider {
     return new Proxy(provider, {
       get(target, name) {
@@ -174,13 +171,13 @@ describe("the self-test of a provider", async () => {
     });
   }
 
-  it("passes as it is", async () => {
+  it("passes for an unchanged provider", async () => {
     expect(await refusal(() => testProvider(change({})))).toBeUndefined();
   });
 
   it.each<[string, Partial<CryptoProvider>]>([
     [
-      "decapsulates another secret",
+      "decapsulates to a different secret",
       {
         async decapsulate(secretKey, ciphertext) {
           const sharedSecret = await provider.decapsulate(secretKey, ciphertext);
@@ -189,7 +186,7 @@ describe("the self-test of a provider", async () => {
       },
     ],
     [
-      "expands seeds to other keys, with which both sides agree",
+      "expands seeds to different keys, on which both sides agree",
       {
         importSecretKey: (algorithm, material) =>
           provider.importSecretKey(
@@ -198,12 +195,12 @@ describe("the self-test of a provider", async () => {
           ),
       },
     ],
-  ])("refuses X-Wing that %s", async (_what, changed) => {
+  ])("rejects X-Wing that %s", async (_what, changed) => {
     expect(await refusal(() => testProvider(change(changed)))).toBe("SELF_TEST_FAILED");
   });
 });
 
-/** The secret of a ciphertext if the result of X25519 is zero (sections 5.2 to 5.5 of the draft). */
+/** The secret for a ciphertext if X25519 gives zero (sections 5.2 to 5.5 of the draft). */
 function combineWithZero(seed: Uint8Array, ciphertext: Uint8Array, publicKey: Uint8Array): Uint8Array {
   const { secretKey } = ml_kem768.keygen(shake256(seed, { dkLen: 96 }).subarray(0, 64));
   const mlKemSecret = ml_kem768.decapsulate(ciphertext.subarray(0, pointInCiphertext), secretKey);

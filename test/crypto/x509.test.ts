@@ -20,7 +20,7 @@ import { refusal } from "./refusal.ts";
 const now = new Date("2026-03-01T12:00:00.000Z");
 const algorithms: readonly CertificateAlgorithm[] = ["ECDSA-P256", "ML-DSA-65"];
 
-/** A CA and a server of it, as PEM. */
+/** A CA and a server certificate that it issued, as PEM. */
 function makeChain(algorithm: CertificateAlgorithm, input: Partial<ServerCertificateInput> = {}) {
   const ca = createAuthority(algorithm, now);
   return { ca, server: issueServer(ca, input) };
@@ -34,13 +34,13 @@ function read({ certificatePem }: CertificateAndKey): X509Certificate {
   return new X509Certificate(certificatePem);
 }
 
-/** Its validity in ISO 8601. */
+/** Validity in ISO 8601. */
 function validityOf(pair: CertificateAndKey): readonly string[] {
   const { validFromDate, validToDate } = read(pair);
   return [validFromDate, validToDate].map((date) => date.toISOString());
 }
 
-/** The three parts of a certificate, and those of tbsCertificate (RFC 5280, section 4.1). */
+/** The three parts of a certificate, and the parts of tbsCertificate (RFC 5280, section 4.1). */
 function partsOf(pair: CertificateAndKey) {
   const [tbs, signatureAlgorithm, signature] = childrenOf(fromBER(read(pair).raw).result);
   const [, , tbsAlgorithm, , validity, , subjectPublicKeyInfo] = childrenOf(tbs);
@@ -81,15 +81,15 @@ function extensionsOf(pair: CertificateAndKey) {
   );
 }
 
-/** The key identifier that RFC 7093, section 2, method 1 gives. */
+/** The key identifier from RFC 7093, section 2, method 1. */
 function keyIdentifierOf(pair: CertificateAndKey): string {
   return createHash("sha256").update(partsOf(pair).publicKey).digest("hex").slice(0, 40);
 }
 
-/** Refused by `openAuthority`. */
+/** The code with which `openAuthority` rejects a pair. */
 const refusalToOpen = (pair: CertificateAndKey) => refusal(() => openAuthority(pair));
 
-/** What openssl says of a chain at the time of these tests; 3.0 knows no ML-DSA. */
+/** How openssl verifies a chain at the time of these tests; version 3.0 does not support ML-DSA. */
 async function verifyWithOpenssl({ ca, server }: { ca: CertificateAndKey; server: CertificateAndKey }) {
   const directory = makeTemporaryDirectory();
   const write = (name: string, pem: string): string => {
@@ -103,20 +103,20 @@ async function verifyWithOpenssl({ ca, server }: { ca: CertificateAndKey; server
   return run("openssl", ["verify", ...flags, write("server.crt", server.certificatePem)]);
 }
 
-describe.each(algorithms)("a CA of %s", (algorithm) => {
+describe.each(algorithms)("a %s CA", (algorithm) => {
   const ca = createAuthority(algorithm, now);
 
-  it("signs itself", () => {
+  it("is self-signed", () => {
     const certificate = read(ca);
     expect(certificate.checkIssued(certificate)).toBe(true);
     expect(certificate.verify(certificate.publicKey)).toBe(true);
   });
 
-  it("lasts ten years, from ten minutes before it was made", () => {
+  it("is valid for ten years, starting ten minutes before its creation", () => {
     expect(validityOf(ca)).toEqual(["2026-03-01T11:50:00.000Z", "2036-03-01T12:00:00.000Z"]);
   });
 
-  it("may sign servers and lists of revoked ones, no further CA, and names its key", () => {
+  it("may sign server certificates and CRLs but no sub-CA, and identifies its key", () => {
     expect(extensionsOf(ca)).toEqual({
       "2.5.29.19": { critical: true, value: "30060101ff020100" }, // basicConstraints: cA, pathLen 0
       "2.5.29.15": { critical: true, value: "03020106" }, // keyUsage: keyCertSign, cRLSign
@@ -124,14 +124,14 @@ describe.each(algorithms)("a CA of %s", (algorithm) => {
     });
   });
 
-  it("has a name that no other CA has", () => {
+  it("has a unique name", () => {
     expect(read(ca).subject).toMatch(new RegExp(`^CN=Quantum-Safe Playground CA ${algorithm} [0-9a-f]{8}$`));
     expect(read(ca).subject).not.toBe(read(createAuthority(algorithm, now)).subject);
   });
 });
 
-describe.each(algorithms)("a server's certificate of %s", (algorithm) => {
-  it("is signed by its CA, and not by another", () => {
+describe.each(algorithms)("a %s server certificate", (algorithm) => {
+  it("is signed by its CA and no other", () => {
     const { ca, server } = makeChain(algorithm);
     expect(read(server).checkIssued(read(ca))).toBe(true);
     expect(read(server).verify(read(ca).publicKey)).toBe(true);
@@ -144,7 +144,7 @@ describe.each(algorithms)("a server's certificate of %s", (algorithm) => {
     expect(read(server).publicKey.equals(publicKey)).toBe(true);
   });
 
-  it("is for servers alone, and names its key and that of its CA", () => {
+  it("is for servers only, and identifies its key and its CA's key", () => {
     const { ca, server } = makeChain(algorithm, { names: ["a.test", "127.0.0.1"] });
     expect(extensionsOf(server)).toEqual({
       "2.5.29.19": { critical: true, value: "3000" }, // basicConstraints: no CA
@@ -156,12 +156,12 @@ describe.each(algorithms)("a server's certificate of %s", (algorithm) => {
     });
   });
 
-  it("lasts the days that were asked for, from ten minutes before it was made", () => {
+  it("is valid for the requested days, starting ten minutes before its creation", () => {
     const { server } = makeChain(algorithm, { days: 7 });
     expect(validityOf(server)).toEqual(["2026-03-01T11:50:00.000Z", "2026-03-08T12:00:00.000Z"]);
   });
 
-  it("ends with its CA where it would outlive it", () => {
+  it("expires with its CA at the latest", () => {
     const { ca } = makeChain(algorithm);
     const late = issueServer(ca, { now: new Date("2036-02-28T00:00:00.000Z") });
     expect(read(late).validToDate).toEqual(read(ca).validToDate);
@@ -169,8 +169,8 @@ describe.each(algorithms)("a server's certificate of %s", (algorithm) => {
 
   it.each([
     ["has ended", "2036-03-01T12:00:00.000Z"],
-    ["has not begun", "2026-03-01T11:49:59.000Z"],
-  ])("is refused by a CA that %s", async (_what, time) => {
+    ["is not yet valid", "2026-03-01T11:49:59.000Z"],
+  ])("is rejected by a CA that %s", async (_what, time) => {
     const ca = createAuthority(algorithm, now);
     expect(await refusal(() => issueServer(ca, { now: new Date(time) }))).toBe("INVALID_ARGUMENT");
   });
@@ -180,24 +180,25 @@ describe.each(algorithms)("a server's certificate of %s", (algorithm) => {
     expect(read(server).subject).toBe("CN=first.test");
   });
 
-  it("has another key and another positive serial number of 128 bits each time", () => {
+  it("has a new key and a new, positive 128-bit serial number each time", () => {
     const { ca } = makeChain(algorithm);
     const servers = Array.from({ length: 20 }, () => issueServer(ca));
     const numbers = servers.map((server) => read(server).serialNumber);
-    // A negative one would begin with a minus. 128 random bits begin with 40 zeros once in a million million.
+    // A negative number would start with a minus. 128 random bits start with 40 zeros once in a million
+    // million.
     for (const number of numbers) expect(number).toMatch(/^[0-9A-F]{23,32}$/);
     expect(new Set(numbers).size).toBe(20);
     expect(new Set(servers.map(keyIdentifierOf)).size).toBe(20);
   });
 
-  it("tells years from 2050 on with four digits", () => {
+  it("writes years from 2050 on with four digits", () => {
     const ca = createAuthority(algorithm, new Date("2045-01-01T00:00:00.000Z"));
     expect(partsOf(ca).timeTags).toEqual([23, 24]); // UTCTime, GeneralizedTime
     expect(validityOf(ca)[1]).toBe("2055-01-01T00:00:00.000Z");
   });
 });
 
-describe("a certificate of ML-DSA-65", () => {
+describe("an ML-DSA-65 certificate", () => {
   it("has the algorithm without parameters in all three places (RFC 9881, sections 2 and 4)", () => {
     const identifier = "300b0609608648016503040312";
     const { ca, server } = makeChain("ML-DSA-65");
@@ -205,7 +206,7 @@ describe("a certificate of ML-DSA-65", () => {
     expect(partsOf(server).algorithmIdentifiers).toEqual([identifier, identifier, identifier]);
   });
 
-  it("holds the raw public key of 1952 bytes and a signature of 3309 bytes", () => {
+  it("contains the raw public key of 1952 bytes and a signature of 3309 bytes", () => {
     const { server } = makeChain("ML-DSA-65");
     const { publicKey, signature } = partsOf(server);
     expect([publicKey.length, signature.length]).toEqual([1952, 3309]);
@@ -214,14 +215,14 @@ describe("a certificate of ML-DSA-65", () => {
     expect(publicKey.toHex()).toBe(info.subarray(-1952).toHex());
   });
 
-  it("is signed without a context, as another implementation of FIPS 204 finds", () => {
+  it("is signed without a context, as a second implementation of FIPS 204 confirms", () => {
     const { ca, server } = makeChain("ML-DSA-65");
     const { tbs, signature } = partsOf(server);
     expect(ml_dsa65.verify(signature, tbs, partsOf(ca).publicKey)).toBe(true);
   });
 });
 
-describe("a certificate of ECDSA-P256", () => {
+describe("an ECDSA-P256 certificate", () => {
   it("has ecdsa-with-SHA256 without parameters, and the key with its curve (RFC 5758, 3.2; RFC 5480, 2.1.1)", () => {
     const signature = "300a06082a8648ce3d040302";
     const key = "301306072a8648ce3d020106082a8648ce3d030107";
@@ -229,7 +230,7 @@ describe("a certificate of ECDSA-P256", () => {
   });
 });
 
-describe("the names of a certificate", () => {
+describe("a certificate's names", () => {
   const addresses: Readonly<Record<string, string>> = {
     "192.0.2.255": "8704c00002ff",
     "::": `8710${"00".repeat(16)}`,
@@ -247,7 +248,7 @@ describe("the names of a certificate", () => {
     expect(read(server).checkIP(address)).toBe(address);
   });
 
-  it("fit the host names below a wildcard, one part deep", () => {
+  it("match host names below a wildcard, one label deep", () => {
     const { server } = makeChain("ECDSA-P256", { names: ["*.a.test"] });
     const fits = ["b.a.test", "a.test", "c.b.a.test"].map((host) => read(server).checkHost(host));
     expect(fits).toEqual(["*.a.test", undefined, undefined]);
@@ -255,7 +256,7 @@ describe("the names of a certificate", () => {
 });
 
 describe("a CA that is read", () => {
-  it.each(algorithms)("is what was made, of %s", (algorithm) => {
+  it.each(algorithms)("equals the created %s CA", (algorithm) => {
     expect(openAuthority(createAuthority(algorithm, now)).algorithm).toBe(algorithm);
   });
 
@@ -263,24 +264,24 @@ describe("a CA that is read", () => {
   const other = createAuthority("ECDSA-P256", now);
   const postQuantum = createAuthority("ML-DSA-65", now);
   const bad: Readonly<Record<string, CertificateAndKey>> = {
-    "a certificate that is none": { ...ca, certificatePem: "no certificate" },
-    "a key that is none": { ...ca, secretKeyPem: "no key" },
-    "a public key for its key": {
+    "a certificate that is not one": { ...ca, certificatePem: "no certificate" },
+    "a key that is not one": { ...ca, secretKeyPem: "no key" },
+    "a public key instead of its secret key": {
       ...ca,
       secretKeyPem: String(createPublicKey(ca.secretKeyPem).export({ type: "spki", format: "pem" })),
     },
-    "the key of another CA": { ...ca, secretKeyPem: other.secretKeyPem },
-    "a key of another algorithm": { ...ca, secretKeyPem: postQuantum.secretKeyPem },
-    "the certificate of a server": server,
+    "a different CA's key": { ...ca, secretKeyPem: other.secretKeyPem },
+    "a key of a different algorithm": { ...ca, secretKeyPem: postQuantum.secretKeyPem },
+    "a server certificate": server,
   };
-  it.each(Object.entries(bad))("is refused with %s", async (_what, pair) => {
+  it.each(Object.entries(bad))("is rejected with %s", async (_what, pair) => {
     expect(await refusalToOpen(pair)).toBe("INVALID_KEY");
   });
 });
 
 const title = isMissing("openssl") ? "needs openssl, which is not installed" : "by openssl -x509_strict";
-describe.skipIf(isMissing("openssl"))(`a chain of ECDSA-P256 that is verified ${title}`, () => {
-  it("is in order", async () => {
+describe.skipIf(isMissing("openssl"))(`a chain of ECDSA-P256 certificates that is verified ${title}`, () => {
+  it("is valid", async () => {
     const names = ["a.test", "*.a.test", "127.0.0.1", "::1"];
     expect(await verifyWithOpenssl(makeChain("ECDSA-P256", { names }))).toMatchObject({
       code: 0,
@@ -288,7 +289,7 @@ describe.skipIf(isMissing("openssl"))(`a chain of ECDSA-P256 that is verified ${
     });
   });
 
-  it("is not when the server is of another CA", async () => {
+  it("is invalid if a different CA issued the server certificate", async () => {
     const { server } = makeChain("ECDSA-P256");
     const { ca } = makeChain("ECDSA-P256");
     expect((await verifyWithOpenssl({ ca, server })).code).not.toBe(0);

@@ -95,7 +95,7 @@ describe("the files of --tls-cert and --tls-key", () => {
       /server\.crt: the CERTIFICATE in line 1 is not an X\.509 certificate/,
     ],
     [
-      "settings of OpenSSL",
+      "OpenSSL trust settings",
       { certificate: encodePem("TRUSTED CERTIFICATE", der(pair.certificatePem)) },
       /server\.crt: .*openssl x509 -in FILE -out NEW/,
     ],
@@ -147,7 +147,7 @@ describe("the files of --tls-cert and --tls-key", () => {
     [
       "a block that is no key",
       { key: encodePem("PRIVATE KEY", Uint8Array.of(1)) },
-      /server\.key: the PRIVATE KEY in line 1 is not a private key that OpenSSL reads/,
+      /server\.key: the PRIVATE KEY in line 1 is not a private key that OpenSSL can read/,
     ],
     [
       "a key of OpenSSH",

@@ -3,18 +3,19 @@ import type { MlDsaAlgorithm, MlKemAlgorithm } from "../algorithms.ts";
 export type NativeAlgorithm = MlDsaAlgorithm | MlKemAlgorithm;
 
 /**
- * The native library, as `native/src/lib.rs` defines it. Each promise stands for one job in libuv's thread pool. Inputs
- * are copied before the call returns. The library checks lengths only; wrong ones are errors of ours.
+ * The interface of the native library, as defined in `native/src/lib.rs`. Each promise stands for one job in
+ * libuv's thread pool. Inputs are copied before a call returns. The library checks only lengths; a wrong
+ * length is a bug in our code.
  */
 export interface NativeAddon {
-  /** The version of the library itself. */
+  /** Version of the native library. */
   version(): string;
-  /** The version of AWS-LC, such as "5.12.0". */
+  /** Version of AWS-LC, such as "5.12.0". */
   libraryVersion(): string;
-  /** The code that computes on this processor: "AVX2", "NEON" or "portable". */
+  /** Implementation selected for this processor: "AVX2", "NEON" or "portable". */
   cpuPath(): string;
   generateKeyPair(algorithm: NativeAlgorithm): Promise<NativeSecretKey>;
-  /** @returns null if the parts are out of range or contradict each other */
+  /** @returns null if the parts are out of range or inconsistent */
   importSecretKey(
     algorithm: NativeAlgorithm,
     seed: Uint8Array | undefined,
@@ -23,13 +24,13 @@ export interface NativeAddon {
   importPublicKey(algorithm: NativeAlgorithm, publicKey: Uint8Array): NativePublicKey;
 }
 
-/** A parsed secret key in memory that JavaScript does not see. */
+/** A parsed secret key in memory that JavaScript cannot access. */
 export interface NativeSecretKey {
   publicKey(): NativePublicKey;
   exportExpanded(): Uint8Array;
-  /** @returns null for a key that came without a seed */
+  /** @returns null if the key was imported without a seed */
   exportSeed(): Uint8Array | null;
-  /** Overwrites the key as soon as the last running job with it ends. Later calls throw. */
+  /** Overwrites the key once the last running job with it ends. Later calls throw. */
   erase(): void;
   sign(message: Uint8Array, context: Uint8Array): Promise<Uint8Array>;
   signMu(mu: Uint8Array): Promise<Uint8Array>;
@@ -38,7 +39,6 @@ export interface NativeSecretKey {
   decapsulate(ciphertext: Uint8Array): Promise<Uint8Array>;
 }
 
-/** A parsed public key. */
 export interface NativePublicKey {
   export(): Uint8Array;
   verify(message: Uint8Array, signature: Uint8Array, context: Uint8Array): Promise<boolean>;

@@ -7,8 +7,8 @@ import type { NativeAddon, NativeAlgorithm, NativePublicKey, NativeSecretKey } f
 const noContext = new Uint8Array();
 
 /**
- * The engine over AWS-LC (`native/`) for ML-DSA and ML-KEM. The engine of OpenSSL does the rest. Both libraries run in
- * libuv's thread pool, one job for each operation.
+ * An engine that uses AWS-LC (`native/`) for ML-DSA and ML-KEM and the OpenSSL engine for everything else.
+ * Both libraries run in libuv's thread pool, one job per operation.
  */
 export function createNativeEngine(addon: NativeAddon): Engine {
   const openssl = createOpenSslEngine();
@@ -46,9 +46,7 @@ async function importSecretKey(
   const expanded = form.kind === "seed" ? undefined : form.raw;
   const key = await addon.importSecretKey(algorithm, seed, expanded);
   if (key !== null) return openSecretKey(key);
-  throw invalidKey(
-    `AWS-LC refuses the ${algorithm} secret key: its parts are out of range or contradict each other`,
-  );
+  throw invalidKey(`AWS-LC rejects the ${algorithm} secret key: its parts are out of range or inconsistent`);
 }
 
 function openPublicKey(key: NativePublicKey): LibraryPublicKey {

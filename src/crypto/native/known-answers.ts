@@ -11,11 +11,11 @@ import { CryptoError } from "../crypto-error.ts";
 import type { NativeAddon, NativeSecretKey } from "./addon.ts";
 
 /**
- * SHA-256 over the public key, the expanded secret key, and the result of one operation, for the key of the seed
- * 00 01 02 …, which RFC 9881 and RFC 9935 use in appendix C. The operation of ML-DSA is a signature without randomness
- * (FIPS 204, section 3.4); that of ML-KEM is the decapsulation of zeros, which is rejected implicitly (FIPS 203,
- * algorithm 18, line 9) and includes an encryption. test/crypto/native.test.ts compares the values with
- * those of other libraries.
+ * SHA-256 over the public key, the expanded secret key and the result of one operation, for the seed 00 01 02
+ * …, which RFC 9881 and RFC 9935 use in appendix C. For ML-DSA, the operation is a signature without
+ * randomness (FIPS 204, section 3.4). For ML-KEM, it is the decapsulation of zeros, which is rejected
+ * implicitly (FIPS 203, algorithm 18, line 9) and therefore includes an encryption.
+ * test/crypto/native.test.ts compares the values with other libraries' results.
  */
 export const knownAnswers: Readonly<Record<MlDsaAlgorithm | MlKemAlgorithm, string>> = {
   "ML-DSA-44": "71c613c107f279db99ee8b14fd28b9089ae6e1cd7761b00eb228929c23911aa4",
@@ -26,12 +26,12 @@ export const knownAnswers: Readonly<Record<MlDsaAlgorithm | MlKemAlgorithm, stri
   "ML-KEM-1024": "64fa90dde80b6bed9480bdeee4449d4e03133870fde1158dd69c8ec050df6bfe",
 };
 
-/** The message that the known answers of ML-DSA sign. */
+/** The message signed in the ML-DSA known answers. */
 export const knownMessage = new TextEncoder().encode("known answer");
 export const knownContext = new TextEncoder().encode("qsp");
 
 /**
- * Refuses a library that computes wrongly on this processor. It tests every parameter set, in about 3 ms.
+ * Rejects a library that computes wrong results on this processor. Tests every parameter set in about 3 ms.
  *
  * @throws SELF_TEST_FAILED
  */
@@ -41,7 +41,7 @@ export async function testKnownAnswers(addon: NativeAddon): Promise<void> {
     ...mlKemNames.map((algorithm) => isMlKemRight(addon, algorithm)),
   ]);
   if (results.every(Boolean)) return;
-  const problem = `AWS-LC ${addon.libraryVersion()} (${addon.cpuPath()}) gave a wrong known answer`;
+  const problem = `AWS-LC ${addon.libraryVersion()} (${addon.cpuPath()}) failed a known-answer test`;
   throw new CryptoError("SELF_TEST_FAILED", problem);
 }
 
@@ -68,7 +68,7 @@ async function importKnownKey(
 ): Promise<NativeSecretKey> {
   const seed = Uint8Array.from({ length: algorithms[algorithm].seedBytes ?? 0 }, (_, i) => i);
   const key = await addon.importSecretKey(algorithm, seed, undefined);
-  if (key === null) throw new CryptoError("SELF_TEST_FAILED", `AWS-LC refuses a seed of ${algorithm}`);
+  if (key === null) throw new CryptoError("SELF_TEST_FAILED", `AWS-LC rejects a valid ${algorithm} seed`);
   return key;
 }
 

@@ -5,36 +5,39 @@ import { join } from "node:path";
 import { packageFolder } from "../../program-files.ts";
 import type { NativeAddon } from "./addon.ts";
 
-/** The version of the native library that this code expects: that of `native/Cargo.toml`. */
+/** The native library version that this code requires, as in `native/Cargo.toml`. */
 export const nativeVersion = "0.1.0";
 
-/** The folder into which `npm run native` builds. */
+/** The output folder of `npm run native`. */
 export const nativeFolder = join(packageFolder, "native/build");
-/** The library, and what describes it: see `NativeManifest`. */
+/** The library file; `NativeManifest` describes it. */
 export const nativeFile = "qsp-native.node";
 export const manifestFile = "qsp-native.json";
 
-/** The file that the build writes beside the library, so that a wrong or damaged library is found before it runs. */
+/**
+ * Written next to the library by the build, so that a wrong or damaged library is detected before it is
+ * loaded.
+ */
 export interface NativeManifest {
   readonly version: string;
-  /** Such as "linux-x64". */
+  /** For example, "linux-x64". */
   readonly target: string;
-  /** The SHA-256 of the library, in hexadecimal digits. */
+  /** SHA-256 of the library, in hexadecimal. */
   readonly sha256: string;
 }
 
-/** The result of loading the library. */
 export type NativeBuild =
   | { readonly kind: "loaded"; readonly addon: NativeAddon }
-  /** It was never built. */
+  /** Never built. */
   | { readonly kind: "absent" }
-  /** It is there, but damaged or not for this program; `reason` is a sentence without a full stop. */
+  /**
+   * Present, but damaged or built for another system or version; `reason` is a sentence without a full stop.
+   */
   | { readonly kind: "unusable"; readonly reason: string };
 
-/** The target of the running Node, as a manifest names it. */
+/** The target of the running Node process, in manifest form. */
 export const nativeTarget = `${process.platform}-${process.arch}`;
 
-/** Loads the native library from a folder. */
 export function loadNative(folder = nativeFolder): NativeBuild {
   const path = join(folder, nativeFile);
   const library = readIfPresent(path);
@@ -42,7 +45,7 @@ export function loadNative(folder = nativeFolder): NativeBuild {
   const fault = findFault(library, readIfPresent(join(folder, manifestFile)));
   if (fault !== undefined) return { kind: "unusable", reason: `${path} ${fault}` };
   try {
-    // The digest shows that this is the file that the build tested, so it has this interface.
+    // The digest proves that this is the file that the build tested, so it implements this interface.
     const addon: NativeAddon = createRequire(import.meta.url)(path);
     return { kind: "loaded", addon };
   } catch (error) {
@@ -60,13 +63,16 @@ function readIfPresent(path: string): Buffer | undefined {
   }
 }
 
-/** Finds out why the library must not be loaded. The system would run code of a damaged file until it crashes. */
+/**
+ * Explains why the library must not be loaded. The system would run code from a damaged file until it
+ * crashes.
+ */
 function findFault(library: Buffer, manifest: Buffer | undefined): string | undefined {
   const { version, target, sha256 } = parseManifest(manifest);
-  if (target === undefined) return `has no ${manifestFile} beside it that describes it`;
-  if (target !== nativeTarget) return `is built for ${target}, and this is ${nativeTarget}`;
-  if (version !== nativeVersion) return `has version ${version}, and this program needs ${nativeVersion}`;
-  if (sha256 !== hash("sha256", library)) return "is damaged: it is not the file that was built";
+  if (target === undefined) return `has no ${manifestFile} next to it`;
+  if (target !== nativeTarget) return `is built for ${target}, but this system is ${nativeTarget}`;
+  if (version !== nativeVersion) return `has version ${version}, but this program requires ${nativeVersion}`;
+  if (sha256 !== hash("sha256", library)) return "is damaged: its SHA-256 does not match the manifest";
   return undefined;
 }
 

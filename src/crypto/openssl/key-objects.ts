@@ -5,11 +5,11 @@ import { invalidKey } from "../crypto-error.ts";
 import type { SecretKeyForm } from "../engine.ts";
 import { encodePkcs8 } from "../key-encoding.ts";
 
-/** A parsed secret key of OpenSSL with its public half. */
+/** A parsed OpenSSL secret key with its public half. */
 export interface OpenSslSecretKey {
   readonly secretKey: KeyObject;
   readonly publicKey: KeyObject;
-  /** Whether OpenSSL knows the seed; it exports the expanded form only of keys that have none. */
+  /** Whether OpenSSL has the seed; it exports the expanded form only of keys without one. */
   readonly hasSeed: boolean;
 }
 
@@ -17,7 +17,7 @@ type KeyPairCallback = (error: Error | null, publicKey: KeyObject, secretKey: Ke
 
 const ellipticCurve = { asymmetricKeyType: "ec", namedCurve: "P-256" } as const;
 
-/** Starts key generation in the thread pool of libuv. */
+/** Starts key generation in libuv's thread pool. */
 export function startKeyGeneration(algorithm: StandardAlgorithm, done: KeyPairCallback): void {
   if (algorithm === "ECDSA-P256") generateKeyPair("ec", { namedCurve: "P-256" }, done);
   else if (isMlKemAlgorithm(algorithm)) generateKeyPair(keyType(algorithm), done);
@@ -28,21 +28,21 @@ export function startKeyGeneration(algorithm: StandardAlgorithm, done: KeyPairCa
 /**
  * Parses a raw public key.
  *
- * @throws INVALID_KEY when OpenSSL refuses it, such as an ECDSA point that is not on the curve.
+ * @throws INVALID_KEY if OpenSSL rejects it, for example because an ECDSA point is not on the curve
  */
 export function parsePublicKey(algorithm: StandardAlgorithm, raw: Uint8Array): KeyObject {
   const type = algorithm === "ECDSA-P256" ? ellipticCurve : { asymmetricKeyType: keyType(algorithm) };
   try {
     return createPublicKey({ key: raw, format: "raw-public", ...type });
   } catch {
-    throw invalidKey(`OpenSSL refuses the ${algorithm} public key`);
+    throw invalidKey(`OpenSSL rejects the ${algorithm} public key`);
   }
 }
 
 /**
- * Parses a secret key. OpenSSL derives an ML-DSA or ML-KEM key from its seed, compares the seed
- * with the expanded form if it has both, and checks that an expanded ML-DSA key is consistent. It
- * does not check an expanded ML-KEM or SLH-DSA key against its public half.
+ * Parses a secret key. OpenSSL derives an ML-DSA or ML-KEM key from its seed, compares the seed with the
+ * expanded form if both are given, and checks that an expanded ML-DSA key is consistent. It does not check an
+ * expanded ML-KEM or SLH-DSA key against its public half.
  *
  * @throws INVALID_KEY
  */
@@ -52,7 +52,7 @@ export function parseSecretKey(algorithm: StandardAlgorithm, form: SecretKeyForm
     return { secretKey, publicKey: createPublicKey(secretKey), hasSeed: form.kind !== "raw" };
   } catch {
     throw invalidKey(
-      `OpenSSL refuses the ${algorithm} secret key: its parts are out of range or inconsistent`,
+      `OpenSSL rejects the ${algorithm} secret key: its parts are out of range or inconsistent`,
     );
   }
 }
@@ -76,7 +76,7 @@ function createSecretKey(algorithm: StandardAlgorithm, form: SecretKeyForm): Key
   }
 }
 
-/** Node's names are ours in lower case, which the type checker verifies against @types/node. */
+/** Node uses our names in lower case; the type checker verifies this against @types/node. */
 function keyType<Name extends Exclude<StandardAlgorithm, "ECDSA-P256">>(algorithm: Name): Lowercase<Name> {
   return algorithm.toLowerCase() as Lowercase<Name>;
 }

@@ -4,8 +4,8 @@ import { expandSeed, mlDsa } from "../noble.ts";
 import type { MuRequest } from "./mu-workers.ts";
 
 /**
- * The thread of one worker: signs one request at a time, and ends at an error. The request is a copy that belongs to this
- * thread, so it is wiped as soon as it is answered.
+ * Entry point of a worker thread: signs one request at a time and ends on an error. The request is this
+ * thread's own copy, so it is wiped after the answer.
  */
 parentPort?.on("message", (request: MuRequest) => {
   try {
@@ -15,7 +15,10 @@ parentPort?.on("message", (request: MuRequest) => {
   }
 });
 
-/** Signs with the hedged form of FIPS 204, section 3.4: without `extraEntropy` the library draws its 32 bytes. */
+/**
+ * Signs with the hedged form of FIPS 204, section 3.4: without `extraEntropy`, the library draws its own 32
+ * bytes.
+ */
 function sign({ algorithm, secretKey, mu }: MuRequest): Uint8Array {
   const expanded = secretKey.kind === "seed" ? expandSeed(algorithm, secretKey.seed) : secretKey.raw;
   try {

@@ -5,10 +5,9 @@ import { wipeDeep } from "../bytes.ts";
 import { CryptoError } from "../crypto-error.ts";
 import type { SeedOrRaw } from "../engine.ts";
 
-/** A message to a worker. */
 export interface MuRequest {
   readonly algorithm: MlDsaAlgorithm;
-  /** Of a key that passed the checks of OpenSSL: the noble library signs with damaged keys. */
+  /** A key that passed OpenSSL's checks: the noble library would sign even with a damaged key. */
   readonly secretKey: SeedOrRaw;
   readonly mu: Uint8Array;
 }
@@ -20,13 +19,13 @@ interface Job {
 }
 
 /**
- * Signs μ on worker threads, because the noble library takes about 10 ms: first come, first served. Threads start when
- * there is work for them, keep the process alive only while they work, and live until `close`.
+ * Signs μ on worker threads, first come, first served, because the noble library takes about 10 ms. Threads
+ * start on demand, keep the process alive only while they work, and live until `close`.
  */
 export class MuWorkers {
   readonly #maxWorkers: number;
   readonly #queue: Job[] = [];
-  /** Every running worker and its job; undefined for an idle one. */
+  /** Running workers and their jobs; undefined for an idle worker. */
   readonly #jobs = new Map<Worker, Job | undefined>();
   #closed = false;
 
@@ -37,8 +36,8 @@ export class MuWorkers {
   /**
    * Signs μ (FIPS 204, algorithm 7 from line 7 on).
    *
-   * @param request is wiped, so its bytes must be copies.
-   * @throws CLOSED when the workers are closed before or during the job.
+   * @param request wiped after use, so its bytes must be copies
+   * @throws CLOSED if the workers are closed before or during the job
    */
   sign(request: MuRequest): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
@@ -77,10 +76,10 @@ export class MuWorkers {
     const worker = new Worker(findThread("crypto/openssl/mu-thread.ts"), { name: "mu", execArgv: [] });
     worker.on("message", (signature: Uint8Array) => this.#finish(worker, signature));
     worker.on("error", (error) =>
-      this.#bury(worker, new Error("a worker that signs mu died", { cause: error })),
+      this.#bury(worker, new Error("a mu-signing worker died", { cause: error })),
     );
     worker.on("exit", (exitCode) =>
-      this.#bury(worker, new Error(`a worker that signs mu ended with code ${exitCode}`)),
+      this.#bury(worker, new Error(`a mu-signing worker exited with code ${exitCode}`)),
     );
     return worker;
   }

@@ -1,11 +1,11 @@
-/** The functions of node:crypto that run in libuv's thread pool, as promises of plain bytes. */
+/** The node:crypto functions that run in libuv's thread pool, as promises of plain bytes. */
 
 import type { KeyObject, SignKeyObjectInput, VerifyKeyObjectInput } from "node:crypto";
 import * as node from "node:crypto";
 import { promisify } from "node:util";
 import type { Encapsulation } from "../provider.ts";
 
-/** The digest to pass to node:crypto; the post-quantum algorithms have their own. */
+/** Digest to pass to node:crypto; null because the post-quantum algorithms do their own hashing. */
 type Digest = "sha256" | null;
 
 const signInPool = promisify(node.sign);
@@ -40,12 +40,12 @@ export async function decapsulate(secretKey: KeyObject, ciphertext: Uint8Array):
   return plainBytes(await decapsulateInPool(secretKey, ciphertext));
 }
 
-/** The shared secret of two keys of a curve. */
+/** Computes the shared secret of two keys on one curve. */
 export async function agree(privateKey: KeyObject, publicKey: KeyObject): Promise<Uint8Array> {
   return plainBytes(await agreeInPool({ privateKey, publicKey }));
 }
 
-/** A plain view of a Buffer, whose methods differ from those of Uint8Array. */
+/** Returns a plain Uint8Array view; Buffer methods behave differently. */
 export function plainBytes(buffer: Buffer): Uint8Array {
   return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
 }

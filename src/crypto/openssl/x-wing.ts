@@ -1,6 +1,6 @@
 /**
- * X-Wing (draft-connolly-cfrg-xwing-kem-11) of the ML-KEM-768 and the X25519 of node:crypto, which has X-Wing itself
- * only as an experiment of its Web Crypto API.
+ * X-Wing (draft-connolly-cfrg-xwing-kem-11), built from the ML-KEM-768 and X25519 of node:crypto, which
+ * offers X-Wing only as an experiment in its Web Crypto API.
  */
 import {
   createHash,
@@ -21,7 +21,12 @@ const mlKem768 = kemAlgorithms["ML-KEM-768"];
 /** Section 5.3: the label \.//^\ ends the input of the combiner. */
 const label = Uint8Array.fromHex("5c2e2f2f5e5c");
 
-/** Opens a raw key, and its halves (section 5.2). @param raw 1216 bytes, which are copied. @throws INVALID_KEY */
+/**
+ * Parses a raw key and its halves (section 5.2).
+ *
+ * @param raw 1216 bytes; copied
+ * @throws INVALID_KEY
+ */
 export function openXWingPublicKey(raw: Uint8Array): LibraryPublicKey {
   const own = copyBytes(raw);
   const mlKem = parsePublicKey("ML-KEM-768", own.subarray(0, mlKem768.publicKeyBytes));
@@ -46,9 +51,9 @@ export function openXWingPublicKey(raw: Uint8Array): LibraryPublicKey {
 }
 
 /**
- * Opens a seed, and the keys that it expands to (section 5.2), which takes as long as to parse an ML-KEM-768 key.
+ * Expands a seed into its keys (section 5.2), which takes as long as parsing an ML-KEM-768 key.
  *
- * @param seed 32 bytes, which are copied.
+ * @param seed 32 bytes; copied
  */
 export function openXWingSecretKey(seed: Uint8Array): LibrarySecretKey {
   const own = copyBytes(seed);
@@ -78,14 +83,14 @@ export function openXWingSecretKey(seed: Uint8Array): LibrarySecretKey {
   };
 }
 
-/** `CheckedProvider` neither signs nor verifies with KEM keys. */
+/** `CheckedProvider` never signs or verifies with KEM keys. */
 async function refuseSignature(): Promise<never> {
   throw new RangeError("X-Wing keys cannot sign or verify");
 }
 
 /**
- * X25519 as RFC 7748, section 5, defines it, which is what the draft uses: with a point of low order the result is zero.
- * OpenSSL fails then, and only then, because every other key is right by its length.
+ * X25519 as defined by RFC 7748, section 5, and used by the draft: a point of low order gives zero. OpenSSL
+ * fails in this case, and only in this case, because every other key of the right length is valid.
  */
 async function agreeX25519(secretKey: KeyObject, publicKey: KeyObject): Promise<Uint8Array> {
   try {
@@ -98,9 +103,10 @@ async function agreeX25519(secretKey: KeyObject, publicKey: KeyObject): Promise<
 }
 
 /**
- * Section 5.3: SHA3-256 over both secrets, which it wipes, the X25519 ciphertext, the X25519 public key and the label.
+ * Section 5.3: SHA3-256 over both secrets, which it wipes, the X25519 ciphertext, the X25519 public key and
+ * the label.
  *
- * @param publicKey the X-Wing key.
+ * @param publicKey the X-Wing key
  */
 function combine(
   mlKemSecret: Uint8Array,
