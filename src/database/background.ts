@@ -1,41 +1,43 @@
-/** What the server does without a caller who would hear of a failure. */
+/** Reporting for background work, which has no caller to receive its failures. */
 
-/** A failure of such work. */
 export interface BackgroundFailure {
-  /** Names the work in metrics and log lines: "sweep_answers". */
+  /** Name of the work in metrics and log lines: "sweep_answers". */
   readonly work: string;
   readonly error: unknown;
-  /** Identifies what the work was for, without secrets. */
+  /** Identifies the item that failed, without secrets. */
   readonly about?: Readonly<Record<string, string>>;
-  /** Whether it is like the ones before, as of a poll while the database is away. It is counted, but not logged. */
+  /**
+   * Whether the failure repeats earlier ones, as when polling an unreachable database. It is counted but not
+   * logged.
+   */
   readonly isRepeated?: boolean;
 }
 
-/** Observes work without a caller. */
+/** Observes background work. */
 export interface Background {
-  /** Called once before the work begins, so that its failures count from 0. */
+  /** Called once before the work starts, so that its failure counter starts at 0. */
   started(work: string): void;
   failed(failure: BackgroundFailure): void;
   /**
-   * Called from time to time for work that has due times.
+   * Called periodically for work with due times.
    *
-   * @param items how many are overdue
-   * @param oldestSeconds how long the oldest of them is due; 0 if there is none
+   * @param items number of overdue items
+   * @param oldestSeconds how long the oldest item has been due; 0 if nothing is overdue
    */
   overdue(work: string, items: number, oldestSeconds: number): void;
 }
 
-/** For commands that end before anybody would ask. */
+/** For commands that end before anyone would read metrics. */
 export const unobserved: Background = { started: () => {}, failed: () => {}, overdue: () => {} };
 
-/** What to call after each attempt at work that is tried again and again. */
+/** Callbacks to run after each attempt at recurring work. */
 export interface Attempts {
   succeeded(): void;
   failed(error: unknown): void;
 }
 
 /**
- * Reports failures of work that is tried again and again. Each failure is counted. Of many in a row, the first, second,
+ * Reports failures of recurring work. Every failure is counted. In a row of failures, only the first, second,
  * fourth, eighth and so on are logged.
  */
 export function reportAttempts(

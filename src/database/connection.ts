@@ -1,4 +1,4 @@
-/** Connects Kysely to a database through a minimal interface: run these statements in order. */
+/** Connects Kysely to a database through a minimal interface that runs statements in order. */
 import {
   CompiledQuery,
   type DatabaseConnection,
@@ -13,49 +13,49 @@ import {
   SqliteQueryCompiler,
 } from "kysely";
 
-/** The supported databases. */
 export type DatabaseKind = "sqlite" | "postgres";
 
-/** A statement with the values of its placeholders. */
 export interface Statement {
   readonly sql: string;
   readonly parameters: readonly unknown[];
 }
 
-/** The result of a statement. */
 export interface StatementResult {
   readonly rows: readonly unknown[];
-  /** The number of rows that it inserted, updated or deleted; undefined for other statements. */
+  /** Rows inserted, updated or deleted; undefined for other statements. */
   readonly changedRows?: number | undefined;
 }
 
-/** Runs statements in the order of the calls. */
+/** Runs statements in call order. */
 export interface Connection {
   /**
-   * Runs statements in order and stops at the first that fails.
+   * Runs statements in order and stops at the first one that fails.
    *
-   * @throws StoreFailureError if the database is at fault, the database's own error if the statement is.
+   * @throws StoreFailureError if the database fails; the database's own error if a statement is wrong
    */
   run(statements: readonly Statement[]): Promise<StatementResult[]>;
   close(): Promise<void>;
 }
 
-/** A connection for write transactions. Of all programs that use the database, one may write at a time. */
+/**
+ * A connection for write transactions. Across all programs that use the database, only one may write at a
+ * time.
+ */
 export interface WriteConnection extends Connection {
   /**
-   * Begins the transaction, waits for its turn, and runs its first statements.
+   * Begins the transaction, waits for its turn, and runs the first statements.
    *
-   * @param how the SQL that begins another kind of transaction (PostgreSQL only).
+   * @param how SQL that begins a different kind of transaction (PostgreSQL only)
    */
   begin(first: readonly Statement[], how?: string): Promise<StatementResult[]>;
-  /** Runs the last statements and commits. The changes are then on the disk. */
+  /** Runs the last statements and commits. The changes are then durable. */
   commit(last: readonly Statement[]): Promise<void>;
   /** Rolls the transaction back. Never fails: if the rollback fails, the connection is dropped. */
   rollback(): Promise<void>;
   /**
-   * Removes deleted data from the database's own log, between transactions.
+   * Removes deleted data from the database's write-ahead log, between transactions.
    *
-   * @returns false if readers use the log now; then call it again later
+   * @returns false while readers use the log; call it again later
    */
   scrub(): Promise<boolean>;
 }
@@ -71,14 +71,14 @@ export function kyselyDialect(kind: DatabaseKind, connection: Connection | Write
   };
 }
 
-/** Tells Kysely how we use SQLite. */
+/** Adapts Kysely to how we use SQLite. */
 class OurSqliteAdapter extends SqliteAdapter {
-  /** SQLite rolls back schema changes like all others. Kysely's adapter does not assume so. */
+  /** SQLite rolls back schema changes like any other change, but Kysely's adapter does not assume so. */
   override get supportsTransactionalDdl(): boolean {
     return true;
   }
 
-  /** Our connections run statements in order, so Kysely needs no lock. */
+  /** Our connections run statements in order, so Kysely needs no mutex. */
   override get supportsMultipleConnections(): boolean {
     return true;
   }
@@ -89,7 +89,7 @@ function createDriver(connection: Connection | WriteConnection): Driver {
     async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
       const [result] = await connection.run([{ sql, parameters }]);
       const changedRows = result?.changedRows;
-      // Kysely's types describe what the query selects.
+      // Kysely's types describe the selected columns.
       const rows = (result?.rows ?? []) as Row[];
       return changedRows === undefined ? { rows } : { rows, numAffectedRows: BigInt(changedRows) };
     },
@@ -99,7 +99,7 @@ function createDriver(connection: Connection | WriteConnection): Driver {
   };
   const writing = (): WriteConnection => {
     if ("begin" in connection) return connection;
-    throw new Error("this connection is for reading");
+    throw new Error("this connection is read-only");
   };
   return {
     init: async () => {},
@@ -112,7 +112,6 @@ function createDriver(connection: Connection | WriteConnection): Driver {
   };
 }
 
-/** Creates a statement from SQL text. */
 export function statement(sql: string, parameters: readonly unknown[] = []): Statement {
   return CompiledQuery.raw(sql, [...parameters]);
 }

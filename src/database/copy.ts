@@ -1,20 +1,20 @@
-/** Copies a store from one database to another, of any kind. */
+/** Copies a store between databases of any kind. */
 import { type Kysely, sql } from "kysely";
 import { statement } from "./connection.ts";
 import type { Database } from "./database.ts";
 import { listTables, type Schema, type TableOwner } from "./schema.ts";
 import { StorageError } from "./store-error.ts";
 
-/** Rows to copy at once; 11 values each, and SQLite takes 32,766. */
+/** Rows per insert; with 11 values each, they stay below SQLite's limit of 32,766 values. */
 const chunkRows = 500;
 
-/** Called from time to time with the number of copied rows and the total. */
+/** Called periodically with the number of copied rows and the total. */
 export type CopyProgress = (copied: number, total: number) => void;
 
 /**
  * Copies all rows in one transaction, from a snapshot of the source.
  *
- * @throws StorageError if the target already holds a store
+ * @throws StorageError if the target already contains a store
  */
 export async function copyStore(source: Database, target: Database, onProgress: CopyProgress): Promise<void> {
   await inSnapshot(source, async (reader) => {
@@ -25,7 +25,7 @@ export async function copyStore(source: Database, target: Database, onProgress: 
         throw new StorageError(`${target.name} already contains a store`);
       for (const [table, key] of listTables(source.owners)) {
         for await (const rows of readChunks(reader, table, key)) {
-          // The rows come from the table of the same name.
+          // The rows come from the table with the same name.
           await writer
             .insertInto(table)
             .values(rows as never)
@@ -38,7 +38,7 @@ export async function copyStore(source: Database, target: Database, onProgress: 
   });
 }
 
-/** Runs work on a snapshot of a database, unaffected by concurrent writes. */
+/** Runs work on a database snapshot, unaffected by concurrent writes. */
 async function inSnapshot(
   { kind, reader, readConnection, writer, writeConnection }: Database,
   work: (db: Kysely<Schema>) => Promise<void>,
@@ -51,7 +51,7 @@ async function inSnapshot(
       await readConnection.run([statement("rollback")]);
     }
   }
-  // PostgreSQL's readers are a pool. Its single writer connection can also read, in one transaction.
+  // PostgreSQL reads through a pool. The single write connection can also read, in one transaction.
   await writeConnection.begin([], "begin isolation level repeatable read read only");
   try {
     await work(writer);
@@ -73,7 +73,7 @@ export async function countRows(db: Kysely<Schema>, owners: readonly TableOwner[
   return total;
 }
 
-/** Reads a table in the order of its key, some rows at a time. */
+/** Reads a table in key order, in chunks. */
 async function* readChunks(
   db: Kysely<Schema>,
   table: keyof Schema,

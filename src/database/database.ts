@@ -1,4 +1,4 @@
-/** Opens the database, and migrates it to this program's schema. */
+/** Opens a database and migrates it to this program's schema. */
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely, sql } from "kysely";
@@ -23,52 +23,58 @@ import { type OnLost, openSqliteReader, openSqliteReaderHere, openSqliteWriter }
 import { mayPass, readMessage, StorageError, StoreDamagedError, StoreFailureError } from "./store-error.ts";
 import { requireWholeLog } from "./write-ahead-log.ts";
 
-/** The location of a database: a data directory (SQLite) or a URL (PostgreSQL). */
+/** Location of a database: a data directory (SQLite) or a URL (PostgreSQL). */
 export type DatabaseLocation =
   | { readonly kind: "sqlite"; readonly path: string }
   | { readonly kind: "postgres"; readonly url: string };
 
-/** Builds read queries; each sees what was committed before it. */
+/** Builds read queries; each one sees everything committed before it. */
 export type Reader = Kysely<Schema>;
 
-/** An open database. */
 export interface Database {
   readonly kind: DatabaseKind;
-  /** Names it for the operator, without a password. */
+  /** Name to show to operators, without a password. */
   readonly name: string;
   readonly location: DatabaseLocation;
-  /** The owners of its tables. */
+  /** Owners of its tables. */
   readonly owners: readonly TableOwner[];
   readonly reader: Reader;
-  /** The connection of `reader`. */
+  /** The connection behind `reader`. */
   readonly readConnection: Connection;
-  /** Builds the queries of the open transaction on `writeConnection`. */
+  /** Builds queries for the open transaction on `writeConnection`. */
   readonly writer: Kysely<Schema>;
   readonly writeConnection: WriteConnection;
-  /** A statement that writes and changes nothing, to find out whether the database can be written. */
+  /** A statement that writes without changing anything, to check whether the database is writable. */
   readonly probe: string;
-  /** The room that it keeps for when its disk is full; undefined for PostgreSQL, whose disk is another machine's. */
+  /**
+   * Disk space reserved for when the disk is full; undefined for PostgreSQL, whose disk is on another
+   * machine.
+   */
   readonly reserve: Reserve | undefined;
-  /** Sentences for the operator about settings with which a crash loses data; see `checkPostgres`. */
+  /** Operator warnings about settings that lose data in a crash; see `checkPostgres`. */
   readonly risks: readonly string[];
   close(): Promise<void>;
 }
 
-/** The embedded store of a data directory. */
+/** The embedded store in a data directory. */
 export function sqliteIn(dataDir: string): DatabaseLocation {
   return { kind: "sqlite", path: join(dataDir, "qsp.db") };
 }
 
-/** Whether to create a missing store and upgrade an older one ("create"), only to upgrade ("upgrade"), or neither. */
+/**
+ * Whether to create a missing store and upgrade an older one ("create"), only upgrade ("upgrade"), or do
+ * neither.
+ */
 export type OpenMode = "create" | "upgrade" | "existing";
 
 /**
- * Opens a database with the tables of these owners.
+ * Opens a database with these owners' tables.
  *
- * @throws StorageError if it cannot be opened, has a step of a newer version or of a missing extension, has triggers,
- *   or its log is damaged. The modes "upgrade" and "existing" also refuse a missing store, and "existing" one of an
- *   older version.
- * @param onLost learns if the open database cannot be used any more; a lost connection to PostgreSQL comes back
+ * @throws StorageError if the database cannot be opened, contains migration steps from a newer version or a
+ *   missing extension, has triggers, or has a damaged log. The modes "upgrade" and "existing" also reject a
+ *   missing store, and "existing" rejects a store that needs an upgrade.
+ * @param onLost called if the open database becomes unusable for good; lost PostgreSQL connections are
+ *   reopened
  */
 export async function openDatabaseOf(
   owners: readonly TableOwner[],
@@ -84,7 +90,7 @@ export async function openDatabaseOf(
     await requireSteps(database, mode);
     await requireNoForeignCode(database);
     if (mode !== "existing") await migrate(database);
-    // A server learns at its start, not under load, that its role may not open so many connections.
+    // Fail at startup, not under load, if the role may not open enough connections.
     if (location.kind === "postgres" && mode !== "existing") await openReaders(database.readConnection);
     return { ...database, risks };
   } catch (error) {
@@ -101,20 +107,21 @@ export async function openDatabaseOf(
   }
 }
 
-/** Opens all connections of a pool: queries that run at the same time need one each. */
+/** Opens all connections of a pool by running one query on each at the same time. */
 async function openReaders({ run }: Connection): Promise<void> {
   const nothing = [{ sql: "select 1", parameters: [] }];
   await Promise.all(Array.from({ length: defaultReaders }, () => run(nothing)));
 }
 
-/** Runs before the first connection, because SQLite creates a missing file when it opens it. */
+/** Runs before the first connection because SQLite creates a missing file when it opens it. */
 function preparePlace(path: string, mode: OpenMode): void {
   if (mode !== "create") requireFile(path, mode);
   try {
     if (mode === "create") makeDirectory(dirname(path));
     requirePrivateStore(path);
     requireWholeLog(path);
-    // SQLite would create a file that others can read. Its other files copy the mode and the owner of this one.
+    // SQLite would create a file that other users can read. Its other files inherit this file's mode and
+    // owner.
     if (mode === "create") createPrivateFile(path);
   } catch (error) {
     if (error instanceof StorageError) throw error;
@@ -128,19 +135,22 @@ function makeDirectory(path: string): void {
   } catch (error) {
     if (saysDiskFull(error)) throw error;
     throw new StorageError(
-      `the directory ${path} cannot be created: ${readMessage(error)}; choose another one with --data-dir`,
+      `the directory ${path} cannot be created: ${readMessage(error)}; choose a different directory with --data-dir`,
     );
   }
 }
 
-/** Advice about a missing store: its name may be misspelt, or it is lost. */
+/** Advice for a missing store: its name may be misspelled, or the store is lost. */
 const howToCreate = {
   existing: "check --data-dir and --database-url, or create a store there with: qsp store init",
   upgrade:
     "check --data-dir and --database-url; fill a lost store from a backup with qsp restore, or create a new one with qsp store init",
 } as const;
 
-/** Tells whether SQLite fails for want of room. Where it maps a file or creates one, it only says that it cannot. */
+/**
+ * Returns whether SQLite failed for lack of disk space. Where it maps or creates a file, it reports only that
+ * it cannot.
+ */
 function isForRoom({ code, cause }: StoreFailureError, path: string): boolean {
   if (code === "FULL") return true;
   const reason = cause instanceof Error && "code" in cause ? cause.code : "";
@@ -183,14 +193,14 @@ function connect(owners: readonly TableOwner[], location: DatabaseLocation, onLo
     reserve: location.kind === "sqlite" ? openReserve(location.path) : undefined,
     risks: [],
     async close() {
-      // The order matters: SQLite can truncate its log only after the reader is closed.
+      // Order matters: SQLite can truncate its log only after the reader is closed.
       await readConnection.close();
       await writeConnection.close();
     },
   };
 }
 
-/** SQLite writes the page of this number even if the number is the same. The row of Kysely's lock is always there. */
+/** SQLite writes the page even if the number stays the same. The row of Kysely's lock always exists. */
 const probes: Readonly<Record<DatabaseKind, string>> = {
   sqlite: "pragma user_version = 0",
   postgres: "update kysely_migration_lock set is_locked = is_locked",
@@ -201,13 +211,13 @@ export function createReader(kind: DatabaseKind, connection: Connection): Reader
   return new Kysely<Schema>({ dialect: kyselyDialect(kind, connection) });
 }
 
-/** A reader on a connection of its own. */
+/** A reader with its own connection. */
 export interface OwnReader {
   readonly reader: Reader;
   close(): Promise<void>;
 }
 
-/** Opens a reader for a thread that has nothing else to do: it may wait for the disk. */
+/** Opens a reader for a thread that may block on the disk because it does nothing else. */
 export function openReaderHere(location: DatabaseLocation): OwnReader {
   const connection =
     location.kind === "sqlite" ? openSqliteReaderHere(location.path) : openPostgresReader(location.url, 1);
@@ -215,12 +225,12 @@ export function openReaderHere(location: DatabaseLocation): OwnReader {
 }
 
 /**
- * Tells whether a database holds tables, of a store or of another program, or cannot be read.
+ * Returns whether a database contains tables, of a store or another program, or cannot be read.
  *
- * @throws StorageError for the damaged log of a store
+ * @throws StorageError if a store's log is damaged
  */
 export async function holdsTables(location: DatabaseLocation): Promise<boolean> {
-  // SQLite would remove the log of an empty file.
+  // SQLite would delete the log of an empty file.
   if (location.kind === "sqlite") requireWholeLog(location.path);
   const { reader, close } = openReaderHere(location);
   try {
@@ -232,18 +242,18 @@ export async function holdsTables(location: DatabaseLocation): Promise<boolean> 
   }
 }
 
-/** Names a store for the operator: its file, or the host, port and database of its URL; never a password. */
+/** Describes a store for operators: its file, or the host, port and database of its URL, never a password. */
 export function describeLocation(location: DatabaseLocation): string {
   if (location.kind === "sqlite") return location.path;
   const { host, pathname } = new URL(location.url);
   return `postgres://${host}${pathname}`;
 }
 
-/** Runs the missing migration steps. If several programs start at once, one runs them while the others wait. */
+/** Runs missing migration steps. If several programs start at once, one migrates while the others wait. */
 async function migrate({ kind, owners, writeConnection }: Database): Promise<void> {
   const provider = { getMigrations: async () => createMigrations(kind, owners) };
-  // The migrator continues after a failed statement, and PostgreSQL then reports an aborted transaction for each one.
-  // Only the first error gives the cause.
+  // After a failed statement the migrator continues, and PostgreSQL then reports an aborted transaction for
+  // each statement. Only the first error shows the cause.
   let first: unknown;
   const run: WriteConnection["run"] = (statements) =>
     writeConnection.run(statements).catch((error: unknown) => {
@@ -253,7 +263,7 @@ async function migrate({ kind, owners, writeConnection }: Database): Promise<voi
   const writer = new Kysely<Schema>({ dialect: kyselyDialect(kind, { ...writeConnection, run }) });
   try {
     await writer.transaction().execute(async (transaction) => {
-      // An extension that is added to an older store brings steps from before the last one.
+      // Adding an extension to an existing store adds steps that sort before the last one.
       const migrator = new Migrator({ db: transaction, provider, allowUnorderedMigrations: true });
       const { error } = await migrator.migrateToLatest();
       if (error !== undefined) throw error;
@@ -263,7 +273,7 @@ async function migrate({ kind, owners, writeConnection }: Database): Promise<voi
   }
 }
 
-/** Refuses a store with steps that this program does not know. Only "create" takes a database without a store. */
+/** Rejects a store with unknown migration steps. Only "create" accepts a database without a store. */
 async function requireSteps({ kind, name, owners, reader }: Database, mode: OpenMode): Promise<void> {
   const taken = await readSteps(reader);
   if (taken === undefined) {
@@ -274,18 +284,22 @@ async function requireSteps({ kind, name, owners, reader }: Database, mode: Open
   const unknown = taken.filter((step) => !known.includes(step));
   if (unknown.length > 0)
     throw new StorageError(
-      `the store ${name} has ${describeSteps(unknown)} of a newer version of this program, or of an extension that it ` +
-        "lacks; use that version, or add the extension",
+      `the store ${name} has ${describeSteps(unknown)} from a newer version of this program or from an extension that it ` +
+        "lacks; use that version or add the extension",
     );
   const missing = known.filter((step) => !taken.includes(step));
   if (mode === "existing" && missing.length > 0)
     throw new StorageError(
-      `the store ${name} is of an older version, or of one without an extension: it lacks ${describeSteps(missing)}; ` +
-        "start the server on it once",
+      `the store ${name} was created by an older version or without an extension: it lacks ${describeSteps(missing)}; ` +
+        "start the server with it once to upgrade it",
     );
 }
 
-/** Reads the names of the steps that a store has taken. @returns undefined if there is no store */
+/**
+ * Lists the steps that a store has completed.
+ *
+ * @returns undefined if the database does not contain a store
+ */
 async function readSteps(reader: Reader): Promise<string[] | undefined> {
   const tables = await reader.introspection.getTables({ withInternalKyselyTables: true });
   if (!tables.some((table) => table.name === DEFAULT_MIGRATION_TABLE)) return undefined;
@@ -311,7 +325,9 @@ function findCode(cause: unknown): unknown {
   return cause instanceof Error && "code" in cause ? cause.code : undefined;
 }
 
-/** Describes an error. When all addresses of a name fail, Node throws an AggregateError with an empty message. */
+/**
+ * Describes an error. If all addresses of a host fail, Node throws an AggregateError with an empty message.
+ */
 function describe(cause: unknown): string {
   if (cause instanceof AggregateError) return cause.errors.map(readMessage).join("; ");
   return readMessage(cause);

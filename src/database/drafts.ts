@@ -1,8 +1,8 @@
 /**
- * Temporary files and directories that a killed program leaves, and the next one removes.
+ * Temporary files and directories that the next program run removes if a program is killed.
  *
- * Each has a lock beside it. The kernel releases a lock when its program ends, and shows it to all containers of a
- * machine, where the same process ID can be several programs. Node has no locks of files, but SQLite has.
+ * Each has a lock file next to it. The kernel releases a lock when its program ends and enforces it across
+ * containers, where one process ID can stand for several programs. Node has no file locks, but SQLite does.
  */
 import { randomBytes } from "node:crypto";
 import { lstatSync, readdirSync, rmSync } from "node:fs";
@@ -10,28 +10,27 @@ import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { createPrivateFile } from "./owned-files.ts";
 
-/** A temporary file or directory of this program. */
 export interface Draft {
-  /** Nothing is there yet. */
+  /** Does not exist yet. */
   readonly path: string;
-  /** Removes what is at the path. Call it also after the draft has its final name. */
+  /** Removes whatever is at the path. Also call it after renaming the draft to its final name. */
   remove(): void;
 }
 
-/** SQLite keeps these beside a database. */
+/** Suffixes of the files that SQLite keeps next to a database. */
 const suffixes = ["", "-wal", "-shm", "-journal"];
 const lockSuffix = ".lock";
 const uniquePart = "[0-9a-f]{16}";
 
 /**
- * Names a temporary file or directory, such as `beginning` + 16 digits + `ending`.
+ * Reserves a name for a temporary file or directory: `beginning` + 16 digits + `ending`.
  *
- * @throws the error of the system if the directory cannot be written
+ * @throws the system error if the directory is not writable
  */
 export function createDraft(beginning: string, ending = ""): Draft {
   const path = `${beginning}${randomBytes(8).toString("hex")}${ending}`;
   createPrivateFile(`${path}${lockSuffix}`);
-  // Without it, on a file system without locks, the draft stays after a kill.
+  // Without a lock, as on file systems that do not support one, the draft remains after a kill.
   const lock = acquire(`${path}${lockSuffix}`);
   if (lock === undefined) rmSync(`${path}${lockSuffix}`, { force: true });
   return { path, remove: () => remove(path, lock) };
@@ -40,8 +39,8 @@ export function createDraft(beginning: string, ending = ""): Draft {
 /**
  * Removes drafts whose program was killed.
  *
- * @param beginning of their paths; a path that ends with / stands for all files of that directory
- * @returns the paths that were removed
+ * @param beginning the beginning of their paths; one that ends with / matches all files in that directory
+ * @returns the removed paths
  */
 export function removeRemains(beginning: string, ending = ""): string[] {
   const directory = beginning.endsWith("/") ? beginning : dirname(beginning);
@@ -66,7 +65,7 @@ function remove(path: string, lock: DatabaseSync | undefined): void {
   rmSync(`${path}${lockSuffix}`, { force: true });
 }
 
-/** @returns undefined if another program has the lock, or if there are no locks here */
+/** @returns undefined if another program holds the lock, or locks are not supported here */
 function acquire(path: string): DatabaseSync | undefined {
   let lock: DatabaseSync | undefined;
   try {
@@ -79,7 +78,7 @@ function acquire(path: string): DatabaseSync | undefined {
   }
 }
 
-/** In a directory that others can write, such as /tmp, they could plant names. */
+/** In a directory that other users can write to, such as /tmp, they could plant file names. */
 function isOwn(path: string): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false });
   return found?.isFile() === true && (process.geteuid === undefined || found.uid === process.geteuid());

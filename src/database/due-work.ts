@@ -1,70 +1,75 @@
-/** Does work whose time has come. An item that fails is tried again after a delay of its own, and holds up no other. */
+/** Runs work when it is due. A failed item is retried after its own delay and does not block other items. */
 import type { Background } from "./background.ts";
 
-/** The place of an item in the order of their times. */
+/** Position of an item in due-time order. */
 export interface DuePosition {
   readonly dueAtMs: number;
-  /** Orders items of the same time. */
+  /** Orders items with the same time. */
   readonly position: number;
 }
 
-/** An item that is due. */
 export interface DueItem extends DuePosition {
-  /** Identifies it, in log lines too. */
+  /** Identifies the item, including in log lines. */
   readonly about: Readonly<Record<string, string>>;
-  /** Does the work. It stays due if this throws. */
+  /** Does the work. The item stays due if this throws. */
   readonly run: () => Promise<void>;
 }
 
-/** One kind of items. */
+/** One kind of scheduled work. */
 export interface DueKind {
-  /** Names the work in metrics and log lines. */
+  /** Name of the work in metrics and log lines. */
   readonly work: string;
-  /** Lists items that are due at a time, in order, after a position. */
+  /** Lists items due at a time, in order, after a position. */
   readonly list: (atMs: number, limit: number, after: DuePosition) => Promise<readonly DueItem[]>;
-  /** Counts the items that are due at a time. */
+  /** Counts the items due at a time. */
   readonly count: (atMs: number) => Promise<number>;
 }
 
-/** The clock, and who hears of failures. */
 export interface DueWorkDeps {
   readonly background: Background;
   readonly now: () => Date;
 }
 
-/** The work of one kind. */
+/** Due work of one kind. */
 export interface DueWork {
-  /** Does what is due, some items at a time. @throws if it cannot be listed */
+  /**
+   * Runs a page of due items.
+   *
+   * @throws if the items cannot be listed
+   */
   doDue(): Promise<void>;
-  /** Reports how much is overdue. */
+  /** Reports how many items are overdue. */
   reportOverdue(): Promise<void>;
 }
 
-/** The most items to do at a time. */
+/** Maximum items per run. */
 const maxItems = 64;
-/** The most pages to read for them. The next call goes on behind the last one. */
+/** Maximum pages to read per run. The next run continues after the last one. */
 const maxPages = 16;
-/** Milliseconds after which an item that failed is tried again, at first. Each failure doubles them. */
+/** Initial retry delay of a failed item, in milliseconds. Each failure doubles it. */
 const minRetryMs = 1000;
 const maxRetryMs = 3_600_000;
-/** Milliseconds from which an item is overdue. */
+/** Milliseconds after which a due item counts as overdue. */
 const overdueMs = 60_000;
 
 const beginning: DuePosition = { dueAtMs: -1, position: -1 };
 
-/** The attempts at an item that failed. */
+/** Retry state of a failed item. */
 interface Retry {
   readonly failures: number;
   readonly notBeforeMs: number;
 }
 
-/** Creates the work of one kind. It remembers only failures, so a new program begins with all that is due. */
+/**
+ * Creates a runner for work of one kind. It keeps only failures in memory, so a new process starts with
+ * everything that is due.
+ */
 export function createDueWork({ work, list, count }: DueKind, { background, now }: DueWorkDeps): DueWork {
   background.started(work);
   const retries = new Map<string, Retry>();
   let after = beginning;
 
-  /** Pages through what is due, past items that wait for their next attempt. */
+  /** Pages through due items, skipping those that wait for a retry. */
   const listReady = async (atMs: number): Promise<DueItem[]> => {
     const ready: DueItem[] = [];
     for (let page = 0; page < maxPages && ready.length < maxItems; page += 1) {
@@ -79,7 +84,7 @@ export function createDueWork({ work, list, count }: DueKind, { background, now 
     }
     return ready;
   };
-  /** Forgets items that nobody found due again, because another server did them. */
+  /** Forgets items that are no longer due because another server processed them. */
   const forgetGone = (atMs: number): void => {
     for (const [name, { notBeforeMs }] of retries) if (notBeforeMs + maxRetryMs < atMs) retries.delete(name);
   };

@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync } from "node:fs";
 
-/** Waits until a file, or the names in a directory, are on the disk. Does nothing on Windows. */
+/** Flushes a file, or the names in a directory, to disk. Does nothing on Windows. */
 export function sync(path: string): void {
   // Windows cannot open a directory.
   if (process.platform === "win32") return;

@@ -1,69 +1,70 @@
 /**
- * Group commit: concurrent writes go into one transaction and share its wait for the disk. No call returns before the
- * transaction is on the disk.
+ * Group commit: concurrent writes join one transaction and share its wait for the disk. No call returns
+ * before the transaction is on disk.
  *
- * Callers take turns, one write each, and a transaction takes no more writes after some milliseconds. So the write of a
- * caller who has few waits for little of what another caller has many of.
+ * Callers take turns, one write each, and after some milliseconds a transaction accepts no further writes. A
+ * caller with few writes therefore hardly waits for a caller with many.
  */
 import { FairQueue } from "../crypto/fair-queue.ts";
 
 /**
- * Runs work in its own transaction: commits it when the work is done, rolls it back if the work fails. The work returns
- * the number of calls that it served.
+ * Runs work in its own transaction: commits when the work is done and rolls back if it fails. The work
+ * returns the number of calls that it served.
  */
 export type Transact<Transaction> = (work: (transaction: Transaction) => Promise<number>) => Promise<void>;
 
-/** Work for several callers at once: one result for each input, in the same order. */
+/** Work for several calls at once. It returns one result per input, in the same order. */
 export type BatchWork<Transaction, Input, Output> = (
   transaction: Transaction,
   inputs: readonly Input[],
 ) => Promise<readonly Output[]>;
 
-/** Gathers writes. */
+/** Groups concurrent writes into transactions. */
 export interface GroupCommit<Transaction> {
   /**
-   * Runs work in a shared transaction. If another call in the group fails, the transaction is rolled back, and the
-   * others run again without it. So the work may run several times.
+   * Runs work in a shared transaction. If another call in the group fails, the transaction is rolled back and
+   * the remaining calls are retried without it, so the work may run several times.
    */
   run<Output>(work: (transaction: Transaction) => Promise<Output>): Promise<Output>;
-  /** Creates a function that serves concurrent calls with one run of the work. */
+  /** Creates a function that serves concurrent calls with a single run of the work. */
   batch<Input, Output>(work: BatchWork<Transaction, Input, Output>): (input: Input) => Promise<Output>;
   /** Resolves when all submitted work is done. */
   drain(): Promise<void>;
 }
 
-/** How writes are grouped. */
 export interface GroupCommitOptions {
-  /** Distinguishes errors of the database, which affect a whole group, from errors of one call. */
+  /** Distinguishes database failures, which affect a whole group, from errors of one call. */
   readonly isFailure: (error: unknown) => boolean;
-  /** Names the caller of the current write. */
+  /** Returns the caller of the current write. */
   readonly callerOf: () => string;
   /** A monotonic clock, in milliseconds. */
   readonly nowMs?: () => number;
 }
 
-/** The most calls in one transaction. */
+/** Maximum calls per transaction. */
 const maxGroup = 512;
-/** The most calls that one run of a batch serves. A transaction cannot end within a run. */
+/** Maximum calls per batch run. A transaction cannot end in the middle of a run. */
 const maxRun = 64;
-/** Milliseconds after which a transaction of several callers takes no more calls: the others wait for each of them. */
+/**
+ * Milliseconds after which a transaction with several callers accepts no further calls, because they all wait
+ * for each other.
+ */
 const sharedMs = 20;
 /**
- * The same for a transaction of one caller. Only a caller who comes while it runs waits for it, and a longer transaction
- * waits less often for the disk.
+ * The same limit for a transaction with one caller. Only callers that arrive while it runs have to wait for
+ * it, and longer transactions wait for the disk less often.
  */
 const aloneMs = 100;
 /**
- * Milliseconds to wait for more calls if the last group had several: a transaction costs about as much as ten entries
- * in it. A single caller does not wait.
+ * Milliseconds to wait for more calls if the last group had several. A transaction costs about as much as ten
+ * entries in it. A single caller never waits.
  */
 const gatherMs = 3;
 
-/** A waiting call. */
 interface Waiting {
   /** Inputs with the same work are served together. */
   readonly work: BatchWork<never, never, unknown>;
-  /** Whether other calls may have the same work. */
+  /** Whether other calls may share this work. */
   readonly isBatch: boolean;
   readonly input: unknown;
   readonly caller: string;
@@ -71,14 +72,13 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** The calls of one transaction. */
 interface Group {
   readonly calls: Waiting[];
-  /** The calls that its transaction is serving; none while it begins or commits. */
+  /** The calls currently being served; none while the transaction begins or commits. */
   serving: readonly Waiting[];
 }
 
-/** @param transact runs one transaction after another. */
+/** @param transact runs transactions one after another */
 export function createGroupCommit<Transaction>(
   transact: Transact<Transaction>,
   { isFailure, callerOf, nowMs = () => performance.now() }: GroupCommitOptions,
@@ -106,7 +106,7 @@ export function createGroupCommit<Transaction>(
         lastSize = group.calls.length;
       }
     } finally {
-      // Reset in the same turn as the last check of the queue, so the next call starts a new run.
+      // Reset in the same turn as the last check of the queue, so that the next call starts a new run.
       running = undefined;
     }
   };
@@ -117,7 +117,7 @@ export function createGroupCommit<Transaction>(
       const answers = await attempt(group, mayGrow);
       for (const answer of answers) answer();
     } catch (error) {
-      // If the transaction did not begin, it fails for all who wait.
+      // If the transaction did not begin, fail all waiting calls.
       if (calls.length === 0) for (let next = queue.pop(); next; next = queue.pop()) calls.push(next);
       else if (calls.length > 1 && !isFailure(error)) {
         for (const part of split(group)) await commit({ calls: part, serving: [] }, false);
@@ -127,7 +127,11 @@ export function createGroupCommit<Transaction>(
     }
   };
 
-  /** Runs a group in one transaction. @returns functions that answer the callers */
+  /**
+   * Runs a group in one transaction.
+   *
+   * @returns functions that answer the callers
+   */
   const attempt = async (group: Group, mayGrow: boolean): Promise<(() => void)[]> => {
     let answers: (() => void)[] = [];
     await transact(async (transaction) => {
@@ -159,12 +163,12 @@ export function createGroupCommit<Transaction>(
     return answers;
   };
 
-  /** Yields the calls of a group, and then those that join it while there is time. */
+  /** Yields the calls of a group, then the calls that join it while there is time. */
   function* takeTurns({ calls }: Group, mayGrow: boolean): Generator<Waiting> {
     const startedMs = nowMs();
     const callers = new Set(calls.map(({ caller }) => caller));
     yield* calls;
-    // Later calls may take the place of others in this transaction. They do not prolong it.
+    // Later calls may replace earlier ones in this transaction, but do not prolong it.
     const room = mayGrow ? Math.min(maxGroup, calls.length + queue.size) : 0;
     while (calls.length < room && nowMs() - startedMs < (callers.size > 1 ? sharedMs : aloneMs)) {
       const next = queue.pop();
@@ -180,7 +184,7 @@ export function createGroupCommit<Transaction>(
       const once: BatchWork<Transaction, undefined, unknown> = async (transaction) => [
         await work(transaction),
       ];
-      // This work has one caller, so its one output is that caller's.
+      // Non-batch work has one caller, so its only output belongs to that caller.
       return submit({ work: once, isBatch: false, input: undefined }) as ReturnType<typeof work>;
     },
     batch: (work) => (input) =>
@@ -192,8 +196,9 @@ export function createGroupCommit<Transaction>(
 }
 
 /**
- * Splits a group whose transaction failed. Calls that failed while they were served run again without the others: those
- * may be the reason. Otherwise halving finds the one that fails in a few transactions.
+ * Splits a group whose transaction failed. Calls that failed while being served are retried separately,
+ * because they may be the cause. Otherwise, halving the group isolates the failing call in a few
+ * transactions.
  */
 function split({ calls, serving }: Group): Waiting[][] {
   const failing = new Set(serving);
@@ -203,7 +208,7 @@ function split({ calls, serving }: Group): Waiting[][] {
   return [calls.slice(0, half), calls.slice(half)];
 }
 
-/** Groups calls by their work, in the order in which each work first appears. */
+/** Groups calls by their work, ordered by first appearance. */
 function byWork(group: readonly Waiting[]): Waiting[][] {
   const members = new Map<Waiting["work"], Waiting[]>();
   for (const waiting of group) {

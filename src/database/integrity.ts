@@ -1,17 +1,18 @@
-/** Checks the file of a database as a whole, below the records in it. */
+/** Checks the database file itself, below the level of records. */
 import { sql } from "kysely";
 import type { Database } from "./database.ts";
 import { readMessage, StoreFailureError } from "./store-error.ts";
 
-/** The most faults that SQLite looks for. */
+/** Maximum errors that SQLite reports. */
 const maxFaults = 100;
 
 /**
- * Checks the pages, the indexes and the constraints of a SQLite file (https://sqlite.org/pragma.html#pragma_integrity_check).
- * The checks of records read most tables through an index, and never read free pages, so they miss such damage. PostgreSQL
- * has no such statement: its checksums of pages and its tool pg_amcheck do this.
+ * Checks the pages, indexes and constraints of a SQLite file
+ * (https://sqlite.org/pragma.html#pragma_integrity_check). Record verification reads most tables through an
+ * index and never reads free pages, so it misses such damage. PostgreSQL has no such statement; use its page
+ * checksums and pg_amcheck.
  *
- * @returns a sentence without full stop for each fault
+ * @returns one sentence per problem, without a full stop
  */
 export async function checkIntegrity({ kind, reader }: Pick<Database, "kind" | "reader">): Promise<string[]> {
   if (kind !== "sqlite") return [];
@@ -19,7 +20,7 @@ export async function checkIntegrity({ kind, reader }: Pick<Database, "kind" | "
     const { rows } = await sql<{
       integrity_check: string;
     }>`pragma integrity_check(${sql.lit(maxFaults)})`.execute(reader);
-    // A row can have several lines, and "*** in database main ***" before them.
+    // A row can have several lines, preceded by "*** in database main ***".
     const faults = rows.flatMap((row) => row.integrity_check.split("\n"));
     return faults.filter((fault) => fault !== "ok" && fault !== "" && !fault.startsWith("***"));
   } catch (error) {

@@ -1,40 +1,41 @@
 /**
- * Files and directories that root creates for another user.
+ * Creates files and directories that root hands over to another user.
  *
- * An operator runs commands as root on a store whose server runs as another user. What they create belongs to the owner
- * of the directory that it is in, or the server could not open it. SQLite does the same with the files beside a
+ * Operators run commands as root on a store whose server runs as a different user. New files take the owner
+ * of their directory, or the server could not open them. SQLite does the same for the files next to a
  * database (https://sqlite.org/src/file?name=src/os_unix.c, robustFchown).
  */
 import { closeSync, constants, fchownSync, openSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { makeDirectories } from "../make-directories.ts";
 
-/** Gives a file that this program has just created to the owner of its directory, if this is root. */
+/** If this process is root, gives a file that it has just created to the owner of the file's directory. */
 export function giveToOwner(file: number, path: string): void {
   if (process.geteuid?.() !== 0) return;
   const { uid, gid } = statSync(dirname(resolve(path)));
   if (uid === 0) return;
   try {
-    // By descriptor: in a directory of another user, the path may already be a link to a file of root.
+    // Use the descriptor: in another user's directory, the path may have been replaced with a link to one of
+    // root's files.
     fchownSync(file, uid, gid);
   } catch {
-    // Root of a container without this right. The file is as usable as without this step.
+    // Root in a container without this capability. The file is usable anyway.
   }
 }
 
 /**
- * Creates a file that only its owner can read, if there is none.
+ * Creates a file that only its owner can read, unless the file exists.
  *
- * @throws the error of the system
+ * @throws the system error
  */
 export function createPrivateFile(path: string): void {
   let file: number;
   try {
-    // Exclusive: it follows no link, and a file that was there keeps its owner.
+    // Exclusive mode follows no link, and an existing file keeps its owner.
     file = openSync(path, "wx", 0o600);
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-    // Fails here, with a clear error, if it is not writable.
+    // Fails here, with a clear error, if the file is not writable.
     return closeSync(openSync(path, "a", 0o600));
   }
   giveToOwner(file, path);
@@ -42,14 +43,14 @@ export function createPrivateFile(path: string): void {
 }
 
 /**
- * Creates a directory and those above it, for their owner alone.
+ * Creates a directory and its missing parents, accessible only to their owner.
  *
- * @returns the directories that were missing, the deepest first
- * @throws the error of the system
+ * @returns the directories that were missing, deepest first
+ * @throws the system error
  */
 export function makePrivateDirectory(path: string): string[] {
   const made = makeDirectories(path);
-  // From the top: each directory takes the owner of the one that it is in.
+  // From the top down: each directory takes the owner of its parent.
   for (const directory of made.toReversed()) giveDirectory(directory);
   return made;
 }

@@ -1,21 +1,20 @@
-/** Does work at an interval. */
+/** Runs work at an interval. */
 import { type Background, reportAttempts } from "./background.ts";
 
-/** What to do at an interval, and who hears of its failures. */
 export interface PollInput {
-  /** Names the work in metrics and log lines. */
+  /** Name of the work in metrics and log lines. */
   readonly work: string;
   readonly everyMs: number;
-  /** Whether the first call is at once, not after an interval. */
+  /** Whether to run at once instead of after the first interval. */
   readonly startsAtOnce?: boolean;
   readonly background: Pick<Background, "started" | "failed">;
 }
 
 /**
- * Calls a function at an interval, one call at a time. A failed call does not stop it: the next one may succeed when
- * the store can be read again.
+ * Calls a function at an interval, one call at a time. A failed call does not stop polling: the next one may
+ * succeed once the store is readable again.
  *
- * @returns a function that stops it, and waits for the call in progress
+ * @returns a function that stops polling and waits for the call in progress
  */
 export function poll(
   { work, everyMs, startsAtOnce = false, background }: PollInput,

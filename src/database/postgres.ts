@@ -1,4 +1,4 @@
-/** PostgreSQL 15 or newer: one connection for writing, and a pool for reading. */
+/** PostgreSQL 15 or newer: one write connection, and a pool for reading. */
 import { readFileSync } from "node:fs";
 import pg from "pg";
 import { readCertificates, readPrivateKey } from "../crypto/certificate-files.ts";
@@ -11,21 +11,21 @@ import {
 } from "./connection.ts";
 import { readMessage, StorageError, type StoreFailureCode, StoreFailureError } from "./store-error.ts";
 
-/** The oldest major version that we test. */
+/** Oldest supported major version, and the oldest that we test. */
 const oldestVersion = 15;
-/** Milliseconds to wait for a connection. */
+/** Connection timeout, in milliseconds. */
 const connectMs = 5000;
-/** Milliseconds for the server to answer a statement; the server's own limits are shorter. */
+/** Milliseconds for PostgreSQL to answer a statement; its own limits below are shorter. */
 const answerMs = 35_000;
-/** Connections for reading, if none are named. */
+/** Default size of the read pool. */
 export const defaultReaders = 4;
-/** Names the lock that a writer holds: an arbitrary number, the same in every version of this program. */
+/** The advisory lock that a writer holds: an arbitrary number, the same in every version of this program. */
 const writeLock = 5_202_611;
 
-/** The settings of a session: a commit is on the disk, and a client that hangs does not block the others. */
+/** Session settings: commits are durable, and a hanging client does not block others. */
 const sessionSettings = [
   "set synchronous_commit = on",
-  // A URL, a role or a database may have others.
+  // A URL, a role or a database may set different values.
   "set client_encoding = 'UTF8'",
   "set default_transaction_isolation = 'read committed'",
   "set lock_timeout = '10s'",
@@ -34,14 +34,18 @@ const sessionSettings = [
   "set client_min_messages = warning",
 ].join("; ");
 
-/** The parameters of a URL that name files in PEM, and what reads them. */
+/** URL parameters that name PEM files, and their readers. */
 const fileReaders = {
   sslrootcert: readCertificates,
   sslcert: readCertificates,
   sslkey: readPrivateKey,
 } as const;
 
-/** Reads the files that a URL names before pg does: OpenSSL would skip a damaged block. @throws StorageError */
+/**
+ * Reads the files named in a URL before pg does, because OpenSSL would skip a damaged block.
+ *
+ * @throws StorageError
+ */
 export function checkPostgresFiles(url: string): void {
   const { searchParams } = new URL(url);
   for (const [name, read] of Object.entries(fileReaders)) {
@@ -55,7 +59,6 @@ export function checkPostgresFiles(url: string): void {
   }
 }
 
-/** What `checkPostgres` reads. */
 interface ServerSettings {
   readonly version: string;
   readonly encoding: string;
@@ -64,10 +67,10 @@ interface ServerSettings {
 }
 
 /**
- * Refuses a server that is too old, and a database that cannot store every text.
+ * Rejects an unsupported PostgreSQL version, and a database that cannot store every text.
  *
- * @returns sentences about settings with which a crash of its machine loses data. They are a choice of the operator, who
- *   may have forgotten it.
+ * @returns sentences about settings that lose data if PostgreSQL's machine crashes; the operator may have
+ *   chosen them and forgotten
  * @throws StorageError
  */
 export async function checkPostgres(connection: Connection): Promise<string[]> {
@@ -81,7 +84,9 @@ export async function checkPostgres(connection: Connection): Promise<string[]> {
   const { version = "0", encoding = "" } = settings ?? {};
   const major = Math.floor(Number(version) / 10_000);
   if (major < oldestVersion)
-    throw new StorageError(`the database is PostgreSQL ${major}; the server needs ${oldestVersion} or newer`);
+    throw new StorageError(
+      `the database runs PostgreSQL ${major}; version ${oldestVersion} or newer is required`,
+    );
   if (encoding !== "UTF8")
     throw new StorageError(
       `the database has the encoding ${encoding}; create one with: create database NAME encoding 'UTF8' template template0`,
@@ -103,13 +108,14 @@ function findRisks(settings: ServerSettings | undefined): string[] {
   return risks;
 }
 
-/** Opens a pool for reading. */
+/** Opens the read pool. */
 export function openPostgresReader(url: string, readers = defaultReaders): Connection {
   const pool = new pg.Pool({ ...clientConfig(url), max: readers, connectionTimeoutMillis: connectMs });
-  // An idle connection that breaks is replaced when it is needed.
+  // A broken idle connection is replaced when it is needed.
   pool.on("error", () => {});
   pool.on("connect", (client) => {
-    // If a connection breaks in use, its query fails. The pool listens only to idle connections.
+    // If a connection breaks during a query, the query fails. The pool itself listens only to idle
+    // connections.
     client.on("error", () => {});
     void client.query(sessionSettings).catch(() => {});
   });
@@ -133,7 +139,7 @@ export function openPostgresReader(url: string, readers = defaultReaders): Conne
   };
 }
 
-/** Opens the connection for writing. It reconnects after a loss. */
+/** Opens the write connection, which reconnects after a loss. */
 export function openPostgresWriter(url: string): WriteConnection {
   let client: pg.Client | undefined;
   let closed = false;
@@ -142,7 +148,7 @@ export function openPostgresWriter(url: string): WriteConnection {
     client?.end().catch(() => {});
     client = undefined;
   };
-  /** Runs statements, and drops a connection that the next call cannot use. */
+  /** Runs statements, and drops a connection that later calls could not use. */
   const runOrGiveUp = async (
     held: pg.Client,
     statements: readonly Statement[],
@@ -177,7 +183,7 @@ export function openPostgresWriter(url: string): WriteConnection {
   const runOn = (held: pg.Client | undefined, statements: readonly Statement[]): Promise<StatementResult[]> =>
     explaining(async () => {
       if (held === undefined || held !== client)
-        throw new StoreFailureError("UNAVAILABLE", new Error("the connection was lost in a transaction"));
+        throw new StoreFailureError("UNAVAILABLE", new Error("the connection was lost during a transaction"));
       return runOrGiveUp(held, statements);
     });
   let inTransaction: pg.Client | undefined;
@@ -185,8 +191,9 @@ export function openPostgresWriter(url: string): WriteConnection {
   const begin = async (first: readonly Statement[], how?: string): Promise<StatementResult[]> => {
     const held = await connect();
     inTransaction = held;
-    // Read committed, whatever the default of the database: after the lock, every statement sees what other programs
-    // wrote before. Whether it may write is left to the database, which can be read-only for a while.
+    // Read committed, whatever the database's default: once the lock is held, every statement sees earlier
+    // writes by other programs. The transaction does not request write access, because the database may be
+    // temporarily read-only.
     await held.query(
       how ?? `begin isolation level read committed; select pg_advisory_xact_lock(${writeLock})`,
     );
@@ -203,7 +210,7 @@ export function openPostgresWriter(url: string): WriteConnection {
         } catch (error) {
           giveUp();
           inTransaction = undefined;
-          // The connection may have been idle for too long, or its server may have restarted: try a fresh one.
+          // The connection may have been idle too long, or PostgreSQL may have restarted: try a new one.
           if (!wasOpen || !isLoss(error)) throw error;
           return await begin(first, how).catch((again: unknown) => {
             giveUp();
@@ -223,7 +230,7 @@ export function openPostgresWriter(url: string): WriteConnection {
       if (held === undefined || held !== client) return;
       await held.query("rollback").catch(giveUp);
     },
-    // Deleted data stays until the operator's VACUUM, and in the operator's archives.
+    // Deleted data remains until the operator runs VACUUM, and in the operator's archives.
     scrub: async () => true,
     async close() {
       closed = true;
@@ -269,7 +276,11 @@ function getTypeParser(oid: number, format?: "text" | "binary"): unknown {
   return pg.types.getTypeParser(oid, format as "text");
 }
 
-/** Calls a function. @throws StoreFailureError for an error of the database; an error of the statement as it is */
+/**
+ * Calls a function and classifies its errors.
+ *
+ * @throws StoreFailureError if the database fails; statement errors are rethrown unchanged
+ */
 async function explaining<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -281,12 +292,13 @@ async function explaining<T>(call: () => Promise<T>): Promise<T> {
 }
 
 /**
- * SQLSTATEs (PostgreSQL manual, appendix A) of a session that has ended or is no longer usable. A session that began
- * while the database was read-only stays read-only (25006). A session that was idle for too long is closed (25P03).
+ * SQLSTATEs (PostgreSQL manual, appendix A) of a session that has ended or is no longer usable. A session
+ * that began while the database was read-only stays read-only (25006). A session that was idle too long has
+ * been closed (25P03).
  */
 const lossStates = /^(08|57P|25006|25P03)/;
 
-/** Distinguishes a lost or unusable connection from a refusal by the server. */
+/** Distinguishes a lost or unusable connection from a rejected statement. */
 function isLoss(error: unknown): boolean {
   const cause = error instanceof StoreFailureError ? error.cause : error;
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
@@ -297,22 +309,22 @@ function isFailure(error: unknown): boolean {
   return error instanceof StoreFailureError || toFailureCode(error) !== undefined;
 }
 
-/** SQLSTATEs (PostgreSQL manual, appendix A), whole or by class, that are the database's fault. */
+/** SQLSTATEs (PostgreSQL manual, appendix A), complete or by class, that mean a database failure. */
 const failureStates: readonly (readonly [RegExp, StoreFailureCode])[] = [
   [/^53100$/, "FULL"], // disk_full
   [/^XX00[12]$/, "CORRUPT"], // data_corrupted, index_corrupted
-  [/^42(P01|703)$/, "CORRUPT"], // undefined_table, undefined_column: our statements name what the migrations made
+  [/^42(P01|703)$/, "CORRUPT"], // undefined_table, undefined_column: our statements use only migrated names
   [/^(08|53|57|58|40)/, "UNAVAILABLE"], // connection, resources, operator, system, rollback
-  [/^(25006|25P03|55P03|28)/, "UNAVAILABLE"], // read only, idle for too long, lock not available, log-in refused
+  [/^(25006|25P03|55P03|28)/, "UNAVAILABLE"], // read-only, idle too long, lock not available, log-in rejected
   [/^3D000$/, "UNAVAILABLE"], // no such database
 ];
 
-/** The codes and messages of pg and Node when a connection fails; pg's own errors have no code. */
+/** Error codes of Node, and messages of pg, whose errors have no code, for a failed connection. */
 const connectionTrouble =
   /^(ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)|Connection terminated|Query read timeout|timeout e|Client (was closed|has encountered a connection error)|not queryable|Cannot use a pool after/;
 
 function toFailureCode(error: unknown): StoreFailureCode | undefined {
-  // Node tries every address of a name, and reports all failures in one error.
+  // Node tries every address of a host and reports all failures in one error.
   if (error instanceof AggregateError) return "UNAVAILABLE";
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   for (const [pattern, failure] of failureStates) if (pattern.test(code)) return failure;

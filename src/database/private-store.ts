@@ -1,4 +1,4 @@
-/** Checks that nobody else can have put the files of a SQLite store where they are, or can change them. */
+/** Checks that no other user can have planted a SQLite store's files, or can change them. */
 import { lstatSync, type Stats, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { reservePath } from "./reserve.ts";
@@ -6,32 +6,33 @@ import { StorageError } from "./store-error.ts";
 import { logPath } from "./write-ahead-log.ts";
 
 /**
- * The mode bits of users who are neither the owner nor in the group. Kubernetes gives the files of a volume, and its
- * directories, to a group of the pod (fsGroup), so the bits of the group do not count.
+ * Mode bits for users who are neither the owner nor in the group. Kubernetes assigns the files and
+ * directories of a volume to the pod's group (fsGroup), so the group bits do not count.
  */
 const anyOfOthers = 0o007;
 const writableByOthers = 0o002;
 const sticky = 0o1000;
 
 /**
- * Refuses a store that another user of the machine can change or may have planted.
+ * Rejects a store that another user of this machine can change or may have planted.
  *
- * @throws StorageError, and the error of the system for a directory that is missing or cannot be read
+ * @throws StorageError; the system error for a directory that is missing or cannot be read
  */
 export function requirePrivateStore(path: string): void {
-  // Windows has no such mode bits; there a file inherits the access list of its directory.
+  // Windows has no such mode bits; there, a file inherits its directory's access list.
   const user = process.platform === "win32" ? undefined : process.geteuid?.();
   if (user === undefined) return;
   const directory = dirname(resolve(path));
   const { mode, uid } = statSync(directory);
-  // As in /tmp: a user can replace only files of their own, but can plant those that SQLite keeps beside a database.
+  // As in /tmp: users can replace only their own files, but can plant files that SQLite looks for next to a
+  // database.
   if ((mode & writableByOthers) !== 0 && (mode & sticky) !== 0)
     throw new StorageError(
-      `every user of this machine can create files in ${directory}; name a directory that is yours alone, such as ${join(directory, "qsp")}`,
+      `every user of this machine can create files in ${directory}; choose a directory that only you can write to, such as ${join(directory, "qsp")}`,
     );
   if ((mode & writableByOthers) !== 0)
     throw new StorageError(
-      `every user of this machine can replace the files in ${directory}; set its mode to 0700, or name a directory in it`,
+      `every user of this machine can replace the files in ${directory}; set its mode to 0700, or choose a directory inside it`,
     );
   const owners = listTrustedOwners(user, uid);
   if (!owners.includes(uid)) throw new StorageError(`${directory} ${describeStranger(uid)}`);
@@ -43,19 +44,19 @@ export function requirePrivateStore(path: string): void {
 }
 
 /**
- * Lists the users whose files a user may rely on. An operator who is root works on the store of the user that the server
- * runs as, to whom its directory belongs.
+ * Lists the users whose files can be trusted. An operator who is root works on the store of the server's
+ * user, to whom the directory belongs.
  */
 function listTrustedOwners(user: number, directoryOwner: number): readonly number[] {
   return [0, user === 0 ? directoryOwner : user];
 }
 
 function describeStranger(uid: number): string {
-  return `belongs to another user, with the ID ${uid}; if it is yours, give it to the user that runs the server`;
+  return `belongs to another user (ID ${uid}); if it is yours, change its owner to the user that runs the server`;
 }
 
 /**
- * Refuses a file of another user, who can read and replace it whatever its mode is.
+ * Rejects another user's file, which that user can read and replace whatever its mode.
  *
  * @throws StorageError
  */
@@ -68,8 +69,9 @@ export function requireTrustedOwner(path: string): void {
 }
 
 function findProblem(file: Stats, owners: readonly number[]): string | undefined {
-  if (file.isSymbolicLink()) return "is a symbolic link; put the file itself there, or name its directory";
-  if (!file.isFile()) return "is not a file";
+  if (file.isSymbolicLink())
+    return "is a symbolic link; replace it with the file itself, or use the directory that contains the file";
+  if (!file.isFile()) return "is not a regular file";
   if (!owners.includes(file.uid)) return describeStranger(file.uid);
   if ((file.mode & anyOfOthers) !== 0) return "can be read or changed by other users; set its mode to 0600";
   return undefined;

@@ -1,6 +1,6 @@
 /**
- * The reserve of a SQLite store: a file whose room the database gets when its disk is full. While it is released, the
- * store lets only safety operations write, such as log-ins and the destruction of keys.
+ * The reserve of a SQLite store: a file whose disk space goes to the database when the disk is full. While
+ * the reserve is released, the store accepts only safety operations, such as log-ins and key destruction.
  */
 import { randomFillSync } from "node:crypto";
 import { existsSync, statfsSync } from "node:fs";
@@ -8,35 +8,35 @@ import { open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { giveToOwner } from "./owned-files.ts";
 
-/** Bytes of the reserve: the log of SQLite takes about as much before it is written to the database and begins again. */
+/** Size of the reserve, in bytes: SQLite's log takes about as much before a checkpoint resets it. */
 const maxReserveBytes = 4 * 1024 * 1024;
-/** The most of a disk that a reserve takes: one part of so many. */
+/** A reserve takes at most this fraction of a disk: one part in so many. */
 const partsOfDisk = 8;
 const pieceBytes = 64 * 1024;
 
-/** The room that a store keeps for safety operations. */
+/** Disk space that a store keeps for safety operations. */
 export interface Reserve {
-  /** Whether the disk is full, so that the reserve is in use. */
+  /** Whether the disk is full and the reserve is in use. */
   readonly isReleased: boolean;
-  /** Tells whether the file is there. */
+  /** Returns whether the complete file exists. */
   isWhole(): boolean;
-  /** Gives its room to the database. */
+  /** Frees its space for the database. */
   release(): Promise<void>;
-  /** Takes the room again, if there is enough of it. If not, the reserve counts as released. */
+  /** Takes the space again if there is enough. If not, the reserve counts as released. */
   restore(): Promise<void>;
 }
 
-/** The path of the reserve of a database. */
+/** The path of a database's reserve. */
 export function reservePath(databasePath: string): string {
   return `${databasePath}-reserve`;
 }
 
-/** Opens the reserve of a database. It takes no room before `restore`. */
+/** Opens a database's reserve. It takes no space before `restore`. */
 export function openReserve(databasePath: string): Reserve {
   const path = reservePath(databasePath);
   const { reserveBytes, hasRoom } = measureDisk(path);
   let isReleased = !existsSync(path) && !hasRoom;
-  /** One after another: a release must not meet half of a file. */
+  /** Serializes operations: a release must not meet a half-written file. */
   let last: Promise<void> = Promise.resolve();
   const inTurn = (step: () => Promise<void>): Promise<void> => {
     const done = last.then(step);
@@ -56,7 +56,7 @@ export function openReserve(databasePath: string): Reserve {
     restore: () =>
       inTurn(async () => {
         if (!existsSync(path)) {
-          // As much must remain free, or the disk would be full again at once.
+          // As much again must remain free, or the disk would be full at once.
           if (measureDisk(path).hasRoom)
             await fill(path, reserveBytes).catch(() => rm(path, { force: true }));
         }
@@ -71,7 +71,7 @@ function measureDisk(path: string): { readonly reserveBytes: number; readonly ha
   return { reserveBytes, hasRoom: bavail * bsize >= 2 * reserveBytes };
 }
 
-/** Writes random bytes: a file system may store zeros without using any room. */
+/** Writes random bytes: a file system may store zeros without using space. */
 async function fill(path: string, bytes: number): Promise<void> {
   const file = await open(path, "wx", 0o600);
   try {

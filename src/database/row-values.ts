@@ -1,9 +1,10 @@
 /**
- * Reads values from rows. A value that no message can carry was written outside of the server, and the tag of its
- * record shows it. It is replaced by another value, so that lists can still show the other records.
+ * Reads values from rows. A value that no message can represent was written by someone other than the server,
+ * and the record's tag detects it. It is replaced by a valid value, so that lists can still show other
+ * records.
  */
 
-/** The end of the year 9999: google.protobuf.Timestamp and RFC 3339 have no later time. */
+/** End of the year 9999: google.protobuf.Timestamp and RFC 3339 have no later time. */
 const latestMs = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const largestInt32 = 2 ** 31 - 1;
 const largestUint32 = 2 ** 32 - 1;

@@ -1,4 +1,4 @@
-/** Finds objects in a database that its program did not create, such as triggers, which run within its writes. */
+/** Finds database objects that this program did not create, such as triggers, which run inside its writes. */
 import { DatabaseSync } from "node:sqlite";
 import { type Kysely, sql } from "kysely";
 import { DEFAULT_MIGRATION_LOCK_TABLE, DEFAULT_MIGRATION_TABLE } from "kysely/migration";
@@ -7,7 +7,7 @@ import { listSteps } from "./migrations.ts";
 import { listTables, type Schema, type TableOwner } from "./schema.ts";
 import { StorageError } from "./store-error.ts";
 
-/** The parts of an open database that the checks need. */
+/** What the checks need of an open database. */
 interface SchemaPlace {
   readonly kind: DatabaseKind;
   readonly name: string;
@@ -15,24 +15,23 @@ interface SchemaPlace {
   readonly reader: Kysely<Schema>;
 }
 
-/** An object of a schema. */
 interface SchemaObject {
   /** "table", "index", "trigger", "view"; in PostgreSQL also "rule" and "policy". */
   readonly type: string;
   readonly name: string;
-  /** The table that it belongs to. */
+  /** The table to which it belongs. */
   readonly table: string;
 }
 
-/** An object of SQLite, and the statement that created it: https://sqlite.org/schematab.html */
+/** A SQLite object and the statement that created it: https://sqlite.org/schematab.html */
 interface SqliteObject extends SchemaObject {
   readonly statement: string;
 }
 
 /**
- * Refuses a database in which something changes or skips the statements of this program: triggers, rules, policies of
- * rows, and views in the place of tables. One of them can undo each revocation, and the tag of no record shows it. No
- * migration creates one.
+ * Rejects a database in which something changes or skips this program's statements: triggers, rules, row
+ * policies, and views in place of tables. Any of them could undo every revocation without breaking a record's
+ * tag. No migration creates one.
  *
  * @throws StorageError that names them
  */
@@ -40,8 +39,8 @@ export async function requireNoForeignCode(database: SchemaPlace): Promise<void>
   const found = await (database.kind === "sqlite" ? listSqliteCode(database) : listPostgresCode(database));
   if (found.length === 0) return;
   throw new StorageError(
-    `the store ${database.name} has what this program does not create, and what can change all that it writes and reads: ` +
-      `${found.map(describe).join(", ")}; find out who created it, and drop it or restore a backup`,
+    `the store ${database.name} has objects that this program did not create and that can change everything it writes and reads: ` +
+      `${found.map(describe).join(", ")}; find out who created them, then drop them or restore a backup`,
   );
 }
 
@@ -52,7 +51,7 @@ async function listSqliteCode({ reader }: Pick<SchemaPlace, "reader">): Promise<
   return rows;
 }
 
-/** Looks at the tables that the names of our tables mean for this session. */
+/** Checks the tables to which our table names resolve in this session. */
 async function listPostgresCode({
   owners,
   reader,
@@ -74,11 +73,11 @@ async function listPostgresCode({
 }
 
 /**
- * Compares the statements of all tables and indexes of a SQLite file with those of a new database. An index or a
- * condition that someone else added can refuse rows, and damage in a statement changes what a column accepts. PostgreSQL
- * stores no statements.
+ * Compares the statements of all tables and indexes in a SQLite file with those in a new database. A foreign
+ * index or constraint can reject rows, and a damaged statement changes what a column accepts. PostgreSQL does
+ * not store statements.
  *
- * @returns a sentence without full stop for each fault
+ * @returns one sentence per problem, without a full stop
  */
 export async function verifySchema({
   kind,
@@ -98,21 +97,21 @@ export async function verifySchema({
         : [`${describe(one)} was changed outside of the server`];
     }),
     ...[...found].flatMap(([key, one]) =>
-      expected.has(key) ? [] : [`${describe(one)} is not one that this program creates`],
+      expected.has(key) ? [] : [`${describe(one)} was not created by this program`],
     ),
   ];
 }
 
-/** SQLite creates indexes of keys itself, without a statement, and reserves names that begin with its own. */
+/** SQLite creates key indexes itself, without a statement, under names with a reserved prefix. */
 const selectObjects = `select type, name, tbl_name as "table", sql as statement from sqlite_schema
   where sql is not null and name not like 'sqlite\\_%' escape '\\' order by name`;
 
-/** Kysely creates its two tables by itself. */
+/** Kysely creates its two tables itself. */
 function isOurs({ type, name }: SchemaObject): boolean {
   return type !== "table" || (name !== DEFAULT_MIGRATION_TABLE && name !== DEFAULT_MIGRATION_LOCK_TABLE);
 }
 
-/** The objects of a new database of this version. */
+/** Lists the objects of a new database of this version. */
 function createNew(owners: readonly TableOwner[]): SqliteObject[] {
   const database = new DatabaseSync(":memory:");
   try {
@@ -132,12 +131,12 @@ function createNew(owners: readonly TableOwner[]): SqliteObject[] {
   }
 }
 
-/** The indentation of a statement in the code may change. */
+/** Ignores indentation, because a statement's indentation in the code may change. */
 function flatten(statement: string): string {
   return statement.replaceAll(/\s+/g, " ");
 }
 
-/** Names come from the database: they may hold any characters. */
+/** Names come from the database, so they may contain any characters. */
 function describe({ type, name, table }: SchemaObject): string {
   const text = name === table ? `the ${type} ${name}` : `the ${type} ${name} on ${table}`;
   return text.replaceAll(/\p{C}/gu, "?");

@@ -1,52 +1,52 @@
-/** The tables of a database, as their owners declare them. */
+/** Database tables, as their owners declare them. */
 
 import type { DatabaseKind } from "./connection.ts";
 
 /**
- * Every table by its name. It is empty here: the owner of a table adds it with `declare module`, next to the columns.
+ * Every table by name. Empty here: a table's owner extends it with `declare module`, next to the columns.
  * Times are milliseconds since 1970, UTC; hashes and tags are lower-case hexadecimal.
  */
-// biome-ignore lint/suspicious/noEmptyInterface: owners add to it, which only an interface allows.
+// biome-ignore lint/suspicious/noEmptyInterface: owners extend it, which only an interface allows.
 export interface Schema {}
 
-/** The SQL of types that databases name differently. */
+/** SQL names of types that differ between databases. */
 export interface SqlTypes {
-  /** For a step that needs a function of one database. */
+  /** For steps that need a function of one database. */
   readonly kind: DatabaseKind;
   readonly text: string;
   readonly bytes: string;
-  /** Of up to 64 bits. */
+  /** Up to 64 bits. */
   readonly integer: string;
 }
 
-/** The tables of one part of the program. */
+/** Tables of one part of the program. */
 export interface TableOwner {
-  /** The columns that order the rows of each table; a table comes after those that it depends on. */
+  /** Key columns of each table, which order its rows; tables come after the tables on which they depend. */
   readonly tables: { readonly [Table in keyof Schema]?: readonly (keyof Schema[Table] & string)[] };
-  /** Tables for which the audit log has an entry for every row. */
+  /** Tables in which every row has an audit log entry. */
   readonly auditedTables?: readonly (keyof Schema)[];
-  /** Tables for which the log of identities has an entry for every row. */
+  /** Tables in which every row has an identity log entry. */
   readonly identityTables?: readonly (keyof Schema)[];
   /**
-   * The migration steps: statements by the name of the step. Steps run in the order of their names, each once; those of
-   * an extension that is added later run then. A new step has a higher number than all released steps. A released step
-   * never changes.
+   * Migration steps: SQL statements by step name. Steps run once each, in name order; steps of an extension
+   * that is added later run then. A new step needs a higher number than all released steps, and a released
+   * step never changes.
    */
   readonly steps: Readonly<Record<string, (types: SqlTypes) => readonly string[]>>;
 }
 
-/** Lists the tables for which the audit log has an entry for every row. */
+/** Lists the tables in which every row has an audit log entry. */
 export function listAuditedTables(owners: readonly TableOwner[]): (keyof Schema)[] {
   return owners.flatMap(({ auditedTables = [] }) => auditedTables);
 }
 
-/** Lists the tables for which the log of identities has an entry for every row. */
+/** Lists the tables in which every row has an identity log entry. */
 export function listIdentityTables(owners: readonly TableOwner[]): (keyof Schema)[] {
   return owners.flatMap(({ identityTables = [] }) => identityTables);
 }
 
-/** Lists the tables of all owners, each with the columns that order its rows. */
+/** Lists all owners' tables, each with the columns that order its rows. */
 export function listTables(owners: readonly TableOwner[]): [keyof Schema, readonly string[]][] {
-  // The names are those of the schema, as the type of `tables` says.
+  // The names are keys of Schema, as the type of `tables` ensures.
   return owners.flatMap(({ tables }) => Object.entries(tables)) as [keyof Schema, readonly string[]][];
 }

@@ -1,21 +1,26 @@
-/** A SQLite file, opened in the thread that uses it, which then waits for the disk. */
+/** A SQLite file, opened in the thread that uses it. That thread blocks on the disk. */
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from "node:sqlite";
 import type { Statement, StatementResult } from "./connection.ts";
 import { identify } from "./file-identity.ts";
 
-/** The options of an open file. */
 export interface SqliteFileOptions {
   readonly path: string;
   readonly readOnly: boolean;
   /** Milliseconds to wait while another program writes. */
   readonly busyMs: number;
-  /** The file at the path, see file-identity.ts. A thread that takes the place of another one opens no other file. */
+  /**
+   * Identity of the file at the path (see file-identity.ts), so that a replacement thread never opens a
+   * different file.
+   */
   readonly identity: string | undefined;
 }
 
-/** An open file. */
 export interface SqliteFile {
-  /** Runs statements in order. @throws SQLite's own error at the first that fails */
+  /**
+   * Runs statements in order.
+   *
+   * @throws SQLite's own error at the first statement that fails
+   */
   run(statements: readonly Statement[]): StatementResult[];
   close(): void;
 }
@@ -24,23 +29,25 @@ export interface SqliteFile {
 const busyCode = 5;
 /** SQLITE_CANTOPEN. */
 const canNotOpenCode = 14;
-/** The most prepared statements to keep; we have fewer different statements. */
+/** Maximum prepared statements to keep; more than we have different statements. */
 const maxPrepared = 500;
 
-/** A statement and its result columns. */
 interface Prepared {
   readonly statement: StatementSync;
   readonly columns: readonly ResultColumn[];
 }
 
-/** A result column, and the function that converts its values to its declared type; undefined if it is computed. */
+/**
+ * A result column, and a function that converts its values to the declared type; undefined for computed
+ * columns.
+ */
 interface ResultColumn {
   readonly name: string;
   readonly repair: ((value: SQLOutputValue) => SQLOutputValue) | undefined;
 }
 
 /**
- * Opens the file. A commit is on the disk when it returns: SQLite syncs the write-ahead log at every commit
+ * Opens the file. A commit is on disk when it returns: SQLite syncs the write-ahead log at every commit
  * (https://sqlite.org/pragma.html#pragma_synchronous). Deleted data is overwritten (secure_delete).
  */
 export function openSqliteFile({ path, readOnly, busyMs, identity }: SqliteFileOptions): SqliteFile {
@@ -63,14 +70,14 @@ export function openSqliteFile({ path, readOnly, busyMs, identity }: SqliteFileO
 }
 
 /**
- * Writes the readable part of a write-ahead log into the database, and empties the log.
+ * Writes the readable part of a write-ahead log into the database and empties the log.
  *
- * @throws SQLite's own error, SQLITE_BUSY if another program has the database open
+ * @throws SQLite's own error; SQLITE_BUSY if another program has the database open
  */
 export function cutLog(path: string): void {
   const opened = new DatabaseSync(path);
   try {
-    // SQLite then uses no shared memory, and excludes other programs (https://sqlite.org/wal.html#noshm).
+    // SQLite then uses no shared memory and locks out other programs (https://sqlite.org/wal.html#noshm).
     opened.exec("PRAGMA locking_mode = EXCLUSIVE");
     opened.prepare("select 1 from sqlite_schema limit 1").all();
     opened.prepare("PRAGMA wal_checkpoint(TRUNCATE)").all();
@@ -79,22 +86,21 @@ export function cutLog(path: string): void {
   }
 }
 
-/** Tells whether another program has the database open. */
+/** Returns whether an error means that another program has the database open. */
 export function isBusy(error: unknown): boolean {
   return error instanceof Error && "errcode" in error && error.errcode === busyCode;
 }
 
-/** The state of an open file. */
 interface OpenFile {
   readonly path: string;
   readonly opened: DatabaseSync;
   readonly identity: string | undefined;
-  /** The write-ahead log that a writer has open. */
+  /** Identity of the write-ahead log that a writer has open. */
   readonly logIdentity: string | undefined;
   readonly prepared: Map<string, Prepared>;
 }
 
-/** Switches to the write-ahead log. This statement ignores the busy timeout, so it is retried here. */
+/** Switches to the write-ahead log. Retries here because this statement ignores the busy timeout. */
 function enterWriteAheadLog(opened: DatabaseSync, busyMs: number): void {
   const endMs = performance.now() + busyMs;
   for (;;) {
@@ -112,7 +118,7 @@ function enterWriteAheadLog(opened: DatabaseSync, busyMs: number): void {
 function execute(file: OpenFile, { sql, parameters }: Statement): StatementResult {
   const ready = prepare(file, sql);
   if (sql === "commit") requireFiles(file);
-  // SQLite itself refuses values of other types.
+  // SQLite itself rejects values of other types.
   const values = parameters as readonly SQLInputValue[];
   if (ready.columns.length === 0)
     return { rows: [], changedRows: Number(ready.statement.run(...values).changes) };
@@ -121,7 +127,9 @@ function execute(file: OpenFile, { sql, parameters }: Statement): StatementResul
   return { rows };
 }
 
-/** Checks the files, because SQLite keeps writing to a deleted or replaced one, and those writes would be lost. */
+/**
+ * Checks the files because SQLite would keep writing to a deleted or replaced file, and lose those writes.
+ */
 function requireFiles({ path, identity, logIdentity }: OpenFile): void {
   requireSame(path, identity);
   requireSame(`${path}-wal`, logIdentity);
@@ -130,7 +138,7 @@ function requireFiles({ path, identity, logIdentity }: OpenFile): void {
 function requireSame(path: string, identity: string | undefined): void {
   const found = identify(path);
   if (found === identity) return;
-  const how = found === undefined ? "is gone" : "is another one";
+  const how = found === undefined ? "was removed" : "was replaced";
   throw Object.assign(new Error(`the store's file ${path} ${how}`), { errcode: canNotOpenCode });
 }
 
@@ -147,9 +155,9 @@ function prepare({ opened, prepared }: OpenFile, sql: string): Prepared {
 }
 
 /**
- * SQLite accepts a value of any type in any column (https://sqlite.org/datatype3.html). Our values have the declared
- * type of their column. A value written outside of the server becomes some value of that type, so that its record
- * can be read, and its tag shows the change.
+ * SQLite accepts a value of any type in any column (https://sqlite.org/datatype3.html). Our values have their
+ * column's declared type. A value written by someone other than the server is converted to some value of that
+ * type, so that its record can be read and its tag shows the change.
  */
 const repairs: Readonly<Record<string, (value: SQLOutputValue) => SQLOutputValue>> = {
   TEXT: (value) =>
@@ -169,7 +177,10 @@ function repair(row: Record<string, SQLOutputValue>, columns: readonly ResultCol
   }
 }
 
-/** Our integers stay below 2^53. A larger one was written outside of the server, so its exact value does not matter. */
+/**
+ * Our integers stay below 2^53. A larger one was not written by the server, so its exact value does not
+ * matter.
+ */
 function readRows(
   statement: StatementSync,
   values: readonly SQLInputValue[],

@@ -1,18 +1,16 @@
-/** The thread that owns a SQLite connection: only this thread waits for the disk. */
+/** The thread that owns a SQLite connection, so that only this thread waits for the disk. */
 import { parentPort, workerData } from "node:worker_threads";
 import type { Statement, StatementResult } from "./connection.ts";
 import { openSqliteFile, type SqliteFile, type SqliteFileOptions } from "./sqlite-file.ts";
 
-/** The options of the thread. */
 export type SqliteThreadOptions = SqliteFileOptions;
 
-/** A message to the thread. */
 export interface SqliteRequest {
   readonly id: number;
   readonly statements: readonly Statement[];
 }
 
-/** The thread's reply; `resultCode` is SQLite's extended result code, if SQLite failed. */
+/** The thread's reply. `resultCode` is SQLite's extended result code if SQLite failed. */
 export type SqliteReply = { readonly id: number } & (
   | { readonly ok: true; readonly results: readonly StatementResult[] }
   | { readonly ok: false; readonly message: string; readonly resultCode: number | undefined }

@@ -1,4 +1,4 @@
-/** SQLite (node:sqlite) on its own threads, so that the event loop never waits for the disk. */
+/** SQLite (node:sqlite) on separate threads, so that the event loop never waits for the disk. */
 import { Worker } from "node:worker_threads";
 import { findThread } from "../program-files.ts";
 import {
@@ -16,18 +16,24 @@ import { readMessage, type StoreFailureCode, StoreFailureError } from "./store-e
 /** Milliseconds to wait while another program writes. */
 const busyMs = 5000;
 
-/** Threads in a row that may end before they answer anything. A fault of one call ends one thread, not its successor. */
+/**
+ * Maximum consecutive threads that may end before answering anything. A fault in one call ends only one
+ * thread.
+ */
 const maxBarrenThreads = 5;
 
-/** Receives why a database cannot be used any more: each thread that was started for it has ended. */
+/** Called with the reason if a database becomes unusable: every thread started for it has ended. */
 export type OnLost = (error: Error) => void;
 
-/** Opens a file for reading, while another connection may write. */
+/** Opens a file for reading while another connection may write. */
 export function openSqliteReader(path: string, onLost: OnLost = () => {}): Connection {
   return openThread({ path, readOnly: true, busyMs, identity: identify(path) }, onLost);
 }
 
-/** Opens a file for reading in this thread, which waits for the disk: for a thread that has nothing else to do. */
+/**
+ * Opens a file for reading in this thread, which blocks on the disk: use it in a thread that does nothing
+ * else.
+ */
 export function openSqliteReaderHere(path: string): Connection {
   let file: SqliteFile | undefined;
   return {
@@ -44,26 +50,26 @@ export function openSqliteReaderHere(path: string): Connection {
   };
 }
 
-/** Opens a file for writing. It exists, and may be empty. */
+/** Opens a file for writing. The file must exist, and may be empty. */
 export function openSqliteWriter(path: string, onLost: OnLost = () => {}): WriteConnection {
   const thread = openThread({ path, readOnly: false, busyMs, identity: identify(path) }, onLost);
-  /** The thread of the open transaction, which ended with it if it has. */
+  /** The thread that the open transaction began on; the transaction ends with it. */
   let begunOn: number | undefined;
   /** Runs statements of the transaction, only on the thread that began it. */
   const runOn = async (statements: readonly Statement[]): Promise<StatementResult[]> => {
     if (begunOn === thread.ended()) return thread.run(statements);
-    throw new StoreFailureError("UNAVAILABLE", new Error("the thread of the store ended in a transaction"));
+    throw new StoreFailureError("UNAVAILABLE", new Error("the store's thread ended during a transaction"));
   };
   return {
     run: (statements) => (begunOn === undefined ? thread.run(statements) : runOn(statements)),
     async close() {
-      // Erased data must not stay in the log.
+      // Erased data must not remain in the log.
       await thread.run([statement("pragma wal_checkpoint(truncate)")]).catch(() => {});
       await thread.close();
     },
     async begin(first) {
       const threadNow = thread.ended();
-      // Immediate: a transaction that reads first could not write if another one wrote in between.
+      // Immediate: a transaction that reads first could not write if another transaction wrote in between.
       const [, ...results] = await thread.run([statement("begin immediate"), ...first]);
       begunOn = threadNow;
       return results;
@@ -73,7 +79,7 @@ export function openSqliteWriter(path: string, onLost: OnLost = () => {}): Write
       begunOn = undefined;
     },
     async scrub() {
-      // Do not wait for readers: that would block other writes.
+      // Do not wait for readers, which would block other writes.
       const [, truncated] = await thread.run([
         statement("pragma busy_timeout = 0"),
         statement("pragma wal_checkpoint(truncate)"),
@@ -84,15 +90,15 @@ export function openSqliteWriter(path: string, onLost: OnLost = () => {}): Write
     },
     async rollback() {
       begunOn = undefined;
-      // SQLite may have rolled it back already, for example when the disk is full or the thread has ended.
+      // SQLite may already have rolled back, for example because the disk is full or the thread has ended.
       await thread.run([statement("rollback")]).catch(() => {});
     },
   };
 }
 
-/** A connection on a thread. A new thread takes the place of one that ended. */
+/** A connection on a thread. A new thread replaces one that ended. */
 interface ThreadConnection extends Connection {
-  /** Counts the threads that have ended. */
+  /** Returns how many threads have ended. */
   ended(): number;
 }
 
@@ -107,7 +113,7 @@ function openThread(options: SqliteThreadOptions, onLost: OnLost): ThreadConnect
   let worker: Worker | undefined;
   let endedThreads = 0;
   let barrenThreads = 0;
-  /** Why no statement can run any more. */
+  /** Set once no further statement can run. */
   let end: Error | undefined;
 
   const rejectAll = (reason: Error): void => {
@@ -119,10 +125,10 @@ function openThread(options: SqliteThreadOptions, onLost: OnLost): ThreadConnect
     endedThreads += 1;
     barrenThreads += 1;
     if (end === undefined && barrenThreads >= maxBarrenThreads) {
-      end = new Error("the threads of the store end before they answer", { cause: reason });
+      end = new Error("the store's threads keep ending before they answer", { cause: reason });
       onLost(end);
     }
-    // A write whose answer was lost may be on the disk. Its caller learns that the outcome is unknown.
+    // A write without an answer may be on disk. Its caller receives an error with an unknown outcome.
     rejectAll(end ?? reason);
   };
   /** Starts a thread that keeps the process alive only while it works. */
@@ -138,7 +144,7 @@ function openThread(options: SqliteThreadOptions, onLost: OnLost): ThreadConnect
       barrenThreads = 0;
       const asker = waiting.get(reply.id);
       waiting.delete(reply.id);
-      // While the thread ends, Node holds the process for it. A reply that arrives late must not let go of it.
+      // Node keeps the process alive while the thread ends; a late reply must not change that.
       if (waiting.size === 0 && end === undefined) started.unref();
       if (reply.ok) asker?.resolve([...reply.results]);
       else asker?.reject(toFailure(reply.message, reply.resultCode));
@@ -146,10 +152,8 @@ function openThread(options: SqliteThreadOptions, onLost: OnLost): ThreadConnect
     started.on("error", (error) => {
       fault = error instanceof Error ? error : new Error(String(error));
     });
-    // After an error too. The thread has then let go of the file.
-    started.on("exit", (code) =>
-      onExit(fault ?? new Error(`the thread of the store ended with code ${code}`)),
-    );
+    // Also emitted after an error. The thread has released the file by then.
+    started.on("exit", (code) => onExit(fault ?? new Error(`the store's thread ended with code ${code}`)));
     return started;
   };
   return {
@@ -179,10 +183,10 @@ function toMessage({ sql, parameters }: Statement): Statement {
   return { sql, parameters: parameters.map((value) => (isView(value) ? Uint8Array.from(value) : value)) };
 }
 
-/** SQLITE_IOERR_SHMSIZE: no space for the index of the log (https://sqlite.org/rescode.html). */
+/** SQLITE_IOERR_SHMSIZE: no space for the log's index (https://sqlite.org/rescode.html). */
 const noRoomForIndex = 4874;
 
-/** The primary result codes that are the database's fault, not the statement's. */
+/** Primary result codes that mean a database failure, not a wrong statement. */
 const failureCodes: Readonly<Record<number, StoreFailureCode>> = {
   5: "UNAVAILABLE", // SQLITE_BUSY
   6: "UNAVAILABLE", // SQLITE_LOCKED

@@ -1,61 +1,63 @@
 /**
- * Finds damage in the write-ahead log of SQLite that SQLite itself passes over (https://sqlite.org/walformat.html).
+ * Finds damage in SQLite's write-ahead log that SQLite itself ignores (https://sqlite.org/walformat.html).
  *
- * After a crash, SQLite takes the transactions of the log up to the first frame whose checksum is wrong, and drops the
- * rest without a word. That is right after a power cut, which can only tear the last transaction. But a transaction
- * begins only after the one before it is on the disk, so a frame behind the end of a transaction proves that all of
- * that transaction was there. If a part of it is wrong now, it was damaged later, and callers have the answers of what
- * SQLite would drop.
+ * After a crash, SQLite replays the log up to the first frame with a wrong checksum and silently drops the
+ * rest. That is right after a power cut, which can tear only the last transaction. But a transaction begins
+ * only after the previous one is on disk, so a frame after the end of a transaction proves that the whole
+ * transaction was written. If part of it is wrong now, it was damaged later, and SQLite would drop
+ * acknowledged changes.
  */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { StorageError } from "./store-error.ts";
 
-/** Damage in a log. */
 export interface LogDamage {
-  /** The first wrong frame; 0 is the header of the log. */
+  /** The first damaged frame; 0 is the log's header. */
   readonly frame: number;
-  /** Complete transactions behind the damage, at least. */
+  /** Minimum number of complete transactions after the damage. */
   readonly transactions: number;
-  /** Names the log, which begins again from time to time. */
+  /** Identifies the log, which restarts from time to time. */
   readonly salts: string;
 }
 
-/** The path of the log of a database. */
+/** The path of a database's log. */
 export function logPath(databasePath: string): string {
   return `${databasePath}-wal`;
 }
 
 /**
- * Refuses a database before SQLite opens it, and would drop transactions of its log, or remove the log.
+ * Rejects a database before SQLite opens it and drops transactions or deletes the log.
  *
  * @throws StorageError
  */
 export function requireWholeLog(databasePath: string): void {
   const path = logPath(databasePath);
-  // SQLite removes the log of a database that is new or empty. A new one has a page before it has a log.
+  // SQLite deletes the log of a new or empty database. A new one has a page before it has a log.
   const hasLog = sizeOf(path) > 0;
   if (hasLog && sizeOf(databasePath) === 0)
     throw new StorageError(
-      `${path} is the log of a store, but ${databasePath} is missing or empty: put that file back, or move the log away and restore a backup`,
+      `${path} is a store's log, but ${databasePath} is missing or empty: put that file back, or move the log away and restore a backup`,
     );
   const damage = findLogDamage(databasePath);
   if (damage === undefined) return;
   throw new StorageError(
-    `${path} is damaged ${describePlace(damage)}, and transactions that were acknowledged follow it: restore a backup, or go on without them with qsp store cut-log`,
+    `${path} is damaged ${describePlace(damage)}, and acknowledged transactions follow it: restore a backup, or drop those transactions with qsp store cut-log`,
   );
 }
 
-/** Describes where the damage is, such as "at frame 12". */
+/** Describes the position of the damage, such as "at frame 12". */
 export function describePlace({ frame }: LogDamage): string {
   return frame === 0 ? "in its header" : `at frame ${frame}`;
 }
 
-/** Looks for a complete transaction behind damage in the log of a database. Another program may write it meanwhile. */
+/**
+ * Looks for a complete transaction after damage in a database's log, which another program may be writing.
+ */
 export function findLogDamage(databasePath: string): LogDamage | undefined {
   const path = logPath(databasePath);
   let damage = scan(path);
   while (damage !== undefined) {
-    // What was only half written is now whole: the transaction behind it had begun. A log that began again has other salts.
+    // A half-written frame is complete now: the transaction after it had begun. A restarted log has different
+    // salts.
     const again = scan(path);
     if (again?.frame === damage.frame && again.salts === damage.salts) break;
     damage = again;
@@ -66,13 +68,12 @@ export function findLogDamage(databasePath: string): LogDamage | undefined {
 const headerBytes = 32;
 const frameHeaderBytes = 24;
 const pageSizes = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
-/** The last bit says whether the checksums take words as big-endian. */
+/** The last bit selects big-endian words for the checksums. */
 const magic = 0x377f0682;
 
-/** The two words of a checksum. */
 type Checksum = readonly [number, number];
 
-/** How a log is written. */
+/** Format of a log. */
 interface LogFormat {
   readonly pageSize: number;
   readonly isLittleEndian: boolean;
@@ -118,7 +119,7 @@ function scanFrames(
   const frame = new DataView(new ArrayBuffer(frameBytes));
   let salts = isHeaderWhole ? readSalts(header, 16) : undefined;
   let broken = isHeaderWhole ? undefined : 0;
-  /** The sums that the frame before may have had: the stored one, or the one of its content if one of them is wrong. */
+  /** Possible checksums of the previous frame: the stored one, and the computed one if they differ. */
   let before = [readSum(header, 24), ...(isHeaderWhole ? [] : [sumOfHeader(header, format)])];
   let isTransactionBefore = true;
   let isProven = false;
@@ -129,7 +130,7 @@ function scanFrames(
     const stored = readSum(frame, 16);
     const isCommit = frame.getUint32(4) !== 0;
     salts ??= readSalts(frame, 8);
-    // Frames with other salts are remains from before the log began again.
+    // Frames with other salts are left over from before the log restarted.
     const isCurrent = readSalts(frame, 8) === salts && frame.getUint32(0) !== 0;
     const sums = isCurrent ? before.map((sum) => sumOfFrame(sum, frame, format)) : [];
     const isLinked = sums.some((sum) => isEqual(sum, stored));
@@ -148,7 +149,7 @@ function sumOfHeader(header: DataView, format: LogFormat): Checksum {
   return extendSum([0, 0], header, 0, 24, format);
 }
 
-/** Sums the number of the page, the mark of a commit and the page, but not the salts. */
+/** Computes the checksum of the page number, the commit mark and the page, without the salts. */
 function sumOfFrame(before: Checksum, frame: DataView, format: LogFormat): Checksum {
   return extendSum(extendSum(before, frame, 0, 8, format), frame, frameHeaderBytes, frame.byteLength, format);
 }
@@ -180,7 +181,7 @@ function isEqual(one: Checksum, other: Checksum): boolean {
   return one[0] === other[0] && one[1] === other[1];
 }
 
-/** Another program that ends may just have removed it. */
+/** Another program that is ending may just have removed it. */
 function openIfThere(path: string): number | undefined {
   try {
     return openSync(path, "r");

@@ -1,50 +1,52 @@
 /**
- * Columns of tables: how a row stores a value, and what the value adds to the tag of its record. The statements that
- * create a table (create-table.ts) and the types of its rows follow from them.
+ * Table columns: how a row stores a value, and what the value contributes to the record's tag. The statements
+ * that create a table (create-table.ts) and its row types are derived from them.
  */
 import { readInt32, readOptionalTime, readTime, readUint32 } from "../database/row-values.ts";
 import type { TagField } from "./tag.ts";
 
-/** The values that databases keep in a column. */
+/** Values that databases store in a column. */
 export type ColumnValue = string | number | Uint8Array | null;
 
-/** What a column stores; databases name the types differently. */
+/** Storage type of a column; its SQL name depends on the database. */
 export type ColumnType = "text" | "integer" | "bytes";
 
-/** One column: `Value` in records, `Raw` in rows. */
+/** A column with type `Value` in records and `Raw` in rows. */
 export interface Column<Name extends string, Value, Raw extends ColumnValue> {
   readonly name: Name;
   readonly type: ColumnType;
   readonly isNullable?: boolean;
-  /** Whether no two rows have the same value. */
+  /** Whether values must be unique. */
   readonly isUnique?: boolean;
   toRow(value: Value): Raw;
-  /** Accepts every value: one that no message can carry was written outside of the server, and the tag shows it. */
+  /**
+   * Accepts every value: one that no message can represent was not written by the server, and the tag detects
+   * it.
+   */
   fromRow(raw: Raw): Value;
   listTagFields(value: Value): readonly TagField[];
-  /** How the tag treats the column, if not as a field that is always there: see `added` and `untagged`. */
+  /**
+   * How the tag treats the column, unless it is a field that is always present: see `added` and `untagged`.
+   */
   readonly tagging?: "added" | "never";
 }
 
-/** The columns of a table by the names of their values in records, in the order of the tag. */
+/** A table's columns by property name, in tag order. */
 export type Columns = Readonly<Record<string, Column<string, unknown, ColumnValue>>>;
 
-/** A record of these columns. */
 export type RecordOf<C extends Columns> = { readonly [P in keyof C]: ReturnType<C[P]["fromRow"]> };
 
-/** A row of these columns. */
 export type RowOf<C extends Columns> = { [P in keyof C as C[P]["name"]]: ReturnType<C[P]["toRow"]> };
 
-/** A row whose columns are known at run time only. */
+/** A row whose columns are known only at run time. */
 export type AnyRow = Record<string, ColumnValue>;
 
-/** A row with a tag. */
 export type TaggedRow<C extends Columns> = RowOf<C> & { record_tag: string };
 
-/** A tagged row of a list: its position counts from 1 in the order in which rows were added. */
+/** A tagged row in a list. Positions start at 1 and follow insertion order. */
 export type ListedRow<C extends Columns> = TaggedRow<C> & { position: number };
 
-/** Text, or a union of strings: the tag ensures that it is one of them. */
+/** Text, or a union of strings; the tag ensures that the value is one of them. */
 function text<Name extends string, Value extends string = string>(name: Name): Column<Name, Value, string> {
   return {
     name,
@@ -55,7 +57,7 @@ function text<Name extends string, Value extends string = string>(name: Name): C
   };
 }
 
-/** One of several strings; any other string reads as the first. */
+/** One of several strings; any other string is read as the first. */
 function choice<Name extends string, const Value extends string>(
   name: Name,
   values: readonly [Value, ...Value[]],
@@ -64,7 +66,7 @@ function choice<Name extends string, const Value extends string>(
   return { ...text<Name, Value>(name), fromRow: read };
 }
 
-/** A value that the row stores unchanged. */
+/** A value that rows store unchanged. */
 function plain<Name extends string, Value extends TagField>(
   name: Name,
   type: ColumnType,
@@ -83,12 +85,12 @@ function flag<Name extends string>(name: Name): Column<Name, boolean, number> {
   return { name, type: "integer", toRow, fromRow, listTagFields: (value) => [toRow(value)] };
 }
 
-/** A flag whose name is in the tag if it is set; otherwise it adds nothing. */
+/** A flag that adds its name to the tag if it is set, and otherwise nothing. */
 function namedFlag<Name extends string>(name: Name, tagged: string): Column<Name, boolean, number> {
   return { ...flag(name), listTagFields: (value) => (value ? [tagged] : []) };
 }
 
-/** A flag that is rarely set; while it is not, its tag field is empty. */
+/** A flag that is rarely set; its tag field is empty unless it is. */
 function optionalFlag<Name extends string>(name: Name): Column<Name, boolean, number | null> {
   return {
     name,
@@ -115,7 +117,7 @@ function time<Name extends string>(name: Name): Column<Name, Date, number> {
   return { name, type: "integer", toRow, fromRow: readTime, listTagFields: (value) => [toRow(value)] };
 }
 
-/** A time that may be unset; the tag then has an empty field. */
+/** A time that may be unset, with an empty tag field. */
 function optionalTime<Name extends string>(name: Name): Column<Name, Date | undefined, number | null> {
   return {
     name,
@@ -127,7 +129,7 @@ function optionalTime<Name extends string>(name: Name): Column<Name, Date | unde
   };
 }
 
-/** A value that may be missing; the tag then has an empty field. */
+/** A value that may be missing, with an empty tag field. */
 function optional<Name extends string, Value extends string | number>(
   name: Name,
   type: ColumnType,
@@ -147,7 +149,7 @@ function optionalText<Name extends string>(name: Name): Column<Name, string | un
   return optional(name, "text");
 }
 
-/** One of several strings, or undefined; any other string reads as undefined. */
+/** One of several strings, or undefined; any other string is read as undefined. */
 function optionalChoice<Name extends string, const Value extends string>(
   name: Name,
   values: readonly Value[],
@@ -186,7 +188,7 @@ function spacedList<Name extends string>(name: Name): Column<Name, readonly stri
   return { name, type: "text", toRow, fromRow, listTagFields: (value) => [toRow(value)] };
 }
 
-/** Strings by name, as a JSON object in the order of the names; empty text if there are none. */
+/** Strings by name, as a JSON object in name order; empty text if there are none. */
 function textMap<Name extends string>(name: Name): Column<Name, TextMap, string> {
   const toRow = (value: TextMap): string => {
     const pairs = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -195,7 +197,6 @@ function textMap<Name extends string>(name: Name): Column<Name, TextMap, string>
   return { name, type: "text", toRow, fromRow: readTextMap, listTagFields: (value) => [toRow(value)] };
 }
 
-/** Strings by name. */
 export type TextMap = Readonly<Record<string, string>>;
 
 function readTextMap(json: string): TextMap {
@@ -208,14 +209,14 @@ function readTextMap(json: string): TextMap {
   }
 }
 
-/** No two rows have the same value. */
+/** Requires unique values. */
 function unique<Name extends string, Value, Raw extends ColumnValue>(
   column: Column<Name, Value, Raw>,
 ): Column<Name, Value, Raw> {
   return { ...column, isUnique: true };
 }
 
-/** Leaves a column out of the tag: the tag does not detect changes to it. */
+/** Leaves a column out of the tag, so the tag does not detect changes to it. */
 function untagged<Name extends string, Value, Raw extends ColumnValue>(
   column: Column<Name, Value, Raw>,
 ): Column<Name, Value, Raw> {
@@ -223,8 +224,8 @@ function untagged<Name extends string, Value, Raw extends ColumnValue>(
 }
 
 /**
- * A column that a released table did not have. Without a value it adds nothing to the tag, so the tags of older rows stay
- * valid. With a value it adds its name and the value.
+ * A column that was added after the table was released. Without a value it adds nothing to the tag, so the
+ * tags of older rows stay valid. With a value it adds its name and the value.
  *
  * @param column an optional column, or a list or map that is empty by default
  */
@@ -238,7 +239,7 @@ function added<Name extends string, Value, Raw extends ColumnValue>(
   return { ...column, listTagFields, tagging: "added" };
 }
 
-/** The kinds of columns. */
+/** Builders for each kind of column. */
 export const column = {
   text,
   choice,
@@ -273,8 +274,9 @@ export function toRow(columns: Columns, record: Readonly<Record<string, unknown>
 }
 
 /**
- * Tells whether a row holds what its record is stored as. Another value may read as the same record, whose tag then fits:
- * any unknown text reads as the first of several choices. A row that is older than a column has null there.
+ * Returns whether a row is stored exactly as its record would be. A different row may read as the same
+ * record, whose tag is then valid: for example, unknown text reads as the first of several choices. Rows
+ * older than a column have null there.
  */
 export function isAsStored(columns: Columns, row: Readonly<AnyRow>): boolean {
   return Object.values(columns).every(({ name, fromRow: read, toRow: write }) => {
@@ -287,7 +289,6 @@ export function isAsStored(columns: Columns, row: Readonly<AnyRow>): boolean {
   });
 }
 
-/** Converts a row to a record. */
 export function fromRow<C extends Columns>(columns: C, row: Readonly<AnyRow>): RecordOf<C>;
 export function fromRow(columns: Columns, row: Readonly<AnyRow>): Record<string, unknown> {
   const record: Record<string, unknown> = {};

@@ -1,35 +1,34 @@
-/** The statements that create tables, from their declarations. */
+/** Builds the statements that create tables from their declarations. */
 import type { SqlTypes } from "../database/schema.ts";
 import { type Columns, column } from "./columns.ts";
 import { defaultTagColumn } from "./table-declaration.ts";
 
-/** A table to create. */
 export interface NewTable<C extends Columns> {
   readonly name: string;
-  /** In the order of the table. Those that are `added` are left out: a later step adds them. */
+  /** In table order. `added` columns are omitted: a later step adds them. */
   readonly columns: C;
-  /** The values that identify a row. */
+  /** Properties that identify a row. */
   readonly key: readonly (keyof C & string)[];
 }
 
-/** A table of records to create, such as a `TableDeclaration`, without its positions and tags. */
+/** A record table to create, such as a `TableDeclaration`. Its position and tag columns are implied. */
 export interface NewRecordTable<C extends Columns> extends NewTable<C> {
-  /** The column that orders lists; if omitted, the table has positions for it. */
+  /** Column that orders lists; if omitted, the table gets a position column. */
   readonly orderedBy?: string;
-  /** "record_tag" if omitted. */
+  /** Default: "record_tag". */
   readonly tagColumn?: string;
 }
 
 type AnyColumn = Columns[string];
 
-/** Creates a table whose primary key is the key. */
+/** Builds a table whose primary key is the key. */
 export function createTable<C extends Columns>(types: SqlTypes, { name, columns, key }: NewTable<C>): string {
   return writeTable(types, name, columns, key, "primary key");
 }
 
 /**
- * Creates a table of records. Its last column is the tag. If lists have the order of positions, these are the first column
- * and the primary key.
+ * Builds a record table. The tag is its last column. If positions order its lists, the position is the first
+ * column and the primary key.
  */
 export function createRecordTable<C extends Columns>(
   types: SqlTypes,
@@ -61,7 +60,7 @@ function writeTable(
   return `create table ${name} (\n  ${lines.join(",\n  ")}\n)`;
 }
 
-/** Adds columns to a table. Those that are not nullable are texts, empty in older rows. */
+/** Adds columns to a table. Columns that are not nullable are texts, empty in older rows. */
 export function addColumns(types: SqlTypes, table: string, columns: readonly AnyColumn[]): string[] {
   return columns.map(
     ({ name, type, isNullable }) =>

@@ -1,30 +1,27 @@
-/** Finds records whose time has come. */
+/** Finds records that are due. */
 import { type RawBuilder, sql } from "kysely";
 import type { DuePosition } from "../database/due-work.ts";
 import type { AnyRow } from "./columns.ts";
 import type { Found, openTable } from "./record-table.ts";
 
-/** The parts of a table that the search needs. */
 type SearchedTable<T> = {
   listWhere(where: RawBuilder<boolean>, order: RawBuilder<unknown>, limit: number): Promise<Found<T>[]>;
 } & Pick<ReturnType<typeof openTable>, "count">;
 
-/** A record that is due. */
 export interface DueRecord<T> extends DuePosition {
   readonly record: T;
 }
 
-/** The records of a table that are due. */
 export interface DueRecords<T> {
   list(atMs: number, limit: number, after: DuePosition): Promise<DueRecord<T>[]>;
   count(atMs: number): Promise<number>;
 }
 
 /**
- * Opens the search.
+ * Prepares queries for due records.
  *
- * @param column has the time
- * @param condition which records have work to do then; all of them if left out
+ * @param column holds the due time
+ * @param condition which of the due records have work to do; default: all of them
  */
 export function findDueRecords<T>(
   table: SearchedTable<T>,

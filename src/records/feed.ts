@@ -1,59 +1,65 @@
 /**
- * A log that many callers follow: one poller reads its new rows for all of them. Each follower costs time for each row,
- * so callers take turns, and the event loop has time for other calls between a few rows.
+ * A log that many callers follow: one poller reads its new rows for all of them. Delivering a row to a
+ * follower takes time, so followers take turns, and the event loop serves other calls after every few rows.
  */
 import { createLoopTurns, type TakeTurn } from "../crypto/loop-turns.ts";
 import { createRecentRows, type RecentRows } from "./recent-rows.ts";
 
 /** Rows that the poller reads at once. */
 const polledRows = 100;
-/** Rows that a caller who is behind reads at once. A caller who stops reading holds at most this many in memory. */
+/**
+ * Rows that a lagging caller reads at once. A caller that stops reading holds at most this many in memory.
+ */
 const followedRows = 16;
-/** Milliseconds between polls for rows of other programs. A write of this program polls at once. */
+/** Milliseconds between polls for other programs' rows. This program's own writes trigger a poll at once. */
 const pollIntervalMs = 500;
 /**
- * Rows that followers receive in one turn of the event loop. A call takes many turns, so it waits for a few rows each
- * time, and not for all followers of a log.
+ * Rows delivered per turn of the event loop. Another call needs many turns, so it waits for a few rows in
+ * each of them, not for all followers of a log.
  */
 const rowsPerTurn = 8;
-/** Followers to wake in one turn of the event loop. */
+/** Followers to wake per turn of the event loop. */
 const wokenAtOnce = 64;
 
-/** The log of a feed. */
+/** The log behind a feed. */
 export interface FeedSource<Row> {
-  /** The position of the newest row; 0 if there is none. */
+  /** The position of the newest row; 0 if the log is empty. */
   readonly readEnd: () => Promise<number>;
   /**
-   * Reads rows after a position, in order. It may return fewer rows than the limit, but no rows only at the end.
+   * Reads rows after a position, in order. May return fewer rows than the limit, but returns none only at the
+   * end.
    *
-   * @param topic only rows of this topic; all if it is empty
+   * @param topic only rows of this topic; all rows if empty
    */
   readonly read: (after: number, limit: number, topic: string) => Promise<readonly Row[]>;
   readonly positionOf: (row: Row) => number;
-  /** The topics that the row belongs to, apart from the empty one. */
+  /** Topics that the row belongs to, apart from the empty one. */
   readonly topicsOf: (row: Row) => readonly string[];
-  /** The approximate size of a row in memory. */
+  /** Approximate size of a row in memory. */
   readonly bytesOf: (row: Row) => number;
-  /** Names the caller who asks for the next row. */
+  /** Returns the caller that requests the next row. */
   readonly callerOf: () => string;
-  /** Calls back after each write of this program. @returns a function that stops it */
+  /**
+   * Calls back after each write by this program.
+   *
+   * @returns a function that unsubscribes
+   */
   readonly onWrite: (listener: () => void) => () => void;
 }
 
-/** The part of a log that a caller follows. */
+/** The part of a log to follow. */
 export interface FollowInput {
-  /** Begins after this position. */
+  /** Start after this position. */
   readonly after: number;
-  /** Only rows of this topic; all if it is empty. */
+  /** Only rows of this topic; all rows if empty. */
   readonly topic: string;
   readonly signal: AbortSignal;
 }
 
-/** A log that can be followed. */
 export interface Feed<Row> {
   /**
-   * Yields new rows in order, each once, at the pace of the caller, until the signal aborts. A caller who falls behind
-   * reads from the store, a few rows at a time, so a slow caller keeps few rows in memory.
+   * Yields new rows in order, each once, at the caller's pace, until the signal aborts. A caller that falls
+   * behind reads from the store, a few rows at a time, so it keeps few rows in memory.
    */
   follow(input: FollowInput): AsyncGenerator<Row>;
 }
@@ -61,7 +67,7 @@ export interface Feed<Row> {
 /**
  * Creates a feed. It polls only while it has followers.
  *
- * It relies on rows being committed in the order of their positions, which the store's single writer guarantees.
+ * Rows must be committed in position order, which the store's single writer guarantees.
  */
 export function createFeed<Row>(source: FeedSource<Row>): Feed<Row> {
   let current: Poller<Row> | undefined;
@@ -106,7 +112,7 @@ async function* followPoller<Row>(
         await takeTurn();
         yield row;
       }
-      // The read is later than `newest`, so no row of the topic is between them.
+      // The read is later than `newest`, so no row of the topic lies between them.
       if (rows.length === 0) last = Math.max(last, newest);
     }
   }
@@ -114,11 +120,15 @@ async function* followPoller<Row>(
 
 /** Reads new rows while it has followers. */
 interface Poller<Row> {
-  /** The newest rows, once the end of the log is known. Rejects if it cannot be read. */
+  /** The newest rows, available once the end of the log is known. Rejects if it cannot be read. */
   readonly recent: Promise<RecentRows<Row>>;
-  /** Adds a follower. @returns a function that removes it; the poller ends with the last one */
+  /**
+   * Adds a follower. The poller stops with its last follower.
+   *
+   * @returns a function that removes the follower
+   */
   join(): () => void;
-  /** Resolves when a row of the topic comes, the signal aborts or the poller fails. */
+  /** Resolves when a row of the topic arrives, the signal aborts or the poller fails. */
   wait(topic: string, signal: AbortSignal): Promise<void>;
   throwIfFailed(): void;
   hasEnded(): boolean;

@@ -1,4 +1,4 @@
-/** Performs a request only one time, even if the caller repeats it with the same idempotency key. */
+/** Executes a request only once, even if the caller repeats it with the same idempotency key. */
 import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import type { Kysely, Selectable } from "kysely";
 import { wipe } from "../crypto/bytes.ts";
@@ -11,17 +11,17 @@ import type { Quota } from "./quota.ts";
 import type { IdempotentAnswersTable } from "./tables.ts";
 import type { RecordsVerification } from "./verify-records.ts";
 
-/** A call that may be repeated. */
+/** A call that may be retried. */
 export interface IdempotentCall {
-  /** The ID of the caller: each user has separate keys. */
+  /** The caller's ID: each user has separate keys. */
   readonly userId: string;
-  /** The caller's name for it: 1 to 255 printable ASCII characters. */
+  /** Chosen by the caller: 1 to 255 printable ASCII characters. */
   readonly idempotencyKey: string;
-  /** A hash of the call's name and its request. The same key with another hash is refused. */
+  /** Hash of the method name and request. The same key with a different hash is rejected. */
   readonly requestHash: string;
 }
 
-/** The idempotency key was used for another request. */
+/** The idempotency key was used for a different request. */
 export class IdempotencyConflictError extends Error {
   readonly idempotencyKey: string;
 
@@ -38,7 +38,7 @@ export interface AnswerCodec<Answer> {
   decode(bytes: Uint8Array): Answer;
 }
 
-/** Encodes answers that are messages. */
+/** Creates a codec for answers that are messages. */
 export function messageCodec<Schema extends DescMessage>(
   schema: Schema,
 ): AnswerCodec<MessageInitShape<Schema>> {
@@ -48,14 +48,14 @@ export function messageCodec<Schema extends DescMessage>(
   };
 }
 
-/** Milliseconds for which the store has an answer: 24 hours. */
+/** Milliseconds to keep an answer: 24 hours. */
 const answerLifetimeMs = 24 * 3600 * 1000;
 
 /**
  * Finds the answer to an earlier call with the same idempotency key.
  *
  * @param sealKey RootKeys.answers
- * @throws IdempotencyConflictError, and RecordDamagedError if the row was changed
+ * @throws IdempotencyConflictError; RecordDamagedError if the row was changed
  */
 export async function findAnswer(
   db: Kysely<Schema>,
@@ -77,7 +77,7 @@ export async function findAnswer(
   return answer;
 }
 
-/** @returns undefined if the row was changed outside of the server */
+/** @returns undefined if the row was changed outside the server */
 function openAnswer(sealKey: Uint8Array, row: Selectable<IdempotentAnswersTable>): Uint8Array | undefined {
   const call = { userId: row.user_id, idempotencyKey: row.idempotency_key, requestHash: row.request_hash };
   try {
@@ -95,7 +95,7 @@ function describeAnswer(row: Pick<IdempotentAnswersTable, "user_id" | "idempoten
 /** Answers to read at once; each may be as large as a response. */
 const readAtOnce = 50;
 
-/** Finds answers that were changed outside of the server. */
+/** Finds answers that were changed outside the server. */
 export async function verifyAnswers(db: Kysely<Schema>, sealKey: Uint8Array): Promise<RecordsVerification> {
   let checked = 0;
   const damaged: string[] = [];
@@ -123,7 +123,7 @@ export async function verifyAnswers(db: Kysely<Schema>, sealKey: Uint8Array): Pr
   }
 }
 
-/** Counts the keys of each user. */
+/** Limits the number of keys per user. */
 export const idempotencyQuota: Quota = {
   list: "idempotent_answers",
   noun: "idempotency keys in 24 hours",
@@ -133,12 +133,12 @@ export const idempotencyQuota: Quota = {
 /** Expired answers to remove at once. */
 const removedAtOnce = 200;
 
-/** Tells whether there are answers that have expired. */
+/** Returns whether any answers have expired. */
 export async function hasExpired(db: Kysely<Schema>, now: Date): Promise<boolean> {
   return (await selectExpired(db, now).limit(1).executeTakeFirst()) !== undefined;
 }
 
-/** Removes some of the answers that have expired, within a transaction. */
+/** Removes some expired answers, within a transaction. */
 export async function removeExpired(db: Kysely<Schema>, now: Date): Promise<void> {
   const expired = await selectExpired(db, now).limit(removedAtOnce).execute();
   await removeAnswers(db, expired);
@@ -172,9 +172,9 @@ async function removeAnswers(
 }
 
 /**
- * Keeps an answer for a repeated call, in the transaction of the change that it reports.
+ * Stores an answer for retries, in the same transaction as the change that it reports.
  *
- * @param requireRoom checks the quota after expired answers are removed
+ * @param requireRoom checks the quota after expired answers have been removed
  */
 export async function storeAnswer(
   db: Kysely<Schema>,
@@ -185,7 +185,7 @@ export async function storeAnswer(
   requireRoom: (quota: Quota, owner: string) => Promise<void>,
 ): Promise<void> {
   await removeExpired(db, now);
-  // An answer of this key has expired; otherwise the call would not reach this line.
+  // An existing answer for this key has expired; otherwise the call would not reach this line.
   await removeAnswers(db, [{ user_id: call.userId, idempotency_key: call.idempotencyKey }]);
   await requireRoom(idempotencyQuota, call.userId);
   await db

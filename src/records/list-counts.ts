@@ -1,4 +1,4 @@
-/** Row counts of lists, stored with the rows, so that counting needs no scan. */
+/** Row counts of lists, stored with the rows so that counting needs no scan. */
 import { type Kysely, sql } from "kysely";
 import type { Reader } from "../database/database.ts";
 import { readUint32 } from "../database/row-values.ts";
@@ -6,10 +6,10 @@ import type { Schema } from "../database/schema.ts";
 import { listSeenBy } from "./ownership.ts";
 
 /**
- * Adds to the counts of lists, within the transaction that changes them.
+ * Updates list counts, within the transaction that changes the lists.
  *
- * @param lists each list, with its filters, that holds the row; no duplicates
- * @param change the number of rows added; negative for rows removed
+ * @param lists each list, with its filters, that contains the row; no duplicates
+ * @param change the number of rows added; negative for removed rows
  */
 export async function changeCounts(
   db: Kysely<Schema>,
@@ -25,7 +25,10 @@ export async function changeCounts(
     .execute();
 }
 
-/** Adds to the count of an owner's rows in a list that no table counts, within the transaction that changes them. */
+/**
+ * Updates the count of an owner's rows in a list that no table counts, within the transaction that changes
+ * them.
+ */
 export function countForOwner(
   db: Kysely<Schema>,
   { list }: { readonly list: string },
@@ -36,9 +39,9 @@ export function countForOwner(
 }
 
 /**
- * Sets the counts of a list with all its filters, within a transaction.
+ * Sets the counts of a list and all its filtered variants, within a transaction.
  *
- * @param list its name; the names of its filtered lists begin with it
+ * @param list the list's name, with which the names of its filtered variants start
  */
 export async function resetCounts(
   db: Kysely<Schema>,
@@ -53,7 +56,7 @@ export async function resetCounts(
   if (rows.length > 0) await db.insertInto("list_counts").values(rows).execute();
 }
 
-/** Reads the number of rows of a list. */
+/** Reads the number of rows in a list. */
 export async function readCount(db: Reader, list: string): Promise<number> {
   const row = await db
     .selectFrom("list_counts")

@@ -1,32 +1,30 @@
-/** Pages of lists. A page token names the row before the next page, so new rows do not shift it. */
+/** List pagination. A page token identifies the row before the next page, so new rows do not shift it. */
 import { hash } from "node:crypto";
 
-/** The default and the largest number of rows on a page. */
+/** Default and maximum number of rows per page. */
 export const maxPageSize = 1000;
 
-/** The most rows to count for the size of a filtered list; a longer list has at least as many. */
+/** Maximum rows to count for the size of a filtered list; a longer list has at least as many. */
 export const maxCounted = 10_000;
 
-/** The rows to read for a page. */
 export interface PageRequest {
-  /** Rows on the page. */
+  /** Maximum rows on the page. */
   readonly limit: number;
   /** Only rows after this position; 0 for the first page. */
   readonly after: number;
 }
 
-/** A page of rows. */
 export interface Page<Row> {
   readonly rows: readonly Row[];
-  /** Begins the next page; empty on the last one. */
+  /** Token for the next page; empty on the last page. */
   readonly nextPageToken: string;
 }
 
 /**
- * Reads the page that a caller asks for.
+ * Reads a caller's page request.
  *
- * @param list names the list with its filters: a token is valid for one list only.
- * @returns undefined if the token is not valid for this list.
+ * @param list the list with its filters: a token is valid for one list only
+ * @returns undefined if the token is not valid for this list
  */
 export function readPageRequest(pageSize: number, pageToken: string, list: string): PageRequest | undefined {
   const limit = pageSize === 0 ? maxPageSize : pageSize;
@@ -36,17 +34,17 @@ export function readPageRequest(pageSize: number, pageToken: string, list: strin
 }
 
 /**
- * The largest size of a page's rows in JSON, in bytes. Base64 makes bytes fields a third larger. Many clients refuse a
- * message above 4 MiB; the rest is for what the estimate of a row leaves out.
+ * Maximum size of a page's rows in JSON, in bytes. Base64 makes bytes fields a third larger. Many clients
+ * reject messages above 4 MiB; the difference covers what row estimates leave out.
  */
 export const maxPageBytes = 3 * 1024 * 1024;
 
-/** Bytes around a value in JSON, without its name: `"":,` and the quotes of a string. */
+/** Bytes around a JSON value, without its name: `"":,` and the quotes of a string. */
 const aroundBytes = 6;
-/** The approximate largest size of a number, a boolean or a time, in bytes. */
+/** Approximate maximum size of a number, a boolean or a time, in bytes. */
 const scalarBytes = 30;
 
-/** Estimates the size of a row in JSON. It assumes that the message has the names and values of the row. */
+/** Estimates the size of a row in JSON. Assumes that the message has the row's names and values. */
 export function sizeInJson(row: unknown): number {
   if (typeof row !== "object" || row === null) return sizeOfValue(row);
   let bytes = 0;
@@ -61,10 +59,10 @@ function sizeOfValue(value: unknown): number {
 }
 
 /**
- * Cuts a page from rows that were read with one more than the limit. The page ends early where it would be too large.
+ * Cuts a page from rows that were read with one extra row. The page ends early if it would be too large.
  *
- * @param positionOf returns the position of a row, which orders the list.
- * @param bytesOf estimates the size of a row in JSON; needed if the message holds less than the row.
+ * @param positionOf returns a row's position, which orders the list
+ * @param bytesOf estimates the size of a row in JSON; needed if the message is smaller than the row
  */
 export function cutPage<Row>(
   rows: readonly Row[],
@@ -84,7 +82,7 @@ export function cutPage<Row>(
   return { rows: page, nextPageToken: isLast ? "" : writeToken(positionOf(last), list) };
 }
 
-/** Writes the token of the page that begins after a position. */
+/** Creates the token for the page after a position. */
 export function writeToken(after: number, list: string): string {
   return Buffer.from(`${after}.${hash("sha256", list, "hex").slice(0, 16)}`).toString("base64url");
 }

@@ -3,7 +3,7 @@ import type { Reader } from "../database/database.ts";
 import { readCount } from "./list-counts.ts";
 import { listSeenBy } from "./ownership.ts";
 
-/** The limits of one owner; 0 means no limit. */
+/** Limits per owner; 0 means no limit. */
 export interface QuotaLimits {
   /** Records of each kind, such as keys or blocks. */
   readonly records: number;
@@ -12,23 +12,22 @@ export interface QuotaLimits {
   readonly idempotencyKeys: number;
 }
 
-/** No limits: for programs that an operator runs. */
+/** No limits: for commands that an operator runs. */
 export const noLimits: QuotaLimits = { records: 0, tunnels: 0, idempotencyKeys: 0 };
 
-/** A list in which each owner may keep a limited number of rows. list-counts.ts counts it for each owner. */
+/** A list in which each owner may keep a limited number of rows. list-counts.ts counts them per owner. */
 export interface Quota {
   readonly list: string;
-  /** The counted records, in the plural. */
+  /** What is counted, in the plural. */
   readonly noun: string;
   readonly kind: keyof QuotaLimits;
 }
 
-/** A quota of records. */
 export function recordQuota(list: string, noun: string): Quota {
   return { list, noun, kind: "records" };
 }
 
-/** The setting of each limit, and how an owner frees room. */
+/** The setting behind each limit, and how an owner can free room. */
 const explanations = {
   records: { setting: "--max-records-per-user", remedy: "" },
   tunnels: { setting: "--max-tunnels-per-user", remedy: "disconnect unused tunnels, or " },
@@ -40,10 +39,10 @@ const explanations = {
 
 /** An owner has used up a quota. */
 export class QuotaExceededError extends Error {
-  /** Names the records that the quota counts. */
+  /** What the quota counts. */
   readonly noun: string;
   readonly limit: number;
-  /** The setting of the limit, as a flag. */
+  /** The limit's setting, as a flag. */
   readonly setting: string;
 
   constructor({ noun, limit, setting, remedy }: Omit<QuotaExceededError, keyof Error> & { remedy: string }) {
@@ -55,8 +54,9 @@ export class QuotaExceededError extends Error {
 }
 
 /**
- * Checks that an owner has room. Within the write transaction the answer is exact, because only one transaction writes
- * at a time. Before it, the check saves the cost of a key pair and a transaction for a caller without room.
+ * Checks that an owner has room. Within the write transaction the answer is exact, because only one
+ * transaction writes at a time. Called earlier, the check saves the cost of a key pair and a transaction for
+ * a caller without room.
  *
  * @param added the number of rows to add
  * @throws QuotaExceededError

@@ -1,19 +1,23 @@
 /** The newest rows of a log, in memory, shared by all followers. */
 
-/** The most rows to keep. */
+/** Maximum rows to keep. */
 const maxRows = 1000;
-/** The most bytes to keep; the newest row always stays. */
+/** Maximum bytes to keep; the newest row always stays. */
 const maxBytes = 2 * 1024 * 1024;
 
-/** The newest rows, without a gap up to the newest. */
+/** The newest rows, without gaps. */
 export interface RecentRows<Row> {
-  /** The position of the newest row that was read from the log. */
+  /** Position of the newest row read from the log. */
   readonly newest: number;
   /** Adds rows that follow the newest. */
   add(rows: readonly Row[]): void;
-  /** Tells whether every row after a position is here. */
+  /** Returns whether every row after a position is in memory. */
   hasAllAfter(position: number): boolean;
-  /** Finds the first row after a position. @param topic of this topic; of any if it is empty */
+  /**
+   * Finds the first row after a position.
+   *
+   * @param topic the row's topic; empty for any
+   */
   findAfter(position: number, topic: string): Row | undefined;
 }
 
@@ -24,14 +28,18 @@ interface RowTraits<Row> {
   readonly bytesOf: (row: Row) => number;
 }
 
-/** Starts without rows. @param end the position of the newest row of the log */
+/**
+ * Starts without rows.
+ *
+ * @param end position of the newest row in the log
+ */
 export function createRecentRows<Row>(
   { positionOf, topicsOf, bytesOf }: RowTraits<Row>,
   end: number,
 ): RecentRows<Row> {
   let rows: Row[] = [];
   let bytes = 0;
-  /** Every row after this position is here. */
+  /** Every row after this position is in memory. */
   let complete = end;
   let newest = end;
 
@@ -45,7 +53,7 @@ export function createRecentRows<Row>(
     }
     if (dropped > 0) rows = rows.slice(dropped);
   };
-  /** The index of the first row after a position: a binary search. */
+  /** Returns the index of the first row after a position, by binary search. */
   const indexAfter = (position: number): number => {
     let [low, high] = [0, rows.length];
     while (low < high) {

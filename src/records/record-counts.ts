@@ -1,4 +1,4 @@
-/** Counts the records of a table in all the lists that they are in. */
+/** Counts a table's records in every list that contains them. */
 import { type Kysely, sql } from "kysely";
 import type { Reader } from "../database/database.ts";
 import type { Schema } from "../database/schema.ts";
@@ -7,10 +7,12 @@ import { changeCounts, resetCounts } from "./list-counts.ts";
 import { countedLists } from "./ownership.ts";
 import { anyTable, type Filters, nameList, type TableDeclaration } from "./table-declaration.ts";
 
-/** Creates the counters of a table; all of them run within a transaction. A table without an owner has no counts. */
+/**
+ * Creates a table's counters, all of which run within a transaction. A table without an owner has no counts.
+ */
 export function countRecords<C extends Columns>(declaration: TableDeclaration<C>) {
   const { name, columns, owner, filters = [] } = declaration;
-  /** The lists of a record: for each filter either all or its value, each for all owners and for its own. */
+  /** Names a record's lists: for each filter, all or its value; each for all owners and for its own. */
   const listsOf = (read: (property: string) => unknown): string[] => {
     if (owner === undefined) return [];
     const choices = filters.reduce<Filters<C>[]>(
@@ -33,7 +35,7 @@ export function countRecords<C extends Columns>(declaration: TableDeclaration<C>
       await change(db, left.difference(joined), -1);
       await change(db, joined.difference(left), 1);
     },
-    /** Counts all records again: the lists that held a record before an outside change are unknown. */
+    /** Recounts all records: after a change outside the server, the lists that held a record are unknown. */
     async recount(db: Kysely<Schema>): Promise<void> {
       if (owner === undefined) return;
       const grouped = [...filters, owner].map(columnOf);
@@ -49,13 +51,17 @@ export function countRecords<C extends Columns>(declaration: TableDeclaration<C>
           counts.set(list, (counts.get(list) ?? 0) + Number(group.row_count));
       await resetCounts(db, name, counts);
     },
-    /** Compares the stored counts with the rows. @returns the lists with another count */
+    /**
+     * Compares the stored counts with the rows.
+     *
+     * @returns the lists whose count differs
+     */
     async verify(db: Reader): Promise<string[]> {
       if (owner === undefined) return [];
       const grouped = [...filters, owner].map(columnOf);
       const refs = sql.join(grouped.map((column) => sql.ref(column)));
       const none = sql.join(grouped.map(() => sql`cast(null as text)`));
-      // One statement sees rows and counts of the same moment, although servers write meanwhile.
+      // One statement sees rows and counts at the same moment, even while servers write.
       const { rows } = await sql<AnyRow>`
         select ${refs}, count(*) as row_count, cast(null as text) as list_name
           from ${sql.table(name)} group by ${refs}

@@ -1,4 +1,6 @@
-/** A table of records: its declaration describes how records are stored, tagged, found, listed and counted. */
+/**
+ * A table of records. Its declaration describes how records are stored, tagged, found, listed and counted.
+ */
 import { type Kysely, type RawBuilder, sql } from "kysely";
 import type { Reader } from "../database/database.ts";
 import type { Schema } from "../database/schema.ts";
@@ -25,19 +27,19 @@ import {
 import type { TagField } from "./tag.ts";
 import { prepareTagFields } from "./tag-fields.ts";
 
-/** A record with its row, for a store that keeps further columns in the row. */
+/** A record with its row, for stores that keep additional columns in the row. */
 export interface Found<T> extends Stored<T> {
   readonly row: Readonly<AnyRow>;
 }
 
-/** The parts of the store that a table needs. */
+/** What a table needs of the store. */
 export interface RecordStore {
   readonly reader: Reader;
   tagRecord(fields: readonly TagField[]): string;
   isTagged(fields: readonly TagField[], tag: string): boolean;
 }
 
-/** The parts of a transaction that a table needs. */
+/** What a table needs of a transaction. */
 export interface RecordTransaction {
   readonly db: Kysely<Schema>;
   putSecret(identity: string, secret: Uint8Array): Promise<void>;
@@ -45,34 +47,33 @@ export interface RecordTransaction {
   requireRoom(quota: Quota, owner: string, added?: number): Promise<void>;
 }
 
-/** The principal that looks for a record, and the database to search. */
+/** Who is looking for a record, and in which database. */
 export interface FindOptions {
-  /** If left out, the search sees all records. */
+  /** If omitted, the search sees all records. */
   readonly principal?: Principal;
-  /** The database of a transaction; the reader if omitted. */
+  /** A transaction's database; default: the reader. */
   readonly db?: Kysely<Schema>;
 }
 
-/** A condition on the rows of a list, beyond its filters, and their order. */
+/** A condition on list rows in addition to filters, and their order. */
 export interface Narrowing {
-  /** Names the condition and the order, for page tokens. */
+  /** Identifies the condition and the order in page tokens. */
   readonly name: string;
-  /** A column of texts that orders the list, each of which one row has; if left out, rows have the order of their age. */
+  /** A column of unique texts that orders the list; if omitted, rows are ordered by age. */
   readonly orderedBy?: string;
-  /** Whether the list begins with its last row. */
+  /** Whether the list starts with its last row. */
   readonly isReversed?: boolean;
   readonly where: RawBuilder<boolean>;
 }
 
-/** Which records of a table a list has. */
+/** Selects a table's records for a list. */
 export interface ListQuery<C extends Columns> {
-  /** Whose records; those of all owners if left out. */
+  /** Whose records to list; if omitted, all owners'. */
   readonly principal?: Principal | undefined;
   readonly filters?: Filters<C>;
   readonly narrowing?: Narrowing | undefined;
 }
 
-/** Opens a table of a store. */
 export function openTable<C extends Columns>(store: RecordStore, declaration: TableDeclaration<C>) {
   const core = prepareTable(store, declaration);
   return {
@@ -85,10 +86,9 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
   };
 }
 
-/** An open table. */
 export type RecordTable<C extends Columns> = ReturnType<typeof openTable<C>>;
 
-/** The dependencies of all operations on a table. */
+/** What all operations on a table share. */
 type TableCore<C extends Columns> = ReturnType<typeof prepareTable<C>>;
 
 function prepareTable<C extends Columns>(store: RecordStore, declaration: TableDeclaration<C>) {
@@ -135,13 +135,13 @@ function createFinds<C extends Columns>(core: TableCore<C>) {
       const found = await findAny(wanted, db);
       return found && isSeen(principal, found.record) ? found : undefined;
     },
-    /** @throws RecordDamagedError for a changed record, also if its owner is another principal */
+    /** @throws RecordDamagedError for a changed record, even if a different principal owns it */
     async findIntact(wanted: Partial<T>, { principal, db }: FindOptions = {}): Promise<T | undefined> {
       const found = await findAny(wanted, db);
       const record = found && requireIntact(found, describe(found.record));
       return record && isSeen(principal, record) ? record : undefined;
     },
-    /** Finds the records of several values of a column. */
+    /** Finds the records with any of several values in a column. */
     async findSome(property: keyof C & string, values: readonly string[], db: Kysely<Schema> = store.reader) {
       const query = select(db).where(columnOf(property), "in", [...new Set(values)]);
       return (await query.execute()).map(readRow);
@@ -162,8 +162,9 @@ function createLists<C extends Columns>({ store, declaration, columnOf, readRow,
     return isOwned ? [[columnOf(owner), principal.owner ?? ""], ...conditions] : conditions;
   };
   /**
-   * Where a page begins in a list ordered by texts: behind the text of the row at a position. A caller can make up a page
-   * token, so the row must be one that they see: what comes behind it tells about its text.
+   * Where a page starts in a list ordered by text: after the text of the row at a position. Callers can forge
+   * page tokens, so the row must be one that they can see: otherwise, the rows after it would reveal its
+   * text.
    */
   const selectTextAt = (
     position: number,
@@ -180,9 +181,8 @@ function createLists<C extends Columns>({ store, declaration, columnOf, readRow,
   const nameQuery = ({ principal = systemPrincipal, filters: wanted, narrowing }: ListQuery<C>): string =>
     nameNarrowed(listSeenBy(principal, nameList(declaration, wanted)), narrowing);
   return {
-    /** Names a list, for page tokens. */
+    /** Names a list in page tokens. */
     nameList: nameQuery,
-    /** Lists a page of records. */
     async list(request: PageRequest, query: ListQuery<C> = {}): Promise<Page<Found<T>>> {
       const { narrowing } = query;
       const conditions = listConditions(query);
@@ -205,7 +205,7 @@ function createLists<C extends Columns>({ store, declaration, columnOf, readRow,
       const page = cutPage(rows, request, nameQuery(query), positionOf, sizeOfListed);
       return { ...page, rows: page.rows.map(readRow) };
     },
-    /** Lists records that match a condition, for work of the service itself. */
+    /** Lists records that match a condition, for a service's own work. */
     async listWhere(
       where: RawBuilder<boolean>,
       order: RawBuilder<unknown>,
@@ -215,7 +215,8 @@ function createLists<C extends Columns>({ store, declaration, columnOf, readRow,
       return rows.map(readRow);
     },
     /**
-     * Counts the records of a list. Of a narrowed list, it counts rows up to maxCounted; other lists have a stored count.
+     * Counts the records of a list. For a narrowed list, it counts rows up to maxCounted; other lists have a
+     * stored count.
      */
     async count(query: ListQuery<C> = {}): Promise<number> {
       const { narrowing } = query;
@@ -247,8 +248,8 @@ function createWrites<C extends Columns>(core: TableCore<C>) {
     /**
      * Inserts a record within a transaction.
      *
-     * @param secret is sealed with the record; the caller wipes it.
-     * @param more columns that are not part of the record.
+     * @param secret sealed with the record; the caller wipes it
+     * @param more columns that are not part of the record
      * @throws QuotaExceededError
      */
     async insert(
@@ -266,7 +267,7 @@ function createWrites<C extends Columns>(core: TableCore<C>) {
       await counts.add(db, record);
       if (secret !== undefined) await putSecret(nameSecret(declaration, record), secret);
     },
-    /** Changes a record within a transaction, and returns it. A record that is not intact stays so. */
+    /** Changes a record within a transaction and returns it. A damaged record stays damaged. */
     async update({ db }: RecordTransaction, { record, isIntact }: Stored<T>, change: Partial<T>): Promise<T> {
       const changed = { ...record, ...change };
       const tag = isIntact ? { [tagColumn]: store.tagRecord(listTagFields(changed)) } : {};

@@ -1,4 +1,4 @@
-/** The declaration of a table of records, and the names that derive from it. */
+/** Declarations of record tables, and the names derived from them. */
 import type { AliasedRawBuilder, Kysely } from "kysely";
 import type { Algorithm } from "../crypto/algorithms.ts";
 import type { Schema, TableOwner } from "../database/schema.ts";
@@ -7,71 +7,74 @@ import type { SealedKey } from "../secrets/sealed-keys.ts";
 import type { AnyRow, Columns, ColumnValue, RecordOf } from "./columns.ts";
 import type { Quota } from "./quota.ts";
 
-/** The column of tags, unless the table names another. */
+/** Default tag column. */
 export const defaultTagColumn = "record_tag";
-/** The column that orders a table, unless it names another. */
+/** Default column that orders a table. */
 export const defaultOrder = "position";
 
-/** The declaration of a table. */
 export interface TableDeclaration<C extends Columns> {
   readonly name: string;
   readonly columns: C;
-  /** The values that identify a record. */
+  /** Properties that identify a record. */
   readonly key: readonly (keyof C & string)[];
-  /** Names a record for a person, such as "user ada". */
+  /** Describes a record for people, such as "user ada". */
   readonly describe: (record: RecordOf<C>) => string;
-  /** The value that names the record's owner; a table without an owner has no counts. */
+  /** Property with the record's owner; a table without an owner has no counts. */
   readonly owner?: keyof C & string;
-  /** The values that lists can be filtered by, in their order in the names of lists. */
+  /** Properties by which lists can be filtered, in the order in which they appear in list names. */
   readonly filters?: readonly (keyof C & string)[];
   readonly quota?: Quota;
-  /** The column that orders lists; "position" if omitted, which `insert` then assigns. */
+  /** Column that orders lists. Default: "position", which `insert` then assigns. */
   readonly orderedBy?: string;
-  /** The approximate size of a listed row in JSON; that of all its columns if omitted. */
+  /** Approximate size of a listed row in JSON; by default, estimated from all its columns. */
   readonly sizeOfListed?: (row: Readonly<AnyRow>) => number;
-  /** Tells whether the columns that are not in the tag follow from those that are; checked by verifications only. */
+  /** Returns whether untagged columns are consistent with tagged ones. Called only by verifications. */
   readonly isConsistent?: (record: RecordOf<C>) => boolean;
-  /** The first field of a tag; the name of the table if omitted. */
+  /** First field of a tag. Default: the table's name. */
   readonly tagKind?: string;
-  /** "record_tag" if omitted. */
+  /** Default: "record_tag". */
   readonly tagColumn?: string;
   /**
-   * The last columns of the tag before added ones. The tag omits them while all of them are empty. A new column is
-   * `column.added` instead, and this list never changes.
+   * The last columns of the tag before added ones. The tag omits them while all are empty. Declare new
+   * columns as `column.added`; this list never changes.
    */
   readonly omittedAtEnd?: readonly (keyof C & string)[];
-  /** An expression to select in addition to the columns. */
+  /** Expression to select in addition to the columns. */
   readonly alsoSelect?: AliasedRawBuilder<ColumnValue, string>;
   /**
-   * Tells from a row with `alsoSelect` that a log has the end of the record: it was removed or replaced, and someone else
-   * than the server put it back. Its tag is still valid.
+   * Returns whether a log records the end of this record, from a row with `alsoSelect`. If so, the record was
+   * removed or replaced, and someone other than the server put it back. Its tag is still valid.
    */
   readonly hasEnded?: (row: Readonly<AnyRow>) => boolean;
 }
 
-/** A declaration for code that reads any table. */
-// biome-ignore lint/suspicious/noExplicitAny: each table has columns of its own.
+/** A declaration for code that works with any table. */
+// biome-ignore lint/suspicious/noExplicitAny: each table has its own columns.
 export type AnyTable = TableDeclaration<any>;
 
 /** The tables of one part of the program. */
 export interface RecordTables extends TableOwner {
-  /** Those whose rows have tags, but for keys and blocks, which have separate verifications. */
+  /** Tables with tagged rows, except keys and blocks, which have their own verifications. */
   readonly records?: readonly AnyTable[];
 }
 
-/** A record as it was read. */
+/** A record as read. */
 export interface Stored<T> {
   readonly record: T;
-  /** False if it was changed outside of the server. */
+  /** False if the record was changed outside the server. */
   readonly isIntact: boolean;
 }
 
-/** Marks a verified record as intact. */
+/** Wraps a verified record as intact. */
 export function intact<T>(record: T): Stored<T> {
   return { record, isIntact: true };
 }
 
-/** Returns a record that is intact. @throws RecordDamagedError naming it */
+/**
+ * Returns a record that is intact.
+ *
+ * @throws RecordDamagedError naming it
+ */
 export function requireIntact<T>(stored: Stored<T>, name: string): T {
   if (stored.isIntact) return stored.record;
   throw new RecordDamagedError(name);
@@ -89,12 +92,12 @@ export function nameList<C extends Columns>(
   return [name, ...parts].join(" ");
 }
 
-/** Names a list that a further condition narrows. */
+/** Names a list with an additional condition. */
 export function nameNarrowed(list: string, narrowing: { readonly name: string } | undefined): string {
   return narrowing === undefined ? list : `${list} ${narrowing.name}`;
 }
 
-/** Names the sealed secret key of a record. */
+/** Names a record's sealed secret key. */
 export function nameSecret<C extends Columns>(
   { name, key }: TableDeclaration<C>,
   record: Partial<RecordOf<C>>,
@@ -113,9 +116,9 @@ export function describeSealedKey<C extends Columns>(
 }
 
 /**
- * Gives access to tables by names that are known at run time only. Kysely derives the type of a table from its literal
- * name, which a function for all tables does not have. The declaration's columns match the schema, which derives from
- * them.
+ * Gives access to tables whose names are known only at run time. Kysely derives a table's type from its
+ * literal name, which generic code does not have. The declared columns match the schema, which is derived
+ * from them.
  */
 export function anyTable(db: Kysely<Schema>): Kysely<Record<string, AnyRow>> {
   return db as unknown as Kysely<Record<string, AnyRow>>;

@@ -6,18 +6,17 @@ import { createTable } from "./create-table.ts";
 const answerTable = {
   name: "idempotent_answers",
   columns: {
-    /** The caller. */
     userId: column.text("user_id"),
     idempotencyKey: column.text("idempotency_key"),
     requestHash: column.text("request_hash"),
-    /** Sealed: an answer may hold a secret that is shown only once. */
+    /** Sealed, because an answer may contain a secret that is shown only once. */
     sealedAnswer: column.bytes("sealed_answer"),
     answeredAtMs: column.integer("answered_at_ms"),
   },
   key: ["userId", "idempotencyKey"],
 } as const;
 
-/** The number of rows of each list: see list-counts.ts. */
+/** Number of rows in each list; see list-counts.ts. */
 const countTable = {
   name: "list_counts",
   columns: {
@@ -37,7 +36,7 @@ declare module "../database/schema.ts" {
   }
 }
 
-/** The tables that all records share. */
+/** Tables that all records share. */
 export const recordTables: TableOwner = {
   tables: { list_counts: ["list_name"], idempotent_answers: ["user_id", "idempotency_key"] },
   steps: {

@@ -1,16 +1,18 @@
-/** The fields of a record's tag, in an order and a form that stay the same for as long as the record exists. */
+/** The fields of a record's tag, in an order and encoding that never change during the record's lifetime. */
 import type { Columns, RecordOf } from "./columns.ts";
 import type { TableDeclaration } from "./table-declaration.ts";
 import type { TagField } from "./tag.ts";
 
 /**
- * Prepares the tag fields of a table: its kind, its first columns, the columns of `omittedAtEnd`, the added columns.
+ * Prepares a table's tag fields: its kind, its first columns, the `omittedAtEnd` columns, and the added
+ * columns.
  *
- * The first columns are always there. Those of `omittedAtEnd` are there if one of them, or an added column, has a value.
- * An added column is there with its name if it has a value. So each list of fields belongs to one record only, and a
- * record that was written before a column existed keeps its fields.
+ * The first columns are always present. The `omittedAtEnd` columns are present if one of them, or an added
+ * column, has a value. An added column is present, with its name, if it has a value. Each list of fields
+ * therefore belongs to exactly one record, and a record that was written before a column existed keeps its
+ * fields.
  *
- * @throws Error if the columns are declared in another order, because existing tags would no longer match
+ * @throws Error if the columns are declared in a different order, because existing tags would no longer match
  */
 export function prepareTagFields<C extends Columns>(
   declaration: TableDeclaration<C>,
@@ -37,16 +39,16 @@ export function prepareTagFields<C extends Columns>(
 function requireTail(table: string, declared: readonly string[], wanted: readonly string[]): void {
   if (declared.every((property, index) => property === wanted[index])) return;
   throw new Error(
-    `table ${table}: the tagged columns are ${declared.join(", ")}; declare those of omittedAtEnd after all others, ` +
+    `table ${table}: the tagged columns are ${declared.join(", ")}; declare the omittedAtEnd columns after all others, ` +
       "in the order of omittedAtEnd, and added columns after these",
   );
 }
 
-/** A row that is older than the column has null there, which must not count as a value. */
+/** Rows older than the column have null there, which must not count as a value. */
 function requireEmptyByDefault(table: string, property: string, columns: Columns): void {
   const column = columns[property];
   if (column?.listTagFields(column.fromRow(null)).length === 0) return;
   throw new Error(
-    `table ${table}: the added column ${property} has a value in rows that are older than it; declare it optional`,
+    `table ${table}: the added column ${property} has a value in rows older than the column; declare it optional`,
   );
 }

@@ -1,4 +1,4 @@
-/** Verifies that every record of a table is as the server wrote it. */
+/** Verifies that no record of a table was changed outside the server. */
 import { sql } from "kysely";
 import { type AnyRow, type Columns, type ColumnValue, isAsStored } from "./columns.ts";
 import { countRecords } from "./record-counts.ts";
@@ -8,14 +8,13 @@ import type { AnyTable, TableDeclaration } from "./table-declaration.ts";
 /** Rows to read at once. */
 const chunkRows = 500;
 
-/** The result of the verification of some tables. */
 export interface RecordsVerification {
   readonly checked: number;
-  /** Names of records that were changed outside of the server. */
+  /** Names of records that were changed outside the server. */
   readonly damaged: readonly string[];
 }
 
-/** Finds records that do not match their tags, and rows that only read as such records. */
+/** Finds records that do not match their tags, and rows that only look like such records. */
 export async function verifyRecords(
   store: RecordStore,
   declarations: readonly AnyTable[],
@@ -32,7 +31,7 @@ export async function verifyRecords(
   return { checked, damaged };
 }
 
-/** Finds lists whose stored count, on which quotas rely, is not that of their rows. */
+/** Finds lists whose stored count, on which quotas rely, differs from the number of rows. */
 export async function verifyCounts(
   { reader }: Pick<RecordStore, "reader">,
   declarations: readonly AnyTable[],
@@ -42,7 +41,7 @@ export async function verifyCounts(
   return wrong;
 }
 
-/** Reads all rows of a table in the order of their keys. */
+/** Reads all rows of a table in key order. */
 async function* readAll<C extends Columns>(store: RecordStore, declaration: TableDeclaration<C>) {
   const { key, columns } = declaration;
   const { readRow, select } = openTable(store, declaration);

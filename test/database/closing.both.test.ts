@@ -4,7 +4,7 @@ import { addRow, readRowNames, writeEntries } from "../support/entries.ts";
 import { describeStores } from "../support/on-both.ts";
 
 describeStores("closing a store", (makePlace) => {
-  it("lets writes finish that were asked for before, and answers them", async () => {
+  it("completes and answers earlier writes", async () => {
     const place = await makePlace();
     const store = await place.open();
     const names = Array.from({ length: 20 }, (_, i) => `row ${i}`).sort();
@@ -14,7 +14,7 @@ describeStores("closing a store", (makePlace) => {
     expect(await readRowNames(place)).toEqual(names);
   });
 
-  it("signs a checkpoint that covers what was still being written", async () => {
+  it("signs a checkpoint that covers the last writes", async () => {
     const place = await makePlace();
     const store = await place.open();
     const written = writeEntries(store, 5);
@@ -23,7 +23,7 @@ describeStores("closing a store", (makePlace) => {
     expect(await place.query("select sequence from audit_checkpoints")).toEqual([{ sequence: 5 }]);
   });
 
-  it("refuses writes from then on", async () => {
+  it("rejects later writes", async () => {
     const store = await (await makePlace()).open();
     await store.close();
     await expect(writeEntries(store, 1)).rejects.toBeInstanceOf(StoreFailureError);

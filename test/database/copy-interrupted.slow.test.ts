@@ -6,7 +6,7 @@ import { openDatabase } from "../support/open-store.ts";
 import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
 
 describePostgres("a copy of a store whose connection breaks", () => {
-  it("fails, and does not go on with what was written since", { timeout: 180_000 }, async () => {
+  it("fails instead of resuming with newer data", { timeout: 180_000 }, async () => {
     const [sourceUrl, targetUrl] = [await freshDatabaseUrl(), await freshDatabaseUrl()];
     const source = await open({ kind: "postgres", url: sourceUrl });
     const target = await open({ kind: "postgres", url: targetUrl });
@@ -16,7 +16,7 @@ describePostgres("a copy of a store whose connection breaks", () => {
       "insert into wallets select n, n, '', n, '', '', 0, '' from generate_series(1, 3) as n",
     );
 
-    // The copy stops within its first table that has rows, and its connection goes away meanwhile.
+    // The copy blocks in its first table with rows, and its connection is terminated meanwhile.
     await holder.query("begin; lock table list_counts");
     const copied = copyStore(source, target, () => {});
     const outcome = copied.then(
@@ -46,7 +46,7 @@ async function connect(url: string): Promise<pg.Client> {
   return client;
 }
 
-/** Counts the sessions of a database that wait for a lock. */
+/** Counts a database's sessions that wait for a lock. */
 async function countWaiting(client: pg.Client): Promise<number> {
   const { rows } = await client.query(`select count(*)::int as waiting from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock'`);

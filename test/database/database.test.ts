@@ -19,7 +19,7 @@ const row = {
 };
 
 describe("the embedded database", { timeout: 120_000 }, () => {
-  it("gives back what was written, after it was closed and opened again", async () => {
+  it("returns what was written, after it was closed and reopened", async () => {
     const location = sqliteIn(makeTemporaryDirectory());
     const first = await openDatabase(location);
     await first.writer.insertInto("issuer_keys").values(row).execute();
@@ -29,13 +29,13 @@ describe("the embedded database", { timeout: 120_000 }, () => {
     expect(await second.reader.selectFrom("issuer_keys").selectAll().execute()).toEqual([row]);
   });
 
-  it("makes the data directory where it is missing", async () => {
+  it("creates a missing data directory", async () => {
     const database = await openDatabase(sqliteIn(join(makeTemporaryDirectory(), "a", "b")));
     onTestFinished(() => database.close());
     expect(await database.reader.selectFrom("issuer_keys").selectAll().execute()).toEqual([]);
   });
 
-  it("has a commit on the disk when it answers: write-ahead log, synchronous = FULL", async () => {
+  it("makes commits durable before it answers: write-ahead log, synchronous = FULL", async () => {
     const { writer, close } = await openDatabase(sqliteIn(makeTemporaryDirectory()));
     onTestFinished(close);
     const mode = await sql<{ journal_mode: string }>`pragma journal_mode`.execute(writer);
@@ -43,7 +43,7 @@ describe("the embedded database", { timeout: 120_000 }, () => {
     expect([mode.rows[0]?.journal_mode, synchronous.rows[0]?.synchronous]).toEqual(["wal", 2]);
   });
 
-  it("takes nothing of a transaction that fails", async () => {
+  it("keeps nothing of a failed transaction", async () => {
     const { reader, writer, close } = await openDatabase(sqliteIn(makeTemporaryDirectory()));
     onTestFinished(close);
     const failing = writer.transaction().execute(async (transaction) => {
@@ -54,7 +54,7 @@ describe("the embedded database", { timeout: 120_000 }, () => {
     expect(await reader.selectFrom("issuer_keys").selectAll().execute()).toEqual([]);
   });
 
-  it("is refused with a sentence if a newer version wrote it", async () => {
+  it("rejects a store written by a newer version, in one sentence", async () => {
     const dataDir = makeTemporaryDirectory();
     await (await openDatabase(sqliteIn(dataDir))).close();
     const database = new DatabaseSync(join(dataDir, "qsp.db"));
@@ -70,7 +70,7 @@ describe("the embedded database", { timeout: 120_000 }, () => {
     });
   });
 
-  it("is refused with a sentence if the file is none of ours", async () => {
+  it("rejects a file that is not a store, in one sentence", async () => {
     const dataDir = makeTemporaryDirectory();
     writeFileSync(join(dataDir, "qsp.db"), "this is no database, and long enough to be looked at as one", {
       mode: 0o600,
@@ -78,7 +78,7 @@ describe("the embedded database", { timeout: 120_000 }, () => {
     await expect(openDatabase(sqliteIn(dataDir))).rejects.toThrow(storageError(/qsp\.db/));
   });
 
-  it("is refused with a sentence if the data directory is a file", async () => {
+  it("rejects a data directory that is a file, in one sentence", async () => {
     const path = join(makeTemporaryDirectory(), "file");
     writeFileSync(path, "");
     await expect(openDatabase(sqliteIn(path))).rejects.toThrow(

@@ -13,7 +13,7 @@ const writerName = "sqlite writer";
 const readerName = "sqlite reader";
 
 describe("a store whose SQLite thread has ended", () => {
-  it("answers the calls that were in progress with UNAVAILABLE, and writes again at the next one", async () => {
+  it("answers running calls with UNAVAILABLE, and writes again on the next call", async () => {
     const place = await makeSqlitePlace();
     const threads = watchThreads(writerName);
     const store = await place.open();
@@ -37,7 +37,7 @@ describe("a store whose SQLite thread has ended", () => {
     expect(threads.started).toBe(2);
   });
 
-  it("never runs the rest of a transaction on the thread that took its place", async () => {
+  it("never runs the rest of a transaction on the replacement thread", async () => {
     const path = join(makeTemporaryDirectory(), "rows.db");
     writeFileSync(path, "");
     const threads = watchThreads(writerName);
@@ -48,14 +48,14 @@ describe("a store whose SQLite thread has ended", () => {
     await threads.endAll();
     await expect(writer.run([statement("insert into rows values ('second')")])).rejects.toMatchObject({
       code: "UNAVAILABLE",
-      cause: { message: "the thread of the store ended in a transaction" },
+      cause: { message: "the store's thread ended during a transaction" },
     });
     await expect(writer.commit([])).rejects.toBeInstanceOf(StoreFailureError);
     await writer.rollback();
     expect(await writer.run([statement("select name from rows")])).toMatchObject([{ rows: [] }]);
   });
 
-  it("answers reads that were in progress with UNAVAILABLE, and reads again at the next one", async () => {
+  it("answers running reads with UNAVAILABLE, and reads again on the next call", async () => {
     const place = await makeSqlitePlace();
     const threads = watchThreads(readerName);
     const store = await place.open();
@@ -101,7 +101,7 @@ describe("a store whose SQLite thread has ended", () => {
     expect(await store.verifyAudit()).toMatchObject({ valid: true });
   });
 
-  it("is never opened again as another file, which would be empty", async () => {
+  it("never opens a different file instead, which would be empty", async () => {
     const place = await makeSqlitePlace();
     const threads = watchThreads(writerName);
     const store = await place.open();
@@ -111,14 +111,14 @@ describe("a store whose SQLite thread has ended", () => {
     const write = () => store.write((transaction) => addRow(transaction, "lost"));
     await expect(write()).rejects.toMatchObject({
       code: "UNAVAILABLE",
-      cause: { message: `the store's file ${path} is gone` },
+      cause: { message: `the store's file ${path} was removed` },
     });
     renameSync(`${path}.moved`, path);
     await write();
     expect(await readRowNames(place)).toEqual(["lost"]);
   });
 
-  it("gives up after five threads that end before they answer, and says so once", async () => {
+  it("gives up after five threads that end before answering, and reports it once", async () => {
     const path = join(makeTemporaryDirectory(), "rows.db");
     writeFileSync(path, "");
     const threads = watchThreads(readerName, { endAtOnce: true });
@@ -128,7 +128,7 @@ describe("a store whose SQLite thread has ended", () => {
     const read = () => reader.run([statement("select 1")]);
     for (let deaths = 0; deaths < 5; deaths += 1)
       await expect(read()).rejects.toMatchObject({ code: "UNAVAILABLE" });
-    expect(losses).toMatchObject([{ message: "the threads of the store end before they answer" }]);
+    expect(losses).toMatchObject([{ message: "the store's threads keep ending before they answer" }]);
     await expect(read()).rejects.toMatchObject({ code: "UNAVAILABLE" });
     expect(threads.started).toBe(5);
   });

@@ -9,7 +9,7 @@ const timeout = 180_000;
 const digits = "0123456789abcdef";
 
 describe("a draft", () => {
-  it("leaves nothing once it is removed", () => {
+  it("leaves nothing after it is removed", () => {
     const directory = makeTemporaryDirectory();
     const draft = createDraft(join(directory, "a."), ".partial");
     for (const suffix of ["", "-wal"]) writeFileSync(draft.path + suffix, "half");
@@ -18,7 +18,7 @@ describe("a draft", () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  it("is not removed by others while its program runs", () => {
+  it("is not removed by other programs while its own runs", () => {
     const directory = makeTemporaryDirectory();
     const draft = createDraft(join(directory, "a."), ".partial");
     onTestFinished(draft.remove);
@@ -28,7 +28,7 @@ describe("a draft", () => {
     expect(existsSync(draft.path)).toBe(true);
   });
 
-  it("is removed by the next program once its own was killed", () => {
+  it("is removed by the next program after its own was killed", () => {
     const directory = makeTemporaryDirectory();
     const path = leaveDraft(join(directory, `a.${digits}.partial`));
     expect(removeRemains(join(directory, "b."), ".partial")).toEqual([]);
@@ -36,7 +36,7 @@ describe("a draft", () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  it("is not what others named like it, without a lock or with a link as its lock", () => {
+  it("is not confused with similar names without a lock or with a link as the lock", () => {
     const directory = makeTemporaryDirectory();
     writeFileSync(join(directory, `a.${digits}.partial`), "precious");
     writeFileSync(join(directory, "a.partial.lock"), "");
@@ -47,8 +47,8 @@ describe("a draft", () => {
   });
 });
 
-describe("what a killed command has left is removed, and named, by the next", { timeout }, () => {
-  it("qsp backup, of a file with another name", async () => {
+describe("remains of a killed command are removed, and named, by the next run of", { timeout }, () => {
+  it("qsp backup, even with a different file name", async () => {
     const dataDir = await makeStore();
     const directory = makeTemporaryDirectory();
     const left = leaveDraft(join(directory, `monday.${digits}.partial`));
@@ -58,7 +58,7 @@ describe("what a killed command has left is removed, and named, by the next", { 
     expect(readdirSync(directory)).toEqual(["tuesday"]);
   });
 
-  it("qsp restore, above a directory that the killed one made", async () => {
+  it("qsp restore, above a directory that the killed run created", async () => {
     const dataDir = await makeStore();
     const directory = makeTemporaryDirectory();
     const backup = join(makeTemporaryDirectory(), "backup");
@@ -84,7 +84,7 @@ describe("what a killed command has left is removed, and named, by the next", { 
     expect(keys.sort()).toEqual(["master.key", "master.key.previous"]);
   });
 
-  it("qsp store init, whose first run made half a master key", async () => {
+  it("qsp store init, whose first run was killed while writing the master key", async () => {
     const dataDir = makeTemporaryDirectory();
     const left = leaveDraft(join(dataDir, `master.key.${digits}`));
     expect(await runToEndHere(["store", "init", "--data-dir", dataDir])).toEqual(removing(left));
@@ -92,7 +92,7 @@ describe("what a killed command has left is removed, and named, by the next", { 
   });
 });
 
-/** As a kill leaves it: its lock is there, and nobody holds it. */
+/** Leaves a draft as a kill does: its lock file exists, but nobody holds the lock. */
 function leaveDraft(path: string): string {
   writeFileSync(path, "half");
   writeFileSync(`${path}.lock`, "");

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { BackgroundFailure } from "../../src/database/background.ts";
 import { createDueWork, type DueItem } from "../../src/database/due-work.ts";
 
-/** Work on items that are due in the order of their numbers. Those that fail stay, like those that were not done. */
+/** Work on items that are due in number order. Failed items stay due, like items that were not processed. */
 function startWork(items: number, fails: (position: number) => boolean) {
   let nowMs = 1_000_000;
   let due = Array.from({ length: items }, (_, i) => i);
@@ -54,7 +54,7 @@ function startWork(items: number, fails: (position: number) => boolean) {
   };
 }
 
-it("does all that is due, 64 at a time", async () => {
+it("processes everything that is due, 64 items at a time", async () => {
   const work = startWork(150, () => false);
   await work.doDue();
   expect(work.due()).toHaveLength(86);
@@ -63,15 +63,15 @@ it("does all that is due, 64 at a time", async () => {
   expect(work.due()).toEqual([]);
 });
 
-it("does the one item that can be done, behind 5,000 that fail", async () => {
+it("reaches the one item that succeeds behind 5,000 that fail", async () => {
   const work = startWork(5001, (position) => position < 5000);
   for (let call = 0; call < 79; call += 1) await work.doDue();
   expect(work.due()).toHaveLength(5000);
-  // All others failed once, and the first of them wait for their second attempt.
+  // All others failed once, and the first of them are waiting for their second attempt.
   expect(work.attempts).toHaveLength(5001);
 });
 
-it("reads a bounded number of pages at a time, though all items wait", async () => {
+it("reads a limited number of pages per run, even if all items wait", async () => {
   const work = startWork(5000, () => true);
   for (let call = 0; call < 79; call += 1) await work.doDue();
   work.takePages();
@@ -79,7 +79,7 @@ it("reads a bounded number of pages at a time, though all items wait", async () 
   expect(work.takePages()).toBeLessThanOrEqual(16);
 });
 
-it("tries an item that fails again after 1, 2, 4 seconds and so on, and at last each hour", async () => {
+it("retries a failed item after 1, 2, 4 seconds and so on, up to an hour", async () => {
   const work = startWork(1, () => true);
   const waits: number[] = [];
   for (let attempt = 1; attempt <= 16; attempt += 1) {
@@ -101,7 +101,7 @@ it("tries an item that fails again after 1, 2, 4 seconds and so on, and at last 
   expect(waits.slice(-3)).toEqual([3600, 3600, 3600]);
 });
 
-it("reports each failure with what it is about", async () => {
+it("reports each failure with the item that it concerns", async () => {
   const work = startWork(3, (position) => position === 1);
   await work.doDue();
   work.pass(1000);
@@ -111,7 +111,7 @@ it("reports each failure with what it is about", async () => {
   expect(work.due()).toEqual([1]);
 });
 
-it("reports how many items are due for more than a minute, and for how long the oldest", async () => {
+it("reports how many items have been due for over a minute, and the age of the oldest", async () => {
   const work = startWork(3, () => true);
   work.pass(-1_000_000 + 60_001);
   await work.reportOverdue();

@@ -4,23 +4,23 @@ import { createGroupCommit } from "../../src/database/group-commit.ts";
 import { addRow, readRowNames } from "../support/entries.ts";
 import { describeStores, type Place } from "../support/on-both.ts";
 
-/** What a database throws when it is at fault. */
+/** What a database throws if it fails. */
 class DatabaseDown extends Error {}
 
-/** A database of texts, whose commits can be held up and made to fail. */
+/** A database of texts, whose commits can be delayed and made to fail. */
 function createTexts() {
   let held: Promise<void> | undefined;
-  /** The caller of the next writes, and what the clock shows. */
+  /** The caller of the next writes, and the current time. */
   const turn = { caller: "", nowMs: 0 };
   const texts = {
-    /** What each transaction wrote that was committed. */
+    /** What each committed transaction wrote. */
     committed: [] as string[][],
-    /** How many calls each transaction served; 0 while it serves them, and if one fails. */
+    /** Number of calls that each transaction served; 0 while it serves them, and if one fails. */
     begun: [] as number[],
     turn,
     /** Thrown by the next commits, one each. */
     failures: [] as Error[],
-    /** Holds up all commits until the function that it gives is called. */
+    /** Blocks all commits until the returned function is called. */
     hold(): () => void {
       const { promise, resolve } = Promise.withResolvers<void>();
       held = promise;
@@ -42,13 +42,13 @@ function createTexts() {
         nowMs: () => turn.nowMs,
       },
     ),
-    /** Writes a text and answers in capitals. */
+    /** Writes a text and returns it in capitals. */
     write: (text: string): Promise<string> =>
       texts.group.run(async (transaction) => {
         transaction.push(text);
         return text.toUpperCase();
       }),
-    /** Writes texts of a caller, each of which takes so many milliseconds. */
+    /** Writes a caller's texts, each of which takes `costMs` milliseconds. */
     writeAs: (caller: string, names: readonly string[], costMs = 0): Promise<string>[] => {
       turn.caller = caller;
       return names.map((text) =>
@@ -59,7 +59,7 @@ function createTexts() {
         }),
       );
     },
-    /** Writes a text, then changes its mind. */
+    /** Writes a text, then fails. */
     fail: (text: string): Promise<string> =>
       texts.group.run(async (transaction) => {
         transaction.push(text);
@@ -69,7 +69,7 @@ function createTexts() {
   return texts;
 }
 
-/** What became of calls: their answers, or the messages of their errors. */
+/** The outcomes of calls: their results, or their error messages. */
 async function outcomesOf(calls: readonly Promise<unknown>[]): Promise<unknown[]> {
   const settled = await Promise.allSettled(calls);
   return settled.map((one) => (one.status === "fulfilled" ? one.value : one.reason.message));
@@ -78,14 +78,14 @@ async function outcomesOf(calls: readonly Promise<unknown>[]): Promise<unknown[]
 describe("group commit", () => {
   afterEach(() => vi.useRealTimers());
 
-  it("puts calls of one moment into one transaction, and answers each", async () => {
+  it("puts concurrent calls into one transaction and answers each", async () => {
     const texts = createTexts();
     expect(await Promise.all(["a", "b", "c"].map(texts.write))).toEqual(["A", "B", "C"]);
     expect(texts.committed).toEqual([["a", "b", "c"]]);
     expect(texts.begun).toEqual([3]);
   });
 
-  it("puts calls that come during a transaction together into the next", async () => {
+  it("puts calls that arrive during a transaction together into the next one", async () => {
     const texts = createTexts();
     const release = texts.hold();
     const first = texts.write("a");
@@ -96,13 +96,13 @@ describe("group commit", () => {
     expect(texts.committed).toEqual([["a"], ["b", "c"]]);
   });
 
-  it("takes no more than 512 calls into one transaction", async () => {
+  it("puts at most 512 calls into one transaction", async () => {
     const texts = createTexts();
     await Promise.all(Array.from({ length: 513 }, (_, i) => texts.write(`${i}`)));
     expect(texts.begun).toEqual([512, 1]);
   });
 
-  it("lets a caller who is alone wait for nobody", async () => {
+  it("never delays a caller that is alone", async () => {
     vi.useFakeTimers();
     const texts = createTexts();
     await texts.write("a");
@@ -116,14 +116,14 @@ describe("group commit", () => {
     const answered: string[] = [];
     const calls = ["a", "b"].map((text) => texts.write(text).then((answer) => answered.push(answer)));
     await expect.poll(() => texts.begun).toHaveLength(1);
-    await new Promise(setImmediate); // All that could run has run.
+    await new Promise(setImmediate); // Everything that could run has run.
     expect(answered).toEqual([]);
     release();
     await Promise.all(calls);
     expect(answered).toEqual(["A", "B"]);
   });
 
-  it("lets a call fail without its neighbours, which run again without it", async () => {
+  it("isolates a failing call: the others are retried without it", async () => {
     const texts = createTexts();
     expect(await outcomesOf([texts.write("a"), texts.fail("b"), texts.write("c")])).toEqual([
       "A",
@@ -133,7 +133,7 @@ describe("group commit", () => {
     expect(texts.committed).toEqual([["a"], ["c"]]);
   });
 
-  it("runs the one of 512 calls that fails alone, and the others in two transactions", async () => {
+  it("retries the only failing call of 512 alone, and the others in two transactions", async () => {
     const texts = createTexts();
     const calls = Array.from({ length: 512 }, (_, i) => (i === 300 ? texts.fail("x") : texts.write(`${i}`)));
     const outcomes = await outcomesOf(calls);
@@ -142,14 +142,14 @@ describe("group commit", () => {
     expect(texts.begun).toEqual([0, 300, 0, 211]);
   });
 
-  it("tries in halves when a commit fails that is not the database's fault", async () => {
+  it("splits the group in halves if a commit fails for a reason other than the database", async () => {
     const texts = createTexts();
     texts.failures.push(new Error("a constraint that is checked at the end"));
     expect(await outcomesOf([texts.write("a"), texts.write("b")])).toEqual(["A", "B"]);
     expect(texts.committed).toEqual([["a"], ["b"]]);
   });
 
-  it("tells a failure of the database to the whole group, once, and tries nothing again", async () => {
+  it("reports a database failure to the whole group, once, without a retry", async () => {
     const texts = createTexts();
     texts.failures.push(new DatabaseDown("down"));
     expect(await outcomesOf([texts.write("a"), texts.write("b")])).toEqual(["down", "down"]);
@@ -157,7 +157,7 @@ describe("group commit", () => {
     expect(texts.committed).toEqual([]);
   });
 
-  it("goes on after a failure of the database", async () => {
+  it("continues after a database failure", async () => {
     const texts = createTexts();
     texts.failures.push(new DatabaseDown("down"));
     await outcomesOf([texts.write("a")]);
@@ -165,7 +165,7 @@ describe("group commit", () => {
   });
 
   it.each([0, 1, 2, 3, 4, 5])(
-    "serves a caller who asks again at once, %i promises away from it",
+    "serves a caller that calls again at once, %i promises later",
     async (depth) => {
       const texts = createTexts();
       for (const text of ["a", "b", "c"]) await through(depth, () => texts.write(text));
@@ -174,13 +174,13 @@ describe("group commit", () => {
   );
 });
 
-/** Calls something through so many async functions. */
+/** Calls a function through `depth` async functions. */
 async function through<T>(depth: number, call: () => Promise<T>): Promise<T> {
   return depth === 0 ? call() : await through(depth - 1, call);
 }
 
 describe("a batch", () => {
-  it("serves calls of one moment by one run of its work, each with an output of its own", async () => {
+  it("serves concurrent calls with one run of its work, each with its own output", async () => {
     const { group } = createTexts();
     const runs: (readonly string[])[] = [];
     const write = group.batch(async (transaction, inputs: readonly string[]) => {
@@ -192,7 +192,7 @@ describe("a batch", () => {
     expect(runs).toEqual([["a", "b", "c"]]);
   });
 
-  it("shares a transaction with other batches and other calls", async () => {
+  it("shares a transaction with other batches and calls", async () => {
     const { group, committed, begun, write } = createTexts();
     const small = group.batch(async (transaction, inputs: readonly string[]) => {
       transaction.push(`small: ${inputs}`);
@@ -208,7 +208,7 @@ describe("a batch", () => {
     expect(committed).toEqual([["x", "small: a,b", "large: A,B"]]);
   });
 
-  it("lets an input fail without the others, each of which is then served alone", async () => {
+  it("isolates a failing input: the others are then served one by one", async () => {
     const { group } = createTexts();
     const divide = group.batch(async (_transaction, inputs: readonly number[]) =>
       inputs.map((input) => {
@@ -220,10 +220,10 @@ describe("a batch", () => {
   });
 });
 
-describe("the turns of callers", () => {
+describe("turns between callers", () => {
   const names = (name: string, count: number) => Array.from({ length: count }, (_, i) => `${name}${i + 1}`);
 
-  it("put the write of one caller into the next transaction, behind one write of each other", async () => {
+  it("put one caller's write into the next transaction, after one write from each other caller", async () => {
     const texts = createTexts();
     const release = texts.hold();
     const running = texts.writeAs("mallory", ["m0"]);
@@ -236,7 +236,7 @@ describe("the turns of callers", () => {
     expect(texts.committed[1]?.slice(0, 2)).toEqual(["m1", "v"]);
   });
 
-  it("end a transaction of several callers after 20 ms, and go on in the next", async () => {
+  it("end a transaction of several callers after 20 ms, and continue in the next one", async () => {
     const texts = createTexts();
     const calls = [
       ...texts.writeAs("mallory", names("m", 12), 4),
@@ -252,7 +252,7 @@ describe("the turns of callers", () => {
     expect(texts.begun).toEqual([25, 25, 20]);
   });
 
-  it("let a write that comes during a transaction of another caller take part in it, and end it", async () => {
+  it("let a write that arrives during another caller's transaction join and end it", async () => {
     const texts = createTexts();
     const reached = Promise.withResolvers<void>();
     const held = Promise.withResolvers<void>();
@@ -271,7 +271,7 @@ describe("the turns of callers", () => {
     expect(texts.committed[0]).toEqual(["m0", "v"]);
   });
 
-  it("serve at most 64 inputs of a batch between two looks at the clock", async () => {
+  it("serve at most 64 inputs of a batch between two checks of the clock", async () => {
     const texts = createTexts();
     const sizes: number[] = [];
     const write = texts.group.batch(async (_transaction, inputs: readonly number[]) => {
@@ -284,7 +284,7 @@ describe("the turns of callers", () => {
     expect(texts.begun).toEqual([128, 72]);
   });
 
-  it("do not let a write wait for the failures of another caller, but for one", async () => {
+  it("make a write wait for at most one failure of another caller", async () => {
     const texts = createTexts();
     texts.turn.caller = "mallory";
     const failing = outcomesOf(names("m", 50).map(texts.fail));
@@ -295,7 +295,7 @@ describe("the turns of callers", () => {
     expect(texts.committed).toEqual([["v"]]);
   });
 
-  it("tell all who wait that a transaction cannot begin", async () => {
+  it("notify all waiting callers if a transaction cannot begin", async () => {
     let attempts = 0;
     const group = createGroupCommit(
       async () => {
@@ -311,12 +311,12 @@ describe("the turns of callers", () => {
 });
 
 describe("draining", () => {
-  it("waits for nothing when nothing was asked for", async () => {
+  it("returns at once if nothing was submitted", async () => {
     const { group } = createTexts();
     expect(await group.drain()).toBeUndefined();
   });
 
-  it("waits for all that was asked for, also meanwhile", async () => {
+  it("waits for all submitted work, including work submitted meanwhile", async () => {
     const texts = createTexts();
     const release = texts.hold();
     const first = texts.write("a");
@@ -326,7 +326,7 @@ describe("draining", () => {
       isDrained = true;
     });
     const second = texts.write("b");
-    await new Promise(setImmediate); // All that could run has run.
+    await new Promise(setImmediate); // Everything that could run has run.
     expect(isDrained).toBe(false);
     release();
     await drained;
@@ -334,7 +334,7 @@ describe("draining", () => {
     await Promise.all([first, second]);
   });
 
-  it("is done also when what was asked for fails", async () => {
+  it("also ends if submitted work fails", async () => {
     const texts = createTexts();
     const failing = outcomesOf([texts.fail("a")]);
     await texts.group.drain();
@@ -342,21 +342,21 @@ describe("draining", () => {
   });
 });
 
-describeStores("a store that many write to at once", (makePlace) => {
-  it("keeps 100 writes of one moment in a few transactions, and all of them over a restart", async () => {
+describeStores("a store with many concurrent writers", (makePlace) => {
+  it("commits 100 concurrent writes in a few transactions, and keeps them across a restart", async () => {
     const place = await makePlace();
     const store = await place.open();
     await startCounting(place);
     const names = Array.from({ length: 100 }, (_, i) => `row ${i}`);
     await Promise.all(names.map((name) => store.write((transaction) => addRow(transaction, name))));
-    // A slow machine needs more of them: each takes writes for 100 ms.
+    // A slow machine needs more: each transaction accepts writes for 100 ms.
     expect(await countTransactions(place)).toBeLessThanOrEqual(50);
     await store.close();
     expect(await readRowNames(place)).toEqual(names.sort());
     expect(await (await place.open()).verifyAudit()).toMatchObject({ valid: true, entries: 100 });
   });
 
-  it("keeps writes that come one after another in a transaction each", async () => {
+  it("commits sequential writes in one transaction each", async () => {
     const place = await makePlace();
     const store = await place.open();
     await startCounting(place);
@@ -364,7 +364,7 @@ describeStores("a store that many write to at once", (makePlace) => {
     expect(await countTransactions(place)).toBeGreaterThanOrEqual(4);
   });
 
-  it("tells how many calls shared a transaction, and how long it took", async () => {
+  it("reports how many calls shared a transaction, and how long it took", async () => {
     const commits: { durationMs: number; calls: number }[] = [];
     const onCommit = (durationMs: number, calls: number) => void commits.push({ durationMs, calls });
     const store = await (await makePlace()).open({ onCommit });
@@ -372,7 +372,7 @@ describeStores("a store that many write to at once", (makePlace) => {
     expect(commits[0]).toEqual({ durationMs: expect.any(Number), calls: 3 });
   });
 
-  it("puts the write of a caller into the first transaction, before the backlog of another", async () => {
+  it("puts a caller's write into the first transaction, before another caller's backlog", async () => {
     const place = await makePlace();
     let caller = "mallory";
     const store = await place.open({ callerOf: () => caller });
@@ -386,7 +386,7 @@ describeStores("a store that many write to at once", (makePlace) => {
     expect(entries).toEqual([{ sequence: 2 }]);
   });
 
-  it("refuses a write that takes a name twice, alone, and leaves nothing of it", async () => {
+  it("rejects only the write with a duplicate name, and keeps nothing of it", async () => {
     const place = await makePlace();
     const store = await place.open();
     await store.write((transaction) => addRow(transaction, "taken"));
@@ -404,14 +404,17 @@ async function startCounting({ location, query }: Place): Promise<void> {
   if (location.kind === "sqlite") await query("pragma wal_checkpoint(truncate)");
 }
 
-/** Counts the transactions that wrote rows with addRow, as the database tells. */
+/** Counts the transactions that wrote rows with addRow, from the database's own records. */
 async function countTransactions({ location, query }: Place): Promise<number> {
   if (location.kind === "sqlite") return countWalCommits(readFileSync(`${location.path}-wal`));
   const [row] = await query("select count(distinct xmin::text) as transactions from list_counts");
   return Number(row?.transactions);
 }
 
-/** Counts the frames of a write-ahead log that end a transaction (https://sqlite.org/fileformat2.html#walformat). */
+/**
+ * Counts the frames in a write-ahead log that end a transaction
+ * (https://sqlite.org/fileformat2.html#walformat).
+ */
 function countWalCommits(wal: Buffer): number {
   const frameBytes = 24 + wal.readUInt32BE(8);
   const salts = wal.subarray(16, 24);

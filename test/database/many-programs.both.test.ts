@@ -17,7 +17,7 @@ describeStores("two programs on one store", (makePlace) => {
     expect(await programs[0]?.verifyAudit()).toMatchObject({ valid: true, entries: 40 });
   });
 
-  it("find the log valid at every moment while the other writes entries and signs checkpoints", async () => {
+  it("find the log valid at every moment while the other program writes entries and signs checkpoints", async () => {
     const place = await makePlace();
     const [writer, verifier] = [await place.open(), await place.open()];
     let isWriting = true;

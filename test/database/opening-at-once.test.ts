@@ -9,7 +9,7 @@ const script = join(import.meta.dirname, "open-when-told.ts");
 
 describe("a new data directory", () => {
   it.each(["first", "second", "third"])(
-    "opened by four programs at once has one issuing key and refuses none of them (%s try)",
+    "opened by four programs at once has one issuer key and rejects none of them (%s attempt)",
     { timeout: 120_000 },
     async () => {
       const dataDir = makeTemporaryDirectory();
@@ -22,7 +22,7 @@ describe("a new data directory", () => {
   );
 });
 
-/** Starts a program that will open the data directory; the answer makes it do so. */
+/** Starts a program; calling the result makes it open the data directory. */
 async function startProgram(dataDir: string) {
   const child = spawn(process.execPath, [script, dataDir]);
   const failure = text(child.stderr);

@@ -17,19 +17,19 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const modes: readonly OpenMode[] = ["create", "upgrade", "existing"];
 
-describeStores("a store of another version", (makePlace) => {
-  it.each(modes)("is refused with a sentence if it is newer, and not changed (mode %s)", async (mode) => {
+describeStores("a store from a different version", (makePlace) => {
+  it.each(modes)("is rejected in one sentence if newer, and left unchanged (mode %s)", async (mode) => {
     const place = await makePlace();
     await (await place.open()).close();
     await place.query("insert into kysely_migration (name, timestamp) values ('9999-from-the-future', '')");
     const before = await readSteps(place);
     await expect(place.open({ mode })).rejects.toThrow(
-      storageError(/has the migration step 9999-from-the-future of a newer version/),
+      storageError(/has the migration step 9999-from-the-future from a newer version/),
     );
     expect(await readSteps(place)).toEqual(before);
   });
 
-  it("is refused with a sentence by mode existing if it is older, and not changed", async () => {
+  it("is rejected in one sentence by mode existing if older, and left unchanged", async () => {
     const place = await makePlace();
     await (await place.open()).close();
     await place.query("delete from kysely_migration where name = (select max(name) from kysely_migration)");
@@ -40,7 +40,7 @@ describeStores("a store of another version", (makePlace) => {
     expect(await readSteps(place)).toEqual(before);
   });
 
-  it("is called older if it lacks a step between others, and gets the step at the next start", async () => {
+  it("counts as older if it lacks an intermediate step, and gets the step on the next start", async () => {
     const { location } = await makePlace();
     const owner = (...numbers: number[]): TableOwner => ({
       tables: recordTables.tables,
@@ -51,20 +51,22 @@ describeStores("a store of another version", (makePlace) => {
     await (await openDatabaseOf([owner(1, 3)], location)).close();
     const program = [owner(1, 2, 3)];
     await expect(openDatabaseOf(program, location, "existing")).rejects.toThrow(
-      storageError(/older version.* lacks the migration step 0002-step; start the server on it once$/),
+      storageError(
+        /older version.* lacks the migration step 0002-step; start the server with it once to upgrade it$/,
+      ),
     );
     await (await openDatabaseOf(program, location)).close();
     await (await openDatabaseOf(program, location, "existing")).close();
   });
 
-  it("is not called newer if the time of a step is damaged", async () => {
+  it("does not count as newer if the time of a step is damaged", async () => {
     const place = await makePlace();
     await (await place.open()).close();
     await place.query("update kysely_migration set timestamp = '' where name = '0006-identity'");
     await expect(place.open()).rejects.toThrow(storageError(/cannot be opened: .*0006-identity/));
   });
 
-  it("is upgraded by mode upgrade if it is older", async () => {
+  it("is upgraded by mode upgrade if older", async () => {
     const place = await makePlace();
     await (await place.open()).close();
     const before = await readSteps(place);
@@ -76,7 +78,7 @@ describeStores("a store of another version", (makePlace) => {
     expect(await readSteps(place)).toEqual(before);
   });
 
-  it("ends a start of the program with one sentence and exit code 2 if it is newer", async () => {
+  it("fails startup with one sentence and exit code 2 if newer", async () => {
     const place = await makePlace();
     await (await place.open()).close();
     await place.query("insert into kysely_migration (name, timestamp) values ('9999-from-the-future', '')");
@@ -88,9 +90,9 @@ describeStores("a store of another version", (makePlace) => {
   });
 });
 
-describeStores("a store that is not there", (makePlace) => {
+describeStores("a missing store", (makePlace) => {
   it.each(modes.filter((mode) => mode !== "create"))(
-    "is refused with a sentence by mode %s, and nothing is made",
+    "is rejected in one sentence by mode %s, and nothing is created",
     async (mode) => {
       const place = await makePlace();
       await expect(place.open({ mode })).rejects.toThrow(storageError(/does not (exist|contain a store)/));
@@ -99,7 +101,7 @@ describeStores("a store that is not there", (makePlace) => {
     },
   );
 
-  it("ends a start that requires it with exit code 2 and what to do, and nothing is made", async () => {
+  it("fails a start that requires it with exit code 2 and a remedy, and nothing is created", async () => {
     const place = await makePlace();
     const args = ["serve", "--port", "0", ...place.settings];
     const { code, stdout, stderr } = await runToEndHere(args, { QSP_REQUIRE_STORE: "true" });
@@ -114,7 +116,7 @@ describeStores("a store that is not there", (makePlace) => {
 });
 
 describe("a server with --require-store", () => {
-  it("starts after qsp store init, and not after the loss of the store", { timeout: 180_000 }, async () => {
+  it("starts after qsp store init, but not after the store is lost", { timeout: 180_000 }, async () => {
     const dataDir = makeTemporaryDirectory();
     expect(await runToEnd(["store", "init", "--data-dir", dataDir])).toMatchObject({ code: 0 });
     const server = await startServer({ dataDir, args: ["--require-store"] });
@@ -125,7 +127,7 @@ describe("a server with --require-store", () => {
     const again = ["serve", "--port", "0", "--data-dir", dataDir, "--require-store"];
     expect(await runToEnd(again)).toMatchObject({ code: 2, stderr: expect.stringContaining("qsp restore") });
     expect(readdirSync(dataDir)).toEqual(before);
-    // An empty file is no store either.
+    // An empty file is not a store either.
     writeFileSync(join(dataDir, "qsp.db"), "", { mode: 0o600 });
     expect(await runToEnd(again)).toMatchObject({
       code: 2,
@@ -135,7 +137,7 @@ describe("a server with --require-store", () => {
 });
 
 describeStores("an empty database", (makePlace) => {
-  it("is made one store by four programs that open it at once", async () => {
+  it("becomes a single store when four programs open it at once", async () => {
     const place = await makePlace();
     const stores = await Promise.all([1, 2, 3, 4].map(() => place.open()));
     const pems = stores.map(({ checkpointKey }) => checkpointKey.toPem());
@@ -147,14 +149,14 @@ describeStores("an empty database", (makePlace) => {
     expect(await stores[0]?.verifyAudit()).toMatchObject({ valid: true, entries: 4 });
   });
 
-  it("gets no table that a backup would leave out", async () => {
+  it("gets no table that a backup would omit", async () => {
     const place = await makePlace();
     await (await place.open()).close();
     const ours = (await readTableNames(place)).filter((name) => !name.startsWith("kysely_"));
     expect(ours.sort()).toEqual([...tableNames].sort());
   });
 
-  it("takes each step of the schema once when four programs take them at once", async () => {
+  it("runs each schema step once when four programs run them at once", async () => {
     const [place, calm] = [await makePlace(), await makePlace()];
     const open = async ({ location }: Place): Promise<void> => {
       const database = await openDatabase(location);
@@ -166,8 +168,8 @@ describeStores("an empty database", (makePlace) => {
   });
 });
 
-describePostgres("a PostgreSQL database of another encoding", () => {
-  it.each(["LATIN1", "SQL_ASCII"])("is refused, and not changed: %s", async (encoding) => {
+describePostgres("a PostgreSQL database with a different encoding", () => {
+  it.each(["LATIN1", "SQL_ASCII"])("is rejected and left unchanged: %s", async (encoding) => {
     const admin = await makePostgresPlace();
     if (admin.location.kind !== "postgres") throw new Error("not PostgreSQL");
     const url = new URL(admin.location.url);
@@ -185,7 +187,7 @@ describePostgres("a PostgreSQL database of another encoding", () => {
     expect(rows).toEqual([]);
   });
 
-  it("is written in UTF-8 whatever a role and a URL say of its clients", async () => {
+  it("is written in UTF-8, whatever a role or URL specifies", async () => {
     const place = await makePostgresPlace();
     if (place.location.kind !== "postgres") throw new Error("not PostgreSQL");
     const url = new URL(place.location.url);
@@ -199,7 +201,7 @@ describePostgres("a PostgreSQL database of another encoding", () => {
   });
 });
 
-/** The steps of the schema that a store has taken. */
+/** The schema steps that a store has completed. */
 async function readSteps({ query }: Place): Promise<unknown[]> {
   return (await query("select name from kysely_migration order by name")).map(({ name }) => name);
 }

@@ -23,7 +23,7 @@ function observe() {
   };
 }
 
-it("reports every failure, and marks those that repeat", async () => {
+it("reports every failure, and marks repeated ones", async () => {
   const { background, failures, started } = observe();
   const stop = poll({ work: "test", everyMs: 10, background }, () => Promise.reject(new Error("no store")));
   await vi.advanceTimersByTimeAsync(90);
@@ -35,7 +35,7 @@ it("reports every failure, and marks those that repeat", async () => {
   expect(failures.flatMap(({ isRepeated }, i) => (isRepeated ? [] : [i + 1]))).toEqual([1, 2, 4, 8]);
 });
 
-it("goes on after a failure, whose successor is not a repetition if it worked in between", async () => {
+it("continues after a failure, and does not mark the next failure as repeated if a call succeeded in between", async () => {
   const { background, failures } = observe();
   let calls = 0;
   const stop = poll({ work: "test", everyMs: 10, startsAtOnce: true, background }, async () => {
@@ -48,7 +48,7 @@ it("goes on after a failure, whose successor is not a repetition if it worked in
   expect(failures.map(({ isRepeated }) => isRepeated)).toEqual([false, false, false]);
 });
 
-it("reports an error that the function throws before it waits", async () => {
+it("reports an error thrown synchronously by the function", async () => {
   const { background, failures } = observe();
   const stop = poll({ work: "test", everyMs: 10, startsAtOnce: true, background }, () => {
     throw new Error("at once");
@@ -57,7 +57,7 @@ it("reports an error that the function throws before it waits", async () => {
   expect(failures).toHaveLength(1);
 });
 
-it("makes one call at a time, and stops after the one in progress", async () => {
+it("makes one call at a time, and stops after the running one", async () => {
   const { background } = observe();
   const { promise, resolve } = Promise.withResolvers<void>();
   let calls = 0;

@@ -1,4 +1,4 @@
-/** The certificates and keys that a URL of PostgreSQL names: OpenSSL would skip a block that it cannot read. */
+/** Certificates and keys named in a PostgreSQL URL: OpenSSL would skip an unreadable block. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -16,7 +16,7 @@ it.each([
   ["sslkey", ` ${secretKeyPem}${secretKeyPem}`, /line 1 is not a whole BEGIN or END line/],
   ["sslkey", certificatePem, /no private key, which begins with/],
   ["sslkey", undefined, /it does not exist/],
-])("a file of %s is refused by its name if it cannot be read: %#", async (option, content, problem) => {
+])("rejects an unreadable %s file by name: %#", async (option, content, problem) => {
   const path = join(makeTemporaryDirectory(), "file");
   if (content !== undefined) writeFileSync(path, content);
   // Nothing listens there: the file is read first.

@@ -16,27 +16,24 @@ import { storageError } from "../support/storage-error.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const isRoot = process.geteuid?.() === 0;
-const stranger = 4242;
+const otherUser = 4242;
 
 describe.skipIf(process.platform === "win32")("a SQLite store", { timeout: 180_000 }, () => {
-  it.each([0o666, 0o606, 0o602, 0o644])("is refused with the mode %s", async (mode) => {
+  it.each([0o666, 0o606, 0o602, 0o644])("is rejected with the mode %s", async (mode) => {
     const { place, path } = await makeStore();
     chmodSync(path, mode);
     await expectRefused(place, /qsp\.db can be read or changed by other users; set its mode to 0600/);
   });
 
-  it.each([0o600, 0o660, 0o640])(
-    "is accepted with the mode %s, as a volume of Kubernetes has it",
-    async (mode) => {
-      const { place, path } = await makeStore();
-      chmodSync(path, mode);
-      chmodSync(place.directory, 0o2770);
-      await (await place.open()).close();
-    },
-  );
+  it.each([0o600, 0o660, 0o640])("is accepted with the mode %s, as on a Kubernetes volume", async (mode) => {
+    const { place, path } = await makeStore();
+    chmodSync(path, mode);
+    chmodSync(place.directory, 0o2770);
+    await (await place.open()).close();
+  });
 
   it.each(["-wal", "-shm", "-journal", "-reserve"])(
-    "is refused with a file that others can write beside it: qsp.db%s",
+    "is rejected if a file next to it is writable by other users: qsp.db%s",
     async (suffix) => {
       const { place, path } = await makeStore();
       writeFileSync(path + suffix, "");
@@ -45,7 +42,7 @@ describe.skipIf(process.platform === "win32")("a SQLite store", { timeout: 180_0
     },
   );
 
-  it("is refused as a symbolic link, also to nothing", async () => {
+  it("is rejected as a symbolic link, even to nothing", async () => {
     const { place, path } = await makeStore();
     const moved = join(makeTemporaryDirectory(), "moved.db");
     renameSync(path, moved);
@@ -59,7 +56,7 @@ describe.skipIf(process.platform === "win32")("a SQLite store", { timeout: 180_0
     expect(readdirSync(target)).toEqual([]);
   });
 
-  it("is accepted in a directory behind a symbolic link, as systemd makes them", async () => {
+  it("is accepted in a directory behind a symbolic link, as systemd creates them", async () => {
     const { place } = await makeStore();
     const link = join(makeTemporaryDirectory(), "qsp");
     symlinkSync(place.directory, link);
@@ -72,9 +69,9 @@ describe.skipIf(process.platform === "win32")("a SQLite store", { timeout: 180_0
     // The mode of /tmp, which must stay.
     [
       0o1777,
-      /every user of this machine can create files in .*; name a directory that is yours alone, such as /,
+      /every user of this machine can create files in .*; choose a directory that only you can write to, such as /,
     ],
-  ])("is refused in a directory of the mode %o", async (mode, sentence) => {
+  ])("is rejected in a directory with mode %o", async (mode, sentence) => {
     const { place } = await makeStore();
     chmodSync(place.directory, mode);
     await expectRefused(place, sentence);
@@ -90,26 +87,26 @@ describe.skipIf(process.platform === "win32")("a SQLite store", { timeout: 180_0
   });
 
   it.skipIf(!isRoot)(
-    "is refused by root if it belongs to neither root nor the owner of its directory",
+    "is rejected by root if it belongs to neither root nor its directory's owner",
     async () => {
       const { place, path } = await makeStore();
-      chownSync(path, stranger, stranger);
-      await expectRefused(place, /qsp\.db belongs to another user, with the ID 4242/);
-      chownSync(place.directory, stranger, stranger);
+      chownSync(path, otherUser, otherUser);
+      await expectRefused(place, /qsp\.db belongs to another user \(ID 4242\)/);
+      chownSync(place.directory, otherUser, otherUser);
       await (await place.open()).close();
     },
   );
 });
 
 describe.skipIf(process.platform === "win32")("a backup", { timeout: 180_000 }, () => {
-  it("goes to a directory of its user, and not straight to one like /tmp", async () => {
+  it("goes to a directory of its user, but not directly into one like /tmp", async () => {
     const { place } = await makeStore();
     const shared = makeTemporaryDirectory();
     chmodSync(shared, 0o1777);
     expect(await runToEndHere(["backup", join(shared, "x"), ...place.settings])).toEqual({
       code: 2,
       stdout: "",
-      stderr: `qsp: every user of this machine can create files in ${shared}; name a directory that is yours alone, such as ${join(shared, "qsp")}\n`,
+      stderr: `qsp: every user of this machine can create files in ${shared}; choose a directory that only you can write to, such as ${join(shared, "qsp")}\n`,
     });
     expect(readdirSync(shared)).toEqual([]);
     mkdirSync(join(shared, "qsp"));
@@ -118,25 +115,25 @@ describe.skipIf(process.platform === "win32")("a backup", { timeout: 180_000 }, 
   });
 });
 
-describe.skipIf(!isRoot)("the directory of a SQLite store (needs root)", () => {
-  it("is refused if it belongs to another user who is not root", () => {
+describe.skipIf(!isRoot)("a SQLite store's directory (needs root)", () => {
+  it("is rejected if it belongs to another user who is not root", () => {
     const directory = makeTemporaryDirectory();
     const path = join(directory, "qsp.db");
     chmodSync(directory, 0o755);
-    chownSync(directory, stranger, stranger);
+    chownSync(directory, otherUser, otherUser);
     process.seteuid?.(65_534);
     onTestFinished(() => process.seteuid?.(0));
     expect(() => requirePrivateStore(path)).toThrow(
-      storageError(/belongs to another user, with the ID 4242; if it is yours/),
+      storageError(/belongs to another user \(ID 4242\); if it is yours/),
     );
     process.seteuid?.(0);
-    process.seteuid?.(stranger);
+    process.seteuid?.(otherUser);
     expect(() => requirePrivateStore(path)).not.toThrow();
   });
 });
 
-describe("a backup that others can read", { timeout: 180_000 }, () => {
-  it("is restored", async () => {
+describe("a backup that other users can read", { timeout: 180_000 }, () => {
+  it("can be restored", async () => {
     const { place } = await makeStore();
     const file = join(makeTemporaryDirectory(), "backup");
     expect(await runToEndHere(["backup", file, ...place.settings])).toMatchObject({ code: 0 });

@@ -1,4 +1,4 @@
-/** Settings of PostgreSQL with which a crash of its machine loses what it has confirmed. */
+/** PostgreSQL settings with which a crash of its machine loses committed data. */
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Connection } from "../../src/database/connection.ts";
 import { checkPostgres } from "../../src/database/postgres.ts";
@@ -13,7 +13,7 @@ const connect = (settings: { fsync: string; fullPageWrites: string }): Connectio
   close: async () => {},
 });
 
-describe("the check of PostgreSQL", () => {
+describe("the PostgreSQL check", () => {
   it.each([
     { fsync: "on", fullPageWrites: "on", named: [] },
     { fsync: "off", fullPageWrites: "on", named: ["fsync = off"] },
@@ -29,20 +29,20 @@ describe("the check of PostgreSQL", () => {
   );
 });
 
-describeStores("the risks of a database", (makePlace) => {
-  it("are those of its settings", async () => {
+describeStores("a database's risks", (makePlace) => {
+  it("reflect its settings", async () => {
     const { location } = await makePlace();
     const database = await openDatabase(location);
     onTestFinished(() => database.close());
-    // The PostgreSQL of the tests has no fsync, because it keeps nothing.
+    // The tests' PostgreSQL runs without fsync, because its data is disposable.
     expect(database.risks).toEqual(
       location.kind === "sqlite" ? [] : [expect.stringContaining("fsync = off")],
     );
   });
 });
 
-describePostgres("a server whose PostgreSQL has no fsync", () => {
-  it("starts, and warns once of the setting", async () => {
+describePostgres("a server whose PostgreSQL runs without fsync", () => {
+  it("starts, and warns once about the setting", async () => {
     const { directory, settings } = await makePostgresPlace();
     const server = await startServer({ dataDir: directory, args: settings });
     const { stderr } = await server.stop();

@@ -1,4 +1,4 @@
-/** What someone else put into the schema of a store, where no record of it has a tag. */
+/** Foreign objects in a store's schema, which record tags do not cover. */
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import type { OpenMode } from "../../src/database/database.ts";
@@ -17,7 +17,7 @@ async function makeStore(makePlace: () => Promise<Place>): Promise<Place> {
   return place;
 }
 
-/** Plants a trigger that skips every revocation of a token. */
+/** Plants a trigger that skips every token revocation. */
 async function plantTrigger({ location, query }: Place): Promise<void> {
   if (location.kind === "sqlite")
     await query("create trigger planted before insert on users begin select raise(ignore); end");
@@ -28,17 +28,17 @@ async function plantTrigger({ location, query }: Place): Promise<void> {
 }
 
 describeStores("a trigger in a store", (makePlace) => {
-  it.each(modes)("is refused with a sentence that names it (mode %s)", async (mode) => {
+  it.each(modes)("is rejected in a sentence that names it (mode %s)", async (mode) => {
     const place = await makeStore(makePlace);
     await plantTrigger(place);
     await expect(place.open({ mode })).rejects.toThrow(
-      storageError(/the trigger planted on users; .*drop it/),
+      storageError(/the trigger planted on users; .*drop them/),
     );
     await place.query(`drop trigger planted${place.location.kind === "sqlite" ? "" : " on users"}`);
     await (await place.open({ mode })).close();
   });
 
-  it("ends a start of the program and store verify with exit code 2", async () => {
+  it("fails startup and store verify with exit code 2", async () => {
     const place = await makeStore(makePlace);
     await plantTrigger(place);
     const stderr = expect.stringMatching(/^qsp: [^\n]*the trigger planted on users[^\n]*\n$/);
@@ -50,8 +50,8 @@ describeStores("a trigger in a store", (makePlace) => {
   });
 });
 
-describeStores("an index that someone added to a store", (makePlace) => {
-  it("does not let a revocation pass that it refuses", async () => {
+describeStores("an index added to a store by someone else", (makePlace) => {
+  it("cannot make a revocation fail silently", async () => {
     const place = await makeStore(makePlace);
     await place.query("create unique index planted on identity_entries (operation)");
     const revocations = createRevocations(await place.open());
@@ -62,7 +62,7 @@ describeStores("an index that someone added to a store", (makePlace) => {
 });
 
 describe("in SQLite", () => {
-  it("a view in the place of a table is refused", async () => {
+  it("rejects a view in place of a table", async () => {
     const place = await makeStore(makeSqlitePlace);
     await place.query("alter table users rename to hidden");
     await place.query("create view users as select * from hidden where 0");
@@ -71,33 +71,33 @@ describe("in SQLite", () => {
 
   it.each<[what: string, sql: string, said: string]>([
     [
-      "an index that someone added",
+      "an added index",
       "create unique index one on users (created_at_ms)",
-      "In the schema, the index one on users is not one that this program creates.",
+      "In the schema, the index one on users was not created by this program.",
     ],
     [
-      "a table that someone added",
+      "an added table",
       "create table notes (text)",
-      "In the schema, the table notes is not one that this program creates.",
+      "In the schema, the table notes was not created by this program.",
     ],
     [
-      "an index that is missing",
+      "a missing index",
       "drop index identity_entries_of_changes",
       "In the schema, the index identity_entries_of_changes on identity_entries is missing.",
     ],
     [
-      "a column that someone added",
+      "an added column",
       "alter table users add column more text",
       "In the schema, the table users was changed outside of the server.",
     ],
-  ])("store verify names %s", async (_, sql, said) => {
+  ])("reports %s in store verify", async (_, sql, said) => {
     const place = await makeStore(makeSqlitePlace);
     await place.query(sql);
     const { code, stdout } = await runCommand(place, ["store", "verify"]);
     expect({ code, first: stdout.split("\n")[0] }).toEqual({ code: 1, first: said });
   });
 
-  it("store verify names a table whose statement has one other letter", async () => {
+  it("reports a table whose statement differs in one letter in store verify", async () => {
     const place = await makeStore(makeSqlitePlace);
     if (place.location.kind !== "sqlite") throw new Error("only SQLite has statements");
     const database = new DatabaseSync(place.location.path, { defensive: false });
@@ -111,7 +111,7 @@ describe("in SQLite", () => {
     });
   });
 
-  it("store verify accepts the tables of SQLite's statistics", async () => {
+  it("accepts SQLite's statistics tables in store verify", async () => {
     const place = await makeStore(makeSqlitePlace);
     await place.query("analyze");
     expect(await runCommand(place, ["store", "verify"])).toMatchObject({ code: 0 });
@@ -126,13 +126,13 @@ describePostgres("in PostgreSQL", () => {
       "view users",
       ["alter table users rename to hidden", "create view users as select * from hidden where false"],
     ],
-  ])("the %s is refused", async (name, statements) => {
+  ])("rejects the %s", async (name, statements) => {
     const place = await makeStore(makePostgresPlace);
     for (const statement of statements) await place.query(statement);
     await expect(place.open()).rejects.toThrow(storageError(new RegExp(`the ${name};`)));
   });
 
-  it("a view that reads a table is allowed", async () => {
+  it("accepts a view that reads a table", async () => {
     const place = await makeStore(makePostgresPlace);
     await place.query("create view report as select count(*) from kms_keys");
     await (await place.open()).close();

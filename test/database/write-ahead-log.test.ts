@@ -11,23 +11,23 @@ import { storageError } from "../support/storage-error.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261126);
-/** Bits to flip, and power cuts. */
+/** Number of bits to flip, and of power cuts. */
 const times = 150;
 const frameBytes = 24 + 4096;
 const headerBytes = 32;
-/** What a disk writes as a whole. */
+/** The unit that a disk writes atomically. */
 const sectorBytes = 512;
 
-/** The two files of a database, as a kill leaves them. */
+/** A database's two files, as a kill leaves them. */
 interface Files {
   readonly database: Buffer;
   readonly log: Buffer;
 }
 
-describe(`the write-ahead log of a database that was killed (seed ${seed})`, () => {
+describe(`the write-ahead log after a kill (seed ${seed})`, () => {
   const atEnd = endAfterAll();
   let directory: string;
-  /** After each transaction; behind the frames of the last ones are remains from before the log began again. */
+  /** The files after each transaction. After the last frames are remains from before the log restarted. */
   let steps: readonly Files[];
   beforeAll(() => {
     directory = makeTemporaryDirectory(atEnd);
@@ -41,11 +41,11 @@ describe(`the write-ahead log of a database that was killed (seed ${seed})`, () 
     return path;
   };
 
-  it("is whole, after each transaction", () => {
+  it("is intact after each transaction", () => {
     for (const files of steps) expect(findLogDamage(put(files))).toBeUndefined();
   });
 
-  it(`is damaged by one flipped bit if SQLite would drop a transaction that another one follows, and only then (${times} bits)`, () => {
+  it(`counts as damaged by a flipped bit exactly if SQLite would drop a transaction before the last one (${times} bits)`, () => {
     const random = createRandom(seed);
     const files = steps.at(-1) as Files;
     const before = steps.at(-2) as Files;
@@ -59,20 +59,20 @@ describe(`the write-ahead log of a database that was killed (seed ${seed})`, () 
       const isDamaged = findLogDamage(path) !== undefined;
       const kept = readNumbers(path).length;
       if (kept < allButOne) losses += 1;
-      // The loss of the last transaction alone looks like a power cut.
+      // Losing only the last transaction looks like a power cut.
       if (kept !== allButOne && kept < all !== isDamaged) wrong.push({ at, kept, isDamaged });
     }
     expect(wrong).toEqual([]);
     expect(losses).toBeGreaterThan(times / 4);
   });
 
-  it(`is whole after a power cut that tore the last transaction (${times} cuts)`, () => {
+  it(`counts as intact after a power cut tore the last transaction (${times} cuts)`, () => {
     const random = createRandom(seed);
     const torn: unknown[] = [];
     for (let i = 0; i < times; i += 1) {
       const step = 1 + random.below(steps.length - 1);
       const [before, after] = [steps[step - 1] as Files, steps[step] as Files];
-      // The log began again here, after the database had all of it.
+      // The log restarted here, after all of it was copied to the database.
       if (!before.database.equals(after.database)) continue;
       const path = put({ ...after, log: tear(random, before.log, after.log) });
       if (findLogDamage(path) !== undefined) torn.push({ step, i });
@@ -80,7 +80,7 @@ describe(`the write-ahead log of a database that was killed (seed ${seed})`, () 
     expect(torn).toEqual([]);
   });
 
-  it("tells where the damage is, and how much is behind it", () => {
+  it("reports where the damage is, and how much follows it", () => {
     const files = steps.at(-1) as Files;
     const at = headerBytes + frameBytes + 100;
     const path = put({ ...files, log: Buffer.from(flipBit(files.log, at)) });
@@ -89,25 +89,25 @@ describe(`the write-ahead log of a database that was killed (seed ${seed})`, () 
     expect(readFileSync(`${path}-wal`).length).toBe(files.log.length);
   });
 
-  it.each(["missing", "empty"])("is refused, and not removed, if the database is %s", (how) => {
+  it.each(["missing", "empty"])("is rejected, and not removed, if the database is %s", (how) => {
     const path = put(steps.at(-1) as Files);
     if (how === "missing") rmSync(path);
     else writeFileSync(path, "");
-    expect(() => requireWholeLog(path)).toThrow(storageError(/is the log of a store.*missing or empty/));
+    expect(() => requireWholeLog(path)).toThrow(storageError(/is a store's log.*missing or empty/));
     expect(existsSync(`${path}-wal`)).toBe(true);
   });
 
-  it("stays beside a missing store that nobody may create", async () => {
+  it("stays next to a missing store that must not be created", async () => {
     const { directory, open } = await makeSqlitePlace();
     const { log } = steps.at(-1) as Files;
     writeFileSync(join(directory, "qsp.db-wal"), log, { mode: 0o600 });
-    await expect(open()).rejects.toThrow(storageError(/qsp\.db-wal is the log of a store/));
+    await expect(open()).rejects.toThrow(storageError(/qsp\.db-wal is a store's log/));
     expect(readdirSync(directory)).toEqual(["qsp.db-wal"]);
     expect(readFileSync(join(directory, "qsp.db-wal")).equals(log)).toBe(true);
   });
 });
 
-/** Writes transactions of one page to many, and begins the log again in the middle. */
+/** Writes transactions of one to many pages, and restarts the log in the middle. */
 function writeTransactions(path: string): Files[] {
   const database = new DatabaseSync(path);
   database.exec("pragma journal_mode = wal; pragma wal_autocheckpoint = 0");
@@ -137,7 +137,7 @@ function readNumbers(path: string): unknown[] {
   try {
     return database.prepare("select number from numbers").all();
   } catch {
-    // SQLite took so little of the log that not even the table is there, or the pages contradict each other.
+    // SQLite recovered so little of the log that the table is missing, or the pages contradict each other.
     return [];
   } finally {
     database.close();
@@ -149,7 +149,7 @@ const headerByte = (random: Random): number => random.below(headerBytes);
 const frameHeaderByte = (random: Random, end: number): number =>
   headerBytes + random.below(Math.floor((end - headerBytes) / frameBytes)) * frameBytes + random.below(24);
 
-/** Each sector has been written, or not. */
+/** Writes each sector, or does not. */
 function tear(random: Random, before: Buffer, after: Buffer): Buffer {
   const torn = Buffer.from(after);
   for (let at = 0; at < torn.length; at += sectorBytes) {

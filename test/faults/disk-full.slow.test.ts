@@ -93,7 +93,7 @@ describeSmallDisks("a store on a full disk", () => {
       // A service manager restarts the program after this exit code, but not after code 2.
       expect(await runToEnd(["serve", "--port", "0", "--data-dir", directory])).toMatchObject({
         code: 4,
-        stderr: `qsp: the disk of ${join(directory, "qsp.db")} is full; make room on it\n`,
+        stderr: `qsp: the disk of ${join(directory, "qsp.db")} is full; free some space on it\n`,
       });
     },
   );
@@ -115,7 +115,7 @@ describeSmallDisks("a store on a full disk", () => {
     const args = ["serve", "--port", "0", "--data-dir", dataDir, "--master-key-file", masterKey];
     expect(await runToEnd(args)).toMatchObject({
       code: 4,
-      stderr: `qsp: the disk of ${masterKey} is full; make room on it\n`,
+      stderr: `qsp: the disk of ${masterKey} is full; free some space on it\n`,
     });
   });
 });

@@ -1,4 +1,4 @@
-/** The statements that follow from the columns of a table. */
+/** The statements derived from a table's columns. */
 import { describe, expect, it } from "vitest";
 import { column } from "../../src/records/columns.ts";
 import { addColumns, createRecordTable, createTable } from "../../src/records/create-table.ts";
@@ -15,14 +15,14 @@ const columns = {
 const flat = (statement: string): string => statement.replaceAll(/\s+/g, " ");
 
 describe("a table", () => {
-  it("has the columns that it had at first, and its key as primary key", () => {
+  it("has its original columns, with its key as the primary key", () => {
     expect(flat(createTable(types, { name: "boxes", columns, key: ["boxId"] }))).toBe(
       "create table boxes ( box_id text not null primary key, address text not null unique, " +
         "content bytea not null, opened_at_ms bigint )",
     );
   });
 
-  it("has a key of several columns in a line of its own", () => {
+  it("has a separate line for a key of several columns", () => {
     const { boxId, address } = columns;
     expect(
       flat(createTable(types, { name: "boxes", columns: { boxId, address }, key: ["boxId", "address"] })),
@@ -31,14 +31,14 @@ describe("a table", () => {
     );
   });
 
-  it("of records has positions before its columns and a tag behind them", () => {
+  it("of records has positions before its columns and a tag after them", () => {
     const { boxId, note } = columns;
     expect(flat(createRecordTable(types, { name: "boxes", columns: { boxId, note }, key: ["boxId"] }))).toBe(
       "create table boxes ( position bigint not null primary key, box_id text not null unique, record_tag text not null )",
     );
   });
 
-  it("of records that another column orders has no positions", () => {
+  it("of records has no positions if another column orders it", () => {
     const table = {
       name: "boxes",
       columns: { boxId: columns.boxId },

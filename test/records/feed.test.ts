@@ -10,7 +10,7 @@ interface Row {
   readonly topic: string;
 }
 
-/** A log in memory that counts how often it is read. */
+/** An in-memory log that counts its reads. */
 function createLog(topics: readonly string[] = []) {
   const rows: Row[] = topics.map((topic, i) => ({ position: i + 1, topic }));
   const listeners = new Set<() => void>();
@@ -19,11 +19,11 @@ function createLog(topics: readonly string[] = []) {
     rowsRead: 0,
     listeners,
     failure: undefined as Error | undefined,
-    /** Appends rows as another program does. */
+    /** Appends rows as another program would. */
     append(...added: readonly string[]) {
       for (const topic of added) rows.push({ position: rows.length + 1, topic });
     },
-    /** Appends rows as this program does. */
+    /** Appends rows as this program would. */
     write(...added: readonly string[]) {
       log.append(...added);
       for (const listener of listeners) listener();
@@ -74,7 +74,7 @@ const many = (count: number, topic = "a"): string[] => Array(count).fill(topic);
 describe("a feed", () => {
   afterEach(() => void vi.useRealTimers());
 
-  it("gives old rows and then new ones, each once and in order", async () => {
+  it("delivers old rows and then new ones, each once and in order", async () => {
     const subject = createLog(many(250));
     const { take } = follow(subject, 0);
     expect(await take(250)).toEqual(from(1, 250));
@@ -83,17 +83,17 @@ describe("a feed", () => {
     expect(await fresh).toEqual(from(251, 150));
   });
 
-  it("reads few rows at once for a caller who is behind, since one who stops reading holds them", async () => {
+  it("reads few rows at once for a lagging caller, because a caller that stops reading holds them", async () => {
     const subject = createLog(many(250));
     await follow(subject, 0).take(1);
     expect(subject.log.rowsRead).toBeLessThanOrEqual(16);
   });
 
-  it("reads each new row once, however many follow", async () => {
+  it("reads each new row once, however many callers follow", async () => {
     const subject = createLog(many(3));
     const followers = from(0, 500).map(() => follow(subject, 3));
     const first = followers.map(({ take }) => take(1));
-    // The first polls have found nothing; what follows counts from here.
+    // The first polls have found nothing; counting starts here.
     await expect.poll(() => subject.log.reads).toBeGreaterThan(0);
     subject.log.write("a");
     expect(new Set((await Promise.all(first)).flat())).toEqual(new Set([4]));
@@ -101,11 +101,11 @@ describe("a feed", () => {
     const second = followers.map(({ take }) => take(2));
     subject.log.write("a", "a");
     await Promise.all(second);
-    // One read finds them, and the next one that there are no more.
+    // One read finds them, and the next finds no more.
     expect(subject.log.reads - reads).toBeLessThanOrEqual(4);
   });
 
-  it("reads the store twice a second, however many wait, and never once nobody follows", async () => {
+  it("polls the store twice a second, however many callers wait, and not at all without followers", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     const subject = createLog(many(3));
     const followers = from(0, 100).map(() => follow(subject, 3));
@@ -123,7 +123,7 @@ describe("a feed", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("finds rows that another program wrote with its next poll", async () => {
+  it("finds rows written by another program on the next poll", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     const subject = createLog(many(3));
     const next = follow(subject, 3).take(1);
@@ -133,7 +133,7 @@ describe("a feed", () => {
     expect(await next).toEqual([4]);
   });
 
-  it("starts again after its last follower left", async () => {
+  it("restarts after its last follower left", async () => {
     const subject = createLog(many(3));
     const first = follow(subject, 0);
     await first.take(3);
@@ -145,7 +145,7 @@ describe("a feed", () => {
     expect(await second).toEqual([4]);
   });
 
-  it("gives only rows of a topic, and does not wake its followers for others", async () => {
+  it("delivers only rows of the topic, and does not wake its followers for other topics", async () => {
     const subject = createLog(["a", "b", "a"]);
     const { take } = follow(subject, 0, "b");
     expect(await take(1)).toEqual([2]);
@@ -157,7 +157,7 @@ describe("a feed", () => {
     expect(await next).toEqual([1504]);
   });
 
-  it("gives a follower who is slow every row once, from the store", async () => {
+  it("delivers every row once to a slow follower, from the store", async () => {
     const subject = createLog();
     const slow = follow(subject, 0);
     const fast = follow(subject, 0);
@@ -170,7 +170,7 @@ describe("a feed", () => {
     expect(await slow.take(2999)).toEqual(from(2, 2999));
   });
 
-  it("gives 8 rows in a turn of the event loop, however many follow", async () => {
+  it("delivers 8 rows per turn of the event loop, however many callers follow", async () => {
     const subject = createLog(many(3));
     const followers = from(0, 500).map(() => follow(subject, 3));
     let received = 0;
@@ -189,10 +189,10 @@ describe("a feed", () => {
       perTurn.push(received - before);
     }
     await Promise.all(all);
-    expect(Math.max(...perTurn)).toBeLessThanOrEqual(16); // Of two turns, if one ends in between.
+    expect(Math.max(...perTurn)).toBeLessThanOrEqual(16); // Two turns, if one ends in between.
   });
 
-  it("gives a caller a row in turn with another, who has 500 followers", async () => {
+  it("delivers rows to a caller in turn with another caller that has 500 followers", async () => {
     const subject = createLog(many(3));
     const order: string[] = [];
     const followAs = (caller: string) => {
@@ -210,19 +210,19 @@ describe("a feed", () => {
     expect(order.lastIndexOf("victim")).toBeLessThan(100);
   });
 
-  it("ends all that follow when the store cannot be read, and starts again with the next", async () => {
+  it("ends all followers if the store cannot be read, and restarts with the next one", async () => {
     const subject = createLog(many(3));
     const followers = from(0, 10).map(() => follow(subject, 3).take(1));
     await expect.poll(() => subject.log.reads).toBeGreaterThan(0);
-    subject.log.failure = new Error("the store is away");
+    subject.log.failure = new Error("the store is down");
     subject.log.write("a");
-    for (const one of followers) await expect(one).rejects.toThrow("the store is away");
+    for (const one of followers) await expect(one).rejects.toThrow("the store is down");
     expect(subject.log.listeners.size).toBe(0);
     subject.log.failure = undefined;
     expect(await follow(subject, 3).take(1)).toEqual([4]);
   });
 
-  it("keeps nothing of a follower who left while waiting", async () => {
+  it("keeps nothing of a follower that left while waiting", async () => {
     const subject = createLog(many(3));
     const stays = follow(subject, 3);
     const next = stays.take(1);

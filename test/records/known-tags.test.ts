@@ -1,7 +1,7 @@
 /**
- * Pins what tags of the core are made of: a tag is in the database for as long as its record, so its bytes can never change.
+ * Pins the fields of the core's tags: a tag is stored as long as its record, so its bytes must never change.
  *
- * The records are long to write down, and both the pins and the added columns need all of them.
+ * This file is long because both the pinned tags and the tests of added columns need every kind of record.
  */
 
 import { sql } from "kysely";
@@ -62,7 +62,7 @@ const secret = new Uint8Array(32);
 const owner = "user:ada";
 const zeroes = "0".repeat(64);
 
-/** Random IDs are zeroes in the tags of these tests. */
+/** Random IDs are replaced with zeros in these tests' tags. */
 function tagWithoutIds(fields: readonly (string | number | Uint8Array)[]): string {
   const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/;
   return tagRecord(
@@ -172,9 +172,9 @@ const tunnel = {
   createdAt: at,
 };
 
-/** The tag of a row of a table. */
+/** Reads the tag of a table row. */
 async function readTag({ table, column = "record_tag", row = -1 }: Case): Promise<string> {
-  // The tables differ in all but their tags.
+  // The tables have little in common except their tags.
   const rows = await store.reader
     .selectFrom(table as "wallets")
     .selectAll()
@@ -187,11 +187,11 @@ interface Case {
   readonly title: string;
   readonly table: string;
   readonly column?: "record_tag" | "state_tag";
-  /** Counts rows from the end of the table, from -1. */
+  /** Index from the end of the table; default -1. */
   readonly row?: number;
   /** Writes a record within a transaction. */
   readonly write?: (transaction: WriteTransaction) => Promise<unknown>;
-  /** Writes a record in a transaction of its own. */
+  /** Writes a record in its own transaction. */
   readonly writeAlone?: () => Promise<unknown>;
   readonly tag: string;
 }
@@ -224,13 +224,13 @@ const records: readonly Case[] = [
     tag: "fd5680c5d9edef99843cc8cd96e437b6d439a23a9bda749f5af3aec06b4656cf",
   },
   {
-    title: "key of the issuer",
+    title: "issuer key",
     table: "issuer_keys",
     writeAlone: () => createIssuerStore(store).addFirstKey(issuerKey, at),
     tag: "c7a39f67e02bb6b5ea5c79f97e45378a40c6492f475cd3fee22242625980ca9d",
   },
   {
-    title: "key of the issuer that was retired",
+    title: "retired issuer key",
     table: "issuer_keys",
     row: -2,
     writeAlone: () => createIssuerStore(store).replaceKey({ ...issuerKey, keyId: "issuer-2" }, later, later),
@@ -263,7 +263,7 @@ const records: readonly Case[] = [
     tag: "94de4ac1ebd6e205064449569cd9f33e9438d1d1ccbd416f33445e16cafe8a3e",
   },
   {
-    title: "wallet of several signers",
+    title: "multi-signature wallet",
     table: "defi_wallets",
     write: (transaction) =>
       createDefiStore(store).insertWallet(transaction, {
@@ -276,7 +276,7 @@ const records: readonly Case[] = [
     tag: "a52e56ce914bc417cb1ca4e04d0759bb9141ada09d6674dc5db0c34bc443fc8c",
   },
   {
-    title: "signer whose key the service holds",
+    title: "signer with a server-held key",
     table: "defi_signers",
     write: (transaction) =>
       createDefiStore(store).signers.insert(
@@ -293,7 +293,7 @@ const records: readonly Case[] = [
     tag: "6eb2165727b4224fb14eb1b2f69f9a925fba462eea14e7f01e2ed3822bb7c6fc",
   },
   {
-    title: "proposal that was signed and executed, and expires",
+    title: "signed and executed proposal with an expiry",
     table: "defi_proposals",
     write: async (transaction) => {
       const defi = createDefiStore(store);
@@ -311,7 +311,7 @@ const records: readonly Case[] = [
     tag: "44596c53584339cc807ebf3322c3b652e99c0b1d6ad82eaec92a6c41dcd22c7b",
   },
   {
-    title: "key that was destroyed",
+    title: "destroyed key",
     table: "kms_keys",
     write: async (transaction) => {
       const keys = createKmsStore(store);
@@ -352,7 +352,7 @@ const records: readonly Case[] = [
     tag: "1b4c70b167041f0f86d8c98338766165c484739ff08d6e501b5aa18cacdc7590",
   },
   {
-    title: "imported version of a key that was rotated",
+    title: "imported version of a rotated key",
     table: "kms_keys",
     write: (transaction) =>
       createKmsStore(store).insert(
@@ -366,7 +366,7 @@ const records: readonly Case[] = [
     tag: "b74a9f9bbd457a9a63f24b9e91a65694e4cb2ef0a83b25f5fb7d69a6f704a681",
   },
   {
-    title: "key that will be destroyed",
+    title: "key scheduled for destruction",
     table: "kms_keys",
     write: (transaction) =>
       createKmsStore(store).insert(
@@ -377,13 +377,13 @@ const records: readonly Case[] = [
     tag: "56660237e626a0914b93ae38c208cab62a37b84103d0321e429e61922c5eb16c",
   },
   {
-    title: "name of a key",
+    title: "key name",
     table: "kms_names",
     write: (transaction) => createKmsStore(store).names.insert(transaction, keyName),
     tag: "f46eec17056489fadfd3e72ea82c6bb7de71c00782a87c3cd143be64683f9fc8",
   },
   {
-    title: "name of a key that rotates by itself",
+    title: "key name with automatic rotation",
     table: "kms_names",
     write: (transaction) =>
       createKmsStore(store).names.insert(transaction, {
@@ -434,7 +434,7 @@ const records: readonly Case[] = [
     tag: "669977778fa30e95ba75c363d7eb160b86a40418f7ce6e1fed5be92233bbeeef",
   },
   {
-    title: "state of a device that did nothing yet",
+    title: "state of a new device",
     table: "iot_devices",
     column: "state_tag",
     write: (transaction) =>
@@ -442,7 +442,7 @@ const records: readonly Case[] = [
     tag: "421cf256f01468664bcf4377020b508fe19c214fb987ef161145038696c3b5ee",
   },
   {
-    title: "state of a device",
+    title: "device state",
     table: "iot_devices",
     column: "state_tag",
     write: async (transaction) => {
@@ -470,7 +470,7 @@ const records: readonly Case[] = [
     tag: "76eac8efe69fc9947a08e5f8fb07b87063be91e36954a26b681386ae1c7fd26e",
   },
   {
-    title: "challenge that was used",
+    title: "used challenge",
     table: "iot_challenges",
     write: async (transaction) => {
       const iot = createIotStore(store);
@@ -528,14 +528,14 @@ const records: readonly Case[] = [
     tag: "039dab1de949c3e587743cbaa5c60a1d401e442013e065010cc845ee49063678",
   },
   {
-    title: "token that was transferred",
+    title: "transferred token",
     table: "nft_tokens",
     tag: "659a4387998053c8ac601637545d73abf08edecfefa88f3905d57bd17372cb28",
   },
 ];
 
 describe("the tag", { shuffle: false }, () => {
-  it.each(records)("is always the same for: $title", async (record) => {
+  it.each(records)("never changes for: $title", async (record) => {
     const { write, writeAlone, tag } = record;
     if (write) await store.write(async (transaction) => void (await write(transaction)));
     await writeAlone?.();
@@ -543,22 +543,23 @@ describe("the tag", { shuffle: false }, () => {
   });
 });
 
-/** The tables whose rows have no tag, and why. */
+/** Tables whose rows have no tag, with the reason. */
 const untaggedTables: Readonly<Record<string, string>> = {
-  sealed_secrets: "its ciphertext is authenticated, with the name of its record",
-  idempotent_answers: "its ciphertext is authenticated, with the other columns",
+  sealed_secrets: "its ciphertext is authenticated together with its record's name",
+  idempotent_answers: "its ciphertext is authenticated together with the other columns",
   audit_checkpoints: "each is signed",
   identity_checkpoints: "each is signed",
-  list_counts: "sizes of lists and quotas, and nothing that a call relies on for more",
+  list_counts: "only sizes of lists and quotas; no call relies on it otherwise",
   kms_labels: "an index: the labels of the tagged records decide what it finds",
-  vpn_used_ciphertexts: "a row only refuses: whoever could change one can remove it, which no tag shows",
+  vpn_used_ciphertexts:
+    "a row can only cause a rejection: whoever could change it could also remove it, which no tag detects",
   defi_signatures: "each is verified with the signer's key before the proposal is executed",
   blockchain_blocks: "its hash and its signature protect each",
-  blockchain_peers: "each call of ConnectPeer asks the peer again",
+  blockchain_peers: "each ConnectPeer call asks the peer again",
 };
 
 describe("a table", () => {
-  it("has a tag in its rows, or a reason for having none", async () => {
+  it("has tagged rows, or a reason for having none", async () => {
     const tables = await store.reader.introspection.getTables();
     const isTagged = (table: string) =>
       tables.some(
@@ -571,7 +572,7 @@ describe("a table", () => {
 });
 
 describe("the entry about the end of a grant", () => {
-  it("is always the same, because it shows which grants have ended", () => {
+  it("never changes, because it records which grants have ended", () => {
     const grant = {
       ...{ grantId: "grant-1", owner, ownerName: "ada", keyId: "key-1", name: "", expiresAt: later },
       ...{ grantee: "user:bob", granteeName: "bob", operations: ["SIGN"], createdAt: at },
@@ -583,7 +584,7 @@ describe("the entry about the end of a grant", () => {
   });
 });
 
-/** The columns that a later version of the program could add to every table. */
+/** Columns that a later version of the program could add to every table. */
 const laterColumns = {
   laterNote: column.added(column.optionalText("later_note")),
   laterFlag: column.added(column.optionalFlag("later_flag")),
@@ -604,7 +605,7 @@ function declareLater<C extends Columns>(declaration: TableDeclaration<C>) {
     verify: () => verifyRecords(store, [later]),
     readRows: () => anyTable(store.reader).selectFrom(name).selectAll().execute(),
     isIntact: (row: Readonly<AnyRow>) => openTable(store, later).readRow(row).isIntact,
-    /** Reads the record of a row and tags it again. */
+    /** Reads the record of a row and recomputes its tag. */
     tagAgain(row: Readonly<AnyRow>) {
       const { readRow, toTaggedRow } = openTable(store, later);
       const tagged = toTaggedRow(readRow(row).record);
@@ -628,65 +629,68 @@ const laterTables = [
   ],
 ];
 
-/** Columns that a verification cannot compare with anything, and why that does no harm. */
+/** Columns that verification cannot compare with anything, and why that is harmless. */
 const unverified: Readonly<Record<string, string>> = {
-  position: "orders lists, and nothing else",
+  position: "only orders lists",
   "blockchain_head id": "chain verify looks for the row by its number, and misses it",
-  "iot_devices last_seen_at_ms": "a time for people; it changes with each reading, and proves nothing",
+  "iot_devices last_seen_at_ms": "a time for people; it changes with each reading and proves nothing",
 };
 
-describe("a value that someone changed in a column", { shuffle: false }, () => {
-  it.each([...coreTables.records, keyTable, headTable])("is found: $name, key $key", async (declaration) => {
-    const { name } = declaration;
-    const { tagColumn = "record_tag" } = declaration;
-    const tables = await store.reader.introspection.getTables();
-    const names = tables.find((table) => table.name === name)?.columns.map((one) => one.name) ?? [];
-    const others = declarationsOf(name).filter((one) => one !== declaration);
-    const elsewhere = others.flatMap((one) => [
-      one.tagColumn ?? "record_tag",
-      ...Object.values<{ name: string }>(one.columns).map((one) => one.name),
-    ]);
-    const own = [tagColumn, ...Object.values<{ name: string }>(declaration.columns).map((one) => one.name)];
-    const missed: string[] = [];
-    for (const changed of names) {
-      if (elsewhere.includes(changed) && !own.includes(changed)) continue;
-      const [row] = await anyTable(store.reader).selectFrom(name).selectAll().limit(1).execute();
-      const value = row?.[changed] ?? null;
-      const set = (to: typeof value) =>
-        store.write(async ({ db }) => {
-          await sql`update ${sql.table(name)} set ${sql.ref(changed)} = ${to}
+describe("a column value changed by someone else", { shuffle: false }, () => {
+  it.each([...coreTables.records, keyTable, headTable])(
+    "is detected: $name, key $key",
+    async (declaration) => {
+      const { name } = declaration;
+      const { tagColumn = "record_tag" } = declaration;
+      const tables = await store.reader.introspection.getTables();
+      const names = tables.find((table) => table.name === name)?.columns.map((one) => one.name) ?? [];
+      const others = declarationsOf(name).filter((one) => one !== declaration);
+      const elsewhere = others.flatMap((one) => [
+        one.tagColumn ?? "record_tag",
+        ...Object.values<{ name: string }>(one.columns).map((one) => one.name),
+      ]);
+      const own = [tagColumn, ...Object.values<{ name: string }>(declaration.columns).map((one) => one.name)];
+      const missed: string[] = [];
+      for (const changed of names) {
+        if (elsewhere.includes(changed) && !own.includes(changed)) continue;
+        const [row] = await anyTable(store.reader).selectFrom(name).selectAll().limit(1).execute();
+        const value = row?.[changed] ?? null;
+        const set = (to: typeof value) =>
+          store.write(async ({ db }) => {
+            await sql`update ${sql.table(name)} set ${sql.ref(changed)} = ${to}
             where rowid = (select rowid from ${sql.table(name)} where ${sql.ref(changed)} is ${to === value ? changeOf(value) : value} limit 1)`.execute(
-            db,
-          );
-        });
-      await set(changeOf(value));
-      const { damaged } = await verifyRecords(store, [declaration]);
-      await set(value);
-      if (
-        damaged.length === 0 &&
-        unverified[changed] === undefined &&
-        unverified[`${name} ${changed}`] === undefined
-      )
-        missed.push(changed);
-    }
-    expect(missed).toEqual([]);
-    expect((await verifyRecords(store, [declaration])).damaged).toEqual([]);
-  });
+              db,
+            );
+          });
+        await set(changeOf(value));
+        const { damaged } = await verifyRecords(store, [declaration]);
+        await set(value);
+        if (
+          damaged.length === 0 &&
+          unverified[changed] === undefined &&
+          unverified[`${name} ${changed}`] === undefined
+        )
+          missed.push(changed);
+      }
+      expect(missed).toEqual([]);
+      expect((await verifyRecords(store, [declaration])).damaged).toEqual([]);
+    },
+  );
 });
 
-/** All declarations of one table. */
+/** All declarations of a table. */
 function declarationsOf(name: string) {
   return [...coreTables.records, keyTable, headTable].filter((one) => one.name === name);
 }
 
-/** Another value of the same kind, which no record has. */
+/** A different value of the same kind, which no record has. */
 function changeOf(value: AnyRow[string]): AnyRow[string] {
   if (typeof value === "number") return value + 7;
   if (value instanceof Uint8Array) return Uint8Array.from([...value, 1]);
   return value === null ? 7 : `x${value}`;
 }
 
-/** The values of the added columns in a row, of which each makes another tag. */
+/** The added columns' values in a row; each produces a different tag. */
 const laterValues = [
   { later_note: "note" },
   { later_note: "later_flag" },
@@ -699,7 +703,7 @@ const laterValues = [
   { later_note: "note", later_flag: 1, later_number: 1 },
 ] as const;
 
-describe("a column that a later version adds", { shuffle: false }, () => {
+describe("a column added by a later version", { shuffle: false }, () => {
   const absent = { later_note: null, later_flag: null, later_time_ms: null, later_number: null };
   const none = { ...absent, later_list: "", later_map: "" };
 
@@ -714,7 +718,7 @@ describe("a column that a later version adds", { shuffle: false }, () => {
     }),
   );
 
-  it("is tried with every table of tagged records", async () => {
+  it("is tested with every table of tagged records", async () => {
     const tables = await store.reader.introspection.getTables();
     const tagged = tables.filter(({ columns }) => columns.some(({ name }) => name.endsWith("_tag")));
     const declared = tagged.map(({ name }) => name).filter((name) => !/^(tlog|audit|identity)_/.test(name));
@@ -754,7 +758,7 @@ describe("a declaration of columns", () => {
       columns: { ...base, d: column.added(column.optionalText("d")), c: column.optionalText("c") },
       omitted: ["c"],
     },
-  ])("is refused if columns that can be missing are not the last: $omitted", ({ columns, omitted }) => {
+  ])("is rejected if columns that may be missing are not last: $omitted", ({ columns, omitted }) => {
     expect(() => declare(columns, omitted)).toThrow(/^table table: the tagged columns are a, /);
   });
 
@@ -764,13 +768,13 @@ describe("a declaration of columns", () => {
     ["integer", column.added(column.integer("c"))],
     ["bytes", column.added(column.bytes("c"))],
     ["list", column.added(column.jsonList("c"))],
-  ])("is refused if an added column has a value in older rows: %s", (_kind, c) => {
+  ])("is rejected if an added column has a value in older rows: %s", (_kind, c) => {
     expect(() => declare({ ...base, c })).toThrow(
-      "table table: the added column c has a value in rows that are older than it; declare it optional",
+      "table table: the added column c has a value in rows older than the column; declare it optional",
     );
   });
 
-  it("may have columns without a tag anywhere", () => {
+  it("may have untagged columns anywhere", () => {
     const c = column.added(column.optionalText("c"));
     expect(() => declare({ ...base, c, d: column.untagged(column.text("d")) })).not.toThrow();
   });

@@ -5,26 +5,26 @@ const list = "things of ada";
 const mebibyte = 1024 * 1024;
 
 describe("readPageRequest", () => {
-  it("begins at the first row, without a token", () => {
+  it("starts at the first row without a token", () => {
     expect(readPageRequest(10, "", list)).toEqual({ limit: 10, after: 0 });
   });
 
-  it("gives 1000 rows when the caller names no number", () => {
+  it("returns 1000 rows if the caller does not specify a number", () => {
     expect(maxPageSize).toBe(1000);
     expect(readPageRequest(0, "", list)).toEqual({ limit: 1000, after: 0 });
   });
 
-  it("goes on after the last row of the page that its token came with", () => {
+  it("continues after the last row of the token's page", () => {
     const { nextPageToken } = readPage({ rows: 5, pageSize: 3 });
     expect(readPageRequest(3, nextPageToken, list)).toEqual({ limit: 3, after: 3 });
   });
 
-  it("takes a token with another page size", () => {
+  it("accepts a token with a different page size", () => {
     const { nextPageToken } = readPage({ rows: 5, pageSize: 3 });
     expect(readPageRequest(7, nextPageToken, list)).toEqual({ limit: 7, after: 3 });
   });
 
-  it("refuses a token of another list", () => {
+  it("rejects a token of a different list", () => {
     const { nextPageToken } = readPage({ rows: 5, pageSize: 3 });
     expect(readPageRequest(3, nextPageToken, "things of grace")).toBeUndefined();
   });
@@ -36,18 +36,18 @@ describe("readPageRequest", () => {
     ["a number", "3"],
     ["an encoded number", encode("3")],
     ["an encoded number with a dot", encode("3.")],
-    ["one of position 0", encode(`0.${listHash}`)],
-    ["one of a position below 0", encode(`-1.${listHash}`)],
-    ["one of a fraction", encode(`1.5.${listHash}`)],
-    ["one with a zero before its position", encode(`0${position}.${listHash}`)],
-    ["one with a position of 17 digits", encode(`12345678901234567.${listHash}`)],
-    ["one with a position in another notation", encode(`3e0.${listHash}`)],
-    ["one with something behind it", `${token}AA`],
-    ["one with a space behind it", `${token} `],
-    ["one that is cut short", token.slice(0, -1)],
-    ["one in another alphabet with padding", `${token}=`],
-    ["one with another list's hash", encode(`${position}.${"0".repeat(16)}`)],
-  ])("refuses a token that is made up: %s", (_what, madeUp) => {
+    ["position 0", encode(`0.${listHash}`)],
+    ["a negative position", encode(`-1.${listHash}`)],
+    ["a fraction", encode(`1.5.${listHash}`)],
+    ["a position with a leading zero", encode(`0${position}.${listHash}`)],
+    ["a position of 17 digits", encode(`12345678901234567.${listHash}`)],
+    ["a position in a different notation", encode(`3e0.${listHash}`)],
+    ["a token with trailing characters", `${token}AA`],
+    ["a token with a trailing space", `${token} `],
+    ["a truncated token", token.slice(0, -1)],
+    ["a token in a different alphabet with padding", `${token}=`],
+    ["a token with another list's hash", encode(`${position}.${"0".repeat(16)}`)],
+  ])("rejects a forged token: %s", (_what, madeUp) => {
     expect(token).not.toBe(madeUp);
     expect(readPageRequest(3, madeUp, list)).toBeUndefined();
   });
@@ -72,7 +72,7 @@ describe("pages of a list", () => {
     },
   );
 
-  it("do not move when a row before them is removed", () => {
+  it("do not shift if a row before them is removed", () => {
     const { nextPageToken } = readPage({ rows: 6, pageSize: 3 });
     const without = positions(6).filter((row) => row !== 2);
     expect(readPage({ rows: without, pageSize: 3, pageToken: nextPageToken }).rows).toEqual([4, 5, 6]);
@@ -80,13 +80,13 @@ describe("pages of a list", () => {
 });
 
 describe("cutPage", () => {
-  it("ends a page before it is larger than 3 MiB, and goes on with the row that did not fit", () => {
+  it("ends a page before it exceeds 3 MiB, and continues with the row that did not fit", () => {
     const bytesOf = () => mebibyte;
     const pages = readAllPages({ rows: 7, pageSize: 10, bytesOf });
     expect(pages.map((page) => page.rows)).toEqual([[1, 2, 3], [4, 5, 6], [7]]);
   });
 
-  it("takes rows of exactly 3 MiB together", () => {
+  it("accepts rows of exactly 3 MiB together", () => {
     const bytesOf = (row: number) => (row === 3 ? 1 : row === 1 ? 3 * mebibyte - 1 : 0);
     expect(readPage({ rows: 3, pageSize: 10, bytesOf })).toEqual({ rows: [1, 2, 3], nextPageToken: "" });
   });
@@ -96,31 +96,31 @@ describe("cutPage", () => {
     expect(readPage({ rows: 3, pageSize: 10, bytesOf }).rows).toEqual([1, 2]);
   });
 
-  it("gives a row alone that is larger than a page may be, so that nobody is stuck before it", () => {
+  it("returns a row larger than a page by itself, so that no reader gets stuck before it", () => {
     const bytesOf = (row: number) => (row === 2 ? 4 * mebibyte : 1);
     const pages = readAllPages({ rows: 3, pageSize: 10, bytesOf });
     expect(pages.map((page) => page.rows)).toEqual([[1], [2], [3]]);
   });
 
-  it("holds to the number of rows where that is less", () => {
+  it("respects the row limit if it is reached first", () => {
     const bytesOf = () => mebibyte;
     expect(readPage({ rows: 7, pageSize: 2, bytesOf }).rows).toEqual([1, 2]);
   });
 });
 
-/** A list of rows that are their own positions, and what is asked of it. */
+/** A list whose rows are their own positions, and a request for a page. */
 interface Reading {
-  /** The rows, or how many there are. */
+  /** The rows, or their number. */
   readonly rows: number | readonly number[];
   readonly pageSize: number;
   readonly pageToken?: string;
   readonly bytesOf?: (row: number) => number;
 }
 
-/** Reads one page as the lists of the services do: with one row more than the limit. */
+/** Reads one page as the services' lists do: with one extra row. */
 function readPage({ rows, pageSize, pageToken = "", bytesOf }: Reading): Page<number> {
   const request = readPageRequest(pageSize, pageToken, list);
-  if (request === undefined) throw new Error(`${pageToken} is no token of the list`);
+  if (request === undefined) throw new Error(`${pageToken} is not a token of the list`);
   const all = typeof rows === "number" ? positions(rows) : rows;
   const found = all.filter((row) => row > request.after).slice(0, request.limit + 1);
   return cutPage(found, request, list, (row) => row, bytesOf);

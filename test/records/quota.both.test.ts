@@ -10,15 +10,15 @@ const codec: AnswerCodec<string> = {
   decode: (bytes) => Buffer.from(bytes).toString(),
 };
 
-/** Makes a call under an idempotency key. */
+/** Makes a call with an idempotency key. */
 function call(store: Store, idempotencyKey: string, userId = "ada"): Promise<string> {
   return store.runIdempotent({ userId, idempotencyKey, requestHash: "aa" }, codec, (write) =>
     write(async () => idempotencyKey),
   );
 }
 
-describeStores("the quota of idempotency keys", (makePlace) => {
-  it("counts the keys of 24 hours for each user", async () => {
+describeStores("the idempotency key quota", (makePlace) => {
+  it("counts each user's keys over 24 hours", async () => {
     const clock = { ms: Date.UTC(2026, 0, 1) };
     const quotas = { ...noLimits, idempotencyKeys: 2 };
     const store = await (await makePlace()).open({ now: () => new Date(clock.ms), quotas });
@@ -33,7 +33,7 @@ describeStores("the quota of idempotency keys", (makePlace) => {
     await expect(call(store, "4")).rejects.toMatchObject({ limit: 2 });
   });
 
-  it("stays right when a key is used again after a day, and when many expire at once", async () => {
+  it("stays correct when a key is reused after a day, and when many expire at once", async () => {
     const clock = { ms: Date.UTC(2026, 0, 1) };
     const place = await makePlace();
     const store = await place.open({ now: () => new Date(clock.ms) });
@@ -58,7 +58,7 @@ describeStores("the quota of idempotency keys", (makePlace) => {
 });
 
 describeStores("a quota", (makePlace) => {
-  it("of 0 is none, and is of one owner", async () => {
+  it("means no limit if 0, and applies per owner", async () => {
     const quotas = { ...noLimits, tunnels: 1 };
     const store = await (await makePlace()).open({ quotas });
     await store.write(({ db }) =>

@@ -1,4 +1,4 @@
-/** Lists that are ordered by a text, on both databases. */
+/** Lists ordered by a text, on both databases. */
 import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { createKmsStore } from "../../src/services/kms/store.ts";
@@ -22,7 +22,7 @@ const keyName: Omit<KeyName, "owner" | "name"> = {
   createdAt: new Date(0),
 };
 
-/** Opens the names of keys of a place, which has some. */
+/** Opens the key names of a place that has some. */
 async function openNames(place: Place, rows: readonly (readonly [owner: string, name: string])[]) {
   const store = await place.open();
   const { names } = createKmsStore(store);
@@ -38,8 +38,8 @@ async function openNames(place: Place, rows: readonly (readonly [owner: string, 
   };
 }
 
-describeStores("a list that is ordered by names", (makePlace) => {
-  it("is empty for a made-up page token that names a row of another owner", async () => {
+describeStores("a list ordered by name", (makePlace) => {
+  it("is empty for a forged page token that names another owner's row", async () => {
     const rows = [["ada", "a"] as const, ["bob", "m"] as const, ["ada", "z"] as const];
     const list = await openNames(await makePlace(), rows);
     expect([await list("ada", 0), await list("ada", 1), await list("ada", 3)]).toEqual([
@@ -47,13 +47,13 @@ describeStores("a list that is ordered by names", (makePlace) => {
       ["z"],
       [],
     ]);
-    // Otherwise the page would begin behind "m", and tell that a name of bob lies between "a" and "z".
+    // Otherwise the page would start after "m" and reveal that bob has a name between "a" and "z".
     expect(await list("ada", 2)).toEqual([]);
   });
 });
 
-describePostgres("a list that is ordered by names, in a database with a language", () => {
-  it("has the order of bytes nevertheless", async () => {
+describePostgres("a list ordered by name, in a database with a language-specific collation", () => {
+  it("is still in byte order", async () => {
     const place = await makePostgresPlace();
     const list = await openNames(place, [...["b", "B", "a-b", "ab"].map((name) => ["ada", name] as const)]);
     await place.query('alter table kms_names alter column key_name type text collate "en-x-icu"');

@@ -20,7 +20,7 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 const digits = `${"0f".repeat(32)}\n`;
 
 describe("the master key", () => {
-  it("is made at the first start: 64 hexadecimal digits, readable by the owner alone", () => {
+  it("is created on the first start: 64 hexadecimal digits, readable only by its owner", () => {
     const dataDir = join(makeTemporaryDirectory(), "new", "directory");
     const key = loadMasterKey(masterKeyIn(dataDir));
     const path = join(dataDir, "master.key");
@@ -29,13 +29,13 @@ describe("the master key", () => {
     expect(statSync(dataDir).mode & 0o777).toBe(0o700);
   });
 
-  it("is another one for another data directory, and the same at the next start", () => {
+  it("differs between data directories, and stays the same on the next start", () => {
     const [one, other] = [makeTemporaryDirectory(), makeTemporaryDirectory()];
     expect(loadMasterKey(masterKeyIn(one))).not.toEqual(loadMasterKey(masterKeyIn(other)));
     expect(loadMasterKey(masterKeyIn(one))).toEqual(loadMasterKey(masterKeyIn(one)));
   });
 
-  it("comes from the operator's file, if one is named", () => {
+  it("is read from the operator's file, if specified", () => {
     const dataDir = makeTemporaryDirectory();
     const path = writeKey(join(dataDir, "mine.key"), digits);
     expect(Buffer.from(loadMasterKey({ kind: "file", path })).toString("hex")).toBe("0f".repeat(32));
@@ -48,7 +48,7 @@ describe("the master key", () => {
     ["65 digits", "0".repeat(65)],
     ["no digits", "x".repeat(64)],
     ["32 bytes", "\u0001".repeat(32)],
-  ])("is refused with a sentence if the file is %s", (_what, content) => {
+  ])("is rejected in one sentence if the file is %s", (_what, content) => {
     const dataDir = makeTemporaryDirectory();
     writeKey(join(dataDir, "master.key"), content);
     expect(() => loadMasterKey(masterKeyIn(dataDir))).toThrow(
@@ -56,26 +56,26 @@ describe("the master key", () => {
     );
   });
 
-  it.each([0o644, 0o640, 0o604, 0o660])("is refused with a sentence if its mode is %o", (mode) => {
+  it.each([0o644, 0o640, 0o604, 0o660])("is rejected in one sentence if its mode is %o", (mode) => {
     const dataDir = makeTemporaryDirectory();
     chmodSync(writeKey(join(dataDir, "master.key"), digits), mode);
     expect(() => loadMasterKey(masterKeyIn(dataDir))).toThrow(storageError(/set its mode to 0600/));
   });
 
   it.skipIf(process.geteuid?.() !== 0)(
-    "is refused by root if it belongs to neither root nor the owner of its directory (needs root)",
+    "is rejected by root if it belongs to neither root nor its directory's owner (needs root)",
     () => {
       const dataDir = makeTemporaryDirectory();
       const path = writeKey(join(dataDir, "master.key"), digits);
       const load = () => loadMasterKey({ kind: "file", path });
       chownSync(path, 4242, 4242);
-      expect(load).toThrow(storageError(/master\.key belongs to another user, with the ID 4242/));
+      expect(load).toThrow(storageError(/master\.key belongs to another user \(ID 4242\)/));
       chownSync(dataDir, 4242, 4242);
       expect(load()).toHaveLength(32);
     },
   );
 
-  // As systemd and Kubernetes give it. Only root can make such a file, and seteuid is for root.
+  // As systemd and Kubernetes provide it. Only root can create such a file, and seteuid requires root.
   it.skipIf(process.geteuid?.() !== 0).each([
     [0o440, true],
     [0o640, true],
@@ -83,14 +83,14 @@ describe("the master key", () => {
     [0o460, false],
     [0o450, false],
   ])(
-    "of root with mode %o, read by a server that is not root, is accepted: %s (needs root)",
+    "owned by root with mode %o, read by a server that is not root, is accepted: %s (needs root)",
     (mode, isAccepted) => {
       const dataDir = makeTemporaryDirectory();
       const path = writeKey(join(dataDir, "master.key"), digits);
       chmodSync(dataDir, 0o755);
       chmodSync(path, mode);
       const load = () => loadMasterKey({ kind: "file", path });
-      // Root as the group stays.
+      // The group stays root.
       process.seteuid?.(65_534);
       onTestFinished(() => process.seteuid?.(0));
       if (isAccepted) expect(load()).toHaveLength(32);
@@ -98,21 +98,21 @@ describe("the master key", () => {
     },
   );
 
-  it("is refused with a sentence if the file is missing although there is a store", async () => {
+  it("is rejected in one sentence if the file is missing although a store exists", async () => {
     const dataDir = makeTemporaryDirectory();
     expect(() => openKeyring(masterKeyIn(dataDir), false)).toThrow(storageError(/master key .* is missing/));
     expect(existsSync(join(dataDir, "master.key"))).toBe(false);
   });
 
-  it("is refused with a sentence if it is a directory", () => {
+  it("is rejected in one sentence if it is a directory", () => {
     const dataDir = makeTemporaryDirectory();
     mkdirSync(join(dataDir, "master.key"));
     expect(() => loadMasterKey(masterKeyIn(dataDir))).toThrow(storageError(/cannot be read/));
   });
 });
 
-describe("a start of the program", { timeout: 120_000 }, () => {
-  it("with a wrong master key ends with one sentence and exit code 2", async () => {
+describe("starting the program", { timeout: 120_000 }, () => {
+  it("fails with one sentence and exit code 2 for a wrong master key", async () => {
     const dataDir = makeTemporaryDirectory();
     await makeStore(dataDir);
     writeKey(join(dataDir, "master.key"), digits);
@@ -121,7 +121,7 @@ describe("a start of the program", { timeout: 120_000 }, () => {
     );
   });
 
-  it("with a missing master key ends with one sentence and exit code 2", async () => {
+  it("fails with one sentence and exit code 2 for a missing master key", async () => {
     const dataDir = makeTemporaryDirectory();
     await makeStore(dataDir);
     rmSync(join(dataDir, "master.key"));
@@ -130,7 +130,7 @@ describe("a start of the program", { timeout: 120_000 }, () => {
     );
   });
 
-  it("with a master key that all can read ends with one sentence and exit code 2", async () => {
+  it("fails with one sentence and exit code 2 for a world-readable master key", async () => {
     const dataDir = makeTemporaryDirectory();
     await makeStore(dataDir);
     chmodSync(join(dataDir, "master.key"), 0o644);
@@ -140,7 +140,7 @@ describe("a start of the program", { timeout: 120_000 }, () => {
   });
 });
 
-/** Reads the master key as a start on a new store does. */
+/** Reads the master key as startup with a new store does. */
 function loadMasterKey(source: MasterKeySource): Uint8Array {
   return openKeyring(source, true).current;
 }

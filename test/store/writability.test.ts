@@ -8,7 +8,7 @@ const second = 1000;
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }));
 afterEach(() => void vi.useRealTimers());
 
-/** A store that a test can break, and what its listener hears. */
+/** A store that a test can break, and what its listener receives. */
 function watchStore(reserve?: Reserve) {
   let nowMs = 0;
   let probes = 0;
@@ -40,7 +40,7 @@ function watchStore(reserve?: Reserve) {
 
 const caused = (code: string) => Object.assign(new Error("a cause"), { code });
 
-describe("whether a store can be written", () => {
+describe("a store's writability", () => {
   it.each([
     [new StoreFailureError("FULL", new Error()), "disk full"],
     [new StoreFailureError("CORRUPT", new Error()), "it is damaged"],
@@ -54,8 +54,8 @@ describe("whether a store can be written", () => {
       "its file was moved or removed, or cannot be opened",
     ],
     [new StoreFailureError("UNAVAILABLE", caused("ECONNREFUSED")), "it cannot be reached"],
-    [new Error("a refusal"), "it refuses to write"],
-  ])("is no longer so when a write and the probe after it fail (%#)", async (error, reason) => {
+    [new Error("a refusal"), "it rejects writes"],
+  ])("ends when a write and the following probe fail (%#)", async (error, reason) => {
     const store = watchStore();
     store.break(error);
     store.failed();
@@ -63,7 +63,7 @@ describe("whether a store can be written", () => {
     expect(store.heard).toEqual([reason]);
   });
 
-  it("is still so when a write fails and the probe after it does not", async () => {
+  it("continues if a write fails but the following probe succeeds", async () => {
     const store = watchStore();
     store.failed();
     await store.pass(second);
@@ -71,26 +71,26 @@ describe("whether a store can be written", () => {
     expect(store.countProbes()).toBe(1);
   });
 
-  it("is so again within a second after the cause is gone", async () => {
+  it("returns within a second after the cause has passed", async () => {
     const store = watchStore();
     store.break(caused("SQLITE_8"));
     store.failed();
     await store.pass(30 * second);
     store.break();
     await store.pass(second);
-    expect(store.heard).toEqual(["it refuses to write", undefined]);
+    expect(store.heard).toEqual(["it rejects writes", undefined]);
   });
 
-  it("is so again at the first write that succeeds", async () => {
+  it("returns with the first successful write", async () => {
     const store = watchStore();
     store.break(caused("SQLITE_8"));
     store.failed();
     await vi.waitUntil(() => store.heard.length === 1);
     store.wrote();
-    expect(store.heard).toEqual(["it refuses to write", undefined]);
+    expect(store.heard).toEqual(["it rejects writes", undefined]);
   });
 
-  it("is found out within ten seconds if nobody writes", async () => {
+  it("is checked within ten seconds if nothing is written", async () => {
     const store = watchStore();
     store.break(new StoreFailureError("UNAVAILABLE", caused("25006")));
     await store.pass(9 * second);
@@ -99,7 +99,7 @@ describe("whether a store can be written", () => {
     expect(store.heard).toEqual(["it is read-only"]);
   });
 
-  it("costs no probe while others write", async () => {
+  it("needs no probe while there are other writes", async () => {
     const store = watchStore();
     for (let i = 0; i < 60; i += 1) {
       store.wrote();
@@ -108,7 +108,7 @@ describe("whether a store can be written", () => {
     expect(store.countProbes()).toBe(0);
   });
 
-  it("is not probed when nobody listens", async () => {
+  it("is not probed without listeners", async () => {
     const store = watchStore();
     store.stop();
     store.failed();
@@ -116,7 +116,7 @@ describe("whether a store can be written", () => {
     expect(store.countProbes()).toBe(0);
   });
 
-  it("is no longer so while the reserve is in use, whatever fits into it", async () => {
+  it("does not count while the reserve is in use, whatever fits into it", async () => {
     let isReleased = true;
     const reserve: Reserve = {
       get isReleased() {

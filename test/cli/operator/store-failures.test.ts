@@ -109,7 +109,7 @@ describe.runIf(process.platform === "linux")("a data directory that cannot be cr
     expect(await runToEndHere([...serve, "--data-dir", dataDir])).toEqual({
       code: 2,
       stdout: "",
-      stderr: `qsp: the directory ${dataDir} cannot be created: ${reason}; choose another one with --data-dir\n`,
+      stderr: `qsp: the directory ${dataDir} cannot be created: ${reason}; choose a different directory with --data-dir\n`,
     });
   });
 });
