@@ -1,4 +1,4 @@
-/** Writes the chain: entries are written in the same transaction as the events that they record. */
+/** Writes the chain. Entries are written in the same transaction as the events that they record. */
 import type { Kysely } from "kysely";
 import type { Statement } from "../database/connection.ts";
 import type { Reader } from "../database/database.ts";
@@ -25,38 +25,47 @@ import {
   type LogTables,
 } from "./tables.ts";
 
-/** The entries of one transaction, until they are written at its end. */
+/** The entries of one transaction, which are written when it ends. */
 export interface PendingEntries {
   append(entry: NewAuditEntry): void;
   list(): readonly NewAuditEntry[];
   /** Returns the statements that write the entries and the new end of the chain. */
   finish(): Statement[];
-  /** Call this when the entries are on the disk. */
+  /** Call this once the entries are on disk. */
   committed(): void;
 }
 
-/** The most entries in one statement; each has 13 values, and SQLite accepts 32,766. */
+/** Maximum entries per statement; each has 13 values, and SQLite accepts 32,766. */
 const maxRowsPerStatement = 64;
 
 /**
- * Reads and writes the chain of a database. It remembers the newest end that it saw, so that a running program detects
- * an older log that was put back.
+ * Reads and writes a database's chain. It remembers the newest end that it has seen, so that a running
+ * program detects if an older log is restored.
  */
 export interface AuditChain {
   /** Reads the end of the chain; runs first in each write transaction. */
   readonly readHead: Statement;
-  /** @param rows the result of `readHead`. @throws StoreFailureError if the end was changed or an older log put back */
+  /**
+   * Starts a transaction's entries.
+   *
+   * @param rows the result of `readHead`
+   * @throws StoreFailureError if the end was changed or an older log was restored
+   */
   start(rows: readonly unknown[], now: () => Date): PendingEntries;
-  /** The newest end that this program saw. */
+  /** The newest end that this program has seen. */
   newestSeen(): AuditHead;
-  /** The hashes of the entries that this program wrote last. */
+  /** Hashes of the newest entries that this program wrote. */
   readonly recent: Pick<RecentHashes, "list">;
-  /** Reads the end, outside of a transaction. @throws StoreFailureError as `start` does */
+  /**
+   * Reads the end, outside a transaction.
+   *
+   * @throws StoreFailureError as `start` does
+   */
   readTrueHead(db: Reader): Promise<AuditHead>;
 }
 
 /**
- * @param db builds queries; none is run on it.
+ * @param db builds queries, but runs none
  * @param tagKey RootKeys.audit
  */
 export function createAuditChain(
@@ -65,7 +74,7 @@ export function createAuditChain(
   tables: LogTables = keyLog,
 ): AuditChain {
   const inserts = new Map<number, string>();
-  /** Caches SQL by the number of rows, because building a query costs more than running it. */
+  /** Caches SQL by row count, because building a query costs more than running it. */
   const insertOf = (rows: readonly AuditEntriesTable[]): Statement => {
     let sql = inserts.get(rows.length);
     if (sql === undefined) {
@@ -153,7 +162,7 @@ export function createAuditChain(
   };
 }
 
-/** The names of the columns of an entry, in the order in which they are written to the database. */
+/** Column names of an entry, in write order. */
 const columns = Object.values(entryColumns).map(({ name }) => name);
 
 function chunk<T>(values: readonly T[], size: number): T[][] {

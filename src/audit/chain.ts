@@ -1,17 +1,17 @@
 /**
  * The chain of audit entries: what is hashed, and how.
  *
- * The hash of an entry covers its content and the hash of the entry before it, so no entry can be changed,
- * removed or moved without changing all that follow. A tag binds each hash to a key that the database holds
- * only sealed, so write access to the database is not enough to forge a chain.
+ * An entry's hash covers its content and the previous entry's hash, so no entry can be changed, removed or
+ * moved without changing all later hashes. A tag binds each hash to a key that is stored only sealed, so
+ * write access to the database is not enough to forge a chain.
  */
 import { createHmac, hash } from "node:crypto";
 import { checkpointText, emptyChainHash, entryText } from "./entry-text.ts";
 import { keyLog, type LogTables } from "./tables.ts";
 
-/** An event of a key or an identity. */
+/** An event about a key or an identity. */
 export interface AuditEvent {
-  /** The key of the event, as the caller named it; in the log of identities its subject. */
+  /** The key, as the caller named it; in the identity log, the subject of the event. */
   readonly keyId: string;
   /** Such as CREATE or SIGN. */
   readonly operation: string;
@@ -22,24 +22,24 @@ export interface AuditEvent {
   readonly details: string;
 }
 
-/** Facts about an entry that not every entry has; empty if they are left out. */
+/** Facts that not every entry has; empty if omitted. */
 export interface AuditContext {
-  /** The address that the call came from; empty for the server's own work. */
+  /** Client address of the call; empty for the server's own work. */
   readonly clientAddress: string;
-  /** The ID of the call; empty for the server's own work. */
+  /** ID of the call; empty for the server's own work. */
   readonly requestId: string;
-  /** The owner of the key, who may read the entry; empty if there is no such key. */
+  /** Owner of the key, who may read the entry; empty if the key does not exist. */
   readonly owner: string;
-  /** The name of the key, to find its entries by; empty if it has none. */
+  /** Name of the key, to find its entries; empty if it has none. */
   readonly keyName: string;
 }
 
-/** An event that a service records. */
+/** An event to record. */
 export type NewAuditEntry = AuditEvent & Partial<AuditContext>;
 
 /** An entry at its position in the chain. */
 export interface AuditEntry extends AuditEvent, AuditContext {
-  /** Counts from 1 without gaps. */
+  /** Starts at 1, without gaps. */
   readonly sequence: number;
   readonly timestamp: Date;
   /** SHA-256, 64 lower-case hexadecimal digits. */
@@ -53,13 +53,12 @@ export interface AuditHead {
   readonly entryHash: string;
 }
 
-/** No facts. */
 export const emptyContext: AuditContext = { clientAddress: "", requestId: "", owner: "", keyName: "" };
 
 /** The end of an empty chain, which precedes the first entry. */
 export const emptyChain: AuditHead = { sequence: 0, entryHash: emptyChainHash };
 
-/** Hashes an entry: SHA-256 of the UTF-8 of its text. The owner and the name of the key are covered by the tag only. */
+/** Hashes an entry: SHA-256 of its text in UTF-8. Only the tag covers the key's owner and name. */
 export function hashEntry(
   entry: NewAuditEntry & Pick<AuditEntry, "sequence" | "timestamp">,
   previousHash: string,
@@ -70,7 +69,7 @@ export function hashEntry(
   return hash("sha256", entryText({ ...facts, subject: keyId }, previousHash), "hex");
 }
 
-/** Computes the tag of an entry's hash, and of the owner and the name of its key. */
+/** Computes the tag of an entry's hash and of its key's owner and name. */
 export function tagEntry(
   tagKey: Uint8Array,
   { entryHash, owner = "", keyName = "" }: Pick<AuditEntry, "entryHash"> & Partial<AuditContext>,
@@ -79,17 +78,17 @@ export function tagEntry(
   return createHmac("sha256", tagKey).update(`audit entry ${entryHash}${found}`).digest("hex");
 }
 
-/** Computes the tag of the end of a chain, which shows whether the last entries were cut off. */
+/** Computes the tag of the end of a chain, which reveals whether the last entries were cut off. */
 export function tagHead(tagKey: Uint8Array, { sequence, entryHash }: AuditHead): string {
   return createHmac("sha256", tagKey).update(`audit head ${sequence} ${entryHash}`).digest("hex");
 }
 
-/** The content of a checkpoint: an end of the chain, and its time. */
+/** The content of a checkpoint: an end of the chain and its time. */
 export interface AuditCheckpoint extends AuditHead {
   readonly signedAt: Date;
 }
 
-/** Returns the message that a checkpoint signs: the UTF-8 of its text. ML-DSA-65, empty context. */
+/** Returns the message that a checkpoint signs: its text in UTF-8. ML-DSA-65, empty context. */
 export function checkpointMessage(checkpoint: AuditCheckpoint, purpose?: string): Uint8Array {
   return new TextEncoder().encode(checkpointText(checkpoint, purpose));
 }

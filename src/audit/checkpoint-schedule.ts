@@ -1,4 +1,4 @@
-/** Signs the audit log from time to time, while the store is open. */
+/** Signs the audit log periodically while the store is open. */
 import { AsyncResource } from "node:async_hooks";
 import type { Kysely } from "kysely";
 import { type Background, reportAttempts } from "../database/background.ts";
@@ -7,10 +7,9 @@ import type { AuditHead } from "./chain.ts";
 import { type CheckpointSigner, storeCheckpoint } from "./checkpoint-signer.ts";
 import type { LogTables } from "./tables.ts";
 
-/** Milliseconds from the first entry that no checkpoint covers to the checkpoint. */
+/** Milliseconds from the first entry without a checkpoint to the next checkpoint. */
 const checkpointAfterMs = 1000;
 
-/** The dependencies of a schedule of checkpoints. */
 export interface CheckpointScheduleDeps {
   readonly readTrueHead: () => Promise<AuditHead>;
   readonly signer: Pick<CheckpointSigner, "sign">;
@@ -20,7 +19,7 @@ export interface CheckpointScheduleDeps {
   readonly background: Pick<Background, "started" | "failed">;
 }
 
-/** Signs a checkpoint some time after entries are written, and when the store closes. */
+/** Signs a checkpoint shortly after entries are written, and when the store closes. */
 export function createCheckpointSchedule({
   readTrueHead,
   signer,
@@ -39,11 +38,12 @@ export function createCheckpointSchedule({
     await write(({ db }) => storeCheckpoint(db, checkpoint, log));
   };
   const attempt = (): Promise<void> => sign().then(attempts.succeeded, attempts.failed);
-  // In the context of the store: the signature is not charged to the call that wrote, and is not in its trace.
+  // Runs in the store's async context: the signature is neither charged to the call that wrote nor part of
+  // its trace.
   const schedule = AsyncResource.bind((): void => {
     timer = setTimeout(() => {
       timer = undefined;
-      // If the store cannot be written now, the next write schedules another checkpoint.
+      // If the store is not writable, the next write schedules another checkpoint.
       signing = attempt();
     }, checkpointAfterMs);
     timer.unref();

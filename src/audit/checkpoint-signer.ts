@@ -1,4 +1,4 @@
-/** Signs the end of the audit chain with ML-DSA-65, so that others can check the store against it. */
+/** Signs the end of the audit chain with ML-DSA-65, so that third parties can check the store against it. */
 import { wipe } from "../crypto/bytes.ts";
 import { withFreshKeyPair } from "../crypto/fresh-key-pair.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../crypto/provider.ts";
@@ -14,16 +14,20 @@ import type { SignedCheckpoint } from "./verification.ts";
 const algorithm = "ML-DSA-65";
 const signingIdentity = "store/audit-signing-key";
 
-/** The store has the newest checkpoint of each span of this many entries; it covers the earlier ones. */
+/** The store keeps the newest checkpoint of each span of this many entries; it covers the earlier ones. */
 const spanEntries = 10_000;
 
 /** Signs and verifies checkpoints with the store's own key. */
 export interface CheckpointSigner {
   readonly publicKey: PublicKey;
-  /** @param log whose end it is; the log of keys if left out */
+  /** @param log the log that the end belongs to; default: the key log */
   sign(head: AuditHead, now: Date, log?: LogTables): Promise<SignedCheckpoint>;
   verify(checkpoint: SignedCheckpoint, log?: LogTables): Promise<boolean>;
-  /** Signs for another use. @param context keeps the signature apart from those of checkpoints, which have none */
+  /**
+   * Signs for a different purpose.
+   *
+   * @param context distinguishes the signature from checkpoint signatures, which have no context
+   */
   signFor(context: Uint8Array, message: Uint8Array): Promise<Uint8Array>;
 }
 
@@ -53,7 +57,7 @@ export async function openCheckpointSigner(
         provider.verify(publicKey, checkpointMessage(checkpoint, purpose), checkpoint.signature),
       async signFor(context, message) {
         if (context.length === 0)
-          throw new RangeError("without a context this would be a checkpoint's signature");
+          throw new RangeError("without a context, this would be a checkpoint signature");
         return provider.sign(secretKey, message, { context });
       },
     };
@@ -62,7 +66,7 @@ export async function openCheckpointSigner(
   }
 }
 
-/** Stores a checkpoint within a transaction, and deletes the earlier checkpoints of its span. */
+/** Stores a checkpoint within a transaction and deletes earlier checkpoints of its span. */
 export async function storeCheckpoint(
   db: Database["writer"],
   checkpoint: SignedCheckpoint,
@@ -75,7 +79,7 @@ export async function storeCheckpoint(
     .where("sequence", ">=", sequence)
     .limit(1)
     .executeTakeFirst();
-  // Another program already stored a newer one.
+  // Another program has already stored a newer one.
   if (newer !== undefined) return;
   await db
     .deleteFrom(checkpoints)

@@ -1,11 +1,11 @@
-/** Which entries of a log a reader asks for. */
+/** Filters for reading a log. */
 import type { SelectQueryBuilder } from "kysely";
 import type { Schema } from "../database/schema.ts";
 import { toRow } from "../records/columns.ts";
 import type { AuditEntry } from "./chain.ts";
 import { type AuditEntriesTable, entryColumns, keyLog, type LogTables } from "./tables.ts";
 
-/** Which entries to read; a filter that is left out matches all. */
+/** Selects entries to read; an omitted filter matches all. */
 export interface EntryFilter {
   readonly keyId?: string | undefined;
   readonly owner?: string | undefined;
@@ -19,7 +19,7 @@ export interface EntryFilter {
   readonly to?: Date | undefined;
 }
 
-/** Tells whether an entry passes a filter. */
+/** Returns whether an entry passes a filter. */
 export function matchesFilter(entry: AuditEntry, filter: EntryFilter): boolean {
   const row = toRow(entryColumns, { ...entry, entryTag: "" });
   return listConditions(filter).every(([column, operator, value]) => {
@@ -30,7 +30,7 @@ export function matchesFilter(entry: AuditEntry, filter: EntryFilter): boolean {
 
 type Condition = readonly [keyof AuditEntriesTable, "=" | ">=" | "<", string | number];
 
-/** The filters by one value. Their order is part of page tokens. */
+/** Equality filters. Their order is part of page tokens. */
 const equalFilters = ["keyId", "owner", "keyName", "operation", "outcome", "user"] as const;
 
 export function listConditions(filter: EntryFilter): Condition[] {
@@ -55,7 +55,7 @@ export function applyFilter<Output>(
   );
 }
 
-/** Names a list of entries, for page tokens. */
+/** Names a list of entries in page tokens. */
 export function nameEntryList(filter: EntryFilter, tables: LogTables = keyLog): string {
   return `${tables === keyLog ? "audit" : tables.entries} ${JSON.stringify(listConditions(filter))}`;
 }

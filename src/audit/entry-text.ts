@@ -1,10 +1,12 @@
-/** The texts that the audit log hashes and signs. Browsers use this file too, so it needs no module of Node. */
+/**
+ * The texts that the audit log hashes and signs. Browsers also use this file, so it imports no Node module.
+ */
 
 /** The content of an entry that its hash covers. */
 export interface HashedEntry {
-  /** In the log of keys: the key of the event, as the caller named it. */
+  /** In the key log: the key, as the caller named it. */
   readonly keyId?: string;
-  /** In the log of identities: the user, the client or the key of the issuer. */
+  /** In the identity log: the user, client or issuer key. */
   readonly subject?: string;
   /** Such as CREATE, SIGN or LOG_IN. */
   readonly operation: string;
@@ -13,7 +15,7 @@ export interface HashedEntry {
   /** OK or REFUSED. */
   readonly outcome: string;
   readonly details: string;
-  /** Counts from 1 without gaps. */
+  /** Starts at 1, without gaps. */
   readonly sequence: number;
   readonly timestamp: Date;
   /** Empty for the server's own work. */
@@ -22,22 +24,22 @@ export interface HashedEntry {
   readonly requestId?: string;
 }
 
-/** Stands in place of the hash before the first entry of a log. */
+/** Used as the previous hash of a log's first entry. */
 export const emptyChainHash = "0".repeat(64);
 
 /**
- * Returns the text whose SHA-256 is the hash of an entry: RFC 8785 canonical JSON, with these members and no others.
- * The timestamp has milliseconds and ends in Z; the sequence is a number, all else are strings. An empty clientAddress or
- * requestId is left out, and so is keyId or subject, of which an entry has one.
+ * Returns the text whose SHA-256 is an entry's hash: RFC 8785 canonical JSON with exactly these members. The
+ * timestamp has milliseconds and ends in Z; the sequence is a number, everything else is a string. An empty
+ * clientAddress or requestId is omitted. An entry has either a keyId or a subject.
  *
  * @param previousHash 64 lower-case hexadecimal digits; `emptyChainHash` for the first entry
- * @throws RangeError for a time that is not a date
+ * @throws RangeError for an invalid date
  */
 export function entryText(entry: HashedEntry, previousHash: string): string {
   const { clientAddress, details, keyId, operation, outcome, requestId, sequence, subject, timestamp, user } =
     entry;
-  // RFC 8785, section 3.2.3: members in the order of their names. For strings and whole numbers, JSON.stringify
-  // writes the form that section 3.2.2 requires.
+  // RFC 8785, section 3.2.3: members in name order. For strings and integers, JSON.stringify produces the
+  // form that section 3.2.2 requires.
   return JSON.stringify({
     clientAddress: clientAddress || undefined,
     details,
@@ -53,7 +55,7 @@ export function entryText(entry: HashedEntry, previousHash: string): string {
   });
 }
 
-/** The content that a checkpoint signs: an end of the chain, and its time. */
+/** The content that a checkpoint signs: an end of the chain and its time. */
 export interface HashedCheckpoint {
   readonly sequence: number;
   /** 64 lower-case hexadecimal digits. */
@@ -64,7 +66,7 @@ export interface HashedCheckpoint {
 /**
  * Returns the text that a checkpoint signs with ML-DSA-65 and an empty context: RFC 8785 canonical JSON.
  *
- * @throws RangeError for a time that is not a date
+ * @throws RangeError for an invalid date
  */
 export function checkpointText(
   { entryHash, sequence, signedAt }: HashedCheckpoint,

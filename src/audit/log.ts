@@ -1,4 +1,4 @@
-/** Reads the entries of a log, and its end. */
+/** Reads a log's entries and its end. */
 import { type Kysely, sql } from "kysely";
 import type { Reader } from "../database/database.ts";
 import type { Schema } from "../database/schema.ts";
@@ -14,23 +14,26 @@ import {
   type LogTables,
 } from "./tables.ts";
 
-/** The columns without the tag: those of an `AuditEntry`. */
+/** The columns of an `AuditEntry`, without the tag. */
 const { entryTag: _entryTag, ...contentColumns } = entryColumns;
 
-/** The most entries to look at for the size of a filtered list, and the most of them to count. */
+/** Maximum entries to scan for the size of a filtered list, and maximum matches to count. */
 const countLimits = { read: 100_000, counted: maxCounted };
 
 /** How to read entries for a caller. */
 export interface EntryReading {
-  /** Tells whether an entry has the owner and the key name that it was written with: see `Store.isEntryTagged`. */
+  /**
+   * Returns whether an entry still has the owner and key name that it was written with: see
+   * `Store.isEntryTagged`.
+   */
   readonly isTagged?: ((entry: AuditEntry, tag: string) => boolean) | undefined;
   /** For tests. */
   readonly limits?: typeof countLimits | undefined;
 }
 
 /**
- * Reads one page of entries, oldest first. The total size of a filtered list is that among its oldest entries, at most
- * as many as the limits say; there are at least as many.
+ * Reads one page of entries, oldest first. The total size of a filtered list covers only its oldest entries,
+ * up to the limits; the list has at least as many.
  */
 export async function listEntries(
   db: Reader,
@@ -53,7 +56,10 @@ export async function listEntries(
   };
 }
 
-/** Reads entries after a sequence number, oldest first. One whose owner was changed comes without owner and key name. */
+/**
+ * Reads entries after a sequence number, oldest first. If an entry's owner was changed, its owner and key
+ * name are omitted.
+ */
 export async function readEntries(
   db: Reader,
   after: number,
@@ -71,7 +77,7 @@ export async function readEntries(
   });
 }
 
-/** Reads the rows of entries, up to and including a sequence number. */
+/** Reads entry rows, up to and including a sequence number. */
 export function readEntryRows(
   db: Reader,
   after: number,
@@ -89,7 +95,7 @@ export function readEntryRows(
     .execute();
 }
 
-/** An index selects the entries of a key or of an owner; the other filters look at each of these. */
+/** An index selects the entries of a key or owner; the other filters scan these. */
 async function countEntries(
   db: Reader,
   filter: EntryFilter,
@@ -112,17 +118,16 @@ async function countEntries(
   return Number(rows[0]?.count ?? 0);
 }
 
-/** Reads the stated end of the chain, without checking it. */
+/** Reads the stored end of the chain, without checking it. */
 export async function readHead(db: Reader, tables: LogTables = keyLog): Promise<AuditHead> {
   return toHead(await selectHead(db, tables).executeTakeFirst());
 }
 
-/** Converts a row to an entry. */
 export function toEntry(row: AuditEntriesTable): AuditEntry {
   return fromRow(contentColumns, row);
 }
 
-/** Selects the stated end of a log. */
+/** Selects the stored end of a log. */
 export function selectHead(db: Kysely<Schema>, tables: LogTables) {
   return db.selectFrom(tables.head).selectAll().where("id", "=", 1);
 }

@@ -1,24 +1,23 @@
-/** The hashes of entries that this program has just written, so that they need not be read and checked again. */
+/** Hashes of entries that this program has just written, so that they need not be read and checked again. */
 
-/** Hashes to keep: those of some seconds. A hash takes about 100 bytes. */
+/** Maximum hashes to keep: a few seconds' worth. A hash takes about 100 bytes. */
 const maxHashes = 16_384;
 
-/** Hashes by the sequence numbers of their entries. */
+/** Hashes by entry sequence number. */
 export interface RecentHashes {
-  /** Adds the hash of an entry that is on the disk. */
+  /** Adds the hash of an entry that is on disk. */
   add(sequence: number, entryHash: string): void;
-  /** Lists hashes from a sequence number on, without a gap; none if the first is not here. */
+  /** Lists hashes from a sequence number on, without gaps; none if the first one is not in memory. */
   list(first: number, limit: number): string[];
 }
 
-/** Starts without hashes. */
 export function createRecentHashes(): RecentHashes {
   const hashes = new Map<number, string>();
   return {
     add(sequence, entryHash) {
       hashes.set(sequence, entryHash);
       if (hashes.size <= maxHashes) return;
-      // A map has its keys in the order in which they were added.
+      // A Map iterates in insertion order.
       const [oldest] = hashes.keys();
       if (oldest !== undefined) hashes.delete(oldest);
     },

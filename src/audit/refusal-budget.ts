@@ -1,49 +1,51 @@
 /**
- * Decides which refusals become entries of the audit log. Entries stay for ever, so refusals, which cost a caller
+ * Decides which refusals become audit log entries. Entries are kept forever, so refusals, which cost a caller
  * nothing, must not fill the disk.
  *
- * The first of equal refusals becomes an entry. Those that follow it are counted, and share one entry in each window.
- * Each user has a budget of entries and of bytes for an hour. Beyond it, refusals are only counted, and the number
- * becomes one entry at the end of the hour. The counts are in the memory of one server.
+ * The first of several equal refusals becomes an entry. Repetitions are counted and share one entry per
+ * window. Each user has an hourly budget of entries and bytes. Beyond it, refusals are only counted, and the
+ * count becomes one entry at the end of the hour. Counts are in the memory of one server.
  */
 import type { NewAuditEntry } from "./chain.ts";
 
-/** The most entries that the refusals of one user add in an hour, and the most bytes; besides them, one entry has the sum. */
+/** Maximum entries and bytes that one user's refusals add per hour, in addition to one entry with the sum. */
 export const refusalBudget = { entries: 1000, bytes: 1024 * 1024 } as const;
 
-/** Milliseconds for which equal refusals are counted before they become an entry. */
+/** Milliseconds to count equal refusals before they become an entry. */
 export const refusalWindowMs = 5 * 60_000;
 const hourMs = 3_600_000;
 
-/** The most refusals whose repetitions are counted, over all users. Those of others are written one by one. */
+/**
+ * Maximum refusals whose repetitions are counted, across all users. Further refusals are written one by one.
+ */
 const maxWindows = 4096;
-/** The most users with a separate budget. The others share one. */
+/** Maximum users with a separate budget. All others share one. */
 const maxUsers = 10_000;
 
-/** The operation of an entry that has the sum of what a user's budget had no room for. */
+/** Operation of an entry with the number of refusals that exceeded a user's budget. */
 export const refusalSum = "REFUSALS";
 
-/** What becomes of a refusal: an entry, a part of the count of an earlier one, or a part of the sum. */
+/** What happens to a refusal: it becomes an entry, or is added to an earlier one's count or to the sum. */
 export type RefusalFate = "write" | "repeated" | "unrecorded";
 
 /** A count that is due, as the entry to write. */
 export interface DueRefusals {
   readonly entry: NewAuditEntry;
-  /** The refusals that it stands for. */
+  /** Number of refusals that the entry stands for. */
   readonly count: number;
 }
 
-/** Refusals that equal an entry. */
+/** Refusals equal to an entry. */
 interface Window {
   readonly entry: NewAuditEntry;
   startedMs: number;
-  /** The refusals after the entry. */
+  /** Refusals after the entry. */
   count: number;
-  /** Their address; empty if they have several. */
+  /** Their client address; empty if they have several. */
   clientAddress: string | undefined;
 }
 
-/** The budget of one user for one hour. */
+/** One user's budget for one hour. */
 interface Hour {
   readonly startedMs: number;
   entries: number;
@@ -51,12 +53,12 @@ interface Hour {
   unrecorded: number;
 }
 
-/** The budgets of all users. It is pure: the caller passes the time, and writes the entries. */
+/** All users' budgets. It has no side effects: the caller passes the time and writes the entries. */
 export class RefusalBudget {
   readonly #windows = new Map<string, Window>();
   readonly #hours = new Map<string, Hour>();
 
-  /** Decides about a refusal, and counts it. Write its entry if the answer is "write". */
+  /** Decides about a refusal and counts it. The caller writes its entry if the result is "write". */
   take(entry: NewAuditEntry, nowMs: number): RefusalFate {
     const window = this.#windows.get(nameWindow(entry));
     if (window !== undefined) {
@@ -72,7 +74,10 @@ export class RefusalBudget {
     return "write";
   }
 
-  /** Undoes the decision to write an entry that could not be written: the next equal refusal is a first one. */
+  /**
+   * Reverts the decision to write an entry that could not be written: the next equal refusal becomes the
+   * first again.
+   */
   undo(entry: NewAuditEntry, nowMs: number): void {
     this.#windows.delete(nameWindow(entry));
     const hour = this.#hourOf(entry.user, nowMs);
@@ -80,15 +85,18 @@ export class RefusalBudget {
     hour.bytes -= measureEntry(entry);
   }
 
-  /** Adds refusals to the sum of a user, because their entry could not be written. */
+  /** Adds refusals to a user's sum because their entry could not be written. */
   addUnrecorded(user: string, count: number, nowMs: number): void {
     this.#hourOf(user, nowMs).unrecorded += count;
   }
 
-  /** Takes the counts whose time is over; all of them if `isClosing`. Write their entries. */
+  /**
+   * Removes and returns the counts whose time has ended; all counts if `isClosing`. The caller writes their
+   * entries.
+   */
   takeDue(nowMs: number, isClosing = false): DueRefusals[] {
     const isOver = (startedMs: number, lengthMs: number): boolean =>
-      // A clock that was set back must not stop the counts from becoming entries.
+      // A clock that was set back must not keep counts from becoming entries.
       isClosing || nowMs < startedMs || nowMs >= startedMs + lengthMs;
     const due: DueRefusals[] = [];
     for (const [name, window] of this.#windows) {
@@ -98,7 +106,7 @@ export class RefusalBudget {
         const repeated = describeRepeated(window);
         if (this.#charge(repeated, nowMs, count)) due.push({ entry: repeated, count });
       }
-      // Refusals that go on are counted further, so that they add one entry in each window.
+      // Continuing refusals are counted further, so that they add one entry per window.
       if (count > 0 && !isClosing)
         this.#windows.set(name, { entry, startedMs: nowMs, count: 0, clientAddress: undefined });
       else this.#windows.delete(name);
@@ -111,7 +119,11 @@ export class RefusalBudget {
     return due;
   }
 
-  /** Charges an entry to its user. @returns false if there is no room; then it counts as that many unrecorded refusals */
+  /**
+   * Charges an entry to its user.
+   *
+   * @returns false if the budget is exhausted; the entry then counts as that many unrecorded refusals
+   */
   #charge(entry: NewAuditEntry, nowMs: number, refusals = 1): boolean {
     const hour = this.#hourOf(entry.user, nowMs);
     const bytes = measureEntry(entry);
@@ -134,7 +146,7 @@ export class RefusalBudget {
   }
 }
 
-/** The users who share one budget. No user has this name. */
+/** Users that share one budget. No user has this name. */
 const others = "";
 
 function nameWindow({ user, operation, keyId, owner = "", details }: NewAuditEntry): string {
@@ -150,10 +162,10 @@ function describeSum(user: string, unrecorded: number): NewAuditEntry {
   return { keyId: "", operation: refusalSum, user: user || "system", outcome: "REFUSED", details };
 }
 
-/** Bytes of the hashes, the numbers and the overhead of a row, and of its places in four indexes. */
+/** Bytes of the hashes, the numbers, the overhead of a row, and its places in four indexes. */
 const rowBytes = 500;
 
-/** Measures about how much an entry adds to the store; the indexes repeat the names of its key and of the owner. */
+/** Estimates how much an entry adds to the store; the indexes repeat its key names and the owner. */
 function measureEntry(entry: NewAuditEntry): number {
   const {
     keyId,

@@ -1,4 +1,4 @@
-/** Walks a log in a thread. */
+/** Walks a log on a worker thread. */
 import { Worker } from "node:worker_threads";
 import type { DatabaseLocation } from "../database/database.ts";
 import { StoreFailureError } from "../database/store-error.ts";
@@ -6,15 +6,18 @@ import { findThread } from "../program-files.ts";
 import type { Walk, WalkInput } from "./walk.ts";
 import type { WalkMessage, WalkThreadInput } from "./walk-thread.ts";
 
-/** Who waits for a walk. */
 export interface WalkOptions {
-  /** Receives the number of entries so far from time to time. */
+  /** Called periodically with the number of entries so far. */
   readonly onPage: (entries: number) => void;
   /** Ends the thread. */
   readonly signal: AbortSignal | undefined;
 }
 
-/** Walks a log as `walkChain` does. @throws StoreFailureError, or the reason of the signal */
+/**
+ * Walks a log as `walkChain` does.
+ *
+ * @throws StoreFailureError, or the signal's reason
+ */
 export async function runWalk(
   location: DatabaseLocation,
   input: WalkInput,
@@ -36,7 +39,9 @@ export async function runWalk(
     else ended.reject(explain(message));
   });
   worker.on("error", ended.reject);
-  worker.on("exit", (code) => ended.reject(unavailable(`the thread of the walk ended with code ${code}`)));
+  worker.on("exit", (code) =>
+    ended.reject(unavailable(`the audit verification thread exited with code ${code}`)),
+  );
   try {
     return await ended.promise;
   } finally {

@@ -2,18 +2,20 @@ import type { SqlTypes, TableOwner } from "../database/schema.ts";
 import { column, type RowOf } from "../records/columns.ts";
 import { addColumns, createTable } from "../records/create-table.ts";
 
-/** The tables of one log. */
 export interface LogTables {
   readonly entries: "audit_entries" | "identity_entries";
   readonly head: "audit_head" | "identity_head";
   readonly checkpoints: "audit_checkpoints" | "identity_checkpoints";
-  /** The member `purpose` of the text that a checkpoint signs, so that one of another log proves nothing here. */
+  /**
+   * The `purpose` member of the signed checkpoint text, so that one log's checkpoint proves nothing about the
+   * other.
+   */
   readonly purpose: string;
-  /** The member of an entry's text that names whom or what the entry is about. */
+  /** The member of an entry's text that identifies what the entry is about. */
   readonly subject: "keyId" | "subject";
 }
 
-/** The log of keys: what the key service does and refuses. */
+/** The key log: what the key service does and refuses. */
 export const keyLog: LogTables = {
   entries: "audit_entries",
   head: "audit_head",
@@ -22,7 +24,7 @@ export const keyLog: LogTables = {
   subject: "keyId",
 };
 
-/** The log of identities: log-ins, users, clients, issuer keys and revocations. */
+/** The identity log: log-ins, users, clients, issuer keys and revocations. */
 export const identityLog: LogTables = {
   entries: "identity_entries",
   head: "identity_head",
@@ -33,7 +35,7 @@ export const identityLog: LogTables = {
 
 /** The columns of an entry. The rows form a hash chain: see chain.ts. */
 export const entryColumns = {
-  /** Counts from 1 without gaps. */
+  /** Starts at 1, without gaps. */
   sequence: column.integer("sequence"),
   keyId: column.text("key_id"),
   operation: column.text("operation"),
@@ -43,7 +45,7 @@ export const entryColumns = {
   outcome: column.text<"outcome", "OK" | "REFUSED">("outcome"),
   details: column.text("details"),
   entryHash: column.text("entry_hash"),
-  /** Binds entry_hash to a key that the database does not hold in the clear. */
+  /** Binds entry_hash to a key that the database does not contain in the clear. */
   entryTag: column.text("entry_tag"),
   clientAddress: column.text("client_address"),
   requestId: column.text("request_id"),
@@ -51,7 +53,7 @@ export const entryColumns = {
   keyName: column.text("key_name"),
 };
 
-/** The columns of the end of the chain, which is one row. */
+/** The columns of the end of the chain, which is a single row. */
 const headColumns = {
   id: column.integer("id"),
   sequence: column.integer("sequence"),
@@ -59,7 +61,7 @@ const headColumns = {
   tag: column.text("head_tag"),
 };
 
-/** The columns of signed ends of the chain at earlier times. */
+/** The columns of signed earlier ends of the chain. */
 export const checkpointColumns = {
   sequence: column.integer("sequence"),
   entryHash: column.text("entry_hash"),
@@ -82,7 +84,7 @@ declare module "../database/schema.ts" {
   }
 }
 
-/** The columns that entries had at first, and those that the second step added. */
+/** The original columns of entries, and those added by the second step. */
 const { clientAddress, requestId, owner, keyName, ...firstColumns } = entryColumns;
 
 /** The tables of both logs. */
@@ -115,7 +117,7 @@ export const auditTables: TableOwner = {
   },
 };
 
-/** Creates the tables of the end of a log and of its checkpoints. */
+/** Creates the tables for a log's end and checkpoints. */
 function createEnds({ head, checkpoints }: LogTables, types: SqlTypes): string[] {
   return [
     createTable(types, { name: head, columns: headColumns, key: ["id"] }),

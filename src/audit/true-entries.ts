@@ -1,4 +1,4 @@
-/** Reads entries that the server wrote. */
+/** Reads entries and checks that the server wrote them. */
 import type { Reader } from "../database/database.ts";
 import { RecordDamagedError } from "../database/store-error.ts";
 import { type AuditEntry, emptyChain } from "./chain.ts";
@@ -6,8 +6,8 @@ import { readEntryRows, toEntry } from "./log.ts";
 import { checkRow } from "./walk.ts";
 
 /**
- * Reads entries after a sequence number, oldest first. Each is checked like in a verification of the log: its hash
- * covers its content and the hash of the entry before it, and its tag shows that the server wrote it.
+ * Reads entries after a sequence number, oldest first. Each is checked as in a log verification: its hash
+ * covers its content and the previous entry's hash, and its tag shows that the server wrote it.
  *
  * @throws RecordDamagedError naming the first entry that was changed or is missing
  */
@@ -17,7 +17,7 @@ export async function readTrueEntries(
   after: number,
   limit: number,
 ): Promise<AuditEntry[]> {
-  // The entry before the first one is read for its hash; the checks of the entry after it cover it.
+  // The preceding entry is read for its hash, which the check of the next entry covers.
   const rows = await readEntryRows(db, after - 1, limit + 1, Number.MAX_SAFE_INTEGER);
   const before = after === 0 ? undefined : rows.shift();
   if (after > 0 && before?.sequence !== after) throw damaged(after);

@@ -1,4 +1,4 @@
-/** Verifies the audit chain to its end, and against its checkpoints. */
+/** Verifies the audit chain to its end and against its checkpoints. */
 import { type RawBuilder, sql } from "kysely";
 import type { Reader } from "../database/database.ts";
 import { StorageError } from "../database/store-error.ts";
@@ -10,65 +10,67 @@ import type { WalkOptions } from "./run-walk.ts";
 import { checkpointColumns, keyLog, type LogTables } from "./tables.ts";
 import type { Fault, Walk, WalkedCheckpoint, WalkedTree, WalkInput } from "./walk.ts";
 
-/** A checkpoint with its signature. */
 export interface SignedCheckpoint extends AuditCheckpoint {
   /** ML-DSA-65 over checkpointMessage. */
   readonly signature: Uint8Array;
 }
 
-/** The result of a verification. */
+/** What a verification found. */
 export interface AuditVerification {
   readonly valid: boolean;
-  /** The number of entries in the log. */
+  /** Number of entries in the log. */
   readonly entries: number;
-  /** The hash of the last entry; 64 zeros for an empty log. */
+  /** Hash of the last entry; 64 zeros for an empty log. */
   readonly head: string;
   /** The first entry that was changed or is missing; undefined if the log is valid. */
   readonly firstBrokenSequence: number | undefined;
-  /** The problem with that entry, for a person; empty if the log is valid. */
+  /** The problem with that entry, for people; empty if the log is valid. */
   readonly reason: string;
-  /** The newest checkpoint that agrees with the log. */
+  /** The newest checkpoint that matches the log. */
   readonly checkpoint: SignedCheckpoint | undefined;
-  /** The first entry that was verified: 1 unless the verification continued an earlier one. */
+  /** The first verified entry: 1 unless this verification continued an earlier one. */
   readonly verifiedFrom: number;
 }
 
-/** The result, and what the verification of the tree over the entries needs. */
+/** The result, with the input for verifying the tree over the entries. */
 export interface EntriesVerification extends AuditVerification {
   /** Present if sizes were given and the log is valid. */
   readonly tree: WalkedTree | undefined;
 }
 
-/** The dependencies of the verification. */
 export interface AuditVerificationDeps {
   readonly db: Reader;
-  /** The log to verify; that of keys if left out. */
+  /** The log to verify; defaults to the key log. */
   readonly log?: LogTables;
-  /** The tables for which the log has an entry for every row. */
+  /** Tables in which every row has an entry in the log. */
   readonly recorded: readonly string[];
   /** RootKeys.audit */
   readonly tagKey: Uint8Array;
   readonly verifyCheckpoint: (checkpoint: SignedCheckpoint) => Promise<boolean>;
-  /** An end of the log that this program saw itself; the log must still contain it. */
+  /** An end of the log that this program has seen; the log must still contain it. */
   readonly seen: AuditHead;
-  /** A checkpoint that is stored elsewhere; the log must still agree with it. */
+  /** An externally stored checkpoint; the log must still match it. */
   readonly outside?: SignedCheckpoint | undefined;
-  /** Walks the entries, in a thread. */
+  /** Walks the entries on a worker thread. */
   readonly walk: (input: WalkInput, options: WalkOptions) => Promise<Walk | undefined>;
-  /** The end of an earlier verification to continue from, at a multiple of 256; left out, all entries are verified. */
+  /**
+   * End of an earlier verification to continue from, at a multiple of 256. If omitted, all entries are
+   * verified.
+   */
   readonly after?: AuditHead | undefined;
-  /** The sizes of the tree over the entries whose roots will be computed; left out, the leaves are not hashed. */
+  /** Tree sizes whose roots to compute over the entries. If omitted, leaves are not hashed. */
   readonly treeSizes?: readonly number[] | undefined;
-  /** Called from time to time with the number of checked entries and the total. */
+  /** Called periodically with the number of checked entries and the total. */
   readonly onProgress?: ((checked: number, total: number) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Verifies the log as it is at the start; entries written later are left for the next verification. It verifies all
- * entries where those up to `after` are not as they were.
+ * Verifies the log up to its end at the start of the call; the next verification covers later entries. If the
+ * entries up to `after` have changed, verifies all entries.
  *
- * @throws StorageError if this store did not sign the outside checkpoint, which then proves nothing about the log
+ * @throws StorageError if this store did not sign the external checkpoint, which then proves nothing about
+ *   the log
  */
 export async function verifyAuditLog(deps: AuditVerificationDeps): Promise<EntriesVerification> {
   const {
@@ -85,7 +87,7 @@ export async function verifyAuditLog(deps: AuditVerificationDeps): Promise<Entri
   if (outside && !(await verifyCheckpoint(outside)))
     throw new StorageError("the checkpoint to compare with was not signed by this store, or was changed");
   const ends = await readEnds(deps);
-  // The program never writes unsafe integers. A row with one lies beyond the walk, and is reported for that.
+  // The program never writes unsafe integers. A row with one lies beyond the walk and is reported for that.
   const end = Math.min(Math.max(ends.stated.sequence, ends.lastRow), Number.MAX_SAFE_INTEGER);
   const checkpoints = (await readCheckpoints(deps, end)).filter(({ sequence }) => sequence >= after.sequence);
   const walked: WalkedCheckpoint[] = [];
@@ -112,13 +114,13 @@ export async function verifyAuditLog(deps: AuditVerificationDeps): Promise<Entri
   };
 }
 
-/** The stated end of the log, whether it matches its tag, and the first and last rows. */
+/** The stored end of the log, whether it matches its tag, and the first and last rows. */
 interface Ends {
   readonly stated: AuditHead;
   readonly isTrue: boolean;
   readonly firstRow: number;
   readonly lastRow: number;
-  /** Whether there are records whose creation must have an entry. */
+  /** Whether records exist whose creation must have an entry. */
   readonly hasRecords: boolean;
 }
 
@@ -139,7 +141,7 @@ async function readEnds({ db, recorded, tagKey, log = keyLog }: AuditVerificatio
     .select(hasRows(recorded).as("has_records"))
     .executeTakeFirstOrThrow();
   const rows = { firstRow: first_row ?? 1, lastRow: last_row ?? 0, hasRecords: Boolean(has_records) };
-  // Before the first entry there is no head.
+  // Before the first entry, the log has no stored end.
   if (head.sequence === null) return { ...rows, stated: emptyChain, isTrue: last_row === null };
   const stated: AuditHead = { sequence: head.sequence, entryHash: head.entry_hash ?? "" };
   return { ...rows, stated, isTrue: equalTags(head.head_tag ?? "", tagHead(tagKey, stated)) };
@@ -150,7 +152,7 @@ function hasRows(tables: readonly string[]): RawBuilder<boolean | number> {
   return sql<boolean | number>`(${sql.join([sql`1 = 0`, ...parts], sql` or `)})`;
 }
 
-/** Finds missing or extra entries at the ends of a chain without other faults. */
+/** Finds missing or extra entries at the ends of an otherwise valid chain. */
 function findFaultOfEnds(
   { last, checkpoint }: Pick<Walk, "last"> & { readonly checkpoint: AuditHead | undefined },
   ends: Ends,
@@ -160,7 +162,7 @@ function findFaultOfEnds(
   if (stated.sequence === 0 && hasRecords)
     return {
       sequence: 1,
-      reason: "the entry is missing: the log does not record the creation of what the store has",
+      reason: "the entry is missing: the log does not record how the store's records were created",
     };
   // The tags show that this program wrote the existing entries.
   if (!isTrue)
@@ -175,19 +177,19 @@ function findFaultOfEnds(
   return undefined;
 }
 
-/** Finds a complete but older log that was put back. */
+/** Detects a complete but older log that was restored. */
 function findPutBack({ last }: Pick<Walk, "last">, seen: AuditHead): Fault | undefined {
   if (last.sequence >= seen.sequence) return undefined;
   return { sequence: last.sequence + 1, reason: "the entry is missing: an older log was restored" };
 }
 
-/** Reads checkpoints in order, also those beyond the end: they show that the end was cut off. */
+/** Reads checkpoints in order, including those beyond the end, which prove that the end was cut off. */
 async function readCheckpoints(
   { db, outside, log = keyLog }: AuditVerificationDeps,
   end: number,
 ): Promise<SignedCheckpoint[]> {
   const rows = await db.selectFrom(log.checkpoints).selectAll().orderBy("sequence").execute();
-  // A checkpoint of entries written after the end was read does not show a cut.
+  // A checkpoint of entries written after the end was read is not evidence of a cut.
   const now = rows.some(({ sequence }) => sequence > end) ? (await readHead(db, log)).sequence : end;
   const inside = rows
     .map((row): SignedCheckpoint => fromRow(checkpointColumns, row))

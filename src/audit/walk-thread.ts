@@ -1,15 +1,14 @@
-/** The thread that walks a log, so that the event loop of a server does no work for each entry. */
+/** The thread that walks a log, so that a server's event loop does no per-entry work. */
 import { parentPort, workerData } from "node:worker_threads";
 import { type DatabaseLocation, openReaderHere } from "../database/database.ts";
 import { readMessage, type StoreFailureCode, StoreFailureError } from "../database/store-error.ts";
 import { type Walk, type WalkInput, walkChain } from "./walk.ts";
 
-/** The data of the thread. */
 export interface WalkThreadInput extends WalkInput {
   readonly location: DatabaseLocation;
 }
 
-/** A message of the thread: how far it is, and at the end what it found or why it failed. */
+/** A message from the thread: its progress, and finally its result or the reason for its failure. */
 export type WalkMessage =
   | { readonly kind: "page"; readonly entries: number }
   | { readonly kind: "end"; readonly walk: Walk | undefined }

@@ -1,4 +1,7 @@
-/** The part of a verification that reads every entry: it follows the chain, and hashes the leaves of the tree over it. */
+/**
+ * The part of a verification that reads every entry: it follows the chain and hashes the leaves of the tree
+ * over it.
+ */
 import type { Reader } from "../database/database.ts";
 import { createLeafHasher, type LeafHasher, type LeafTiles } from "../merkle/leaf-tiles.ts";
 import { tileWidth } from "../merkle/tiles.ts";
@@ -7,7 +10,7 @@ import { type AuditHead, hashEntry, tagEntry } from "./chain.ts";
 import { readEntryRows, toEntry } from "./log.ts";
 import { type AuditEntriesTable, keyLog, type LogTables } from "./tables.ts";
 
-/** A fault in the log, and its position. */
+/** A problem in the log, and its position. */
 export interface Fault {
   readonly sequence: number;
   readonly reason: string;
@@ -19,49 +22,49 @@ export interface WalkedCheckpoint extends AuditHead {
   readonly isSigned: boolean;
 }
 
-/** What to walk, as plain values that can be passed to a thread. */
+/** What to walk, as plain values that can be posted to a thread. */
 export interface WalkInput {
   readonly log: LogTables;
   /** RootKeys.audit */
   readonly tagKey: Uint8Array;
-  /** The end of the entries that an earlier verification found valid; the empty chain to read all. */
+  /** End of the entries that an earlier verification found valid; the empty chain to read all. */
   readonly after: AuditHead;
   /** The last entry to read. */
   readonly end: number;
-  /** An end of the log that the program saw itself. */
+  /** An end of the log that the program has seen. */
   readonly seen: AuditHead;
-  /** In their order; none before `after`. */
+  /** In order; none before `after`. */
   readonly checkpoints: readonly WalkedCheckpoint[];
-  /** The sizes of the tree whose roots will be computed; undefined for a log without a tree. */
+  /** Tree sizes whose roots to compute; undefined for a log without a tree. */
   readonly treeSizes: readonly number[] | undefined;
 }
 
-/** What the walk found. */
+/** What a walk found. */
 export interface Walk {
   readonly entries: number;
   readonly last: AuditHead;
   readonly fault: Fault | undefined;
-  /** How many of the checkpoints agree with the log. */
+  /** Number of checkpoints that match the log. */
   readonly agreeing: number;
-  /** The tree over the entries, if it was asked for and they have no fault. */
+  /** The tree over the entries, if requested and the entries have no fault. */
   readonly tree: WalkedTree | undefined;
 }
 
 /** The leaves of the tree over the entries. */
 export interface WalkedTree {
   readonly leafTiles: LeafTiles;
-  /** The last entry whose leaf ends a tile. */
+  /** The last entry whose leaf completes a tile. */
   readonly tileEnd: AuditHead;
 }
 
-/** Entries to read at once: a multiple of the width of a tile. */
+/** Entries to read at once: a multiple of the tile width. */
 export const walkedRows = 5120;
 
 /**
- * Follows the chain. After the first fault it only counts the remaining entries.
+ * Follows the chain. After the first fault, it only counts the remaining entries.
  *
  * @param onPage called after each page with the number of entries so far
- * @returns undefined if the entries up to `after` are not those that were verified earlier
+ * @returns undefined if the entries up to `after` differ from those verified earlier
  */
 export async function walkChain(
   db: Reader,
@@ -71,7 +74,7 @@ export async function walkChain(
   if (!(await hasAllUpTo(db, after, log))) return undefined;
   const tree = treeSizes && createLeafHasher(after.sequence, treeSizes);
   let entries = after.sequence;
-  // Start below 1, so that an entry before the first is found.
+  // Start below 1 to find an entry that precedes the first.
   let position = after.sequence === 0 ? Number.MIN_SAFE_INTEGER : after.sequence;
   let last = after;
   let fault: Fault | undefined;
@@ -110,7 +113,7 @@ export async function walkChain(
   return { entries, last, fault, agreeing, tree: isTree ? { leafTiles: tree.finish(), tileEnd } : undefined };
 }
 
-/** Tells whether a log still has an entry that was verified earlier, and as many entries up to it. */
+/** Returns whether a log still has an entry that was verified earlier, and as many entries up to it. */
 async function hasAllUpTo(db: Reader, { sequence, entryHash }: AuditHead, log: LogTables): Promise<boolean> {
   if (sequence === 0) return true;
   const { count } = await db
@@ -128,13 +131,13 @@ async function hasAllUpTo(db: Reader, { sequence, entryHash }: AuditHead, log: L
 
 const leaf = Buffer.alloc(32);
 
-/** @param entryHash was compared with a hash that was computed, so it has 64 digits */
+/** @param entryHash equal to a computed hash, so it has 64 digits */
 function addLeaf(tree: LeafHasher, entryHash: string): void {
   leaf.write(entryHash, "hex");
   tree.add(leaf);
 }
 
-/** Checks that the program wrote an entry, and that it follows another one. */
+/** Checks that the program wrote an entry, and that it follows the previous one. */
 export function checkRow(
   row: AuditEntriesTable,
   previous: AuditHead,

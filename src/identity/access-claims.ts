@@ -1,25 +1,28 @@
-/** The claims of access tokens (RFC 9068, section 2.2), and those that this server adds. */
+/** Access token claims (RFC 9068, section 2.2), and this server's additional claims. */
 import { isJsonObject, type JsonObject, type JsonValue } from "../crypto/strict-json.ts";
 
-/** The claims of a token without its times. */
+/** A token's claims without its times. */
 export interface TokenContent extends JsonObject {
   sub: string;
 }
 
-/** The claims of an access token besides its subject and its times. */
+/** Claims of an access token besides its subject and times. */
 export interface AccessClaims {
-  /** The servers that may accept the token. */
+  /** Servers that may accept the token. */
   readonly audiences: readonly string[];
-  /** The client that the token was issued to. */
+  /** The client to which the token was issued. */
   readonly clientId: string;
-  /** The generation of the client at issue: see clients.ts. */
+  /** The client's generation when the token was issued: see clients.ts. */
   readonly clientGeneration: string;
   readonly scopes: readonly string[];
   /** Unique among all tokens. */
   readonly tokenId: string;
-  /** The clients that exchanged the token before this one, the latest first. It ends with each of them. */
+  /**
+   * Clients that exchanged the token earlier, latest first. The token ends when any of them is removed or
+   * changed.
+   */
   readonly earlierActors: readonly Actor[];
-  /** The IDs of the tokens that it was exchanged from. It is revoked with each of them. */
+  /** IDs of the tokens from which it was exchanged. Revoking any of them revokes this token. */
   readonly origins: readonly string[];
 }
 
@@ -30,13 +33,16 @@ export interface Actor {
   readonly clientGeneration: string;
 }
 
-/** The most audiences of a token. */
+/** Maximum audiences of a token. */
 export const maxAudiences = 10;
 
-/** The most access tokens that a token may come from: each exchange adds one. */
+/** Maximum ancestors of an access token: each exchange adds one. */
 export const maxOrigins = 4;
 
-/** Writes the claims of a token. The client's own token has no generation: that of the client counts. */
+/**
+ * Converts claims to a token payload. A client's own token has no user generation; the client's generation
+ * applies.
+ */
 export function toAccessPayload(
   input: AccessClaims & { readonly subject: string; readonly generation: string | undefined },
   issuerUrl: string,
@@ -46,10 +52,10 @@ export function toAccessPayload(
   return {
     iss: issuerUrl,
     sub: subject,
-    // RFC 7519, section 4.1.3: one audience may be a string, which is what most libraries write.
+    // RFC 7519, section 4.1.3: a single audience may be a string, which is what most libraries write.
     aud: audiences.length === 1 && audience !== undefined ? audience : [...audiences],
     client_id: clientId,
-    // RFC 8693, section 4.2: a list of scopes has at least one.
+    // RFC 8693, section 4.2: a list of scopes is never empty.
     ...(scopes.length > 0 && { scope: scopes.join(" ") }),
     jti: tokenId,
     cgen: clientGeneration,
@@ -60,13 +66,17 @@ export function toAccessPayload(
   };
 }
 
-/** Nests actors as RFC 8693, section 4.1, does: the latest one is outside, the first one innermost. */
+/** Nests actors as in RFC 8693, section 4.1: the latest outermost, the first innermost. */
 function nestActors([actor, ...earlier]: readonly Actor[]): JsonObject {
   if (actor === undefined) return {};
   return { act: { sub: actor.clientId, cgen: actor.clientGeneration, ...nestActors(earlier) } };
 }
 
-/** Lists the actors before the current one, the latest first. @returns undefined for a malformed claim */
+/**
+ * Lists the actors before the current one, latest first.
+ *
+ * @returns undefined for a malformed claim
+ */
 function listEarlierActors(act: JsonValue | undefined): Actor[] | undefined {
   const actors: Actor[] = [];
   let at = innerActor(act);
@@ -84,10 +94,10 @@ function innerActor(act: JsonValue | undefined): JsonValue | undefined {
 }
 
 /**
- * Reads the claims of a token whose signature is verified.
+ * Reads the claims of a token whose signature has been verified.
  *
- * @param issuerUrl the URL of this issuer, which the token must name
- * @returns the claims, or what is wrong
+ * @param issuerUrl this issuer's URL, which the token must name
+ * @returns the claims, or the problem
  */
 export function readAccessClaims(payload: JsonObject, issuerUrl: string | undefined): AccessClaims | string {
   const { iss, aud, client_id: clientId, cgen: clientGeneration, scope = "", jti: tokenId } = payload;
@@ -106,7 +116,7 @@ export function readAccessClaims(payload: JsonObject, issuerUrl: string | undefi
   return { audiences, clientId, clientGeneration, scopes: splitList(scope), tokenId, earlierActors, origins };
 }
 
-/** Splits strings that spaces separate (RFC 6749, section 3.3). */
+/** Splits a space-separated list (RFC 6749, section 3.3). */
 export function splitList(text: string): string[] {
   return text.split(" ").filter((part) => part !== "");
 }

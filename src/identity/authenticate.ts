@@ -6,7 +6,7 @@ import type { Issuer, TokenCheck, TokenClaims } from "./issuer.ts";
 import type { Revocations } from "./revocations.ts";
 import type { UserRole, UserStore } from "./users.ts";
 
-/** The refusal reason for each failed token check. */
+/** Refusal reason of each failed token check. */
 const refusals: Readonly<Record<Extract<TokenCheck, { ok: false }>["reason"], ReasonName>> = {
   MALFORMED: "TOKEN_MALFORMED",
   WRONG_ALGORITHM: "TOKEN_MALFORMED",
@@ -16,30 +16,32 @@ const refusals: Readonly<Record<Extract<TokenCheck, { ok: false }>["reason"], Re
   NOT_YET_VALID: "TOKEN_EXPIRED",
 };
 
-/** The holder of a token, and their role. */
 export interface TokenHolder extends TokenClaims {
-  /** The owner of the holder's records: see User. For a device or a user of an open server, it is the subject. */
+  /**
+   * Owner of the holder's records: see User. For a device, or a user of an open server, it equals the
+   * subject.
+   */
   readonly userId: string;
   readonly role: UserRole | "device";
-  /** The scopes of an access token; undefined for a token from a log-in. */
+  /** Scopes of an access token; undefined for a log-in token. */
   readonly scopes: readonly string[] | undefined;
 }
 
-/** The accounts that tokens are checked against. */
+/** Accounts against which tokens are checked. */
 export interface Accounts {
-  /** The users that must include the subject of a token; without it, a valid token is enough. */
+  /** Users that must include a token's subject; if undefined, any valid token is enough. */
   readonly users: UserStore | undefined;
   readonly clients: ClientStore;
   readonly revocations: Revocations;
 }
 
-/** The value of `use` in the header of a device's token. */
+/** Value of `use` in the header of a device token. */
 export const deviceUse = "iot";
 
 /**
- * Authenticates a caller by the `authorization` header of a call (RFC 6750, section 2.1).
+ * Authenticates a caller by its `authorization` header (RFC 6750, section 2.1).
  *
- * @param audience what an access token must name among its audiences
+ * @param audience must be among an access token's audiences
  * @throws TOKEN_MISSING, TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_SIGNATURE_INVALID, TOKEN_EXPIRED,
  *   TOKEN_AUDIENCE_MISMATCH, TOKEN_REVOKED, RECORD_DAMAGED
  */
@@ -63,9 +65,11 @@ export async function authenticate(
 }
 
 /**
- * Finds the holder of a verified token. It reads at each call, so that a removed user or client loses access at once.
+ * Finds the holder of a verified token. Reads the store on each call, so that a removed user or client loses
+ * access at once.
  *
- * @returns undefined if the token was revoked, or its user or client removed or changed @throws RECORD_DAMAGED
+ * @returns undefined if the token was revoked, or its user or client was removed or changed
+ * @throws RECORD_DAMAGED
  */
 export async function findHolder(
   { users, clients, revocations }: Accounts,
@@ -89,13 +93,13 @@ export async function findHolder(
   return { ...claims, userId: user.userId, role: user.role, scopes };
 }
 
-/** Names the tokens that are revoked together: those of one generation of a user, signed by one key. */
+/** Names tokens that are revoked together: those for one user generation that were signed by one key. */
 export function nameRevocationGroup({ subject, use, generation, keyId, access }: TokenClaims): string {
   return JSON.stringify([subject, use ?? "", generation ?? "", keyId, access?.tokenId ?? ""]);
 }
 
 /**
- * Checks that an accepted token has not been revoked since. It does not verify the signature.
+ * Checks that an accepted token has not been revoked since. Does not verify the signature.
  *
  * @throws TOKEN_KEY_UNKNOWN, TOKEN_REVOKED, RECORD_DAMAGED
  */
@@ -117,7 +121,11 @@ function tokenRevoked({ subject, access }: TokenClaims): ConnectError {
   return refuse("TOKEN_REVOKED", `the token of ${subject} is no longer accepted: ${why}`, { subject });
 }
 
-/** Reads the token of an `authorization` header. @returns undefined if it does not have the form of RFC 6750 */
+/**
+ * Reads the token in an `authorization` header.
+ *
+ * @returns undefined if it does not have the form of RFC 6750
+ */
 export function readBearerToken(authorization: string): string | undefined {
   return /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
 }

@@ -1,33 +1,42 @@
-/** The secrets of clients: 256 random bits. The server stores a SHA-256 hash of each. */
+/** Client secrets: 256 random bits. The server stores only a SHA-256 hash of each. */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { isAccountName } from "./account-name.ts";
 import type { ClientStore, StoredClient } from "./clients.ts";
 
 const secretBytes = 32;
 const hashName = "sha256";
-/** The characters of a secret in base64url, and those of its hash in base64. */
+/** The format of a secret: 43 characters of base64url. */
 const secretPattern = /^[A-Za-z0-9_-]{43}$/;
 
-/** Authenticates a client. @returns undefined for an unknown client or a wrong secret @throws RECORD_DAMAGED */
+/**
+ * Authenticates a client.
+ *
+ * @returns undefined for an unknown client or a wrong secret
+ * @throws RECORD_DAMAGED
+ */
 export type CheckClient = (name: string, secret: string) => Promise<StoredClient | undefined>;
 
-/** Makes a secret, 43 characters of base64url, with the hash to store. */
+/** Generates a secret, 43 characters of base64url, and the hash to store. */
 export function makeClientSecret(): { readonly secret: string; readonly secretHash: string } {
   const secret = randomBytes(secretBytes).toString("base64url");
   return { secret, secretHash: hashClientSecret(secret) };
 }
 
-/** Hashes a secret. @returns `sha256$hash`, the hash in base64 */
+/**
+ * Hashes a secret.
+ *
+ * @returns `sha256$hash`, the hash in base64
+ */
 export function hashClientSecret(secret: string): string {
   return `${hashName}$${hashSecret(secret).toString("base64")}`;
 }
 
 /**
- * Creates the check of clients' secrets.
+ * Creates the client secret check.
  *
- * A secret is random: nobody can guess it, and a fast hash does not reveal it. A slow hash as for passwords
- * would cost a resource server 300 ms for each introspection, and let wrong secrets delay the log-ins of users. A limit
- * on failures, as for passwords, would let anyone lock out a client whose name is known.
+ * Secrets are random, so they cannot be guessed, and a fast hash does not reveal them. A slow hash, as for
+ * passwords, would cost a resource server 300 ms per introspection, and let wrong secrets delay users'
+ * log-ins. A limit on failures, as for passwords, would let anyone lock out a client whose name is known.
  */
 export function createClientCheck(clients: ClientStore): CheckClient {
   return async (name, secret) => {

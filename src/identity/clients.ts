@@ -1,4 +1,4 @@
-/** The clients of OAuth 2 (RFC 6749, section 2): programs that get access tokens with their own secret. */
+/** OAuth 2 clients (RFC 6749, section 2): programs that obtain access tokens with their own secret. */
 import { randomUUID } from "node:crypto";
 import type { RecordOf } from "../records/columns.ts";
 import { openTable } from "../records/record-table.ts";
@@ -7,34 +7,36 @@ import type { Store } from "../store/store.ts";
 import { byOperator } from "./identity-entry.ts";
 import { clientTable, describeGeneration, userTable } from "./tables.ts";
 
-/** These changes take tokens away, and must be possible on a full disk. */
+/** These changes revoke tokens and must be possible on a full disk. */
 const safety = { priority: "safety" } as const;
 
 /** A client with the hash of its secret. */
 export type StoredClient = RecordOf<typeof clientTable.columns>;
 
-/** A client to add. */
 export type NewClient = Omit<StoredClient, "generation" | "createdAt" | "userId">;
 
-/** The rights of a client, and its role. */
+/** A client's role and rights. */
 export type ClientRights = Pick<StoredClient, "role" | "scopes" | "audiences" | "resources" | "mayExchange">;
 
-/** The clients of a store. */
 export type ClientStore = ReturnType<typeof createClientStore>;
 
-/** Creates the clients' store on the shared store. */
+/** Creates the client store on top of the shared store. */
 export function createClientStore(store: Store) {
   const clients = openTable(store, clientTable);
   const users = openTable(store, userTable);
   return {
     /** @throws RecordDamagedError */
     find: (name: string) => clients.findIntact({ name }),
-    /** Lists all clients, by name. @throws RecordDamagedError */
+    /**
+     * Lists all clients by name.
+     *
+     * @throws RecordDamagedError
+     */
     async list(): Promise<StoredClient[]> {
       const rows = await clients.select(store.reader).orderBy("name").execute();
       return rows.map((row) => requireIntact(clients.readRow(row), `client ${row.name}`));
     },
-    /** @returns false if a client or a user has that name already: the audit log tells callers apart by their names */
+    /** @returns false if a client or user already has that name: the audit log identifies callers by name */
     add: (client: NewClient, createdAt: Date) =>
       store.write(async (transaction) => {
         const { name } = client;
@@ -47,7 +49,11 @@ export function createClientStore(store: Store) {
         await transaction.auditIdentity(byOperator("CREATE_CLIENT", name, details));
         return true;
       }),
-    /** Sets a secret, and so revokes all tokens of the client. @returns false if no client has that name */
+    /**
+     * Sets a secret, which revokes all of the client's tokens.
+     *
+     * @returns false if no client has that name
+     */
     setSecret: (name: string, secretHash: string) =>
       store.write(async (transaction) => {
         const client = await clients.findIntact({ name }, transaction);
@@ -58,7 +64,11 @@ export function createClientStore(store: Store) {
         await transaction.auditIdentity(byOperator("SET_CLIENT_SECRET", name, details));
         return true;
       }, safety),
-    /** Removes a client, and so revokes all its tokens. @returns false if no client has that name */
+    /**
+     * Removes a client, which revokes all its tokens.
+     *
+     * @returns false if no client has that name
+     */
     remove: (name: string) =>
       store.write(async ({ db, auditIdentity }) => {
         const query = db.deleteFrom("oauth_clients").where("name", "=", name);
@@ -69,7 +79,7 @@ export function createClientStore(store: Store) {
   };
 }
 
-/** Describes the rights that the operator granted, for the audit log. */
+/** Describes granted rights for the audit log. */
 function describeRights({ role, scopes, audiences, resources, mayExchange }: ClientRights): string {
   return [
     `role=${role}`,

@@ -1,5 +1,5 @@
 /**
- * How far the clocks of servers that share a store may differ, in milliseconds: one hour. What depends on the end of a
- * token waits this much longer, so that the end has come for all of them.
+ * Maximum clock skew between servers that share a store, in milliseconds: one hour. Anything that depends on
+ * a token's expiry waits this much longer, so that the token has expired on all servers.
  */
 export const maxClockDifferenceMs = 3600 * 1000;

@@ -1,4 +1,4 @@
-/** The keys of the issuer, as they are in the store: those that verify tokens, and those that sign them. */
+/** The issuer's stored keys: those that verify tokens, and those that sign them. */
 import { type PublicJwk, toPublicJwk } from "../crypto/jwk.ts";
 import type { TokenAlgorithm } from "../crypto/jwt.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../crypto/provider.ts";
@@ -6,20 +6,19 @@ import { RecordDamagedError } from "../database/store-error.ts";
 import { importSealedKey, nameDamaged } from "../secrets/sealed-keys.ts";
 import type { IssuerKeyRecord, IssuerStore } from "./issuer-store.ts";
 
-/** A key that verifies. */
+/** A verification key. */
 export interface IssuerKey {
   readonly record: IssuerKeyRecord;
   readonly publicKey: PublicKey;
   readonly jwk: PublicJwk;
 }
 
-/** A key that signs. */
+/** A signing key. */
 export interface Signer {
   readonly keyId: string;
   readonly secretKey: SecretKey;
 }
 
-/** Where the keys are, and how long their tokens live. */
 export interface IssuerKeysDeps {
   readonly provider: CryptoProvider;
   readonly store: IssuerStore;
@@ -27,7 +26,7 @@ export interface IssuerKeysDeps {
   readonly lifetimeSeconds: number;
 }
 
-/** The keys that this program knows. Other programs may add and retire keys at any time. */
+/** The keys that this program has loaded. Other programs may add and retire keys at any time. */
 export class IssuerKeys {
   readonly #deps: IssuerKeysDeps;
   readonly #signers = new Map<TokenAlgorithm, Signer>();
@@ -57,12 +56,12 @@ export class IssuerKeys {
     });
   }
 
-  /** Tells whether there is a current key of an algorithm. */
+  /** Returns whether an algorithm has a current key. */
   canSign(algorithm: TokenAlgorithm): boolean {
     return this.#findCurrent(algorithm) !== undefined;
   }
 
-  /** Finds the current key of an algorithm. It runs for each token, so that no retired key signs one. */
+  /** Finds the current key of an algorithm. Called for each token, so that no retired key signs one. */
   async findSigner(algorithm: TokenAlgorithm): Promise<Signer> {
     await this.refresh();
     const current = this.#findCurrent(algorithm);
@@ -71,13 +70,13 @@ export class IssuerKeys {
     const last = this.#signers.get(algorithm);
     if (last?.keyId === keyId) return last;
     // Do not erase the previous key here: calls may be signing with it.
-    const record = `key ${keyId} of the issuer`;
+    const record = `issuer key ${keyId}`;
     const rethrow = (error: unknown): never => {
       throw nameDamaged(record, error);
     };
     const seed = await this.#deps.store.openSeed(keyId).catch(rethrow);
     if (seed === undefined) {
-      // Another program may have retired it since the keys were read; then there is a new key.
+      // Another program may have retired it since the keys were read, and then created a new key.
       await this.refresh();
       if (this.#findCurrent(algorithm)?.record.keyId === keyId) throw new RecordDamagedError(record);
       return this.findSigner(algorithm);
@@ -88,12 +87,12 @@ export class IssuerKeys {
     return signer;
   }
 
-  /** The key that signed last, which may be retired since. */
+  /** The key that signed last; it may have been retired since. */
   lastSigner(algorithm: TokenAlgorithm): Signer | undefined {
     return this.#signers.get(algorithm);
   }
 
-  /** Erases the keys that sign. */
+  /** Erases the signing keys. */
   erase(): void {
     for (const { secretKey } of this.#signers.values()) secretKey.erase();
   }

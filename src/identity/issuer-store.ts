@@ -1,4 +1,4 @@
-/** The store of the token issuer: the keys that sign tokens, with sealed seeds. */
+/** The token issuer's store: token-signing keys with sealed seeds. */
 import { algorithms } from "../crypto/algorithms.ts";
 import { type TokenAlgorithm, tokenAlgorithms } from "../crypto/jwt.ts";
 import type { PublicKey } from "../crypto/provider.ts";
@@ -10,12 +10,10 @@ import type { WriteTransaction } from "../store/write-transaction.ts";
 import { byOperator, bySystem } from "./identity-entry.ts";
 import { issuerKeyTable } from "./tables.ts";
 
-/** A stored key of the issuer. */
 export interface IssuerKeyRecord extends RecordOf<typeof issuerKeyTable.columns> {
   readonly algorithm: TokenAlgorithm;
 }
 
-/** A key to store. */
 export interface NewIssuerKey {
   readonly keyId: string;
   readonly publicKey: PublicKey;
@@ -23,22 +21,22 @@ export interface NewIssuerKey {
 }
 
 /**
- * The keys of the issuer. It ignores keys that were added or changed outside of the server, because their holder could
+ * The issuer's keys. Ignores keys that were added or changed outside the server, because whoever did so could
  * issue tokens for any user.
  */
 export type IssuerStore = ReturnType<typeof createIssuerStore>;
 
-/** Creates the issuer's store on the shared store. */
+/** Creates the issuer's store on top of the shared store. */
 export function createIssuerStore(store: Store) {
   const keys = openTable(store, issuerKeyTable);
-  /** Lists the intact keys that sign, or stopped at or after a time. */
+  /** Lists intact keys that sign, or that stopped at or after a time. */
   const listOwn = async (db: WriteTransaction["db"], notRetiredBefore: Date): Promise<IssuerKeyRecord[]> => {
     const rows = await keys
       .select(db)
       .where((row) =>
         row.or([row("retired_at_ms", "is", null), row("retired_at_ms", ">=", notRetiredBefore.getTime())]),
       )
-      // The key that signs comes first, whatever the clocks of its creators showed.
+      // The signing key comes first, whatever its creators' clocks showed.
       .orderBy((row) => row.case().when("retired_at_ms", "is", null).then(0).else(1).end())
       .orderBy("created_at_ms", "desc")
       .execute();
@@ -53,9 +51,12 @@ export function createIssuerStore(store: Store) {
   };
   return {
     background: store.background,
-    /** Lists keys that sign, or stopped at or after a time; the newest key first. */
+    /** Lists keys that sign, or that stopped at or after a time, newest first. */
     listKeys: (notRetiredBefore: Date) => listOwn(store.reader, notRetiredBefore),
-    /** Stores a key unless one of its algorithm already signs. Of several concurrent callers, one succeeds. */
+    /**
+     * Stores a key unless its algorithm already has a signing key. Of several concurrent callers, one
+     * succeeds.
+     */
     addFirstKey: (key: NewIssuerKey, now: Date) =>
       store.write(async (transaction) => {
         const known = await listOwn(transaction.db, now);
@@ -63,7 +64,7 @@ export function createIssuerStore(store: Store) {
         await insert(transaction, key, now);
         await transaction.auditIdentity(bySystem("CREATE_ISSUER_KEY", key.keyId, describeKey(key)));
       }),
-    /** Stores a key that signs from now on. Retires the earlier keys of its algorithm and erases their seeds. */
+    /** Stores a new signing key. Retires the earlier keys of its algorithm and erases their seeds. */
     replaceKey: (key: NewIssuerKey, now: Date, retiredAt: Date) =>
       store.write(async (transaction) => {
         for (const record of await listOwn(transaction.db, retiredAt)) {
@@ -76,7 +77,11 @@ export function createIssuerStore(store: Store) {
         await insert(transaction, key, now);
         await transaction.auditIdentity(byOperator("CREATE_ISSUER_KEY", key.keyId, describeKey(key)));
       }),
-    /** Opens the 32-byte seed of a key; the caller wipes it. @throws SEAL_BROKEN (CryptoError) */
+    /**
+     * Opens a key's 32-byte seed. The caller wipes it.
+     *
+     * @throws SEAL_BROKEN (CryptoError)
+     */
     openSeed: (keyId: string) => store.readSecret(nameSeed(keyId)),
   };
 }

@@ -20,55 +20,53 @@ import { maxClockDifferenceMs } from "./clock-difference.ts";
 import { IssuerKeys } from "./issuer-keys.ts";
 import type { IssuerStore, NewIssuerKey } from "./issuer-store.ts";
 
-/** The lifetime of a token in seconds. */
+/** Lifetime of a token, in seconds. */
 const tokenLifetimeSeconds = 3600;
 
-/** A token and its expiry time. */
 export interface IssuedToken {
   readonly token: string;
   readonly expiresAt: Date;
 }
 
-/** The content of a verified token. */
 export interface TokenClaims {
   readonly subject: string;
-  /** The purpose of the token from its header: "grpc", "iot", or undefined. */
+  /** Purpose of the token, from its header: "grpc", "iot" or undefined. */
   readonly use: string | undefined;
-  /** The generation of the user at issue: see users.ts. Undefined for a token of an open server. */
+  /**
+   * The user's generation when the token was issued: see users.ts. Undefined for a token from an open server.
+   */
   readonly generation: string | undefined;
-  /** Names the key that signed it. */
+  /** The key that signed it. */
   readonly keyId: string;
   readonly issuedAt: Date;
   readonly expiresAt: Date;
-  /** The further claims of an access token (RFC 9068); undefined for a token from a log-in. */
+  /** Additional claims of an access token (RFC 9068); undefined for a log-in token. */
   readonly access?: AccessClaims;
 }
 
-/** The content of an access token to issue. */
 export interface AccessTokenInput extends Omit<AccessClaims, "tokenId"> {
   readonly subject: string;
   /** As in TokenClaims. */
   readonly generation: string | undefined;
-  /** The token ends no later than this. */
+  /** Latest expiry of the token. */
   readonly notAfter?: Date | undefined;
 }
 
-/** An access token and its ID. */
 export interface IssuedAccessToken extends IssuedToken {
   readonly issuedAt: Date;
-  /** The claim `jti`. */
+  /** The `jti` claim. */
   readonly tokenId: string;
 }
 
-/** The content of a token besides its subject and its times. */
+/** Content of a token besides its subject and times. */
 export interface TokenExtras {
   /** Header members besides alg, typ and kid. */
   readonly header?: Readonly<Record<string, string>>;
-  /** The claim `gen`: the generation of the user. */
+  /** The `gen` claim: the user's generation. */
   readonly generation?: string;
 }
 
-/** The outcome of a check: the claims, or why there are none. */
+/** What a check found: the claims, or the reason for rejection. */
 export type TokenCheck =
   | ({ readonly ok: true } & TokenClaims)
   | {
@@ -77,10 +75,8 @@ export type TokenCheck =
       readonly message: string;
     };
 
-/** Issues and checks tokens. */
 export type Issuer = Awaited<ReturnType<typeof openIssuer>>;
 
-/** The dependencies of an issuer. */
 export interface IssuerDeps {
   readonly provider: CryptoProvider;
   readonly store: IssuerStore;
@@ -89,7 +85,7 @@ export interface IssuerDeps {
 
 /** How an issuer signs access tokens. */
 export interface AccessTokenOptions {
-  /** The claim `iss`; undefined if the server issues no access tokens. */
+  /** The `iss` claim; undefined if the server issues no access tokens. */
   readonly issuerUrl: string | undefined;
   readonly algorithm: TokenAlgorithm;
 }
@@ -97,13 +93,13 @@ export interface AccessTokenOptions {
 /** A server without a URL issues no access tokens. */
 const noAccessTokens: AccessTokenOptions = { issuerUrl: undefined, algorithm: "ML-DSA-65" };
 
-/** The algorithm of tokens from a log-in. */
+/** Algorithm of log-in tokens. */
 const loginAlgorithm = "ML-DSA-65";
 
 /** Milliseconds between polls for keys that an operator created or revoked. */
 const pollIntervalMs = 1000;
 
-/** Opens the issuer: reads its keys, or creates those that are missing. */
+/** Opens the issuer: reads its keys, or creates the missing ones. */
 export async function openIssuer(
   { provider, store, now }: IssuerDeps,
   { issuerUrl, algorithm: accessAlgorithm }: AccessTokenOptions = noAccessTokens,
@@ -119,7 +115,7 @@ export async function openIssuer(
     () => keys.refresh(),
   );
 
-  /** Signs a token that is valid from now. */
+  /** Signs a token that is valid from now on. */
   const signToken = async (
     algorithm: TokenAlgorithm,
     { notAfter, ...form }: TokenForm,
@@ -136,13 +132,13 @@ export async function openIssuer(
   };
 
   return {
-    /** Issues a token for a subject, valid from now for 3600 seconds. */
+    /** Issues a token for a subject, valid for 3600 seconds from now. */
     async issue(subject: string, { header = {}, generation }: TokenExtras = {}): Promise<IssuedToken> {
       const claims = { sub: subject, ...(generation !== undefined && { gen: generation }) };
       const { token, expiresAt } = await signToken(loginAlgorithm, { header }, claims);
       return { token, expiresAt };
     },
-    /** Issues an access token (RFC 9068), valid from now for at most 3600 seconds. */
+    /** Issues an access token (RFC 9068), valid for at most 3600 seconds from now. */
     async issueAccessToken({ notAfter, ...input }: AccessTokenInput): Promise<IssuedAccessToken> {
       if (issuerUrl === undefined) throw new Error("an issuer without a URL issues no access tokens");
       const tokenId = randomUUID();
@@ -158,24 +154,24 @@ export async function openIssuer(
       }
       return result.ok ? readClaims(result, issuerUrl) : result;
     },
-    /** Tells whether the server still accepts tokens that a key signed. */
+    /** Returns whether the server still accepts tokens signed by a key. */
     acceptsKey: (keyId: string): boolean => keys.listLiving().some(({ record }) => record.keyId === keyId),
     /**
-     * Tells whether tokens can be signed and verified now. It does both with the current key, at most once in `healthMs`
-     * for all callers.
+     * Returns whether tokens can be signed and verified. It does both with the current key, at most once per
+     * `healthMs` for all callers together.
      */
     isWorking: shareResult(healthMs, async () => {
-      const message = new TextEncoder().encode("self-test of the issuer");
+      const message = new TextEncoder().encode("issuer self-test");
       try {
         const { secretKey } = keys.lastSigner(loginAlgorithm) ?? (await keys.findSigner(loginAlgorithm));
         const signature = await provider.system.sign(secretKey, message);
         return await provider.system.verify(secretKey.publicKey, message, signature);
       } catch {
-        // The calls that need the key report the cause; this one reports only whether it works.
+        // Calls that need the key report the cause; the health check reports only the status.
         return false;
       }
     }),
-    /** The public keys of tokens that may still be valid; the current key comes first. */
+    /** The public keys of tokens that may still be valid, with the current key first. */
     async publicJwks(): Promise<readonly PublicJwk[]> {
       await keys.refresh();
       return keys.listLiving().map(({ jwk }) => jwk);
@@ -187,15 +183,15 @@ export async function openIssuer(
   };
 }
 
-/** The parts of a token besides its claims. */
+/** Parts of a token besides its claims. */
 interface TokenForm {
   readonly type?: TokenType;
   readonly header?: Readonly<Record<string, string>>;
-  /** The token ends no later than this. */
+  /** Latest expiry of the token. */
   readonly notAfter?: Date | undefined;
 }
 
-/** The times of a token that is issued now. NumericDate counts whole seconds (RFC 7519, section 2). */
+/** The times of a token issued now. NumericDate counts whole seconds (RFC 7519, section 2). */
 function readTimes(now: Date, notAfter: Date | undefined): { readonly iat: number; readonly exp: number } {
   const iat = Math.floor(now.getTime() / 1000);
   const lastSecond = Math.floor((notAfter?.getTime() ?? Number.POSITIVE_INFINITY) / 1000);
@@ -208,7 +204,7 @@ function readClaims(
 ): TokenCheck {
   const { sub, iat, exp, gen } = payload;
   const { use } = header;
-  // Every token of this issuer has its issue time.
+  // Every token of this issuer has an issue time.
   if (typeof iat !== "number") return { ok: false, reason: "MALFORMED", message: "iat must be a number" };
   const access = type === "at+jwt" ? readAccessClaims(payload, issuerUrl) : undefined;
   if (typeof access === "string") return { ok: false, reason: "MALFORMED", message: access };
@@ -225,11 +221,11 @@ function readClaims(
 }
 
 /**
- * Creates new keys that sign from now on, one for each algorithm that signs. Tokens of the previous keys stay valid
- * until they expire.
+ * Creates new signing keys, one per signing algorithm. Tokens signed by the previous keys stay valid until
+ * they expire.
  *
- * @param revoke revokes the tokens of all earlier keys, within a second on every server. Use it for a leaked key.
- * @returns the keyId of the new key for tokens from a log-in.
+ * @param revoke revokes all tokens of earlier keys, within a second on every server; use it for a leaked key
+ * @returns the keyId of the new key for log-in tokens
  */
 export async function rotateIssuerKey(
   { provider, store, now }: IssuerDeps,
@@ -242,7 +238,7 @@ export async function rotateIssuerKey(
   const rotate = (algorithm: TokenAlgorithm): Promise<string> =>
     withFreshIssuerKey(provider, algorithm, async (key) => {
       const at = now();
-      // A key that was retired a token lifetime ago has no valid tokens, also by the clocks of other servers.
+      // A key that was retired one token lifetime ago has no valid tokens, even by other servers' clocks.
       const endedMs = tokenLifetimeSeconds * 1000 + maxClockDifferenceMs;
       const retiredAt = revoke ? new Date(at.getTime() - endedMs) : at;
       await store.replaceKey(key, at, retiredAt);

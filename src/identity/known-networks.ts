@@ -1,13 +1,14 @@
-/** Remembers the networks from which users logged in, in the memory of this server, so a restart clears it. */
+/**
+ * Remembers the networks from which users have logged in, in this server's memory, so a restart clears it.
+ */
 import { RecentMap } from "../calls/recent-map.ts";
 
-/** The networks of users. */
 export type KnownNetworks = ReturnType<typeof createKnownNetworks>;
 
-/** Networks of users to remember at least. */
+/** Minimum number of networks to remember. */
 const maxNetworks = 2 ** 16;
 
-/** Remembers networks; those that were not used for long make room for others. */
+/** Remembers networks and evicts those that have not been used for a long time. */
 export function createKnownNetworks() {
   const known = new RecentMap<true>({
     lifetimeMs: Number.POSITIVE_INFINITY,
@@ -15,10 +16,10 @@ export function createKnownNetworks() {
     nowMs: () => performance.now(),
   });
   const nameOf = (name: string, network: string): string => `${name} at ${network}`;
-  /** Notes that a user of this name has logged in from this network. */
+  /** Records that this user has logged in from this network. */
   const remember = (name: string, network: string): void => known.set(nameOf(name, network), true);
   return {
-    /** Tells whether a user of this name has logged in from this network. */
+    /** Returns whether this user has logged in from this network. */
     has(name: string, network: string): boolean {
       const isKnown = known.get(nameOf(name, network)) !== undefined;
       if (isKnown) remember(name, network);

@@ -1,11 +1,11 @@
 /**
- * Records log-ins, and what clients may not do with tokens: in the log of identities, and as lines of the server's own
- * log.
+ * Records log-ins and rejected token requests of clients, in the identity log and as lines of the server log.
  *
- * Anyone can fail to log in, so the records of failures are limited. Each minute, the first ten failures of a name,
- * and the first sixty of users and sixty of clients, each have a line and an entry. Unknown names have as many lines,
- * without the name, and no entries. All other failures are counted, and share one line and one entry. Entries stay for
- * ever, so an hour has at most a hundred of a name, and five hundred of users and of clients.
+ * Anyone can fail to log in, so records of failures are limited. Each minute, the first ten failures of a
+ * name, and the first sixty of users and sixty of clients, get a line and an entry each. Unknown names get as
+ * many lines, without the name, and no entries. All other failures are counted and share one line and one
+ * entry. Entries are kept forever, so per hour at most a hundred are for one name, and five hundred each for
+ * users and for clients.
  */
 import type { Logger } from "pino";
 import type { Store } from "../store/store.ts";
@@ -18,50 +18,53 @@ export interface LogInOrigin {
   readonly requestId: string;
 }
 
-/** A log-in that failed. */
+/** A failed log-in. */
 export interface FailedLogIn extends LogInOrigin {
   readonly reason: string;
-  /** Whether there is a user or a client of the name. The entry of any other would have what a stranger wrote. */
+  /** Whether a user or client has this name. Unknown names are attacker-controlled and are not logged. */
   readonly isKnown: boolean;
-  /** The ID (`jti`) of the token that a client asked about. Only of a token that this server has verified. */
+  /** ID (`jti`) of the token that a client asked about, if this server has verified the token. */
   readonly tokenId?: string | undefined;
 }
 
-/** The operations of a client. */
+/** Operations of a client. */
 export type TokenOperation = "ISSUE_TOKEN" | "INTROSPECT_TOKEN" | "REVOKE_TOKEN";
 
 type LogInOperation = "LOG_IN" | "ISSUE_TOKEN";
 
-/** Records log-ins. */
 export type LogInRecords = ReturnType<typeof createLogInRecords>;
 
 const windowMs = 60_000;
 /**
- * Failures of a minute that are recorded one by one. Users, clients and unknown names have separate budgets, so that
- * a flood of one cannot hide the others.
+ * Failures per minute that are recorded one by one. Users, clients and unknown names have separate budgets,
+ * so that a flood of one cannot hide the others.
  */
 const maxFailures = 60;
-/** Failures of one name in a minute that are recorded, so that those of one name cannot hide all others. */
+/** Recorded failures of one name per minute, so that one name cannot hide all others. */
 const maxFailuresOfName = 10;
-/** Minutes of an hour, and the entries of failures in it. */
+/** One-minute windows in an hour, which limits the entries of failures. */
 const hourWindows = 60;
 const maxHourEntries = 500;
 const maxHourEntriesOfName = 100;
-/** Tokens of clients in a minute that are recorded one by one: a secret is checked in microseconds. */
+/** Client tokens per minute that are recorded one by one: checking a secret takes only microseconds. */
 const maxClientTokens = 600;
 
-/** The counts since the last window ended. */
+/** Counts since the last window ended. */
 interface Counts {
-  /** By who it is, a user or a client, and whether the name exists. */
+  /** By kind: user, client or unknown name. */
   readonly singleFailures: Map<string, number>;
-  /** By who it is, and the name. */
+  /** By kind and name. */
   readonly failuresOfName: Map<string, number>;
   singleTokens: number;
-  /** Beyond the limits, by operation and reason. */
+  /** Failures beyond the limits, by operation and reason. */
   readonly more: Map<string, number>;
 }
 
-/** Starts recording. @param options.logger writes the lines; without it there are none */
+/**
+ * Starts recording.
+ *
+ * @param options.logger writes the lines; without it, no lines are written
+ */
 export function createLogInRecords(
   store: Pick<Store, "write">,
   {
@@ -70,18 +73,18 @@ export function createLogInRecords(
   }: { readonly logger?: Pick<Logger, "info" | "warn">; readonly intervalMs?: number },
 ) {
   let counts = startCounting();
-  /** The entries of failures since the hour began: by who it is, and by the name as well. */
+  /** Entries of failures in this hour, by kind, and by kind and name. */
   const hour = new Map<string, number>();
   let windows = 0;
   const writing = new Set<Promise<void>>();
   const count = (name: string): void => void counts.more.set(name, (counts.more.get(name) ?? 0) + 1);
-  /** A failed write does not fail the log-in. The next verification does not miss an entry that was never written. */
+  /**
+   * A failed write does not fail the log-in. The next verification does not miss an entry that was never
+   * written.
+   */
   const addLater = (entry: Parameters<typeof writeEntry>[1]): void => {
     const adding = writeEntry(store, entry).catch((error: unknown) => {
-      logger?.warn(
-        { err: error, operation: entry.operation },
-        "an entry of the identity log cannot be written",
-      );
+      logger?.warn({ err: error, operation: entry.operation }, "cannot write an identity log entry");
     });
     writing.add(adding);
     void adding.finally(() => writing.delete(adding));
@@ -99,9 +102,9 @@ export function createLogInRecords(
   const timer = setInterval(endWindow, intervalMs).unref();
   return {
     /**
-     * Returns when the entry is on the disk.
+     * Resolves when the entry is on disk.
      *
-     * @param operation LOG_IN of a user, or ISSUE_TOKEN to a client
+     * @param operation LOG_IN for a user, or ISSUE_TOKEN for a client
      * @param details what the token is for
      * @throws StoreFailureError
      */
@@ -115,23 +118,23 @@ export function createLogInRecords(
         if (counts.singleTokens > maxClientTokens) return count("ISSUE_TOKEN_OK");
       }
       const entry = { keyId: name, operation, user: name, outcome: "OK", details, ...origin } as const;
-      // Whoever has to stop something has to log in first.
+      // Safety priority: to stop anything, a person has to log in first.
       await writeEntry(store, entry, { priority: "safety" });
       logger?.info({ operation, user: name, ...origin }, "logged in");
     },
-    /** Returns at once: the time of an answer must not reveal whether the name exists. */
+    /** Returns at once, because response times must not reveal whether the name exists. */
     failed(
       operation: "LOG_IN" | TokenOperation,
       { name, reason, isKnown, tokenId, ...origin }: FailedLogIn,
     ): void {
-      // The server refuses a flood without checking passwords.
+      // During a flood, the server rejects log-ins without checking passwords.
       if (reason === "LOGIN_LIMITED") return count(reason);
-      // Not by operation: a guess at a secret counts the same in every operation.
+      // Not by operation: guesses at a secret count the same in every operation.
       const kind = operation === "LOG_IN" ? "user" : "client";
       const isSingle =
         (!isKnown || takePlace(counts.failuresOfName, `${kind} ${name}`, maxFailuresOfName)) &&
         takePlace(counts.singleFailures, `${kind} ${isKnown}`, maxFailures);
-      // People type passwords where names belong. Therefore an unknown name is neither in a line nor in an entry.
+      // People type passwords into name fields, so unknown names appear neither in lines nor in entries.
       if (isSingle)
         logger?.warn(
           { operation, ...(isKnown && { user: name }), reason, ...(tokenId && { tokenId }), ...origin },
@@ -169,7 +172,11 @@ function startCounting(): Counts {
   return { singleFailures: new Map(), failuresOfName: new Map(), singleTokens: 0, more: new Map() };
 }
 
-/** Takes one of so many places. @returns false if there is none */
+/**
+ * Takes one slot of a budget.
+ *
+ * @returns false if the budget is used up
+ */
 function takePlace(taken: Map<string, number>, name: string, places: number): boolean {
   const count = taken.get(name) ?? 0;
   if (count >= places) return false;

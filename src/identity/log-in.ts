@@ -6,35 +6,41 @@ import type { LoginThrottle } from "./login-throttle.ts";
 import type { PasswordTurn } from "./password-lane.ts";
 import type { StoredUser, UserStore } from "./users.ts";
 
-/** The credentials of a log-in, and the call that they came with. */
+/** Log-in credentials, and the call that they came with. */
 export interface LogInInput {
   readonly username: string;
   readonly password: string;
-  /** The network address of the caller. */
+  /** The caller's network address. */
   readonly clientAddress: string;
-  /** The ID of the call. */
   readonly requestId: string;
-  /** Ends with the call. */
+  /** Aborts when the call ends. */
   readonly signal?: AbortSignal | undefined;
   /** Header members of the token besides alg, typ and kid. */
   readonly header?: Readonly<Record<string, string>>;
 }
 
-/** Issues a token to a caller. @throws LOGIN_FAILED, LOGIN_LIMITED, RECORD_DAMAGED */
+/**
+ * Issues a token to a caller.
+ *
+ * @throws LOGIN_FAILED, LOGIN_LIMITED, RECORD_DAMAGED
+ */
 export type LogIn = (input: LogInInput) => Promise<IssuedToken>;
 
-/** Issues a token for any name to any caller: on an open server, a token carries the name that the caller gave. */
+/**
+ * Issues a token for any name to any caller: on an open server, a token carries the name that the caller
+ * gave.
+ */
 export function logInAnyone(issuer: Issuer): LogIn {
   return ({ username, header }) => issuer.issue(username, header ? { header } : {});
 }
 
 /**
- * Issues tokens to users who know their password. An unknown user and a wrong password get the same answer after the
- * same time. Failures count for the name and for the networks of the caller. Beyond the limit, the server refuses the
- * name and the networks for the rest of a minute.
+ * Issues tokens to users who know their password. An unknown user and a wrong password get the same answer
+ * after the same time. Failures count against the name and the caller's networks. Beyond the limit, the
+ * server rejects the name and the networks for the rest of the minute.
  *
- * For a network from which the user has logged in before, only the count of that user at that network applies.
- * Failures elsewhere, or of other users there, do not lock the user out.
+ * On a network from which the user has logged in before, only that user's count at that network applies.
+ * Failures elsewhere, or by other users there, do not lock the user out.
  */
 export function logInUsers(deps: {
   readonly issuer: Issuer;
@@ -42,13 +48,13 @@ export function logInUsers(deps: {
   readonly throttle: LoginThrottle;
   readonly known: KnownNetworks;
   readonly records: Pick<LogInRecords, "succeeded" | "failed">;
-  /** Verifies like passwords.ts, in turn with other checks. */
+  /** Verifies as passwords.ts does, in turn with other checks. */
   readonly verifyPassword: (
     password: string,
     hash: string | undefined,
     turn: PasswordTurn,
   ) => Promise<boolean>;
-  /** Names the networks of an address, the smallest first. */
+  /** Lists the networks of an address, smallest first. */
   readonly listNetworks?: (address: string) => readonly string[];
 }): LogIn {
   const {

@@ -1,20 +1,19 @@
-/** Limits log-in attempts per minute, in the memory of this server. Attempts that succeed do not count. */
+/** Limits failed log-ins per minute, in this server's memory. Successful attempts do not count. */
 import { RecentMap } from "../calls/recent-map.ts";
 
-/** Attempts by name. */
 export type LoginThrottle = ReturnType<typeof createLoginThrottle>;
 
-/** The attempts of a name in its minute. */
+/** Attempts of one name in its current minute. */
 interface Window {
   readonly endsMs: number;
   attempts: number;
 }
 
 const windowMs = 60_000;
-/** Names to remember at least in a minute. */
+/** Minimum number of names to remember per minute. */
 const maxNames = 2 ** 16;
 
-/** @param limit the attempts that one name may make in a minute */
+/** @param limit attempts per name and minute */
 export function createLoginThrottle(limit: number, nowMs: () => number = () => performance.now()) {
   const windows = new RecentMap<Window>({ lifetimeMs: windowMs, maxEntries: maxNames, nowMs });
   const find = (name: string): Window | undefined => {
@@ -27,7 +26,7 @@ export function createLoginThrottle(limit: number, nowMs: () => number = () => p
     return window;
   };
   return {
-    /** Milliseconds until one of these names may try again; 0 if all may. */
+    /** Milliseconds until all of these names may try again; 0 if they may now. */
     waitMs(names: readonly string[]): number {
       const waits = names.map((name) => {
         const window = find(name);
@@ -35,11 +34,15 @@ export function createLoginThrottle(limit: number, nowMs: () => number = () => p
       });
       return Math.max(0, ...waits);
     },
-    /** Counts an attempt. @returns a function that removes it from the count, because it did not fail */
+    /**
+     * Counts an attempt.
+     *
+     * @returns a function that uncounts it because it did not fail
+     */
     count(names: readonly string[]): () => void {
       const counted = names.map((name) => find(name) ?? open(name));
       for (const window of counted) window.attempts += 1;
-      // A later minute, which has a window of its own, never counted this attempt.
+      // A later minute has its own window, which never counted this attempt.
       return () => {
         for (const window of counted) window.attempts -= 1;
       };

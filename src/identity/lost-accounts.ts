@@ -1,8 +1,8 @@
-/** Finds users and clients that the log of identities has, but the store has not. */
+/** Finds users and clients that are in the identity log but missing from the store. */
 import type { Reader } from "../database/database.ts";
 import { changes } from "./tables.ts";
 
-/** The entries that begin and end accounts. */
+/** The operations that begin and end accounts. */
 const kinds = [
   { noun: "user", table: "users", begins: "CREATE_USER", ends: "REMOVE_USER" },
   { noun: "client", table: "oauth_clients", begins: "CREATE_CLIENT", ends: "REMOVE_CLIENT" },

@@ -1,4 +1,4 @@
-/** Opens the identity of a server: its token issuer, its users and their passwords. */
+/** Opens a server's identity: its token issuer, its users and their passwords. */
 import type { Logger } from "pino";
 import type { CryptoProvider } from "../crypto/provider.ts";
 import { listNetworks } from "../http/networks.ts";
@@ -22,7 +22,6 @@ import type { PasswordLane } from "./password-lane.ts";
 import { createRevocations } from "./revocations.ts";
 import { createUserStore, type UserStore } from "./users.ts";
 
-/** The options of an identity. */
 export interface IdentityOptions {
   readonly provider: CryptoProvider;
   readonly store: Store;
@@ -31,33 +30,37 @@ export interface IdentityOptions {
   readonly mode: "open" | "token";
   readonly passwords: PasswordLane;
   readonly accessTokens: AccessTokenOptions;
-  /** The most failed log-ins per minute for one name, or from one network. */
+  /** Maximum failed log-ins per minute for one name, or from one network. */
   readonly maxFailedLogins: number;
   /** Receives a line for each log-in, within limits. */
   readonly logger?: Logger;
 }
 
-/** Identifies the callers of a server. */
+/** Identifies a server's callers. */
 export interface Identity {
   readonly issuer: Issuer;
   /** Undefined if anyone may call. */
   readonly users: UserStore | undefined;
   readonly logIn: LogIn;
-  /** The accounts that tokens are checked against. */
+  /** Accounts against which tokens are checked. */
   readonly accounts: Accounts;
-  /** Records the log-ins of clients. */
+  /** Records client log-ins. */
   readonly logInRecords: LogInRecords;
-  /** Checks the name and the secret of a client of OAuth 2. */
+  /** Checks the name and secret of an OAuth 2 client. */
   readonly checkClient: CheckClient;
-  /** The claim `iss` of access tokens, and the audience of those for this server; undefined if there are none. */
+  /**
+   * The `iss` claim of access tokens, and their audience for this server; undefined if the server issues
+   * none.
+   */
   readonly issuerUrl: string | undefined;
-  /** Authenticates a caller by the `authorization` header. The result also tells how to check for a revocation. */
+  /**
+   * Authenticates a caller by its `authorization` header. The result includes a check for later revocation.
+   */
   authenticate(authorization: string | null): Promise<AuthenticatedCaller>;
   /** Records the remaining counts. The store must still be open. */
   close(): Promise<void>;
 }
 
-/** A caller with a valid token. */
 export interface AuthenticatedCaller extends TokenHolder {
   readonly revocation: { readonly group: string; readonly check: () => Promise<void> };
 }

@@ -1,42 +1,43 @@
 /**
- * Checks passwords in their own lane: a hash takes as long as a thousand signatures, so neither should wait for the
- * other. Networks take turns in the lane.
+ * Checks passwords in their own lane: a hash takes as long as a thousand signatures, so neither should wait
+ * for the other. Networks take turns in the lane.
  */
 import { Lane } from "../crypto/lane.ts";
 import { verifyPassword } from "./passwords.ts";
 
-/** The caller whose turn a check takes. */
+/** Whose turn a check takes. */
 export interface PasswordTurn {
   /** The network that the password came from. */
   readonly network: string;
   /** The user name, if the user has logged in from that network before; such checks go first. */
   readonly knownName: string | undefined;
-  /** Aborts with the call: the lane does not check passwords of callers who have disconnected. */
+  /** Aborts when the call ends: the lane does not check passwords for callers that have disconnected. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Checks passwords in turn. */
 export interface PasswordLane {
   readonly lane: Lane;
-  /** Tells whether a password matches a hash, like passwords.ts. @throws CryptoBusyError */
+  /**
+   * Returns whether a password matches a hash, as passwords.ts does.
+   *
+   * @throws CryptoBusyError
+   */
   verify(password: string, hash: string | undefined, turn: PasswordTurn): Promise<boolean>;
 }
 
-/** The options of a lane. */
 export interface PasswordLaneOptions {
-  /** The most passwords to check at the same time. */
+  /** Maximum concurrent password checks. */
   readonly maxChecks: number;
-  /** The longest time that a network's passwords may wait, in milliseconds. */
+  /** Maximum milliseconds that a network's passwords may wait. */
   readonly maxWaitMs: number;
 }
 
-/** Milliseconds that a check takes: see passwords.ts. */
+/** Duration of a check, in milliseconds: see passwords.ts. */
 const checkMs = 300;
-/** The head start of a known user over others in milliseconds of checks, and the factor on their share. */
+/** A known user's head start over others, in milliseconds of checks, and the multiple of their share. */
 const knownCreditMs = 10 * checkMs;
 const knownWeight = 10;
 
-/** Creates the lane. */
 export function createPasswordLane({ maxChecks, maxWaitMs }: PasswordLaneOptions): PasswordLane {
   const lane = new Lane({ hasRoom: ({ count }) => count < maxChecks, waitFor: (ms) => ms / maxChecks });
   return {

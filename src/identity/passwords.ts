@@ -1,8 +1,11 @@
-/** Stored passwords: scrypt (RFC 7914), with its parameters beside each hash. */
+/** Stored passwords: scrypt (RFC 7914), with the parameters stored next to each hash. */
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
 
-/** NIST SP 800-63B-4, section 3.1.1.2: the shortest password that may be the only factor, without further rules. */
+/**
+ * NIST SP 800-63B-4, section 3.1.1.2: minimum length of a password that is the only factor. No further rules
+ * apply.
+ */
 export const minPasswordCharacters = 15;
 export const maxPasswordBytes = 1024;
 
@@ -13,7 +16,11 @@ const hashBytes = 32;
 
 const derive = promisify<string, Uint8Array, number, ScryptOptions, Buffer>(scrypt);
 
-/** Hashes a password. @returns `scrypt$logN$r$p$salt$hash`, the last two in base64 */
+/**
+ * Hashes a password.
+ *
+ * @returns `scrypt$logN$r$p$salt$hash`, the last two in base64
+ */
 export async function hashPassword(password: string): Promise<string> {
   const { logN, r, p } = parameters;
   const salt = randomBytes(saltBytes);
@@ -22,9 +29,9 @@ export async function hashPassword(password: string): Promise<string> {
 }
 
 /**
- * Tells whether a password matches a hash.
+ * Returns whether a password matches a hash.
  *
- * @param hash undefined for an unknown user: the check takes as long, and returns false.
+ * @param hash undefined for an unknown user: the check then takes the same time and returns false
  */
 export async function verifyPassword(password: string, hash: string | undefined): Promise<boolean> {
   const [, logN, r, p, salt = "", wanted = ""] = (hash ?? decoy).split("$");
@@ -52,7 +59,7 @@ function deriveScrypt(
   { logN, r, p }: { readonly logN: number; readonly r: number; readonly p: number },
 ): Promise<Buffer> {
   const N = 2 ** logN;
-  // Keyboards can produce different code points for the same letters (RFC 8265, section 4.2).
+  // Keyboards can produce different code points for the same letter (RFC 8265, section 4.2).
   return derive(password.normalize("NFC"), salt, hashBytes, {
     N,
     r,

@@ -1,48 +1,47 @@
-/** Reads the principal of a call, as services know it. */
+/** Reads the principal of a call, as services see it. */
 import type { HandlerContext } from "@connectrpc/connect";
 import { callerKey, clientKey, repeatableKey, requestIdKey } from "../calls/call-values.ts";
 import type { IdempotentCall } from "../records/idempotency.ts";
 import { type Principal, systemPrincipal } from "../records/ownership.ts";
 
 /**
- * Returns the principal of a call. Without authentication it is the system, which sees all records. Administrators
- * see all records too.
+ * Returns the principal of a call. Without authentication, it is the system, which sees all records, as
+ * administrators do.
  */
 export function readPrincipal({ values }: Pick<HandlerContext, "values">): Principal {
   const caller = values.get(callerKey);
   const origin = { clientAddress: values.get(clientKey), requestId: values.get(requestIdKey) };
   if (caller === undefined) return { ...systemPrincipal, ...origin };
   const { subject: user, role } = caller;
-  // `authenticate` adds the user's ID; the server passes it on without looking.
+  // `authenticate` adds the user's ID; the server passes it through unread.
   const userId = "userId" in caller && typeof caller.userId === "string" ? caller.userId : user;
   if (role === "device") return { user, userId, owner: userId, deviceId: user, ...origin };
   return { user, userId, owner: role === "admin" ? undefined : userId, ...origin };
 }
 
-/** The caller of a call that may be repeated. */
+/** The caller of a retryable call. */
 export interface CallerInput {
   readonly principal: Principal;
-  /** The owner of what the call creates. */
+  /** Owner of what the call creates. */
   readonly owner: string;
   /** Aborts when the caller disconnects or stops waiting. */
   readonly signal: AbortSignal;
   readonly idempotentCall: IdempotentCall | undefined;
 }
 
-/** Reads the caller of a call. */
 export function readCaller(context: Pick<HandlerContext, "values" | "signal">): CallerInput {
   const principal = readPrincipal(context);
   const { userId: owner } = principal;
   return { principal, owner, signal: context.signal, idempotentCall: readIdempotentCall(context) };
 }
 
-/** Tells whether the caller of a call may read the whole audit log. Without authentication, anyone may. */
+/** Returns whether a caller may read the whole audit log. Without authentication, anyone may. */
 export function isAuditor({ values }: Pick<HandlerContext, "values">): boolean {
   const role = values.get(callerKey)?.role;
   return role === undefined || role === "auditor" || role === "admin";
 }
 
-/** Returns the idempotency key of a call, if it has one. Each user has separate keys. */
+/** Returns the idempotency key of a call, if any. Each user has separate keys. */
 function readIdempotentCall(context: Pick<HandlerContext, "values">): IdempotentCall | undefined {
   const repeatable = context.values.get(repeatableKey);
   return repeatable && { ...repeatable, userId: readPrincipal(context).userId };

@@ -1,7 +1,8 @@
 /**
- * Access tokens that were revoked one by one (RFC 7009). Tokens of removed users and clients need no entry here.
+ * Individually revoked access tokens (RFC 7009). Tokens of removed users and clients need no entry here.
  *
- * The entries of the log of identities are the list, so a writer of the store cannot take one away unnoticed.
+ * The entries of the identity log are the list, so nobody with write access to the store can remove one
+ * unnoticed.
  */
 import { sql } from "kysely";
 import type { Store } from "../store/store.ts";
@@ -9,7 +10,7 @@ import { revocations } from "./tables.ts";
 
 const safety = { priority: "safety" } as const;
 
-/** A token to revoke, by the client that it was issued to. */
+/** A token to revoke, and the client to which it was issued. */
 export interface RevocationInput {
   readonly tokenId: string;
   readonly client: string;
@@ -17,10 +18,9 @@ export interface RevocationInput {
   readonly origin: { readonly clientAddress: string; readonly requestId: string };
 }
 
-/** The revoked tokens of a store. */
 export type Revocations = ReturnType<typeof createRevocations>;
 
-/** Creates the list on the shared store. */
+/** Creates the revocation list on top of the shared store. */
 export function createRevocations(store: Store) {
   const includesAny = async (tokenIds: readonly string[], db: Store["reader"] = store.reader) => {
     const query = db
@@ -33,7 +33,7 @@ export function createRevocations(store: Store) {
   };
   return {
     includesAny: (tokenIds: readonly string[]) => includesAny(tokenIds),
-    /** Revokes a token for a client. A second time changes nothing. */
+    /** Revokes a token for a client. Revoking it again changes nothing. */
     add: ({ tokenId, client, origin }: RevocationInput) =>
       store.write(async ({ db, auditIdentity }) => {
         if (await includesAny([tokenId], db)) return;
@@ -50,7 +50,7 @@ export function createRevocations(store: Store) {
   };
 }
 
-/** The details of the entry about a revocation. They never change, because `includesAny` looks for them. */
+/** Details of a revocation entry. Never change the format, because `includesAny` looks for it. */
 function describeToken(tokenId: string): string {
   return `token=${tokenId}`;
 }

@@ -5,23 +5,23 @@ import { type AnyRow, column, type TaggedRow } from "../records/columns.ts";
 import { createRecordTable } from "../records/create-table.ts";
 import type { RecordTables, TableDeclaration } from "../records/table-declaration.ts";
 
-/** The condition of the index of the entries that change an account or a key of the issuer. */
+/** Index condition for entries that change an account or an issuer key. */
 const ofChanges = `outcome = 'OK' and operation in ('CREATE_USER', 'SET_PASSWORD', 'REMOVE_USER', 'CREATE_CLIENT',
   'SET_CLIENT_SECRET', 'REMOVE_CLIENT', 'RETIRE_ISSUER_KEY')`;
 
-/** Selects the entries that change an account or a key of the issuer. */
+/** Selects entries that change an account or an issuer key. */
 export const changes = sql<boolean>`${sql.raw(ofChanges)}`;
 
-/** The condition of the index of the entries about revoked tokens. */
+/** Index condition for entries about revoked tokens. */
 const ofRevocations = "outcome = 'OK' and operation = 'REVOKE_TOKEN'";
 
-/** Selects the entries about revoked tokens. */
+/** Selects entries about revoked tokens. */
 export const revocations = sql<boolean>`${sql.raw(ofRevocations)}`;
 
 /**
- * Selects the newest entry that changes an account, or retires a key, in one statement with its record.
+ * Selects the newest entry that changes an account or retires a key, in one statement with its record.
  *
- * @param subject the column of the name or the ID
+ * @param subject the column with the name or ID
  */
 function selectLastChange(subject: string, operations: readonly string[]) {
   return sql<string | null>`(
@@ -32,14 +32,17 @@ function selectLastChange(subject: string, operations: readonly string[]) {
   )`.as("last_change");
 }
 
-/** Describes the generation of an account in its entries, which never change: `hasEnded` looks for it. */
+/**
+ * Describes an account's generation in its log entries. Never change the format, because `hasEnded` looks for
+ * it.
+ */
 export function describeGeneration(generation: string): string {
   return `generation=${generation}`;
 }
 
 /**
- * Tells whether the log of identities has the end of an account, or of this generation of it. An account or an entry
- * from before the log, or of a version that did not write generations, tells nothing.
+ * Returns whether the identity log records the end of an account, or of this generation of it. Accounts and
+ * entries that predate the log, or come from a version that did not write generations, do not count as ended.
  */
 function hasEnded({ last_change: lastChange, generation }: Readonly<AnyRow>): boolean {
   const [operation = "", details = ""] = String(lastChange ?? "").split(/ (.*)/s);
@@ -48,7 +51,7 @@ function hasEnded({ last_change: lastChange, generation }: Readonly<AnyRow>): bo
   return logged !== undefined && logged !== generation;
 }
 
-/** The roles of users, from the least to the most privileges. */
+/** User roles, from least to most privileged. */
 export const userRoles = ["user", "auditor", "admin"] as const;
 
 const userColumns = {
@@ -56,10 +59,12 @@ const userColumns = {
   role: column.choice("role", userRoles),
   /** An scrypt hash with its parameters: see passwords.ts. */
   passwordHash: column.text("password_hash"),
-  /** Changes with the password. The server refuses tokens of another generation. */
+  /** Changes with the password. The server rejects tokens of any other generation. */
   generation: column.text("generation"),
   createdAt: column.time("created_at_ms"),
-  /** The owner of the user's records. It is random and never changes. A later user of the same name gets another. */
+  /**
+   * Owner of the user's records: random and permanent. A later user with the same name gets a different ID.
+   */
   userId: column.unique(column.text("user_id")),
 };
 
@@ -77,24 +82,24 @@ const clientColumns = {
   /** The `client_id`. No user has the same name. */
   name: column.text("name"),
   role: column.choice("role", userRoles),
-  /** An scrypt hash with its parameters: see passwords.ts. */
+  /** A SHA-256 hash: see client-secrets.ts. */
   secretHash: column.text("secret_hash"),
-  /** Changes with the secret. The server refuses tokens of another generation. */
+  /** Changes with the secret. The server rejects tokens of any other generation. */
   generation: column.text("generation"),
   createdAt: column.time("created_at_ms"),
-  /** The owner of the client's records, as `userId` is for a user. */
+  /** Owner of the client's records, like a user's `userId`. */
   userId: column.unique(column.text("user_id")),
-  /** The scopes that it may request. */
+  /** Scopes that it may request. */
   scopes: column.spacedList("scopes"),
-  /** The audiences that it may request tokens for, besides the issuer itself. */
+  /** Audiences for which it may request tokens, besides the issuer itself. */
   audiences: column.spacedList("audiences"),
-  /** The audiences that it is itself: it may introspect their tokens. */
+  /** Audiences that it represents: it may introspect their tokens. */
   resources: column.spacedList("resources"),
-  /** Whether it may exchange the tokens of users for its own tokens (RFC 8693). */
+  /** Whether it may exchange users' tokens for its own (RFC 8693). */
   mayExchange: column.flag("may_exchange"),
 };
 
-/** The clients of OAuth 2. */
+/** OAuth 2 clients. */
 export const clientTable: TableDeclaration<typeof clientColumns> = {
   name: "oauth_clients",
   columns: clientColumns,
@@ -106,14 +111,14 @@ export const clientTable: TableDeclaration<typeof clientColumns> = {
 };
 
 const issuerKeyColumns = {
-  /** The RFC 7638 thumbprint of the public key. */
+  /** RFC 7638 thumbprint of the public key. */
   keyId: column.text("key_id"),
-  /** Not in the tag: readers take the length of the public key instead. */
+  /** Not in the tag: readers derive it from the length of the public key. */
   algorithm: column.untagged(column.text("algorithm")),
-  /** The raw FIPS 204 public key: 1952 bytes for ML-DSA-65, 1312 for ML-DSA-44. */
+  /** Raw FIPS 204 public key: 1952 bytes for ML-DSA-65, 1312 for ML-DSA-44. */
   publicKey: column.bytes("public_key"),
   createdAt: column.time("created_at_ms"),
-  /** The time when it stopped signing; undefined for the current key. */
+  /** When it stopped signing; undefined for the current key. */
   retiredAt: column.optionalTime("retired_at_ms"),
 };
 
@@ -127,7 +132,7 @@ export const issuerKeyTable: TableDeclaration<typeof issuerKeyColumns> = {
     const fitting = tokenAlgorithms.find((name) => algorithms[name].publicKeyBytes === publicKey.length);
     return named !== undefined && (fitting ?? named) === named;
   },
-  describe: ({ keyId }) => `key ${keyId} of the issuer`,
+  describe: ({ keyId }) => `issuer key ${keyId}`,
   alsoSelect: selectLastChange("issuer_keys.key_id", ["RETIRE_ISSUER_KEY"]),
   hasEnded: (row) => (row.retired_at_ms ?? null) === null && (row.last_change ?? null) !== null,
 };
@@ -140,7 +145,7 @@ declare module "../database/schema.ts" {
   }
 }
 
-/** The tables of users, clients and the issuer's keys: see users.ts, clients.ts and issuer-store.ts. */
+/** Tables of users, clients and issuer keys: see users.ts, clients.ts and issuer-store.ts. */
 export const identityTables: RecordTables = {
   records: [userTable, clientTable, issuerKeyTable],
   tables: {
@@ -162,7 +167,7 @@ export const identityTables: RecordTables = {
       )`,
       "create index revoked_tokens_by_end on revoked_tokens (expires_at_ms)",
     ],
-    // The log of identities has an entry for each revocation, which nobody can remove unnoticed.
+    // The identity log has an entry for each revocation, which nobody can remove unnoticed.
     "0006-identity": () => [
       "drop table revoked_tokens",
       `create index identity_entries_of_changes on identity_entries (key_id, sequence) where ${ofChanges}`,

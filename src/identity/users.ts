@@ -1,4 +1,4 @@
-/** The users who may log in while the server runs with `--auth token`. */
+/** Users who may log in to a server that runs with `--auth token`. */
 import { randomUUID } from "node:crypto";
 import type { RecordOf } from "../records/columns.ts";
 import { openTable } from "../records/record-table.ts";
@@ -7,29 +7,27 @@ import type { Store } from "../store/store.ts";
 import { byOperator } from "./identity-entry.ts";
 import { clientTable, describeGeneration, type userRoles, userTable } from "./tables.ts";
 
-/** These changes take tokens away, and must be possible on a full disk. */
+/** These changes revoke tokens and must be possible on a full disk. */
 const safety = { priority: "safety" } as const;
 
-/** The role of a user. */
 export type UserRole = (typeof userRoles)[number];
 
 /** A user with the hash of their password. */
 export type StoredUser = RecordOf<typeof userTable.columns>;
 
-/** A user who may log in. */
+/** A user without the password hash. */
 export type User = Omit<StoredUser, "passwordHash">;
 
-/** Tells whether a store has a user or a client, damaged or not. */
+/** Returns whether a store has any users or clients, damaged or not. */
 export async function hasAccounts({ reader }: Pick<Store, "reader">): Promise<boolean> {
   const user = await reader.selectFrom("users").select("name").limit(1).executeTakeFirst();
   const client = await reader.selectFrom("oauth_clients").select("name").limit(1).executeTakeFirst();
   return (user ?? client) !== undefined;
 }
 
-/** The users of a store. */
 export type UserStore = ReturnType<typeof createUserStore>;
 
-/** Creates the users' store on the shared store. */
+/** Creates the user store on top of the shared store. */
 export function createUserStore(store: Store) {
   const users = openTable(store, userTable);
   const clients = openTable(store, clientTable);
@@ -38,7 +36,7 @@ export function createUserStore(store: Store) {
     /** @throws RecordDamagedError */
     find,
     /**
-     * Finds the owner of the records of a user or a client, by name. It takes as long if there is neither.
+     * Finds the owner of a user's or client's records by name. Takes as long if no account has the name.
      *
      * @throws RecordDamagedError
      */
@@ -46,16 +44,24 @@ export function createUserStore(store: Store) {
       const [user, client] = [await find(name), await clients.findIntact({ name })];
       return (user ?? client)?.userId;
     },
-    /** Finds the name of the user or the client who owns records, by `userId`. @throws RecordDamagedError */
+    /**
+     * Finds the name of the user or client that owns records, by `userId`.
+     *
+     * @throws RecordDamagedError
+     */
     async findOwnerName(userId: string): Promise<string | undefined> {
       return ((await users.findIntact({ userId })) ?? (await clients.findIntact({ userId })))?.name;
     },
-    /** Lists all users, by name. @throws RecordDamagedError */
+    /**
+     * Lists all users by name.
+     *
+     * @throws RecordDamagedError
+     */
     async list(): Promise<User[]> {
       const rows = await users.select(store.reader).orderBy("name").execute();
       return rows.map((row) => requireIntact(users.readRow(row), `user ${row.name}`));
     },
-    /** @returns false if a user or a client has that name already */
+    /** @returns false if a user or client already has that name */
     add: (user: Pick<StoredUser, "name" | "role" | "passwordHash">, createdAt: Date) =>
       store.write(async (transaction) => {
         if (await users.find({ name: user.name }, transaction)) return false;
@@ -68,7 +74,11 @@ export function createUserStore(store: Store) {
         await transaction.auditIdentity(byOperator("CREATE_USER", user.name, details));
         return true;
       }),
-    /** Sets a password, and so revokes all tokens of the user. @returns false if no user has that name */
+    /**
+     * Sets a password, which revokes all of the user's tokens.
+     *
+     * @returns false if no user has that name
+     */
     setPassword: (name: string, passwordHash: string) =>
       store.write(async (transaction) => {
         const user = await users.findIntact({ name }, transaction);
@@ -78,7 +88,11 @@ export function createUserStore(store: Store) {
         await transaction.auditIdentity(byOperator("SET_PASSWORD", name, describeGeneration(generation)));
         return true;
       }, safety),
-    /** Removes a user, and so revokes all their tokens. @returns false if no user has that name */
+    /**
+     * Removes a user, which revokes all their tokens.
+     *
+     * @returns false if no user has that name
+     */
     remove: (name: string) =>
       store.write(async ({ db, auditIdentity }) => {
         const query = db.deleteFrom("users").where("name", "=", name);

@@ -1,4 +1,4 @@
-/** Finds the keys that wrap all data keys: the master key and, during a rotation, the next one. */
+/** Loads the keys that wrap all data keys: the master key and, during a rotation, the next one. */
 import { randomBytes } from "node:crypto";
 import { closeSync, linkSync, openSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -12,58 +12,58 @@ import { readMessage, StorageError } from "../database/store-error.ts";
 import { maxSmallFileBytes, readFileWithin } from "../read-file.ts";
 import { saysDiskFull } from "../system-error.ts";
 
-/** The length of a master key in bytes, for AES-256. */
+/** Length of a master key (AES-256), in bytes. */
 const masterKeyBytes = 32;
 
-/** The source of master keys: a file, or values from the operator's environment. */
+/** Where master keys come from: a file, or values from the operator's environment. */
 export type MasterKeySource =
   | { readonly kind: "file"; readonly path: string }
   | { readonly kind: "values"; readonly current: string; readonly next: string | undefined };
 
-/** The available master keys. */
 export interface Keyring {
-  /** Finds a key by its ID. Reads the files again for an unknown ID: a rotation may have added the key. */
+  /**
+   * Finds a key by its ID. Rereads the files for an unknown ID, because a rotation may have added the key.
+   */
   find(masterKeyId: string): Uint8Array | undefined;
-  /** The key of the source itself, which seals a new store. */
+  /** The source's current key, which seals a new store. */
   readonly current: Uint8Array;
 }
 
-/** The master key of a data directory. */
 export function masterKeyIn(dataDir: string): MasterKeySource {
   return { kind: "file", path: join(dataDir, "master.key") };
 }
 
-/** The path of the next master key during a rotation. */
+/** Path of the next master key during a rotation. */
 export function nextKeyPath(path: string): string {
   return `${path}.next`;
 }
 
-/** The path where a rotation leaves the previous key, which older backups need. */
+/** Path where a rotation leaves the previous key, which older backups need. */
 export function previousKeyPath(path: string): string {
   return `${path}.previous`;
 }
 
 /**
- * Reads the master keys of a source. A file holds 64 hexadecimal digits, and only its owner may read it. The group may
- * read a file of root.
+ * Reads the master keys of a source. A file holds 64 hexadecimal digits and must be readable only by its
+ * owner; a file owned by root may also be readable by its group.
  *
- * @param mayCreate creates a missing file with mode 0600; only right for a new store.
- * @throws StorageError if the key is missing or malformed, or others can read its file or own it.
+ * @param mayCreate creates a missing file with mode 0600; only right for a new store
+ * @throws StorageError if the key is missing or malformed, or its file is owned or readable by other users
  */
 export function openKeyring(source: MasterKeySource, mayCreate: boolean): Keyring {
   const current = readCurrent(source, mayCreate);
   const known = new Map([[nameMasterKey(current), current]]);
-  const learn = (key: Uint8Array | undefined): void => {
+  const add = (key: Uint8Array | undefined): void => {
     if (key !== undefined) known.set(nameMasterKey(key), key);
   };
-  learn(readNext(source));
+  add(readNext(source));
   return {
     current,
     find(masterKeyId) {
       if (!known.has(masterKeyId) && source.kind === "file") {
-        // The order matters: a rotation that ends between the two reads moves the next key to the second path.
-        learn(readNext(source));
-        learn(readKeyFile(source.path));
+        // Order matters: a rotation that ends between the two reads moves the next key to the second path.
+        add(readNext(source));
+        add(readKeyFile(source.path));
       }
       return known.get(masterKeyId);
     },
@@ -82,7 +82,11 @@ function readNext(source: MasterKeySource): Uint8Array | undefined {
   return source.next === undefined ? undefined : parseKey(source.next, "QSP_MASTER_KEY_NEXT");
 }
 
-/** Reads a master key. @returns undefined if there is no such file */
+/**
+ * Reads a master key.
+ *
+ * @returns undefined if the file does not exist
+ */
 export function readKeyFile(path: string): Uint8Array | undefined {
   const text = readIfExists(path);
   if (text === undefined) return undefined;
@@ -93,12 +97,13 @@ export function readKeyFile(path: string): Uint8Array | undefined {
 }
 
 /**
- * Tells whether only this user, or the group that root chose for it, can read a file. Credentials of systemd and secrets
- * of Kubernetes belong to root, and a server that is not root reads them as the group, or by an access list, which the
- * bits of the group show. PostgreSQL has the same rule for its TLS key (ssl_key_file).
+ * Returns whether a file is readable only by this user, or by the group that root chose for it. systemd
+ * credentials and Kubernetes secrets belong to root. A server that is not root reads them through its group
+ * or an access list, which shows in the group bits. PostgreSQL has the same rule for its TLS key
+ * (ssl_key_file).
  */
 function isPrivate(path: string): boolean {
-  // Windows has no such mode bits; there the file inherits the access list of its directory.
+  // Windows has no such mode bits; there, the file inherits its directory's access list.
   if (process.platform === "win32") return true;
   const { mode, uid } = statSync(path);
   const isFromRoot = uid === 0 && process.geteuid?.() !== 0;
@@ -120,13 +125,13 @@ function readIfExists(path: string): string | undefined {
 }
 
 /**
- * Creates a master key, or reads the existing one. If several programs start at once, one creates it and the others
- * read it. When this returns, the key is on the disk and may seal secrets.
+ * Creates a master key, or reads the existing one. If several programs start at once, one creates the key and
+ * the others read it. On return, the key is on disk and may seal secrets.
  */
 export function createKeyFile(path: string): Uint8Array | undefined {
   withTemporaryKeyFile(path, randomBytes(masterKeyBytes), (draft) => {
     try {
-      // A link appears with its whole content, and only if the path does not exist yet.
+      // A link appears with its complete content, and only if the path does not exist yet.
       linkSync(draft, path);
     } catch (error) {
       if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
@@ -137,8 +142,8 @@ export function createKeyFile(path: string): Uint8Array | undefined {
 }
 
 /**
- * Replaces the present key by the next one, and keeps the present one as the previous key. A kill or a power cut at any
- * moment leaves both keys, because the present key is saved under its second name before it loses the first.
+ * Replaces the current key with the next one and keeps the current key as the previous key. A kill or power
+ * cut at any moment leaves both keys, because the current key gets its second name before it loses the first.
  */
 export function replaceKeyFile(path: string): void {
   const present = readKeyFile(path);
@@ -153,7 +158,10 @@ export function replaceKeyFile(path: string): void {
   });
 }
 
-/** Writes a key to a temporary file beside its path, readable by its owner only, and removes that file at the end. */
+/**
+ * Writes a key to a temporary file in the same directory, readable only by its owner, and finally removes
+ * that file.
+ */
 function withTemporaryKeyFile(path: string, key: Uint8Array, publish: (draft: string) => void): void {
   explainWriting(path, () => {
     makeDirectory(dirname(path));
@@ -175,9 +183,9 @@ function withTemporaryKeyFile(path: string, key: Uint8Array, publish: (draft: st
 }
 
 /**
- * Removes temporary files of keys whose program was killed.
+ * Removes temporary key files whose program was killed.
  *
- * @returns the files that were removed
+ * @returns the removed files
  */
 export function removeKeyRemains(source: MasterKeySource): string[] {
   if (source.kind === "values") return [];

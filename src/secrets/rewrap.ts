@@ -1,4 +1,4 @@
-/** Rotates the master key of a store. Ciphertexts stay; their data keys are wrapped again. */
+/** Rotates a store's master key. Ciphertexts stay the same; their data keys are rewrapped. */
 import { CryptoError } from "../crypto/crypto-error.ts";
 import { nameMasterKey, rewrapSecret } from "../crypto/sealing.ts";
 import type { Database } from "../database/database.ts";
@@ -17,28 +17,27 @@ import { countByMasterKey, type SecretsUnderKey } from "./master-keys-in-use.ts"
 import type { SealedSecretsTable } from "./tables.ts";
 import { rootIdentity } from "./vault.ts";
 
-/** Secrets to rewrap in one transaction. */
+/** Secrets to rewrap per transaction. */
 const chunkRows = 500;
 
-/** The result of a rotation of the master key. */
 export interface Rewrapped {
   /** Secrets that this run moved to the new master key. */
   readonly moved: number;
   /** All secrets under the new key: an earlier run may have moved some, and running servers add more. */
   readonly underNewKey: number;
-  /** Identities of secrets that do not open although their key is available; they stay unchanged. */
+  /** Identities of secrets that do not open although their key is available; they are left unchanged. */
   readonly damaged: readonly string[];
-  /** Secrets whose master key is not available; they stay unchanged. */
+  /** Secrets whose master key is not available; they are left unchanged. */
   readonly outOfReach: readonly SecretsUnderKey[];
   readonly masterKeyId: string;
 }
 
 /**
- * Moves every secret to a new master key. It can stop at any moment and start again: both keys stay available until
- * the last secret is moved, and each secret names its key. Servers may keep running.
+ * Moves every secret to a new master key. It can be interrupted at any moment and restarted: both keys stay
+ * available until the last secret is moved, and each secret records its key. Servers may keep running.
  *
- * @param source of the present key; for a file, the next key is created beside it and replaces it at the end.
- * @throws StorageError with a sentence for the operator.
+ * @param source of the current key; for a file, the next key is created next to it and finally replaces it
+ * @throws StorageError with a sentence for the operator
  */
 export async function rewrapStore(
   database: Database,
@@ -50,8 +49,8 @@ export async function rewrapStore(
   const next = findNextKey(source);
   const masterKeyId = nameMasterKey(next);
   if (masterKeyId === nameMasterKey(keyring.current))
-    throw new StorageError("the next master key is the current one");
-  // The root moves first, because it tells every program which key to use for new secrets.
+    throw new StorageError("the next master key must differ from the current one");
+  // The root moves first, because it determines which key all programs use for new secrets.
   let moved = (await moveRoot(database, keyring, next)) ? 1 : 0;
   const total = moved + (await countOthers(database, masterKeyId));
   const damaged: string[] = [];
@@ -79,7 +78,7 @@ export async function rewrapStore(
 }
 
 /**
- * Also finds the previous key, if its file exists. A secret that an earlier rotation could not move may have been
+ * Adds the previous key, if its file exists. A secret that an earlier rotation could not move may have been
  * repaired since. This is its last chance to move, because this rotation overwrites the previous key.
  */
 function withPreviousKey(keyring: Keyring, source: MasterKeySource): Keyring {
@@ -109,7 +108,7 @@ async function requireRoot({ name, reader }: Database, keyring: Keyring): Promis
     throw new StorageError(`the master key is not the one that sealed the store ${name}`);
 }
 
-/** Runs within the single write transaction, so that only one of two rotations puts its key in place. */
+/** Runs within the single write transaction, so that only one of two rotations installs its key. */
 async function finish({ writer }: Database, path: string, next: Uint8Array): Promise<void> {
   await writer.transaction().execute(async () => {
     const waiting = readKeyFile(nextKeyPath(path));
@@ -123,7 +122,7 @@ async function finish({ writer }: Database, path: string, next: Uint8Array): Pro
 function findNextKey(source: MasterKeySource): Uint8Array {
   if (source.kind === "file") {
     const path = nextKeyPath(source.path);
-    // Also call this for an existing file: its creator may have been killed before the name was on the disk.
+    // Call this even for an existing file: its creator may have been killed before the name was on disk.
     const next = createKeyFile(path);
     if (next === undefined) throw new StorageError(`the next master key ${path} has disappeared`);
     return next;
@@ -135,7 +134,7 @@ function findNextKey(source: MasterKeySource): Uint8Array {
   return Buffer.from(source.next, "hex");
 }
 
-/** @returns false if it was moved before */
+/** @returns false if it was already moved */
 async function moveRoot({ name, writer }: Database, keyring: Keyring, next: Uint8Array): Promise<boolean> {
   return writer.transaction().execute(async (db) => {
     const root = await readRoot(name, db);
@@ -155,7 +154,11 @@ async function countOthers({ reader }: Database, masterKeyId: string): Promise<n
   return count;
 }
 
-/** Moves some secrets, in the order of their identities. @returns counts, and the last identity if there was one */
+/**
+ * Moves some secrets, in identity order.
+ *
+ * @returns counts, and the last identity, if any
+ */
 async function moveChunk(
   { writer }: Database,
   keyring: Keyring,

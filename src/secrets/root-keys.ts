@@ -1,4 +1,4 @@
-/** The keys of the store itself, derived from one sealed secret. */
+/** The store's own keys, derived from one sealed secret. */
 import { hkdfSync, randomBytes } from "node:crypto";
 import { sql } from "kysely";
 import { wipe } from "../crypto/bytes.ts";
@@ -9,7 +9,7 @@ import { StorageError, StoreDamagedError, StoreFailureError } from "../database/
 import { type Keyring, type MasterKeySource, openKeyring } from "./master-key.ts";
 import { createVault, rootIdentity, type Vault } from "./vault.ts";
 
-/** 32-byte keys, each for one purpose. */
+/** 32-byte keys with one purpose each. */
 export interface RootKeys {
   /** Tags audit entries. */
   readonly audit: Uint8Array;
@@ -19,7 +19,7 @@ export interface RootKeys {
   readonly answers: Uint8Array;
 }
 
-/** The parts of a store that the master key opens. */
+/** What the master key unlocks. */
 export interface UnlockedStore {
   readonly keyring: Keyring;
   readonly vault: Vault;
@@ -29,7 +29,7 @@ export interface UnlockedStore {
 /**
  * Opens the vault and the root keys, or creates the root key in a new store. Detects a wrong master key.
  *
- * @throws StorageError with a sentence for the operator.
+ * @throws StorageError with a sentence for the operator
  */
 export async function unlock(database: Database, source: MasterKeySource): Promise<UnlockedStore> {
   const { reader } = database;
@@ -48,16 +48,16 @@ export async function unlock(database: Database, source: MasterKeySource): Promi
   }
 }
 
-/** A secret that a store has since it was new. */
+/** A secret that a store has from the start. */
 interface OwnSecret {
   readonly identity: string;
-  /** Names it for a person: "its root key". */
+  /** Name for people: "its root key". */
   readonly noun: string;
   readonly make: () => Promise<Uint8Array>;
 }
 
 /**
- * Opens a secret of the store itself, or makes it in a new store. The caller wipes it.
+ * Opens one of the store's own secrets, or creates it in a new store. The caller wipes it.
  *
  * @throws StorageError with a sentence for the operator
  */
@@ -74,7 +74,7 @@ export function openOwnSecret(
       throw error;
     });
     if (known !== undefined) return known;
-    // With a new secret, no existing tag and no checkpoint that others have could be verified.
+    // With a new secret, existing tags and published checkpoints could no longer be verified.
     if (await hasBeenUsed(transaction, owners)) throw new StoreDamagedError(name, `${noun} is missing`);
     const fresh = await make();
     await vault.put(transaction, identity, fresh);
@@ -82,7 +82,9 @@ export function openOwnSecret(
   });
 }
 
-/** Tells whether a store has rows besides its secrets: a program writes those only after it created the keys. */
+/**
+ * Returns whether a store has rows other than secrets: a program writes those only after creating the keys.
+ */
 async function hasBeenUsed(db: Database["writer"], owners: readonly TableOwner[]): Promise<boolean> {
   for (const [table] of listTables(owners)) {
     if (table === "sealed_secrets") continue;
@@ -94,7 +96,7 @@ async function hasBeenUsed(db: Database["writer"], owners: readonly TableOwner[]
 
 function wrongMasterKey(name: string): StorageError {
   return new StorageError(
-    `the master key is not the one that sealed the store ${name}; use that key, or another store`,
+    `the master key is not the one that sealed the store ${name}; use that key or a different store`,
   );
 }
 

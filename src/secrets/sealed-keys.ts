@@ -1,7 +1,7 @@
 /**
- * Secret keys in the store, sealed in their shortest form: the seed, or the whole key if it has none. Keys of
- * SLH-DSA and ECDSA have no seed, and keys of ML-DSA and ML-KEM have none if they were imported in expanded form. The length
- * of the sealed bytes tells the forms apart.
+ * Secret keys in the store, sealed in their shortest form: the seed, or the whole key if it has no seed.
+ * SLH-DSA and ECDSA keys have no seed, nor do ML-DSA and ML-KEM keys that were imported in expanded form. The
+ * length of the sealed bytes distinguishes the forms.
  */
 import { LRUCache } from "lru-cache";
 import { type Algorithm, algorithms } from "../crypto/algorithms.ts";
@@ -17,23 +17,29 @@ export interface SecretReader {
   readSecret(identity: string): Promise<Uint8Array | undefined>;
 }
 
-/** Turns the error of a secret that does not open into one that names its record; returns any other error unchanged. */
+/**
+ * Converts the error of a secret that does not open into one that names its record; returns other errors
+ * unchanged.
+ */
 export function nameDamaged(record: string, error: unknown): unknown {
   const isBroken = error instanceof CryptoError && error.code !== "CLOSED";
   return isBroken ? new RecordDamagedError(record, error) : error;
 }
 
-/** Writes secrets within a transaction. */
+/** Reads and writes secrets within a transaction. */
 export interface SecretWriter extends SecretReader {
   putSecret(identity: string, secret: Uint8Array): Promise<void>;
 }
 
-/** Runs work that reads and writes secrets in a transaction. */
+/** Runs transactions that read and write secrets. */
 export interface SecretStore extends SecretReader {
   write(work: (transaction: SecretWriter) => Promise<void>): Promise<void>;
 }
 
-/** Lends the bytes of a secret key to seal, then wipes them: the seed, or the whole key if it has none. */
+/**
+ * Passes the bytes of a secret key to an operation that seals them (the seed, or the whole key if it has
+ * none), then wipes them.
+ */
 export async function lendSecret<T>(
   secretKey: SecretKey,
   use: (secret: Uint8Array) => Promise<T>,
@@ -46,7 +52,7 @@ export async function lendSecret<T>(
   }
 }
 
-/** Lends the bytes of a secret key as `lendSecret` does, or nothing if there is no key. */
+/** Like `lendSecret`, but passes undefined if the key is missing. */
 export function lendSecretOf<T>(
   secretKey: SecretKey | undefined,
   use: (secret: Uint8Array | undefined) => Promise<T>,
@@ -55,10 +61,10 @@ export function lendSecretOf<T>(
 }
 
 /**
- * Imports a secret key from unsealed bytes, and wipes the bytes.
+ * Imports a secret key from unsealed bytes and wipes the bytes.
  *
- * @param secret the bytes that `lendSecret` lent: a seed if it has the length of a seed, otherwise the whole key.
- * @param publicKey raw; if given, it must be the public key of this secret key.
+ * @param secret bytes from `lendSecret`: a seed if they have a seed's length, otherwise the whole key
+ * @param publicKey raw; if given, it must match the secret key
  * @throws SEAL_BROKEN, INVALID_KEY (CryptoError)
  */
 export async function importSealedKey(
@@ -78,11 +84,11 @@ export async function importSealedKey(
   }
 }
 
-/** A sealed secret key, as its record describes it. */
+/** A sealed secret key, as described by its record. */
 export interface SealedKey {
-  /** Names the record for a person, such as "user ada". */
+  /** The record's name for people, such as "user ada". */
   readonly record: string;
-  /** Names the secret in the vault. */
+  /** The secret's identity in the vault. */
   readonly identity: string;
   readonly algorithm: Algorithm;
   /** Raw. */
@@ -90,9 +96,9 @@ export interface SealedKey {
 }
 
 /**
- * Opens a sealed secret key, lends it, and erases it.
+ * Opens a sealed secret key for one operation, then erases it.
  *
- * @throws RecordDamagedError if it is missing, was changed, or is another key
+ * @throws RecordDamagedError if it is missing, was changed, or does not match its public key
  */
 export async function withSealedKey<T>(
   { store, provider }: { readonly store: SecretReader; readonly provider: CryptoProvider },
@@ -107,7 +113,11 @@ export async function withSealedKey<T>(
   }
 }
 
-/** Opens a sealed secret key. The caller erases it. @throws RecordDamagedError */
+/**
+ * Opens a sealed secret key. The caller erases it.
+ *
+ * @throws RecordDamagedError
+ */
 export function openSealedKey(
   store: SecretReader,
   provider: CryptoProvider,
@@ -120,7 +130,7 @@ export function openSealedKey(
 }
 
 /**
- * Opens a secret key of the service itself, or creates it in a new store. If several programs start at once, one
+ * Opens a service's own secret key, or creates it in a new store. If several programs start at once, one
  * creates it.
  *
  * @throws RecordDamagedError if it was changed
@@ -154,22 +164,26 @@ async function requireOpened(record: string, open: () => Promise<SecretKey | und
   return secretKey;
 }
 
-/** Secret keys that stay open, also between their uses. */
+/** A cache of open secret keys, which stay open between uses. */
 export interface OpenKeys {
-  /** Lends a key. It stays open until its use has ended, even if others take its place. @throws RecordDamagedError */
+  /**
+   * Runs an operation with a key, which stays open until the operation ends, even if it is evicted meanwhile.
+   *
+   * @throws RecordDamagedError
+   */
   lend<T>(key: SealedKey, use: (secretKey: SecretKey) => Promise<T>): Promise<T>;
-  /** Erases all, those in use after their use. */
+  /** Erases all keys. Keys in use are erased after use. */
   close(): void;
 }
 
-/** An open key, and how many use it. */
+/** An open key and its number of current uses. */
 interface OpenKey {
   readonly opening: Promise<SecretKey>;
   uses: number;
   isDropped: boolean;
 }
 
-/** @param maxKeys the most keys to keep open besides those in use; the least recently used key is closed first */
+/** @param maxKeys maximum idle keys to keep open; the least recently used key is evicted first */
 export function createOpenKeys(store: SecretReader, provider: CryptoProvider, maxKeys = 1000): OpenKeys {
   const eraseUnused = ({ opening, uses, isDropped }: OpenKey): void => {
     if (isDropped && uses === 0) void opening.then((secretKey) => secretKey.erase()).catch(() => {});

@@ -1,10 +1,10 @@
 import type { TableOwner } from "../database/schema.ts";
 
-/** A secret that only the master key opens: see crypto/sealing.ts. */
+/** A secret that only the master key can open; see crypto/sealing.ts. */
 export interface SealedSecretsTable {
-  /** Names the record that it belongs to, such as "issuer_keys/<key_id>/seed"; bound to the ciphertext. */
+  /** Identity of the record, such as "issuer_keys/<key_id>/seed"; bound to the ciphertext. */
   identity: string;
-  /** The ID of the master key that wrapped the data key. */
+  /** ID of the master key that wrapped the data key. */
   master_key_id: string;
   wrapped_data_key: Uint8Array;
   ciphertext: Uint8Array;
@@ -16,7 +16,6 @@ declare module "../database/schema.ts" {
   }
 }
 
-/** The table of sealed secrets. */
 export const secretTables: TableOwner = {
   tables: { sealed_secrets: ["identity"] },
   steps: {

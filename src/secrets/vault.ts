@@ -1,4 +1,4 @@
-/** Keeps secrets sealed in the database; only the master key opens them. */
+/** Keeps secrets sealed in the database, so that only the master key opens them. */
 import type { Kysely } from "kysely";
 import { wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
@@ -8,23 +8,26 @@ import { StoreFailureError } from "../database/store-error.ts";
 import type { Keyring } from "./master-key.ts";
 import type { SealedSecretsTable } from "./tables.ts";
 
-/** Names the secret from which the store derives its own keys. Its row shows which master key is in use. */
+/**
+ * Identity of the secret from which the store derives its own keys. Its row shows which master key is in use.
+ */
 export const rootIdentity = "store/root-key";
 
-/** Sealed secrets by the identity of their record, such as "issuer_keys/<key_id>/seed". */
+/** Sealed secrets by record identity, such as "issuer_keys/<key_id>/seed". */
 export interface Vault {
   /**
    * Opens a secret. The caller wipes it.
    *
-   * @returns undefined if there is none.
-   * @throws SEAL_BROKEN (CryptoError) if it was changed, or belongs to another record or master key; LOCKED
-   *   (StoreFailureError) if it is sealed under the store's master key, and this program does not have that key.
+   * @returns undefined if the secret does not exist
+   * @throws SEAL_BROKEN (CryptoError) if it was changed, or belongs to a different record or master key;
+   *   LOCKED (StoreFailureError) if it is sealed with the store's master key and this program does not have
+   *   that key
    */
   read(db: Kysely<Schema>, identity: string): Promise<Uint8Array | undefined>;
   /**
    * Opens several secrets with one read. The caller wipes them.
    *
-   * @returns each that exists; undefined for one that `read` would not open
+   * @returns each existing secret; undefined for a secret that `read` would not open
    */
   readSome(
     db: Kysely<Schema>,
@@ -36,14 +39,15 @@ export interface Vault {
   erase(db: Kysely<Schema>, identity: string): Promise<void>;
 }
 
-/** Creates a vault on the available master keys. */
+/** Creates a vault that uses the available master keys. */
 export function createVault(keyring: Keyring): Vault {
   const open = async (db: Kysely<Schema>, row: SealedSecretsTable): Promise<Uint8Array> => {
     const { identity } = row;
     const masterKey = keyring.find(row.master_key_id);
     if (masterKey === undefined) {
       const problem = `${identity} is sealed under master key ${row.master_key_id}, which is not available`;
-      // A rotation in another program moves the root first, so an unknown key other than the root's is not genuine.
+      // A rotation in another program moves the root first, so an unknown key other than the root's is not
+      // genuine.
       if ((await readRootKeyId(db)) === row.master_key_id)
         throw new StoreFailureError("LOCKED", new Error(problem));
       throw new CryptoError("SEAL_BROKEN", problem);
@@ -103,7 +107,11 @@ export function createVault(keyring: Keyring): Vault {
   };
 }
 
-/** Waits for a secret and wipes it. @returns whether it opened; undefined if the secret does not exist */
+/**
+ * Waits for a secret and wipes it.
+ *
+ * @returns whether it opened; undefined if the secret does not exist
+ */
 export async function opens(reading: Promise<Uint8Array | undefined>): Promise<boolean | undefined> {
   try {
     const secret = await reading;
@@ -115,13 +123,13 @@ export async function opens(reading: Promise<Uint8Array | undefined>): Promise<b
   }
 }
 
-/** Tells whether a secret does not open, as opposed to a database that cannot be read. */
+/** Returns whether the secret itself does not open, as opposed to a database that cannot be read. */
 function isClosed(error: unknown): boolean {
   const isBroken = error instanceof CryptoError && error.code === "SEAL_BROKEN";
   return isBroken || (error instanceof StoreFailureError && error.code === "LOCKED");
 }
 
-/** Returns the master key of the root, because a running rotation moves the root first. */
+/** Returns the root's master key, because a running rotation moves the root first. */
 async function masterKeyInUse(db: Kysely<Schema>, keyring: Keyring): Promise<Uint8Array> {
   const masterKeyId = await readRootKeyId(db);
   if (masterKeyId === undefined) return keyring.current;

@@ -2,17 +2,16 @@
 import { wipe } from "../crypto/bytes.ts";
 import type { Reader } from "../database/database.ts";
 
-/** The parts of the store that this needs. */
+/** What the verification needs of the store. */
 export interface SecretsToVerify {
   readonly reader: Reader;
-  /** @returns those that exist; undefined for one that does not open */
+  /** @returns each existing secret; undefined for a secret that does not open */
   readSecrets(identities: readonly string[]): Promise<ReadonlyMap<string, Uint8Array | undefined>>;
 }
 
 /** Secrets to read at once. */
 const chunkRows = 500;
 
-/** The result of the verification. */
 export interface SecretsVerification {
   readonly checked: number;
   /** Identities of secrets that do not open. */

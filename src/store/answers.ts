@@ -1,4 +1,4 @@
-/** The first answers of idempotent calls, and the room of owners, inside of transactions and outside. */
+/** Stored answers of idempotent calls and owners' quotas, inside and outside transactions. */
 import type { Kysely } from "kysely";
 import type { Background } from "../database/background.ts";
 import type { Database } from "../database/database.ts";
@@ -18,7 +18,6 @@ import { QuotaExceededError, type QuotaLimits, requireRoom } from "../records/qu
 import type { Store } from "./store.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
 
-/** The key that seals the answers, and their limits. */
 export interface AnswerDeps {
   readonly database: Pick<Database, "reader" | "writer">;
   /** RootKeys.answers */
@@ -27,15 +26,15 @@ export interface AnswerDeps {
   readonly now: () => Date;
 }
 
-/** The part of a transaction that this file provides. */
+/** The transaction methods that this file provides. */
 export type AnswersOfTransaction = Pick<
   WriteTransaction,
   "runIdempotent" | "findAnswer" | "storeAnswer" | "requireRoom"
 >;
-/** The part of the store that this file provides. */
+/** The store methods that this file provides. */
 export type AnswersOfStore = Pick<Store, "requireRoom" | "findAnswer" | "runIdempotent">;
 
-/** Milliseconds between searches for expired idempotency keys. */
+/** Milliseconds between sweeps for expired idempotency keys. */
 const sweepMs = 60_000;
 
 async function findIn<Answer>(
@@ -48,7 +47,7 @@ async function findIn<Answer>(
   return found && codec.decode(found);
 }
 
-/** Creates the state that all transactions share. */
+/** Creates the transaction methods, with state that all transactions share. */
 export function createAnswersOfTransaction(deps: AnswerDeps): AnswersOfTransaction {
   const { quotas, sealKey, now } = deps;
   const { writer } = deps.database;
@@ -70,11 +69,11 @@ export function createAnswersOfTransaction(deps: AnswerDeps): AnswersOfTransacti
   return answers;
 }
 
-/** Creates the steps before a transaction, around it and after it. */
+/** Creates the steps before, around and after a transaction. */
 export function createAnswersOfStore(deps: AnswerDeps, write: Store["write"]): AnswersOfStore {
   const { quotas, now } = deps;
   const { reader } = deps.database;
-  /** Refuses a new idempotency key before any computation, unless an expired key will make room. */
+  /** Rejects a new idempotency key before any computation, unless an expired key will make room. */
   const requireRoomForKey = async ({ userId }: IdempotentCall): Promise<void> => {
     try {
       await requireRoom(reader, quotas, idempotencyQuota, userId);
@@ -95,7 +94,7 @@ export function createAnswersOfStore(deps: AnswerDeps, write: Store["write"]): A
         );
       } catch (error) {
         if (call === undefined || error instanceof StoreFailureError) throw error;
-        // A concurrent call with this key may have succeeded, and its change may be why this one failed.
+        // A concurrent call with this key may have succeeded, and its change may be why this call failed.
         const meanwhile = await answers.findAnswer(call, codec);
         if (meanwhile !== undefined) return meanwhile;
         throw error;
@@ -105,7 +104,11 @@ export function createAnswersOfStore(deps: AnswerDeps, write: Store["write"]): A
   return answers;
 }
 
-/** Removes expired answers from time to time. @returns a function that stops it */
+/**
+ * Removes expired answers periodically.
+ *
+ * @returns a function that stops it
+ */
 export function sweepAnswers(
   { database, now }: AnswerDeps,
   write: Store["write"],

@@ -1,4 +1,4 @@
-/** Opens a store: the database, its secrets, its logs, and the transactions on it. */
+/** Opens a store: the database, its secrets, its logs, and its transactions. */
 import { sql } from "kysely";
 import { tagEntry } from "../audit/chain.ts";
 import type { AuditChain } from "../audit/chain-writer.ts";
@@ -34,7 +34,11 @@ import { type Commit, createTransact } from "./transact.ts";
 import { createWritability } from "./writability.ts";
 import { createWriters, type Writers } from "./writers.ts";
 
-/** Opens a store, and creates its missing parts. @throws StorageError with a sentence for the operator */
+/**
+ * Opens a store and creates its missing parts.
+ *
+ * @throws StorageError with a sentence for the operator
+ */
 export async function openStoreOf(options: StoreOptions): Promise<Store> {
   const { owners, location, mode = "create", onLost } = options;
   const database = await openDatabaseOf(owners, location, mode, onLost);
@@ -60,7 +64,7 @@ async function createStore(opened: Database, options: StoreOptions): Promise<Sto
   const { background = unobserved } = options;
   const { probe, reserve } = opened;
   const writability = createWritability({ reserve, background });
-  // Many calls read before they write, and would fail without a write that tells.
+  // Many calls read before they write, so they fail before any write could reveal the problem.
   const database = observeReads(opened, writability.failed);
   const { reader } = database;
   const { vault, keys } = await unlock(database, masterKey);
@@ -149,7 +153,7 @@ function observeReads(database: Database, failed: () => void): Database {
   return { ...database, reader: createReader(kind, { ...readConnection, run }) };
 }
 
-/** A damaged log does not stop the start. The next write or verification reports it. */
+/** A damaged log does not prevent startup. The next write or verification reports it. */
 async function startChain(chain: AuditChain, reader: Reader): Promise<void> {
   try {
     await chain.readTrueHead(reader);
@@ -163,7 +167,7 @@ async function drain({ normal, safety }: Writers): Promise<void> {
   await safety.drain();
 }
 
-/** The writes of a store; each call that takes part in a transaction is measured. */
+/** Measures a store's writes, including every call that shares a transaction. */
 function measureWriters(
   writers: Writers,
   measureWrite: MeasureWrite = (write) => write(),

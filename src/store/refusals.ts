@@ -1,23 +1,22 @@
-/** Writes refusals to the audit log, within the budgets of their users. */
+/** Writes refusals to the audit log, within each user's budget. */
 import type { NewAuditEntry } from "../audit/chain.ts";
 import { RefusalBudget } from "../audit/refusal-budget.ts";
 import type { Background } from "../database/background.ts";
 import { poll } from "../database/poll.ts";
 import type { Store } from "./store.ts";
 
-/** Milliseconds between searches for counts that are due. */
+/** Milliseconds between checks for due counts. */
 const pollIntervalMs = 5000;
 
-/** The dependencies of refusals. */
 export interface RefusalDeps {
   readonly batch: Store["batch"];
   readonly now: () => Date;
   readonly background: Pick<Background, "started" | "failed">;
-  /** Receives each refusal that a budget had no room for. */
+  /** Called for each refusal that exceeds a budget. */
   readonly onUnrecorded?: (() => void) | undefined;
 }
 
-/** Starts to record refusals. */
+/** Starts recording refusals. */
 export function createRefusals({ batch, now, background, onUnrecorded }: RefusalDeps) {
   const budget = new RefusalBudget();
   const nowMs = (): number => now().getTime();
@@ -34,7 +33,11 @@ export function createRefusals({ batch, now, background, onUnrecorded }: Refusal
   };
   const stop = poll({ work: "write_refusals", everyMs: pollIntervalMs, background }, () => writeDue());
   return {
-    /** Returns when the entry is on the disk, or the refusal is counted. @throws StoreFailureError */
+    /**
+     * Resolves when the entry is on disk or the refusal has been counted.
+     *
+     * @throws StoreFailureError
+     */
     async record(entry: NewAuditEntry): Promise<void> {
       const fate = budget.take(entry, nowMs());
       if (fate === "unrecorded") onUnrecorded?.();
@@ -48,7 +51,7 @@ export function createRefusals({ batch, now, background, onUnrecorded }: Refusal
     },
     /** Writes the counts that are due. */
     writeDue: () => writeDue(),
-    /** Writes all counts, and stops. */
+    /** Writes all counts and stops. */
     async close(): Promise<void> {
       await stop();
       await writeDue(true);

@@ -1,4 +1,4 @@
-/** The logs in the store: their chains, their checkpoints and their verification. */
+/** The logs in the store: their chains, checkpoints and verification. */
 import { createHmac } from "node:crypto";
 import { type AuditChain, createAuditChain } from "../audit/chain-writer.ts";
 import { createCheckpointSchedule } from "../audit/checkpoint-schedule.ts";
@@ -15,29 +15,25 @@ import type { Database } from "../database/database.ts";
 import { listAuditedTables, listIdentityTables } from "../database/schema.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
 
-/** The options of a verification. */
 export type VerifyOptions = Pick<
   AuditVerificationDeps,
   "signal" | "onProgress" | "outside" | "after" | "treeSizes"
 >;
 
-/** One log. */
 export type StoreLog = ReturnType<typeof createStoreLog>;
 
-/** The logs of a store. */
 export interface StoreLogs {
   readonly keys: StoreLog;
   readonly identities: StoreLog;
 }
 
-/** The chain of a log, which transactions extend, and the key of its tags. */
+/** The chain of a log, to which transactions append, and its tag key. */
 export interface LogChain {
   readonly tables: LogTables;
   readonly tagKey: Uint8Array;
   readonly chain: AuditChain;
 }
 
-/** The chains of a store. */
 export type StoreChains = Readonly<Record<keyof StoreLogs, LogChain>>;
 
 /** @param auditKey RootKeys.audit */
@@ -51,28 +47,29 @@ export function createStoreChains(writer: Database["writer"], auditKey: Uint8Arr
   };
 }
 
-/** The dependencies that the logs of a store share. */
 export interface StoreLogDeps {
   readonly database: Database;
   readonly chains: StoreChains;
   readonly signer: CheckpointSigner;
-  /** Writes a checkpoint. */
   readonly write: (work: (transaction: WriteTransaction) => Promise<void>) => Promise<void>;
   readonly now: () => Date;
   readonly background: Pick<Background, "started" | "failed">;
 }
 
-/** Creates the logs on their chains. */
+/** Creates the logs on top of their chains. */
 export function createStoreLogs(deps: StoreLogDeps): StoreLogs {
   const { chains, database } = deps;
   return {
-    // For each key, the log has the entry of its creation.
+    // The key log records the creation of every key.
     keys: createStoreLog(deps, chains.keys, listAuditedTables(database.owners)),
     identities: createStoreLog(deps, chains.identities, listIdentityTables(database.owners)),
   };
 }
 
-/** Derives a separate key, so that the entries of one log are not valid in the other, whose hashes begin alike. */
+/**
+ * Derives a separate key, so that entries of one log are not valid in the other, whose hash chain starts the
+ * same way.
+ */
 function identityTagKey(auditKey: Uint8Array): Uint8Array {
   return createHmac("sha256", auditKey).update("identity log").digest();
 }
@@ -95,9 +92,13 @@ function createStoreLog(
   return {
     ...schedule,
     chain,
-    /** Reads its end, outside of a transaction. @throws StoreFailureError if it was changed or an older log put back */
+    /**
+     * Reads the end of the log, outside a transaction.
+     *
+     * @throws StoreFailureError if the end was changed or an older log was restored
+     */
     readEnd,
-    /** Verifies it, and signs a checkpoint of it if it is valid. */
+    /** Verifies the log and, if it is valid, signs a checkpoint of it. */
     async verify(options?: VerifyOptions): Promise<EntriesVerification> {
       const found = await verifyAuditLog({
         db: reader,
@@ -110,7 +111,7 @@ function createStoreLog(
         ...options,
       });
       if (!found.valid || found.entries === 0 || found.checkpoint?.entryHash === found.head) return found;
-      // The log was just verified, so the store may sign its end.
+      // The log has just been verified, so the store may sign its end.
       const end = { sequence: found.entries, entryHash: found.head };
       const checkpoint = await signer.sign(end, now(), tables);
       // The caller receives the checkpoint even if the store cannot save it.

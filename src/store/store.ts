@@ -1,8 +1,8 @@
 /**
  * The store contains the records, secrets and audit entries of all services.
  *
- * Reads go straight to the database. Only one transaction writes at a time, across all programs that share the
- * database. Concurrent calls share it: see group-commit.ts.
+ * Reads go straight to the database. Only one transaction writes at a time, across all programs that share
+ * the database. Concurrent calls share a transaction: see group-commit.ts.
  */
 
 import type { AuditEntry, AuditHead, NewAuditEntry } from "../audit/chain.ts";
@@ -22,47 +22,54 @@ import type { OnProblem } from "./writability.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
 import type { WriteOptions } from "./writers.ts";
 
-/** An open store. */
 export interface Store {
-  /** Builds read queries; each sees what was committed before it. */
+  /** Builds read queries; each one sees everything committed before it. */
   readonly reader: Reader;
-  /** Sentences for the operator about settings of the database with which a crash loses data. */
+  /** Operator warnings about database settings that lose data in a crash. */
   readonly risks: readonly string[];
-  /** Hears of failures of work without a caller. */
+  /** Receives failures of background work. */
   readonly background: Background;
   /**
-   * Runs work in a shared transaction. Its changes are on the disk when this returns. The work may run several times,
-   * so it must have no other effects than its transaction, and must read through that transaction.
+   * Runs work in a shared transaction. The changes are on disk when this returns. The work may run several
+   * times, so it must have no other side effects and must read through the transaction.
    *
-   * @throws StoreFailureError if the database is at fault; then nothing was written, or the outcome is unknown.
+   * @throws StoreFailureError if the database fails; then nothing was written, or the outcome is unknown
    */
   write<Output>(
     work: (transaction: WriteTransaction) => Promise<Output>,
     options?: WriteOptions,
   ): Promise<Output>;
-  /** Creates a function that serves concurrent calls with one run of the work; otherwise like a normal `write`. */
+  /**
+   * Creates a function that serves concurrent calls with a single run of the work; otherwise like `write`.
+   */
   batch<Input, Output>(work: BatchWork<WriteTransaction, Input, Output>): (input: Input) => Promise<Output>;
   /**
-   * Records a refusal in the audit log: as an entry that is on the disk when this returns, or, if it repeats an earlier
-   * one or its user has had many, in a count that becomes an entry later. See src/audit/refusal-budget.ts.
+   * Records a refusal in the audit log. It becomes an entry, on disk when this returns, unless it repeats an
+   * earlier refusal or its user has had many; then it is counted, and the count becomes an entry later. See
+   * src/audit/refusal-budget.ts.
    *
    * @throws StoreFailureError
    */
   recordRefusal(entry: NewAuditEntry): Promise<void>;
   /**
-   * Checks that an owner may add `added` rows to a list, before any computation. The transaction checks again.
+   * Checks, before any computation, that an owner may add `added` rows to a list. The transaction checks
+   * again.
    *
    * @throws QuotaExceededError
    */
   requireRoom(quota: Quota, owner: string, added?: number): Promise<void>;
-  /** Finds the answer to an earlier call with this idempotency key. @throws IdempotencyConflictError */
+  /**
+   * Finds the answer to an earlier call with this idempotency key.
+   *
+   * @throws IdempotencyConflictError
+   */
   findAnswer<Answer>(
     call: IdempotentCall | undefined,
     codec: AnswerCodec<Answer>,
   ): Promise<Answer | undefined>;
   /**
-   * Runs `work` once for each idempotency key, or returns the first answer again. The work can do slow preparation,
-   * and then write with the function that it receives.
+   * Runs `work` once per idempotency key; later calls get the first answer again. The work can do slow
+   * preparation and then write with the function that it receives.
    *
    * @throws IdempotencyConflictError
    */
@@ -77,88 +84,109 @@ export interface Store {
   /**
    * Opens a secret. The caller wipes it.
    *
-   * @throws SEAL_BROKEN (CryptoError) if the secret was changed or belongs to another record.
+   * @throws SEAL_BROKEN (CryptoError) if the secret was changed or belongs to a different record
    */
   readSecret(identity: string): Promise<Uint8Array | undefined>;
   /**
    * Opens several secrets with one read. The caller wipes them.
    *
-   * @returns each that exists; undefined for one that was changed or belongs to another record
+   * @returns each existing secret; undefined for one that was changed or belongs to a different record
    */
   readSecrets(identities: readonly string[]): Promise<ReadonlyMap<string, Uint8Array | undefined>>;
-  /** Binds the fields of a record to each other; the first field names its kind. */
+  /** Binds a record's fields to each other; the first field names the record's kind. */
   tagRecord(fields: readonly TagField[]): string;
-  /** Tells whether a record matches its tag. */
+  /** Returns whether a record matches its tag. */
   isTagged(fields: readonly TagField[], tag: string): boolean;
-  /** Finds answers to idempotent calls that were changed outside of the server. */
+  /** Finds answers to idempotent calls that were changed outside the server. */
   verifyAnswers(): Promise<RecordsVerification>;
-  /** Verifies the audit log, and signs a checkpoint of it if it is valid. */
+  /** Verifies the audit log and, if it is valid, signs a checkpoint of it. */
   verifyAudit(options?: VerifyOptions): Promise<EntriesVerification>;
-  /** Verifies the log of identities, and signs a checkpoint of it if it is valid. */
+  /** Verifies the identity log and, if it is valid, signs a checkpoint of it. */
   verifyIdentityLog(options?: VerifyOptions): Promise<AuditVerification>;
-  /** Tells whether an entry of the audit log has the owner and the key name that the server wrote with its hash. */
+  /** Returns whether an audit entry still has the owner and key name that the server wrote with its hash. */
   isEntryTagged(entry: AuditEntry, tag: string): boolean;
-  /** Reads the end of the audit log. @throws StoreFailureError if it was changed or an older log put back */
+  /**
+   * Reads the end of the audit log.
+   *
+   * @throws StoreFailureError if the end was changed or an older log was restored
+   */
   readAuditEnd(): Promise<AuditHead>;
   /**
-   * Reads entries of the audit log after a sequence number, oldest first, and checks that the server wrote them.
+   * Reads audit entries after a sequence number, oldest first, and checks that the server wrote them.
    *
    * @throws RecordDamagedError
    */
   readTrueEntries(after: number, limit: number): Promise<AuditEntry[]>;
   /**
-   * Reads the hashes of such entries: at least one, unless there is none. Those that this program has just written come
-   * from its memory.
+   * Reads the hashes of such entries, at least one if any exist. Recent hashes come from memory.
    *
    * @throws RecordDamagedError
    */
   readTrueHashes(after: number, limit: number): Promise<string[]>;
-  /** Verifies the signatures of checkpoints. */
+  /** Verifies checkpoint signatures. */
   readonly checkpointKey: PublicKey;
-  /** Signs with the key of checkpoints, for another use. @param context names the use; not empty */
+  /**
+   * Signs with the checkpoint key for a different purpose.
+   *
+   * @param context identifies the purpose; not empty
+   */
   signFor(context: Uint8Array, message: Uint8Array): Promise<Uint8Array>;
-  /** Names the caller of the current work. */
+  /** Returns the caller of the current work. */
   readonly callerOf: () => string;
-  /** Calls back after each transaction of this program. @returns a function that stops it */
+  /**
+   * Calls back after each transaction of this program.
+   *
+   * @returns a function that unsubscribes
+   */
   onWrite(listener: () => void): () => void;
   /**
-   * Calls back when the store can no longer be written, and with undefined when it can be again. Meanwhile the store
-   * probes itself every second, and otherwise after a failed write or read, and after ten seconds without a write.
+   * Calls back with a problem when the store is no longer writable, and with undefined when it is writable
+   * again. While there is a problem, the store probes itself every second; otherwise it probes after a failed
+   * read or write, and after ten seconds without a write.
    *
-   * @returns a function that stops it
+   * @returns a function that unsubscribes
    */
   watchWrites(listener: OnProblem): () => void;
-  /** Runs a read for a report of health. @returns undefined if the database cannot be read or written now */
+  /**
+   * Runs a read for a health report.
+   *
+   * @returns undefined if the database cannot be read or written
+   */
   ifReachable<T>(read: () => Promise<T>): Promise<T | undefined>;
-  /** Waits for running work, writes the counts of refusals, signs a last checkpoint, and closes the database. */
+  /** Waits for running work, writes refusal counts, signs a last checkpoint, and closes the database. */
   close(): Promise<void>;
 }
 
-/** Measures a write, from its call until it is on the disk. */
+/** Measures a write, from its call until it is on disk. */
 export type MeasureWrite = <T>(write: () => Promise<T>) => Promise<T>;
 
-/** The options of a store. */
 export interface StoreOptions {
-  /** The owners of the tables in the store. */
+  /** Owners of the tables in the store. */
   readonly owners: readonly TableOwner[];
   readonly location: DatabaseLocation;
   readonly masterKey: MasterKeySource;
   readonly provider: CryptoProvider;
   readonly now?: () => Date;
-  /** Receives for each transaction its duration from its turn to the disk, and the number of calls that shared it. */
+  /**
+   * Called per transaction with its duration, from its turn until it is on disk, and the number of calls in
+   * it.
+   */
   readonly onCommit?: (durationMs: number, calls: number) => void;
-  /** Receives each refusal that has no entry, because its user has had too many. */
+  /** Called for each refusal without an entry, because its user has had too many. */
   readonly onRefusalUnrecorded?: () => void;
-  /** Names the caller of the current write: callers take turns. Left out, all writes are of one caller. */
+  /**
+   * Returns the caller of the current write, so that callers take turns. Default: all writes belong to one
+   * caller.
+   */
   readonly callerOf?: () => string;
-  /** Measures a write, from its call until it is on the disk; left out, it costs nothing. */
+  /** Measures a write, from its call until it is on disk; omit it to avoid the overhead. */
   readonly measureWrite?: MeasureWrite | undefined;
-  /** Learns if the open store cannot be used any more. */
+  /** Called if the open store becomes unusable for good. */
   readonly onLost?: ((error: Error) => void) | undefined;
-  /** "upgrade" and "existing" refuse a store that does not exist yet. */
+  /** "upgrade" and "existing" reject a store that does not exist yet. */
   readonly mode?: OpenMode;
-  /** How many records one owner may have; no limits if omitted. */
+  /** Limits per owner. Default: no limits. */
   readonly quotas?: QuotaLimits;
-  /** Hears of failures of work without a caller; nobody does if left out. */
+  /** Receives failures of background work. Default: they are not reported. */
   readonly background?: Background;
 }

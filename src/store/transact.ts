@@ -1,4 +1,4 @@
-/** Runs one transaction of the store, from its turn to the disk. */
+/** Runs one store transaction, from its turn until it is on disk. */
 import type { NewAuditEntry } from "../audit/chain.ts";
 import type { AuditChain, PendingEntries } from "../audit/chain-writer.ts";
 import { selectHead } from "../audit/log.ts";
@@ -12,28 +12,27 @@ import type { AnswersOfTransaction } from "./answers.ts";
 import type { StoreChains } from "./store-log.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
 
-/** The dependencies of transactions, and their listeners. */
 export interface TransactDeps {
   readonly database: Database;
   readonly vault: Vault;
   readonly answers: AnswersOfTransaction;
   readonly chains: StoreChains;
   readonly now: () => Date;
-  /** Receives each transaction that is on the disk. */
+  /** Called for each transaction that is on disk. */
   readonly onCommit: (commit: Commit) => void;
 }
 
-/** A transaction that is on the disk. */
+/** A transaction that is on disk. */
 export interface Commit {
-  /** Milliseconds from its turn to the disk. */
+  /** Milliseconds from its turn until it was on disk. */
   readonly durationMs: number;
-  /** The number of calls that shared it. */
+  /** Number of calls that shared it. */
   readonly calls: number;
-  /** The chains that have new entries. */
+  /** Chains with new entries. */
   readonly extended: readonly AuditChain[];
 }
 
-/** Creates the function that runs transactions. Only one may run at a time. */
+/** Creates the function that runs transactions, one at a time. */
 export function createTransact(deps: TransactDeps): Transact<WriteTransaction> {
   const { database, vault, answers, chains, now, onCommit } = deps;
   const { writer, writeConnection } = database;
@@ -73,7 +72,7 @@ export function createTransact(deps: TransactDeps): Transact<WriteTransaction> {
 
 function explainCommit(error: unknown): never {
   if (error instanceof StoreFailureError) throw error;
-  // The last statements write to the logs only. A duplicate entry means that a log was changed.
+  // The last statements write only to the logs. A duplicate entry means that a log was changed.
   const isTaken = /unique|duplicate/i.test(readMessage(error));
   throw new StoreFailureError(isTaken ? "CORRUPT" : "UNAVAILABLE", error);
 }
@@ -84,12 +83,12 @@ class EntriesOfTransaction {
   readonly #chains: StoreChains;
   readonly #database: Database;
   readonly #now: () => Date;
-  /** Few transactions write to the log of identities, so the others do not read its end. */
+  /** Few transactions write to the identity log, so the others do not read its end. */
   #startingIdentities: Promise<PendingEntries> | undefined;
   #identities: PendingEntries | undefined;
   #hasKeys = false;
 
-  /** @param head the end of the log of keys, as the transaction read it */
+  /** @param head the end of the key log, as the transaction read it */
   constructor(chains: StoreChains, database: Database, head: readonly unknown[], now: () => Date) {
     this.keys = chains.keys.chain.start(head, now);
     this.#chains = chains;
@@ -110,13 +109,13 @@ class EntriesOfTransaction {
     return this.#identities === undefined ? statements : [...statements, ...this.#identities.finish()];
   }
 
-  /** Call this when the entries are on the disk. */
+  /** Call this once the entries are on disk. */
   committed(): void {
     this.keys.committed();
     this.#identities?.committed();
   }
 
-  /** Lists the chains that have new entries. */
+  /** Lists the chains with new entries. */
   listExtended(): AuditChain[] {
     const { keys, identities } = this.#chains;
     return [
@@ -131,9 +130,9 @@ class EntriesOfTransaction {
   }
 }
 
-/** Overwrites the traces of erased secrets in the files, in the background, so that callers do not wait for it. */
+/** Overwrites the traces of erased secrets in the files, in the background, so that callers do not wait. */
 function createScrubber(connection: Pick<WriteConnection, "scrub">) {
-  /** Whether it could not run after an earlier transaction. */
+  /** Whether scrubbing was not possible after an earlier transaction. */
   let isDue = false;
   return {
     committed(hasErased: boolean): void {

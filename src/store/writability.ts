@@ -1,53 +1,55 @@
-/** Watches whether a store can be written, for the readiness of a server. */
+/** Monitors whether a store is writable, for the server's readiness check. */
 import type { Background } from "../database/background.ts";
 import { poll } from "../database/poll.ts";
 import type { Reserve } from "../database/reserve.ts";
 import { describeProblem, StoreFailureError } from "../database/store-error.ts";
 
-/** Milliseconds between probes while a store cannot be written. */
+/** Milliseconds between probes while the store is not writable. */
 const probeIntervalMs = 1000;
-/** Milliseconds without a write after which a probe writes. */
+/** Milliseconds without a write before a probe writes. */
 const idleMs = 10_000;
 
-/** Why a store cannot be written. */
+/** Why a store is not writable. */
 export interface StoreProblem {
-  /** A few words for whoever asks whether the server is ready, without paths. */
+  /** A few words for readiness checks, which anyone may read, without paths. */
   readonly reason: string;
   /** For the log only. */
   readonly cause: unknown;
 }
 
-/** Receives a problem when it begins or changes, and undefined when it is over. */
+/** Called with a problem when it begins or changes, and with undefined when it ends. */
 export type OnProblem = (problem: StoreProblem | undefined) => void;
 
-/** What is known of the writes of a store. */
+/** What is known about a store's writes. */
 export interface Writability {
   readonly problem: StoreProblem | undefined;
   /** Call this after each transaction. */
   wrote(): void;
-  /** Call this when a transaction or a read failed. A probe decides: the cause may be over, or that of one call. */
+  /**
+   * Call this when a transaction or a read fails. A probe decides: the cause may have passed, or affect one
+   * call only.
+   */
   failed(): void;
   /**
-   * Probes while someone listens.
+   * Probes as long as anyone listens.
    *
-   * @param probe writes something that changes nothing. It throws StoreFailureError
-   * @returns a function that stops it
+   * @param probe writes something that changes nothing; throws StoreFailureError
+   * @returns a function that unsubscribes
    */
   watch(listener: OnProblem, probe: Probe): () => void;
 }
 
 type Probe = () => Promise<void>;
 
-/** The dependencies of a watch. */
 export interface WritabilityDeps {
   /** Undefined if the store has none. */
   readonly reserve: Reserve | undefined;
   readonly background: Pick<Background, "started" | "failed">;
-  /** Milliseconds of a monotonic clock. */
+  /** Returns milliseconds of a monotonic clock. */
   readonly nowMs?: () => number;
 }
 
-/** @returns what is known of the writes, from now on */
+/** @returns what is known about writes from now on */
 export function createWritability({
   reserve,
   background,
@@ -65,7 +67,7 @@ export function createWritability({
   };
   const wrote = (): void => {
     lastWriteMs = nowMs();
-    // What fits into the reserve does not tell that there is room for more.
+    // A write that fits into the reserve does not prove that the disk has room for more.
     if (reserve?.isReleased !== true) set(undefined);
   };
   const check = async (probe: Probe): Promise<void> => {
@@ -90,7 +92,7 @@ export function createWritability({
     },
     wrote,
     failed: () => {
-      // A known problem is probed each second.
+      // A known problem is probed every second.
       const [probe] = listeners.values();
       if (probe !== undefined && problem === undefined) void checkOnce(probe);
     },
@@ -99,7 +101,7 @@ export function createWritability({
       if (reserve?.isReleased) void checkOnce(probe);
       const stop = poll({ work: "probe_store", everyMs: probeIntervalMs, background }, async () => {
         const isDue = problem !== undefined || nowMs() - lastWriteMs >= idleMs;
-        // The reserve may be missing, or may have been given up by another program of this store.
+        // The reserve may be missing, or another program of this store may have released it.
         if (isDue || reserve?.isWhole() === false) await checkOnce(probe);
       });
       return () => {
@@ -110,4 +112,4 @@ export function createWritability({
   };
 }
 
-const noRoom: StoreProblem = { reason: "disk full", cause: new Error("the reserve of the store is in use") };
+const noRoom: StoreProblem = { reason: "disk full", cause: new Error("the store's reserve is in use") };

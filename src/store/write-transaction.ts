@@ -1,29 +1,36 @@
-/** The operations that a write to the store can perform. */
+/** The operations of a write transaction. */
 import type { Kysely } from "kysely";
 import type { NewAuditEntry } from "../audit/chain.ts";
 import type { Schema } from "../database/schema.ts";
 import type { AnswerCodec, IdempotentCall } from "../records/idempotency.ts";
 import type { Quota } from "../records/quota.ts";
 
-/** The transaction that a write receives. It commits as a whole or not at all. */
+/** A write transaction, which commits as a whole or not at all. */
 export interface WriteTransaction {
   /** Reads and writes; no other program writes at the same time. */
   readonly db: Kysely<Schema>;
-  /** Opens a secret; the caller wipes it. @throws SEAL_BROKEN (CryptoError) */
+  /**
+   * Opens a secret. The caller wipes it.
+   *
+   * @throws SEAL_BROKEN (CryptoError)
+   */
   readSecret(identity: string): Promise<Uint8Array | undefined>;
-  /** Keeps a secret sealed; the caller wipes it. */
+  /** Seals and stores a secret. The caller wipes it. */
   putSecret(identity: string, secret: Uint8Array): Promise<void>;
   eraseSecret(identity: string): Promise<void>;
-  /** Adds an entry to the audit log. */
   audit(entry: NewAuditEntry): void;
-  /** Checks that an owner may add `added` rows to a list; 1 if omitted. @throws QuotaExceededError */
+  /**
+   * Checks that an owner may add `added` rows to a list; default 1.
+   *
+   * @throws QuotaExceededError
+   */
   requireRoom(quota: Quota, owner: string, added?: number): Promise<void>;
-  /** Adds an entry to the log of identities. */
+  /** Adds an entry to the identity log. */
   auditIdentity(entry: NewAuditEntry): Promise<void>;
-  /** The entries that this transaction added so far; it writes them to the database at its end. */
+  /** The entries that this transaction has added so far; it writes them to the database when it ends. */
   audited(): readonly NewAuditEntry[];
   /**
-   * Runs work once for each idempotency key: returns the first answer again, or stores the new answer.
+   * Runs work once per idempotency key: returns the first answer again, or stores the new answer.
    *
    * @throws IdempotencyConflictError
    */
@@ -32,7 +39,11 @@ export interface WriteTransaction {
     codec: AnswerCodec<Answer>,
     work: () => Promise<Answer>,
   ): Promise<Answer>;
-  /** The first part of `runIdempotent`, for work on several calls. @throws IdempotencyConflictError */
+  /**
+   * The first part of `runIdempotent`, for work on several calls.
+   *
+   * @throws IdempotencyConflictError
+   */
   findAnswer<Answer>(
     call: IdempotentCall | undefined,
     codec: AnswerCodec<Answer>,

@@ -1,4 +1,7 @@
-/** Who may write when: ordinary writes while the disk has room, and safety operations also from the reserve. */
+/**
+ * Decides who may write when: ordinary writes while the disk has room, safety operations also from the
+ * reserve.
+ */
 import { createGroupCommit, type GroupCommit, type Transact } from "../database/group-commit.ts";
 import type { Reserve } from "../database/reserve.ts";
 import { StoreFailureError } from "../database/store-error.ts";
@@ -6,31 +9,28 @@ import type { Writability } from "./writability.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
 
 /**
- * What a write is for. Safety: it takes rights or secrets away, or lets the people in who do so. Such writes are few and
- * small, and go on when the disk is full.
+ * What a write is for. Safety operations revoke rights or destroy secrets, or log in the people who do so.
+ * They are few and small, and continue when the disk is full.
  */
 export type WritePriority = "normal" | "safety";
 
-/** How a write is treated. */
 export interface WriteOptions {
-  /** "normal" if left out. */
+  /** Default: "normal". */
   readonly priority?: WritePriority;
 }
 
-/** The writes of each priority. Those of one priority share transactions. */
+/** The writers of each priority. Writes of one priority share transactions. */
 export type Writers = Readonly<Record<WritePriority, GroupCommit<WriteTransaction>>>;
 
-/** The dependencies of writers. */
 export interface WritersDeps {
   readonly transact: Transact<WriteTransaction>;
-  /** Undefined for a database that keeps none. */
+  /** Undefined for a database without one. */
   readonly reserve: Reserve | undefined;
   readonly writability: Pick<Writability, "wrote" | "failed">;
-  /** Names the caller of the current write. */
+  /** Returns the caller of the current write. */
   readonly callerOf: () => string;
 }
 
-/** Creates the writers. */
 export function createWriters({ transact, reserve, writability, callerOf }: WritersDeps): Writers {
   const runNext = oneAfterAnother(transact);
   const observed: Transact<WriteTransaction> = async (work) => {
@@ -58,7 +58,7 @@ export function createWriters({ transact, reserve, writability, callerOf }: Writ
     try {
       await observed(work);
     } catch (error) {
-      // Nothing was written. Now there is the room of the reserve.
+      // Nothing was written, and now the reserve's space is free.
       if (!isFull(error) || !hadReserve) throw error;
       await observed(work);
     }
@@ -71,7 +71,7 @@ function isFull(error: unknown): boolean {
   return error instanceof StoreFailureError && error.code === "FULL";
 }
 
-/** Runs transactions one after another, since they share a connection. */
+/** Runs transactions one after another, because they share a connection. */
 function oneAfterAnother<T>(transact: Transact<T>): Transact<T> {
   let last: Promise<void> = Promise.resolve();
   return (work) => {

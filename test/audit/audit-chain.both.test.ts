@@ -21,17 +21,17 @@ async function readCheckpoints({ query }: Place): Promise<SignedCheckpoint[]> {
   }));
 }
 
-/** Verifies a checkpoint as somebody outside would, with what the server says of it. */
+/** Verifies a checkpoint as an outsider would, from what the server publishes. */
 function isSigned({ checkpointKey }: Store, checkpoint: SignedCheckpoint): boolean {
   return verify(null, checkpointMessage(checkpoint), checkpointKey.toPem(), checkpoint.signature);
 }
 
-/** The signature of the checkpoint that verification gave. */
+/** The signature of a verification's checkpoint. */
 async function signatureOf(verification: Promise<AuditVerification>): Promise<string> {
   return Buffer.from((await verification).checkpoint?.signature ?? []).toString("hex");
 }
 
-/** What of the rows does not follow from those before them. */
+/** Rows that do not chain to their predecessor. */
 async function findGaps(place: Place): Promise<unknown[]> {
   const rows = await readEntryRows(place);
   return rows.filter((row, i) => {
@@ -41,14 +41,14 @@ async function findGaps(place: Place): Promise<unknown[]> {
 }
 
 describeStores("the audit chain", (makePlace) => {
-  it("begins with an entry whose previous hash is 64 zeros", async () => {
+  it("starts with an entry whose previous hash is 64 zeros", async () => {
     const place = await makePlace();
     await writeEntries(await place.open(), 1);
     const [first] = await readEntryRows(place);
     expect(first).toMatchObject({ sequence: 1, entry_hash: first && hashOfRow(first, genesis) });
   });
 
-  it("hashes each entry with the one before it, over transactions and starts", async () => {
+  it("hashes each entry with the previous one, across transactions and restarts", async () => {
     const place = await makePlace();
     const store = await place.open();
     await writeEntries(store, 3);
@@ -59,7 +59,7 @@ describeStores("the audit chain", (makePlace) => {
     expect(await findGaps(place)).toEqual([]);
   });
 
-  it("hashes quotes, controls and characters beyond ASCII as RFC 8785 writes them", async () => {
+  it("hashes quotes, control and non-ASCII characters as RFC 8785 writes them", async () => {
     const place = await makePlace();
     const store = await place.open();
     const text = 'a "quote", \\ / \u007f \t \u001f é € 😀 \u2028 e\u0301';
@@ -71,7 +71,7 @@ describeStores("the audit chain", (makePlace) => {
     expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 1 });
   });
 
-  it("has no entry of work that failed, and no gap after it", async () => {
+  it("has no entry for failed work, and no gap after it", async () => {
     const place = await makePlace();
     const store = await place.open();
     await writeEntries(store, 2);
@@ -85,7 +85,7 @@ describeStores("the audit chain", (makePlace) => {
     expect(await findGaps(place)).toEqual([]);
   });
 
-  it("is one chain without gaps when two programs write 100 entries each at once", async () => {
+  it("is a single chain without gaps when two programs write 100 entries each concurrently", async () => {
     const place = await makePlace();
     const stores = [await place.open(), await place.open()];
     const writeOneByOne = async (store: Store, i: number): Promise<void> => {
@@ -111,7 +111,7 @@ describeStores("the audit chain", (makePlace) => {
   });
 });
 
-describeStores("checkpoints of the audit chain", (makePlace) => {
+describeStores("audit chain checkpoints", (makePlace) => {
   it("sign RFC 8785 JSON of entryHash, purpose, sequence and signedAt", async () => {
     const store = await (await makePlace()).open();
     await writeEntries(store, 2);
@@ -123,7 +123,7 @@ describeStores("checkpoints of the audit chain", (makePlace) => {
     expect(isSigned(store, checkpoint)).toBe(true);
   });
 
-  it("are signed with ML-DSA-65 over what they say: another sequence has no valid signature", async () => {
+  it("are signed with ML-DSA-65 over their content: a changed sequence has no valid signature", async () => {
     const store = await (await makePlace()).open();
     await writeEntries(store, 2);
     const { checkpoint } = await store.verifyAudit();
@@ -144,7 +144,7 @@ describeStores("checkpoints of the audit chain", (makePlace) => {
     expect(await readCheckpoints(place)).toMatchObject([{ sequence: 4, entryHash: last?.entry_hash }]);
   });
 
-  it("cover the head after the store was closed", async () => {
+  it("cover the head after the store is closed", async () => {
     const place = await makePlace();
     const store = await place.open();
     await writeEntries(store, 4);
@@ -155,13 +155,13 @@ describeStores("checkpoints of the audit chain", (makePlace) => {
     expect(checkpoints.map((checkpoint) => isSigned(store, checkpoint))).toEqual([true]);
   });
 
-  it("are signed within seconds of an entry, while the store stays open", async () => {
+  it("are signed within seconds of an entry while the store stays open", async () => {
     const place = await makePlace();
     await writeEntries(await place.open(), 3);
     await expect.poll(() => readCheckpoints(place)).toMatchObject([{ sequence: 3 }]);
   });
 
-  it("are verified with the same key after the next start", async () => {
+  it("are verified with the same key after a restart", async () => {
     const place = await makePlace();
     const first = await place.open();
     await first.close();
@@ -169,11 +169,11 @@ describeStores("checkpoints of the audit chain", (makePlace) => {
     expect(second.checkpointKey.toPem()).toBe(first.checkpointKey.toPem());
   });
 
-  it("are not signed again for a head that one covers", async () => {
+  it("are not repeated for a head that already has one", async () => {
     const place = await makePlace();
     const store = await place.open();
     await writeEntries(store, 1);
-    // The store signs one of its own a second after an entry.
+    // The store signs its own checkpoint a second after an entry.
     await expect.poll(() => readCheckpoints(place)).toMatchObject([{ sequence: 1 }]);
     const first = await signatureOf(store.verifyAudit());
     expect(await signatureOf(store.verifyAudit())).toBe(first);
@@ -192,7 +192,7 @@ describeStores("verifying a log of 20,000 entries", (makePlace) => {
     }
   }, 180_000);
 
-  it("reports progress that grows to the total", async () => {
+  it("reports increasing progress up to the total", async () => {
     const shown: (readonly [number, number])[] = [];
     await store.verifyAudit({ onProgress: (checked, total) => shown.push([checked, total]) });
     const checked = shown.map(([count]) => count);
@@ -203,7 +203,7 @@ describeStores("verifying a log of 20,000 entries", (makePlace) => {
     expect(new Set(shown.map(([, total]) => total))).toEqual(new Set([20_000]));
   });
 
-  it("ends early when its signal aborts", async () => {
+  it("stops early when its signal aborts", async () => {
     const abort = new AbortController();
     const shown: number[] = [];
     const verification = store.verifyAudit({
@@ -217,14 +217,14 @@ describeStores("verifying a log of 20,000 entries", (makePlace) => {
     expect(shown).toHaveLength(1);
   });
 
-  it("reads nothing when its signal was aborted before", async () => {
+  it("reads nothing if its signal is already aborted", async () => {
     const shown: number[] = [];
     const options = { signal: AbortSignal.abort(), onProgress: (checked: number) => shown.push(checked) };
     await expect(store.verifyAudit(options)).rejects.toMatchObject({ name: "AbortError" });
     expect(shown).toEqual([]);
   });
 
-  it("finds the newest checkpoint of each 10,000 entries kept", async () => {
+  it("keeps the newest checkpoint of each 10,000 entries", async () => {
     const kept = await readCheckpoints(place);
     expect(kept.map(({ sequence }) => sequence)).toEqual([10_000, 20_000]);
     expect(kept.map((checkpoint) => isSigned(store, checkpoint))).toEqual([true, true]);
@@ -232,7 +232,7 @@ describeStores("verifying a log of 20,000 entries", (makePlace) => {
 });
 
 describeStores("verifying while entries are written", (makePlace) => {
-  it("says what the log was when it began", async () => {
+  it("describes the log as it was at the start", async () => {
     const store = await (await makePlace()).open();
     await writeEntries(store, 2500);
     const writing: Promise<void>[] = [];

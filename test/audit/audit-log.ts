@@ -1,16 +1,16 @@
-/** The audit log as it lies in the database: reading, copying and forging it past the store. */
+/** Reads, copies and forges the audit log directly in the database, bypassing the store. */
 import { hash } from "node:crypto";
 import canonicalize from "canonicalize";
 import type { AuditCheckpointsTable, AuditEntriesTable, AuditHeadTable } from "../../src/audit/tables.ts";
 import type { AuditVerification } from "../../src/audit/verification.ts";
 import type { Place } from "../support/on-both.ts";
 
-/** All entries as they lie in the database, in their order. */
+/** All entries as stored in the database, in order. */
 export async function readEntryRows({ query }: Place): Promise<AuditEntriesTable[]> {
   return (await query("select * from audit_entries order by sequence")) as never;
 }
 
-/** The hash of an entry, as proto/kms/audit.proto says it is computed. */
+/** An entry's hash, computed as proto/kms/audit.proto specifies. */
 export function hashOfRow(row: AuditEntriesTable, previousHash: string): string {
   const members = {
     sequence: row.sequence,
@@ -27,14 +27,14 @@ export function hashOfRow(row: AuditEntriesTable, previousHash: string): string 
   return hash("sha256", canonicalize(members) ?? "", "hex");
 }
 
-/** A copy of all tables of the audit log. */
+/** A copy of all audit log tables. */
 export interface AuditCopy {
   readonly audit_entries: readonly AuditEntriesTable[];
   readonly audit_head: readonly AuditHeadTable[];
   readonly audit_checkpoints: readonly AuditCheckpointsTable[];
 }
 
-/** Copies the log, as somebody could who reads the database. */
+/** Copies the log, as anyone with read access to the database could. */
 export async function copyLog({ query }: Place): Promise<AuditCopy> {
   const read = (table: keyof AuditCopy) => query(`select * from ${table} order by sequence`);
   return {
@@ -44,7 +44,7 @@ export async function copyLog({ query }: Place): Promise<AuditCopy> {
   };
 }
 
-/** Puts a copy, or some tables of one, in the place of what is there. */
+/** Replaces the current tables with those in a copy. */
 export async function restoreLog(place: Place, copy: Partial<AuditCopy>): Promise<void> {
   for (const [table, rows] of Object.entries(copy)) {
     await place.query(`delete from ${table}`);
@@ -52,7 +52,7 @@ export async function restoreLog(place: Place, copy: Partial<AuditCopy>): Promis
   }
 }
 
-/** Puts an entry straight into the database. */
+/** Inserts an entry directly into the database. */
 export function insertEntry(place: Place, row: AuditEntriesTable): Promise<void> {
   return insertRows(place, "audit_entries", [row]);
 }
@@ -66,7 +66,7 @@ async function insertRows({ query }: Place, table: string, rows: readonly object
   await query(`insert into ${table} (${columns.join()}) values ${tuples.join()}`, values);
 }
 
-/** What a program can act on in what verification found. */
+/** The fields of a verification result that programs act on. */
 export function verdict({ valid, entries, firstBrokenSequence, checkpoint }: AuditVerification) {
   return { valid, entries, firstBrokenSequence, checkpointAt: checkpoint?.sequence };
 }

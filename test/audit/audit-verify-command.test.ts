@@ -18,7 +18,7 @@ import { readTableNames } from "../support/tables.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { copyLog, restoreLog } from "./audit-log.ts";
 
-/** Makes a store with a log; its newest checkpoint covers it. */
+/** Creates a store with a log whose newest checkpoint covers it. */
 async function fillLog(place: Place, count: number): Promise<SignedCheckpoint> {
   const store = await place.open();
   await writeEntries(store, count);
@@ -31,7 +31,7 @@ async function fillLog(place: Place, count: number): Promise<SignedCheckpoint> {
 const auditVerify = ({ settings }: Place, ...operands: string[]) =>
   runHere(["audit", "verify", ...operands, ...settings], { env: process.env });
 
-/** Runs the command in this process, where it takes less time. */
+/** Runs the command in this process, which is faster. */
 function auditVerifyWith(dataDir: string, file: string): Promise<unknown> {
   const line = readVerbLine(toVerb(auditVerifyCommand), [file]);
   return auditVerifyCommand.run({
@@ -45,14 +45,14 @@ function auditVerifyWith(dataDir: string, file: string): Promise<unknown> {
   });
 }
 
-/** Keeps something in a file as somebody outside would. */
+/** Keeps something in a file, as an outsider would. */
 function keep(content: unknown): string {
   const path = join(makeTemporaryDirectory(), "checkpoint.json");
   writeFileSync(path, typeof content === "string" ? content : JSON.stringify(content));
   return path;
 }
 
-/** A checkpoint in the JSON of the REST interface. */
+/** A checkpoint in the REST API's JSON. */
 function toJson({ sequence, entryHash, signedAt, signature }: SignedCheckpoint) {
   return {
     sequence,
@@ -62,12 +62,12 @@ function toJson({ sequence, entryHash, signedAt, signature }: SignedCheckpoint) 
   };
 }
 
-/** One sentence on standard output that names all of these. */
+/** Matches one sentence on standard output that contains all of these. */
 const sentence = (...words: string[]) =>
   expect.stringMatching(new RegExp(`^[^\\n]*${words.join("[^\\n]*")}[^\\n]*\\n$`));
 
 describe("audit verify", () => {
-  it("ends with 0 and one sentence when the log is valid", async () => {
+  it("exits with 0 and one sentence if the log is valid", async () => {
     const place = await makeSqlitePlace();
     const { entryHash } = await fillLog(place, 3);
     const { code, stdout } = await auditVerify(place);
@@ -77,7 +77,7 @@ describe("audit verify", () => {
     });
   });
 
-  it("ends with 1 and names the first broken entry when the log was tampered with", async () => {
+  it("exits with 1 and names the first broken entry if the log was tampered with", async () => {
     const place = await makeSqlitePlace();
     await fillLog(place, 7);
     await place.query("update audit_entries set user_name = 'eve' where sequence in (4, 6)");
@@ -85,7 +85,7 @@ describe("audit verify", () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: sentence("broken at entry 4:", "7 entries") });
   });
 
-  it("refuses a place without a store, and makes none", async () => {
+  it("rejects a place without a store, and creates none", async () => {
     const place = await makeSqlitePlace();
     expect(await auditVerify(place)).toMatchObject({
       code: 2,
@@ -97,8 +97,8 @@ describe("audit verify", () => {
   });
 });
 
-describe("audit verify with a checkpoint that was kept elsewhere", () => {
-  it("ends with 0 when the log agrees with it", async () => {
+describe("audit verify with an externally stored checkpoint", () => {
+  it("exits with 0 if the log matches it", async () => {
     const place = await makeSqlitePlace();
     const checkpoint = await fillLog(place, 2);
     await fillLog(place, 2);
@@ -106,7 +106,7 @@ describe("audit verify with a checkpoint that was kept elsewhere", () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: sentence("valid", "4 entries") });
   });
 
-  it("ends with 1 and names the first missing entry when it is of a longer log", async () => {
+  it("exits with 1 and names the first missing entry if it belongs to a longer log", async () => {
     const place = await makeSqlitePlace();
     await fillLog(place, 2);
     const shorter = await copyLog(place);
@@ -118,7 +118,7 @@ describe("audit verify with a checkpoint that was kept elsewhere", () => {
 });
 
 describe("audit verify in a data directory", { timeout: 180_000 }, () => {
-  it("signs a checkpoint of what it found valid", async () => {
+  it("signs a checkpoint if the log is valid", async () => {
     const place = await makeSqlitePlace();
     await fillLog(place, 3);
     await place.query("delete from audit_checkpoints");
@@ -126,13 +126,13 @@ describe("audit verify in a data directory", { timeout: 180_000 }, () => {
     expect((await copyLog(place)).audit_checkpoints).toMatchObject([{ sequence: 3 }]);
   });
 
-  it("tells on standard error how far it is", async () => {
+  it("reports progress on standard error", async () => {
     const place = await makeSqlitePlace();
     await fillLog(place, 1500);
     expect((await auditVerify(place)).stderr).toContain("1,500 of 1,500");
   });
 
-  it("leaves a log that was tampered with as it is", async () => {
+  it("leaves a tampered log unchanged", async () => {
     const place = await makeSqlitePlace();
     await fillLog(place, 3);
     await place.query("delete from audit_entries where sequence = 3");
@@ -141,7 +141,7 @@ describe("audit verify in a data directory", { timeout: 180_000 }, () => {
     expect(await copyLog(place)).toEqual(before);
   });
 
-  it("refuses a store whose master key is gone, and makes no other", async () => {
+  it("rejects a store whose master key is missing, and creates no new key", async () => {
     const place = await makeSqlitePlace();
     await fillLog(place, 1);
     const elsewhere = makeTemporaryDirectory();
@@ -157,7 +157,7 @@ describe("audit verify in a data directory", { timeout: 180_000 }, () => {
     expect(readdirSync(elsewhere)).toEqual([]);
   });
 
-  it("takes as CHECKPOINT-FILE the answer of VerifyAuditLog as REST gives it", async () => {
+  it("accepts the REST response of VerifyAuditLog as CHECKPOINT-FILE", async () => {
     const dataDir = makeTemporaryDirectory();
     const server = await startServer({ dataDir, args: ["--log-level", "error"] });
     const post = (path: string, body: unknown) =>
@@ -183,23 +183,23 @@ describe("audit verify in a data directory", { timeout: 180_000 }, () => {
   };
   const bad: Readonly<Record<string, unknown>> = {
     "no JSON": "valid: true",
-    "nothing in it": "",
+    "no content": "",
     "a JSON null": null,
     "an answer without a checkpoint": { valid: true, entries: 0 },
-    "a sequence that is no number": { ...whole, sequence: "one" },
-    "a time that is none": { ...whole, signedAt: "yesterday" },
+    "a sequence that is not a number": { ...whole, sequence: "one" },
+    "an invalid time": { ...whole, signedAt: "yesterday" },
     "no hash": { ...whole, entryHash: undefined },
     "no signature": { ...whole, signature: undefined },
   };
   for (const [what, content] of Object.entries(bad)) {
-    it(`refuses a CHECKPOINT-FILE with ${what}, and opens no store`, async () => {
+    it(`rejects a CHECKPOINT-FILE with ${what} without opening a store`, async () => {
       const dataDir = join(makeTemporaryDirectory(), "none");
       await expect(auditVerifyWith(dataDir, keep(content))).rejects.toThrow(ConfigError);
       expect(existsSync(dataDir)).toBe(false);
     });
   }
 
-  it("ends with 2 and one sentence when the CHECKPOINT-FILE is no JSON", async () => {
+  it("exits with 2 and one sentence if the CHECKPOINT-FILE is not JSON", async () => {
     const dataDir = join(makeTemporaryDirectory(), "none");
     const path = keep("valid: true");
     const { code, stdout, stderr } = await runToEndHere(["audit", "verify", path, "--data-dir", dataDir]);
@@ -207,13 +207,13 @@ describe("audit verify in a data directory", { timeout: 180_000 }, () => {
     expect(existsSync(dataDir)).toBe(false);
   });
 
-  it("refuses a CHECKPOINT-FILE that is not there, and opens no store", async () => {
+  it("rejects a missing CHECKPOINT-FILE without opening a store", async () => {
     const dataDir = join(makeTemporaryDirectory(), "none");
     await expect(auditVerifyWith(dataDir, `${dataDir}.json`)).rejects.toThrow(ConfigError);
     expect(existsSync(dataDir)).toBe(false);
   });
 
-  it("refuses a second CHECKPOINT-FILE", () => {
+  it("rejects a second CHECKPOINT-FILE", () => {
     expect(() => readVerbLine(toVerb(auditVerifyCommand), ["a.json", "b.json"])).toThrow("b.json");
   });
 });

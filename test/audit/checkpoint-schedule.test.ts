@@ -5,7 +5,7 @@ import { createCheckpointSchedule } from "../../src/audit/checkpoint-schedule.ts
 import { keyLog } from "../../src/audit/tables.ts";
 import { unobserved } from "../../src/database/background.ts";
 
-it("signs outside of the context of the call that wrote, which it is not charged to", async () => {
+it("signs outside the context of the call that wrote, so that it is not charged to the call", async () => {
   const context = new AsyncLocalStorage<string>();
   const { promise: signedIn, resolve } = Promise.withResolvers<string | undefined>();
   const schedule = createCheckpointSchedule({

@@ -1,11 +1,11 @@
-/** Which refusals become entries of the audit log, by a clock that the test sets. */
+/** Which refusals become audit log entries, with a manual clock. */
 import { describe, expect, it } from "vitest";
 import type { NewAuditEntry } from "../../src/audit/chain.ts";
 import { RefusalBudget, refusalBudget, refusalWindowMs } from "../../src/audit/refusal-budget.ts";
 
 const hourMs = 3_600_000;
 
-/** A refusal; `n` makes it differ from others. */
+/** A refusal; `n` distinguishes it from others. */
 function refused(n: number | string = 1, more: Partial<NewAuditEntry> = {}): NewAuditEntry {
   const what = { operation: "SIGN", outcome: "REFUSED", details: "reason=KEY_NOT_FOUND" } as const;
   return {
@@ -18,7 +18,11 @@ function refused(n: number | string = 1, more: Partial<NewAuditEntry> = {}): New
   };
 }
 
-/** Takes so many refusals that differ. @returns what became of them, each with its number */
+/**
+ * Takes `count` different refusals.
+ *
+ * @returns their fates, each with its number
+ */
 function takeMany(budget: RefusalBudget, count: number, nowMs = 0, more: Partial<NewAuditEntry> = {}) {
   const fates: Record<string, number> = {};
   for (let n = 0; n < count; n += 1) {
@@ -31,7 +35,7 @@ function takeMany(budget: RefusalBudget, count: number, nowMs = 0, more: Partial
 const detailsOf = (due: ReturnType<RefusalBudget["takeDue"]>) => due.map(({ entry }) => entry.details);
 
 describe("equal refusals", () => {
-  it("are one entry at once, and one with their number when the window ends", () => {
+  it("become one entry at once, and one with their count when the window ends", () => {
     const budget = new RefusalBudget();
     const fates = Array.from({ length: 38 }, (_, i) =>
       budget.take(refused(1, { requestId: `call-${i}` }), i),
@@ -43,14 +47,14 @@ describe("equal refusals", () => {
     ]);
   });
 
-  it("that do not repeat have no second entry", () => {
+  it("have no second entry if they do not repeat", () => {
     const budget = new RefusalBudget();
     budget.take(refused(), 0);
     expect(budget.takeDue(refusalWindowMs)).toEqual([]);
     expect(budget.take(refused(), refusalWindowMs)).toBe("write");
   });
 
-  it("that go on add one entry in each window", () => {
+  it("that continue add one entry per window", () => {
     const budget = new RefusalBudget();
     const entries: string[] = [];
     for (let atMs = 0; atMs <= 3 * refusalWindowMs; atMs += 1000) {
@@ -63,17 +67,17 @@ describe("equal refusals", () => {
   });
 
   it.each<[string, Partial<NewAuditEntry>]>([
-    ["another user", { user: "bob" }],
-    ["another operation", { operation: "VERIFY" }],
-    ["another key", { keyId: "key-2" }],
-    ["another reason", { details: "reason=GRANT_MISSING" }],
-    ["a key of another owner", { owner: "bob" }],
-  ])("are not those of %s", (_what, more) => {
+    ["a different user", { user: "bob" }],
+    ["a different operation", { operation: "VERIFY" }],
+    ["a different key", { keyId: "key-2" }],
+    ["a different reason", { details: "reason=GRANT_MISSING" }],
+    ["a key with a different owner", { owner: "bob" }],
+  ])("are counted separately for %s", (_what, more) => {
     const budget = new RefusalBudget();
     expect([budget.take(refused(), 0), budget.take(refused(1, more), 0)]).toEqual(["write", "write"]);
   });
 
-  it("have their address if all came from one, and none if they came from several", () => {
+  it("keep their address if all came from the same one, and have none otherwise", () => {
     const budget = new RefusalBudget();
     for (const clientAddress of ["192.0.2.1", "192.0.2.2", "192.0.2.2"])
       budget.take(refused(1, { clientAddress }), 0);
@@ -83,7 +87,7 @@ describe("equal refusals", () => {
     expect(due.map(({ entry }) => entry.clientAddress)).toEqual(["192.0.2.2", ""]);
   });
 
-  it("begin again with an entry if the first one could not be written", () => {
+  it("start again with an entry if the first one could not be written", () => {
     const budget = new RefusalBudget();
     budget.take(refused(), 0);
     budget.undo(refused(), 0);
@@ -98,15 +102,15 @@ describe("equal refusals", () => {
     expect(budget.takeDue(2, true)).toEqual([]);
   });
 
-  it("are due although the clock was set back", () => {
+  it("are due even if the clock was set back", () => {
     const budget = new RefusalBudget();
     for (let i = 0; i < 3; i += 1) budget.take(refused(), hourMs);
     expect(detailsOf(budget.takeDue(0))).toEqual(["reason=KEY_NOT_FOUND, repeated=2"]);
   });
 });
 
-describe("the budget of a user", () => {
-  it("has 1,000 entries, and those beyond are one entry when the hour ends", () => {
+describe("a user's budget", () => {
+  it("allows 1,000 entries, and further ones become one entry when the hour ends", () => {
     const budget = new RefusalBudget();
     expect(takeMany(budget, 5000)).toEqual({ write: 1000, unrecorded: 4000 });
     expect(budget.takeDue(hourMs - 1)).toEqual([]);
@@ -125,7 +129,7 @@ describe("the budget of a user", () => {
     expect(takeMany(budget, 5000, hourMs)).toEqual({ write: 1000, unrecorded: 4000 });
   });
 
-  it("has 1 MiB, whatever is long in an entry", () => {
+  it("allows 1 MiB, whichever field of an entry is long", () => {
     for (const long of ["keyId", "details", "owner", "keyName", "requestId"] as const) {
       const budget = new RefusalBudget();
       let bytes = 0;
@@ -138,7 +142,7 @@ describe("the budget of a user", () => {
     }
   });
 
-  it("also pays for the entries of repetitions; without room they are part of the sum", () => {
+  it("also pays for entries of repetitions, which are added to the sum when it is used up", () => {
     const budget = new RefusalBudget();
     expect(takeMany(budget, refusalBudget.entries)).toEqual({ write: 1000 });
     expect(takeMany(budget, refusalBudget.entries)).toEqual({ repeated: 1000 });
@@ -146,19 +150,19 @@ describe("the budget of a user", () => {
     expect(detailsOf(budget.takeDue(hourMs))).toEqual(["unrecorded=1000"]);
   });
 
-  it("is of this user alone", () => {
+  it("applies to this user only", () => {
     const budget = new RefusalBudget();
     takeMany(budget, 5000);
     expect(takeMany(budget, 10, 0, { user: "bob" })).toEqual({ write: 10 });
   });
 
-  it("has the sum when the store closes", () => {
+  it("has its sum written when the store closes", () => {
     const budget = new RefusalBudget();
     takeMany(budget, 1001);
     expect(detailsOf(budget.takeDue(1, true))).toEqual(["unrecorded=1"]);
   });
 
-  it("counts also what could not be written", () => {
+  it("also counts what could not be written", () => {
     const budget = new RefusalBudget();
     budget.addUnrecorded("ada", 7, 0);
     expect(detailsOf(budget.takeDue(hourMs))).toEqual(["unrecorded=7"]);
@@ -166,7 +170,7 @@ describe("the budget of a user", () => {
 });
 
 describe("the memory of budgets", () => {
-  it("has the repetitions of at most 4,096 refusals; those of others are entries, within the budgets", () => {
+  it("holds the repetitions of at most 4,096 refusals; further ones become entries, within the budgets", () => {
     const budget = new RefusalBudget();
     const users = Array.from({ length: 5 }, (_, i) => ({ user: `user-${i}` }));
     for (const more of users) takeMany(budget, 1000, 0, more);
@@ -176,7 +180,7 @@ describe("the memory of budgets", () => {
     ]);
   });
 
-  it("has at most 10,000 users with a budget of their own; the others share one", () => {
+  it("holds separate budgets for at most 10,000 users; all others share one", () => {
     const budget = new RefusalBudget();
     for (let i = 0; i < 10_000; i += 1) budget.take(refused(1, { user: `user-${i}` }), 0);
     const late = ["x", "y"].map((user) => takeMany(budget, 600, 0, { user }));

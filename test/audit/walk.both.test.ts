@@ -1,11 +1,11 @@
-/** The work of the event loop in a verification: it must not grow with the log, or a long log would stop all calls. */
+/** Event loop work during a verification must not grow with the log, or a long log would block all calls. */
 import { Worker } from "node:worker_threads";
 import { expect, it, vi } from "vitest";
 import type { Store } from "../../src/store/store.ts";
 import { writeEntries } from "../support/entries.ts";
 import { describeStores } from "../support/on-both.ts";
 
-/** Counts the messages to threads, among them each read of a SQLite store, and the threads that were started. */
+/** Counts the messages to threads, including each read of a SQLite store, and the started threads. */
 async function countWork(store: Store) {
   const posted = vi.spyOn(Worker.prototype, "postMessage");
   let pages = 0;
@@ -16,7 +16,7 @@ async function countWork(store: Store) {
 }
 
 describeStores("a verification", (makePlace) => {
-  it("reads entries in a thread: the event loop has the same work for 256 of them as for 15,360", async () => {
+  it("reads entries on a worker thread: the event loop has as much work for 15,360 of them as for 256", async () => {
     const store = await (await makePlace()).open();
     await writeEntries(store, 256);
     await store.verifyAudit();
@@ -24,12 +24,12 @@ describeStores("a verification", (makePlace) => {
     await writeEntries(store, 15_360 - 256);
     await store.verifyAudit();
     const long = await countWork(store);
-    // One message for each page of entries.
+    // One message per page of entries.
     expect(long.pages - short.pages).toBeLessThanOrEqual(3);
     expect(long.messages).toBeLessThan(short.messages + 20);
   });
 
-  it("keeps the faults of its thread apart from those of the log", async () => {
+  it("distinguishes failures of its thread from faults of the log", async () => {
     const place = await makePlace();
     const store = await place.open();
     await writeEntries(store, 10);

@@ -1,4 +1,6 @@
-/** The log of identities: what it has, how much a stranger can add to it, and that changes of it are found. */
+/**
+ * The identity log: its content, how much untrusted callers can add to it, and that tampering is detected.
+ */
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { createClientStore } from "../../src/identity/clients.ts";
@@ -14,7 +16,7 @@ import { makeSqlitePlace, type Place } from "../support/on-both.ts";
 const origin = { clientAddress: "192.0.2.7", requestId: "call-1" };
 const from = { ...origin, name: "ada" };
 
-/** The entries as they lie in the database: operation, subject, who did it, outcome and details. */
+/** Entries as stored in the database: operation, subject, actor, outcome and details. */
 async function readLog({ query }: Place): Promise<string[]> {
   const rows = await query("select * from identity_entries order by sequence");
   return rows.map((row) =>
@@ -36,8 +38,8 @@ async function addAda(place: Place) {
   return store;
 }
 
-describe("the log of identities", () => {
-  it("has what operators do with users and clients, and no hash of a password or a secret", async () => {
+describe("the identity log", () => {
+  it("records what operators do with users and clients, without hashes of passwords or secrets", async () => {
     const place = await makeSqlitePlace();
     const store = await addAda(place);
     const [users, clients] = [createUserStore(store), createClientStore(store)];
@@ -61,7 +63,7 @@ describe("the log of identities", () => {
     expect(await store.verifyIdentityLog()).toMatchObject({ valid: true, entries: 6 });
   });
 
-  it("has the keys that sign tokens, from their creation to their retirement", async () => {
+  it("records token-signing keys from creation to retirement", async () => {
     const place = await makeSqlitePlace();
     const store = await place.open();
     const provider = await createCryptoProvider("openssl");
@@ -74,12 +76,12 @@ describe("the log of identities", () => {
       "RETIRE_ISSUER_KEY by operator",
       "CREATE_ISSUER_KEY by operator",
     ]);
-    // The key that was created is the one that retires.
+    // The key that was created is the one that is retired.
     expect(entries[0]?.[1]).toBe(entries[1]?.[1]);
     await provider.close();
   });
 
-  it("has a revocation once, with the client and its call", async () => {
+  it("records a revocation once, with the client and its call", async () => {
     const place = await makeSqlitePlace();
     const revocations = createRevocations(await place.open());
     const input = { tokenId: "token-1", client: "shop", origin };
@@ -90,7 +92,7 @@ describe("the log of identities", () => {
     expect(await readLog(place)).toEqual(["REVOKE_TOKEN|shop|shop|OK|token=token-1|192.0.2.7|call-1"]);
   });
 
-  it("has a log-in before its caller gets the token", async () => {
+  it("records a log-in before its caller gets the token", async () => {
     const place = await makeSqlitePlace();
     const records = createLogInRecords(await place.open(), {});
     await records.succeeded("LOG_IN", from);
@@ -98,7 +100,7 @@ describe("the log of identities", () => {
     await records.close();
   });
 
-  it("has at most ten failures of a name a minute one by one, and counts the others in one entry", async () => {
+  it("records at most ten failures of a name per minute one by one, and counts the others in one entry", async () => {
     const place = await makeSqlitePlace();
     const lines: unknown[] = [];
     const logger = { info: () => {}, warn: (line: unknown) => void lines.push(line) };
@@ -114,7 +116,7 @@ describe("the log of identities", () => {
     expect(lines).toHaveLength(11);
   });
 
-  it("has at most 100 failures of a name an hour one by one, and 500 of all users", async () => {
+  it("records at most 100 failures of a name per hour one by one, and 500 of all users", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     onTestFinished(() => void vi.useRealTimers());
     const place = await makeSqlitePlace();
@@ -131,7 +133,7 @@ describe("the log of identities", () => {
     expect(entries).toHaveLength(2 * 500);
   });
 
-  it("has at most ten failures of a client a minute one by one, for whatever it asks", async () => {
+  it("records at most ten failures of a client per minute one by one, in any operation", async () => {
     const place = await makeSqlitePlace();
     const records = createLogInRecords(await place.open(), {});
     for (let i = 0; i < 100; i += 1)
@@ -143,7 +145,7 @@ describe("the log of identities", () => {
     expect(log).toContain("LOG_INS||system|REFUSED|CLIENT_INVALID=290||");
   });
 
-  it("does not hide the failures of a user behind those of clients, of others and of nobody", async () => {
+  it("does not hide a user's failures behind failures of clients, other users and unknown names", async () => {
     const place = await makeSqlitePlace();
     const records = createLogInRecords(await place.open(), {});
     const fail = (operation: "LOG_IN" | "ISSUE_TOKEN", name: string, isKnown: boolean) =>
@@ -159,7 +161,7 @@ describe("the log of identities", () => {
     expect((await readLog(place)).filter((line) => line.startsWith("LOG_IN|bob|"))).toHaveLength(1);
   });
 
-  it("is broken if it is emptied, although nobody who saw it runs", async () => {
+  it("counts as broken if it is emptied, even if no running program has seen it", async () => {
     const place = await makeSqlitePlace();
     const store = await addAda(place);
     await store.close();
@@ -171,7 +173,7 @@ describe("the log of identities", () => {
     });
   });
 
-  it("has nothing that a stranger wrote: names of nobody are counted only", async () => {
+  it("contains no attacker-controlled names: failures of unknown names are only counted", async () => {
     const place = await makeSqlitePlace();
     const lines: unknown[] = [];
     const logger = { info: () => {}, warn: (line: unknown) => void lines.push(line) };
@@ -193,7 +195,7 @@ describe("the log of identities", () => {
       "update identity_entries set client_address = '' where sequence = 3",
       3,
     ],
-  ])("is broken if %s", async (_what, statement, broken) => {
+  ])("counts as broken if %s", async (_what, statement, broken) => {
     const place = await makeSqlitePlace();
     const store = await addAda(place);
     await createUserStore(store).setPassword("ada", "scrypt$2");
@@ -205,7 +207,7 @@ describe("the log of identities", () => {
     expect(await store.verifyIdentityLog()).toMatchObject({ valid: false, firstBrokenSequence: broken });
   });
 
-  it("accepts no entry, end or checkpoint of the log of keys, whose first hash is computed alike", async () => {
+  it("rejects entries, ends and checkpoints of the key log, whose first hash is computed the same way", async () => {
     const place = await makeSqlitePlace();
     const store = await place.open();
     await writeEntries(store, 3);
@@ -225,14 +227,14 @@ describe("the log of identities", () => {
     else throw again;
   });
 
-  it("does not change the log of keys, which stays empty", async () => {
+  it("does not affect the key log, which stays empty", async () => {
     const place = await makeSqlitePlace();
     const store = await addAda(place);
     expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 0 });
     expect((await store.readAuditEnd()).sequence).toBe(0);
   });
 
-  it("has entries of concurrent calls in one chain, and none of a call that failed", async () => {
+  it("chains entries of concurrent calls, and has none for a failed call", async () => {
     const place = await makeSqlitePlace();
     const store = await place.open();
     const records = createLogInRecords(store, {});
@@ -251,8 +253,8 @@ describe("the log of identities", () => {
   });
 });
 
-describe("lines of log-ins", () => {
-  it("have the name if somebody has it, the address and the reason", async () => {
+describe("log-in lines", () => {
+  it("contain the name if it exists, the address and the reason", async () => {
     const lines: unknown[] = [];
     const logger = {
       info: (line: unknown) => void lines.push(line),

@@ -5,7 +5,7 @@ import { openIssuer, rotateIssuerKey } from "../../src/identity/issuer.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { makeSqlitePlace } from "../support/on-both.ts";
 
-describe("a store whose issuing key lost its seed", () => {
+describe("a store whose issuer key has lost its seed", () => {
   it.each(["delete from sealed_secrets", "update sealed_secrets set ciphertext = $1"])(
     "issues no token, and names the key: %s",
     async (change) => {
@@ -16,7 +16,7 @@ describe("a store whose issuing key lost its seed", () => {
       const parts = { provider, store: createIssuerStore(store), now: () => new Date() };
       const issuer = await openIssuer(parts);
       onTestFinished(() => issuer.close());
-      // The issuer has the seed of its first key in memory.
+      // The issuer has its first key's seed in memory.
       const keyId = await rotateIssuerKey(parts, { revoke: false });
       await place.query(
         `${change} where identity like '%${keyId}%'`,
@@ -24,7 +24,7 @@ describe("a store whose issuing key lost its seed", () => {
       );
       await expect(issuer.issue("ada")).rejects.toMatchObject({
         constructor: RecordDamagedError,
-        record: `key ${keyId} of the issuer`,
+        record: `issuer key ${keyId}`,
       });
     },
   );

@@ -1,4 +1,7 @@
-/** Accounts and issuer keys that a writer of the store puts back, with their valid tags: the log of identities has their end. */
+/**
+ * Accounts and issuer keys that someone with write access to the store restores with valid tags: the identity
+ * log records their end.
+ */
 import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { createClientStore } from "../../src/identity/clients.ts";
@@ -11,7 +14,7 @@ import { listPlan } from "../services/kms/list-plan.ts";
 import { describeClient } from "../support/clients.ts";
 import { makeSqlitePlace, type Place } from "../support/on-both.ts";
 
-/** An account: how it is changed, and how it is found. */
+/** How to change and find an account. */
 interface Accounts {
   add(): Promise<unknown>;
   change(): Promise<unknown>;
@@ -67,12 +70,12 @@ async function putBack({ query }: Place, table: string, row: Row): Promise<void>
   );
 }
 
-describe("an account that was put back", () => {
+describe("a restored account", () => {
   const changes: [what: string, change: (accounts: Accounts) => Promise<unknown>][] = [
     ["after it was removed", ({ remove }) => remove()],
     ["from before its secret changed", ({ change }) => change()],
     [
-      "in the place of a later one of its name",
+      "in place of a later account with its name",
       async ({ remove, add }) => {
         await remove();
         await add();
@@ -100,7 +103,7 @@ describe("an account that was put back", () => {
     });
 
   for (const [kind, { open }] of Object.entries(kinds)) {
-    it(`is as it was if nobody did: a ${kind}`, async () => {
+    it(`stays valid if nothing was restored: a ${kind}`, async () => {
       const accounts = open(await (await makeSqlitePlace()).open());
       for (const step of [accounts.add, accounts.change, accounts.remove, accounts.add, accounts.change]) {
         await step();
@@ -110,7 +113,7 @@ describe("an account that was put back", () => {
       }
     });
 
-    it(`is as it was if it is older than the log of identities: a ${kind}`, async () => {
+    it(`stays valid if it predates the identity log: a ${kind}`, async () => {
       const place = await makeSqlitePlace();
       const accounts = open(await place.open());
       await accounts.add();
@@ -137,8 +140,8 @@ describe("an account whose row was removed", () => {
   });
 });
 
-describe("a key of the issuer that was put back after it was retired", () => {
-  it("is not accepted, and neither are later ones refused", async () => {
+describe("a retired issuer key that was restored", () => {
+  it("is not accepted, and does not invalidate later keys", async () => {
     const place = await makeSqlitePlace();
     const store = await place.open();
     const provider = await createCryptoProvider("openssl");
@@ -149,7 +152,7 @@ describe("a key of the issuer that was put back after it was retired", () => {
       publicKey,
       seed: new Uint8Array(32),
     }));
-    if (first === undefined || second === undefined) throw new Error("there are two");
+    if (first === undefined || second === undefined) throw new Error("expected two keys");
     const now = new Date();
     await keys.addFirstKey(first, now);
     const row = await readRow(place, "issuer_keys");
@@ -164,8 +167,8 @@ describe("a key of the issuer that was put back after it was retired", () => {
   });
 });
 
-describe("the log of identities", () => {
-  it("is searched by an index, however many log-ins it has", async () => {
+describe("the identity log", () => {
+  it("is searched by index, however many log-ins it has", async () => {
     const place = await makeSqlitePlace();
     const store = await place.open();
     const steps = await listPlan(place, async (reader) => {

@@ -1,14 +1,14 @@
-/** When a new master key is on the disk. */
+/** When a new master key becomes durable. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { isMissing, run } from "../interop/tools.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
-const watched = isMissing("strace") ? "needs strace, which is not installed" : "seen by strace";
+const watched = isMissing("strace") ? "needs strace, which is not installed" : "observed with strace";
 
 describe.skipIf(isMissing("strace"))(`a new master key, ${watched},`, { timeout: 120_000 }, () => {
-  it("is on the disk with its name, and the directory with its own, before anything is sealed under it", async () => {
+  it("is on disk with its name, and the directory with its own, before anything is sealed with it", async () => {
     const above = makeTemporaryDirectory();
     const path = join(above, "new", "directory", "master.key");
     const trace = join(makeTemporaryDirectory(), "trace");

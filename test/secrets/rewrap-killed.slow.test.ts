@@ -1,4 +1,4 @@
-/** A rotation of the master key that is killed, or whose disk fails. */
+/** A master key rotation that is killed, or whose disk fails. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
@@ -21,12 +21,12 @@ import {
   rotate,
 } from "./rewrap-place.ts";
 
-describe("master-key rotate that was killed", () => {
+describe("a killed master-key rotate", () => {
   it.each([
     { kind: "SQLite", makePlace: makeSqlitePlace, kills: 8, count: 3000 },
     { kind: "PostgreSQL", makePlace: makePostgresPlace, kills: 1, count: 1200 },
   ])(
-    "leaves a store in $kind that opens, $kills times, and completes at last",
+    "leaves a $kind store that opens, $kills times, and finally completes",
     { timeout: 120_000 },
     async ({ makePlace, kills, count }) => {
       const place = await makePlace();
@@ -48,23 +48,23 @@ describe("master-key rotate that was killed", () => {
   );
 });
 
-/** All threads, and without the cache of compiled code: that is renamed into place too. */
+/** Trace all threads, and disable the compile cache, which is also renamed into place. */
 const alone = ["-f", "-E", "NODE_COMPILE_CACHE"];
-const killed = isMissing("strace") ? "needs strace, which is not installed" : "by strace";
-describe.skipIf(isMissing("strace"))(`master-key rotate that was killed, ${killed},`, () => {
+const killed = isMissing("strace") ? "needs strace, which is not installed" : "with strace";
+describe.skipIf(isMissing("strace"))(`master-key rotate, killed ${killed},`, () => {
   it.each([
-    { moment: "before it kept the present key", when: 1 },
-    { moment: "before it put the next key in place", when: 2 },
-  ])("$moment has both keys, and completes", { timeout: 180_000 }, async ({ when }) => {
+    { moment: "before it saved the current key", when: 1 },
+    { moment: "before it installed the next key", when: 2 },
+  ])("$moment keeps both keys, and completes later", { timeout: 180_000 }, async ({ when }) => {
     const place = await makeSqlitePlace();
     const secrets = await leaveSecrets(place, 3);
     await rewrap(place);
     const [older, present] = [readPreviousKey(place), readKey(place)];
-    // Which of the three a system has for it differs; "?" is for those it does not have.
+    // Systems differ in which of the three they have; "?" ignores a missing one.
     const renames = "?rename,?renameat,?renameat2";
     const flags = [...alone, "-e", `trace=${renames}`, "-e", `inject=${renames}:signal=SIGKILL:when=${when}`];
     const args = [process.execPath, main, "master-key", "rotate", ...place.settings];
-    // strace ends as the program that it watches.
+    // strace ends as the traced program does.
     await run("strace", [...flags, ...args]).catch(() => {});
     const next = Buffer.from(readFileSync(`${place.keyFile}.next`, "utf8").trim(), "hex");
     expect(readKey(place)).toEqual(present);
@@ -81,9 +81,9 @@ describe.skipIf(isMissing("strace"))(`master-key rotate that was killed, ${kille
   });
 });
 
-describe.skipIf(isMissing("strace"))(`master-key rotate whose disk fails, ${killed},`, () => {
+describe.skipIf(isMissing("strace"))(`master-key rotate on a failing disk, ${killed},`, () => {
   it.each([1, 2])(
-    "at rename %i ends with one sentence, and completes later",
+    "fails at rename %i with one sentence, and completes later",
     { timeout: 180_000 },
     async (when) => {
       const place = await makeSqlitePlace();
@@ -113,7 +113,11 @@ describe.skipIf(isMissing("strace"))(`master-key rotate whose disk fails, ${kill
   );
 });
 
-/** Rotates, and kills the program up to 150 ms after it has begun to move. @returns the signal, if that came in time */
+/**
+ * Rotates, and kills the program up to 150 ms after it has started to move secrets.
+ *
+ * @returns the signal, if it came in time
+ */
 async function rotateAndKill(place: Place): Promise<NodeJS.Signals | null> {
   const before = JSON.stringify(await countByKey(place));
   const child = spawn(process.execPath, [main, "master-key", "rotate", ...place.settings], {
@@ -123,7 +127,7 @@ async function rotateAndKill(place: Place): Promise<NodeJS.Signals | null> {
   const exit = once(child, "exit");
   const hasBegun = async () => isOver(child) || JSON.stringify(await countByKey(place)) !== before;
   await expect.poll(hasBegun, { interval: 5 }).toBe(true);
-  // The random moment is what this is about; nothing waits for it.
+  // A random moment is the point of this test; nothing waits for this delay.
   await setTimeout(randomInt(0, 150));
   child.kill("SIGKILL");
   const [, signal] = await exit;

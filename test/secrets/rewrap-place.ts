@@ -8,7 +8,7 @@ import { openDatabase } from "../support/open-store.ts";
 import { type Run, runToEndHere } from "../support/run-here.ts";
 import { runToEnd } from "../support/start-server.ts";
 
-/** Rotates the master key of a place in this process. */
+/** Rotates a place's master key in this process. */
 export async function rewrap(
   place: Place,
   masterKey = place.masterKey,
@@ -22,7 +22,7 @@ export async function rewrap(
   }
 }
 
-/** What a row of sealed_secrets holds, bytes in hexadecimal. */
+/** The content of a sealed_secrets row, with bytes in hexadecimal. */
 export interface SealedRow {
   readonly identity: string;
   readonly masterKeyId: string;
@@ -30,20 +30,20 @@ export interface SealedRow {
   readonly ciphertext: string;
 }
 
-/** Secrets by their identities. */
+/** Secrets by identity. */
 export type Secrets = ReadonlyMap<string, string>;
 
-/** Rotates the master key of a place, as an operator does, by a program of its own. */
+/** Rotates a place's master key in a separate process, as an operator does. */
 export function rotateByProgram({ settings }: Place): Promise<Run> {
   return runToEnd(["master-key", "rotate", ...settings]);
 }
 
-/** Rotates the master key of a place with the operator's command line. */
+/** Rotates a place's master key with the operator's command line. */
 export function rotate({ settings }: Place, env?: Readonly<Record<string, string>>): Promise<Run> {
   return runToEndHere(["master-key", "rotate", ...settings], env);
 }
 
-/** Makes a store with secrets in it, and closes it. */
+/** Creates a store with secrets in it, and closes it. */
 export async function leaveSecrets(
   place: Place,
   count: number,
@@ -61,7 +61,7 @@ export function secretsNamed(kind: string, from: number, count: number): Secrets
   return new Map(numbers.map((number) => [`${kind}/${number}/seed`, `secret ${kind} ${number}`]));
 }
 
-/** Opens the secrets of these identities. */
+/** Opens the secrets with these identities. */
 export async function readSecrets(store: Store, identities: Secrets | readonly string[]): Promise<Secrets> {
   const entries = [...identities.keys()].map(async (key) => {
     const identity = typeof key === "string" ? key : (identities as readonly string[])[key];

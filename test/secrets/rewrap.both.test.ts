@@ -23,7 +23,7 @@ import {
 } from "./rewrap-place.ts";
 
 describeStores("master-key rotate", (makePlace) => {
-  it("wraps every data key anew under a new master key, which alone opens them; no ciphertext changes", async () => {
+  it("rewraps every data key with a new master key, the only one that opens them, and changes no ciphertext", async () => {
     const place = await makePlace();
     const secrets = await leaveSecrets(place, 5);
     const [oldKey, before] = [readKey(place), await readSealed(place)];
@@ -46,7 +46,7 @@ describeStores("master-key rotate", (makePlace) => {
     await expect(place.open({ masterKey: old })).rejects.toThrow(storageError(/master key is not the one/));
   });
 
-  it("lets a store that is open go on, and what that writes ends under the new key", async () => {
+  it("does not disturb an open store, whose new secrets end up under the new key", async () => {
     const place = await makePlace();
     const secrets = new Map(await leaveSecrets(place, 600));
     const store = await place.open();
@@ -58,7 +58,7 @@ describeStores("master-key rotate", (makePlace) => {
     let written = 0;
     while (isRotating) {
       written += 1;
-      // Some sort before, some behind those that are there.
+      // Some sort before the existing ones, some after.
       const added = secretsNamed(written % 2 === 0 ? "aaa" : "zzz", written, 1);
       await putSecrets(store, added);
       for (const [identity, secret] of added) secrets.set(identity, secret);
@@ -75,7 +75,7 @@ describeStores("master-key rotate", (makePlace) => {
     expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
   });
 
-  it("names a damaged secret, leaves it as it is, and moves all others", async () => {
+  it("names a damaged secret, leaves it unchanged, and moves all others", async () => {
     const place = await makePlace();
     const secrets = new Map(await leaveSecrets(place, 5));
     const damaged = "things/00003/seed";
@@ -100,7 +100,7 @@ describeStores("master-key rotate", (makePlace) => {
 });
 
 describe("master-key rotate with keys in files", { timeout: 180_000 }, () => {
-  it("keeps the key before, for its owner alone, in place of an older one, and says what it is for", async () => {
+  it("keeps the previous key, readable only by its owner, replaces an older one, and explains its use", async () => {
     const place = await makeSqlitePlace();
     await leaveSecrets(place, 2);
     const first = readKey(place);
@@ -114,7 +114,7 @@ describe("master-key rotate with keys in files", { timeout: 180_000 }, () => {
     expect(readPreviousKey(place)).toEqual(second);
   });
 
-  it("moves also what is under the key before, as that is replaced", async () => {
+  it("also moves secrets under the previous key before replacing it", async () => {
     const place = await makeSqlitePlace();
     const secrets = await leaveSecrets(place, 3);
     const identity = "things/00002/seed";
@@ -128,7 +128,7 @@ describe("master-key rotate with keys in files", { timeout: 180_000 }, () => {
     expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
   });
 
-  it("counts secrets whose key is not at hand, and moves them once it is", async () => {
+  it("counts secrets whose key is unavailable, and moves them once it is available", async () => {
     const place = await makeSqlitePlace();
     const secrets = await leaveSecrets(place, 30);
     const first = readKey(place);
@@ -152,7 +152,7 @@ describe("master-key rotate with keys in files", { timeout: 180_000 }, () => {
     expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
   });
 
-  it("lists 20 of those that do not open, and counts the rest", async () => {
+  it("lists 20 secrets that do not open, and counts the rest", async () => {
     const place = await makeSqlitePlace();
     await leaveSecrets(place, 25);
     await place.query(
@@ -170,7 +170,7 @@ describe("master-key rotate with keys in the environment", { timeout: 180_000 },
   const one: MasterKeySource = { kind: "values", current: keyOne, next: undefined };
   const two: MasterKeySource = { kind: "values", current: keyTwo, next: undefined };
 
-  it("moves all from QSP_MASTER_KEY to QSP_MASTER_KEY_NEXT, and makes no file", async () => {
+  it("moves all secrets from QSP_MASTER_KEY to QSP_MASTER_KEY_NEXT, and creates no file", async () => {
     const place = await makeSqlitePlace();
     const secrets = await leaveSecrets(place, 5, one);
     const exit = await rotate(place, { QSP_MASTER_KEY: keyOne, QSP_MASTER_KEY_NEXT: keyTwo });
@@ -183,7 +183,7 @@ describe("master-key rotate with keys in the environment", { timeout: 180_000 },
     await expect(place.open({ masterKey: one })).rejects.toThrow(storageError(/master key is not the one/));
   });
 
-  it("lets a store that was opened with both keys go on", async () => {
+  it("does not disturb a store that was opened with both keys", async () => {
     const place = await makeSqlitePlace();
     const secrets = await leaveSecrets(place, 5, one);
     const store = await place.open({ masterKey: { kind: "values", current: keyOne, next: keyTwo } });
@@ -194,7 +194,7 @@ describe("master-key rotate with keys in the environment", { timeout: 180_000 },
     expect(await readSecrets(await place.open({ masterKey: two }), added)).toEqual(added);
   });
 
-  it("lets a store that was opened with the old key alone write nothing under that", async () => {
+  it("prevents a store that has only the old key from writing secrets with it", async () => {
     const place = await makeSqlitePlace();
     const secrets = await leaveSecrets(place, 5, one);
     const store = await place.open({ masterKey: one });
@@ -207,9 +207,9 @@ describe("master-key rotate with keys in the environment", { timeout: 180_000 },
 
   it.each([
     ["without a next key", keyOne, undefined, /QSP_MASTER_KEY_NEXT/],
-    ["to the key that it has", keyOne, keyOne, /is the current one/],
-    ["from a key that is not the store's", "3c".repeat(32), keyTwo, /master key is not the one/],
-  ])("is refused %s, and changes nothing", async (_what, current, next, sentence) => {
+    ["to the key that it has", keyOne, keyOne, /must differ from the current one/],
+    ["from a key other than the store's", "3c".repeat(32), keyTwo, /master key is not the one/],
+  ])("fails %s, and changes nothing", async (_what, current, next, sentence) => {
     const place = await makeSqlitePlace();
     await leaveSecrets(place, 2, one);
     const before = await readSealed(place);
@@ -217,7 +217,7 @@ describe("master-key rotate with keys in the environment", { timeout: 180_000 },
     expect(await readSealed(place)).toEqual(before);
   });
 
-  it("ends with one sentence and exit code 2 without a next key", async () => {
+  it("fails with one sentence and exit code 2 without a next key", async () => {
     const place = await makeSqlitePlace();
     await leaveSecrets(place, 2, one);
     const exit = await rotate(place, { QSP_MASTER_KEY: keyOne });
@@ -226,7 +226,7 @@ describe("master-key rotate with keys in the environment", { timeout: 180_000 },
 });
 
 describe("rewrapStore", { timeout: 180_000 }, () => {
-  it("tells how far it is, up to all, and how many it moved", async () => {
+  it("reports its progress up to the total, and how many secrets it moved", async () => {
     const place = await makeSqlitePlace();
     await leaveSecrets(place, 1200);
     const all = (await readSealed(place)).length;
@@ -243,7 +243,7 @@ describe("rewrapStore", { timeout: 180_000 }, () => {
     expect(steps.at(-1)).toEqual([all, all]);
   });
 
-  it("tells what a run moved apart from what an earlier one had", async () => {
+  it("distinguishes what this run moved from what an earlier run had moved", async () => {
     const place = await makeSqlitePlace();
     await leaveSecrets(place, 1200);
     const all = (await readSealed(place)).length;
@@ -254,7 +254,7 @@ describe("rewrapStore", { timeout: 180_000 }, () => {
     expect(await rewrap(place)).toMatchObject({ moved: all - 501, underNewKey: all });
   });
 
-  it("goes on with the next key that a rotation which did not end has left", async () => {
+  it("continues with the next key left by an interrupted rotation", async () => {
     const place = await makeSqlitePlace();
     const secrets = await leaveSecrets(place, 3);
     const next = randomBytes(32);
@@ -264,14 +264,14 @@ describe("rewrapStore", { timeout: 180_000 }, () => {
     expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
   });
 
-  it("refuses a store that was never used", async () => {
+  it("rejects a store that was never used", async () => {
     const place = await makeSqlitePlace();
     await (await openDatabase(place.location)).close();
     writeFileSync(place.keyFile, `${"0f".repeat(32)}\n`, { mode: 0o600 });
     await expect(rewrap(place)).rejects.toThrow(storageError(/was never used/));
   });
 
-  it("refuses to go on without the present master key", async () => {
+  it("does not continue without the current master key", async () => {
     const place = await makeSqlitePlace();
     await leaveSecrets(place, 1);
     rmSync(place.keyFile);
@@ -279,9 +279,9 @@ describe("rewrapStore", { timeout: 180_000 }, () => {
   });
 });
 
-describe("a store that is open", { timeout: 180_000 }, () => {
+describe("an open store", { timeout: 180_000 }, () => {
   it.skipIf(process.platform === "win32")(
-    "finds the new key when the rotation ends between its looks at the two files",
+    "finds the new key if the rotation ends between its reads of the two files",
     async () => {
       const place = await makeSqlitePlace();
       const secrets = await leaveSecrets(place, 1);
@@ -289,7 +289,7 @@ describe("a store that is open", { timeout: 180_000 }, () => {
       const oldText = readFileSync(place.keyFile, "utf8");
       await rewrap(place);
       const newText = readFileSync(place.keyFile, "utf8");
-      // As it was a moment before: the old key in its place. Reading it ends when the new one has taken that.
+      // As a moment earlier: the old key is in place. Once it has been read, the new one replaces it.
       writeFileSync(`${place.keyFile}.next`, newText, { mode: 0o600 });
       rmSync(place.keyFile);
       await once(startShell('mkfifo -m 600 "$1"', place.keyFile), "exit");
@@ -299,7 +299,7 @@ describe("a store that is open", { timeout: 180_000 }, () => {
   );
 });
 
-/** What a command said on standard error, beside how far it was. */
+/** Lines on standard error, other than progress. */
 function complaintsOf({ stderr }: Run): string[] {
   return stderr.split("\n").filter((line) => line.startsWith("qsp: "));
 }

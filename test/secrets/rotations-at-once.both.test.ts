@@ -5,8 +5,8 @@ import { putSecrets, readSecretText } from "../support/entries.ts";
 import { describeStores, type Place } from "../support/on-both.ts";
 import { rewrap } from "./rewrap-place.ts";
 
-describeStores("two rotations of the master key at once", (makePlace) => {
-  it("both end in order when the other is done first, with all secrets under the key that is there", async () => {
+describeStores("two concurrent master key rotations", (makePlace) => {
+  it("both succeed if the other finishes first, with all secrets under the installed key", async () => {
     const place = await leaveSecret(await makePlace());
     const { keyFile } = place;
     const isDone = onceAtEnd(() => renameSync(`${keyFile}.next`, keyFile));
@@ -15,7 +15,7 @@ describeStores("two rotations of the master key at once", (makePlace) => {
     expect(await readSecret(place)).toBe("secret");
   });
 
-  it("lose no key when the other is done and a third has begun", async () => {
+  it("lose no key if the other is finished and a third has begun", async () => {
     const place = await leaveSecret(await makePlace());
     const { keyFile } = place;
     const third = `${"0f".repeat(32)}\n`;
@@ -30,7 +30,7 @@ describeStores("two rotations of the master key at once", (makePlace) => {
     expect(await readSecret(place)).toBe("secret");
   });
 
-  it("leave all secrets readable when they run side by side", async () => {
+  it("leave all secrets readable if they run side by side", async () => {
     const place = await leaveSecret(await makePlace());
     const outcomes = await Promise.all([failureOf(rewrap(place)), failureOf(rewrap(place))]);
     expect(outcomes.filter((failure) => failure && !(failure instanceof StorageError))).toEqual([]);
@@ -38,15 +38,15 @@ describeStores("two rotations of the master key at once", (makePlace) => {
   });
 });
 
-describeStores("a rotation that is refused", (makePlace) => {
-  it("leaves no key behind when the master key is missing", async () => {
+describeStores("a rejected rotation", (makePlace) => {
+  it("leaves no key behind if the master key is missing", async () => {
     const place = await leaveSecret(await makePlace());
     rmSync(place.keyFile);
     expect(await failureOf(rewrap(place))).toBeInstanceOf(StorageError);
     expect(readdirSync(place.directory).filter((name) => name.startsWith("master.key"))).toEqual([]);
   });
 
-  it("leaves no key behind when the master key is that of another store", async () => {
+  it("leaves no key behind if the master key belongs to another store", async () => {
     const place = await leaveSecret(await makePlace());
     writeFileSync(place.keyFile, "ab".repeat(32), { mode: 0o600 });
     expect(await failureOf(rewrap(place))).toBeInstanceOf(StorageError);
@@ -66,7 +66,7 @@ async function readSecret(place: Place): Promise<string | undefined> {
   return readSecretText(await place.open(), "tests/1");
 }
 
-/** Does something at the first moment when a rotation has moved all secrets, and has yet to put its key in place. */
+/** Acts at the first moment when a rotation has moved all secrets but not yet installed its key. */
 function onceAtEnd(act: () => void): (moved: number, total: number) => void {
   let isDone = false;
   return (moved, total) => {

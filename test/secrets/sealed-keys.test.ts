@@ -1,4 +1,4 @@
-/** What is sealed of a secret key, and that it opens as the same key. */
+/** Which part of a secret key is sealed, and that it opens as the same key. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { algorithms } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
@@ -8,7 +8,7 @@ import { importSealedKey, lendSecret, openSealedKey } from "../../src/secrets/se
 import { flipBit } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 
-describeProviders("a secret key of %s", (provider) => {
+describeProviders("a secret key with %s", (provider) => {
   it.each(["ML-DSA-65", "ML-KEM-768", "X-Wing"] as const)("is sealed as its seed: %s", async (algorithm) => {
     const { secretKey } = await provider.generateKeyPair(algorithm);
     const sealed = await copySecret(secretKey);
@@ -50,7 +50,7 @@ describeProviders("a secret key of %s", (provider) => {
     },
   );
 
-  it("signs after it was sealed in expanded form and opened", async () => {
+  it("signs after being sealed in expanded form and opened", async () => {
     const made = await provider.generateKeyPair("ML-DSA-65");
     const imported = await provider.importSecretKey("ML-DSA-65", { raw: made.secretKey.exportRaw() });
     const opened = await importSealedKey(provider, "ML-DSA-65", await copySecret(imported));
@@ -58,7 +58,7 @@ describeProviders("a secret key of %s", (provider) => {
     expect(await provider.verify(made.publicKey, message, await provider.sign(opened, message))).toBe(true);
   });
 
-  it("is wiped after it was lent, and after it was opened", async () => {
+  it("is wiped after sealing and after opening", async () => {
     const made = await provider.generateKeyPair("ML-KEM-512");
     const imported = await provider.importSecretKey("ML-KEM-512", { raw: made.secretKey.exportRaw() });
     const lent = await lendSecret(imported, async (secret) => secret);
@@ -79,14 +79,14 @@ describe("a sealed key whose record is damaged", () => {
   afterAll(() => provider.close());
 
   const changes: Record<string, (raw: Uint8Array) => Uint8Array | undefined> = {
-    "it is missing": () => undefined,
-    "it is empty": () => new Uint8Array(),
-    "it has a length of no form": (raw) => raw.subarray(1),
-    "it is the seed of another key": (raw) => flipBit(raw.subarray(0, 32)),
-    "its expanded form is inconsistent": (raw) => flipBit(raw, 64),
+    missing: () => undefined,
+    empty: () => new Uint8Array(),
+    "of invalid length": (raw) => raw.subarray(1),
+    "a different key's seed": (raw) => flipBit(raw.subarray(0, 32)),
+    "an inconsistent expanded form": (raw) => flipBit(raw, 64),
   };
 
-  it.each(Object.entries(changes))("is refused: %s", async (_name, change) => {
+  it.each(Object.entries(changes))("is rejected: %s", async (_name, change) => {
     const raw = secretKey.exportRaw();
     const key = { record: "key k1", identity: "kms_keys/k1", algorithm: "ML-DSA-65" } as const;
     const publicKey = secretKey.publicKey.exportRaw();
@@ -95,7 +95,7 @@ describe("a sealed key whose record is damaged", () => {
   });
 });
 
-/** A copy of what `lendSecret` lends, which is wiped when it returns. */
+/** Copies what `lendSecret` passes, which is wiped when it returns. */
 function copySecret(secretKey: SecretKey): Promise<Uint8Array> {
   return lendSecret(secretKey, async (secret) => Uint8Array.from(secret));
 }

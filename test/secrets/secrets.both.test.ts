@@ -10,7 +10,7 @@ const second = "things/2/seed";
 const sealBroken = { code: "SEAL_BROKEN" };
 
 describeStores("a secret", (makePlace) => {
-  it("is given back as it was put, after reopening too", async () => {
+  it("is returned as stored, even after reopening", async () => {
     const place = await makePlace();
     const store = await place.open();
     await putSecrets(store, [[first, "alpha"]]);
@@ -19,7 +19,7 @@ describeStores("a secret", (makePlace) => {
     expect(await readSecretText(await place.open(), first)).toBe("alpha");
   });
 
-  it.each([0, 1, 4096])("of %i bytes is given back", async (length) => {
+  it.each([0, 1, 4096])("of %i bytes is returned", async (length) => {
     const store = await (await makePlace()).open();
     const secret = randomBytes(length);
     await store.write(({ putSecret }) => putSecret(first, secret));
@@ -27,7 +27,7 @@ describeStores("a secret", (makePlace) => {
     expect(await store.readSecret(first)).toBeDefined();
   });
 
-  it("can be read in the transaction that puts it", async () => {
+  it("can be read in the transaction that stores it", async () => {
     const store = await (await makePlace()).open();
     const found = await store.write(async ({ putSecret, readSecret }) => {
       await putSecret(first, Buffer.from("alpha"));
@@ -36,7 +36,7 @@ describeStores("a secret", (makePlace) => {
     expect(Buffer.from(found ?? []).toString()).toBe("alpha");
   });
 
-  it("is not in the clear in the database", async () => {
+  it("is not stored in the clear", async () => {
     const { query } = await openWithSecrets(makePlace);
     const rows = await query("select * from sealed_secrets where identity = $1", [first]);
     const bytes = rows.flatMap((row) => Object.values(row)).filter((value) => value instanceof Uint8Array);
@@ -44,7 +44,7 @@ describeStores("a secret", (makePlace) => {
     expect(bytes.some((value) => Buffer.from(value).includes("alpha"))).toBe(false);
   });
 
-  it("is sealed under a data key of its own", async () => {
+  it("is sealed with its own data key", async () => {
     const { query } = await openWithSecrets(makePlace, { [first]: "same", [second]: "same" });
     const rows = await query(
       "select wrapped_data_key, ciphertext from sealed_secrets where identity like 'things/%'",
@@ -53,13 +53,13 @@ describeStores("a secret", (makePlace) => {
     expect(new Set(values).size).toBe(4);
   });
 
-  it("is not replaced by another of the same identity", async () => {
+  it("is not replaced by a second secret with the same identity", async () => {
     const { store } = await openWithSecrets(makePlace);
     await expect(putSecrets(store, [[first, "gamma"]])).rejects.toThrow();
     expect(await readSecretText(store, first)).toBe("alpha");
   });
 
-  it("that was erased is gone, and its neighbour is not", async () => {
+  it("is removed when erased, but its neighbour is not", async () => {
     const { place, store, query } = await openWithSecrets(makePlace);
     await store.write(({ eraseSecret }) => eraseSecret(first));
     expect(await store.readSecret(first)).toBeUndefined();
@@ -69,14 +69,14 @@ describeStores("a secret", (makePlace) => {
     expect(await readSecretText(await place.open(), second)).toBe("beta");
   });
 
-  it("that never was is undefined", async () => {
+  it("is undefined if it was never stored", async () => {
     const { store } = await openWithSecrets(makePlace);
     expect(await store.readSecret("things/3/seed")).toBeUndefined();
   });
 });
 
-describeStores("a secret that was tampered with", (makePlace) => {
-  it("does not open where another's row was copied over it", async () => {
+describeStores("a tampered secret", (makePlace) => {
+  it("does not open if another's row was copied over it", async () => {
     const { store, query } = await openWithSecrets(makePlace);
     await query(
       `update sealed_secrets set
@@ -89,7 +89,7 @@ describeStores("a secret that was tampered with", (makePlace) => {
     expect(await readSecretText(store, second)).toBe("beta");
   });
 
-  it("does not open under another identity", async () => {
+  it("does not open under a different identity", async () => {
     const { store, query } = await openWithSecrets(makePlace);
     await query("update sealed_secrets set identity = 'things/3/seed' where identity = $1", [first]);
     await expect(store.readSecret("things/3/seed")).rejects.toMatchObject(sealBroken);
@@ -102,8 +102,8 @@ describeStores("a secret that was tampered with", (makePlace) => {
     { what: "the nonce of its data key", column: "wrapped_data_key", change: flipBitAt(0) },
     { what: "its data key", column: "wrapped_data_key", change: flipBitAt(12) },
     { what: "the tag of its data key", column: "wrapped_data_key", change: flipBitAt(-1) },
-    { what: "its master key id", column: "master_key_id", change: flipDigit },
-  ])("does not open with one bit of $what flipped, and its neighbour does", async ({ column, change }) => {
+    { what: "its master key ID", column: "master_key_id", change: flipDigit },
+  ])("does not open with a flipped bit in $what, but its neighbour does", async ({ column, change }) => {
     const { place, store } = await openWithSecrets(makePlace);
     await tamper(place, column, change);
     await expect(store.readSecret(first)).rejects.toMatchObject(sealBroken);
@@ -113,9 +113,9 @@ describeStores("a secret that was tampered with", (makePlace) => {
 
   it.each([
     { what: "no ciphertext", column: "ciphertext", change: () => new Uint8Array() },
-    { what: "a ciphertext cut short", column: "ciphertext", change: withoutLastByte },
+    { what: "a truncated ciphertext", column: "ciphertext", change: withoutLastByte },
     { what: "no data key", column: "wrapped_data_key", change: () => new Uint8Array() },
-    { what: "a data key cut short", column: "wrapped_data_key", change: withoutLastByte },
+    { what: "a truncated data key", column: "wrapped_data_key", change: withoutLastByte },
   ])("does not open with $what", async ({ column, change }) => {
     const { place, store } = await openWithSecrets(makePlace);
     await tamper(place, column, change);
@@ -124,21 +124,21 @@ describeStores("a secret that was tampered with", (makePlace) => {
 });
 
 describeStores("a store", (makePlace) => {
-  it("is refused with a wrong master key, which changes nothing", async () => {
+  it("does not open with a wrong master key, which changes nothing", async () => {
     const place = await leaveWithSecrets(makePlace);
     const wrong = { kind: "values", current: "ab".repeat(32), next: undefined } as const;
     await expect(place.open({ masterKey: wrong })).rejects.toThrow(wrongMasterKey);
     expect(await readSecretText(await place.open(), first)).toBe("alpha");
   });
 
-  it("is refused without its master key, and none is made", async () => {
+  it("does not open without its master key, and none is created", async () => {
     const place = await leaveWithSecrets(makePlace);
     rmSync(place.keyFile);
     await expect(place.open()).rejects.toThrow(storageError(/is missing/));
     await expect(place.open()).rejects.toThrow(storageError(/is missing/));
   });
 
-  it("is refused when its root key was changed", async () => {
+  it("does not open if its root key was changed", async () => {
     const place = await leaveWithSecrets(makePlace);
     await tamper(place, "ciphertext", flipBitAt(12), "store/root-key");
     await expect(place.open()).rejects.toThrow(storageError(/root key was changed outside the server/));
@@ -163,7 +163,7 @@ async function leaveWithSecrets(makePlace: MakePlace): Promise<Place> {
   return place;
 }
 
-/** Changes a column of a sealed secret straight in the database. */
+/** Changes a column of a sealed secret directly in the database. */
 async function tamper(
   { query }: Place,
   column: string,
@@ -175,7 +175,7 @@ async function tamper(
   await query(`update sealed_secrets set ${column} = $1 where identity = $2`, values);
 }
 
-/** @param position from the end, if it is below 0 */
+/** @param position from the end if negative */
 function flipBitAt(position: number) {
   return (value: Value | undefined): Uint8Array => {
     const bytes = bytesOf(value);

@@ -37,9 +37,9 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const timeout = 180_000;
 const oneSentence = expect.stringMatching(/^qsp: [^\n]+\n$/);
-/** The number of the lock that whoever writes holds: src/database/postgres.ts. */
+/** ID of the writers' lock: src/database/postgres.ts. */
 const writeLock = 5_202_611;
-/** More than are copied at once. */
+/** More than one chunk of copied rows. */
 const transfers = 1100;
 
 describe("a store that was backed up and restored has all rows of all tables", { timeout }, () => {
@@ -54,7 +54,7 @@ describe("a store that was backed up and restored has all rows of all tables", {
 });
 
 describeStores("backup", (makePlace) => {
-  it("copies one moment of a store that is written meanwhile", async () => {
+  it("copies a consistent snapshot of a store that is being written", async () => {
     const place = await makePlace();
     const store = await place.open();
     await addThings(store, 0, 600);
@@ -82,7 +82,7 @@ describeStores("backup", (makePlace) => {
 });
 
 describe("backup", { timeout }, () => {
-  it("leaves one file of mode 0600, with sealed secrets, and nothing beside it, and says what is readable", async () => {
+  it("leaves a single file with mode 0600 and sealed secrets, and reports what is readable", async () => {
     const place = await leaveThings(makeSqlitePlace);
     const [directory, before] = [makeTemporaryDirectory(), readdirSync(place.directory)];
     const file = join(directory, "backup.db");
@@ -97,7 +97,7 @@ describe("backup", { timeout }, () => {
     );
   });
 
-  it("refuses a file that exists, and leaves it as it is", async () => {
+  it("rejects an existing file and leaves it unchanged", async () => {
     const place = await leaveThings(makeSqlitePlace);
     const directory = makeTemporaryDirectory();
     const file = join(directory, "backup.db");
@@ -107,7 +107,7 @@ describe("backup", { timeout }, () => {
     expect(readdirSync(directory)).toEqual(["backup.db"]);
   });
 
-  it("leaves what else is beside its file as it is", async () => {
+  it("leaves other files in the directory unchanged", async () => {
     const place = await leaveThings(makeSqlitePlace);
     const directory = makeTemporaryDirectory();
     for (const name of ["backup.db.partial", "backup.db-wal"])
@@ -117,7 +117,7 @@ describe("backup", { timeout }, () => {
     expect(readFileSync(join(directory, "backup.db.partial"), "utf8")).toBe("precious");
   });
 
-  it("says that it takes two keys if it was made in the middle of a rotation, and so does what restores it", async () => {
+  it("reports, as restore does, that two keys are needed if it ran in the middle of a rotation", async () => {
     const place = await makeRotating();
     const file = join(makeTemporaryDirectory(), "backup.db");
     const keys = [place.keyFile, `${place.keyFile}.next`];
@@ -135,8 +135,8 @@ describe("backup", { timeout }, () => {
 
   it.each([
     { what: "of another store", content: `${"0f".repeat(32)}\n`, says: "does not open it" },
-    { what: "that is none", content: "0f", says: "is not a master key" },
-  ])("writes the file beside a master key $what, warns, and ends with 1", async ({ content, says }) => {
+    { what: "that is malformed", content: "0f", says: "is not a master key" },
+  ])("writes the file despite a master key $what, warns, and exits with 1", async ({ content, says }) => {
     const place = await leaveThings(makeSqlitePlace);
     const file = join(makeTemporaryDirectory(), "backup.db");
     const right = readFileSync(place.keyFile);
@@ -152,9 +152,9 @@ describe("backup", { timeout }, () => {
   });
 
   it.each([
-    ["a key that others can read", (path: string) => chmodSync(path, 0o644), "other users can read"],
-    ["a next key that is none", (path: string) => writeFileSync(`${path}.next`, "0f"), "is not a master key"],
-  ])("writes the file beside %s, warns, and ends with 1", async (_what, spoil, says) => {
+    ["a key that other users can read", (path: string) => chmodSync(path, 0o644), "other users can read"],
+    ["a malformed next key", (path: string) => writeFileSync(`${path}.next`, "0f"), "is not a master key"],
+  ])("writes the file despite %s, warns, and exits with 1", async (_what, spoil, says) => {
     const place = await leaveThings(makeSqlitePlace);
     const file = join(makeTemporaryDirectory(), "backup.db");
     spoil(place.keyFile);
@@ -163,7 +163,7 @@ describe("backup", { timeout }, () => {
     expect(warningsOf(exit)).toEqual([containing(file, "was written", "cannot be checked", says)]);
   });
 
-  it("warns of a wrong master key in QSP_MASTER_KEY, and does not print it", async () => {
+  it("warns about a wrong master key in QSP_MASTER_KEY without printing it", async () => {
     const place = await leaveThings(makeSqlitePlace);
     const file = join(makeTemporaryDirectory(), "backup.db");
     const wrong = "0f".repeat(32);
@@ -177,7 +177,7 @@ describe("backup", { timeout }, () => {
     expect(exit.stdout + exit.stderr).not.toContain(wrong);
   });
 
-  it("ends with 1 if only one of the two keys of a rotation is there", async () => {
+  it("exits with 1 if only one of the two keys of a rotation is present", async () => {
     const place = await makeRotating();
     const file = join(makeTemporaryDirectory(), "backup.db");
     const present = readKeyId(place.keyFile);
@@ -187,7 +187,7 @@ describe("backup", { timeout }, () => {
     expect(warningsOf(exit)).toEqual([containing(file, "was written", present, "not here")]);
   });
 
-  it("says that the store is damaged, not its key, if its root key was changed", async () => {
+  it("reports that the store is damaged, not its key, if its root key was changed", async () => {
     const place = await leaveThings(makeSqlitePlace);
     runSql(
       join(place.directory, "qsp.db"),
@@ -198,7 +198,7 @@ describe("backup", { timeout }, () => {
     expect(warningsOf(exit)).toEqual([containing("root key was changed", "qsp store verify")]);
   });
 
-  it("checks no key where there is none, and ends with 0", async () => {
+  it("checks no key if none is configured, and exits with 0", async () => {
     const place = await leaveThings(makeSqlitePlace);
     rmSync(place.keyFile);
     const exit = await backUp(place, join(makeTemporaryDirectory(), "backup.db"));
@@ -207,7 +207,7 @@ describe("backup", { timeout }, () => {
     expect(existsSync(place.keyFile)).toBe(false);
   });
 
-  it("ends with one sentence if the file cannot be written", async () => {
+  it("fails with one sentence if the file cannot be written", async () => {
     const place = await leaveThings(makeSqlitePlace);
     const file = join(makeTemporaryDirectory(), "x".repeat(250));
     const exit = await backUp(place, file);
@@ -218,7 +218,7 @@ describe("backup", { timeout }, () => {
     });
   });
 
-  it("refuses a data directory without a store, and leaves nothing behind", async () => {
+  it("rejects a data directory without a store, and leaves nothing behind", async () => {
     const place = await makeSqlitePlace();
     const directory = makeTemporaryDirectory();
     const exit = await backUp(place, join(directory, "backup.db"));
@@ -228,7 +228,7 @@ describe("backup", { timeout }, () => {
 });
 
 describeStores("restore", (makePlace) => {
-  it("refuses a place where there is a store already, and changes nothing there", async () => {
+  it("rejects a place that already has a store, and changes nothing there", async () => {
     const place = await leaveThings(makePlace);
     const file = join(makeTemporaryDirectory(), "backup.db");
     await backUp(await leaveThings(makeSqlitePlace), file);
@@ -242,7 +242,7 @@ describeStores("restore", (makePlace) => {
 });
 
 describe("restore", { timeout }, () => {
-  it("leaves no temporary files, and its file as it was", async () => {
+  it("leaves no temporary files, and leaves its file unchanged", async () => {
     const file = join(makeTemporaryDirectory(), "backup.db");
     await backUp(await leaveThings(makeSqlitePlace), file);
     const before = readFileSync(file);
@@ -256,8 +256,8 @@ describe("restore", { timeout }, () => {
 
   it.each([
     { what: "of another store", content: `${"0f".repeat(32)}\n`, says: "does not open the restored store" },
-    { what: "that is none", content: "0f", says: "is not a master key" },
-  ])("succeeds beside a master key $what, and warns", async ({ content, says }) => {
+    { what: "that is malformed", content: "0f", says: "is not a master key" },
+  ])("succeeds with a master key $what, and warns", async ({ content, says }) => {
     const file = join(makeTemporaryDirectory(), "backup.db");
     await backUp(await leaveThings(makeSqlitePlace), file);
     const place = await makeSqlitePlace();
@@ -267,7 +267,7 @@ describe("restore", { timeout }, () => {
     expect(warningsOf(exit)).toEqual([containing(place.keyFile, says)]);
   });
 
-  it("refuses a directory", async () => {
+  it("rejects a directory", async () => {
     const exit = await restore(await makeSqlitePlace(), makeTemporaryDirectory());
     expect(exit).toMatchObject({
       code: 2,
@@ -279,7 +279,7 @@ describe("restore", { timeout }, () => {
   it.each([
     { what: "garbage", make: (file: string) => writeFileSync(file, "SQLite format 3\0 and no more") },
     { what: "a database without a store", make: (file: string) => runSql(file, "create table t (a)") },
-  ])("names its file, and nothing else, if that is $what", async ({ make }) => {
+  ])("names its file, and nothing else, if it is $what", async ({ make }) => {
     const file = join(makeTemporaryDirectory(), "backup.db");
     make(file);
     const { code, stderr } = await restore(await makeSqlitePlace(), file);
@@ -288,9 +288,9 @@ describe("restore", { timeout }, () => {
   });
 
   it.each([
-    ["cut off", (file: string) => truncateSync(file, statSync(file).size / 2)],
+    ["truncated", (file: string) => truncateSync(file, statSync(file).size / 2)],
     ["damaged in the middle", (file: string) => overwriteMiddle(file)],
-  ])("says that it is the backup that is %s, and what to do", async (_, damage) => {
+  ])("reports that the backup is %s, and what to do", async (_, damage) => {
     const file = join(makeTemporaryDirectory(), "monday.backup");
     await backUp(await leaveThings(makeSqlitePlace), file);
     damage(file);
@@ -302,7 +302,7 @@ describe("restore", { timeout }, () => {
     });
   });
 
-  it("refuses a store that has transactions in a log beside it", async () => {
+  it("rejects a store with transactions in a log next to it", async () => {
     const place = await leaveThings(makeSqlitePlace);
     const store = await place.open();
     await store.write((transaction) => addRow(transaction, "in the log"));
@@ -314,7 +314,7 @@ describe("restore", { timeout }, () => {
     });
   });
 
-  it("names its file if that has lost a table", async () => {
+  it("names its file if the file has lost a table", async () => {
     const file = join(makeTemporaryDirectory(), "backup.db");
     await backUp(await leaveThings(makeSqlitePlace), file);
     runSql(file, "drop table audit_entries");
@@ -324,8 +324,8 @@ describe("restore", { timeout }, () => {
 
   it.each([
     ["is missing", undefined],
-    ["is no backup", "this is no database, and long enough to be looked at as one"],
-  ])("refuses a file that %s, and makes no store", async (_what, content) => {
+    ["is not a backup", "this is no database, and long enough to be looked at as one"],
+  ])("rejects a file that %s, and creates no store", async (_what, content) => {
     const file = join(makeTemporaryDirectory(), "backup.db");
     if (content !== undefined) writeFileSync(file, content);
     const [place, temporary] = [await makeSqlitePlace(), makeTemporaryDirectory()];
@@ -335,8 +335,8 @@ describe("restore", { timeout }, () => {
   });
 });
 
-describePostgres("a command that a signal ends", () => {
-  it("backup leaves its file if it is killed, and the next one removes that, but not one that is in use", {
+describePostgres("a command ended by a signal", () => {
+  it("backup leaves its file if killed; the next one removes it, but not a file in use", {
     timeout,
   }, async () => {
     const place = await leaveThings(makePostgresPlace);
@@ -375,13 +375,13 @@ describePostgres("a command that a signal ends", () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  it("restore leaves no copy behind, which was in the data directory", { timeout }, async () => {
+  it("restore leaves no copy behind in the data directory", { timeout }, async () => {
     const file = join(makeTemporaryDirectory(), "backup.db");
     await backUp(await leaveThings(makeSqlitePlace), file);
     const [place, temporary] = [await makePostgresPlace(), makeTemporaryDirectory()];
     await place.query(`select pg_advisory_lock(${writeLock})`);
     const child = start(["restore", file, ...place.settings], { TMPDIR: temporary });
-    // Tests of other databases on the same PostgreSQL wait for their locks.
+    // Tests of other databases on the same PostgreSQL wait for their own locks.
     const waiting = `select 1 from pg_locks join pg_database on oid = database
       where datname = current_database() and locktype = 'advisory' and not granted`;
     const isWaiting = async () => (await place.query(waiting)).length > 0;
@@ -397,7 +397,7 @@ describePostgres("a command that a signal ends", () => {
   });
 });
 
-/** Fills the first place, and brings it through backups to each of the others. */
+/** Fills the first place, and copies it through backups to each of the others. */
 async function expectCopied([makeFirst, ...makeOthers]: [MakePlace, ...MakePlace[]]): Promise<void> {
   const first = await leaveThings(makeFirst);
   await fillAllTables(first);
@@ -420,7 +420,7 @@ async function expectCopied([makeFirst, ...makeOthers]: [MakePlace, ...MakePlace
   expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 1 });
 }
 
-/** Expects that a backup of things shows neither a secret nor the master key. */
+/** Expects a backup of things to reveal neither a secret nor the master key. */
 function expectSealed(backup: Buffer, masterKey: string): void {
   expect(backup.includes("things/0/seed")).toBe(true);
   const inTheClear = ["secret 0", masterKey, Buffer.from(masterKey, "hex")];
@@ -451,7 +451,7 @@ function runSql(file: string, sql: string): void {
   database.close();
 }
 
-/** Text in which these follow each other. */
+/** Matches text that contains these words in order. */
 function containing(...words: string[]) {
   const patterns = words.map((word) => word.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   return expect.stringMatching(new RegExp(patterns.join(".*"), "s"));
@@ -465,7 +465,7 @@ function readKeyId(file: string): string {
   return nameMasterKey(Buffer.from(readFileSync(file, "utf8").trim(), "hex"));
 }
 
-/** Makes a store whose master key is being changed: some secrets are under the one, some under the next. */
+/** Creates a store in the middle of a master key rotation: some secrets are under each key. */
 async function makeRotating(): Promise<Place> {
   const place = await makeSqlitePlace();
   const store = await place.open();
@@ -478,7 +478,7 @@ async function makeRotating(): Promise<Place> {
   return place;
 }
 
-/** Makes a store with one thing in it, and closes it. */
+/** Creates a store with one thing in it, and closes it. */
 async function leaveThings(makePlace: MakePlace): Promise<Place> {
   const place = await makePlace();
   const store = await place.open();
@@ -487,7 +487,7 @@ async function leaveThings(makePlace: MakePlace): Promise<Place> {
   return place;
 }
 
-/** Adds things in one transaction: of each a row, a secret and an audit entry. */
+/** Adds things in one transaction: each has a row, a secret and an audit entry. */
 async function addThings(store: Store, from: number, count: number): Promise<void> {
   await store.write(async ({ db, putSecret, audit }) => {
     for (let i = from; i < from + count; i++) {
@@ -501,7 +501,7 @@ async function addThings(store: Store, from: number, count: number): Promise<voi
   });
 }
 
-/** Puts rows into every table that has none: values at the edge of each type, and nothing where that may be. */
+/** Adds rows to every empty table: values at the limits of each type, and null where allowed. */
 async function fillAllTables(place: Place): Promise<void> {
   const store = await place.open();
   const present = await readAllRows(place);
@@ -512,7 +512,7 @@ async function fillAllTables(place: Place): Promise<void> {
     for (const [table, key] of listTables(tables.owners)) {
       if ((present[table]?.length ?? 0) > 0) continue;
       const columns = columnsOf.get(table) ?? [];
-      // SQLite takes null even in the columns of a primary key.
+      // SQLite accepts null even in primary key columns.
       const rows = Array.from({ length: table === "nft_transfers" ? transfers : 3 }, (_, i) =>
         Object.fromEntries(
           columns.map(({ name, dataType, isNullable }) => [
@@ -521,7 +521,7 @@ async function fillAllTables(place: Place): Promise<void> {
           ]),
         ),
       );
-      // The names of the columns come from the database itself.
+      // The column names come from the database itself.
       await db
         .insertInto(table)
         .values(rows as never)
@@ -531,7 +531,7 @@ async function fillAllTables(place: Place): Promise<void> {
   await store.close();
 }
 
-/** The i-th value of a column's type; no two are the same. */
+/** The i-th value of a column's type; all are different. */
 function sampleOf(dataType: string, i: number): string | number | Uint8Array {
   if (dataType === "blob" || dataType === "bytea") return Uint8Array.from({ length: i }, (_, at) => 255 - at);
   if (dataType === "integer" || dataType === "int8") return i === 0 ? 0 : Number.MAX_SAFE_INTEGER - i;
@@ -539,7 +539,7 @@ function sampleOf(dataType: string, i: number): string | number | Uint8Array {
   throw new Error(`no sample of ${dataType}`);
 }
 
-/** Writes over all pages but the first ones, which describe the tables. */
+/** Overwrites all pages except the first ones, which describe the tables. */
 function overwriteMiddle(file: string): void {
   const bytes = readFileSync(file);
   writeFileSync(file, bytes.fill(0xff, bytes.length / 2, bytes.length - 8192));

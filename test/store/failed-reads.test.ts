@@ -4,8 +4,8 @@ import { expect, it, vi } from "vitest";
 import { makeSqlitePlace } from "../support/on-both.ts";
 import { watchThreads } from "../support/worker-threads.ts";
 
-it("a read that fails is followed by a probe, which finds out that the store cannot be written", async () => {
-  // Without the probes of each second and of ten seconds without a write.
+it("a failed read triggers a probe, which finds that the store is not writable", async () => {
+  // Disables the probes every second and after ten seconds without a write.
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   try {
     const place = await makeSqlitePlace();

@@ -1,10 +1,13 @@
-/** The statements of the migration steps of the core, which stay the same: a released step has run in the stores of users. */
+/** The core's migration steps never change: a released step has already run in users' stores. */
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
 import { listSteps } from "../../src/database/migrations.ts";
 import { coreTables } from "../support/open-store.ts";
 
-/** SHA-256 of the statements of each step, without their indentation. A new step adds a line; no line ever changes. */
+/**
+ * SHA-256 of each step's statements, without indentation. A new step adds a line; existing lines never
+ * change.
+ */
 const known = {
   sqlite: {
     "0001-audit": "5f6ed1f9f50baf65",
@@ -54,7 +57,7 @@ const known = {
   },
 };
 
-it.each(["sqlite", "postgres"] as const)("the statements of released steps do not change: %s", (kind) => {
+it.each(["sqlite", "postgres"] as const)("the statements of released steps never change: %s", (kind) => {
   const hashes = listSteps(kind, coreTables.owners).map(([name, statements]) => {
     const text = statements.map((statement) => statement.replaceAll(/\s+/g, " ")).join(";\n");
     return [name, createHash("sha256").update(text).digest("hex").slice(0, 16)];

@@ -1,4 +1,4 @@
-/** What a store does that somebody took a part of: it makes nothing anew that would hide the loss. */
+/** An incomplete store: it recreates nothing that would hide the loss. */
 import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -10,9 +10,9 @@ import { storageError } from "../support/storage-error.ts";
 
 const identities = { "root key": "store/root-key", "key that signs": "store/audit-signing-key" };
 
-describeStores("a store that was used", (makePlace) => {
+describeStores("a used store", (makePlace) => {
   describe.each(Object.entries(identities))("whose %s", (name, identity) => {
-    it("is missing cannot be opened, and no other is made", async () => {
+    it("is missing does not open, and no new one is created", async () => {
       const place = await makePlace();
       const store = await place.open();
       await writeEntries(store, 3);
@@ -24,7 +24,7 @@ describeStores("a store that was used", (makePlace) => {
       ).toEqual([]);
     });
 
-    it("is missing cannot be opened when the audit log is gone with it, but not the checkpoints", async () => {
+    it("is missing does not open if the audit log is missing too, but not the checkpoints", async () => {
       const place = await makePlace();
       const store = await place.open();
       await writeEntries(store, 3);
@@ -34,7 +34,7 @@ describeStores("a store that was used", (makePlace) => {
       await expect(place.open()).rejects.toThrow(storageError(/is missing/));
     });
 
-    it("was changed cannot be opened, and is not taken for a wrong master key", async () => {
+    it("was changed does not open, and the error is not mistaken for a wrong master key", async () => {
       const place = await makePlace();
       await (await place.open()).close();
       const zeros = new Uint8Array(60);
@@ -45,7 +45,7 @@ describeStores("a store that was used", (makePlace) => {
     });
   });
 
-  it("has no valid audit log when all of it is gone and there are keys", async () => {
+  it("has an invalid audit log if the whole log is missing and keys exist", async () => {
     const place = await makePlace();
     const store = await place.open();
     await place.query(`insert into kms_keys (position, key_id, alias, algorithm, key_usage, key_state, public_key, owner,
@@ -55,8 +55,8 @@ describeStores("a store that was used", (makePlace) => {
   });
 });
 
-describeStores("a secret under a master key that a program does not have", (makePlace) => {
-  it("is not damaged when the store's root is under that key: somebody changed the master key", async () => {
+describeStores("a secret under an unavailable master key", (makePlace) => {
+  it("does not count as damaged if the store's root is under that key: the master key was rotated", async () => {
     const place = await makePlace();
     const store = await place.open();
     await putSecrets(store, [["things/1/seed", "alpha"]]);
@@ -66,7 +66,7 @@ describeStores("a secret under a master key that a program does not have", (make
     await expect(putSecrets(store, [["things/2/seed", "beta"]])).rejects.toMatchObject(locked);
   });
 
-  it("is damaged when nothing else is under that key", async () => {
+  it("counts as damaged if nothing else is under that key", async () => {
     const place = await makePlace();
     const store = await place.open();
     await putSecrets(store, [["things/1/seed", "alpha"]]);
@@ -76,9 +76,9 @@ describeStores("a secret under a master key that a program does not have", (make
   });
 });
 
-describe("a SQLite store that is in use", () => {
+describe("a SQLite store in use", () => {
   it.each(["removed", "replaced"])(
-    "takes no more writes once its file was %s, and reads go on",
+    "rejects writes once its file was %s, but continues to read",
     async (how) => {
       const place = await makeSqlitePlace();
       const store = await place.open();
@@ -95,7 +95,7 @@ describe("a SQLite store that is in use", () => {
     },
   );
 
-  it("has nothing of a secret that was erased in its files, while it is open", async () => {
+  it("keeps no trace of an erased secret in its files, while it is open", async () => {
     const place = await makeSqlitePlace();
     const store = await place.open();
     await putSecrets(store, [["things/1/seed", "alpha"]]);

@@ -1,4 +1,4 @@
-/** What refusals add to a store: entries within a budget, in the chain of the audit log. */
+/** Audit log entries for refusals, within each user's budget. */
 import { expect, it } from "vitest";
 import type { NewAuditEntry } from "../../src/audit/chain.ts";
 import { refusalBudget, refusalWindowMs } from "../../src/audit/refusal-budget.ts";
@@ -23,7 +23,7 @@ async function readLog({ query }: Place): Promise<string[]> {
   );
 }
 
-/** Records refusals with a clock that the test sets. */
+/** Records refusals with a manual clock. */
 function recordBy(store: Pick<Store, "batch">, onUnrecorded?: () => void) {
   const clock = { ms: 1_800_000_000_000 };
   const refusals = createRefusals({
@@ -35,8 +35,8 @@ function recordBy(store: Pick<Store, "batch">, onUnrecorded?: () => void) {
   return { clock, ...refusals };
 }
 
-describeStores("the refusals of a store", (makePlace) => {
-  it("are entries of the audit log: the first at once, equal ones when their window ends", async () => {
+describeStores("a store's refusals", (makePlace) => {
+  it("are audit log entries: the first at once, repetitions when their window ends", async () => {
     const place = await makePlace();
     const store = await place.open();
     const { clock, record, writeDue } = recordBy(store);
@@ -52,7 +52,7 @@ describeStores("the refusals of a store", (makePlace) => {
     expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 3 });
   });
 
-  it("add at most 1,000 entries an hour for one user, and one with the sum", async () => {
+  it("add at most 1,000 entries an hour per user, and one with the sum", async () => {
     const place = await makePlace();
     const store = await place.open();
     let unrecorded = 0;
@@ -68,7 +68,7 @@ describeStores("the refusals of a store", (makePlace) => {
     expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 1001 });
   });
 
-  it("never limit the entries of what succeeds", async () => {
+  it("never limit entries of successful calls", async () => {
     const place = await makePlace();
     const store = await place.open();
     await Promise.all(Array.from({ length: 1500 }, (_, n) => store.recordRefusal(refused(n))));
@@ -76,7 +76,7 @@ describeStores("the refusals of a store", (makePlace) => {
     expect(await readLog(place)).toHaveLength(3000);
   });
 
-  it("have their counts in the log when the store closes", async () => {
+  it("have their counts written when the store closes", async () => {
     const place = await makePlace();
     const store = await place.open();
     for (let i = 0; i < 5; i += 1) await store.recordRefusal(refused(1));
@@ -92,7 +92,7 @@ describeStores("the refusals of a store", (makePlace) => {
     expect(await (await place.open()).verifyAudit()).toMatchObject({ valid: true, entries: log.length });
   });
 
-  it("are not answered if the first entry cannot be written, each time", async () => {
+  it("fail with the call if the first entry cannot be written, each time", async () => {
     const store = await (await makePlace()).open();
     const failing = { batch: () => () => Promise.reject(new StoreFailureError("FULL", new Error("full"))) };
     const { record } = recordBy(failing);
@@ -100,7 +100,7 @@ describeStores("the refusals of a store", (makePlace) => {
     await store.close();
   });
 
-  it("whose counts cannot be written are part of the next sum", async () => {
+  it("are added to the next sum if their counts cannot be written", async () => {
     const place = await makePlace();
     const store = await place.open();
     let isFull = false;
@@ -121,7 +121,7 @@ describeStores("the refusals of a store", (makePlace) => {
   });
 });
 
-/** The longest texts that a refusal can have: a handle of 100 characters, a name, an address and the ID of the call. */
+/** The longest texts of a refusal: a handle of 100 characters, a name, an address and the call's ID. */
 const longest = (n: number): Partial<NewAuditEntry> => ({
   keyId: `${n}`.padEnd(100, "€"),
   user: "a".repeat(255),
@@ -131,7 +131,7 @@ const longest = (n: number): Partial<NewAuditEntry> => ({
   keyName: "n".repeat(255),
 });
 
-/** The bytes of the database: of its file, or of the table of entries with its indexes. */
+/** Size in bytes of the database: its file, or the entries table with its indexes. */
 async function readBytes({ location, query }: Place): Promise<number> {
   const [row] = await query(
     location.kind === "sqlite"
@@ -141,11 +141,11 @@ async function readBytes({ location, query }: Place): Promise<number> {
   return Number(row?.bytes);
 }
 
-describeStores("the bytes of a database", (makePlace) => {
+describeStores("a database", (makePlace) => {
   it.each<[string, (n: number) => Partial<NewAuditEntry>]>([
     ["short", () => ({})],
-    ["as long as they can be", longest],
-  ])("grow by less than 1 MiB an hour for refusals of one user that are %s", async (_what, more) => {
+    ["of maximum length", longest],
+  ])("grows by less than 1 MiB an hour for one user's refusals that are %s", async (_what, more) => {
     const place = await makePlace();
     const store = await place.open();
     await store.recordRefusal(refused("first", { user: "bob" }));

@@ -15,7 +15,7 @@ import { readAllRows } from "../support/tables.ts";
 const hourMs = 3600 * 1000;
 
 describeStores("writes", (makePlace) => {
-  it("of one moment share a few transactions, and are all there after reopening", async () => {
+  it("share a few transactions if concurrent, and survive reopening", async () => {
     const place = await makePlace();
     const groups: number[] = [];
     const store = await place.open({ onCommit: (_durationMs, calls) => groups.push(calls) });
@@ -23,12 +23,12 @@ describeStores("writes", (makePlace) => {
     await Promise.all(names.map((name) => store.write(adding(name))));
     await store.close();
     expect(groups.reduce((sum, calls) => sum + calls)).toBe(100);
-    // A slow machine needs more of them: each takes writes for 100 ms.
+    // A slow machine needs more: each transaction accepts writes for 100 ms.
     expect(groups.length).toBeLessThanOrEqual(50);
     expect(await listNames(await place.open())).toEqual(names.toSorted());
   });
 
-  it("that violate a unique key fail alone, and for a reason of the statement", async () => {
+  it("that violate a unique key fail alone, with a statement error", async () => {
     const store = await (await makePlace()).open();
     const calls = ["a", "b", "a", "c"].map((name) => store.write(adding(name)));
     const outcomes = await Promise.allSettled(calls);
@@ -54,7 +54,7 @@ describeStores("writes", (makePlace) => {
     expect(await readAllRows(place)).toEqual(before);
   });
 
-  it("are seen by a reader as soon as they return, also by that of another program", async () => {
+  it("are visible to readers as soon as they return, including readers in another program", async () => {
     const place = await makePlace();
     const [store, other] = [await place.open(), await place.open()];
     await store.write(adding("a"));
@@ -62,7 +62,7 @@ describeStores("writes", (makePlace) => {
     expect(await listNames(other)).toEqual(["a"]);
   });
 
-  it("wait their turn while another program writes, and hold up no timer meanwhile", async () => {
+  it("wait their turn while another program writes, without delaying timers", async () => {
     const place = await makePlace();
     const [store, other] = [await place.open(), await place.open()];
     const [begun, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -80,7 +80,7 @@ describeStores("writes", (makePlace) => {
     expect(await listNames(store)).toEqual(["first", "second"]);
   });
 
-  it("from two programs at once lose nothing", async () => {
+  it("from two concurrent programs lose nothing", async () => {
     const place = await makePlace();
     const stores = [await place.open(), await place.open()];
     const increments = Array.from({ length: 40 }, (_, i) => stores[i % 2]?.write(counting("a")));
@@ -88,7 +88,7 @@ describeStores("writes", (makePlace) => {
     expect(await place.query("select row_count from list_counts")).toEqual([{ row_count: 40 }]);
   });
 
-  it("that were asked for before the store was closed are on the disk when that returns", async () => {
+  it("submitted before closing the store are on disk when closing returns", async () => {
     const place = await makePlace();
     const store = await place.open();
     const calls = ["a", "b"].map((name) => store.write(adding(name)));
@@ -97,7 +97,7 @@ describeStores("writes", (makePlace) => {
     await Promise.all(calls);
   });
 
-  it("into a store that is closed fail as those into one that cannot be reached", async () => {
+  it("to a closed store fail as if the store were unreachable", async () => {
     const store = await (await makePlace()).open();
     await store.close();
     await expect(store.write(adding("a"))).rejects.toMatchObject({
@@ -106,7 +106,7 @@ describeStores("writes", (makePlace) => {
     });
   });
 
-  it("call listeners back once they are on the disk, until a listener is stopped", async () => {
+  it("call listeners once they are on disk, until a listener unsubscribes", async () => {
     const place = await makePlace();
     const store = await place.open();
     const heard: Promise<string[]>[] = [];
@@ -119,7 +119,7 @@ describeStores("writes", (makePlace) => {
 });
 
 describe("a write", () => {
-  it("waits for whoever holds SQLite's write lock without holding the event loop", async () => {
+  it("waits for SQLite's write lock without blocking the event loop", async () => {
     const place = await makeSqlitePlace();
     const store = await place.open();
     const outsider = lockSqlite(place);
@@ -131,7 +131,7 @@ describe("a write", () => {
     expect(await listNames(store)).toEqual(["a"]);
   });
 
-  it("does not hold up reading while it waits", async () => {
+  it("does not block reads while it waits", async () => {
     const place = await makeSqlitePlace();
     const store = await place.open();
     await store.write(adding("a"));
@@ -144,15 +144,15 @@ describe("a write", () => {
   });
 });
 
-describeStores("once", (makePlace) => {
-  it("gives the first answer to the same request under the same key", async () => {
+describeStores("runIdempotent", (makePlace) => {
+  it("returns the first answer for the same request and key", async () => {
     const store = await (await makePlace()).open();
     expect(await ask(store, callOf(), "first")).toBe("first");
     expect(await ask(store, callOf(), "second")).toBe("first");
     expect(await listNames(store)).toEqual(["first"]);
   });
 
-  it("gives it after reopening too, and to another program", async () => {
+  it("returns it even after reopening, and to another program", async () => {
     const place = await makePlace();
     const store = await place.open();
     await ask(store, callOf(), "first");
@@ -162,7 +162,7 @@ describeStores("once", (makePlace) => {
     expect(await readRowNames(place)).toEqual(["first"]);
   });
 
-  it("refuses another request under the same key, and does not do it", async () => {
+  it("rejects a different request with the same key, without executing it", async () => {
     const store = await (await makePlace()).open();
     await ask(store, callOf({ requestHash: "aa" }), "first");
     const other = ask(store, callOf({ requestHash: "bb" }), "second");
@@ -171,7 +171,7 @@ describeStores("once", (makePlace) => {
     expect(await listNames(store)).toEqual(["first"]);
   });
 
-  it("refuses another request that comes at the same moment", async () => {
+  it("rejects a different concurrent request with the same key", async () => {
     const store = await (await makePlace()).open();
     const calls = ["aa", "bb"].map((requestHash) => ask(store, callOf({ requestHash }), requestHash));
     const outcomes = await Promise.allSettled(calls);
@@ -184,27 +184,27 @@ describeStores("once", (makePlace) => {
   it.each([
     ["another user", { userId: "grace" }],
     ["another key", { idempotencyKey: "key-2" }],
-  ])("has nothing to do with %s", async (_who, change) => {
+  ])("treats %s separately", async (_who, change) => {
     const store = await (await makePlace()).open();
     await ask(store, callOf(), "first");
     expect(await ask(store, callOf(change), "second")).toBe("second");
     expect(await ask(store, callOf(), "third")).toBe("first");
   });
 
-  it("does what has no key each time", async () => {
+  it("executes a call without a key each time", async () => {
     const store = await (await makePlace()).open();
     expect(await ask(store, undefined, "first")).toBe("first");
     expect(await ask(store, undefined, "second")).toBe("second");
   });
 
-  it("does it once for 20 calls at once", async () => {
+  it("executes 20 concurrent calls once", async () => {
     const store = await (await makePlace()).open();
     const answers = await Promise.all(numbered(20).map((n) => ask(store, callOf(), `answer-${n}`)));
     expect(new Set(answers).size).toBe(1);
     expect(await listNames(store)).toEqual([answers[0]]);
   });
 
-  it("does it once for 20 calls at once, of two programs", async () => {
+  it("executes 20 concurrent calls from two programs once", async () => {
     const place = await makePlace();
     const stores = [await place.open(), await place.open()] as const;
     const answers = await Promise.all(
@@ -214,7 +214,7 @@ describeStores("once", (makePlace) => {
     expect(await readRowNames(place)).toEqual([answers[0]]);
   });
 
-  it("does it again where it failed before", async () => {
+  it("executes again after a failure", async () => {
     const store = await (await makePlace()).open();
     const failing = store.runIdempotent(callOf(), textCodec, async () => {
       throw new Error("not now");
@@ -223,7 +223,7 @@ describeStores("once", (makePlace) => {
     expect(await ask(store, callOf(), "second")).toBe("second");
   });
 
-  it("keeps an answer for 24 hours, and then does it again", async () => {
+  it("keeps an answer for 24 hours, and executes again afterwards", async () => {
     const clock = { ms: Date.UTC(2026, 0, 1) };
     const store = await (await makePlace()).open({ now: () => new Date(clock.ms) });
     await ask(store, callOf(), "first");
@@ -234,7 +234,7 @@ describeStores("once", (makePlace) => {
     expect(await ask(store, callOf({ requestHash: "bb" }), "fourth")).toBe("third");
   });
 
-  it("removes answers that are too old when it keeps another one", async () => {
+  it("removes expired answers when it stores a new one", async () => {
     const clock = { ms: Date.UTC(2026, 0, 1) };
     const place = await makePlace();
     const store = await place.open({ now: () => new Date(clock.ms) });
@@ -246,7 +246,7 @@ describeStores("once", (makePlace) => {
     ]);
   });
 
-  it("does not keep an answer whose encoding is undefined", async () => {
+  it("does not store an answer whose encoding is undefined", async () => {
     const place = await makePlace();
     const store = await place.open();
     const forgetful: AnswerCodec<string> = { ...textCodec, encode: () => undefined };
@@ -255,10 +255,10 @@ describeStores("once", (makePlace) => {
     expect(await ask(store, callOf(), "second", forgetful)).toBe("second");
   });
 
-  it("keeps no answer in the clear", async () => {
+  it("stores no answer in the clear", async () => {
     const place = await makePlace();
     const store = await place.open();
-    const answer = "what is told only once";
+    const answer = "what is shown only once";
     await store.runIdempotent(callOf(), textCodec, (write) => write(async () => answer));
     const kept = await place.query("select * from idempotent_answers");
     expect(kept).toHaveLength(1);
@@ -266,7 +266,7 @@ describeStores("once", (makePlace) => {
   });
 
   it.each(["user_id = 'grace'", "request_hash = 'bb'", "sealed_answer = $1"])(
-    "reports an answer as damaged that was changed: %s",
+    "reports a changed answer as damaged: %s",
     async (change) => {
       const place = await makePlace();
       const store = await place.open();
@@ -285,7 +285,7 @@ describeStores("once", (makePlace) => {
     },
   );
 
-  it("verifies all answers of a store", async () => {
+  it("verifies all answers in a store", async () => {
     const place = await makePlace();
     const store = await place.open();
     const count = 130;
@@ -308,7 +308,7 @@ function callOf(change: Partial<IdempotentCall> = {}): IdempotentCall {
   return { userId: "ada", idempotencyKey: "key-1", requestHash: "aa", ...change };
 }
 
-/** Does something once; its effect is a row of this name, and so is its answer. */
+/** Does something once; its effect is a row with this name, and so is its answer. */
 function ask(
   store: Store,
   call: IdempotentCall | undefined,
@@ -323,7 +323,7 @@ function ask(
   );
 }
 
-/** Work that adds a row; a name can be there once. */
+/** Work that adds a row; names are unique. */
 function adding(name: string) {
   return async ({ db }: WriteTransaction): Promise<void> => {
     await db.insertInto("list_counts").values({ list_name: name, row_count: 0 }).execute();
@@ -359,9 +359,9 @@ async function listNames({ reader }: Store): Promise<string[]> {
   return rows.map(({ list_name }) => list_name).sort();
 }
 
-/** Holds the write lock from another connection until it commits. */
+/** Holds the write lock from a different connection until it commits. */
 function lockSqlite({ location }: Place): DatabaseSync {
-  if (location.kind !== "sqlite") throw new Error("this is about SQLite");
+  if (location.kind !== "sqlite") throw new Error("this test is for SQLite");
   const outsider = new DatabaseSync(location.path);
   onTestFinished(() => outsider.close());
   outsider.exec("begin immediate");
@@ -373,12 +373,12 @@ function watch<T>(promise: Promise<T>): { promise: Promise<T>; isSettled(): bool
   const watched = promise.finally(() => {
     settled = true;
   });
-  // Whoever waits for it is told of a failure.
+  // The awaiting test receives the failure.
   watched.catch(() => {});
   return { promise: watched, isSettled: () => settled };
 }
 
-/** When a timer of 5 milliseconds fired so many times. */
+/** Resolves when a 5 ms timer has fired this many times. */
 function timersFired(count: number): Promise<void> {
   return new Promise((resolve) => {
     let fired = 0;

@@ -1,4 +1,6 @@
-/** A store of an older version: it opens with the tables that came later, and its keys and its log are whole. */
+/**
+ * A store from an older version: it opens with the tables that came later, and its keys and log are intact.
+ */
 import { randomUUID } from "node:crypto";
 import { expect, it, onTestFinished } from "vitest";
 import { auditTables } from "../../src/audit/tables.ts";
@@ -9,7 +11,7 @@ import { openStoreOf } from "../../src/store/open-store-of.ts";
 import { describeStores, type Place } from "../support/on-both.ts";
 import { coreTables } from "../support/open-store.ts";
 
-/** Tables that the steps 0004 add. */
+/** Tables added by steps 0004. */
 const addedLast = ["kms_labels"];
 const added = [
   "kms_names",
@@ -20,7 +22,7 @@ const added = [
   ...addedLast,
 ];
 
-/** The tables as the steps with a number below `next` make them, which are without those of `later`. */
+/** The tables as created by steps numbered below `next`, without the tables in `later`. */
 function ownersBefore(next: string, later: readonly string[]): TableOwner[] {
   return coreTables.owners.map((owner) => ({
     ...owner,
@@ -29,7 +31,7 @@ function ownersBefore(next: string, later: readonly string[]): TableOwner[] {
   }));
 }
 
-/** Makes a store with the tables of an older version. */
+/** Creates a store with an older version's tables. */
 async function makeOldStore({ location, masterKey }: Place, owners: TableOwner[]): Promise<void> {
   const provider = await createCryptoProvider("openssl");
   onTestFinished(() => provider.close());
@@ -37,7 +39,7 @@ async function makeOldStore({ location, masterKey }: Place, owners: TableOwner[]
   await store.close();
 }
 
-describeStores("a store of an older version", (makePlace) => {
+describeStores("a store from an older version", (makePlace) => {
   it("gets the new tables and columns, and keeps its rows", async () => {
     const place = await makePlace();
     await makeOldStore(place, ownersBefore("0002", added));
@@ -58,11 +60,11 @@ describeStores("a store of an older version", (makePlace) => {
       });
     });
     expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 1 });
-    // What was before the log of identities has no entries there.
+    // Changes that predate the identity log have no entries in it.
     expect(await store.verifyIdentityLog()).toMatchObject({ valid: true, entries: 0 });
   });
 
-  it("gets an index of the labels that its keys and names have", async () => {
+  it("gets an index of the labels of its keys and names", async () => {
     const place = await makePlace();
     await makeOldStore(place, ownersBefore("0004", addedLast));
     await place.query(
@@ -85,7 +87,7 @@ describeStores("a store of an older version", (makePlace) => {
     ]);
   });
 
-  it("was changed by steps that come after all of the first ones, in their order by name", () => {
+  it("was changed by steps that come after all initial ones, in name order", () => {
     const names = coreTables.owners.flatMap(({ steps }) => Object.keys(steps)).sort();
     const first = names.filter((name) => name.startsWith("0001-"));
     expect(names.slice(0, first.length)).toEqual(first);
