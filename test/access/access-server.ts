@@ -1,4 +1,4 @@
-/** The whole app with `--auth token`, people who call it, and a way behind its back: what tests of access start. */
+/** Test support for access tests: the whole app with `--auth token`, its callers, and a way to bypass it. */
 import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import type { Kysely } from "kysely";
@@ -34,7 +34,7 @@ import { openStore } from "../support/open-store.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { loadPackages, loadSettings } from "../support/whole-program.ts";
 
-/** A client of each service, all with one authorization. */
+/** A client of each service, all with the same authorization. */
 export interface Clients {
   readonly transport: Transport;
   readonly pqc: Client<typeof PqcService>;
@@ -49,56 +49,55 @@ export interface Clients {
   readonly nft: Client<typeof NftService>;
 }
 
-/** Somebody with a token, and clients that send it. */
+/** A person with a token, and clients that send it. */
 export interface Person extends Clients {
   readonly name: string;
-  /** Owns what they make. */
+  /** Owner ID of what they create. */
   readonly userId: string;
   readonly token: string;
 }
 
-/** A running app. */
 export interface AccessServer {
   readonly url: string;
   readonly dataDir: string;
-  /** Clients over gRPC that send this header, or none. */
+  /** gRPC clients that send this header, if any. */
   connect(authorization?: string, header?: Readonly<Record<string, string>>): Clients;
-  /** Adds a user of a name that nobody else has, and gives them a token. */
+  /** Adds a user with a unique name and gives them a token. */
   makePerson(role?: UserRole, name?: string): Promise<Person>;
   /** Calls over REST: `GET /api/kms/keys`. */
   rest(line: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
-  /** Writes to the database behind the back of the app. */
+  /** Writes to the database, bypassing the app. */
   tamper<Result>(change: (db: Kysely<Schema>) => Promise<Result>): Promise<Result>;
-  /** The users, the clients and the issuer of tokens of the app's database. */
+  /** Users, clients and token issuer of the app's database. */
   readonly office: Office;
-  /** Stops at once; a second time does nothing. */
+  /** Stops at once. Calling it again has no effect. */
   close(): Promise<void>;
 }
 
-/** What an operator has who has the database and its master key. */
+/** What an operator with the database and its master key can use. */
 export interface Office {
   readonly provider: CryptoProvider;
   readonly users: UserStore;
   readonly clients: ClientStore;
   readonly issuer: Issuer;
   readonly revocations: Revocations;
-  /** Issues tokens as the app did at another time. */
+  /** Issues tokens as the app would at a different time. */
   issuerAt(now: Date): Promise<Issuer>;
 }
 
-/** How an app is started. */
+/** How to start an app. */
 export interface StartOptions {
   readonly atEnd: AtEnd;
-  /** Flags that say where the database is; a new one on SQLite if left out. */
+  /** Flags that select the database; default: a new one on SQLite. */
   readonly database?: readonly string[];
-  /** Flags beside these. */
+  /** Additional flags. */
   readonly args?: readonly string[];
   readonly logger?: Logger;
 }
 
 let people = 0;
 
-/** Starts the app with `--auth token`, never too busy and at any number of calls a second, unless the flags say otherwise. */
+/** Starts the app with `--auth token`, without load or rate limits unless the flags set them. */
 export async function startAccessServer(options: StartOptions): Promise<AccessServer> {
   const packages = await loadPackages();
   const { atEnd, args = [], logger = watchReasons(packages) } = options;
@@ -144,7 +143,7 @@ export async function startAccessServer(options: StartOptions): Promise<AccessSe
     async makePerson(role = "user", name = "") {
       people += 1;
       const unique = name || `${role} ${people}`;
-      // Nobody has this password: people of tests get their tokens without one.
+      // Nobody has this password: test users get their tokens without one.
       await office.users.add({ name: unique, role, passwordHash: "none" }, new Date());
       const token = await issueTo(office, unique);
       const userId = (await office.users.find(unique))?.userId ?? "";
@@ -160,12 +159,12 @@ export async function startAccessServer(options: StartOptions): Promise<AccessSe
   };
 }
 
-/** Makes some users, as many as a test may want. */
+/** Creates enough users for any test. */
 export async function makePeople({ makePerson }: AccessServer): Promise<[Person, Person, Person, Person]> {
   return [await makePerson(), await makePerson(), await makePerson(), await makePerson()];
 }
 
-/** An access token of a client as it is now, for itself. */
+/** Issues an access token to a client, for itself, in its current state. */
 export async function issueToClient(
   { clients, issuer }: Office,
   name: string,
@@ -173,7 +172,7 @@ export async function issueToClient(
   audiences: readonly string[] = [issuerUrl],
 ): Promise<string> {
   const client = await clients.find(name);
-  if (client === undefined) throw new Error(`there is no client ${name}`);
+  if (client === undefined) throw new Error(`unknown client ${name}`);
   const input = {
     subject: name,
     generation: undefined,
@@ -186,14 +185,14 @@ export async function issueToClient(
   return (await issuer.issueAccessToken({ ...input, clientGeneration: client.generation })).token;
 }
 
-/** A token of a user as they are now. */
+/** Issues a token to a user in their current state. */
 export async function issueTo({ users, issuer }: Office, name: string): Promise<string> {
   const user = await users.find(name);
-  if (user === undefined) throw new Error(`there is no user ${name}`);
+  if (user === undefined) throw new Error(`unknown user ${name}`);
   return (await issuer.issue(name, { generation: user.generation })).token;
 }
 
-/** Opens the office of a database, beside its server. */
+/** Opens the office of a database, next to its server. */
 export async function openOffice(config: ReturnType<typeof readConfig>) {
   const provider = await createCryptoProvider("openssl");
   const store = await openStore({ ...storeSettings(config), provider });
@@ -240,15 +239,15 @@ function connectTo(
   };
 }
 
-/** Flags that say where a new database is. */
+/** Flags that select a new database. */
 export function makeDatabase(atEnd: AtEnd): string[] {
   return ["--data-dir", makeTemporaryDirectory(atEnd)];
 }
 
-/** Milliseconds for one test. */
+/** Timeout per test, in milliseconds. */
 export const timeout = 180_000;
 
-/** Describes tests that share one server. */
+/** Describes tests that share a server. */
 export function describeAccess(name: string, define: (shared: () => Promise<AccessServer>) => void): void {
   describe(name, { timeout }, () => {
     const atEnd = endAfterAll();

@@ -1,4 +1,4 @@
-/** Every RPC by every kind of caller, with `--auth token`: what comes of it is what the proto declares. */
+/** Every RPC, called by every kind of caller with `--auth token`: the outcome is what the proto declares. */
 import { createHmac, createPublicKey } from "node:crypto";
 import { globSync } from "node:fs";
 import { join } from "node:path";
@@ -50,7 +50,7 @@ beforeAll(async () => {
   const database = makeDatabase((end) => void ends.push(end));
   const tokenOfOpenServer = await logInWhileOpen(database);
   const atEnd: AtEnd = (end) => void ends.push(end);
-  // Every caller asks for a challenge of one device.
+  // Every caller requests a challenge for the same device.
   const args = ["--max-challenges-per-device", "1000", ...(await loadFlags(atEnd))];
   server = await startAccessServer({ atEnd, database, args });
   made = await makeRecords(server, ownerName);
@@ -63,7 +63,7 @@ afterAll(async () => {
 });
 
 describe("the contract", () => {
-  it("is of eleven services, and those of extensions", () => {
+  it("consists of eleven services and the extensions' services", () => {
     const core = servicePackages.flatMap(({ files }) => files.flatMap((file) => file.services));
     expect(core).toHaveLength(11);
     expect(services.map(({ typeName }) => typeName)).toEqual(
@@ -71,7 +71,7 @@ describe("the contract", () => {
     );
   });
 
-  it("has for every RPC a row of how to call it, and no row of another", () => {
+  it("has exactly one row per RPC", () => {
     const answered = methods.filter((method) => !isAlwaysRefused(method, profiles));
     expect(rows.map(({ method }) => nameOf(method)).sort()).toEqual(answered.map(nameOf).sort());
   });
@@ -81,19 +81,19 @@ const ownerName = "owner of the records";
 
 type Role = "user" | "auditor" | "admin" | "device";
 
-/** Somebody who calls: with a valid token, or with one for which there is a reason to refuse it. */
+/** A caller with a valid token, or with a token that must be rejected for some reason. */
 type Caller = { readonly authorization: (method: DescMethod) => string | undefined } & (
   | {
       readonly role: Role;
       readonly reachesRecords: boolean;
-      /** Whether the token is limited to scopes, but not that of the call. */
+      /** Whether the token is limited to scopes other than the call's. */
       readonly lacksScope?: true;
       readonly refused?: never;
     }
   | { readonly refused: ReasonName }
 );
 
-/** The names of tokens that do not depend on the call. */
+/** Names of tokens that do not depend on the call. */
 type TokenName = Exclude<keyof Tokens, "byScope" | "byMissingScope">;
 
 const bearer =
@@ -113,7 +113,7 @@ const callers: Readonly<Record<string, Caller>> = {
   "an administrator": { authorization: bearer("admin"), role: "admin", reachesRecords: true },
   "the owner's device": { authorization: bearer("device"), role: "device", reachesRecords: true },
   "another device": { authorization: bearer("otherDevice"), role: "device", reachesRecords: false },
-  "a client whose token has the scope of the call": {
+  "a client whose token has the call's scope": {
     authorization: (method) => `Bearer ${tokens.byScope.get(scopeOf(method))}`,
     role: "user",
     reachesRecords: false,
@@ -128,59 +128,59 @@ const callers: Readonly<Record<string, Caller>> = {
     authorization: bearer("otherAudience"),
     refused: "TOKEN_AUDIENCE_MISMATCH",
   },
-  "an access token of a client that was removed": {
+  "a removed client's access token": {
     authorization: bearer("removedClient"),
     refused: "TOKEN_REVOKED",
   },
-  "an access token of a client that was removed and added again": {
+  "an access token from before its client was removed and added again": {
     authorization: bearer("clientAddedAgain"),
     refused: "TOKEN_REVOKED",
   },
-  "an access token of a client with a new secret": {
+  "an access token from before a new client secret": {
     authorization: bearer("newSecret"),
     refused: "TOKEN_REVOKED",
   },
-  "an access token that was revoked": { authorization: bearer("revoked"), refused: "TOKEN_REVOKED" },
-  "somebody without a token": { authorization: () => undefined, refused: "TOKEN_MISSING" },
-  "somebody with a password for a token": basicCaller,
-  "a token that expired": { authorization: bearer("expired"), refused: "TOKEN_EXPIRED" },
-  "a token whose signature was changed": {
+  "a revoked access token": { authorization: bearer("revoked"), refused: "TOKEN_REVOKED" },
+  "a caller without a token": { authorization: () => undefined, refused: "TOKEN_MISSING" },
+  "a caller with a password instead of a token": basicCaller,
+  "an expired token": { authorization: bearer("expired"), refused: "TOKEN_EXPIRED" },
+  "a token with a changed signature": {
     authorization: bearer("forged"),
     refused: "TOKEN_SIGNATURE_INVALID",
   },
-  "a token whose role was written into it": {
+  "a token with an added role": {
     authorization: bearer("promoted"),
     refused: "TOKEN_SIGNATURE_INVALID",
   },
   "a token with alg none": { authorization: bearer("unsigned"), refused: "TOKEN_MALFORMED" },
-  "a token with HS256 whose secret is our public key": {
+  "an HS256 token with our public key as the secret": {
     authorization: bearer("keyedWithPublicKey"),
     refused: "TOKEN_MALFORMED",
   },
-  "a token of another key under our kid": {
+  "a foreign key's token with our kid": {
     authorization: bearer("otherKeyOurKid"),
     refused: "TOKEN_SIGNATURE_INVALID",
   },
-  "a token of another key under its own kid": {
+  "a foreign key's token with its own kid": {
     authorization: bearer("otherKey"),
     refused: "TOKEN_KEY_UNKNOWN",
   },
-  "a token that was issued while the server was open": {
+  "a token issued while the server was open": {
     authorization: bearer("tokenOfOpenServer"),
     refused: "TOKEN_REVOKED",
   },
-  "a token of a user who was removed": { authorization: bearer("removed"), refused: "TOKEN_REVOKED" },
-  "a token of a user who was removed and added again": {
+  "a removed user's token": { authorization: bearer("removed"), refused: "TOKEN_REVOKED" },
+  "a token from before its user was removed and added again": {
     authorization: bearer("addedAgain"),
     refused: "TOKEN_REVOKED",
   },
-  "a token of a user with a new password": {
+  "a token from before a new password": {
     authorization: bearer("newPassword"),
     refused: "TOKEN_REVOKED",
   },
 };
 
-/** Who may call, as proto/qsp/access.proto says of each value. */
+/** Who may call, as proto/qsp/access.proto defines for each value. */
 const rolesOf: Readonly<Record<number, readonly Role[]>> = {
   [Access.UNSPECIFIED]: [],
   [Access.PUBLIC]: ["user", "auditor", "admin", "device"],
@@ -211,14 +211,14 @@ for (const method of methods) {
       const answer = isRefused ? "Unimplemented CALL_UNSUPPORTED" : "answer";
       const expected = expectedOutcome(declared, row, caller, answer);
 
-      it(`${expected === "answer" ? "answers" : `refuses with ${expected}`} ${name}`, async () => {
+      it(`${expected === "answer" ? "answers" : `rejects with ${expected}`} ${name}`, async () => {
         expect(await outcomeOf(row, caller)).toBe(expected);
       });
     }
   });
 }
 
-/** @param answer what comes of a call that its caller may make */
+/** @param answer the outcome of a permitted call */
 function expectedOutcome(declared: number, row: Row | undefined, caller: Caller, answer: string): string {
   if (declared === Access.PUBLIC)
     return row?.authenticatesClient && caller === basicCaller ? "InvalidArgument FIELD_INVALID" : answer;
@@ -231,9 +231,9 @@ function expectedOutcome(declared: number, row: Row | undefined, caller: Caller,
   return isHidden ? `NotFound ${row.hidden}` : answer;
 }
 
-/** "answer", or the code and the reason of the refusal. */
+/** Returns "answer", or the code and reason of the refusal. */
 async function outcomeOf(row: Row | undefined, caller: Caller): Promise<string> {
-  if (row === undefined) throw new Error("no row says how to call it");
+  if (row === undefined) throw new Error("the table has no row for this RPC");
   const messages = await row.messages(made);
   try {
     const reason = row.reasonIn(await callOnce(row.method, caller.authorization(row.method), messages));
@@ -244,7 +244,10 @@ async function outcomeOf(row: Row | undefined, caller: Caller): Promise<string> 
   }
 }
 
-/** Who watches a log is answered by the first entry that he may see, so each caller who may make a key makes one. */
+/**
+ * Watching a log returns the first entry that the caller may see, so each caller who may create a key creates
+ * one.
+ */
 async function fillLogs(): Promise<void> {
   const { createKey } = KmsService.method;
   for (const caller of Object.values(callers))
@@ -252,14 +255,14 @@ async function fillLogs(): Promise<void> {
       await callOnce(createKey, caller.authorization(createKey), [{}]);
 }
 
-/** Makes a call and gives its first answer. */
+/** Makes a call and returns its first answer. */
 async function callOnce(
   method: DescMethod,
   authorization: string | undefined,
   messages: unknown[],
 ): Promise<unknown> {
   const { transport } = server.connect(authorization);
-  // The rows have the messages that their methods take.
+  // The rows contain the messages that their methods take.
   const inits = messages as never[];
   if (method.methodKind === "unary") {
     const [init] = inits;
@@ -303,7 +306,7 @@ interface Tokens {
   readonly addedAgain: string;
   readonly newPassword: string;
   readonly byScope: ReadonlyMap<string, string>;
-  /** The tokens with all scopes but one. */
+  /** Tokens with all scopes but one. */
   readonly byMissingScope: ReadonlyMap<string, string>;
   readonly otherAudience: string;
   readonly removedClient: string;
@@ -358,7 +361,7 @@ async function makeTokens(owner: Person): Promise<Omit<Tokens, "tokenOfOpenServe
   };
 }
 
-/** Makes the tokens of clients. */
+/** Creates the clients' tokens. */
 async function makeAccessTokens() {
   const { office } = server;
   const scopes = listScopes(packages);
@@ -398,7 +401,7 @@ async function authenticateDevice(owner: Person, device: Records["device"]): Pro
   return (await owner.iot.authenticate(await answerChallenge(owner, device))).token ?? "";
 }
 
-/** A token that somebody got for the owner's name while anybody could. */
+/** A token obtained for the owner's name while anyone could get one. */
 async function logInWhileOpen(database: readonly string[]): Promise<string> {
   const open = await startAccessServer({
     atEnd: (end) => void ends.push(end),
@@ -426,7 +429,7 @@ function listServices(): DescService[] {
   return packages.flatMap(({ files }) => files.flatMap((file) => file.services));
 }
 
-/** The services in gen/ of the packages of the core, so that a new one is found. */
+/** Finds the core packages' services in gen/, so that new ones are included. */
 async function findCoreServices(): Promise<DescService[]> {
   const gen = join(import.meta.dirname, "../../gen");
   const files = servicePackages.flatMap(({ name }) => globSync(`${name}/**/*_pb.ts`, { cwd: gen }));

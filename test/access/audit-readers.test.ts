@@ -1,4 +1,4 @@
-/** Who reads which entries of the audit log, and how they find them. */
+/** Who can read which audit log entries, and how to find them. */
 import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, it } from "vitest";
 import { present } from "../services/answers.ts";
@@ -21,7 +21,7 @@ const deedsOf = async ({ kms }: Person, query: object) =>
   );
 
 describeAccess("the audit log", (shared) => {
-  it("shows an owner the entries of their keys, and an auditor all", async () => {
+  it("shows an owner the entries of their keys, and an auditor all entries", async () => {
     const server = await shared();
     const [ada, bob, auditor] = [
       await server.makePerson(),
@@ -38,7 +38,7 @@ describeAccess("the audit log", (shared) => {
     expect((await ada.kms.getAuditLog({})).totalSize).toBe(3);
   });
 
-  it("shows no entry to a user whom the database was changed to name as its owner", async () => {
+  it("hides an entry from a user who was written into the database as its owner", async () => {
     const server = await shared();
     const [ada, bob, auditor] = [
       await server.makePerson(),
@@ -77,7 +77,7 @@ describeAccess("the audit log", (shared) => {
     expect((await mallory.kms.getAuditLog({})).totalSize).toBe(0);
   });
 
-  it("is filtered by operation, outcome, user and time, page by page", async () => {
+  it("can be filtered by operation, outcome, user and time, page by page", async () => {
     const server = await shared();
     const ada = await server.makePerson();
     const keyId = await makeUsedKey(ada);
@@ -101,7 +101,7 @@ describeAccess("the audit log", (shared) => {
     expect(await refusal(ada.kms.getAuditLog(other))).toMatchObject({ fields: ["pageToken"] });
   });
 
-  it("refuses filters that match nothing there can be", async () => {
+  it("rejects filters that can never match", async () => {
     const server = await shared();
     const ada = await server.makePerson();
     expect(await refusal(ada.kms.getAuditLog({ operation: "sign" }))).toMatchObject({
@@ -110,7 +110,7 @@ describeAccess("the audit log", (shared) => {
     expect(await refusal(ada.kms.getAuditLog({ outcome: "MAYBE" }))).toMatchObject({ fields: ["outcome"] });
   });
 
-  it("is watched by an owner with the same limits and filters", async () => {
+  it("can be watched by an owner with the same restrictions and filters", async () => {
     const server = await shared();
     const [ada, bob] = await makePeople(server);
     await makeUsedKey(bob);
@@ -130,7 +130,7 @@ describeAccess("the audit log", (shared) => {
     expect(seen).toEqual([`${keyId} CREATE`, `${keyId} SIGN`, `${keyId} SIGN`]);
   });
 
-  it("has the caller's x-request-id if that is safe to store", async () => {
+  it("records the caller's x-request-id if it is safe to store", async () => {
     const server = await shared();
     const ada = await server.makePerson();
     const header = { authorization: `Bearer ${ada.token}`, "x-request-id": "order-42" };

@@ -1,4 +1,4 @@
-/** What a caller can learn about the names of other users from the work that their refusals take. */
+/** What callers can find out about other users' names from the work that rejecting them takes. */
 import { DefaultQueryExecutor } from "kysely";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { KmsService, SignStreamHeaderSchema } from "#gen/kms/kms_service_pb.ts";
@@ -16,7 +16,7 @@ async function encryptOwn(kms: Person["kms"]): Promise<Uint8Array> {
   return present((await kms.encrypt({ keyId, plaintext: data })).result).ciphertext;
 }
 
-/** Every call that takes the handle of a key. */
+/** Every call that takes a key handle. */
 const calls: Readonly<Record<string, Call>> = {
   getKey: (kms, keyId) => kms.getKey({ keyId }),
   rotateKey: (kms, keyId) => kms.rotateKey({ keyId }),
@@ -43,18 +43,18 @@ const calls: Readonly<Record<string, Call>> = {
   decrypt: async (kms, keyId) => kms.decrypt({ ciphertext: await encryptOwn(kms), keyId }),
   reEncrypt: async (kms, keyId) => kms.reEncrypt({ ciphertext: await encryptOwn(kms), keyId }),
   getAuditLog: (kms, keyId) => kms.getAuditLog({ keyId }),
-  // No log is that long, so the stream ends once its filter is made.
+  // No log is that long, so the stream ends once its filter has been built.
   watchAuditLog: async (kms, keyId) => {
     for await (const entry of kms.watchAuditLog({ keyId, afterSequence: 1_000_000 })) return entry;
   },
 };
 
-/** Finds the statements about keys, names, grants and accounts. Polls of the server look for due work. */
+/** Finds statements about keys, names, grants and accounts. The server's own polls look for due work. */
 const isOfCall = (statement: string): boolean =>
   /"(users|oauth_clients|kms_\w+)"/.test(statement) &&
   !/(destroy|rotation|expires)_at_ms"? <=/.test(statement);
 
-/** Starts to record statements. */
+/** Starts recording statements. */
 function recordStatements(): { take(): string[] } {
   let statements: string[] = [];
   const { executeQuery } = DefaultQueryExecutor.prototype;
@@ -76,18 +76,18 @@ function recordStatements(): { take(): string[] } {
   };
 }
 
-describe("a name of another user", { timeout }, () => {
+describe("another user's key name", { timeout }, () => {
   const atEnd = endAfterAll();
   let server: AccessServer;
   beforeAll(async () => {
     server = await startAccessServer({ atEnd });
   });
 
-  it.each(Object.entries(calls))("takes as many queries if it exists as if not: %s", async (_, call) => {
+  it.each(Object.entries(calls))("takes as many queries whether it exists or not: %s", async (_, call) => {
     const [victim, mallory] = await makePeople(server);
-    await victim.kms.createKey({ algorithm: "ML-DSA-44", name: "there" });
-    // Now the cache has the key.
-    await victim.kms.sign({ keyId: "name/there", data });
+    await victim.kms.createKey({ algorithm: "ML-DSA-44", name: "existing" });
+    // The key is now in the cache.
+    await victim.kms.sign({ keyId: "name/existing", data });
     await outcomeOf(call(mallory.kms, "name/warm"));
     const recorded = recordStatements();
     const look = async (handle: string) => {
@@ -96,14 +96,14 @@ describe("a name of another user", { timeout }, () => {
       return { outcome, statements: recorded.take() };
     };
     for (const version of ["", "/1"]) {
-      const [existing, missing, stranger] = [
-        await look(`user/${victim.name}/name/there${version}`),
+      const [existing, missing, nobody] = [
+        await look(`user/${victim.name}/name/existing${version}`),
         await look(`user/${victim.name}/name/none${version}`),
-        await look(`user/nobody/name/there${version}`),
+        await look(`user/nobody/name/existing${version}`),
       ];
       expect(existing.statements.length).toBeGreaterThan(1);
       expect(missing).toEqual(existing);
-      expect(stranger).toEqual(existing);
+      expect(nobody).toEqual(existing);
     }
   });
 });

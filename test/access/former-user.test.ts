@@ -7,20 +7,20 @@ import { allKinds, kinds } from "./owned-records.ts";
 
 const data = bytesOf("hello");
 
-/** Removes a user, and adds one of the same name. */
+/** Removes a user, and adds one with the same name. */
 async function replace(server: AccessServer, { name }: Pick<Person, "name">): Promise<Person> {
   await server.office.users.remove(name);
   return server.makePerson("user", name);
 }
 
-/** How many records of each kind a caller sees. */
+/** How many records of each kind a caller can see. */
 function countAll(person: Person): Promise<number[]> {
   const lists = allKinds.flatMap(([, { list }]) => list ?? []);
   return Promise.all(lists.map(async (list) => (await list(person, {})).totalSize));
 }
 
 describeAccess("a user who is removed and added again", (shared) => {
-  it("sees, counts and uses none of the former user's records", async () => {
+  it("cannot see, count or use the former user's records", async () => {
     const server = await shared();
     const former = await server.makePerson();
     const ids: string[] = [];
@@ -32,7 +32,7 @@ describeAccess("a user who is removed and added again", (shared) => {
       for (const use of uses) expect((await refusal(use(again, ids[i] ?? ""))).reason).toBe(missing);
   });
 
-  it("gets none of the responses that the former user's idempotency keys stand for", async () => {
+  it("gets no stored response for the former user's idempotency keys", async () => {
     const server = await shared();
     const former = await server.makePerson();
     const order = { headers: { "idempotency-key": "the first order" } };
@@ -47,7 +47,7 @@ describeAccess("a user who is removed and added again", (shared) => {
     expect(keyId).toMatch(/^key-/);
   });
 
-  it("reads no audit entries, and the audit log shows the name of both", async () => {
+  it("cannot read the former user's audit entries, and the audit log shows the name for both", async () => {
     const server = await shared();
     const former = await server.makePerson();
     const { keyId } = present((await former.kms.createKey({})).result);
@@ -71,7 +71,7 @@ describeAccess("a user who is removed and added again", (shared) => {
     expect(await admin.vpn.disconnect({ tunnelId })).toMatchObject({ tunnelId });
   });
 
-  it("keeps the records after a new password, which changes no identity", async () => {
+  it("keeps their records after a password change, which does not change their identity", async () => {
     const server = await shared();
     const person = await server.makePerson();
     const { keyId } = present((await person.kms.createKey({})).result);
@@ -82,7 +82,7 @@ describeAccess("a user who is removed and added again", (shared) => {
     expect(await kms.getKey({ keyId })).toMatchObject({ result: { keyId } });
   });
 
-  it("cannot become the former user by a change of the ID in the database", async () => {
+  it("cannot become the former user by changing the ID in the database", async () => {
     const server = await shared();
     const former = await server.makePerson();
     const { userId } = former;

@@ -1,4 +1,4 @@
-/** Grants: another user's key, for some operations, until they end. */
+/** Grants: access to another user's key, for some operations, until they end. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, it, vi } from "vitest";
@@ -27,7 +27,7 @@ async function grant({ kms }: Person, keyId: string, to: Person, operations: str
 
 type Use = (kms: Person["kms"], keyId: string) => Promise<unknown>;
 
-/** What a grantee may do with a key, by what it is called in grants. */
+/** What a grantee may do with a key, by operation name. */
 const uses: Record<string, Use> = {
   GET_KEY: (kms, keyId) => kms.getKey({ keyId }),
   SIGN: (kms, keyId) => kms.sign({ keyId, data }),
@@ -54,13 +54,13 @@ async function* sendChunks(keyId: string): AsyncGenerator<MessageInitShape<typeo
   yield { part: { case: "chunk", value: data } };
 }
 
-/** The sentence of a refusal. */
+/** The message of a refusal. */
 async function findMessage(call: Promise<unknown>): Promise<string> {
   return (await failureOf(call)).rawMessage;
 }
 
 describeAccess("a grant", (shared) => {
-  it.each(Object.keys(uses))("of %s allows this operation and no other", async (granted) => {
+  it.each(Object.keys(uses))("of %s allows only this operation", async (granted) => {
     const server = await shared();
     const [owner, grantee, other] = await makePeople(server);
     const { keyId } = await makeKey(owner);
@@ -76,7 +76,7 @@ describeAccess("a grant", (shared) => {
     }
   });
 
-  it("of SIGN allows a certificate request, and one of other operations does not", async () => {
+  it("of SIGN allows a CSR, and a grant of other operations does not", async () => {
     const server = await shared();
     const [owner, grantee] = await makePeople(server);
     const { keyId } = await makeKey(owner);
@@ -87,7 +87,7 @@ describeAccess("a grant", (shared) => {
     expect((await grantee.kms.createCsr(request)).result?.keyId).toBe(keyId);
   });
 
-  it("of a KEM key allows to encapsulate, but not to decapsulate", async () => {
+  it("of a KEM key can allow encapsulation without decapsulation", async () => {
     const server = await shared();
     const [owner, grantee] = await makePeople(server);
     const { keyId } = await makeKey(owner, { algorithm: "ML-KEM-512" });
@@ -120,7 +120,7 @@ describeAccess("a grant", (shared) => {
     expect((await grantee.kms.decrypt({ ciphertext: moved.ciphertext })).result?.plaintext).toEqual(data);
   });
 
-  it("ends at once on every server when it is revoked, for calls in progress too", async () => {
+  it("ends on every server upon revocation, even for running calls", async () => {
     const server = await shared();
     const [owner, grantee] = await makePeople(server);
     const { keyId } = await makeKey(owner);
@@ -145,7 +145,7 @@ describeAccess("a grant", (shared) => {
   });
 
   it.each(["of a key", "of a name"])(
-    "%s stays ended if its record is put back behind the server's back",
+    "%s stays ended if its record is restored in the database",
     async (target) => {
       const server = await shared();
       const [owner, grantee] = await makePeople(server);
@@ -173,11 +173,11 @@ describeAccess("a grant", (shared) => {
     },
   );
 
-  it("has no effect after its end, and is no longer listed", async () => {
+  it("has no effect after its expiry, and is no longer listed", async () => {
     const server = await shared();
     const [owner, grantee] = await makePeople(server);
     const { keyId } = await makeKey(owner);
-    // Each is to end soon, but only after the key has been used.
+    // Each must expire soon, but only after the key has been used.
     const granted: unknown[] = [];
     const grantAndSign = async (): Promise<void> => {
       const expiresAt = timestampFromMs(Date.now() + 1500 * 2 ** granted.length);
@@ -201,7 +201,7 @@ describeAccess("a grant", (shared) => {
     await expect.poll(removed).toEqual(granted.map(() => "schedule"));
   });
 
-  it("of a name covers its versions to come, and one of a key does not", async () => {
+  it("of a name covers future versions, and one of a key does not", async () => {
     const server = await shared();
     const [owner, grantee, narrow] = await makePeople(server);
     const { keyId, name = "" } = await makeKey(owner);
@@ -217,7 +217,7 @@ describeAccess("a grant", (shared) => {
     expect(await refusal(narrow.kms.verify({ keyId: next, data, signature }))).toEqual(notFound);
   });
 
-  it("does not give a bare name a meaning: it is the caller's own in every call", async () => {
+  it("never changes the meaning of a bare name: it refers to the caller's own key in every call", async () => {
     const server = await shared();
     const [owner, grantee] = await makePeople(server);
     const { keyId, name = "" } = await makeKey(owner);
@@ -239,7 +239,7 @@ describeAccess("a grant", (shared) => {
     expect(exact.result?.keyId).toBe(keyId);
   });
 
-  it("of a KEM key does not put it in the place of another's", async () => {
+  it("of a KEM key never puts it in place of another user's key", async () => {
     const server = await shared();
     const [owner, grantee, mallory] = await makePeople(server);
     const { name = "" } = await makeKey(mallory, { algorithm: "ML-KEM-512" });
@@ -256,7 +256,7 @@ describeAccess("a grant", (shared) => {
     expect(await refusal(encapsulate(full))).toEqual(notFound);
   });
 
-  it("shows the full name to a grantee who calls with the bare one, and to nobody else", async () => {
+  it("shows the full name only to a grantee who uses the bare one", async () => {
     const server = await shared();
     const [owner, second, grantee, other] = await makePeople(server);
     const { name = "" } = await makeKey(owner);
@@ -284,7 +284,7 @@ describeAccess("a grant", (shared) => {
     expect(await explain(grantee, bare)).toBe(unknown(bare));
   });
 
-  it("is created for one's own name even by an administrator, who sees all keys", async () => {
+  it("for a name refers to the caller's own key, even for an administrator, who sees all keys", async () => {
     const server = await shared();
     const [owner, grantee] = await makePeople(server);
     const admin = await server.makePerson("admin");
@@ -300,7 +300,7 @@ describeAccess("a grant", (shared) => {
     expect((await grantee.kms.sign({ keyId: present(newKey).keyId, data })).result).toBeDefined();
   });
 
-  it("counts after any number of grants of other operations", async () => {
+  it("counts after any number of grants for other operations", async () => {
     const server = await shared();
     const [owner, grantee] = await makePeople(server);
     const { keyId } = await makeKey(owner);
@@ -309,7 +309,7 @@ describeAccess("a grant", (shared) => {
     expect((await grantee.kms.sign({ keyId, data })).result?.keyId).toBe(keyId);
   });
 
-  it("of one version shows no other, and names of others do not show whether they exist", async () => {
+  it("of one version reveals no other, and foreign names do not reveal whether they exist", async () => {
     const server = await shared();
     const [owner, grantee, other] = await makePeople(server);
     const { keyId, name = "" } = await makeKey(owner);
@@ -342,7 +342,7 @@ describeAccess("a grant", (shared) => {
     expect((await owner.kms.listGrants({ keyId })).totalSize).toBe(2);
   });
 
-  it("names the owner also if an administrator makes it by the key's ID", async () => {
+  it("names the owner even if an administrator creates it by the key's ID", async () => {
     const server = await shared();
     const [owner, grantee] = await makePeople(server);
     const admin = await server.makePerson("admin");
@@ -370,14 +370,15 @@ describeAccess("a grant", (shared) => {
     expect(auditLog[0]).toMatchObject({ clientAddress: "127.0.0.1", requestId: expect.stringMatching(/./) });
   });
 
-  it("is refused for a user who does not exist, for oneself, for a past end, and without operations", async () => {
+  it("is rejected for an unknown user, for oneself, for a past expiry, and without operations", async () => {
     const server = await shared();
     const [owner, grantee] = await makePeople(server);
     const { keyId } = await makeKey(owner);
     const give = (fields: object) =>
       refusal(owner.kms.createGrant({ keyId, grantee: grantee.name, operations: ["SIGN"], ...fields }));
     expect(await give({ grantee: "nobody at all" })).toEqual(invalid("grantee"));
-    // It owns what an open server created, but is no user: only a later start with --auth open would make it one.
+    // It owns what an open server created, but is not a user: only a later start with --auth open would make
+    // it one.
     expect(await give({ grantee: "system" })).toEqual(invalid("grantee"));
     expect(await give({ grantee: owner.name })).toEqual(invalid("grantee"));
     expect(await give({ grantee: "" })).toEqual(invalid("grantee"));
@@ -388,7 +389,7 @@ describeAccess("a grant", (shared) => {
     expect(await give({ name: "both" })).toMatchObject({ reason: "FIELD_INVALID" });
   });
 
-  it("is not inherited by a new user of the same name", async () => {
+  it("is not inherited by a new user with the same name", async () => {
     const server = await shared();
     const [owner, grantee] = await makePeople(server);
     const { keyId } = await makeKey(owner);

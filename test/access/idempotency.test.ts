@@ -1,4 +1,7 @@
-/** Every call that takes an Idempotency-Key, as the proto declares it, with the requests of the access table. */
+/**
+ * Every call that takes an Idempotency-Key, as declared in the proto, with the requests from the access
+ * table.
+ */
 import { type DescMethod, type DescMethodUnary, getOption, toJsonString } from "@bufbuild/protobuf";
 import { beforeAll, describe, expect, it } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
@@ -23,38 +26,42 @@ beforeAll(async () => {
   admin = await server.makePerson("admin");
 }, timeout);
 
-/** Peers are for administrators, and anything else for whoever owns what it names. */
+/** Peers are for administrators; everything else is for the owner of the named records. */
 const callerOf = ({ method }: Row): Clients => (isOfPeers(method) ? admin : made.owner);
 const isOfPeers = (method: DescMethod) => method === BlockchainService.method.connectPeer;
 
-/** Makes a call. @returns its answer as JSON */
+/**
+ * Makes a call.
+ *
+ * @returns its answer as JSON
+ */
 async function call({ transport }: Clients, { method }: Row, message: unknown, key: string): Promise<string> {
   const headers = { "idempotency-key": key };
-  // The rows have the messages that their methods take.
+  // The rows contain the messages that their methods take.
   const init = message as never;
   const answer = await transport.unary(method as DescMethodUnary, undefined, undefined, headers, init);
   return toJsonString(method.output, answer.message);
 }
 
 describe("an Idempotency-Key", { timeout }, () => {
-  it.each(named)("gives the first answer again, and refuses another request: %s", async (key, row) => {
+  it.each(named)("returns the first answer again, and rejects a different request: %s", async (key, row) => {
     const [message] = await row.messages(made);
     const caller = callerOf(row);
     const first = await call(caller, row, message, key);
     expect(await call(caller, row, message, key)).toBe(first);
     const headers = { "idempotency-key": key };
-    const other = caller.wallet.createWallet({ label: "another request" }, { headers });
+    const other = caller.wallet.createWallet({ label: "a different request" }, { headers });
     expect(await refusal(other)).toEqual(reused);
   });
 
-  it.each(named)("of 20 calls at once gives them one answer: %s", async (name, row) => {
+  it.each(named)("of 20 concurrent calls gives them one answer: %s", async (name, row) => {
     const [message] = await row.messages(made);
     const calls = Array.from({ length: 20 }, () => call(callerOf(row), row, message, `${name}, 20 times`));
     expect(new Set(await Promise.all(calls)).size).toBe(1);
   });
 
   const owned = named.filter(([, { method }]) => !isOfPeers(method));
-  it.each(owned)("is nothing to another user, nor to an administrator: %s", async (name, row) => {
+  it.each(owned)("does not apply to another user or an administrator: %s", async (name, row) => {
     const key = `${name} of the owner`;
     const [message] = await row.messages(made);
     const first = await call(made.owner, row, message, key);

@@ -1,4 +1,4 @@
-/** pqc.IdentityLogService: who reads the log of identities over calls, what it says, and that anyone can check it. */
+/** pqc.IdentityLogService: who can read the identity log, what it contains, and that anyone can verify it. */
 import { createHash } from "node:crypto";
 import { inspect } from "node:util";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
@@ -17,14 +17,14 @@ vi.mock("node:crypto", async (load) => (await import("../support/cheap-scrypt.ts
 
 let names = 0;
 
-/** Somebody with a password, who logs in once with it and once with another one. */
+/** A person with a password, who logs in once with it and once with a wrong one. */
 async function logInTwice({ office, connect }: AccessServer): Promise<string> {
   names += 1;
   const username = `log-in ${names}`;
   await office.users.add({ name: username, role: "user", passwordHash: hashCheaply(password) }, new Date());
   const { tokens } = connect();
   await tokens.issueToken({ username, password });
-  await refusal(tokens.issueToken({ username, password: "a wrong password of ada" }));
+  await refusal(tokens.issueToken({ username, password: "a wrong password for ada" }));
   return username;
 }
 
@@ -39,8 +39,8 @@ async function readAll(log: Client<typeof IdentityLogService>): Promise<Identity
   return all;
 }
 
-describeAccess("the log of identities over calls", (shared) => {
-  it("says when a user was created and logged in, and when somebody failed to, but no password", async () => {
+describeAccess("the identity log API", (shared) => {
+  it("shows user creation, log-ins and failed log-ins, but no password", async () => {
     const server = await shared();
     const name = await logInTwice(server);
     const entries = await readUntilRefused(logOf(await server.makePerson("auditor")), name);
@@ -56,7 +56,7 @@ describeAccess("the log of identities over calls", (shared) => {
     expect(inspect(entries)).not.toMatch(/horse|a wrong password|scrypt/);
   });
 
-  it("refuses texts and times that no entry has", async () => {
+  it("rejects texts and times that no entry can have", async () => {
     const server = await shared();
     const { token, ...person } = await server.makePerson("admin");
     const invalid = expect.objectContaining({ code: "InvalidArgument", reason: "FIELD_INVALID" });
@@ -75,7 +75,7 @@ describeAccess("the log of identities over calls", (shared) => {
     }
   });
 
-  it("is a chain that anyone can compute again, whose end the server signs", async () => {
+  it("is a chain that anyone can recompute, with an end signed by the server", async () => {
     const server = await shared();
     await logInTwice(server);
     const log = logOf(await server.makePerson("admin"));
@@ -100,19 +100,19 @@ describeAccess("the log of identities over calls", (shared) => {
       head: { sequence, entryHash },
     });
     expect(await verifyAuditCheckpoint(present(checkpoint), publicKey)).toBe(true);
-    // The same key signs the log of keys.
+    // The same key signs the key log.
     const relabelled = { ...present(checkpoint), $typeName: "kms.AuditCheckpoint" as const };
     expect(await verifyAuditCheckpoint(relabelled, publicKey)).toBe(false);
   });
 
-  it("can be watched, also for what commands and other servers write", async () => {
+  it("can be watched, including entries written by commands and other servers", async () => {
     const server = await shared();
     const log = logOf(await server.makePerson("auditor"));
     names += 1;
     const name = `watched ${names}`;
     const answers = log.watchIdentityLog({ subject: name, afterSequence: 0 })[Symbol.asyncIterator]();
     const next = async () => present((await answers.next()).value?.entry).operation;
-    // The store of the office is another one than that of the server.
+    // The office uses a different store object than the server.
     await server.office.users.add({ name, role: "user", passwordHash: "none" }, new Date());
     expect(await next()).toBe("CREATE_USER");
     await server.office.users.setPassword(name, "none");
@@ -122,7 +122,7 @@ describeAccess("the log of identities over calls", (shared) => {
     await answers.return?.(undefined);
   });
 
-  it("refuses the page token and the position of another log", async () => {
+  it("rejects the key log's page tokens and positions", async () => {
     const server = await shared();
     const person = await server.makePerson("admin");
     const { kms } = person;
@@ -135,7 +135,7 @@ describeAccess("the log of identities over calls", (shared) => {
     expect(await refusal(logOf(person).getIdentityLog({ operation: "SIGN" }))).toEqual(invalid);
   });
 
-  it("says which entry was changed", async () => {
+  it("reports which entry was changed", async () => {
     const server = await shared();
     const log = logOf(await server.makePerson("auditor"));
     const { entries } = await log.getIdentityLog({ operation: "CREATE_USER" });

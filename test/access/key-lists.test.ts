@@ -1,15 +1,15 @@
-/** Lists of a user's own keys, narrowed and page by page. */
+/** Lists of a user's own keys, filtered and page by page. */
 import { expect, it } from "vitest";
 import { describeAccess, makePeople } from "./access-server.ts";
 
-describeAccess("the lists of a user's keys", (shared) => {
+describeAccess("a user's key lists", (shared) => {
   it.each([
     ["a label", { label: "team=a" }],
     ["a usage", { usage: "SIGN" }],
     ["a name", { name: "mine" }],
     ["a status", { status: "ACTIVE" }],
-    ["all of them", { label: "team=a", usage: "SIGN", status: "ACTIVE", algorithm: "ML-DSA-44" }],
-  ])("continue page by page with %s", async (_what, filter) => {
+    ["all of these", { label: "team=a", usage: "SIGN", status: "ACTIVE", algorithm: "ML-DSA-44" }],
+  ])("continue page by page when filtered by %s", async (_what, filter) => {
     const server = await shared();
     const [ada, bob] = await makePeople(server);
     const key = { algorithm: "ML-DSA-44", labels: { team: "a" } };
@@ -29,7 +29,7 @@ describeAccess("the lists of a user's keys", (shared) => {
     expect(ids).toEqual(all.map(({ keyId }) => keyId));
   });
 
-  it("of public keys by a name are those of the caller's own name, even for an administrator", async () => {
+  it("of public keys by name contain the caller's own keys, even for an administrator", async () => {
     const server = await shared();
     const [ada, admin] = [await server.makePerson(), await server.makePerson("admin")];
     const key = { algorithm: "ML-DSA-44", name: "trusted" };
@@ -44,7 +44,7 @@ describeAccess("the lists of a user's keys", (shared) => {
     expect((await admin.kms.exportPublicKeys({})).exported.length).toBeGreaterThan(1);
   });
 
-  it("of public keys and grants continue too", async () => {
+  it("of public keys and grants continue page by page too", async () => {
     const server = await shared();
     const [ada, bob] = await makePeople(server);
     const key = { algorithm: "ML-DSA-44", name: "mine", labels: { team: "a" } };

@@ -1,4 +1,4 @@
-/** How much may be asked for: calls and streams at a time, calls a second of each client, and who a client is. */
+/** Limits: concurrent calls and streams, calls per second per client, and what identifies a client. */
 import type { DescMethod } from "@bufbuild/protobuf";
 import {
   type Client,
@@ -40,7 +40,7 @@ const noLimits = {
 type ProbeClient = Client<typeof Probe>;
 
 describe("calls in flight", { timeout }, () => {
-  it("are refused beyond the limit, and say when to come back", async () => {
+  it("are rejected beyond the limit, with the time to retry", async () => {
     const { url, occupy } = await startGated({ maxCalls: 2 });
     await occupy(2);
     const error = await failureOf(connectProbe("gRPC", url).ask({}));
@@ -49,7 +49,7 @@ describe("calls in flight", { timeout }, () => {
     expect(error.metadata.get("retry-after")).toBe("1");
   });
 
-  it("up to the limit are all answered, those of a refused one's time too", async () => {
+  it("are answered up to the limit, including calls running when another is rejected", async () => {
     const { url, occupy, release } = await startGated({ maxCalls: 3 });
     const running = await occupy(3);
     expect(await refusal(connectProbe("gRPC", url).ask({}))).toEqual(busy);
@@ -57,7 +57,7 @@ describe("calls in flight", { timeout }, () => {
     expect(await outcomesOf(running)).toEqual({ answered: 3, refusals: [] });
   });
 
-  it.each(["release", "fail"] as const)("free their places when they end: %s", async (end) => {
+  it.each(["release", "fail"] as const)("release their slots when they end: %s", async (end) => {
     const { url, occupy, ...gate } = await startGated({ maxCalls: 1 });
     const running = await occupy(1);
     gate[end]();
@@ -65,7 +65,7 @@ describe("calls in flight", { timeout }, () => {
     expect(await connectProbe("gRPC", url).look({ text: "next" })).toMatchObject({ text: "next" });
   });
 
-  it("free their places when they are refused for what they say", async () => {
+  it("release their slots when they are rejected as invalid", async () => {
     const { url } = await startGated({ maxCalls: 1 });
     for (let i = 0; i < 3; i += 1)
       expect(
@@ -74,7 +74,7 @@ describe("calls in flight", { timeout }, () => {
     expect((await fetch(`${url}/probe/look?text=next`)).status).toBe(200);
   });
 
-  it("free their places when their callers have gone and their handlers have ended", async () => {
+  it("release their slots once their callers have left and their handlers have ended", async () => {
     const { url, occupy, release } = await startGated({ maxCalls: 1 });
     const leave = new AbortController();
     const [running] = await occupy(1, { signal: leave.signal });
@@ -84,13 +84,13 @@ describe("calls in flight", { timeout }, () => {
     await expect.poll(() => outcomeOf(connectProbe("gRPC", url).ask({}))).toBe("answer");
   });
 
-  it("leave streams alone", async () => {
+  it("do not limit streams", async () => {
     const { url, occupy } = await startGated({ maxCalls: 1, maxStreams: 1 });
     await occupy(1);
     expect(await openStream(connectProbe("gRPC", url))).toBe("answer");
   });
 
-  it("do not apply to health checks", async () => {
+  it("exclude health checks", async () => {
     const { url, occupy } = await startGated({ maxCalls: 1 });
     await occupy(1);
     expect(await healthOf(url)).toEqual({
@@ -110,7 +110,7 @@ const endings: Readonly<Record<string, (open: OpenStream) => void>> = {
 };
 
 describe("open streams", { timeout }, () => {
-  it("are refused beyond the limit, and say when to come back", async () => {
+  it("are rejected beyond the limit, with the time to retry", async () => {
     const { url } = await startGated({ maxStreams: 1 });
     await holdStream(url);
     const error = await failureOf(readFirst(connectProbe("gRPC", url).watch({})));
@@ -118,7 +118,7 @@ describe("open streams", { timeout }, () => {
     expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 1n, nanos: 0 } }]);
   });
 
-  it("count those of requests, and of both ways, just so", async () => {
+  it("include client streams and bidirectional streams", async () => {
     const { url } = await startGated({ maxStreams: 1 });
     await holdStream(url);
     const client = connectProbe("gRPC", url);
@@ -126,7 +126,7 @@ describe("open streams", { timeout }, () => {
     expect(await refusal(readFirst(client.chat(oneItem())))).toEqual(busy);
   });
 
-  it("of requests free their places when they are answered", async () => {
+  it("of requests release their slots when they are answered", async () => {
     const { url } = await startGated({ maxStreams: 1 });
     const client = connectProbe("gRPC", url);
     for (const text of ["one", "two", "three"])
@@ -134,7 +134,7 @@ describe("open streams", { timeout }, () => {
   });
 
   for (const [name, end] of Object.entries(endings)) {
-    it(`free their places when they end: ${name}`, async () => {
+    it(`release their slots when they end: ${name}`, async () => {
       const { url, release, fail } = await startGated({ maxStreams: 1 });
       const open = await holdStream(url);
       const client = connectProbe("gRPC", url);
@@ -144,7 +144,7 @@ describe("open streams", { timeout }, () => {
     });
   }
 
-  it("free their places when their callers go and leave answers unread", async () => {
+  it("release their slots when callers leave answers unread", async () => {
     const { url, isStalled } = await startGated({ maxStreams: 1 });
     const { connection } = await holdStream(url, "more than anybody reads");
     await expect.poll(isStalled).toBe(true);
@@ -152,19 +152,19 @@ describe("open streams", { timeout }, () => {
     await expect.poll(() => openStream(connectProbe("gRPC", url))).toBe("answer");
   });
 
-  it("free no more than the one place when they end in several ways at once", async () => {
+  it("release only one slot if they end in several ways at once", async () => {
     const { url, release } = await startGated({ maxStreams: 2 });
     const open = await holdStream(url);
     release();
     open.caller.abort();
     open.connection.abort();
     await expect.poll(() => openStream(connectProbe("gRPC", url))).toBe("answer");
-    // The gate is open: each stream ends at its end, so those that are to stay talk both ways.
+    // The gate is open, so streams end on their own; streams that must stay open are bidirectional.
     const [first, second, third] = [await holdChat(url), await holdChat(url), await holdChat(url)];
     expect([first, second, third]).toEqual(["answer", "answer", "SERVER_BUSY"]);
   });
 
-  it("over REST free their places when their callers go", async () => {
+  it("over REST release their slots when their callers leave", async () => {
     const { url } = await startGated({ maxStreams: 1 });
     const leave = new AbortController();
     const answer = await fetch(`${url}/probe/watch`, { signal: leave.signal });
@@ -173,13 +173,13 @@ describe("open streams", { timeout }, () => {
     await expect.poll(() => openStream(connectProbe("gRPC", url))).toBe("answer");
   });
 
-  it("leave unary calls alone", async () => {
+  it("do not limit unary calls", async () => {
     const { url } = await startGated({ maxCalls: 1, maxStreams: 1 });
     await holdStream(url);
     expect(await connectProbe("gRPC", url).look({ text: "next" })).toMatchObject({ text: "next" });
   });
 
-  it("do not apply to health checks", async () => {
+  it("exclude health checks", async () => {
     const { url } = await startGated({ maxStreams: 1 });
     await holdStream(url);
     expect(await healthOf(url)).toEqual({
@@ -190,13 +190,13 @@ describe("open streams", { timeout }, () => {
   });
 });
 
-describe("calls a second", { timeout }, () => {
-  it("are answered up to twice the number at once, and refused beyond", async () => {
+describe("calls per second", { timeout }, () => {
+  it("are answered up to twice the rate at once, and rejected beyond", async () => {
     const { callFrom } = startRate(2);
     expect(await callTimes(6, () => callFrom("192.0.2.1"))).toEqual([...answers(4), ...refusals(2)]);
   });
 
-  it("are answered again at the rate, and no faster", async () => {
+  it("are answered again at the configured rate", async () => {
     const { callFrom, setTime } = startRate(2);
     await callTimes(4, () => callFrom("192.0.2.1"));
     setTime(499);
@@ -207,14 +207,14 @@ describe("calls a second", { timeout }, () => {
     expect(await callTimes(3, () => callFrom("192.0.2.1"))).toEqual(["answer", "answer", "RATE_LIMITED"]);
   });
 
-  it("do not accumulate beyond twice the number, even without calls", async () => {
+  it("do not accumulate beyond twice the rate, even without calls", async () => {
     const { callFrom, setTime } = startRate(2);
     await callFrom("192.0.2.1");
     setTime(3_600_000);
     expect(await callTimes(5, () => callFrom("192.0.2.1"))).toEqual([...answers(4), ...refusals(1)]);
   });
 
-  it("say exactly when the next is answered", async () => {
+  it("report exactly when the next call will be answered", async () => {
     const { callFrom, setTime } = startRate(2);
     await callTimes(4, () => callFrom("192.0.2.1"));
     setTime(100);
@@ -225,31 +225,31 @@ describe("calls a second", { timeout }, () => {
     expect(await outcomeOf(callFrom("192.0.2.1"))).toBe("answer");
   });
 
-  it("that are refused cost nothing", async () => {
+  it("are not charged for rejected calls", async () => {
     const { callFrom, setTime } = startRate(2);
     await callTimes(50, () => callFrom("192.0.2.1"));
     setTime(500);
     expect(await outcomeOf(callFrom("192.0.2.1"))).toBe("answer");
   });
 
-  it("are not limited at a limit of 0", async () => {
+  it("are unlimited if the limit is 0", async () => {
     const { callFrom } = startRate(0);
     expect(await callTimes(100, () => callFrom("192.0.2.1"))).toEqual(answers(100));
   });
 
-  it("of health checks are not limited", async () => {
+  it("exclude health checks", async () => {
     const { checkHealthFrom } = startRate(1);
     expect(await callTimes(100, () => checkHealthFrom("192.0.2.1"))).toEqual(answers(100));
   });
 });
 
-describe("calls a second of an address", { timeout }, () => {
+describe("calls per second of an address", { timeout }, () => {
   it.each([
     ["two addresses of IPv4", "192.0.2.1", "192.0.2.2"],
     ["two networks of IPv6", "2001:db8:1:2::1", "2001:db8:1:3::1"],
-    ["two networks of IPv6 that differ where nothing stands", "2001:db8::1", "2001:db8:0:1::1"],
+    ["two networks of IPv6 that differ in omitted zeros", "2001:db8::1", "2001:db8:0:1::1"],
     ["IPv4 and IPv6", "192.0.2.1", "2001:db8::1"],
-  ])("are those of one alone: %s", async (_, one, other) => {
+  ])("are counted separately: %s", async (_, one, other) => {
     const { callFrom } = startRate(1);
     await callTimes(3, () => callFrom(one));
     expect(await callTimes(3, () => callFrom(other))).toEqual([...answers(2), ...refusals(1)]);
@@ -257,25 +257,25 @@ describe("calls a second of an address", { timeout }, () => {
 
   it.each([
     ["the first and the last address", "2001:db8:1:2::", "2001:db8:1:2:ffff:ffff:ffff:ffff"],
-    ["short and in full", "2001:db8:1:2::1", "2001:db8:1:2:0:0:0:9"],
-  ])("are those of the whole /64 of IPv6, however it is written: %s", async (_, one, other) => {
+    ["compressed and in full", "2001:db8:1:2::1", "2001:db8:1:2:0:0:0:9"],
+  ])("are counted for the whole IPv6 /64, however it is written: %s", async (_, one, other) => {
     const { callFrom } = startRate(1);
     expect(await callTimes(2, () => callFrom(one))).toEqual(answers(2));
     expect(await outcomeOf(callFrom(other))).toBe("RATE_LIMITED");
   });
 
-  it("are forgotten after calls of 500,000 others, so that callers cannot fill the memory", async () => {
+  it("are forgotten after calls from 500,000 others, so that callers cannot fill the memory", async () => {
     const { callFrom } = startRate(1);
     await callTimes(3, () => callFrom("192.0.2.1"));
-    // 30 in each set of 8 places on average: fewer than 8 in the set of the first one are as good as impossible.
+    // On average, 30 per set of 8 slots: fewer than 8 in the first one's set are practically impossible.
     const addresses = Array.from({ length: 500_000 }, (_, i) => `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
     for (const address of addresses) await callFrom(address);
     expect(await outcomeOf(callFrom("192.0.2.1"))).toBe("answer");
   });
 });
 
-describe("calls a second of a user", { timeout }, () => {
-  it("are those of all addresses together", async () => {
+describe("calls per second of a user", { timeout }, () => {
+  it("are counted across all addresses", async () => {
     const { callAs } = startRate(1);
     const addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];
     const outcomes = [];
@@ -283,13 +283,13 @@ describe("calls a second of a user", { timeout }, () => {
     expect(outcomes).toEqual([...answers(2), ...refusals(1)]);
   });
 
-  it("are those of one alone, also at the same address", async () => {
+  it("are counted separately, even at the same address", async () => {
     const { callAs } = startRate(1);
     for (const address of ["192.0.2.1", "192.0.2.2", "192.0.2.3"]) await outcomeOf(callAs("ada", address));
     expect(await outcomeOf(callAs("bob", "192.0.2.3"))).toBe("answer");
   });
 
-  it("are not counted for a call without a known caller", async () => {
+  it("do not include calls without a known caller", async () => {
     const { callFrom } = startRate(1);
     let host = 0;
     const callFromNext = () => {
@@ -307,7 +307,7 @@ describe("a server with --max-calls-per-second 1", { timeout }, () => {
   const burst = <Answer>(call: (i: number) => Promise<Answer>) =>
     Array.from({ length: 20 }, (_, i) => call(i));
 
-  it("refuses a burst, and says when to come back", async () => {
+  it("rejects a burst, with the time to retry", async () => {
     const server = await start();
     const calls = burst(() => server.connect().tokens.hello({}));
     const results = await Promise.allSettled(calls);
@@ -323,7 +323,7 @@ describe("a server with --max-calls-per-second 1", { timeout }, () => {
     }
   });
 
-  it("refuses who guesses tokens, before it looks at them", async () => {
+  it("rejects a client that guesses tokens, before checking them", async () => {
     const server = await start();
     const { tokens } = server.connect("Bearer guess", { "x-forwarded-for": "192.0.2.1" });
     const { refusals: all } = await outcomesOf(burst(() => tokens.getSecureData({})));
@@ -332,7 +332,7 @@ describe("a server with --max-calls-per-second 1", { timeout }, () => {
     expect(reasons).toEqual(new Set(["TOKEN_MALFORMED", "RATE_LIMITED"]));
   });
 
-  it("refuses a user who calls from many addresses, and no other user", async () => {
+  it("rejects only the user with calls from many addresses", async () => {
     const server = await start();
     const [ada, bob] = await makePeople(server);
     const callFrom = (token: string, address: string) =>
@@ -343,7 +343,7 @@ describe("a server with --max-calls-per-second 1", { timeout }, () => {
     expect(await callFrom(bob.token, "192.0.2.99")).toMatchObject({ subject: bob.name });
   });
 
-  it("tells who is limited that it is well", async () => {
+  it("reports to limited callers that it is healthy", async () => {
     const server = await start("--metrics", "open");
     const { answered } = await outcomesOf(burst(() => server.connect().tokens.hello({})));
     expect(answered).toBeLessThan(20);
@@ -357,38 +357,38 @@ describe("a server with --max-calls-per-second 1", { timeout }, () => {
   });
 });
 
-describe("the address that a call came from", { timeout }, () => {
+describe("the client address of a call", { timeout }, () => {
   const proxies = ["10.0.0.1", "10.1.0.0/16", "2001:db8:5::/48"];
 
   it.each([
-    ["is the peer's where nobody forwards", "192.0.2.1", undefined, "192.0.2.1"],
-    ["is the peer's if it is no proxy that is trusted", "192.0.2.1", "203.0.113.7", "192.0.2.1"],
-    ["is what a trusted proxy says", "10.0.0.1", "203.0.113.7", "203.0.113.7"],
-    ["is what a proxy of a trusted network says", "10.1.2.3", "203.0.113.7", "203.0.113.7"],
-    ["is the peer's just outside of a trusted network", "10.2.0.0", "203.0.113.7", "10.2.0.0"],
-    ["is the last that is not trusted, not what it says", "10.0.0.1", "6.6.6.6, 203.0.113.7", "203.0.113.7"],
-    ["is not the trusted address that a caller says", "10.0.0.1", "10.0.0.1, 203.0.113.7", "203.0.113.7"],
+    ["is the peer's address without a proxy", "192.0.2.1", undefined, "192.0.2.1"],
+    ["is the peer's address if the proxy is untrusted", "192.0.2.1", "203.0.113.7", "192.0.2.1"],
+    ["is what a trusted proxy reports", "10.0.0.1", "203.0.113.7", "203.0.113.7"],
+    ["is what a proxy in a trusted network reports", "10.1.2.3", "203.0.113.7", "203.0.113.7"],
+    ["is the peer's address just outside a trusted network", "10.2.0.0", "203.0.113.7", "10.2.0.0"],
+    ["is the last untrusted address, not what it reports", "10.0.0.1", "6.6.6.6, 203.0.113.7", "203.0.113.7"],
+    ["is not a trusted address claimed by a caller", "10.0.0.1", "10.0.0.1, 203.0.113.7", "203.0.113.7"],
     ["is found through several proxies", "10.0.0.1", "6.6.6.6, 203.0.113.7, 10.1.0.2", "203.0.113.7"],
-    ["is the first proxy's if all are trusted", "10.0.0.1", "10.1.0.3, 10.1.0.2", "10.1.0.3"],
-    ["is the proxy's if that names nobody", "10.0.0.1", "", "10.0.0.1"],
-    ["is the proxy's if that says unknown", "10.0.0.1", "6.6.6.6, unknown", "10.0.0.1"],
+    ["is the first proxy's address if all are trusted", "10.0.0.1", "10.1.0.3, 10.1.0.2", "10.1.0.3"],
+    ["is the proxy's address if it reports none", "10.0.0.1", "", "10.0.0.1"],
+    ["is the proxy's address if it reports unknown", "10.0.0.1", "6.6.6.6, unknown", "10.0.0.1"],
     [
-      "is the proxy's before whom something is said that is no address",
+      "is the address of the proxy that reports something other than an address",
       "10.0.0.1",
       "6.6.6.6, x, 10.1.0.2",
       "10.1.0.2",
     ],
-    ["is read without spaces, and with more", "10.0.0.1", "6.6.6.6,  203.0.113.7 ,10.1.0.2", "203.0.113.7"],
-    ["is an address of IPv6", "2001:db8:5::1", "2001:db8:6::7", "2001:db8:6::7"],
-    ["is the IPv4 address that a socket shows as IPv6", "::ffff:192.0.2.1", undefined, "192.0.2.1"],
-    ["is found through a proxy that a socket shows as IPv6", "::ffff:10.0.0.1", "203.0.113.7", "203.0.113.7"],
+    ["is parsed with and without spaces", "10.0.0.1", "6.6.6.6,  203.0.113.7 ,10.1.0.2", "203.0.113.7"],
+    ["may be an IPv6 address", "2001:db8:5::1", "2001:db8:6::7", "2001:db8:6::7"],
+    ["is the IPv4 address that a socket reports as IPv6", "::ffff:192.0.2.1", undefined, "192.0.2.1"],
     [
-      "is found through a hop that is shown as IPv6",
-      "10.0.0.1",
-      "203.0.113.7, ::ffff:10.1.0.2",
+      "is found through a proxy that a socket reports as IPv6",
+      "::ffff:10.0.0.1",
+      "203.0.113.7",
       "203.0.113.7",
     ],
-    ["is unknown where there is no peer", undefined, "203.0.113.7", "unknown"],
+    ["is found through a hop reported as IPv6", "10.0.0.1", "203.0.113.7, ::ffff:10.1.0.2", "203.0.113.7"],
+    ["is unknown without a peer", undefined, "203.0.113.7", "unknown"],
   ])("%s", (_, peer, forwardedFor, expected) => {
     expect(createReadClient(proxies)(peer, forwardedFor)).toBe(expected);
   });
@@ -398,13 +398,13 @@ describe("the address that a call came from", { timeout }, () => {
     expect(readClient("10.0.0.1", ["6.6.6.6, 203.0.113.7", "10.1.0.2"])).toBe("203.0.113.7");
   });
 
-  it("is the peer's if no proxy is trusted", () => {
+  it("is the peer's address if no proxy is trusted", () => {
     expect(createReadClient([])("10.0.0.1", "203.0.113.7")).toBe("10.0.0.1");
   });
 
   const headers = { "x-forwarded-for": "6.6.6.6, 203.0.113.7" };
 
-  it.each(protocols)("is what a handler sees, also of a stream: %s", async (protocol) => {
+  it.each(protocols)("is visible to handlers, including stream handlers: %s", async (protocol) => {
     for (const [trusted, text] of [
       ["127.0.0.0/8", "203.0.113.7"],
       ["127.0.0.2", "127.0.0.1"],
@@ -415,7 +415,7 @@ describe("the address that a call came from", { timeout }, () => {
     }
   });
 
-  it("is what a handler sees behind a trusted proxy, or is the peer's: REST", async () => {
+  it("is visible to handlers behind a trusted proxy, or is the peer's address: REST", async () => {
     for (const [trusted, text] of [
       ["127.0.0.1", "203.0.113.7"],
       ["127.0.0.2", "127.0.0.1"],
@@ -434,10 +434,10 @@ interface OpenStream {
   fail(): void;
 }
 
-/** A server whose Ask and Watch wait until they are let go; Look, Collect and Chat answer at once. */
+/** A server whose Ask and Watch block until released; Look, Collect and Chat answer at once. */
 async function startGated(limits: Partial<ServerLimits>) {
   const gate = Promise.withResolvers<void>();
-  // It may be that nobody waits for it when it fails.
+  // The promise may reject while nobody is waiting for it.
   gate.promise.catch(() => {});
   let entered = 0;
   let sentAtMs = Number.POSITIVE_INFINITY;
@@ -453,18 +453,18 @@ async function startGated(limits: Partial<ServerLimits>) {
         sentAtMs = performance.now();
         yield { data: new Uint8Array(65_536) };
       }
-      // It does not look whether its caller is still there: the place is the caller's, not the handler's.
+      // Ignores a disconnected caller: the slot belongs to the caller, not to the handler.
       await gate.promise;
     },
   };
   const { url } = await serveProbe(behaviour, limits);
-  // Before the server goes, so that it need not wait for them.
+  // Before the server stops, so that it need not wait for them.
   onTestFinished(() => gate.resolve());
   return {
     url,
     release: () => gate.resolve(),
     fail: () => gate.reject(new Error("the handler fails")),
-    /** Whether the server waits for the reader of a stream that has more to send. */
+    /** Whether the server is waiting for the reader of a stream that has more to send. */
     isStalled: () => performance.now() - sentAtMs > 100,
     /** Makes calls that are in their handlers when this returns. */
     async occupy(count: number, options: { signal?: AbortSignal } = {}) {
@@ -477,7 +477,7 @@ async function startGated(limits: Partial<ServerLimits>) {
   };
 }
 
-/** Opens a stream on a connection of its own, and leaves it open. */
+/** Opens a stream on its own connection and leaves it open. */
 async function holdStream(url: string, text = ""): Promise<Omit<OpenStream, "release" | "fail">> {
   const connection = new Http2SessionManager(url);
   onTestFinished(() => connection.abort());
@@ -488,7 +488,7 @@ async function holdStream(url: string, text = ""): Promise<Omit<OpenStream, "rel
   return { caller, connection };
 }
 
-/** Opens a stream that talks both ways and goes on until the test ends. */
+/** Opens a bidirectional stream that continues until the test ends. */
 async function holdChat(url: string): Promise<string | undefined> {
   const ended = Promise.withResolvers<void>();
   onTestFinished(() => ended.resolve());
@@ -500,7 +500,10 @@ async function holdChat(url: string): Promise<string | undefined> {
   return outcomeOf(chat.next());
 }
 
-/** What comes of opening a stream, which is then canceled: to read no further tells the server nothing. */
+/**
+ * Opens a stream and returns the outcome, then cancels it: the server does not notice a client that merely
+ * stops reading.
+ */
 async function openStream(client: ProbeClient): Promise<string | undefined> {
   const leave = new AbortController();
   try {
@@ -510,7 +513,7 @@ async function openStream(client: ProbeClient): Promise<string | undefined> {
   }
 }
 
-/** The first answer of a stream, which is then left. */
+/** Returns the first answer of a stream, then leaves the stream. */
 async function readFirst<Answer>(stream: AsyncIterable<Answer>): Promise<Answer | undefined> {
   for await (const answer of stream) return answer;
   return undefined;
@@ -520,7 +523,7 @@ async function* oneItem(text = "hello") {
   yield { text };
 }
 
-/** What the server says of itself, in every way in which it can be asked. */
+/** The server's health, through every available interface. */
 async function healthOf(url: string) {
   const sessionManager = new Http2SessionManager(url);
   const health = createClient(Health, createGrpcTransport({ baseUrl: url, sessionManager }));
@@ -538,7 +541,7 @@ async function healthOf(url: string) {
   }
 }
 
-/** Calls a second, counted by a clock that the test sets. */
+/** Calls per second, with a manual clock. */
 function startRate(perSecond: number) {
   let nowMs = 0;
   const createFor = (subject?: string) =>
@@ -598,7 +601,7 @@ function refusals(count: number): string[] {
   return Array<string>(count).fill("RATE_LIMITED");
 }
 
-/** Serves calls that answer with the address that they came from. */
+/** Serves calls that answer with their client address. */
 async function serveClientOf(trustedProxies: readonly string[]): Promise<string> {
   const implementation: ProbeBehaviour = {
     ask: (_item, context) => ({ text: readClientAddress(context) }),

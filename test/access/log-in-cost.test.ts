@@ -5,7 +5,7 @@ import { password } from "../support/passwords.ts";
 import { refusal } from "../support/refusal.ts";
 import { startAccessServer, timeout } from "./access-server.ts";
 
-/** The parameters of each scrypt that this process computed. */
+/** Parameters of each scrypt computation in this process. */
 const computed = vi.hoisted((): unknown[] => []);
 
 vi.mock("node:crypto", async (load) => {
@@ -20,8 +20,8 @@ vi.mock("node:crypto", async (load) => {
   return { ...cheap, scrypt };
 });
 
-describe("a log-in that fails", { timeout }, () => {
-  it("costs the same for a wrong password and for somebody unknown", async () => {
+describe("a failed log-in", { timeout }, () => {
+  it("costs the same for a wrong password and an unknown user", async () => {
     const server = await startAccessServer({ atEnd: onTestFinished });
     await server.office.users.add(
       { name: "ada", role: "user", passwordHash: await hashPassword(password) },

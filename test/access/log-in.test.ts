@@ -1,4 +1,4 @@
-/** Logging in with `--auth token`: who gets a token, how often one may fail, and that a password stays with its user. */
+/** Log-in with `--auth token`: who gets a token, how often one may fail, and that passwords never leak. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ConnectError } from "@connectrpc/connect";
@@ -20,7 +20,7 @@ import { type AccessServer, startAccessServer, timeout } from "./access-server.t
 
 vi.mock("node:crypto", async (load) => (await import("../support/cheap-scrypt.ts")).cheapen(await load()));
 
-/** Entries and lines are for test/identity. */
+/** Entries and lines are tested in test/identity. */
 const noRecords = { succeeded: async () => {}, failed: () => {} };
 
 const wrong = "incorrect horse battery staple";
@@ -31,14 +31,14 @@ const atEnd = endAfterAll();
 let shared: Promise<AccessServer> | undefined;
 let names = 0;
 
-/** The server that tests share which use names and addresses of their own. */
+/** The server shared by tests that use their own names and addresses. */
 function startShared(): Promise<AccessServer> {
   const args = ["--max-failed-logins", "3", "--trusted-proxies", "127.0.0.1"];
   shared ??= startAccessServer({ atEnd, args });
   return shared;
 }
 
-/** Adds a user of a name that no other test has. */
+/** Adds a user with a unique name. */
 async function addUser(
   { office }: AccessServer,
   { hash = hashCheaply(password) } = {},
@@ -53,7 +53,7 @@ function freshName(): string {
   return `user ${names}`;
 }
 
-/** Calls of somebody at an address that no other test has, behind a proxy that is trusted. */
+/** Calls from a unique address behind a trusted proxy. */
 function comeFrom(server: AccessServer, address = freshAddress()) {
   return server.connect(undefined, { "x-forwarded-for": address });
 }
@@ -73,7 +73,7 @@ const logIns = {
 
 for (const [name, connect] of Object.entries(logIns)) {
   describe(name, { timeout }, () => {
-    it("gives who knows the password a token, which other calls take", async () => {
+    it("gives a user who knows the password a token, which other calls accept", async () => {
       const server = await startShared();
       const user = await addUser(server);
       const { token } = await connect(server)(user);
@@ -81,7 +81,7 @@ for (const [name, connect] of Object.entries(logIns)) {
       expect(await tokens.getSecureData({})).toMatchObject({ subject: user.username });
     });
 
-    it("refuses a wrong password, no password and an unknown name with the same message", async () => {
+    it("rejects a wrong password, an empty password and an unknown name with the same message", async () => {
       const server = await startShared();
       const { username } = await addUser(server);
       const attempts = [
@@ -97,7 +97,7 @@ for (const [name, connect] of Object.entries(logIns)) {
       expect(new Set(errors.map(({ details }) => JSON.stringify(details)))).toHaveLength(1);
     });
 
-    it("does not take one user's password for another", async () => {
+    it("does not accept one user's password for another", async () => {
       const server = await startShared();
       const { username } = await addUser(server);
       const { password: others } = await addUser(server, { hash: hashCheaply(wrong) });
@@ -105,7 +105,7 @@ for (const [name, connect] of Object.entries(logIns)) {
       expect(await refusal(connect(server)({ username, password: wrong }))).toEqual(failed);
     });
 
-    it("ends the tokens of who gets a new password, and takes the old one no more", async () => {
+    it("revokes a user's tokens when the password changes, and rejects the old password", async () => {
       const server = await startShared();
       const user = await addUser(server);
       const { token } = await connect(server)(user);
@@ -130,8 +130,8 @@ for (const [name, connect] of Object.entries(logIns)) {
   });
 }
 
-describe("the limit of log-ins that fail", { timeout }, () => {
-  it("is that of a name, wherever its failures come from, and holds for the right password too", async () => {
+describe("the limit on failed log-ins", { timeout }, () => {
+  it("applies to a name, wherever its failures come from, and even for the right password", async () => {
     const server = await startShared();
     const user = await addUser(server);
     await failTimes(3, () => logInFrom(server, freshAddress(), { ...user, password: wrong }));
@@ -145,14 +145,14 @@ describe("the limit of log-ins that fail", { timeout }, () => {
     expect(await refusal(logInFrom(server, freshAddress(), { username, password: wrong }))).toEqual(limited);
   });
 
-  it("of one name leaves other names alone", async () => {
+  it("for one name does not affect other names", async () => {
     const server = await startShared();
     const [user, other] = [await addUser(server), await addUser(server)];
     await failTimes(3, () => logInFrom(server, freshAddress(), { ...user, password: wrong }));
     expect(await logInFrom(server, freshAddress(), other)).toHaveProperty("token");
   });
 
-  it("is that of an address, whomever it tries, and holds for the right password too", async () => {
+  it("applies to an address, whatever names it tries, and even for the right password", async () => {
     const server = await startShared();
     const address = freshAddress();
     await failTimes(3, async () => {
@@ -164,7 +164,7 @@ describe("the limit of log-ins that fail", { timeout }, () => {
     expect(await logInFrom(server, freshAddress(), user)).toHaveProperty("token");
   });
 
-  it("is that of the whole /64 of an address of IPv6, which is one caller's", async () => {
+  it("applies to the whole /64 of an IPv6 address, which belongs to one caller", async () => {
     const server = await startShared();
     names += 1;
     const network = `2001:db8:0:${names}`;
@@ -177,7 +177,7 @@ describe("the limit of log-ins that fail", { timeout }, () => {
     expect(await refusal(logInFrom(server, `${network}::ffff`, user))).toEqual(limited);
   });
 
-  it("is that of the peer's address if no proxy is trusted, whatever it says of others", async () => {
+  it("applies to the peer's address if no proxy is trusted, whatever it forwards", async () => {
     const args = ["--max-failed-logins", "3"];
     const server = await startAccessServer({ atEnd: onTestFinished, args });
     await failTimes(3, async () => {
@@ -187,7 +187,7 @@ describe("the limit of log-ins that fail", { timeout }, () => {
     expect(await refusal(logInFrom(server, freshAddress(), await addUser(server)))).toEqual(limited);
   });
 
-  it("says when to come back", async () => {
+  it("reports when to retry", async () => {
     const server = await startShared();
     const user = await addUser(server);
     await failTimes(3, () => logInFrom(server, freshAddress(), { ...user, password: wrong }));
@@ -198,7 +198,7 @@ describe("the limit of log-ins that fail", { timeout }, () => {
     expect(Number(retry?.retryDelay?.seconds)).toBeLessThanOrEqual(60);
   });
 
-  it("does not count log-ins that succeed", async () => {
+  it("does not count successful log-ins", async () => {
     const server = await startShared();
     const user = await addUser(server);
     const address = freshAddress();
@@ -208,7 +208,7 @@ describe("the limit of log-ins that fail", { timeout }, () => {
     expect(await refusal(logInFrom(server, address, user))).toEqual(limited);
   });
 
-  it("does not end the tokens of who has failed too often", async () => {
+  it("does not revoke tokens of users with too many failures", async () => {
     const server = await startShared();
     const user = await addUser(server);
     const { token } = await logInFrom(server, freshAddress(), user);
@@ -218,9 +218,9 @@ describe("the limit of log-ins that fail", { timeout }, () => {
   });
 
   it.each([
-    ["of one name", (username: string) => username],
-    ["of as many names, from one address", () => freshName()],
-  ])("lets no more through of a thousand at once: %s", async (_, nameOf) => {
+    ["for one name", (username: string) => username],
+    ["for as many names, from one address", () => freshName()],
+  ])("holds for a thousand concurrent attempts: %s", async (_, nameOf) => {
     const args = ["--max-failed-logins", "4", "--max-calls", "2000", "--max-calls-per-user", "0"];
     const server = await startAccessServer({ atEnd: onTestFinished, args });
     const { username } = await addUser(server);
@@ -238,8 +238,8 @@ describe("the limit of log-ins that fail", { timeout }, () => {
   });
 });
 
-describe("the limit of log-ins that fail, of networks and of known users", { timeout: 180_000 }, () => {
-  /** Log-ins of two users, of which 3 may fail in a minute. */
+describe("the limit on failed log-ins, for networks and known users", { timeout: 180_000 }, () => {
+  /** Log-ins of two users, of which 3 may fail per minute. */
   function start() {
     const turns: PasswordTurn[] = [];
     const { from } = createLogIn({
@@ -255,7 +255,7 @@ describe("the limit of log-ins that fail, of networks and of known users", { tim
   it.each([
     ["/56", (i: number) => `2001:db8:0:120${i}::1`, "2001:db8:0:12ff::1"],
     ["/48", (i: number) => `2001:db8:0:${i}00::1`, "2001:db8:0:ffff::1"],
-  ])("is that of the whole %s of an address of IPv6", async (_, addressOf, inside) => {
+  ])("applies to the whole %s of an IPv6 address", async (_, addressOf, inside) => {
     const { from } = start();
     for (let i = 1; i <= 3; i += 1)
       expect(await refusal(from(addressOf(i), freshName(), wrong))).toEqual(failed);
@@ -263,7 +263,7 @@ describe("the limit of log-ins that fail, of networks and of known users", { tim
     expect(await from("2001:db8:1::1", "ada")).toHaveProperty("token");
   });
 
-  it("of a name does not lock its user out where they logged in before", async () => {
+  it("for a name does not lock its user out where they have logged in before", async () => {
     const { from } = start();
     await from("192.0.2.1", "ada");
     for (let i = 1; i <= 3; i += 1) await refusal(from(`198.51.100.${i}`, "ada", wrong));
@@ -271,7 +271,7 @@ describe("the limit of log-ins that fail, of networks and of known users", { tim
     expect(await from("192.0.2.1", "ada")).toHaveProperty("token");
   });
 
-  it("of a network does not lock those users out who logged in there before", async () => {
+  it("for a network does not lock out users who have logged in there before", async () => {
     const { from } = start();
     await from("192.0.2.1", "ada");
     await failTimes(3, () => from("192.0.2.1", freshName(), wrong));
@@ -279,20 +279,20 @@ describe("the limit of log-ins that fail, of networks and of known users", { tim
     expect(await from("192.0.2.1", "ada")).toHaveProperty("token");
   });
 
-  it("holds for a known user in a known network too", async () => {
+  it("also applies to a known user in a known network", async () => {
     const { from } = start();
     await from("192.0.2.1", "ada");
     await failTimes(3, () => from("192.0.2.1", "ada", wrong));
     expect(await refusal(from("192.0.2.1", "ada"))).toEqual(limited);
   });
 
-  it("does not make a network known by a log-in that fails", async () => {
+  it("does not treat a network as known after a failed log-in", async () => {
     const { from } = start();
     await failTimes(3, () => from("192.0.2.1", "ada", wrong));
     expect(await refusal(from("192.0.2.1", "ada"))).toEqual(limited);
   });
 
-  it("leaves a check the turn of its widest network, and a known user one of their own", async () => {
+  it("queues a check under its widest network, and a known user separately", async () => {
     const { from, turns } = start();
     await from("2001:db8:1:2::3", "ada");
     await from("2001:db8:1:2::4", "ada");
@@ -303,7 +303,7 @@ describe("the limit of log-ins that fail, of networks and of known users", { tim
   });
 });
 
-describe("the lane of passwords", () => {
+describe("the password lane", () => {
   it("serves networks in turn, and known users first", async () => {
     const { lane, verify } = createPasswordLane({ maxChecks: 1, maxWaitMs: 60_000 });
     const hash = hashCheaply(password);
@@ -319,7 +319,7 @@ describe("the lane of passwords", () => {
     expect(order).toEqual(["m", "grace", "m", "a", "b", "m", "m"]);
   });
 
-  it("refuses a network that has more than fits, and no other", async () => {
+  it("rejects only the network whose backlog is too long", async () => {
     const { lane, verify } = createPasswordLane({ maxChecks: 1, maxWaitMs: 600 });
     const hash = hashCheaply(password);
     const ask = (network: string) => verify(password, hash, { network, knownName: undefined });
@@ -332,7 +332,7 @@ describe("the lane of passwords", () => {
 });
 
 describe("a password that waits to be checked", () => {
-  it("is not checked once its caller has gone, and does not count as a failure", async () => {
+  it("is not checked after its caller has left, and does not count as a failure", async () => {
     const { lane, verify } = createPasswordLane({ maxChecks: 1, maxWaitMs: 60_000 });
     const hash = hashCheaply(password);
     const turn = { network: "m", knownName: undefined };
@@ -359,8 +359,8 @@ describe("a password that waits to be checked", () => {
   });
 });
 
-describe("a minute after its first failure", () => {
-  /** Log-ins of ada at a time that the test sets. */
+describe("a minute after the first failure", () => {
+  /** Log-ins as ada at a time set by the test. */
   function startAt() {
     let nowMs = 0;
     const { from } = createLogIn({ throttle: createLoginThrottle(2, () => nowMs), verifyPassword });
@@ -370,7 +370,7 @@ describe("a minute after its first failure", () => {
     return { from: (address: string, given: string) => from(address, "ada", given), setTime };
   }
 
-  it("a name and an address may try again, and not before", async () => {
+  it("a name and an address may try again, but not earlier", async () => {
     const { from, setTime } = startAt();
     await failTimes(2, () => from("192.0.2.1", wrong));
     setTime(59_999);
@@ -379,7 +379,7 @@ describe("a minute after its first failure", () => {
     expect(await from("192.0.2.1", password)).toMatchObject({ token: "of ada" });
   });
 
-  it("a log-in that began before is not taken from its failures", async () => {
+  it("a log-in that began earlier is not removed from the new count", async () => {
     let nowMs = 0;
     const throttle = createLoginThrottle(2, () => nowMs);
     const forget = throttle.count(["user ada"]);
@@ -390,7 +390,7 @@ describe("a minute after its first failure", () => {
     expect(throttle.waitMs(["user ada"])).toBe(60_000);
   });
 
-  it("may fail as often again, and no more", async () => {
+  it("as many failures are allowed again, but no more", async () => {
     const { from, setTime } = startAt();
     await failTimes(2, () => from("192.0.2.1", wrong));
     setTime(60_000);
@@ -398,7 +398,7 @@ describe("a minute after its first failure", () => {
     expect(await refusal(from("192.0.2.1", wrong))).toEqual(limited);
   });
 
-  it("is what a refusal says to wait for, also if the rest of a minute is short", async () => {
+  it("is when a refusal says to retry, even if little of the minute is left", async () => {
     const { from, setTime } = startAt();
     await failTimes(2, () => from("192.0.2.1", wrong));
     setTime(58_500);
@@ -407,7 +407,7 @@ describe("a minute after its first failure", () => {
     expect(error.metadata.get("retry-after")).toBe("2");
   });
 
-  it("is not put off by those who try meanwhile and are not listened to", async () => {
+  it("is not postponed by rejected attempts in between", async () => {
     const { from, setTime } = startAt();
     await failTimes(2, () => from("192.0.2.1", wrong));
     setTime(30_000);
@@ -424,7 +424,7 @@ describe("a password", { timeout }, () => {
   it.each([
     ["composed", composed, decomposed],
     ["decomposed", decomposed, composed],
-  ])("that was set %s is the same in the other form", async (_, set, given) => {
+  ])("that was set %s is accepted in the other form", async (_, set, given) => {
     expect(given).not.toBe(set);
     const server = await startShared();
     const { username } = await addUser(server, { hash: await hashPassword(set) });
@@ -433,14 +433,14 @@ describe("a password", { timeout }, () => {
     expect(await logInFrom(server, address, { username, password: set })).toHaveProperty("token");
   });
 
-  it("is another in another case, and with a space more", async () => {
+  it("differs by case and by an additional space", async () => {
     const server = await startShared();
     const { username } = await addUser(server);
     for (const given of [password.toUpperCase(), `${password} `])
       expect(await refusal(logInFrom(server, freshAddress(), { username, password: given }))).toEqual(failed);
   });
 
-  it("is not asked for while the server is open", async () => {
+  it("is not required while the server is open", async () => {
     const args = ["--auth", "open", "--max-failed-logins", "1"];
     const server = await startAccessServer({ atEnd: onTestFinished, args });
     const user = await addUser(server);
@@ -455,7 +455,7 @@ describe("a password", { timeout }, () => {
 describe("no password", { timeout }, () => {
   const secret = "Tr0ub4dor and three of his friends";
 
-  it("is in an answer, an error, a log line at level trace, an audit entry, or the data directory", async () => {
+  it("appears in an answer, an error, a log line at level trace, an audit entry, or the data directory", async () => {
     const lines: string[] = [];
     const logger = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
     const server = await startAccessServer({ atEnd: onTestFinished, logger });
@@ -496,7 +496,7 @@ describe("no password", { timeout }, () => {
     for (const text of [...lines, ...seen, ...readFiles(server.dataDir)]) expect(text).not.toContain(secret);
   });
 
-  it("is in an error, or a log line, about a body that is no JSON", async () => {
+  it("leaks through an error or a log line if the body is malformed JSON", async () => {
     const lines: string[] = [];
     const logger = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
     const server = await startAccessServer({ atEnd: onTestFinished, logger });
@@ -519,12 +519,12 @@ describe("no password", { timeout }, () => {
       failed,
     );
     expect(lines.join("")).toContain("LOGIN_FAILED");
-    // Part of it would be as bad; a parser that quotes shows some ten characters.
+    // Part of it would be as bad; parsers quote about ten characters.
     for (const text of [...lines, ...seen]) expect(text).not.toContain(secret.slice(0, 6));
   });
 });
 
-/** Makes log-ins of ada and grace without a server. */
+/** Logs in as ada and grace without a server. */
 function createLogIn(parts: Pick<Parameters<typeof logInUsers>[0], "throttle" | "verifyPassword">) {
   const passwordHash = hashCheaply(password);
   const about = { role: "user", generation: "1", createdAt: new Date(0), passwordHash } as const;
@@ -556,7 +556,7 @@ function logInFrom(server: AccessServer, address: string, user: { username: stri
   return comeFrom(server, address).tokens.issueToken(user);
 }
 
-/** All that a caller is told. */
+/** Everything that a caller receives. */
 function describeOutcome(call: Promise<unknown>): Promise<string> {
   return call.then(
     (answer) => JSON.stringify(answer, (_, value) => (typeof value === "bigint" ? String(value) : value)),

@@ -1,4 +1,4 @@
-/** The start of an open server, which gives the keys of all users to anyone, on a store that has users. */
+/** Starting an open server, which gives anyone all users' keys, on a store that has users. */
 import { pino } from "pino";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createApp } from "../../src/app.ts";
@@ -14,7 +14,7 @@ const refusal = new ConfigError(
     "start with --auth token, or with --auth open to allow that",
 );
 
-/** Starts an app and stops it. */
+/** Starts and stops an app. */
 async function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<void> {
   const app = await createApp(readConfig(["--port", "0", ...args], env), logger, {
     packages: await loadPackages(),
@@ -30,7 +30,7 @@ describe("an open server", { timeout }, () => {
     await start(database);
   });
 
-  it.each(["a user", "a client"])("is refused without --auth if the store has %s", async (account) => {
+  it.each(["a user", "a client"])("fails without --auth if the store has %s", async (account) => {
     const database = makeDatabase(onTestFinished);
     const server = await startAccessServer({ atEnd: onTestFinished, database });
     const { users, clients } = server.office;
@@ -52,7 +52,7 @@ describe("an open server", { timeout }, () => {
     if (account === "a user") await removeUser(database);
   });
 
-  it("says so in one sentence and ends with 2", async () => {
+  it("reports this in one sentence and exits with 2", async () => {
     const dataDir = makeTemporaryDirectory(onTestFinished);
     const place = { settings: ["--data-dir", dataDir] };
     await start(place.settings);

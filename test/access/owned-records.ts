@@ -1,4 +1,4 @@
-/** The kinds of records that users own: how each is made, listed and used. */
+/** The kinds of records that users own: how to create, list and use each. */
 import { type Kysely, sql } from "kysely";
 import type { Schema } from "../../src/database/schema.ts";
 import { present } from "../services/answers.ts";
@@ -22,19 +22,23 @@ export interface PageInput {
 
 /** A kind of record. */
 export interface OwnedKind {
-  /** Makes one. @returns its ID */
+  /**
+   * Creates a record.
+   *
+   * @returns its ID
+   */
   make(clients: Clients): Promise<string>;
-  /** Reads a page of those of a caller. */
+  /** Reads a page of a caller's records. */
   list?(clients: Clients, page: PageInput): Promise<ListPage>;
-  /** Calls that need one. */
+  /** Calls that use a record. */
   readonly uses: readonly ((clients: Clients, id: string) => Promise<unknown>)[];
-  /** The reason for which others are refused. */
+  /** The reason with which other users are rejected. */
   readonly missing?: string;
-  /** What comes of a use, if not an answer. */
+  /** The expected outcome of a use, if it is not an answer. */
   readonly outcome?: string;
-  /** The table, and its columns with the ID and the owner. */
+  /** The table, and its ID and owner columns. */
   readonly stored: readonly [table: keyof Schema, id: string, owner: string];
-  /** Whether a record whose owner was changed in the database is hidden from its true owner, and not only damaged. */
+  /** Whether a record with a tampered owner is hidden from its true owner, rather than only damaged. */
   readonly isHiddenIfGiven?: true;
 }
 
@@ -99,7 +103,7 @@ export const kinds = {
     missing: "WALLET_NOT_FOUND",
     stored: ["wallets", "wallet_id", "owner"],
   },
-  "wallets of several signers": {
+  "multi-signature wallets": {
     make: makeMultisig,
     list: async ({ defi }, input) => {
       const { wallets, ...page } = await defi.listWallets(input);
@@ -144,10 +148,10 @@ export const kinds = {
   },
 } as const satisfies Record<string, OwnedKind>;
 
-/** The kinds, each with its name. */
+/** All kinds, with their names. */
 export const allKinds: readonly (readonly [name: string, kind: OwnedKind])[] = Object.entries(kinds);
 
-/** Writes another owner over the one of a record. */
+/** Overwrites the owner of a record. */
 export async function giveRecord(
   db: Kysely<Schema>,
   { stored: [table, id, owner] }: OwnedKind,

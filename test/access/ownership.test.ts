@@ -25,7 +25,7 @@ describeAccess("lists of two users", (shared) => {
   for (const [name, { make, list }] of allKinds) {
     if (list === undefined) continue;
     describe(name, () => {
-      it("shows each their own, in pages, and counts those alone", async () => {
+      it("shows each user only their own records, in pages, and counts only these", async () => {
         const [ada, bob] = await makePeople(await shared());
         const adas = [await make(ada), await make(ada)];
         const bobs = [await make(bob)];
@@ -34,7 +34,7 @@ describeAccess("lists of two users", (shared) => {
         expect(await readAll(list, bob)).toEqual({ rows: bobs, sizes: [1], totals: [1] });
       });
 
-      it("shows nothing, and counts nothing, to a user and to an auditor who made nothing", async () => {
+      it("shows and counts nothing for a user or auditor without records", async () => {
         const server = await shared();
         await make(await server.makePerson());
         for (const role of ["user", "auditor"] as const) {
@@ -43,7 +43,7 @@ describeAccess("lists of two users", (shared) => {
         }
       });
 
-      it("refuses a page of more than 1,000 or fewer than 0, and what is no page token", async () => {
+      it("rejects page sizes above 1,000 or below 0, and malformed page tokens", async () => {
         const ada = await (await shared()).makePerson();
         for (const pageSize of [-1, 1001])
           expect(await refusal(list(ada, { pageSize }))).toEqual(invalid("pageSize"));
@@ -52,7 +52,7 @@ describeAccess("lists of two users", (shared) => {
           expect(await refusal(list(ada, { pageToken: token }))).toEqual(foreignPage);
       });
 
-      it("shows all records to an administrator, and counts them", async () => {
+      it("shows and counts all records for an administrator", async () => {
         const server = await shared();
         const [ada, bob] = await makePeople(server);
         const made = [await make(ada), await make(bob)];
@@ -61,7 +61,7 @@ describeAccess("lists of two users", (shared) => {
         expect(totals).toEqual([rows.length]);
       });
 
-      it("refuses a page token of another user, of an administrator, and to an administrator", async () => {
+      it("rejects page tokens of another user, of an administrator, and given to an administrator", async () => {
         const server = await shared();
         const [ada, bob] = await makePeople(server);
         const admin = await server.makePerson("admin");
@@ -77,8 +77,8 @@ describeAccess("lists of two users", (shared) => {
   }
 });
 
-describeAccess("filters of lists", (shared) => {
-  it("find proposals of a wallet, and of a status, among one's own alone", async () => {
+describeAccess("list filters", (shared) => {
+  it("find proposals by wallet and status, among the caller's own only", async () => {
     const [ada, bob] = await makePeople(await shared());
     const walletId = await makeMultisig(ada);
     const proposalId = await makeProposal(ada, walletId);
@@ -91,14 +91,14 @@ describeAccess("filters of lists", (shared) => {
     }
   });
 
-  it("find tokens of an address among those that one minted alone", async () => {
+  it("find tokens by address among those minted by the caller only", async () => {
     const [ada, bob] = await makePeople(await shared());
     const { tokenId, owner } = await ada.nft.mint({ name: "art" });
     expect(await ada.nft.listTokens({ owner })).toMatchObject({ tokens: [{ tokenId }], totalSize: 1 });
     expect(await bob.nft.listTokens({ owner })).toMatchObject({ tokens: [], totalSize: 0 });
   });
 
-  it("count a token at its new address for its minter, regardless of who transferred it", async () => {
+  it("count a token at its new address for its minter, whoever transferred it", async () => {
     const server = await shared();
     const [ada, bob] = await makePeople(server);
     const { tokenId, owner } = await ada.nft.mint({ name: "art" });
@@ -112,7 +112,7 @@ describeAccess("filters of lists", (shared) => {
 
 describeAccess("a record whose owner was changed in the database", (shared) => {
   it.each(allKinds)(
-    "is not the other user's, but damaged, and others are as they were: %s",
+    "does not become the other user's but counts as damaged, and other records are unaffected: %s",
     async (name, kind) => {
       const server = await shared();
       const [ada, bob] = await makePeople(server);
@@ -139,7 +139,7 @@ describeAccess("a record whose owner was changed in the database", (shared) => {
     expect(devices).toMatchObject([{ deviceId, registrationStatus: "DAMAGED", publicKey: new Uint8Array() }]);
   });
 
-  it("can be got rid of by an administrator, and no list is the worse for it: a tunnel", async () => {
+  it("can be removed by an administrator without affecting lists: a tunnel", async () => {
     const server = await shared();
     const [ada, bob] = await makePeople(server);
     const { tunnelId } = await ada.vpn.registerPeer({});
@@ -151,7 +151,7 @@ describeAccess("a record whose owner was changed in the database", (shared) => {
     expect(await ada.vpn.listTunnels({})).toMatchObject({ tunnels: [], totalSize: 0 });
   });
 
-  it("can be got rid of by an administrator, and no list is the worse for it: a key", async () => {
+  it("can be removed by an administrator without affecting lists: a key", async () => {
     const server = await shared();
     const [ada, bob] = await makePeople(server);
     const { keyId } = present((await ada.kms.createKey({})).result);
@@ -166,7 +166,7 @@ describeAccess("a record whose owner was changed in the database", (shared) => {
 
 describeAccess("a user who was changed in the database", (shared) => {
   it.each(["role", "generation", "password_hash"] as const)(
-    "is let in no more, and gets no other role: %s",
+    "is locked out, and gets no other role: %s",
     async (column) => {
       const server = await shared();
       const [ada, bob] = await makePeople(server);
@@ -183,7 +183,7 @@ describeAccess("a user who was changed in the database", (shared) => {
     },
   );
 
-  it("is not an administrator by taking an administrator's row", async () => {
+  it("does not become an administrator by taking an administrator's row", async () => {
     const server = await shared();
     const [ada, admin] = [await server.makePerson(), await server.makePerson("admin")];
     await server.tamper(async (db) => {
@@ -196,21 +196,21 @@ describeAccess("a user who was changed in the database", (shared) => {
 });
 
 describeAccess("a record that its owner has just used", (shared) => {
-  it("is still hidden from others: a key that is open in memory", async () => {
+  it("is still hidden from other users: a key that is open in memory", async () => {
     const [ada, bob] = await makePeople(await shared());
     const { keyId } = present((await ada.kms.createKey({})).result);
     await ada.kms.sign({ keyId, data });
     expect(await refusal(bob.kms.sign({ keyId, data }))).toEqual(notFound("KEY_NOT_FOUND"));
   });
 
-  it("is still hidden from others: a device whose key is known", async () => {
+  it("is still hidden from other users: a device whose key is cached", async () => {
     const [ada, bob] = await makePeople(await shared());
     const device = await registerDevice(ada);
     expect(await ada.iot.sendTelemetry(readingOf(device))).toMatchObject({ verified: true });
     expect(await refusal(bob.iot.sendTelemetry(readingOf(device)))).toEqual(notFound("DEVICE_NOT_FOUND"));
   });
 
-  it("is still hidden from others: a tunnel with a session", async () => {
+  it("is still hidden from other users: a tunnel with a session", async () => {
     const [ada, bob] = await makePeople(await shared());
     const { tunnelId } = await ada.vpn.registerPeer({});
     await ada.vpn.handshake({ tunnelId });
@@ -222,8 +222,8 @@ describeAccess("a record that its owner has just used", (shared) => {
   });
 });
 
-describeAccess("what an administrator does with a record", (shared) => {
-  it("leaves it its owner's: a key that is rotated", async () => {
+describeAccess("a record changed by an administrator", (shared) => {
+  it("stays its owner's: a rotated key", async () => {
     const server = await shared();
     const [ada, admin] = [await server.makePerson(), await server.makePerson("admin")];
     const { keyId } = present((await ada.kms.createKey({})).result);
@@ -234,7 +234,7 @@ describeAccess("what an administrator does with a record", (shared) => {
     });
   });
 
-  it("leaves it its owner's: a proposal for a wallet", async () => {
+  it("stays its owner's: a proposal for a wallet", async () => {
     const server = await shared();
     const [ada, admin] = [await server.makePerson(), await server.makePerson("admin")];
     const proposalId = await makeProposal(admin, await makeMultisig(ada));
@@ -242,8 +242,8 @@ describeAccess("what an administrator does with a record", (shared) => {
   });
 });
 
-describeAccess("what was made while the server was open", () => {
-  it("is an administrator's to see, and no user's", async () => {
+describeAccess("a record created while the server was open", () => {
+  it("is visible to administrators, but not to users", async () => {
     const database = makeDatabase(onTestFinished);
     const open = await startAccessServer({ atEnd: onTestFinished, database, args: ["--auth", "open"] });
     const { keyId } = present((await open.connect().kms.createKey({})).result);
@@ -257,7 +257,7 @@ describeAccess("what was made while the server was open", () => {
 });
 
 describeAccess("blockchain.BlockchainService.AddBlock without a validator", (shared) => {
-  it("takes the first of the caller's own", async () => {
+  it("uses the caller's first validator", async () => {
     const [ada, bob] = await makePeople(await shared());
     await ada.chain.registerNode({});
     const { validatorAddress } = await bob.chain.registerNode({});
@@ -265,7 +265,7 @@ describeAccess("blockchain.BlockchainService.AddBlock without a validator", (sha
     expect(await bob.chain.addBlock({ data })).toMatchObject({ block: { validatorAddress } });
   });
 
-  it("is refused to a caller who has none, although others do", async () => {
+  it("fails for a caller without a validator, even if other users have some", async () => {
     const [ada, bob] = await makePeople(await shared());
     await ada.chain.registerNode({});
     expect(await refusal(bob.chain.addBlock({ data }))).toEqual({
@@ -276,13 +276,13 @@ describeAccess("blockchain.BlockchainService.AddBlock without a validator", (sha
 });
 
 describeAccess("telemetry with a device's own token", (shared) => {
-  it("is refused for another device that the server knows from a call just before", async () => {
+  it("is rejected for a different device, even if the server has just seen that device", async () => {
     const { ada, other, clients } = await makeTwoDevices(await shared());
     await ada.iot.sendTelemetry(readingOf(other));
     expect(await refusal(clients.iot.sendTelemetry(readingOf(other)))).toEqual(notFound("DEVICE_NOT_FOUND"));
   });
 
-  it("is taken in a stream for the device itself alone, and the stream goes on", async () => {
+  it("is accepted in a stream only for the device itself, and the stream continues", async () => {
     const { device, other, clients } = await makeTwoDevices(await shared());
     const readings = createOutgoing<{ reading: ReturnType<typeof readingOf> }>();
     for (const sender of [device, other, device]) readings.send({ reading: readingOf(sender) });
@@ -293,7 +293,7 @@ describeAccess("telemetry with a device's own token", (shared) => {
     expect(verdicts).toEqual(["true ", "false DEVICE_NOT_FOUND", "true "]);
   });
 
-  it("leaves the other device unseen", async () => {
+  it("does not update the other device", async () => {
     const { ada, other, clients } = await makeTwoDevices(await shared());
     await refusal(clients.iot.sendTelemetry(readingOf(other)));
     const { devices } = await ada.iot.listDevices({});
@@ -301,7 +301,7 @@ describeAccess("telemetry with a device's own token", (shared) => {
   });
 });
 
-/** Two devices of one owner, and clients of the first with its own token. */
+/** Two devices with the same owner, and clients of the first one with its own token. */
 async function makeTwoDevices(
   server: AccessServer,
 ): Promise<{ ada: Person; device: OwnDevice; other: OwnDevice; clients: Clients }> {

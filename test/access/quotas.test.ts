@@ -1,4 +1,4 @@
-/** What one user may keep of what all share, with quotas small enough to use up. */
+/** Quotas: how much one user may store, with limits small enough to use up. */
 import { expect, it, onTestFinished } from "vitest";
 import { present } from "../services/answers.ts";
 import { endAfterAll } from "../support/at-end.ts";
@@ -25,7 +25,7 @@ const settings = {
 };
 const args = Object.entries(settings).flatMap(([flag, limit]) => [flag, String(limit)]);
 
-/** Makes what adds one to what a quota counts, over and over; three are allowed. */
+/** Prepares a call that adds one record to a quota each time; three are allowed. */
 type Prepare = (clients: Clients) => Promise<() => Promise<unknown>>;
 
 const { proposals: _, ...plainKinds } = kinds;
@@ -58,7 +58,7 @@ const adding: Readonly<Record<string, Prepare>> = {
   },
 };
 
-describeAccess("quotas of a user", () => {
+describeAccess("a user's quotas", () => {
   const atEnd = endAfterAll();
   let server: Promise<AccessServer> | undefined;
   const start = (): Promise<AccessServer> => {
@@ -67,7 +67,7 @@ describeAccess("quotas of a user", () => {
   };
 
   for (const [name, prepare] of Object.entries(adding)) {
-    it(`refuse one more than the limit, and leave other users theirs: ${name}`, async () => {
+    it(`reject one more than the limit, without affecting other users: ${name}`, async () => {
       const [ada, bob] = [await (await start()).makePerson(), await (await start()).makePerson()];
       const add = await prepare(ada);
       for (let i = 0; i < 3; i += 1) await add();
@@ -76,20 +76,20 @@ describeAccess("quotas of a user", () => {
     });
   }
 
-  it("count the signers of a wallet, not the wallet alone", async () => {
+  it("count the signers of a wallet, not just the wallet", async () => {
     const { defi } = await (await start()).makePerson();
     expect(await refusal(defi.createMultisig({ signerCount: 4, threshold: 1 }))).toEqual(exceeded);
     await defi.createMultisig({ signerCount: 3, threshold: 1 });
   });
 
-  it("hold also for calls that come at once", async () => {
+  it("also apply to concurrent calls", async () => {
     const { vpn } = await (await start()).makePerson();
     const calls = await Promise.allSettled(Array.from({ length: 10 }, () => vpn.registerPeer({})));
     expect(calls.filter(({ status }) => status === "fulfilled")).toHaveLength(3);
     expect((await vpn.listTunnels({})).totalSize).toBe(3);
   });
 
-  it("give room again for a tunnel that is disconnected", async () => {
+  it("free room when a tunnel is disconnected", async () => {
     const { vpn } = await (await start()).makePerson();
     const tunnels = [await vpn.registerPeer({}), await vpn.registerPeer({}), await vpn.registerPeer({})];
     expect(await refusal(vpn.registerPeer({}))).toEqual(exceeded);
@@ -97,14 +97,14 @@ describeAccess("quotas of a user", () => {
     await vpn.registerPeer({});
   });
 
-  it("name the quota, its limit, the setting and how to get room", async () => {
+  it("report the quota, its limit, the setting and how to free room", async () => {
     const { vpn } = await (await start()).makePerson();
     for (let i = 0; i < 3; i += 1) await vpn.registerPeer({});
     const error = await failureOf(vpn.registerPeer({}));
     expect(error.rawMessage).toMatch(/3 tunnels.*disconnect unused tunnels.*--max-tunnels-per-user/);
   });
 
-  it("refuse a new idempotency key beyond the limit, and still answer calls under the old ones", async () => {
+  it("reject new idempotency keys beyond the limit, and still answer calls with earlier ones", async () => {
     const person = await (await start()).makePerson();
     const withKey = (key: string) => ({ headers: { "idempotency-key": key } });
     const { walletId } = await person.wallet.createWallet({}, withKey("1"));
@@ -116,7 +116,7 @@ describeAccess("quotas of a user", () => {
     await person.dapp.deployContract({ code: "x" });
   });
 
-  it("record the refusal of a rotation in the audit log", async () => {
+  it("record the rejection of a rotation in the audit log", async () => {
     const person = await (await start()).makePerson();
     const { keyId } = present((await person.kms.createKey({})).result);
     for (let i = 0; i < 2; i += 1) await person.kms.createKey({});
@@ -126,7 +126,7 @@ describeAccess("quotas of a user", () => {
     expect(auditLog.at(-1)?.details).toContain("QUOTA_EXCEEDED");
   });
 
-  it("bound the open challenges of a device and of a client network, until they are answered", async () => {
+  it("limit open challenges per device and per client network, until they are answered", async () => {
     const person = await (await start()).makePerson();
     const [device, other] = [await registerDevice(person), await registerDevice(person)];
     const answers = [await answerChallenge(person, device), await answerChallenge(person, device)];
@@ -138,7 +138,7 @@ describeAccess("quotas of a user", () => {
   });
 });
 
-describeAccess("the quota of an open server", () => {
+describeAccess("an open server's quota", () => {
   it("is ten times as high, for all its callers together", async () => {
     const database = makeDatabase(onTestFinished);
     const open = ["--auth", "open", "--max-tunnels-per-user", "1"];

@@ -1,4 +1,4 @@
-/** What a user adds to the store with calls that are refused: little, whatever they call, and however often. */
+/** Rejected calls add little to the store, whatever a user calls, and however often. */
 import { expect, it, onTestFinished } from "vitest";
 import { refusalBudget } from "../../src/audit/refusal-budget.ts";
 import { present } from "../services/answers.ts";
@@ -17,7 +17,12 @@ import {
 
 const data = bytesOf("hello");
 
-/** A call of a user that is refused. @param n differs from call to call; @param own a key of the user that signs */
+/**
+ * A user's call that is rejected.
+ *
+ * @param n differs from call to call
+ * @param own the user's own keys
+ */
 type RefusedCall = (server: AccessServer, user: Person, n: number, own: OwnKeys) => Promise<unknown>;
 
 interface OwnKeys {
@@ -37,7 +42,7 @@ const post: (path: string, body: (n: number, own: OwnKeys) => object) => Refused
 
 const longName = (n: number): string => `name/${n}${"€".repeat(500)}`;
 
-/** Calls that have an entry each, if they differ: the handle is another one each time. */
+/** Calls that get an entry each because they differ: the handle changes each time. */
 const differing: Readonly<Record<string, RefusedCall>> = {
   "Sign with an unknown key": (_server, { kms }, n) => refusal(kms.sign({ keyId: `key-${n}`, data })),
   "Sign with a long unknown name": (_server, { kms }, n) => refusal(kms.sign({ keyId: longName(n), data })),
@@ -57,7 +62,7 @@ const differing: Readonly<Record<string, RefusedCall>> = {
     refusal(kms.importKey({ importToken: `import-${n}`, wrappedKey: data, algorithm: "ML-DSA-44" })),
 };
 
-/** Calls about the same key, which are equal refusals. */
+/** Calls about the same key, which count as equal refusals. */
 const equal: Readonly<Record<string, RefusedCall>> = {
   "BatchSign of empty messages": (_server, { kms }, _n, { signing }) =>
     refusal(kms.batchSign({ keyId: signing, data: Array(1000).fill(new Uint8Array()) })),
@@ -80,7 +85,7 @@ const ofExtensions = await loadFromExtensions<{
   readonly silent: Readonly<Record<string, RefusedCall>>;
 }>("refused-calls");
 
-/** Calls that are refused, or answered with "no", and have no entry at all. */
+/** Calls that are rejected, or answered negatively, and have no entry at all. */
 const silent: Readonly<Record<string, RefusedCall>> = {
   ...Object.assign({}, ...ofExtensions.map((module) => module.silent)),
   "StreamTelemetry of unknown devices": async (_server, { iot }, n) => {
@@ -89,7 +94,7 @@ const silent: Readonly<Record<string, RefusedCall>> = {
   },
   "IssueChallenge for an unknown device": (_server, { iot }, n) =>
     refusal(iot.issueChallenge({ deviceId: `device-${n}` })),
-  "a call with an idempotency key that is refused": (_server, { kms }, n) =>
+  "a rejected call with an idempotency key": (_server, { kms }, n) =>
     refusal(
       kms.createKey({ algorithm: "ML-KEM-768", usage: "SIGN" }, { headers: { "idempotency-key": `${n}` } }),
     ),
@@ -117,7 +122,7 @@ async function flood(calls: readonly (() => Promise<unknown>)[]): Promise<void> 
   await Promise.all(Array.from({ length: 32 }, work));
 }
 
-/** The rows of every table. */
+/** Row counts of all tables. */
 async function countRows({ tamper }: AccessServer): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   await tamper(async (db) => {
@@ -132,7 +137,7 @@ async function countRows({ tamper }: AccessServer): Promise<Record<string, numbe
   return counts;
 }
 
-/** The entries about refusals: the operation, and the details. */
+/** Entries about refusals: operation and details. */
 async function readRefusals({ tamper }: AccessServer, user: Person): Promise<string[]> {
   const lines: string[] = [];
   await tamper(async (db) => {
@@ -151,18 +156,18 @@ async function readRefusals({ tamper }: AccessServer, user: Person): Promise<str
   return lines;
 }
 
-/** The audit log, its verifiable tree, and the checkpoints of all logs, which come with time. */
+/** The audit log, its verifiable tree, and the checkpoints of all logs, which change over time. */
 const logTables = /^audit_|^tlog_|_checkpoints$/;
 
 function listGrown(before: Record<string, number>, after: Record<string, number>): string[] {
   return Object.keys(after).filter((name) => !logTables.test(name) && after[name] !== before[name]);
 }
 
-describeAccess("a user whose calls are refused", () => {
+describeAccess("a user whose calls are rejected", () => {
   const start = async (args: readonly string[] = []) =>
     startAccessServer({ atEnd: onTestFinished, database: makeDatabase(onTestFinished), args });
 
-  it("adds at most 1,000 entries an hour, with whatever calls, and one with the number of the others", async () => {
+  it("adds at most 1,000 entries an hour, whatever they call, and one with the number of the others", async () => {
     const server = await start();
     const [user, other] = await makePeople(server);
     const own = await makeKeys(user);
@@ -175,7 +180,7 @@ describeAccess("a user whose calls are refused", () => {
     await flood(calls.flat());
     expect(await readRefusals(server, user)).toHaveLength(refusalBudget.entries);
     expect(listGrown(before, await countRows(server))).toEqual([]);
-    // What succeeds has its entry, and other users have theirs.
+    // Successful calls and other users still get entries.
     await user.kms.sign({ keyId: own.signing, data });
     await refusal(other.kms.sign({ keyId: own.signing, data }));
     const auditor = await server.makePerson("auditor");
@@ -193,7 +198,7 @@ describeAccess("a user whose calls are refused", () => {
     expect((await readRefusals(server, user)).at(-1)).toBe(`REFUSALS unrecorded=${unrecorded}`);
   });
 
-  it("adds two entries with equal refusals: the first, and one with the number of the others", async () => {
+  it("adds two entries for equal refusals: the first, and one with the number of the others", async () => {
     const server = await start();
     const user = await server.makePerson();
     const own = await makeKeys(user);
@@ -225,7 +230,7 @@ describeAccess("a user whose calls are refused", () => {
     expect(await readRefusals(server, user)).toEqual([]);
   });
 
-  it("adds nothing with calls that the server refuses because of load", async () => {
+  it("adds nothing for calls that the server rejects under load", async () => {
     const server = await start(["--max-queue-ms", "1", "--max-backlog-ms", "1"]);
     const user = await server.makePerson();
     const { keyId } = present((await user.kms.createKey({ algorithm: "SLH-DSA-SHA2-128s" })).result);

@@ -1,4 +1,4 @@
-/** How to call every RPC validly, on records that one user made. */
+/** A valid call of every RPC, on records created by one user. */
 import { generateKeyPairSync, sign } from "node:crypto";
 import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
@@ -25,19 +25,19 @@ import type { AccessServer, Clients, Person } from "./access-server.ts";
 const data = bytesOf("hello");
 const address = `0x${"ab".repeat(20)}`;
 
-/** A device with the key that it signs with. */
+/** A device with its signing key. */
 export interface OwnDevice extends Signer {
   readonly deviceId: string;
 }
 
-/** Records of one user, for calls that leave them as they are. */
+/** One user's records, for calls that do not change them. */
 export interface Records {
   readonly owner: Person;
-  /** "127.0.0.1:port" of the server. */
+  /** The server's "127.0.0.1:port". */
   readonly authority: string;
-  /** Somebody who may log in. */
+  /** A user who may log in. */
   readonly guest: { readonly username: string; readonly password: string };
-  /** A client of OAuth 2. */
+  /** An OAuth 2 client. */
   readonly client: { readonly clientId: string; readonly clientSecret: string };
   readonly keyId: string;
   readonly signature: Uint8Array;
@@ -59,7 +59,7 @@ export interface Records {
   readonly tokenId: string;
 }
 
-/** Makes the records, and somebody who owns them. */
+/** Creates the records and their owner. */
 export async function makeRecords(server: AccessServer, ownerName?: string): Promise<Records> {
   const { users, clients } = server.office;
   const guest = { username: "guest", password: "a password that is long enough" };
@@ -109,14 +109,14 @@ export async function registerDevice({ iot }: Pick<Clients, "iot">): Promise<Own
   return { ...signer, deviceId };
 }
 
-/** What a device answers to a challenge of its own. */
+/** A device's answer to its own challenge. */
 export async function answerChallenge({ iot }: Pick<Clients, "iot">, device: OwnDevice) {
   const { deviceId } = device;
   const { challenge } = await iot.issueChallenge({ deviceId });
   return { deviceId, challenge, signature: device.sign(challenge) };
 }
 
-/** A reading of a device. */
+/** A device's reading. */
 export function readingOf({ deviceId, sign }: OwnDevice) {
   return { deviceId, telemetry: data, signature: sign(data) };
 }
@@ -124,15 +124,15 @@ export function readingOf({ deviceId, sign }: OwnDevice) {
 /** How to call an RPC. */
 export interface Row {
   readonly method: DescMethod;
-  /** The messages of the call; one, unless the caller streams. */
+  /** The call's messages; a single one, unless the caller streams. */
   readonly messages: (made: Records) => Promise<unknown[]>;
-  /** How those are refused for whom the record that it names does not exist; undefined if it names none. */
+  /** The refusal reason for callers who cannot see the named record; undefined if the call names none. */
   readonly hidden: string | undefined;
-  /** Whether the record does not exist for administrators either, because its name is its owner's. */
+  /** Whether the record is hidden even from administrators, because its name belongs to its owner. */
   readonly isHiddenFromAdmins: boolean;
-  /** Whether the messages have the credentials of a client, beside which HTTP Basic is refused. */
+  /** Whether the messages contain client credentials, with which HTTP Basic cannot be combined. */
   readonly authenticatesClient: boolean;
-  /** Where an answer of a stream says why one of its messages was refused. */
+  /** Returns the reason in a stream's answer for rejecting one of its messages. */
   readonly reasonIn: (answer: unknown) => string | undefined;
 }
 
@@ -143,7 +143,7 @@ interface RowOptions<Answer> {
   readonly reasonIn?: (answer: Answer) => string | undefined;
 }
 
-/** A row of the table. */
+/** Creates a table row. */
 export function row<Input extends DescMessage, Output extends DescMessage>(
   method: DescMethod & { readonly input: Input; readonly output: Output },
   request: (
@@ -165,12 +165,12 @@ export function row<Input extends DescMessage, Output extends DescMessage>(
     isHiddenFromAdmins,
     authenticatesClient,
     messages: async (made) => [await request(made)].flat(),
-    // The answers of a call are of its output.
+    // The call's answers have its output type.
     reasonIn: (answer) => reasonIn(answer as MessageShape<Output>),
   };
 }
 
-/** A row for a call that is refused whatever it says. */
+/** A row for a call that is always rejected. */
 export function emptyRow(method: DescMethod): Row {
   return row(method, () => ({}));
 }
@@ -201,7 +201,7 @@ const defi = DefiService.method;
 const chain = BlockchainService.method;
 const nft = NftService.method;
 
-/** One for every RPC of the core. */
+/** One row for every core RPC. */
 const rows: readonly Row[] = [
   row(pqc.signData, () => ({ data })),
   row(pqc.verifySignature, () => signed),
@@ -345,7 +345,7 @@ const rows: readonly Row[] = [
   row(nft.getHistory, ({ tokenId }) => ({ tokenId }), tokenHidden),
 ];
 
-/** Loads those of every RPC, also of extensions. */
+/** Loads the rows of every RPC, including extensions. */
 export async function loadRows(): Promise<readonly Row[]> {
   const modules = await loadFromExtensions<{ readonly rows: readonly Row[] }>("access-rows");
   return [...rows, ...modules.flatMap((module) => module.rows)];
@@ -356,7 +356,7 @@ export function nameOf({ parent, name }: DescMethod): string {
   return `${parent.typeName}.${name}`;
 }
 
-/** Wraps a fresh key for an import by the owner. */
+/** Wraps a new key for import by the owner. */
 async function wrapFresh({ kms }: Person) {
   const file = generateKeyPairSync("ml-dsa-44").privateKey.export({ format: "der", type: "pkcs8" });
   const wrapped = await wrapKeyFile(await kms.getImportParameters({}), file);
@@ -392,7 +392,7 @@ async function makeTunnel({ vpn }: Person): Promise<string> {
 }
 
 function firmwareHeader({ device: { deviceId }, vendor }: Records) {
-  // What it signs is not the image's hash: that it is rejected is an answer.
+  // It signs something other than the image's hash: the negative result is an answer, not a refusal.
   return { deviceId, vendorPublicKey: vendor.publicKey, signature: vendor.sign(data) };
 }
 

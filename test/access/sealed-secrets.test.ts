@@ -1,4 +1,4 @@
-/** Secret keys of records, sealed in the database, that somebody changed there. */
+/** Sealed secret keys that were changed in the database. */
 import type { Kysely } from "kysely";
 import { describe, expect, it } from "vitest";
 import type { Schema } from "../../src/database/schema.ts";
@@ -10,7 +10,7 @@ import { kinds, makeProposal } from "./owned-records.ts";
 
 const data = bytesOf("hello");
 
-/** What somebody may do to a secret. */
+/** A change to a stored secret. */
 type Change = (db: Kysely<Schema>, identity: string, other: string) => Promise<unknown>;
 
 const changes: Readonly<Record<string, Change>> = {
@@ -18,8 +18,8 @@ const changes: Readonly<Record<string, Change>> = {
     const { ciphertext } = await readSecret(db, identity);
     return writeSecret(db, identity, { ciphertext: flipBit(ciphertext, 20) });
   },
-  "is gone": (db, identity) => db.deleteFrom("sealed_secrets").where("identity", "=", identity).execute(),
-  "is that of another record": async (db, identity, other) => {
+  "is missing": (db, identity) => db.deleteFrom("sealed_secrets").where("identity", "=", identity).execute(),
+  "belongs to another record": async (db, identity, other) => {
     const { identity: _, ...row } = await readSecret(db, other);
     return writeSecret(db, identity, row);
   },
@@ -37,7 +37,10 @@ function writeSecret(db: Kysely<Schema>, identity: string, row: Partial<Schema["
   return db.updateTable("sealed_secrets").set(row).where("identity", "=", identity).execute();
 }
 
-/** What has a secret: how it is made, and a call that needs its secret. The first part of its identity is its table. */
+/**
+ * A kind of record with a secret: how to create one, and a call that uses its secret. The first part of its
+ * identity is its table.
+ */
 interface Keeper {
   readonly make: (clients: Clients) => Promise<string>;
   readonly use: (clients: Clients, id: string) => Promise<unknown>;
@@ -64,7 +67,7 @@ const keepers: Readonly<Record<string, Keeper>> = {
 describeAccess("a record whose sealed secret", (shared) => {
   describe.each(Object.entries(changes))("%s", (_what, change) => {
     it.each(Object.entries(keepers))(
-      "is damaged and named, and others are not: %s",
+      "counts as damaged and is named, but other records are unaffected: %s",
       async (table, keeper) => {
         const server = await shared();
         const ada = await server.makePerson();

@@ -1,4 +1,6 @@
-/** What one user may have in progress, who may read the metrics, and when the streams of a removed user end. */
+/**
+ * How much one user may have in progress, who may read the metrics, and when a removed user's streams end.
+ */
 import { ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -11,7 +13,7 @@ const limited = { code: "ResourceExhausted", reason: "CONCURRENCY_LIMITED" };
 const start = (...args: string[]): Promise<AccessServer> =>
   startAccessServer({ atEnd: onTestFinished, args });
 
-/** Opens a watch of blocks and waits for its first block. */
+/** Opens a block watch and waits for its first block. */
 async function watchBlocks({ chain }: Person) {
   const leave = new AbortController();
   onTestFinished(() => leave.abort());
@@ -22,8 +24,8 @@ async function watchBlocks({ chain }: Person) {
 
 type Person = Awaited<ReturnType<AccessServer["makePerson"]>>;
 
-describe("streams of one user", { timeout }, () => {
-  it("are refused beyond --max-streams-per-user, and those of others are not", async () => {
+describe("one user's streams", { timeout }, () => {
+  it("are rejected beyond --max-streams-per-user without affecting other users", async () => {
     const server = await start("--max-streams-per-user", "2");
     const [ada, bob] = await makePeople(server);
     await ada.chain.registerNode({});
@@ -35,7 +37,7 @@ describe("streams of one user", { timeout }, () => {
     await expect.poll(() => watchBlocks(ada).then(() => "open")).toBe("open");
   });
 
-  it("end once the user is removed, however many there are", async () => {
+  it("end once the user is removed, however many they are", async () => {
     const server = await start();
     const ada = await server.makePerson();
     const bob = await server.makePerson();
@@ -51,7 +53,7 @@ describe("streams of one user", { timeout }, () => {
 });
 
 describe("TokenService.VerifyToken", { timeout }, () => {
-  it("says that the token of a removed user is not valid", async () => {
+  it("reports a removed user's token as invalid", async () => {
     const server = await start();
     const ada = await server.makePerson();
     expect(await ada.tokens.verifyToken({ token: ada.token })).toMatchObject({
@@ -64,13 +66,13 @@ describe("TokenService.VerifyToken", { timeout }, () => {
     expect([use, roles]).toEqual([undefined, []]);
   });
 
-  it.each(["user", "auditor", "admin"] as const)("tells the role of its subject: %s", async (role) => {
+  it.each(["user", "auditor", "admin"] as const)("returns the role of its subject: %s", async (role) => {
     const server = await start();
     const { token } = await server.makePerson(role);
     expect((await server.connect().tokens.verifyToken({ token })).roles).toEqual([role]);
   });
 
-  it("tells the token of a device from that of a user", async () => {
+  it("distinguishes a device's token from a user's", async () => {
     const server = await start();
     const { iot } = await server.makePerson();
     const { deviceId } = await iot.registerDevice({ simulated: true });
@@ -89,7 +91,7 @@ describe("/metrics", { timeout }, () => {
   const read = async ({ url }: AccessServer, token?: string) =>
     (await fetch(`${url}/metrics`, token ? { headers: { authorization: `Bearer ${token}` } } : {})).status;
 
-  it("is for auditors and admins with --auth token", async () => {
+  it("is for auditors and administrators with --auth token", async () => {
     const server = await start();
     const statuses: number[] = [await read(server), await read(server, "forged")];
     for (const role of ["user", "auditor", "admin"] as const)
@@ -97,7 +99,7 @@ describe("/metrics", { timeout }, () => {
     expect(statuses).toEqual([401, 401, 403, 200, 200]);
   });
 
-  it("is for anyone with --metrics open or --auth open, and for no one with --metrics off", async () => {
+  it("is for anyone with --metrics open or --auth open, and for nobody with --metrics off", async () => {
     expect(await read(await start("--metrics", "open"))).toBe(200);
     expect(await read(await start("--auth", "open"))).toBe(200);
     expect(await read(await start("--auth", "open", "--metrics", "token"))).toBe(401);
@@ -107,7 +109,7 @@ describe("/metrics", { timeout }, () => {
 });
 
 describe("reflection", { timeout }, () => {
-  it("takes messages of a few KiB and 1,000 of them in a stream, and echoes no more", async () => {
+  it("accepts messages of a few KiB and 1,000 of them in a stream, and echoes no more", async () => {
     const { url } = await start();
     const sessionManager = new Http2SessionManager(url);
     onTestFinished(() => sessionManager.abort());
