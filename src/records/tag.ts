@@ -20,7 +20,7 @@ export function tagRecord(key: Uint8Array, fields: readonly TagField[]): string 
   return createHmac("sha256", key).update(Buffer.concat(parts)).digest("hex");
 }
 
-/** Compares two tags in constant time. */
+/** Compares two tags without revealing where they differ. */
 export function equalTags(left: string, right: string): boolean {
   const [a, b] = [Buffer.from(left), Buffer.from(right)];
   return a.length === b.length && timingSafeEqual(a, b);
