@@ -34,7 +34,7 @@ export async function measureVerification(dataDir: string): Promise<void> {
     }
     showProgress();
     report("verification of the audit log", rates, { unit: "entries per second", target: "reach 100,000" });
-    report("event loop meanwhile", shares, { unit: "% busy" });
+    report("event loop during the verification", shares, { unit: "% busy" });
   } finally {
     await store.close();
     await provider.close();

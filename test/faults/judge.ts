@@ -85,7 +85,7 @@ function findKeyContradictions({ keys: known, orders }: Evidence, keys: readonly
   const aliases = new Set(keys.map(({ alias }) => alias));
   return [
     ...[...known.keys()].filter((keyId) => !ids.has(keyId)).map((keyId) => `${keyId}: is missing`),
-    ...keys.filter(({ alias }) => !orders.has(alias)).map(({ alias }) => `${alias}: nobody ordered it`),
+    ...keys.filter(({ alias }) => !orders.has(alias)).map(({ alias }) => `${alias}: nobody requested it`),
     ...say(aliases.size !== keys.length, "an order returned two keys"),
     ...say(ids.size !== keys.length, "a key is in the list twice"),
   ];

@@ -58,7 +58,7 @@ function defineRaces(start: () => Promise<KmsClient[]>): void {
     expect(await race(await start())).toEqual(fairRaces);
   });
 
-  it(`give ${callers} callers who repeat one creation, rotation or destruction one answer (${repeats} times)`, {
+  it(`return one answer to ${callers} callers who repeat a creation, rotation or destruction (${repeats} times)`, {
     timeout,
   }, async () => {
     expect(await repeatAtOnce(await start())).toEqual([]);

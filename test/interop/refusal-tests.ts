@@ -20,7 +20,7 @@ type Refused = readonly [title: string, method: DescMethod, request: Members, co
 const refused: readonly Refused[] = [
   ["an unknown ID in a path", KmsService.method.getKey, { keyId: oddId }, "NOT_FOUND", "KEY_NOT_FOUND"],
   [
-    "an unknown ID beside a body",
+    "an unknown ID next to a body",
     WalletService.method.signTransaction,
     { walletId: oddId, data },
     "NOT_FOUND",

@@ -1,4 +1,4 @@
-/** `npm run release`, in a clone of its own, because packing writes into the folder. */
+/** `npm run release`, in a separate clone, because packing writes into the folder. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {

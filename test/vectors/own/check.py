@@ -1,4 +1,4 @@
-"""Checks the vectors of our own formats with hashlib and pyca cryptography (50 or newer) alone.
+"""Checks the vectors of our own formats with only hashlib and pyca cryptography (50 or newer).
 
 usage: python check.py [FOLDER]
 
@@ -59,7 +59,7 @@ def base64url(data):
 
 
 def canonical_json(members):
-    """RFC 8785, for objects of strings and whole numbers whose member names are ASCII."""
+    """Canonicalizes (RFC 8785) an object of strings and integers with ASCII member names."""
     return json.dumps(members, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
@@ -70,7 +70,7 @@ def milliseconds(time):
 
 
 def public_key_of(key):
-    """The raw public key that the seed of a key gives."""
+    """Returns the raw public key for the seed of a key."""
     seed = bytes.fromhex(key["seed"])
     if key["algorithm"] == "ECDSA-P256":
         private = ec.derive_private_key(int.from_bytes(seed, "big"), ec.SECP256R1())
@@ -104,7 +104,7 @@ def json_intermediate(members):
     return {"canonicalJson": text, "hashedBytes": text.encode().hex()}
 
 
-# Each check yields triples: what is compared, what it must be, what the case has.
+# Each check yields triples: a label, the expected value, and the value in the case.
 
 
 def check_audit_entry(case, _keys):
@@ -167,7 +167,7 @@ def opens(session_key, packet):
 
 
 def session_keys(secret, key_form, transcript):
-    """The keys of a VPN session, and their salt, by the names of the vectors."""
+    """Returns the keys of a VPN session and their salt, under the names in the vectors."""
     salt = {"SHARED": b"", "PER_DIRECTION": sha256(transcript.encode())}[key_form]
 
     def derive(use):
@@ -388,7 +388,7 @@ def check_file(path):
     faults = []
     for name, key in vectors["keys"].items():
         if public_key_of(key).hex() != key["publicKey"]:
-            faults.append(f"key {name}: the seed gives another public key")
+            faults.append(f"key {name}: the seed yields a different public key")
     for case in vectors["cases"]:
         try:
             for what, expected, actual in CHECKS[vectors["name"]](case, vectors["keys"]):

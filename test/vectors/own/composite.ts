@@ -68,7 +68,7 @@ export function compositeVectors(): VectorSet {
       make("non-ASCII text", utf8(awkwardText)),
       make("a context", hello, context),
       make("a context of 255 bytes", hello, new Uint8Array(255).fill(7)),
-      make("the other s of ECDSA", hello, undefined, {
+      make("the complementary s of ECDSA", hello, undefined, {
         ecdsaSignature: (representative) => withOtherS(ecdsa.sign(representative)),
       }),
       make("an ML-DSA half without the label as its context", hello, undefined, {
@@ -79,12 +79,12 @@ export function compositeVectors(): VectorSet {
         ecdsaValid: false,
         ecdsaSignature: () => ecdsa.sign(hello),
       }),
-      make("both halves over the pre-hash alone", hello, undefined, {
+      make("both halves over the pre-hash only", hello, undefined, {
         ...{ mldsaValid: false, ecdsaValid: false },
         mldsaSignature: () => mldsa.sign(preHash(hello), label),
         ecdsaSignature: () => ecdsa.sign(preHash(hello)),
       }),
-      make("both halves with another context", hello, context, {
+      make("both halves with a different context", hello, context, {
         ...{ mldsaValid: false, ecdsaValid: false },
         mldsaSignature: () => mldsa.sign(representMessage(hello, utf8("other")), label),
         ecdsaSignature: () => ecdsa.sign(representMessage(hello, utf8("other"))),

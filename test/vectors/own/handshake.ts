@@ -130,18 +130,18 @@ export function handshakeVectors(): VectorSet {
     format: "qsp-vectors/1",
     name: "handshake",
     specification: "docs/formats.md#vpn-handshake",
-    note: "m is the randomness of encapsulation. The signatures are deterministic; servers sign hedged. Packets have the side that seals in from, and a valid of their own.",
+    note: "m is the randomness of encapsulation. The signatures are deterministic; servers sign hedged. In a packet, from is the side that seals, and valid refers to the packet.",
     keys: { identity: identity.entry, gateway: gateway.entry, peer: peer.entry },
     cases: [
       handshakeCase("the gateway encapsulates to the peer", "peer", "SHARED"),
       handshakeCase("the peer encapsulates to the gateway", "gateway", "SHARED"),
-      describeSession("a ciphertext for another key: the key confirmation differs", {
+      describeSession("a ciphertext for a different key: the key confirmation differs", {
         ...{ ...toWrongKey, keyForm: "SHARED" },
         confirmed: { sharedSecret: meant, keyForm: "SHARED" },
       }),
       handshakeCase("a key per direction: the gateway encapsulates to the peer", "peer", "PER_DIRECTION"),
       handshakeCase("a key per direction: the peer encapsulates to the gateway", "gateway", "PER_DIRECTION"),
-      describeSession("a key per direction: a ciphertext for another key", {
+      describeSession("a key per direction: a ciphertext for a different key", {
         ...{ ...toWrongKey, keyForm: "PER_DIRECTION" },
         confirmed: { sharedSecret: meant, keyForm: "PER_DIRECTION" },
       }),

@@ -109,9 +109,9 @@ export function tokenVectors(): VectorSet {
     note: "now is the time of verification in seconds since 1970. The signatures are deterministic; servers sign hedged.",
     keys: { issuer: issuer.entry },
     cases: [
-      make("of TokenService", { header, payload }),
-      make("of PqcService", { header: { ...header, use: "grpc" }, payload }),
-      make("of a device, in its last second", {
+      make("from TokenService", { header, payload }),
+      make("from PqcService", { header: { ...header, use: "grpc" }, payload }),
+      make("for a device, in its last second", {
         header: { ...header, use: "iot" },
         payload,
         now: iat + 3599,
@@ -122,12 +122,12 @@ export function tokenVectors(): VectorSet {
       }),
       make("expired", { header, payload, valid: false, now: iat + 3600 }),
       make("not valid yet", { header, payload, valid: false, now: iat - 1 }),
-      make("another algorithm in the header", {
+      make("a different algorithm in the header", {
         header: { ...header, alg: "ML-DSA-44" },
         payload,
         valid: false,
       }),
-      make("another kid", { header: { ...header, kid: "x" }, payload, valid: false }),
+      make("a different kid", { header: { ...header, kid: "x" }, payload, valid: false }),
       make("a key in the header", { header: { ...header, jwk: {} }, payload, valid: false }),
     ],
   };
