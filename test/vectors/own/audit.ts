@@ -114,7 +114,10 @@ export function checkpointVectors(): VectorSet {
         checkpoint(Number.MAX_SAFE_INTEGER, "0a".repeat(32), "9999-12-31T23:59:59.999Z"),
       ),
       make("a signature with a different purpose", some, { valid: false, signed: utf8(otherPurpose) }),
-      make("a signature without a purpose", some, { valid: false, signed: utf8(canonicalize(without) ?? "") }),
+      make("a signature without a purpose", some, {
+        valid: false,
+        signed: utf8(canonicalize(without) ?? ""),
+      }),
       make("a signature with a context", some, { valid: false, context: utf8("audit checkpoint") }),
     ],
   };
