@@ -1,4 +1,4 @@
-/** The extensions of the program, in display order. Without a line here, nothing of its folder is there. */
+/** The extensions of `qsp`, in display order. Remove a line here to leave an extension out. */
 import type { Extension } from "../src/extension.ts";
 import { certificateRequests } from "./certificate-requests/extension.ts";
 import { envoyAuth } from "./envoy-auth/extension.ts";

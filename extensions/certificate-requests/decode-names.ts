@@ -1,4 +1,4 @@
-/** Reads names of certificate requests from ASN.1 (RFC 5280, sections 4.1.2.4 and 4.2.1.6). */
+/** Decodes the names in certificate requests (RFC 5280, sections 4.1.2.4 and 4.2.1.6). */
 import {
   type BaseBlock,
   Constructed,
@@ -29,10 +29,10 @@ import {
 import { generalNameTags } from "../../src/crypto/name-encoding.ts";
 
 /**
- * Reads a name, strictly: the types of RFC 4514, one attribute for each part, and strings in UTF8String,
+ * Decodes a name strictly: RFC 4514 types only, one attribute per part, and strings as UTF8String,
  * PrintableString or IA5String.
  *
- * @param name DER that `requireDer` has accepted.
+ * @param name DER that `requireDer` has accepted
  * @throws INVALID_ARGUMENT
  */
 export function decodeDistinguishedName(name: ArrayBuffer): DistinguishedName {
@@ -45,15 +45,15 @@ function decodePart(part: BaseBlock): NameAttribute {
   const attributes = part instanceof SetOf ? part.valueBlock.value : [];
   if (attributes.length !== 1)
     throw invalid(
-      `the subject has a part of ${attributes.length} attributes; only one for each part is supported`,
+      `the subject has a part with ${attributes.length} attributes; only one attribute per part is supported`,
     );
   const [oid, value, ...more] = childrenOf(attributes[0]);
   if (!(oid instanceof ObjectIdentifier) || value === undefined || more.length > 0)
-    throw invalid("the subject has a part that is not a type and a value");
+    throw invalid("a part of the subject is not a type and a value");
   const type = findType(oid.valueBlock.toString());
   if (type === undefined)
     throw invalid(
-      `the subject has an attribute of type ${oid.valueBlock.toString()}; the types are ${Object.keys(attributeRules).join(", ")}`,
+      `the subject has an attribute of type ${oid.valueBlock.toString()}; supported types are ${Object.keys(attributeRules).join(", ")}`,
     );
   return { type, value: decodeString(type, value) };
 }
@@ -62,7 +62,7 @@ function findType(oid: string): AttributeType | undefined {
   return (Object.keys(attributeRules) as AttributeType[]).find((type) => attributeRules[type].oid === oid);
 }
 
-/** Reads the bytes of a string itself, because asn1js replaces invalid UTF-8. */
+/** Reads the string's bytes itself, because asn1js replaces invalid UTF-8. */
 function decodeString(type: AttributeType, block: BaseBlock): string {
   const bytes = contentOf(block);
   const isAscii = bytes.every((byte) => byte < 0x80);
@@ -74,14 +74,14 @@ function decodeString(type: AttributeType, block: BaseBlock): string {
       return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
     } catch {}
   }
-  throw invalid(`${type} of the subject is not a well-formed UTF8String, PrintableString or IA5String`);
+  throw invalid(`the subject's ${type} is not a well-formed UTF8String, PrintableString or IA5String`);
 }
 
 /**
- * Reads the names of subjectAltName, each by its rules.
+ * Decodes the names in subjectAltName and checks each one.
  *
- * @param names DER that `requireDer` has accepted.
- * @throws INVALID_ARGUMENT, also for a kind of name that this CA does not issue
+ * @param names DER that `requireDer` has accepted
+ * @throws INVALID_ARGUMENT, even for valid kinds of names that this CA does not issue
  */
 export function decodeAlternativeNames(names: Uint8Array): readonly AlternativeName[] {
   const decoded = childrenOf(fromBER(names).result);
@@ -94,23 +94,27 @@ function decodeAlternativeName(block: BaseBlock): AlternativeName {
   const { tagClass, tagNumber } = block.idBlock;
   const kind = alternativeNameKinds.find((candidate) => generalNameTags[candidate] === tagNumber);
   if (tagClass !== 3 || kind === undefined || !(block instanceof Primitive))
-    throw invalid("subjectAltName has a name that is not of one of the kinds dns, ip, email and uri");
+    throw invalid("subjectAltName has an unsupported kind of name; use dns, ip, email or uri");
   const bytes = contentOf(block);
   const text = kind === "ip" ? toAddress(bytes) : String.fromCharCode(...bytes);
   if (text === undefined)
-    throw invalid(`subjectAltName has an address of ${bytes.length} bytes; it has 4 or 16`);
+    throw invalid(`subjectAltName has an IP address of ${bytes.length} bytes; expected 4 or 16`);
   return readAlternativeName(kind, text);
 }
 
-/** The children of a SEQUENCE. @throws INVALID_ARGUMENT */
+/**
+ * The children of a SEQUENCE.
+ *
+ * @throws INVALID_ARGUMENT
+ */
 export function childrenOf(block: BaseBlock | undefined): readonly BaseBlock[] {
   if (block instanceof Sequence) return block.valueBlock.value;
-  throw invalid("the request has something else where a SEQUENCE must be");
+  throw invalid("the request has a different element where a SEQUENCE is required");
 }
 
-/** The content of an element without its tag and length. */
+/** An element's content, without tag and length. */
 function contentOf(block: BaseBlock): Uint8Array {
-  if (block instanceof Constructed) throw invalid("the request has a string in several pieces");
+  if (block instanceof Constructed) throw invalid("the request has a constructed string (in several pieces)");
   const headerBytes = block.idBlock.blockLength + block.lenBlock.blockLength;
   return block.valueBeforeDecodeView.subarray(headerBytes);
 }

@@ -1,6 +1,6 @@
 /**
- * Issues certificates for requests of others (PKCS#10). A request only proves that its sender has a key. Only the
- * operator knows whose key it is; therefore the certificate has only names that the operator has chosen.
+ * Issues certificates from other people's CSRs (PKCS#10). A CSR only proves that its sender has the key. Only
+ * the operator knows whose key it is, so the certificate contains only names that the operator chose.
  */
 import { X509Certificate } from "node:crypto";
 import { inputFile, type Options, type ParsedOptions } from "../../src/cli/command-line/options.ts";
@@ -28,44 +28,45 @@ import type { CertificateRequest } from "./read-certificate-request.ts";
 const copyable = ["subject", "names"] as const;
 const purposes = ["code", "document", "email", "client", "server"] as const satisfies CertificatePurpose[];
 
-/** The options of `ca issue` that go with a request. */
+/** Options of `ca issue` that need a certificate request. */
 export const requestOptions = {
-  csr: inputFile("Certificate request (PEM or DER) to issue a certificate for; - for standard input"),
+  csr: inputFile("Certificate request (CSR, PEM or DER) to issue a certificate for; - for standard input"),
   copy: {
     value: "PART",
-    meaning: "Copies subject or names from the request; may occur twice",
+    meaning: "Copies subject or names from the request; repeatable",
     isMany: true,
     offers: copyable,
   },
-  subject: { value: "NAME", meaning: "Subject (RFC 4514) in place of that of the request" },
+  subject: { value: "NAME", meaning: "Subject (RFC 4514) to use instead of the requested one" },
   name: {
     value: "KIND:NAME",
-    meaning: "Name in place of those of the request: dns:, ip:, email: or uri:; may occur several times",
+    meaning:
+      "Name to use instead of the requested ones, such as dns:a.example; kinds: dns, ip, email, uri; repeatable",
     isMany: true,
   },
   purpose: {
     value: "PURPOSE",
-    meaning: "What the key is for: code, document, email, client or server; may occur several times",
+    meaning: "What the key is for: code, document, email, client or server; repeatable",
     isMany: true,
     offers: purposes,
   },
-  out: { value: "FILE", meaning: "New file for the certificate (PEM) of the request", file: "creates" },
+  out: { value: "FILE", meaning: "New file for the issued certificate (PEM)", file: "creates" },
 } as const satisfies Options;
 
-/** The decisions of the operator about a request. */
+/** The operator's decisions about a CSR. */
 export interface RequestChoice {
-  /** Path of the request. */
+  /** Path of the CSR. */
   readonly csr: string;
-  /** "copy" takes that of the request; undefined leaves it out. */
+  /** "copy" takes the requested one; undefined leaves it out. */
   readonly subject: DistinguishedName | "copy" | undefined;
   readonly names: readonly AlternativeName[] | "copy" | undefined;
   readonly purposes: readonly CertificatePurpose[];
 }
 
 /**
- * Reads the options of a request.
+ * Parses the options for a CSR.
  *
- * @returns undefined without --csr.
+ * @returns undefined without --csr
  * @throws CliError for options that contradict each other
  */
 export function readRequestChoice(
@@ -80,7 +81,7 @@ export function readRequestChoice(
   }
   if (operands.length > 0)
     throw usageError(
-      `with --csr, names have a kind: write --name dns:${operands[0]} or --name ip:${operands[0]}`,
+      `with --csr, a name needs a kind; use --name dns:${operands[0]} or --name ip:${operands[0]}`,
     );
   if (options.flag("file")) throw usageError("--file cannot be combined with --csr; use --out FILE");
   const copied = options.all("copy").map((part) => readWord("copy", copyable, part));
@@ -104,7 +105,10 @@ function readSubject(text: string | undefined): DistinguishedName | undefined {
   return text === undefined ? undefined : readName("subject", () => parseDistinguishedName(text));
 }
 
-/** A certificate without a purpose would be valid for any, even for a server whose host is the common name. */
+/**
+ * Required: a certificate without a purpose would be valid for any, even for a TLS server named in the common
+ * name.
+ */
 function readPurposes(options: ParsedOptions): readonly CertificatePurpose[] {
   const chosen = new Set(options.all("purpose").map((word) => readWord("purpose", purposes, word)));
   if (chosen.size === 0) throw usageError(`--purpose is missing; use one or more of ${purposes.join(", ")}`);
@@ -126,7 +130,7 @@ function readName<T>(option: string, read: () => T): T {
 }
 
 /**
- * Does what `ca issue --csr` does. The CA of ML-DSA-65 signs for post-quantum keys, that of ECDSA-P256 for others.
+ * Runs `ca issue --csr`. The ML-DSA-65 CA signs for post-quantum keys, the ECDSA-P256 CA for all others.
  *
  * @throws ConfigError, CryptoError, CliError if the request is invalid, or the certificate would have no name
  */
@@ -167,12 +171,12 @@ function nameless(csr: string, { subject, alternativeNames }: CertificateRequest
   const wishes = [formatDistinguishedName(subject), ...alternativeNames.map(formatAlternativeName)];
   const asked = wishes.filter((wish) => wish !== "").join(", ") || "no name";
   return new ConfigError(
-    `the certificate would have no name; ${csr} asks for ${asked}; ` +
-      "copy with --copy subject and --copy names, or name others with --subject and --name",
+    `the certificate would have no name; ${csr} requests ${asked}; ` +
+      "copy them with --copy subject and --copy names, or set others with --subject and --name",
   );
 }
 
-/** Lists what the request asks for and the certificate does not have. */
+/** Lists what was requested but left out of the certificate. */
 function describeLeftOut(
   request: CertificateRequest,
   subject: DistinguishedName,

@@ -12,15 +12,15 @@ export const kmsCsrVerbs: readonly Verb[] = [
     options: {
       subject: {
         value: "NAME",
-        meaning: "Subject (RFC 4514), the most specific part first; \\ before a comma in a value",
+        meaning: "Subject (RFC 4514), most specific part first; escape a comma in a value with \\",
       },
-      dns: { value: "NAME", meaning: "Host name; may occur several times", isMany: true },
-      ip: { value: "ADDRESS", meaning: "IP address; may occur several times", isMany: true },
-      email: { value: "ADDRESS", meaning: "Email address; may occur several times", isMany: true },
-      uri: { value: "URI", meaning: "Absolute URI; may occur several times", isMany: true },
+      dns: { value: "NAME", meaning: "Host name; repeatable", isMany: true },
+      ip: { value: "ADDRESS", meaning: "IP address; repeatable", isMany: true },
+      email: { value: "ADDRESS", meaning: "Email address; repeatable", isMany: true },
+      uri: { value: "URI", meaning: "Absolute URI; repeatable", isMany: true },
       out: outputFile("File for the request (PEM); default: standard output"),
     },
-    meaning: "Creates a certificate request (PKCS#10, RFC 2986) for a key that signs, with these names.",
+    meaning: "Creates a certificate request (CSR, PKCS#10, RFC 2986) for a signing key, with these names.",
     example: 'qsp kms csr "$KEY" --subject CN=release,O=Example --out release.csr',
     ask({ operands: [keyId = ""], options }) {
       if (!["subject", "dns", "ip", "email", "uri"].some((name) => options.flag(name)))
@@ -42,7 +42,7 @@ export const kmsCsrVerbs: readonly Verb[] = [
   }),
 ];
 
-/** Adds it to the verbs of the key service. */
+/** Adds `kms csr` to the verbs of the key service. */
 export function addCsrVerb(verbs: readonly Verb[]): readonly Verb[] {
   const index = verbs.findIndex(({ name }) => name === "kms public-keys");
   return verbs.toSpliced(index + 1, 0, ...kmsCsrVerbs);

@@ -1,6 +1,6 @@
 /**
- * Reads certificate requests of strangers (PKCS#10, RFC 2986): checks the form, the names and the signature, which
- * proves that the sender has the secret key. pkijs parses what `requireDer` has accepted.
+ * Parses CSRs from untrusted senders (PKCS#10, RFC 2986). Checks the encoding, the names and the signature,
+ * which proves that the sender has the secret key. pkijs parses what `requireDer` has accepted.
  */
 import { createPublicKey, verify } from "node:crypto";
 import { type BaseBlock, fromBER } from "asn1js";
@@ -17,30 +17,33 @@ import { decodePem, isPem } from "../../src/crypto/pem.ts";
 import { requireDer } from "../../src/crypto/strict-der.ts";
 import { childrenOf, decodeAlternativeNames, decodeDistinguishedName } from "./decode-names.ts";
 
-/** A request whose signature verifies. */
+/** A CSR whose signature verifies. */
 export interface CertificateRequest {
   readonly subject: DistinguishedName;
   readonly alternativeNames: readonly AlternativeName[];
   readonly algorithm: SignatureAlgorithm;
   /** SubjectPublicKeyInfo in DER. */
   readonly publicKey: Uint8Array;
-  /** The object identifiers of what else it asks for: extensions other than subjectAltName, and attributes. */
+  /**
+   * Object identifiers of everything else requested: extensions other than subjectAltName, and attributes.
+   */
   readonly otherWishes: readonly string[];
 }
 
-/** Largest request in bytes: 100 names of 2,048 characters, and an SLH-DSA signature of 49,856 bytes, fit. */
+/** Maximum CSR size in bytes: fits 100 names of 2,048 characters and an SLH-DSA signature of 49,856 bytes. */
 const maxRequestBytes = 320 * 1024;
-/** Largest file: base64 in lines, with white space around it. */
+/** Maximum file size in bytes: base64 in lines, surrounded by white space. */
 export const maxRequestFileBytes = 512 * 1024;
 
 const maxAttributes = 16;
 const maxExtensions = 32;
 
 /**
- * Reads a request in DER or PEM.
+ * @throws INVALID_ARGUMENT or INVALID_KEY: non-strict encoding, an unsupported algorithm, duplicate
+ *   attributes or extensions, names that break a rule, or a signature that does not verify
  *
- * @throws INVALID_ARGUMENT or INVALID_KEY: a form that is not strict, an algorithm that is not supported, attributes
- * or extensions that occur twice, names that break a rule, or a signature that does not verify
+ * @throws INVALID_ARGUMENT or INVALID_KEY: a form that is not strict, an algorithm that is not supported,
+ *   attributes or extensions that occur twice, names that break a rule, or a signature that does not verify
  */
 export function readCertificateRequest(file: Uint8Array): CertificateRequest {
   const der = decodeFile(file);
@@ -48,7 +51,8 @@ export function readCertificateRequest(file: Uint8Array): CertificateRequest {
     throw invalid(`the request has ${der.length} bytes; the limit is ${maxRequestBytes}`);
   requireDer("the request", der);
   const request = parse(der);
-  if (request.version !== 0) throw invalid("the request has another version than 0, the only one of PKCS#10");
+  if (request.version !== 0)
+    throw invalid("the request has an unknown version; PKCS#10 defines only version 0");
   const { algorithm, publicKey } = readKey(request);
   checkSignature(request, algorithm, publicKey);
   return {
@@ -75,20 +79,23 @@ function parse(der: Uint8Array): CertificationRequest {
     request.attributes ??= [];
     return { request, written: new Uint8Array(request.toSchema(true).toBER()) };
   });
-  // pkijs reads over elements that its schema does not have. In strict DER, equal bytes show that it read all of them.
+  // pkijs skips elements that are not in its schema. In strict DER, equal bytes show that it read all of
+  // them.
   if (Buffer.compare(written, der) !== 0)
-    throw invalid("the request has other elements than PKCS#10 (RFC 2986), or a default value in writing");
+    throw invalid(
+      "the request has elements that PKCS#10 (RFC 2986) does not define, or encodes a default value",
+    );
   return request;
 }
 
-/** Reads the key as it is in the request. */
+/** Reads the key exactly as the CSR encodes it. */
 function readKey({ tbsView }: CertificationRequest): Pick<CertificateRequest, "algorithm" | "publicKey"> {
   const [, , key] = childrenOf(fromBER(tbsView).result);
   const publicKey = key?.valueBeforeDecodeView ?? new Uint8Array();
   const algorithm = findPublicKeyAlgorithm(publicKey);
   if (algorithm === undefined || !isSignatureAlgorithm(algorithm))
     throw invalid(
-      "the key of the request is not an ML-DSA, SLH-DSA or ECDSA-P256 key in the form of RFC 9881, 9909 or 5480",
+      "the requester's key is not an ML-DSA, SLH-DSA or ECDSA-P256 key encoded as in RFC 9881, 9909 or 5480",
     );
   return { algorithm, publicKey };
 }
@@ -103,18 +110,18 @@ function checkSignature(
   const written = new Uint8Array(request.signatureAlgorithm.toSchema().toBER());
   if (Buffer.compare(written, expected) !== 0)
     throw invalid(
-      `the request has an ${algorithm} key, but its signature has another algorithm, or one with parameters`,
+      `the request has an ${algorithm} key, but its signature has a different algorithm, or one with parameters`,
     );
   const { unusedBits, valueHexView } = request.signatureValue.valueBlock;
   const spki = { key: Buffer.from(publicKey), format: "der", type: "spki" } as const;
-  const key = parseOr("the key of the request is not a point of its curve", () => createPublicKey(spki));
+  const key = parseOr("the requester's key is not a point on its curve", () => createPublicKey(spki));
   if (unusedBits !== 0 || !verify(digest, request.tbsView, key, valueHexView))
     throw invalid(
-      "the signature of the request does not verify: its sender does not have the key, or it was changed",
+      "the request's signature does not verify: the sender does not have the key, or the request was changed",
     );
 }
 
-/** Reads what a request asks for besides the subject. */
+/** Reads what is requested besides the subject. */
 function readWishes({
   attributes = [],
 }: CertificationRequest): Pick<CertificateRequest, "alternativeNames" | "otherWishes"> {
@@ -170,7 +177,7 @@ function parseOr<T>(problem: string, parse: () => T): T {
   try {
     return parse();
   } catch {
-    // The messages of pkijs name its own schemas.
+    // pkijs messages refer to its own schemas.
     throw invalid(problem);
   }
 }

@@ -1,10 +1,10 @@
-/** What this extension changes of `qsp ca`. */
+/** Adds CSRs to `qsp ca`. */
 import { usageError } from "../../src/cli/exit-codes.ts";
 import { readDays } from "../../src/cli/operator/ca.ts";
 import type { StoreVerb } from "../../src/cli/operator/store-verb.ts";
 import { issueForRequest, readRequestChoice, requestOptions } from "./issue-for-request.ts";
 
-/** Lets `qsp ca issue` take a request instead of names. */
+/** Makes `qsp ca issue` accept a CSR instead of names. */
 export function addRequests(verbs: readonly StoreVerb[]): readonly StoreVerb[] {
   return verbs.map((verb) => (verb.line.startsWith("ca issue") ? withRequests(verb) : verb));
 }
@@ -16,7 +16,7 @@ function withRequests(verb: StoreVerb): StoreVerb {
     options: { ...verb.options, ...requestOptions },
     meaning:
       "Issues or renews a server certificate for these host names and IP addresses. With --csr, issues a\n" +
-      "certificate for the key of a request, with the names that --copy, --subject and --name select and no others.",
+      "certificate for the requester's key, with only the names that --copy, --subject and --name select.",
     async run(input) {
       const { operands, options, files, config } = input;
       const days = readDays(options.text("days") ?? "90");

@@ -1,4 +1,4 @@
-/** Decides on one request that Envoy received. */
+/** Decides on one request that Envoy forwards. */
 import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { HeaderValueOption_HeaderAppendAction as AppendAction } from "#gen/envoy/config/core/v3/base_pb.ts";
@@ -10,27 +10,25 @@ import { keepBytes } from "./codec.ts";
 import { type FindTokenHolder, refusesToken } from "./holders.ts";
 import { findRequirements, type Requirements } from "./requirements.ts";
 
-/** The dependencies of a decision. */
 export interface CheckDeps {
   readonly findTokenHolder: FindTokenHolder;
-  /** The URL of this server, the audience of routes that name none. */
+  /** This server's URL: the audience of routes that specify none. */
   readonly issuerUrl: string | undefined;
 }
 
 /**
- * Decides on a request. A failure of the server is thrown, which Envoy takes for a denial.
+ * Decides on a request. If this server fails, it throws, which Envoy treats as a denial.
  *
  * @throws STORE_UNAVAILABLE, SERVER_BUSY, RECORD_DAMAGED
  */
 export type Check = (attributes: AttributeContext | undefined) => CheckResponse | Promise<CheckResponse>;
 
-/** The properties of a request, and the demands of its route. */
+/** A request's token and properties, and its route's requirements. */
 interface Question {
   readonly token: string;
   readonly requirements: Requirements;
 }
 
-/** Creates the function that decides. */
 export function createCheck({ findTokenHolder, issuerUrl }: CheckDeps): Check {
   const refuseToken = (error: unknown): CheckResponse => {
     if (!refusesToken(error)) throw error;
@@ -51,7 +49,10 @@ export function createCheck({ findTokenHolder, issuerUrl }: CheckDeps): Check {
   };
 }
 
-/** @returns the question, or the denial of one that lacks a token or demands nothing that can be decided */
+/**
+ * @returns the question, or a denial if the token is missing or the route requires nothing that can be
+ *   decided
+ */
 function readQuestion(attributes: AttributeContext, issuerUrl: string | undefined): Question | CheckResponse {
   const http = attributes.request?.http;
   if (http === undefined) return denyOther();
@@ -66,10 +67,10 @@ function denyOther(): CheckResponse {
   return deny(Code.PermissionDenied, "the request is not HTTP");
 }
 
-/** The most decisions to remember of one holder: a client calls few routes. */
+/** Maximum cached decisions per holder: a client calls few routes. */
 const maxDecisions = 32;
 
-/** The decisions on each holder. Every look at the store makes a new holder, so these start anew with it. */
+/** Cached decisions by holder. Each store lookup creates a new holder, which drops the old decisions. */
 const decisions = new WeakMap<TokenHolder, Map<Requirements, CheckResponse>>();
 
 function decide(
@@ -86,7 +87,7 @@ function decide(
   return decision;
 }
 
-/** Reads the token. Envoy sends headers as a map, or with `encode_raw_headers` as a list. */
+/** Reads the token. Envoy sends headers as a map, or as a list with `encode_raw_headers`. */
 function readToken(
   headers: Readonly<Record<string, string>>,
   list: readonly { readonly key: string; readonly value: string; readonly rawValue: Uint8Array }[],
@@ -95,10 +96,10 @@ function readToken(
     .filter(({ key }) => key.toLowerCase() === "authorization")
     .map(({ value, rawValue }) => (rawValue.length > 0 ? Buffer.from(rawValue).toString("latin1") : value));
   const given = [...(headers.authorization === undefined ? [] : [headers.authorization]), ...listed];
-  // Two headers could mean one thing here and another to the upstream.
+  // We and the upstream could read two headers differently.
   if (given.length !== 1) return undefined;
   const [value = ""] = given;
-  // The usual form, without a look at each of 5,000 characters: only a token that was verified before gets further.
+  // A cheap check instead of scanning 5,000 characters: only verified tokens get further.
   if (value.startsWith("Bearer ") && value.charCodeAt(7) > 0x20 && value.charCodeAt(value.length - 1) > 0x20)
     return value.slice(7);
   return readBearerToken(value);
@@ -112,14 +113,15 @@ function findFault(
   requirements: Requirements,
   issuerUrl: string | undefined,
 ): CheckResponse | undefined {
-  // A device may make few calls of this server, and so none elsewhere unless a route names its role.
+  // A device may make only a few calls here, so it may make none elsewhere unless a route names its role.
   if (role === "device" && !requirements.roles.includes(role))
     return deny(
       Code.PermissionDenied,
       `${subject} is a device; the route does not name the role device`,
       privilegeMissing,
     );
-  // A token from a log-in names no audience. It is for this server, and so for routes that stand for this server.
+  // A log-in token names no audience. It is for this server, and therefore for routes that stand for this
+  // server.
   const audiences = access?.audiences ?? (issuerUrl === undefined ? [] : [issuerUrl]);
   if (!audiences.includes(requirements.audience))
     return deny(
@@ -143,7 +145,7 @@ function findFault(
   return undefined;
 }
 
-/** Tells the upstream who calls. The headers replace those that a client may have forged. */
+/** Passes the caller's identity upstream, replacing headers that a client may have forged. */
 function allow(
   { subject, role, scopes, access }: TokenHolder,
   { forwardsToken }: Requirements,
@@ -161,7 +163,7 @@ function allow(
       case: "okResponse",
       value: {
         headers: Object.entries(headers).map(([key, value]) => setHeader(key, value)),
-        // The upstream could use the token as its own elsewhere.
+        // The upstream could reuse the token elsewhere.
         headersToRemove: forwardsToken ? removed : [...removed, "authorization"],
       },
     },

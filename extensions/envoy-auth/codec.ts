@@ -1,4 +1,4 @@
-/** Writes answers that were given before. */
+/** Caches the encoded bytes of repeated answers. */
 import { toBinary } from "@bufbuild/protobuf";
 import {
   Authorization,
@@ -7,10 +7,10 @@ import {
 } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
 import type { WireCodec, WireCodecs } from "../../src/calls/wire-codec.ts";
 
-/** The bytes of an answer that is given again and again. */
+/** Encoded bytes by answer. */
 const written = new WeakMap<CheckResponse, Uint8Array>();
 
-/** Notes that an answer never changes, so that its bytes can be sent again. */
+/** Marks an answer as immutable, so that its bytes can be reused. */
 export function keepBytes(answer: CheckResponse): CheckResponse {
   written.set(answer, toBinary(CheckResponseSchema, answer));
   return answer;
@@ -18,5 +18,4 @@ export function keepBytes(answer: CheckResponse): CheckResponse {
 
 const codec: WireCodec = { write: (answer) => written.get(answer as CheckResponse) };
 
-/** The codecs of the package. */
 export const codecs: WireCodecs = new Map([[Authorization.method.check, codec]]);

@@ -1,4 +1,4 @@
-/** Example requests: none, because no call of the package has a REST path. */
+/** No example requests: no call of this package has a REST path. */
 import type { Example } from "../../src/calls/example.ts";
 
 export const examples: readonly Example[] = [];

@@ -1,27 +1,26 @@
-/** Finds the holders of tokens, and remembers them: a proxy sends the same token with each request of a client. */
+/** Looks up token holders and caches them: a proxy sends the same token with every request of a client. */
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { LRUCache } from "lru-cache";
 import { refuse } from "../../src/errors.ts";
 import { type Accounts, findHolder, type TokenHolder } from "../../src/identity/authenticate.ts";
 import type { Issuer, TokenClaims } from "../../src/identity/issuer.ts";
 
-/** Milliseconds for which a holder counts without another look at users, clients and revoked tokens. */
+/** Milliseconds for which a holder is trusted without checking users, clients and revoked tokens again. */
 const trustMs = 1000;
 
-/** Tokens to remember: 4,096 of 5 kB. */
+/** Maximum cached tokens: 4,096 of 5 kB. */
 const maxTokens = 4096;
 
-/** A token whose signature is verified. */
+/** A token with a verified signature. */
 interface KnownToken {
   readonly claims: TokenClaims;
   holder: TokenHolder | undefined;
-  /** When the holder was looked up, in milliseconds of a monotonic clock. */
+  /** Time of the lookup, in milliseconds of a monotonic clock. */
   checkedAtMs: number;
-  /** The look-up in progress, which all requests wait for. */
+  /** The lookup in progress, which concurrent requests share. */
   refreshing: Promise<TokenHolder> | undefined;
 }
 
-/** The dependencies of the look-up. */
 export interface HolderDeps {
   readonly issuer: Issuer;
   readonly accounts: Accounts;
@@ -29,12 +28,15 @@ export interface HolderDeps {
   readonly monotonicMs?: () => number;
 }
 
-/** @throws ConnectError (UNAUTHENTICATED) if the token is not valid, or another error if that cannot be told now */
+/**
+ * @throws ConnectError UNAUTHENTICATED if the token is not valid; another error if that cannot be determined
+ *   now
+ */
 export type FindTokenHolder = (token: string) => TokenHolder | Promise<TokenHolder>;
 
 /**
- * Creates the look-up. A revoked token, a removed user and a retired key count within `trustMs`. Only tokens with a
- * valid signature are remembered, so that callers cannot fill the memory with others.
+ * Creates the lookup. A revoked token, a removed user and a retired key take effect within `trustMs`. Only
+ * tokens with a valid signature are cached, so that callers cannot fill the memory with invalid ones.
  */
 export function createHolders({
   issuer,
@@ -64,12 +66,12 @@ export function createHolders({
   const verify = async (token: string): Promise<TokenHolder> => {
     const check = await issuer.check(token);
     if (!check.ok) throw refuse("TOKEN_MALFORMED", `the token is refused: ${check.message}`);
-    // An open server issues tokens for any name to anyone, so they say nothing about who calls.
+    // An open server issues tokens for any name to anyone, so they do not identify the caller.
     const isOwn = check.access !== undefined && check.access.clientId === check.subject;
     if (accounts.users === undefined && !isOwn)
       throw refuse(
         "TOKEN_MALFORMED",
-        "the server runs with --auth open, where a log-in proves nothing; only tokens of clients count",
+        "the server runs with --auth open, where a log-in proves nothing; use a client's token",
       );
     const entry = { claims: check, holder: undefined, checkedAtMs: 0, refreshing: undefined };
     const holder = await refresh(token, entry);
@@ -91,7 +93,7 @@ export function createHolders({
   };
 }
 
-/** Tells whether an error refuses the token. Any other error says nothing about it. */
+/** Whether an error rejects the token. Any other error says nothing about the token. */
 export function refusesToken(error: unknown): error is ConnectError {
   return error instanceof Error && "code" in error && error.code === Code.Unauthenticated;
 }

@@ -7,7 +7,6 @@ import { createHolders } from "./holders.ts";
 
 export { examples } from "./examples.ts";
 
-/** Opens the services of the package. */
 export const openServices: OpenServices = ({ issuer, accounts, issuerUrl, now }) => {
   const check = createCheck({ findTokenHolder: createHolders({ issuer, accounts, now }), issuerUrl });
   return {

@@ -1,4 +1,3 @@
-/** The package of services. */
 import { file_envoy_service_auth_v3_external_auth } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
 import type { ServicePackage } from "../../src/services/registry.ts";
 import { envoyProfiles } from "./profiles.ts";

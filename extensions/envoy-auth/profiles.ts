@@ -1,21 +1,22 @@
-/** Facts that Envoy's protos do not state about their service. */
+/** Facts about Envoy's service that its protos do not state. */
 import { Access } from "#gen/qsp/access_pb.ts";
 import type { ServiceProfiles } from "../../src/calls/service-profile.ts";
 
-/** By the full names of the services. */
+/** By full service name. */
 export const envoyProfiles: ServiceProfiles = {
   "envoy.service.auth.v3.Authorization": {
     restStyle: "own",
-    comment: "Envoy's external authorization: the filter ext_authz asks it about each request.",
+    comment: "Envoy's external authorization: its ext_authz filter calls this for each request.",
     rpcs: {
       Check: {
-        // The token to check is in the message. Its bearer may ask about it, as with pqc.TokenService/VerifyToken.
+        // The token to check is in the message. Its bearer may ask about it, as with
+        // pqc.TokenService/VerifyToken.
         access: Access.PUBLIC,
         scope: "",
-        // The head of a request, which Envoy limits to 60 KiB by default, and what its filters know of it.
+        // The head of a request, which Envoy limits to 60 KiB by default, plus what Envoy's filters add.
         maxBytes: 256 * 1024,
         comment:
-          "Decides on a request that Envoy received, by the token that it carries and the demands of its route.",
+          "Allows or denies a request that Envoy received, based on its token and its route's requirements.",
       },
     },
   },

@@ -1,4 +1,4 @@
-/** Google's names of the algorithms that this server has, and our own. */
+/** Maps Google's algorithm names to ours. */
 import type { DescEnum } from "@bufbuild/protobuf";
 import {
   CryptoKey_CryptoKeyPurpose as Purpose,
@@ -9,13 +9,15 @@ import {
 import type { KemAlgorithm, SignatureAlgorithm } from "../../src/crypto/algorithms.ts";
 import { refuseField } from "../../src/errors.ts";
 
-/** Our algorithms. X-Wing combines ML-KEM-768 and X25519 (draft-connolly-cfrg-xwing-kem). */
+/** Our algorithm names. X-Wing combines ML-KEM-768 and X25519 (draft-connolly-cfrg-xwing-kem). */
 export type OwnAlgorithm = SignatureAlgorithm | KemAlgorithm | "X-Wing";
 
-/** The input of a signing key: data, the representative µ of FIPS 204 (algorithm 7, line 6), or a SHA-256 digest. */
+/**
+ * What a signing key signs: data, the representative µ of FIPS 204 (algorithm 7, line 6), or a SHA-256
+ * digest.
+ */
 export type SigningInput = "data" | "externalMu" | "sha256";
 
-/** One of Google's algorithms. */
 export interface GoogleAlgorithm {
   readonly algorithm: VersionAlgorithm;
   readonly own: OwnAlgorithm;
@@ -25,7 +27,7 @@ export interface GoogleAlgorithm {
   readonly signingInput: SigningInput | undefined;
 }
 
-/** The supported algorithms, in the order in which refusals list them. */
+/** Supported algorithms, in the order in which error messages list them. */
 export const googleAlgorithms: readonly GoogleAlgorithm[] = [
   signs(VersionAlgorithm.PQ_SIGN_ML_DSA_44, "ML-DSA-44", "data"),
   signs(VersionAlgorithm.PQ_SIGN_ML_DSA_65, "ML-DSA-65", "data"),
@@ -52,12 +54,12 @@ function encapsulates(algorithm: VersionAlgorithm, own: OwnAlgorithm): GoogleAlg
   return { algorithm, own, purpose: Purpose.KEY_ENCAPSULATION, signingInput: undefined };
 }
 
-/** Finds one of Google's algorithms; undefined if it is not supported. */
+/** Finds a Google algorithm; undefined if it is not supported. */
 export function findAlgorithm(algorithm: VersionAlgorithm): GoogleAlgorithm | undefined {
   return googleAlgorithms.find((one) => one.algorithm === algorithm);
 }
 
-/** Finds Google's algorithm of a key of ours; undefined if Google has none. */
+/** Finds the Google algorithm for one of our keys; undefined if Google has none. */
 export function findGoogleAlgorithm(
   own: OwnAlgorithm,
   { isExternalMu = false }: { readonly isExternalMu?: boolean } = {},
@@ -68,10 +70,10 @@ export function findGoogleAlgorithm(
 }
 
 /**
- * Finds the algorithm of a new key for its purpose.
+ * Determines a new key's algorithm from its purpose.
  *
- * @param fields the fields of the request, by their JSON names.
- * @throws FIELD_INVALID for a purpose or an algorithm that is not supported, or for two that do not fit together
+ * @param fields the request fields, by their JSON names
+ * @throws FIELD_INVALID for an unsupported purpose or algorithm, or a mismatch of the two
  */
 export function requireAlgorithm(
   { purpose, algorithm }: { readonly purpose: Purpose; readonly algorithm: VersionAlgorithm },
@@ -92,7 +94,7 @@ export function requireAlgorithm(
   );
 }
 
-/** The name of an enum value; its number if a newer client sends one that is unknown. */
+/** An enum value's name, or its number if a newer client sends an unknown one. */
 export function nameValue({ value: values }: DescEnum, value: number): string {
   return values[value]?.name ?? String(value);
 }

@@ -1,4 +1,4 @@
-/** The dependencies of all groups of calls. */
+/** Dependencies and list helpers that all groups of calls share. */
 import type { HandlerContext } from "@connectrpc/connect";
 import { sql } from "kysely";
 import { refuse, refuseField } from "../../src/errors.ts";
@@ -11,46 +11,53 @@ import { compileFilter, type FilterFields } from "./filter.ts";
 import { keyRingNotFound } from "./reasons.ts";
 import type { RingRecord, RingStore } from "./tables.ts";
 
-/** The keys of the server, and the key rings. */
 export type GoogleDeps = ReturnType<KeyDomain["open"]> & { readonly rings: RingStore };
 
-/** The caller of a call, and its signal. Google's interface has no idempotency keys. */
+/** The caller and its abort signal. Google's interface has no idempotency keys. */
 export function readCaller(context: HandlerContext) {
   return { ...readOwnCaller(context), idempotentCall: undefined };
 }
 
 /**
- * The caller, who sees only what they own. The names of other users may be equal, so that a list with all of them would
- * be ambiguous.
+ * Limits a call to the caller's own records. Two users may have the same names, so a list of both would be
+ * ambiguous.
  */
 export function readOwner(context: HandlerContext): Principal & { readonly owner: string } {
   const principal = readPrincipal(context);
   return { ...principal, owner: principal.userId };
 }
 
-/** Finds a key ring of the caller. @throws KEY_RING_NOT_FOUND */
+/**
+ * Finds one of the caller's key rings.
+ *
+ * @throws KEY_RING_NOT_FOUND
+ */
 export async function requireRing({ rings }: GoogleDeps, owner: string, name: string): Promise<RingRecord> {
   const ring = await rings.find(owner, name);
   if (ring === undefined) throw refuse(keyRingNotFound, `key ring ${name} does not exist`, { name });
   return ring;
 }
 
-/** A list below a parent, as Google's clients ask for it. */
+/** A list request below a parent, as Google's clients send it. */
 export interface ListFields extends PageFields {
   readonly filter: string;
   readonly orderBy: string;
 }
 
-/** The rows of a list: those whose name begins with a prefix. */
+/** The rows of a list: their names start with a prefix. */
 interface NamedRows<Row> {
-  /** The column of the name. */
+  /** The column that contains the name. */
   readonly column: string;
   readonly prefix: string;
-  /** The fields that filters may name. */
+  /** Fields that filters may use. */
   readonly fields: FilterFields<Row>;
 }
 
-/** Reads which rows a list has. @throws FIELD_INVALID for a filter or an order */
+/**
+ * Parses a list request into a selection of rows.
+ *
+ * @throws FIELD_INVALID for an invalid filter or order
+ */
 export function readListQuery<Row>(
   { filter, orderBy }: Pick<ListFields, "filter" | "orderBy">,
   { column, prefix, fields }: NamedRows<Row>,
@@ -65,9 +72,9 @@ export function readListQuery<Row>(
 }
 
 /**
- * Adds an order to a list, and the name of its filter, which the database does not see.
+ * Adds the order to a list, and the filter to the list's name; the database does not see the filter.
  *
- * @param column has the names; left out for versions, whose numbers have the order of their age.
+ * @param column the column with the names; omitted for versions, whose numbers are in order of age
  * @throws FIELD_INVALID
  */
 export function narrowList(
@@ -85,17 +92,21 @@ export function narrowList(
   };
 }
 
-/** Longer orders are refused unread. */
+/** Longer orders are rejected unparsed. */
 const maxOrderCharacters = 100;
 
-/** Reads the order of a list: by name, or by time. @throws FIELD_INVALID for an order by anything else */
+/**
+ * Parses the order of a list: by name or by time.
+ *
+ * @throws FIELD_INVALID for any other order
+ */
 function readOrder(orderBy: string): { readonly isByName: boolean; readonly isReversed: boolean } {
-  // Words, and no expression over the whole text: with several runs of white space, that takes quadratic time.
+  // Split into words instead of one expression, which would take quadratic time on long runs of white space.
   const words =
     orderBy.length > maxOrderCharacters ? [orderBy] : orderBy.split(/\s+/).filter((word) => word !== "");
   const [field = "create_time", direction = "asc", ...more] = words;
   const isKnown = ["name", "create_time", "createTime"].includes(field);
   if (isKnown && (direction === "asc" || direction === "desc") && more.length === 0)
     return { isByName: field === "name", isReversed: direction === "desc" };
-  throw refuseField("orderBy", 'must be "name" or "create_time", each with " desc" or without');
+  throw refuseField("orderBy", 'must be "name" or "create_time", optionally followed by " desc"');
 }

@@ -22,7 +22,7 @@ type Calls = Pick<
   "listCryptoKeys" | "getCryptoKey" | "createCryptoKey" | "updateCryptoKey"
 >;
 
-/** Implements the calls of keys. A key is a name of the key service. */
+/** Implements the key calls. Google's key is a name in our key service. */
 export function cryptoKeyCalls(deps: GoogleDeps): Calls {
   const { keys } = deps;
   return {
@@ -49,7 +49,7 @@ export function cryptoKeyCalls(deps: GoogleDeps): Calls {
       await requireRing(deps, principal.userId, formatKeyRingName(ring));
       const hasVersion = !skipInitialVersionCreation && !given.isImportOnly;
       if (given.isImportOnly && !skipInitialVersionCreation)
-        throw refuseField("skipInitialVersionCreation", "must be true for a key with importOnly");
+        throw refuseField("skipInitialVersionCreation", "must be true for an importOnly key");
       return packKey(await createName(deps, principal, given, hasVersion));
     },
     async updateCryptoKey({ cryptoKey, updateMask }, context) {
@@ -61,7 +61,11 @@ export function cryptoKeyCalls(deps: GoogleDeps): Calls {
   };
 }
 
-/** Checks the name of a key. @throws FIELD_INVALID */
+/**
+ * Validates a new key's name.
+ *
+ * @throws FIELD_INVALID
+ */
 export function readKeyName(field: string, text: string): string {
   return formatCryptoKeyName(parseCryptoKeyName(field, text));
 }
@@ -75,7 +79,7 @@ function readNewKey(name: string, given: CryptoKey | undefined): NewName {
   const { own, signingInput } = requireAlgorithm({ purpose, algorithm }, fields);
   requireSoftware("cryptoKey.versionTemplate.protectionLevel", protectionLevel);
   if (given.cryptoKeyBackend !== "")
-    throw refuseField("cryptoKey.cryptoKeyBackend", "is for keys of other key managers; leave it out");
+    throw refuseField("cryptoKey.cryptoKeyBackend", "is for keys in external key managers; leave it out");
   if (given.keyAccessJustificationsPolicy !== undefined)
     throw refuseField("cryptoKey.keyAccessJustificationsPolicy", "is not supported; leave it out");
   if (given.nextRotationTime !== undefined || given.rotationSchedule.case !== undefined)
@@ -93,10 +97,14 @@ function readNewKey(name: string, given: CryptoKey | undefined): NewName {
   };
 }
 
-/** Refuses hardware that the server does not have. @throws FIELD_INVALID */
+/**
+ * Rejects protection levels that the server does not have.
+ *
+ * @throws FIELD_INVALID
+ */
 export function requireSoftware(field: string, level: ProtectionLevel): void {
   if (level === ProtectionLevel.PROTECTION_LEVEL_UNSPECIFIED || level === ProtectionLevel.SOFTWARE) return;
-  throw refuseField(field, "is not supported; send SOFTWARE, or nothing");
+  throw refuseField(field, "is not supported; send SOFTWARE or leave it out");
 }
 
 const daySeconds = 86_400;
@@ -114,7 +122,11 @@ function readDestroySeconds(duration: Duration | undefined): number | undefined 
 
 const maxLabels = 64;
 
-/** Checks labels by Google's rules, which take letters of all scripts. @throws FIELD_INVALID */
+/**
+ * Validates labels by Google's rules, which allow letters of all scripts.
+ *
+ * @throws FIELD_INVALID
+ */
 function checkLabels(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const field = "cryptoKey.labels";
   const pairs = Object.entries(labels);
@@ -124,13 +136,10 @@ function checkLabels(labels: Readonly<Record<string, string>>): Readonly<Record<
     if (!/^[\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}$/u.test(label))
       throw refuseField(
         field,
-        `"${label}" must begin with a lowercase letter and have up to 63 lowercase letters, digits, _ and -`,
+        `"${label}" must start with a lowercase letter, followed by up to 62 lowercase letters, digits, _ or -`,
       );
     if (!/^[\p{Ll}\p{Lo}\p{N}_-]{0,63}$/u.test(value))
-      throw refuseField(
-        field,
-        `the value of "${label}" must have up to 63 lowercase letters, digits, _ and -`,
-      );
+      throw refuseField(field, `the value of "${label}" must be up to 63 lowercase letters, digits, _ or -`);
   }
   return labels;
 }

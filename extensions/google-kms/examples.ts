@@ -9,17 +9,17 @@ const key = `${ring}/cryptoKeys/signer`;
 const version = `${key}/cryptoKeyVersions/1`;
 const kem = `${ring}/cryptoKeys/inbox`;
 const job = `${ring}/importJobs/import`;
-/** Any 1,088 bytes decapsulate, to some secret (FIPS 203, section 7.3). */
+/** Any 1,088 bytes decapsulate to some secret (FIPS 203, section 7.3). */
 const ciphertext = Buffer.alloc(1088, "ciphertext ").toString("base64");
 
-/** Names the key that the caller wraps with the answer to `google-create-import-job`; no call returns it. */
+/** A placeholder for the key that the caller wraps for `google-create-import-job`; no call returns it. */
 export const googleWrappedKey = "google-wrapped-key";
 
-/** Example requests for each call, in the order in which they work. */
+/** Example requests for each call, in an order in which they work. */
 export const examples = withAnswers(
   [
     example(`${locations}.ListLocations`, "google-list-locations", "Lists the locations."),
-    example(`${locations}.GetLocation`, "google-get-location", "Requests one location.", {
+    example(`${locations}.GetLocation`, "google-get-location", "Returns a location.", {
       name: "locations/global",
     }),
     example(`${service}.GenerateRandomBytes`, "google-generate-random-bytes", "Generates 32 random bytes.", {
@@ -33,8 +33,8 @@ export const examples = withAnswers(
       keyRing: {},
     }),
     example(`${service}.ListKeyRings`, "google-list-key-rings", "Lists the key rings.", { parent: location }),
-    example(`${service}.GetKeyRing`, "google-get-key-ring", "Requests a key ring.", { name: ring }),
-    example(`${service}.CreateCryptoKey`, "google-create-crypto-key", "Creates a key that signs.", {
+    example(`${service}.GetKeyRing`, "google-get-key-ring", "Returns a key ring.", { name: ring }),
+    example(`${service}.CreateCryptoKey`, "google-create-crypto-key", "Creates a signing key.", {
       parent: ring,
       cryptoKeyId: "signer",
       cryptoKey: {
@@ -43,18 +43,18 @@ export const examples = withAnswers(
         labels: { team: "release" },
       },
     }),
-    example(`${service}.CreateCryptoKey`, "google-create-kem-key", "Creates a key that decapsulates.", {
+    example(`${service}.CreateCryptoKey`, "google-create-kem-key", "Creates a decapsulation key.", {
       parent: ring,
       cryptoKeyId: "inbox",
       cryptoKey: { purpose: "KEY_ENCAPSULATION", versionTemplate: { algorithm: "ML_KEM_768" } },
     }),
     example(`${service}.ListCryptoKeys`, "google-list-crypto-keys", "Lists the keys.", { parent: ring }),
-    example(`${service}.GetCryptoKey`, "google-get-crypto-key", "Requests a key.", { name: key }),
-    example(`${service}.UpdateCryptoKey`, "google-update-crypto-key", "Changes the labels of a key.", {
+    example(`${service}.GetCryptoKey`, "google-get-crypto-key", "Returns a key.", { name: key }),
+    example(`${service}.UpdateCryptoKey`, "google-update-crypto-key", "Changes a key's labels.", {
       cryptoKey: { name: key, labels: { team: "build" } },
       updateMask: "labels",
     }),
-    example(`${service}.GetPublicKey`, "google-get-public-key", "Requests a public key in PEM.", {
+    example(`${service}.GetPublicKey`, "google-get-public-key", "Returns a public key in PEM.", {
       name: version,
       publicKeyFormat: "PEM",
     }),
@@ -70,18 +70,23 @@ export const examples = withAnswers(
       parent: key,
       cryptoKeyVersion: {},
     }),
-    example(`${service}.ListCryptoKeyVersions`, "google-list-versions", "Lists the versions of a key.", {
+    example(`${service}.ListCryptoKeyVersions`, "google-list-versions", "Lists a key's versions.", {
       parent: key,
     }),
-    example(`${service}.GetCryptoKeyVersion`, "google-get-version", "Requests a version.", { name: version }),
+    example(`${service}.GetCryptoKeyVersion`, "google-get-version", "Returns a version.", { name: version }),
     example(`${service}.UpdateCryptoKeyVersion`, "google-disable-version", "Disables a version.", {
       cryptoKeyVersion: { name: version, state: "DISABLED" },
       updateMask: "state",
     }),
-    example(`${service}.DestroyCryptoKeyVersion`, "google-destroy-version", "Erases a version in 30 days.", {
-      name: version,
-    }),
-    example(`${service}.RestoreCryptoKeyVersion`, "google-restore-version", "Takes back the destruction.", {
+    example(
+      `${service}.DestroyCryptoKeyVersion`,
+      "google-destroy-version",
+      "Schedules a version's destruction in 30 days.",
+      {
+        name: version,
+      },
+    ),
+    example(`${service}.RestoreCryptoKeyVersion`, "google-restore-version", "Cancels the destruction.", {
       name: version,
     }),
     example(`${service}.CreateImportJob`, "google-create-import-job", "Creates an import job.", {
@@ -92,8 +97,8 @@ export const examples = withAnswers(
     example(`${service}.ListImportJobs`, "google-list-import-jobs", "Lists the import jobs.", {
       parent: ring,
     }),
-    example(`${service}.GetImportJob`, "google-get-import-job", "Requests an import job.", { name: job }),
-    example(`${service}.ImportCryptoKeyVersion`, "google-import-version", "Imports a version of a key.", {
+    example(`${service}.GetImportJob`, "google-get-import-job", "Returns an import job.", { name: job }),
+    example(`${service}.ImportCryptoKeyVersion`, "google-import-version", "Imports a key version.", {
       parent: key,
       algorithm: "PQ_SIGN_ML_DSA_65",
       importJob: job,

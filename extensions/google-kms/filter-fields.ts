@@ -1,4 +1,4 @@
-/** The fields that filters of Google's lists may name. */
+/** Fields that filters in Google's lists may use. */
 import type { DescEnum } from "@bufbuild/protobuf";
 import {
   ImportJob_ImportJobStateSchema as JobStateSchema,
@@ -17,13 +17,13 @@ import type { RingRecord } from "./tables.ts";
 
 const software = () => "SOFTWARE";
 
-/** Fields of key rings. */
+/** Key ring fields. */
 export const ringFields: FilterFields<RingRecord> = {
   name: textField(({ name }) => name),
   create_time: timeField(({ createdAt }) => createdAt),
 };
 
-/** Fields of keys. */
+/** Key fields. */
 export const keyFields: FilterFields<KeyName> = {
   name: textField(({ name }) => name),
   create_time: timeField(({ createdAt }) => createdAt),
@@ -37,7 +37,7 @@ export const keyFields: FilterFields<KeyName> = {
   labels: labelsField(({ labels }) => labels),
 };
 
-/** Fields of the versions of a key. */
+/** Version fields. */
 export function versionFields({ signsMu }: Pick<KeyName, "signsMu">): FilterFields<KeyRecord> {
   return {
     name: textField(nameOfVersion),
@@ -57,7 +57,11 @@ export function versionFields({ signsMu }: Pick<KeyName, "signsMu">): FilterFiel
   };
 }
 
-/** Fields of import jobs. @param now decides which jobs have expired */
+/**
+ * Import job fields.
+ *
+ * @param now determines which jobs have expired
+ */
 export function jobFields(now: Date): FilterFields<ImportRecord> {
   return {
     name: textField(({ jobName }) => jobName),

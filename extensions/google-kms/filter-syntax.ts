@@ -1,16 +1,17 @@
 /**
- * Parses filters of lists (cloud.google.com/kms/docs/sorting-and-filtering, google.aip.dev/160):
- * `state=ENABLED AND (labels.team=alpha OR NOT name:"test")`. OR binds closer than AND, and a space means AND.
+ * Parses list filters (cloud.google.com/kms/docs/sorting-and-filtering, google.aip.dev/160), such as
+ * `state=ENABLED AND (labels.team=alpha OR NOT name:"test")`. OR binds tighter than AND, and a space means
+ * AND.
  */
 import { refuseField } from "../../src/errors.ts";
 
-/** How a field is compared. ":" is containment. */
+/** Comparison operators. ":" means containment. */
 export type Operator = "=" | "!=" | "<" | "<=" | ">" | ">=" | ":";
 
 /** One comparison. */
 export interface Comparison {
   readonly kind: "comparison";
-  /** As the filter has it: "labels.team". */
+  /** As written in the filter: "labels.team". */
   readonly field: string;
   readonly operator: Operator;
   readonly value: string;
@@ -27,22 +28,28 @@ const maxTokens = 100;
 const maxDepth = 10;
 
 interface Token {
-  /** A string has quotes, a word has none. */
+  /** A string is quoted, a word is not. */
   readonly kind: "word" | "string" | "operator" | "(" | ")" | "-";
   readonly text: string;
 }
 
-/** One token, with the space before it. An operator of two characters comes before its beginning. */
+/**
+ * One token with its leading space. Two-character operators are listed before their one-character prefixes.
+ */
 const pattern =
   /\s*(?:(?<string>"(?:[^"\\]|\\.)*")|(?<operator>!=|<=|>=|=>|[=<>:])|(?<mark>[()]|-(?=[\w(]))|(?<word>[^\s()"=<>!:]+))/uy;
 
-/** Parses a filter that is not empty. @throws FIELD_INVALID */
+/**
+ * Parses a non-empty filter.
+ *
+ * @throws FIELD_INVALID
+ */
 export function parseFilter(text: string): Filter {
   if (text.length > maxCharacters)
     throw invalid(`has ${text.length} characters; the limit is ${maxCharacters}`);
   const tokens = readTokens(text);
   const { filter, next } = parseSequence(tokens, 0, 1);
-  if (next < tokens.length) throw invalid(`"${tokens[next]?.text}" is not expected there`);
+  if (next < tokens.length) throw invalid(`"${tokens[next]?.text}" is unexpected`);
   return filter;
 }
 
@@ -58,7 +65,7 @@ function readTokens(text: string): Token[] {
     else if (operator !== undefined) tokens.push({ kind: "operator", text: operator });
     else if (mark === "(" || mark === ")" || mark === "-") tokens.push({ kind: mark, text: mark });
     else if (word !== undefined) tokens.push({ kind: "word", text: word });
-    else throw invalid(`has a character at position ${at + 1} that no filter has there`);
+    else throw invalid(`has an unexpected character at position ${at + 1}`);
     if (tokens.length > maxTokens) throw invalid(`has more than ${maxTokens} words`);
     at = pattern.lastIndex;
   }
@@ -67,11 +74,11 @@ function readTokens(text: string): Token[] {
 
 interface Parsed {
   readonly filter: Filter;
-  /** The index of the token behind it. */
+  /** The index of the next token. */
   readonly next: number;
 }
 
-/** Terms between AND or spaces. */
+/** Terms separated by AND or spaces. */
 function parseSequence(tokens: readonly Token[], start: number, depth: number): Parsed {
   if (depth > maxDepth) throw invalid(`is nested more than ${maxDepth} levels deep`);
   const of: Filter[] = [];
@@ -114,7 +121,7 @@ function parseSimple(tokens: readonly Token[], start: number, depth: number): Pa
   const comparison: Comparison = {
     kind: "comparison",
     field: first.text,
-    // Google's page has => for "greater or equal".
+    // Google's page writes => for "greater or equal".
     operator: (operator.text === "=>" ? ">=" : operator.text) as Operator,
     value: signed === undefined ? (value?.text ?? "") : `-${signed.text}`,
   };
@@ -130,7 +137,7 @@ function isWord(token: Token | undefined, text: string): boolean {
   return token?.kind === "word" && token.text === text;
 }
 
-/** The refusal of a filter. */
+/** The error for an invalid filter. */
 export function invalid(description: string): Error {
   return refuseField("filter", description);
 }

@@ -42,7 +42,7 @@ type Calls = Pick<
   "listImportJobs" | "getImportJob" | "createImportJob" | "importCryptoKeyVersion"
 >;
 
-/** Implements the calls of import jobs. A job imports any number of keys until it expires. */
+/** Implements the import job calls. A job imports any number of keys until it expires. */
 export function importJobCalls(deps: GoogleDeps): Calls {
   const { keys, now } = deps;
   const pack = (record: ImportRecord, format?: Format) => packJob(record, now(), format);
@@ -77,9 +77,9 @@ export function importJobCalls(deps: GoogleDeps): Calls {
         importJob?.protectionLevel ?? ProtectionLevel.PROTECTION_LEVEL_UNSPECIFIED,
       );
       if (importJob !== undefined && importJob.cryptoKeyBackend !== "")
-        throw refuseField("importJob.cryptoKeyBackend", "is for other key managers; leave it out");
+        throw refuseField("importJob.cryptoKeyBackend", "is for external key managers; leave it out");
       await requireRing(deps, owner, formatKeyRingName(ring));
-      const taken = () => refuse(importJobTaken, `import job ${jobName} exists already`, { name: jobName });
+      const taken = () => refuse(importJobTaken, `import job ${jobName} already exists`, { name: jobName });
       if ((await keys.imports.findJob(owner, jobName)) !== undefined) throw taken();
       return pack(await beginImport(deps, { method, job: { name: jobName, taken }, ...caller }));
     },
@@ -87,10 +87,7 @@ export function importJobCalls(deps: GoogleDeps): Calls {
       const { principal } = readCaller(context);
       const named = await requireName(deps, principal, readKeyName("parent", req.parent));
       if (req.cryptoKeyVersion !== "")
-        throw refuseField(
-          "cryptoKeyVersion",
-          "is for another import of a version; leave it out for a new version",
-        );
+        throw refuseField("cryptoKeyVersion", "is for importing into an existing version; leave it out");
       const own = findGoogleAlgorithm(named.algorithm, { isExternalMu: named.signsMu });
       if (findAlgorithm(req.algorithm) !== own)
         throw refuseField("algorithm", "must be the algorithm of the key's version template");
@@ -133,7 +130,7 @@ function readWrappedKey({ wrappedKey, wrappedKeyMaterial }: ImportCryptoKeyVersi
   if (wrappedKey.length > 0) return wrappedKey;
   if (wrappedKeyMaterial.case !== undefined)
     throw refuseField("rsaAesWrappedKey", "is for RSA; send wrappedKey");
-  throw refuseField("wrappedKey", "is missing; send enc and the ciphertext of HPKE, one after the other");
+  throw refuseField("wrappedKey", "is missing; send the HPKE enc, followed by the ciphertext");
 }
 
 function packJob(
@@ -158,7 +155,7 @@ function packJob(
   };
 }
 
-/** The public key: raw, as HPKE takes it, unless the caller asks for PEM. */
+/** The public key: raw for HPKE, unless the caller asks for PEM. */
 function packWrappingKey(
   data: Uint8Array,
   kem: (typeof importMethods)[number]["kem"] | undefined,

@@ -1,4 +1,4 @@
-/** The import methods that the key service has, with the algorithms of their public keys. */
+/** The key service's import methods, with the algorithms of their public keys. */
 import { ImportJob_ImportMethod as Method } from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import type { WrappingMethod } from "../../src/crypto/hpke.ts";
 

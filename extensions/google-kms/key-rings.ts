@@ -18,7 +18,7 @@ import type { RingRecord } from "./tables.ts";
 
 type Calls = Pick<ServiceImpl<typeof KeyManagementService>, "listKeyRings" | "getKeyRing" | "createKeyRing">;
 
-/** Implements the calls of key rings. */
+/** Implements the key ring calls. */
 export function keyRingCalls(deps: GoogleDeps): Calls {
   const { rings, store, now } = deps;
   return {
@@ -41,7 +41,7 @@ export function keyRingCalls(deps: GoogleDeps): Calls {
       const name = formatKeyRingName({ ...parseLocationName("parent", parent), keyRing });
       const { owner } = readOwner(context);
       const record: RingRecord = { owner, name, createdAt: now() };
-      // The transaction decides. This look refuses most calls before it.
+      // A cheap early check that rejects most duplicates. The transaction makes the decision.
       if (await rings.findAnew(store.reader, owner, name)) throw ringTaken(name);
       await store.write(async (transaction) => {
         if (await rings.findAnew(transaction.db, owner, name)) throw ringTaken(name);
@@ -57,5 +57,5 @@ function packRing({ name, createdAt }: RingRecord) {
 }
 
 function ringTaken(name: string): Error {
-  return refuse(keyRingTaken, `key ring ${name} exists already`, { name });
+  return refuse(keyRingTaken, `key ring ${name} already exists`, { name });
 }

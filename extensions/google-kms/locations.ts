@@ -1,8 +1,9 @@
 /**
  * google.cloud.location.Locations: unpack, call, pack.
  *
- * A location is only a part of names here: the server runs where its operator started it. Programs that move from
- * Google keep their names, so every well-formed location exists. A list cannot name them all, and names "global".
+ * Here a location is only part of a name: the server runs where its operator started it. Programs that
+ * migrate from Google keep their names, so every well-formed location exists. A list cannot name them all and
+ * returns "global".
  */
 
 import type { ServiceImpl } from "@connectrpc/connect";
@@ -11,10 +12,9 @@ import { refuseField } from "../../src/errors.ts";
 import { readPage } from "./pages.ts";
 import { parseLocationOfAnyParent, parseLocationsParent } from "./resource-names.ts";
 
-/** The location of lists. */
+/** The location that lists return. */
 const listed = "global";
 
-/** Implements the service. */
 export function locationCalls(): ServiceImpl<typeof Locations> {
   return {
     listLocations: ({ name, filter, pageSize, pageToken }) => {
@@ -30,7 +30,7 @@ export function locationCalls(): ServiceImpl<typeof Locations> {
   };
 }
 
-/** Without the metadata of Google's answers: the REST client of @google-cloud/kms does not know its type, and fails. */
+/** Without the metadata of Google's answers: @google-cloud/kms over REST does not know its type and fails. */
 function packLocation(parent: string, locationId: string) {
   return {
     name: `${parent}locations/${locationId}`,

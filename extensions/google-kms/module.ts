@@ -4,7 +4,6 @@ import { createRingStore } from "./tables.ts";
 
 export { examples } from "./examples.ts";
 
-/** Opens the services of the package. */
 export const openServices: OpenServices = ({ keyDomain, store }) => ({
   services: openGoogleServices({ ...keyDomain.open(), rings: createRingStore(store) }),
 });

@@ -1,4 +1,4 @@
-/** Names whose versions are made one by one, as Google's interface does. The versions before a new one stay ACTIVE. */
+/** Names whose versions are added one by one, as in Google's interface. Earlier versions stay ACTIVE. */
 import { withFreshKeyPair } from "../../src/crypto/fresh-key-pair.ts";
 import type { SecretKey } from "../../src/crypto/provider.ts";
 import type { TextMap } from "../../src/records/columns.ts";
@@ -15,13 +15,17 @@ import type { KeyName, KeyRecord } from "../../src/services/kms/tables.ts";
 import { keyQuota } from "../../src/services/kms/tables.ts";
 import type { WriteTransaction } from "../../src/store/write-transaction.ts";
 
-/** The properties of a new name. */
+/** Properties of a new name. */
 export type NewName = Pick<
   KeyName,
   "name" | "algorithm" | "labels" | "destroyAfterSeconds" | "isImportOnly" | "signsMu"
 >;
 
-/** Creates a name, with its first version or without. @throws NAME_TAKEN, QUOTA_EXCEEDED */
+/**
+ * Creates a name, with or without a first version.
+ *
+ * @throws NAME_TAKEN, QUOTA_EXCEEDED
+ */
 export async function createName(
   deps: ChangeDeps,
   principal: Principal,
@@ -59,9 +63,9 @@ export async function createName(
 }
 
 /**
- * Adds a generated version to a name of the caller's own.
+ * Adds a generated version to one of the caller's own names.
  *
- * @param options.isDisabled whether the version begins DISABLED instead of ACTIVE.
+ * @param options.isDisabled whether the version starts DISABLED instead of ACTIVE
  * @throws KEY_NOT_FOUND, QUOTA_EXCEEDED
  */
 export async function addVersion(
@@ -78,7 +82,11 @@ export async function addVersion(
   );
 }
 
-/** Stores a key pair as the next version of a name. @throws KEY_NOT_FOUND, QUOTA_EXCEEDED */
+/**
+ * Stores a key pair as a name's next version.
+ *
+ * @throws KEY_NOT_FOUND, QUOTA_EXCEEDED
+ */
 export async function putVersion(
   deps: ChangeDeps,
   principal: Principal,
@@ -95,14 +103,18 @@ export async function putVersion(
   return record;
 }
 
-/** Replaces the labels of a name. @throws KEY_NOT_FOUND */
+/**
+ * Replaces a name's labels.
+ *
+ * @throws KEY_NOT_FOUND
+ */
 export async function changeLabels(
   { store, keys }: ChangeDeps,
   principal: Principal,
   name: string,
   labels: TextMap,
 ): Promise<KeyName> {
-  // The transaction decides. This look refuses most calls before it.
+  // A cheap early check that rejects most calls. The transaction makes the decision.
   await requireName({ keys }, principal, name);
   return store.write(async (transaction) => {
     const named = await requireName({ keys }, principal, name, transaction);
@@ -112,7 +124,11 @@ export async function changeLabels(
   });
 }
 
-/** Finds a name of the caller's own. @throws KEY_NOT_FOUND */
+/**
+ * Finds one of the caller's own names.
+ *
+ * @throws KEY_NOT_FOUND
+ */
 export async function requireName(
   { keys }: Pick<ChangeDeps, "keys">,
   principal: Principal,
@@ -124,7 +140,12 @@ export async function requireName(
   return named;
 }
 
-/** Finds a version of a name. @param subject what a refusal names @throws KEY_NOT_FOUND, KEY_DAMAGED */
+/**
+ * Finds a version of a name.
+ *
+ * @param subject the resource name for error messages
+ * @throws KEY_NOT_FOUND, KEY_DAMAGED
+ */
 export async function requireVersion(
   { keys }: Pick<ChangeDeps, "keys">,
   { owner, name }: KeyName,

@@ -1,4 +1,4 @@
-/** Turns keys and names of the key service into Google's messages. */
+/** Converts the key service's keys and names to Google's messages. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import {
@@ -12,10 +12,12 @@ import type { KeyState } from "../../src/services/kms/record.ts";
 import type { KeyName, KeyRecord } from "../../src/services/kms/tables.ts";
 import { findGoogleAlgorithm } from "./algorithms.ts";
 
-/** Seconds that a destruction waits if the key does not say: 30 days. */
+/** Default delay of a destruction in seconds: 30 days. */
 export const defaultDestroySeconds = 30 * 86_400;
 
-/** A ROTATED key still verifies and decapsulates, so its public key must stay available to Google's clients. */
+/**
+ * A ROTATED key still verifies and decapsulates, so Google's clients must be able to fetch its public key.
+ */
 export const versionStates: Readonly<Record<KeyState, VersionState>> = {
   ACTIVE: VersionState.ENABLED,
   ROTATED: VersionState.ENABLED,
@@ -24,7 +26,7 @@ export const versionStates: Readonly<Record<KeyState, VersionState>> = {
   DESTROYED: VersionState.DESTROYED,
 };
 
-/** Google's algorithm of the versions of a name; UNSPECIFIED for an algorithm that Google does not have. */
+/** Google's algorithm of a name's versions; UNSPECIFIED if Google has none. */
 export function algorithmOf({
   algorithm,
   signsMu,
@@ -33,7 +35,7 @@ export function algorithmOf({
   return found?.algorithm ?? VersionAlgorithm.CRYPTO_KEY_VERSION_ALGORITHM_UNSPECIFIED;
 }
 
-/** A name as a key. */
+/** A name as a Google key. */
 export function packKey(named: KeyName): MessageInitShape<typeof CryptoKeySchema> {
   const { name, algorithm, labels, createdAt, isImportOnly, destroyAfterSeconds, signsMu } = named;
   const found = findGoogleAlgorithm(algorithm, { isExternalMu: signsMu });
@@ -49,20 +51,20 @@ export function packKey(named: KeyName): MessageInitShape<typeof CryptoKeySchema
 }
 
 /**
- * A damaged record in a list: only its name, because the rest may be another owner's. Google's messages have no mark for
- * it, but their clients take a message without the other fields, and every call about the record fails with DATA_LOSS.
- * A list without the record would say that it does not exist.
+ * A damaged record in a list: only its name, because the rest may belong to another user. Google's messages
+ * cannot mark it as damaged, but their clients accept a message without the other fields, and every call
+ * about the record fails with DATA_LOSS. A list without the record would claim that it does not exist.
  */
 export function packDamaged(name: string) {
   return { name };
 }
 
-/** The name of a version. */
+/** Formats a version's name. */
 export function nameOfVersion({ name, version }: Pick<KeyRecord, "name" | "version">): string {
   return `${name}/cryptoKeyVersions/${version}`;
 }
 
-/** A key as a version. */
+/** A key as a Google version. */
 export function packVersion(
   record: KeyRecord,
   named: KeyName,

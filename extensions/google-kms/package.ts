@@ -1,4 +1,3 @@
-/** The package of services. */
 import { file_google_cloud_kms_v1_service } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { file_google_cloud_location_locations } from "#gen/google/cloud/location/locations_pb.ts";
 import type { ServicePackage } from "../../src/services/registry.ts";

@@ -1,16 +1,16 @@
-/** Reads the page of a list that a request of Google's clients asks for. */
+/** Reads the page that a Google client requests. */
 import { refuseField } from "../../src/errors.ts";
 import { maxPageSize, type PageRequest, writeToken } from "../../src/records/pages.ts";
 import type { Found } from "../../src/records/record-table.ts";
 import { type ListedTable, type PageFields, readPage as readOwnPage } from "../../src/services/fields.ts";
 
-/** Rows of a page if the request does not say, as Google documents it for lists of keys. */
+/** Default rows per page, as Google documents it for lists of keys. */
 const defaultPageSize = 100;
 
 /**
- * Reads a page. A size above the maximum means the maximum (google.aip.dev/158).
+ * Parses a page request. A size above the maximum is reduced to the maximum (google.aip.dev/158).
  *
- * @param list names the list with its parent and its filters: a token is valid for one list only.
+ * @param list identifies the list by parent and filters: a token is valid for one list only
  * @throws FIELD_INVALID
  */
 export function readPage({ pageSize, pageToken }: PageFields, list: string): PageRequest {
@@ -21,11 +21,11 @@ export function readPage({ pageSize, pageToken }: PageFields, list: string): Pag
 }
 
 /**
- * Lists a page, with the size of the list.
+ * Returns a page and the size of the list.
  *
- * @param accepts the filter, which the database does not see: it looks at so many rows at a time that the page may be
- *   short or empty although others follow, which its token says, and the size of the list is 0. A damaged record is left
- *   out: what it has would answer the question.
+ * @param accepts the filter, which the database does not see. A call reads a limited number of rows, so a
+ *   page can be short or empty although more rows follow, as its token shows; the size of the list is then 0.
+ *   A damaged record is omitted: returning it would reveal its fields.
  * @throws FIELD_INVALID
  */
 export async function listPage<Query, T, Row extends Found<T>>(

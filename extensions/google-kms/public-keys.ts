@@ -25,7 +25,7 @@ export function publicKeyCalls(deps: GoogleDeps): Calls {
       if (state !== VersionState.ENABLED)
         throw refuse(
           "KEY_STATE_INVALID",
-          `${name} is ${record.state}; only ENABLED versions give their public key`,
+          `${name} is ${record.state}; only ENABLED versions return their public key`,
           {
             keyId: name,
             state: record.state,
@@ -68,5 +68,5 @@ function encode(
       break;
   }
   const raw = isXWing ? ", XWING_RAW_BYTES" : algorithm === "ECDSA-P256" ? "" : ", NIST_PQC";
-  throw refuseField("publicKeyFormat", `is not a format of ${algorithm}; send one of PEM, DER${raw}`);
+  throw refuseField("publicKeyFormat", `is not available for ${algorithm}; send one of PEM, DER${raw}`);
 }

@@ -1,4 +1,4 @@
-/** Reasons that only calls of Google's interface give. They also have those of the key service. */
+/** Reasons specific to calls of Google's interface, in addition to the key service's reasons. */
 import { Code } from "@connectrpc/connect";
 import type { NamedReason } from "../../src/errors/reason.ts";
 
@@ -27,7 +27,7 @@ export const importJobTaken: NamedReason = {
   code: Code.AlreadyExists,
 };
 
-/** All of them. README.md has the cause and the remedy of each. */
+/** All of them. README.md lists each one's cause and remedy. */
 export const declaredReasons: readonly NamedReason[] = [
   checksumMismatch,
   keyRingNotFound,

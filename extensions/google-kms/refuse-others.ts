@@ -1,9 +1,9 @@
-/** Refuses the calls of a service that this server does not have. */
+/** Rejects calls that this server does not implement. */
 import type { DescService } from "@bufbuild/protobuf";
 import { createServiceImplSpec, type ServiceImpl, type ServiceImplSpec } from "@connectrpc/connect";
 import { callUnsupported } from "../../src/errors.ts";
 
-/** Implements a part of a service. Each of the other calls fails with CALL_UNSUPPORTED. */
+/** Implements part of a service. All other calls fail with CALL_UNSUPPORTED. */
 export function refuseOthers<Service extends DescService>(
   service: Service,
   supported: Partial<ServiceImpl<Service>>,
@@ -18,6 +18,6 @@ export function refuseOthers<Service extends DescService>(
       },
     ]),
   );
-  // A handler that throws has the type of any handler.
+  // A handler that throws matches any handler type.
   return createServiceImplSpec(service, { ...supported, ...refusals } as ServiceImpl<Service>);
 }

@@ -1,4 +1,4 @@
-/** Google's resource names, and the parts that they consist of. */
+/** Google's resource names and their parts. */
 import { refuseField } from "../../src/errors.ts";
 
 /** projects/P/locations/L */
@@ -19,7 +19,7 @@ export interface CryptoKeyName extends KeyRingName {
 
 /** …/cryptoKeyVersions/N */
 export interface CryptoKeyVersionName extends CryptoKeyName {
-  /** From 1. */
+  /** Starts at 1. */
   readonly version: number;
 }
 
@@ -28,10 +28,10 @@ export interface ImportJobName extends KeyRingName {
   readonly importJob: string;
 }
 
-/** The rule of one kind of ID. */
+/** The rule for one kind of ID. */
 interface IdRule {
   readonly pattern: RegExp;
-  /** The form of an ID, for the sentence of a refusal. */
+  /** The form of an ID, for error messages. */
   readonly form: string;
 }
 
@@ -41,7 +41,7 @@ const resourceId: IdRule = {
   form: "1 to 63 characters from a-z A-Z 0-9 _ -",
 };
 
-/** The rules by collection. A project may belong to a domain: "example.com:project". */
+/** Rules by collection. A project may belong to a domain: "example.com:project". */
 const rules = {
   projects: { pattern: /^[a-zA-Z0-9_.:-]{1,63}$/, form: "1 to 63 characters from a-z A-Z 0-9 _ . : -" },
   locations: { pattern: /^[a-z0-9-]{1,63}$/, form: "1 to 63 characters from a-z 0-9 -" },
@@ -59,25 +59,42 @@ const ofCryptoKey = [...ofKeyRing, "cryptoKeys"] as const;
 const ofVersion = [...ofCryptoKey, "cryptoKeyVersions"] as const;
 const ofImportJob = [...ofKeyRing, "importJobs"] as const;
 
-/** Parses projects/P/locations/L. @param field names the field in a refusal @throws FIELD_INVALID */
+/**
+ * Parses projects/P/locations/L.
+ *
+ * @param field the field for error messages
+ * @throws FIELD_INVALID
+ */
 export function parseLocationName(field: string, text: string): LocationName {
   const [project = "", location = ""] = parseIds(field, text, ofLocation);
   return { project, location };
 }
 
-/** Parses the name of a key ring. @throws FIELD_INVALID */
+/**
+ * Parses a key ring name.
+ *
+ * @throws FIELD_INVALID
+ */
 export function parseKeyRingName(field: string, text: string): KeyRingName {
   const [project = "", location = "", keyRing = ""] = parseIds(field, text, ofKeyRing);
   return { project, location, keyRing };
 }
 
-/** Parses the name of a key. @throws FIELD_INVALID */
+/**
+ * Parses a key name.
+ *
+ * @throws FIELD_INVALID
+ */
 export function parseCryptoKeyName(field: string, text: string): CryptoKeyName {
   const [project = "", location = "", keyRing = "", cryptoKey = ""] = parseIds(field, text, ofCryptoKey);
   return { project, location, keyRing, cryptoKey };
 }
 
-/** Parses the name of a version of a key. @throws FIELD_INVALID */
+/**
+ * Parses a version name.
+ *
+ * @throws FIELD_INVALID
+ */
 export function parseCryptoKeyVersionName(field: string, text: string): CryptoKeyVersionName {
   const [project = "", location = "", keyRing = "", cryptoKey = "", version] = parseIds(
     field,
@@ -87,7 +104,11 @@ export function parseCryptoKeyVersionName(field: string, text: string): CryptoKe
   return { project, location, keyRing, cryptoKey, version: Number(version) };
 }
 
-/** Parses the name of an import job. @throws FIELD_INVALID */
+/**
+ * Parses an import job name.
+ *
+ * @throws FIELD_INVALID
+ */
 export function parseImportJobName(field: string, text: string): ImportJobName {
   const [project = "", location = "", keyRing = "", importJob = ""] = parseIds(field, text, ofImportJob);
   return { project, location, keyRing, importJob };
@@ -98,56 +119,61 @@ export function formatLocationName({ project, location }: LocationName): string 
   return `projects/${project}/locations/${location}`;
 }
 
-/** Formats the name of a key ring. */
+/** Formats a key ring name. */
 export function formatKeyRingName(name: KeyRingName): string {
   return `${formatLocationName(name)}/keyRings/${name.keyRing}`;
 }
 
-/** Formats the name of a key. */
+/** Formats a key name. */
 export function formatCryptoKeyName(name: CryptoKeyName): string {
   return `${formatKeyRingName(name)}/cryptoKeys/${name.cryptoKey}`;
 }
 
-/** Formats the name of an import job. */
+/** Formats an import job name. */
 export function formatImportJobName(name: ImportJobName): string {
   return `${formatKeyRingName(name)}/importJobs/${name.importJob}`;
 }
 
 /**
- * Checks an ID that a caller chose for a new resource.
+ * Validates an ID that a caller chose for a new resource.
  *
- * @param field the field with the ID: "cryptoKeyId".
+ * @param field the field that contains the ID: "cryptoKeyId"
  * @throws FIELD_INVALID
  */
 export function checkResourceId(field: string, id: string): string {
   if (resourceId.pattern.test(id)) return id;
-  throw refuseField(field, `"${id}" is not an ID; it must be ${resourceId.form}`);
+  throw refuseField(field, `"${id}" is not a valid ID; it must be ${resourceId.form}`);
 }
 
 /**
- * Checks the ID of a new key. It is the end of a name, where kms takes a number for a version: "name/…/cryptoKeys/5".
+ * Validates a new key's ID. It ends a name, where kms reads a number as a version: "name/…/cryptoKeys/5".
  *
  * @throws FIELD_INVALID
  */
 export function checkCryptoKeyId(field: string, id: string): string {
   if (!/^\d+$/.test(checkResourceId(field, id))) return id;
-  throw refuseField(
-    field,
-    `"${id}" is a number, which would stand for a version in the names of kms; it must also have a letter, _ or -`,
-  );
+  throw refuseField(field, `"${id}" is a number, which kms would read as a version; add a letter, _ or -`);
 }
 
-/** The resource that locations belong to: "projects/P/", or "" for the server itself. */
+/** The resource that contains the locations: "projects/P/", or "" for the server itself. */
 export type LocationsParent = string;
 
-/** Parses what google.cloud.location names: projects/P, or "locations" (also ""), for all locations. @throws FIELD_INVALID */
+/**
+ * Parses a google.cloud.location name: projects/P, or "locations" or "" for all locations.
+ *
+ * @throws FIELD_INVALID
+ */
 export function parseLocationsParent(field: string, text: string): LocationsParent {
   if (text === "" || text === "locations") return "";
   const [project = ""] = parseIds(field, text, ["projects"]);
   return `projects/${project}/`;
 }
 
-/** Parses projects/P/locations/L, or locations/L. @throws FIELD_INVALID */
+/**
+ * Parses projects/P/locations/L, or locations/L.
+ *
+ * @throws FIELD_INVALID
+ */
 export function parseLocationOfAnyParent(
   field: string,
   text: string,

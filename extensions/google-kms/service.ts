@@ -1,4 +1,6 @@
-/** google.cloud.kms.v1.KeyManagementService and google.cloud.location.Locations: each group of calls is one file. */
+/**
+ * google.cloud.kms.v1.KeyManagementService and google.cloud.location.Locations, one file per group of calls.
+ */
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { Locations } from "#gen/google/cloud/location/locations_pb.ts";
@@ -15,7 +17,7 @@ import { versionCalls } from "./versions.ts";
 /**
  * Creates the services.
  *
- * The calls without an implementation are refused. A call that gets one also gets a comment in profiles.ts.
+ * Calls without an implementation are rejected. When you implement one, also add its comment in profiles.ts.
  */
 export function openGoogleServices(deps: GoogleDeps): ServiceImplSpec[] {
   const calls = {

@@ -1,4 +1,4 @@
-/** ECDSA over a digest that was computed elsewhere. Neither node:crypto nor the providers of the core sign one. */
+/** ECDSA over a digest computed elsewhere. Neither node:crypto nor the core's providers can sign one. */
 import { wipe } from "../../src/crypto/bytes.ts";
 import type { SecretKey } from "../../src/crypto/provider.ts";
 import { keyUsageMismatch } from "../../src/services/kms/key-refusals.ts";
@@ -13,8 +13,8 @@ export interface SignDigestInput extends Omit<SignInput, "data" | "context" | "m
 /**
  * Signs a SHA-256 digest with a stored ECDSA key.
  *
- * @returns a signature in DER (RFC 3279, section 2.2.3).
- * @throws as useKey does; KEY_USAGE_MISMATCH for a key of another algorithm
+ * @returns a signature in DER (RFC 3279, section 2.2.3)
+ * @throws like useKey; KEY_USAGE_MISMATCH for a key of a different algorithm
  */
 export function signDigest(deps: SignDeps, { digest, ...who }: SignDigestInput): Promise<Signed> {
   return useKey(deps, who, signing, async (key) => {
@@ -25,7 +25,7 @@ export function signDigest(deps: SignDeps, { digest, ...who }: SignDigestInput):
   });
 }
 
-/** FIPS 186-5, section 6.4.1, hedged, with the noble library on the calling thread: less than a millisecond. */
+/** FIPS 186-5, section 6.4.1, hedged, with noble on the calling thread: takes less than a millisecond. */
 async function signWith(secretKey: SecretKey, digest: Uint8Array): Promise<Uint8Array> {
   const scalar = secretKey.exportRaw();
   try {

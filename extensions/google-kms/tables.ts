@@ -1,4 +1,4 @@
-/** The key rings of Google's interface. Its keys are names of the key service, which begin with the name of a ring. */
+/** Key rings of Google's interface. Its keys are names in the key service that start with a ring's name. */
 import { column, type ListedRow, type RecordOf } from "../../src/records/columns.ts";
 import { createRecordTable } from "../../src/records/create-table.ts";
 import { recordQuota } from "../../src/records/quota.ts";
@@ -21,7 +21,6 @@ export const ringTable: TableDeclaration<typeof columns> = {
   describe: ({ name }) => `key ring ${name}`,
 };
 
-/** A key ring. */
 export type RingRecord = RecordOf<typeof columns>;
 
 declare module "../../src/database/schema.ts" {
@@ -30,7 +29,6 @@ declare module "../../src/database/schema.ts" {
   }
 }
 
-/** The table of key rings. */
 export const googleTables: RecordTables = {
   records: [ringTable],
   tables: { google_key_rings: ["position"] },
@@ -42,10 +40,9 @@ export const googleTables: RecordTables = {
   },
 };
 
-/** The key rings of a store. */
+/** A store's key rings. */
 export type RingStore = ReturnType<typeof createRingStore>;
 
-/** Creates the store of key rings on the shared store. */
 export function createRingStore(store: ModuleDeps["store"]) {
   const rings = openTable(store, ringTable);
   return {

@@ -1,4 +1,4 @@
-/** The calls that use a key, or the random generator. */
+/** Calls that use a key or the random generator. */
 import { randomBytes } from "node:crypto";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ProtectionLevel } from "#gen/google/cloud/kms/v1/resources_pb.ts";
@@ -22,12 +22,11 @@ type Calls = Pick<
   "asymmetricSign" | "decapsulate" | "generateRandomBytes"
 >;
 
-/** A key, and who uses it. */
+/** A key and its caller. */
 type KeyInput = Omit<SignInput, "data" | "context" | "mu">;
 
 const none = new Uint8Array();
 
-/** Implements the calls. */
 export function useCalls(deps: GoogleDeps): Calls {
   return {
     async asymmetricSign(req, context) {
@@ -66,14 +65,14 @@ export function useCalls(deps: GoogleDeps): Calls {
   };
 }
 
-/** The field that each kind of key signs, for a person. */
+/** What each kind of key signs, for error messages. */
 const inputs: Readonly<Record<SigningInput, string>> = {
   data: "data",
   externalMu: "digest.externalMu",
   sha256: "digest.sha256 or data",
 };
 
-/** Signs what the request has, if that is what the algorithm of the key signs. */
+/** Signs the request's input if the key's algorithm accepts it. */
 async function signAs(
   deps: GoogleDeps,
   { name, data, digest }: AsymmetricSignRequest,
@@ -93,25 +92,25 @@ async function signVersion(
 ): Promise<Signed> {
   const found = findGoogleAlgorithm(record.algorithm, { isExternalMu: named.signsMu });
   if (found?.signingInput === undefined)
-    throw refuse("KEY_USAGE_MISMATCH", `${name} is an ${record.algorithm} key, which does not sign`, {
+    throw refuse("KEY_USAGE_MISMATCH", `${name} is an ${record.algorithm} key, which cannot sign`, {
       keyId: record.keyId,
       algorithm: record.algorithm,
     });
   const takes = found.signingInput;
   const given = digest?.digest;
   if (given?.case !== undefined && data.length > 0)
-    throw refuseField("digest", "cannot be combined with data; send one of them");
+    throw refuseField("digest", "cannot be combined with data; send only one of them");
   if (given?.case === undefined) {
     if (data.length === 0) throw refuseField("data", `is missing; send ${inputs[takes]}`);
-    if (takes === "externalMu") throw refuseField("data", `is not what the key signs; send ${inputs[takes]}`);
+    if (takes === "externalMu") throw refuseField("data", `does not fit the key; send ${inputs[takes]}`);
     return sign(deps, { ...input, data, context: none, mu: none });
   }
-  if (given.case !== takes) throw refuseField("digest", `is not what the key signs; send ${inputs[takes]}`);
+  if (given.case !== takes) throw refuseField("digest", `does not fit the key; send ${inputs[takes]}`);
   const bytes = takes === "externalMu" ? 64 : 32;
   if (given.value.length !== bytes)
     throw refuseField(
       `digest.${given.case}`,
-      `is ${given.value.length} bytes; it has ${bytes}`,
+      `is ${given.value.length} bytes; it must be ${bytes}`,
       "LENGTH_INVALID",
     );
   if (takes === "externalMu") return sign(deps, { ...input, data: none, context: none, mu: given.value });
@@ -122,8 +121,8 @@ const minLengthBytes = 8;
 const maxLengthBytes = 1024;
 
 /**
- * Google has only HSM here, so its clients must ask for it. The answer does not name a level. The bytes come from
- * OpenSSL's generator (NIST SP 800-90A), which the operating system seeds.
+ * Google has only HSM here, so its clients must ask for it; the answer names no level. The bytes come from
+ * OpenSSL's generator (NIST SP 800-90A), seeded by the operating system.
  */
 const acceptedLevels: readonly ProtectionLevel[] = [
   ProtectionLevel.PROTECTION_LEVEL_UNSPECIFIED,
@@ -131,7 +130,11 @@ const acceptedLevels: readonly ProtectionLevel[] = [
   ProtectionLevel.HSM,
 ];
 
-/** Generates random bytes. @throws FIELD_INVALID */
+/**
+ * Generates random bytes.
+ *
+ * @throws FIELD_INVALID
+ */
 function generateRandomBytes({
   location,
   lengthBytes,

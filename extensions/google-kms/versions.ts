@@ -28,7 +28,7 @@ type Calls = Pick<
   | "restoreCryptoKeyVersion"
 >;
 
-/** Implements the calls of versions. A version is a key of the key service. */
+/** Implements the version calls. A version is a key in the key service. */
 export function versionCalls(deps: GoogleDeps): Calls {
   const { keys } = deps;
   const describe = async (name: string, principal: Principal) => {
@@ -97,8 +97,8 @@ export interface FoundVersion {
 }
 
 /**
- * Finds a version of a key that the caller owns. Google's names do not contain the owner, so another user could put
- * their key in the place of one that was granted; grantees use kms.
+ * Finds a version of a key that the caller owns. Google's names do not contain the owner, so another user
+ * could replace a granted key with their own; grantees use kms.
  *
  * @throws FIELD_INVALID, KEY_NOT_FOUND, KEY_DAMAGED
  */
@@ -113,7 +113,7 @@ export async function findVersion(
   return { record: await requireVersion(deps, named, version, name), named };
 }
 
-/** Uses or changes a version in the key service, and names it as Google does if that is refused. */
+/** Uses or changes a version in the key service. Error messages use Google's names. */
 export async function onVersion<T>(record: KeyRecord, run: (handle: string) => Promise<T>): Promise<T> {
   try {
     return await run(record.keyId);
@@ -122,7 +122,11 @@ export async function onVersion<T>(record: KeyRecord, run: (handle: string) => P
   }
 }
 
-/** Reads the state of a new version. @throws FIELD_INVALID for what the version would not have */
+/**
+ * Reads a new version's state.
+ *
+ * @throws FIELD_INVALID for options that would have no effect
+ */
 function readNewState(given: CryptoKeyVersion | undefined): VersionState {
   if (given?.externalProtectionLevelOptions !== undefined)
     throw refuseField("cryptoKeyVersion.externalProtectionLevelOptions", "is not supported; leave it out");
@@ -133,7 +137,7 @@ function readNewState(given: CryptoKeyVersion | undefined): VersionState {
     VersionState.DISABLED,
   ];
   if (allowed.includes(state)) return state;
-  throw refuseField("cryptoKeyVersion.state", "must be ENABLED or DISABLED; ENABLED if it is left out");
+  throw refuseField("cryptoKeyVersion.state", "must be ENABLED or DISABLED; the default is ENABLED");
 }
 
 function requireStateOnly(paths: readonly string[]): void {

@@ -1,4 +1,4 @@
-/** The token of the plugin, which runs longer than a token is valid. */
+/** The plugin's token source. The plugin outlives any single token. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { createDeadlineSignal } from "@connectrpc/connect/protocol";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
@@ -6,26 +6,32 @@ import type { ApiClient, CallLimits } from "../../src/cli/connection/api-client.
 import { usageError } from "../../src/cli/exit-codes.ts";
 import { readText } from "../../src/cli/files/read.ts";
 
-/** Gives the token for each call. */
+/** Provides a token for each call. */
 export interface TokenSource {
-  /** @returns undefined for a server that wants none. @throws CliError; ConnectError if a log-in is refused */
+  /**
+   * @returns undefined for a server that needs no token
+   * @throws CliError; ConnectError if the log-in is refused
+   */
   find(limits: CallLimits): Promise<string | undefined>;
-  /** Drops a token that the server refused. @returns whether another one may be found */
+  /**
+   * Discards a token that the server refused.
+   *
+   * @returns whether a new one may be available
+   */
   drop(token: string | undefined): boolean;
 }
 
-/** Reads the token anew for each call, because its owner replaces it before it expires. */
+/** Reads the token again for each call, because its owner replaces it before it expires. */
 export function createStoredTokens(read: () => string | undefined): TokenSource {
   return { find: async () => read(), drop: () => false };
 }
 
-/** The dependencies of a log-in. */
 export interface LoginDeps {
   readonly server: ApiClient;
   readonly username: string;
-  /** The password is its first line. It is read at each log-in. */
+  /** The password is the first line. It is read again at each log-in. */
   readonly passwordFile: string;
-  /** The time in milliseconds. */
+  /** Current time in milliseconds. */
   readonly now: () => number;
 }
 
@@ -34,12 +40,12 @@ interface Login {
   readonly renewAtMs: number;
 }
 
-/** Milliseconds between a refused log-in and the next one: the server slows down callers that guess passwords. */
+/** Minimum milliseconds between failed log-ins: the server throttles callers that guess passwords. */
 const retryMs = 10_000;
-/** Milliseconds that a token is used at least, whatever the clocks say. */
+/** Minimum milliseconds for which a token is used, whatever the clocks say. */
 const minUseMs = 60_000;
 
-/** Logs in when a token is needed, and again before it expires. Concurrent calls share a log-in. */
+/** Logs in when a token is needed and again before it expires. Concurrent calls share one log-in. */
 export function createLoginTokens(deps: LoginDeps): TokenSource {
   const { now } = deps;
   let login: Login | undefined;
@@ -61,7 +67,7 @@ export function createLoginTokens(deps: LoginDeps): TokenSource {
       if (login !== undefined && now() < login.renewAtMs) return login.token;
       if (failure !== undefined && now() < failure.untilMs) throw failure.error;
       failure = undefined;
-      // A call that ends leaves the log-in to later calls: it may take longer than an API server waits.
+      // A call that ends does not cancel the log-in, which may take longer than an API server waits.
       running ??= renew();
       return (await waitFor(running, limits)).token;
     },
@@ -72,7 +78,7 @@ export function createLoginTokens(deps: LoginDeps): TokenSource {
   };
 }
 
-/** Waits for work no longer than a call may take, and does not end the work. */
+/** Waits for work no longer than the call may take, without cancelling the work. */
 async function waitFor<T>(work: Promise<T>, { timeoutMs }: CallLimits): Promise<T> {
   const { signal, cleanup } = createDeadlineSignal(timeoutMs);
   const end = new Promise<never>((_, reject) => {
@@ -85,7 +91,7 @@ async function waitFor<T>(work: Promise<T>, { timeoutMs }: CallLimits): Promise<
   }
 }
 
-/** Logs in within the time of `--timeout`. */
+/** Logs in within the time limit of `--timeout`. */
 async function logIn({ server, username, passwordFile, now }: LoginDeps): Promise<Login> {
   const password = readPassword(passwordFile);
   const anonymous = server.withToken(undefined);
@@ -94,9 +100,13 @@ async function logIn({ server, username, passwordFile, now }: LoginDeps): Promis
   return { token, renewAtMs: now() + Math.max(minUseMs, lifetimeMs * 0.75) };
 }
 
-/** Reads the first line of a file. @throws CliError if it is empty */
+/**
+ * Reads a password file's first line.
+ *
+ * @throws CliError if it is empty
+ */
 export function readPassword(path: string): string {
   const [password = ""] = readText(path).split(/\r?\n/, 1);
-  if (password === "") throw usageError(`${path} has no password on its first line`);
+  if (password === "") throw usageError(`${path} has an empty first line; put the password there`);
   return password;
 }

@@ -1,9 +1,9 @@
 /**
- * The ciphertexts that the plugin returns to the API server: AES-256-GCM (NIST SP 800-38D) under a key that is derived
- * from the shared secret of one encapsulation, and used once.
+ * The ciphertexts that the plugin returns to the API server: AES-256-GCM (NIST SP 800-38D) under a single-use
+ * key derived from the shared secret of one encapsulation.
  *
- * A ciphertext is the format (1 byte) ‖ nonce (12) ‖ encrypted plaintext ‖ tag (16). The KEM ciphertext is longer than
- * the kilobyte that KMS v2 allows for a ciphertext, so it is an annotation.
+ * A ciphertext is format (1 byte) ‖ nonce (12) ‖ encrypted plaintext ‖ tag (16). The KEM ciphertext exceeds
+ * the kilobyte that KMS v2 allows for a ciphertext, so it travels as an annotation.
  */
 import { createHash, hkdfSync } from "node:crypto";
 import { wipe } from "../../src/crypto/bytes.ts";
@@ -12,29 +12,32 @@ import { openBytes, sealBytes } from "../../src/crypto/sealing.ts";
 import { refuse, refuseField } from "../../src/errors.ts";
 import { ciphertextInvalid } from "./reasons.ts";
 
-/** The annotation with the KEM ciphertext. KMS v2 wants domain names; ICANN reserves .internal for private use. */
+/**
+ * The annotation with the KEM ciphertext. KMS v2 requires domain names; ICANN reserves .internal for private
+ * use.
+ */
 export const kemAnnotation = "kem-ciphertext.qsp.internal";
 
-/** The first byte of a ciphertext. Another form gets another number. */
+/** First byte of a ciphertext. A new format gets a new number. */
 const format = 1;
 /** Format, nonce and tag. */
 const overheadBytes = 1 + 12 + 16;
-/** Maximum bytes of a ciphertext in KMS v2. */
+/** Maximum ciphertext size in KMS v2, in bytes. */
 const maxCiphertextBytes = 1024;
-/** Maximum bytes of a plaintext. */
+/** Maximum plaintext size in bytes. */
 export const maxPlaintextBytes = maxCiphertextBytes - overheadBytes;
 
-/** The key that a ciphertext belongs to. */
+/** The key of one envelope. */
 export interface EnvelopeKey {
-  /** Identifies the version of the key. */
+  /** Identifies the key version. */
   readonly keyId: string;
-  /** The ciphertext of ML-KEM or X-Wing. */
+  /** The ML-KEM or X-Wing ciphertext. */
   readonly kemCiphertext: Uint8Array;
-  /** The secret behind it, 32 bytes. The caller wipes it. */
+  /** The encapsulated secret, 32 bytes. The caller wipes it. */
   readonly sharedSecret: Uint8Array;
 }
 
-/** The parts of a Decrypt request, checked for their form. */
+/** A Decrypt request, parsed; its form has been checked. */
 export interface Envelope {
   readonly keyId: string;
   readonly kemCiphertext: Uint8Array;
@@ -42,7 +45,11 @@ export interface Envelope {
   readonly sealed: Uint8Array;
 }
 
-/** Checks the length of a plaintext. @throws LENGTH_INVALID */
+/**
+ * Checks a plaintext's length.
+ *
+ * @throws LENGTH_INVALID
+ */
 export function checkPlaintext({ length }: Uint8Array): void {
   if (length > maxPlaintextBytes)
     throw refuseField(
@@ -52,7 +59,7 @@ export function checkPlaintext({ length }: Uint8Array): void {
     );
 }
 
-/** Encrypts a plaintext that checkPlaintext has accepted. */
+/** Encrypts a plaintext that checkPlaintext accepted. */
 export function sealEnvelope(key: EnvelopeKey, plaintext: Uint8Array): Uint8Array {
   return withDerivedKey(key, (aesKey) =>
     Buffer.concat([Uint8Array.of(format), sealBytes(aesKey, identityOf(key), plaintext)]),
@@ -62,7 +69,8 @@ export function sealEnvelope(key: EnvelopeKey, plaintext: Uint8Array): Uint8Arra
 /**
  * Decrypts an envelope. The caller wipes the plaintext.
  *
- * @throws CIPHERTEXT_INVALID if any part was changed; ML-KEM gives another secret then, and no error (FIPS 203, 6.3).
+ * @throws CIPHERTEXT_INVALID if any part was changed. ML-KEM then returns a different secret instead of an
+ *   error (FIPS 203, section 6.3).
  */
 export function openEnvelope(envelope: Envelope, sharedSecret: Uint8Array): Uint8Array {
   const key = { ...envelope, sharedSecret };
@@ -72,13 +80,13 @@ export function openEnvelope(envelope: Envelope, sharedSecret: Uint8Array): Uint
     if (!(error instanceof CryptoError)) throw error;
     throw refuse(
       ciphertextInvalid,
-      `the ciphertext does not decrypt with key ${envelope.keyId}: it, its annotations or its key_id were changed`,
+      `the ciphertext cannot be decrypted with key ${envelope.keyId}: it, its annotations or its key_id was changed`,
     );
   }
 }
 
 /**
- * Reads the parts of a Decrypt request.
+ * Parses a Decrypt request.
  *
  * @throws FIELD_INVALID, LENGTH_INVALID
  */
@@ -98,7 +106,7 @@ export function readEnvelope(request: {
   if (ciphertext[0] !== format)
     throw refuseField(
       "ciphertext",
-      `begins with format ${ciphertext[0]}; this version knows format ${format}`,
+      `begins with format ${ciphertext[0]}; this version supports format ${format}`,
     );
   const names = Object.keys(annotations);
   const kemCiphertext = Object.hasOwn(annotations, kemAnnotation) ? annotations[kemAnnotation] : undefined;
@@ -107,18 +115,21 @@ export function readEnvelope(request: {
   return { keyId, kemCiphertext, sealed: ciphertext.subarray(1) };
 }
 
-/** Tells whether a text has the form of an ID of the key service. */
+/** Whether a text has the form of a key ID. */
 export function isKeyId(text: string): boolean {
   return /^key-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
 }
 
-/** Lends the AES key of an envelope to a function (HKDF-SHA256, RFC 5869, without a salt). */
+/**
+ * Derives an envelope's AES key, passes it to a function and wipes it (HKDF-SHA256, RFC 5869, without a
+ * salt).
+ */
 function withDerivedKey<T>(
   { keyId, kemCiphertext, sharedSecret }: EnvelopeKey,
   use: (key: Uint8Array) => T,
 ): T {
-  // The KEM ciphertext goes in as its hash, because node:crypto takes at most 1024 bytes. All parts but the label and
-  // the ID have a fixed length, and neither of these contains a zero byte.
+  // The KEM ciphertext is hashed, because node:crypto accepts at most 1024 bytes. All parts except the label
+  // and the ID have a fixed length, and neither of these contains a zero byte.
   const info = Buffer.concat([
     Buffer.from(`qsp kubernetes kms v2 format ${format}\0${keyId}\0`),
     createHash("sha256").update(kemCiphertext).digest(),
@@ -131,7 +142,7 @@ function withDerivedKey<T>(
   }
 }
 
-/** The associated data of AES-GCM. */
+/** Additional authenticated data for AES-GCM. */
 function identityOf({ keyId }: Pick<EnvelopeKey, "keyId">): string {
   return `kubernetes/${format}/${keyId}`;
 }

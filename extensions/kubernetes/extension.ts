@@ -4,7 +4,7 @@ import type { Extension } from "../../src/extension.ts";
 export const kubernetes: Extension = {
   name: "kubernetes",
   title: "Kubernetes",
-  summary: "operators of clusters: secrets in etcd, encrypted under a key of the key service",
+  summary: "cluster operators: secrets in etcd, encrypted under a server-held key",
   verbs: [
     {
       word: "k8s-kms",

@@ -8,33 +8,36 @@ import { KeyManagementService } from "#gen/kubernetes/kms_pb.ts";
 import { endSession, stopAccepting, waitForGrace } from "../../src/server/drain-connections.ts";
 import { listenOnSocket, type SocketPlace } from "./socket.ts";
 
-/** The services of the server, and its limits. */
+/** The server's services and limits. */
 export interface GrpcServerOptions {
   readonly service: ServiceImpl<typeof KeyManagementService>;
   readonly interceptors: Interceptor[];
   readonly place: SocketPlace;
-  /** Milliseconds for a call, with the time that its message takes to arrive. */
+  /** Timeout of a call in milliseconds, including the arrival of its message. */
   readonly maxCallMs: number;
-  /** Milliseconds for running calls when the server stops. */
+  /** Milliseconds that running calls get when the server stops. */
   readonly maxDrainMs: number;
 }
 
-/** A server that listens. */
+/** A listening server. */
 export interface GrpcServer {
-  /** Accepts nothing more, lets running calls finish, and removes the socket. */
+  /** Stops accepting calls, lets running calls finish and removes the socket. */
   close(): Promise<void>;
 }
 
-/** Maximum bytes of a message: 1 kB of ciphertext and of key ID, 32 kB of annotations, and a UID (KMS v2). */
+/**
+ * Maximum message size in bytes: 1 kB each for ciphertext and key ID, 32 kB for annotations, and a UID (KMS
+ * v2).
+ */
 const maxMessageBytes = 64 * 1024;
 const maxConnections = 64;
-/** Calls of one connection at a time. gRPC clients wait with further ones. */
+/** Maximum concurrent calls per connection. gRPC clients queue further calls. */
 const maxStreams = 128;
 const maxHeaderBytes = 16 * 1024;
-/** Milliseconds after which a silent connection is closed. API servers ask for the status every minute. */
+/** Milliseconds after which an idle connection is closed. API servers poll the status every minute. */
 const idleMs = 300_000;
 
-/** Starts a server. The place must be free: see prepareSocket. */
+/** Starts a server. Call prepareSocket first. */
 export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
   const { service, interceptors, place, maxCallMs, maxDrainMs } = options;
   const server = http2.createServer({
@@ -52,7 +55,7 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
     connect: false,
     interceptors,
     readMaxBytes: maxMessageBytes,
-    // Messages are small and mostly random.
+    // Messages are small and mostly random, so compression gains nothing.
     acceptCompression: [],
   });
   await app.ready();
@@ -63,13 +66,13 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
     session.once("connect", (_session, socket) => sessions.set(session, socket));
     session.once("close", () => sessions.delete(session));
     session.setTimeout(idleMs, () => session.close());
-    // It ends the session's own calls, which get the error too.
+    // The error ends the session's own calls, which receive it too.
     session.on("error", () => {});
   });
   server.on("stream", (stream: http2.ServerHttp2Stream) => {
     const timer = setTimeout(() => stream.close(http2.constants.NGHTTP2_CANCEL), maxCallMs);
     stream.once("close", () => clearTimeout(timer));
-    // A stream with unread bytes never closes, and would hold up the end of the server until the time is over.
+    // A stream with unread bytes never closes and would delay shutdown until the timeout.
     stream.once("finish", () => {
       stream.removeAllListeners("data");
       stream.resume();

@@ -1,19 +1,21 @@
-/** The name of the key that encrypts. */
+/** The name of the encryption key. */
 import { usageError } from "../../src/cli/exit-codes.ts";
 
 /**
- * Checks the value of --key.
+ * Validates --key.
  *
- * @returns it as the key service takes it: "name/<name>" or "user/<user>/name/<name>"
+ * @returns the key in the key service's form: "name/<name>" or "user/<user>/name/<name>"
  * @throws CliError
  */
 export function checkKeyName(text: string): string {
   const [, name = ""] = /^(?:user\/[^/]{1,255}\/)?name\/([\w./-]{1,255})$/.exec(text) ?? [];
   if (name === "")
     throw usageError(
-      `--key "${text}" is not the name of a key such as name/etcd, or user/ada/name/etcd for a key of another user`,
+      `--key "${text}" is not a key name; use name/etcd, for example, or user/ada/name/etcd for another user's key`,
     );
   if (/\/[1-9]\d*$/.test(name))
-    throw usageError(`--key "${text}" is one version; name the key itself, so that a rotation takes effect`);
+    throw usageError(
+      `--key "${text}" names a single version; leave out the version, so that rotations take effect`,
+    );
   return text;
 }

@@ -1,4 +1,4 @@
-/** The key of the plugin in the key service: its current version, and what the service does with it. */
+/** The plugin's key in the key service: finds its versions and uses them. */
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { LRUCache } from "lru-cache";
@@ -17,19 +17,26 @@ export interface KeyVersion {
   readonly algorithm: KemAlgorithm;
 }
 
-/** The key service, as the plugin uses it. Errors are ConnectErrors that may go to the API server. */
+/** The key service as the plugin uses it. Errors are ConnectErrors that may be passed to the API server. */
 export interface KeyService {
-  /** Finds the version that encrypts. @throws KEY_STATE_INVALID, KEY_USAGE_MISMATCH and what the service refuses */
+  /**
+   * Finds the version that encrypts.
+   *
+   * @throws KEY_STATE_INVALID, KEY_USAGE_MISMATCH, and any refusal by the service
+   */
   findCurrent(limits: CallLimits): Promise<KeyVersion>;
-  /** Finds a version of the key, also a rotated one. @throws KEY_NOT_FOUND if the key has no such version */
+  /**
+   * Finds a version of the key, including rotated ones.
+   *
+   * @throws KEY_NOT_FOUND if the key has no such version
+   */
   findVersion(keyId: string, limits: CallLimits): Promise<KeyVersion>;
-  /** Makes a shared secret for the current version. The caller wipes it. */
+  /** Encapsulates a shared secret for the current version. The caller wipes it. */
   encapsulate(limits: CallLimits): Promise<EnvelopeKey>;
   /** Recovers a shared secret, 32 bytes. The caller wipes it. */
   decapsulate(keyId: string, kemCiphertext: Uint8Array, limits: CallLimits): Promise<Uint8Array>;
 }
 
-/** The dependencies of calls to the key service. */
 export interface KeyServiceDeps {
   readonly server: ApiClient;
   readonly tokens: TokenSource;
@@ -39,15 +46,15 @@ export interface KeyServiceDeps {
 
 const { method } = KmsService;
 
-/** Versions to remember. A version belongs to its name forever, so that a second look gives the same. */
+/** Maximum cached versions. A version never changes its name, so cache entries never expire. */
 const maxVersions = 1000;
 
-/** Creates a client of the key service for one key. */
+/** Creates a key service client for one key. */
 export function createKeyService(deps: KeyServiceDeps): KeyService {
   const { keyName } = deps;
   const ask = createAsk(deps);
   const known = new LRUCache<string, KeyVersion>({ max: maxVersions });
-  const learn = (version: KeyVersion): KeyVersion => {
+  const remember = (version: KeyVersion): KeyVersion => {
     known.set(version.keyId, version);
     return version;
   };
@@ -63,7 +70,7 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
           "KEY_STATE_INVALID",
           `key ${version.keyId} of ${keyName} is ${key?.status}; it must be ACTIVE`,
         );
-      return learn(version);
+      return remember(version);
     },
     async findVersion(keyId, limits) {
       const found = known.get(keyId);
@@ -79,7 +86,7 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
         },
       );
       if (named.result?.keyId !== keyId) throw foreign(keyId);
-      return learn(readVersion(keyId, key.algorithm, key.usage));
+      return remember(readVersion(keyId, key.algorithm, key.usage));
     },
     async encapsulate(limits) {
       const { result } = await ask(method.encapsulate, { keyId: keyName }, limits);
@@ -92,7 +99,7 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
         wipe(sharedSecret);
         throw unusable(deps);
       }
-      learn(version);
+      remember(version);
       return { keyId: version.keyId, kemCiphertext: ciphertext, sharedSecret };
     },
     async decapsulate(keyId, ciphertext, limits) {
@@ -107,7 +114,7 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
     if (usage !== "KEM" || !isKemAlgorithm(algorithm))
       throw refuse(
         "KEY_USAGE_MISMATCH",
-        `key ${keyId} of ${keyName} is an ${algorithm} key for ${usage}; the plugin needs a key for KEM`,
+        `key ${keyId} of ${keyName} is an ${algorithm} key for ${usage}; the plugin needs a KEM key`,
       );
     return { keyId, algorithm };
   }
@@ -119,7 +126,7 @@ type Ask = <I extends DescMessage, O extends DescMessage>(
   limits: CallLimits,
 ) => Promise<MessageShape<O>>;
 
-/** Makes calls with the plugin's token, and once more with a new one if the server refuses it. */
+/** Calls with the plugin's token. If the server refuses it, retries once with a new one. */
 function createAsk({ server, tokens }: KeyServiceDeps): Ask {
   let client: { readonly token: string | undefined; readonly server: ApiClient } | undefined;
   const authorized = (token: string | undefined): ApiClient => {
@@ -142,7 +149,7 @@ function createAsk({ server, tokens }: KeyServiceDeps): Ask {
   };
 }
 
-/** Tells whether the service knows no such key, or lets this user do nothing with it. */
+/** Whether the service does not have the key, or denies this user access. */
 function isUnknown(error: unknown): boolean {
   return (
     error instanceof ConnectError && ["KEY_NOT_FOUND", "GRANT_MISSING"].includes(findReason(error) ?? "")
@@ -150,5 +157,5 @@ function isUnknown(error: unknown): boolean {
 }
 
 function unusable({ server }: KeyServiceDeps): ConnectError {
-  return unavailable(`the answer of ${server.url} is not one of a key service`);
+  return unavailable(`the answer from ${server.url} does not come from a key service`);
 }

@@ -1,17 +1,21 @@
-/** The metrics of the plugin, as Prometheus reads them from GET /metrics on a port of the loopback interface. */
+/** Serves the plugin's Prometheus metrics at GET /metrics on a loopback port. */
 import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Registry } from "prom-client";
 import { usageError } from "../../src/cli/exit-codes.ts";
 
-/** A server of metrics. */
+/** A running metrics server. */
 export interface MetricsServer {
   readonly port: number;
   close(): void;
 }
 
-/** Starts the server on 127.0.0.1. @throws CliError if the port is in use */
+/**
+ * Starts the server on 127.0.0.1.
+ *
+ * @throws CliError if the port is in use
+ */
 export async function startMetricsServer(registry: Registry, port: number): Promise<MetricsServer> {
   const server = http.createServer((request, response) => {
     const isRead = request.method === "GET" || request.method === "HEAD";
@@ -29,9 +33,9 @@ export async function startMetricsServer(registry: Registry, port: number): Prom
   server.requestTimeout = 10_000;
   server.listen(port, "127.0.0.1");
   await once(server, "listening").catch((error: NodeJS.ErrnoException) => {
-    throw usageError(`--metrics-port ${port} cannot be used (${error.code}); choose another port`);
+    throw usageError(`--metrics-port ${port} cannot be used (${error.code}); choose a different port`);
   });
-  // The address of a server that listens on a port.
+  // The address of a TCP server is an object.
   const address = server.address() as AddressInfo;
   return {
     port: address.port,

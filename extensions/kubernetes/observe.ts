@@ -1,4 +1,4 @@
-/** Limits, counts and logs the calls of the API server. */
+/** Limits, counts and logs API server calls. */
 import { isMessage } from "@bufbuild/protobuf";
 import { Code, type ConnectError, type Interceptor } from "@connectrpc/connect";
 import type { Logger } from "pino";
@@ -6,18 +6,17 @@ import { DecryptRequestSchema, EncryptRequestSchema, EncryptResponseSchema } fro
 import { explainAbort, findReason, isServerFault, refuse, toConnectError } from "../../src/errors.ts";
 import type { CallFailure, CallMetrics } from "../../src/server/call-metrics.ts";
 
-/** The dependencies of the observer of calls. */
 export interface ObserveDeps {
   readonly logger: Logger;
   readonly metrics: CallMetrics;
-  /** Calls at a time. */
+  /** Maximum concurrent calls. */
   readonly maxCalls: number;
 }
 
-/** Maximum characters of a UID in the log; those of API servers have 36. */
+/** Maximum characters of a UID in the log; API servers send 36. */
 const maxUidCharacters = 100;
 
-/** Creates the interceptor of all calls. Never logs a plaintext, a ciphertext or an annotation. */
+/** Creates the interceptor for all calls. It never logs plaintexts, ciphertexts or annotations. */
 export function createObserver({ logger, metrics, maxCalls }: ObserveDeps): Interceptor {
   let running = 0;
   return (next) => async (request) => {
@@ -38,7 +37,7 @@ export function createObserver({ logger, metrics, maxCalls }: ObserveDeps): Inte
     metrics.callStarted(method);
     try {
       const response = await next(request);
-      // Status is polled all the time, and logs each change in a separate line.
+      // Status is polled constantly; each change gets its own log line.
       const level = method.name === "Status" ? "debug" : "info";
       logger[level]({ ...about, ...describe(response.message), ms: end(undefined) }, "done");
       return response;
@@ -51,7 +50,7 @@ export function createObserver({ logger, metrics, maxCalls }: ObserveDeps): Inte
   };
 }
 
-/** The parts of a message that may be in a log. */
+/** Message fields that are safe to log. */
 function describe(message: object): { uid?: string; keyId?: string } {
   if (isMessage(message, EncryptRequestSchema)) return { uid: message.uid.slice(0, maxUidCharacters) };
   if (isMessage(message, DecryptRequestSchema))

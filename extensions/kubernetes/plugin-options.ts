@@ -1,4 +1,4 @@
-/** The options of `qsp k8s-kms`. */
+/** Command-line options of `qsp k8s-kms`. */
 
 import type { Options, ParsedOptions } from "../../src/cli/command-line/options.ts";
 import { usageError } from "../../src/cli/exit-codes.ts";
@@ -9,10 +9,10 @@ import type { SocketPlace } from "./socket.ts";
 const logLevels = ["debug", "info", "warn", "error"] as const;
 const defaultServerMs = 10_000;
 
-/** The options, as the help shows them. */
+/** In the order of the help text. */
 export const pluginOptions = {
   socket: { value: "PATH", meaning: "Unix socket to listen on, such as /run/qsp/kms.sock", offers: "files" },
-  key: { value: "KEY", meaning: "KEM key that encrypts: name/etcd, or user/ada/name/etcd for a granted one" },
+  key: { value: "KEY", meaning: "KEM key that encrypts: name/etcd, or user/ada/name/etcd for a granted key" },
   group: { value: "GROUP", meaning: "Group whose members may use the socket too; default: only this user" },
   username: { value: "USERNAME", meaning: "User to log in as; the plugin renews its token itself" },
   "password-file": {
@@ -20,15 +20,15 @@ export const pluginOptions = {
     meaning: "File with the password of --username on its first line",
     file: "reads",
   },
-  "metrics-port": { value: "PORT", meaning: "Port of 127.0.0.1 with metrics for Prometheus; default: none" },
+  "metrics-port": { value: "PORT", meaning: "Port on 127.0.0.1 for Prometheus metrics; default: none" },
   "log-level": {
     value: "LEVEL",
-    meaning: "Least level to log on standard error: debug, info (default), warn, error",
+    meaning: "Minimum log level: debug, info (default), warn or error",
     offers: logLevels,
   },
 } as const satisfies Options;
 
-/** The options, read. */
+/** Parsed options. */
 export interface PluginOptions {
   readonly place: SocketPlace;
   readonly keyName: string;
@@ -36,18 +36,22 @@ export interface PluginOptions {
   readonly login: { readonly username: string; readonly passwordFile: string } | undefined;
   readonly metricsPort: number | undefined;
   readonly logLevel: (typeof logLevels)[number];
-  /** Milliseconds for a call to the key service. */
+  /** Timeout of a key service call in milliseconds. */
   readonly maxServerMs: number;
 }
 
-/** Reads the options. @throws CliError */
+/**
+ * Parses the options.
+ *
+ * @throws CliError
+ */
 export function readPluginOptions(options: ParsedOptions): PluginOptions {
   const group = options.text("group");
   const seconds = options.whole("timeout", 1, 86_400);
   const level = options.text("log-level") ?? "info";
   const logLevel = logLevels.find((known) => known === level);
   if (logLevel === undefined)
-    throw usageError(`--log-level "${level}" is not one of ${logLevels.join(", ")}`);
+    throw usageError(`--log-level "${level}" is unknown; use one of ${logLevels.join(", ")}`);
   return {
     place: { path: options.need("socket"), groupId: group === undefined ? undefined : findGroupId(group) },
     keyName: checkKeyName(options.need("key")),
@@ -62,8 +66,8 @@ function readLogin(options: ParsedOptions): PluginOptions["login"] {
   const [username, passwordFile] = [options.text("username"), options.text("password-file")];
   if (username === undefined && passwordFile === undefined) return undefined;
   if (username === undefined || passwordFile === undefined)
-    throw usageError("--username and --password-file need each other; give both, or a token");
+    throw usageError("--username and --password-file go together; give both, or a token");
   if (options.text("token-file") !== undefined)
-    throw usageError("--token-file and --username exclude each other; give one of them");
+    throw usageError("--token-file and --username cannot be combined; give only one");
   return { username, passwordFile };
 }

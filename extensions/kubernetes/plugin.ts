@@ -1,4 +1,4 @@
-/** Starts the plugin, and stops it on a signal. */
+/** Runs the plugin until a signal stops it. */
 import type { Logger } from "pino";
 import { Registry } from "prom-client";
 import { type ApiClient, readToken } from "../../src/cli/connection/api-client.ts";
@@ -16,17 +16,21 @@ import { type PluginOptions, readPluginOptions } from "./plugin-options.ts";
 import { createService } from "./service.ts";
 import { prepareSocket } from "./socket.ts";
 
-/** Calls at a time, of all connections. */
+/** Maximum concurrent calls over all connections. */
 const maxCalls = 256;
-/** Milliseconds for a call of the API server, above those of the calls to the key service that it needs. */
+/** Milliseconds that an API server call may take in addition to its key service calls. */
 const spareMs = 5000;
 /** Upper bounds of the duration buckets, in seconds. */
 const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Runs the plugin until a signal. @returns the exit code */
+/**
+ * Runs the plugin until a signal.
+ *
+ * @returns the exit code
+ */
 export async function runPlugin({ options, output, server }: VerbInput): Promise<number> {
   const settings = readPluginOptions(options);
-  // Shared secrets travel over the connection, with a token or without one.
+  // Shared secrets travel over this connection, with or without a token.
   server.requirePrivacy();
   const tokens = openTokens(settings, server, () => readToken(options, server.url));
   const logger = openLog({ level: settings.logLevel, base: null });
@@ -44,7 +48,7 @@ export async function runPlugin({ options, output, server }: VerbInput): Promise
     metrics: createCallMetrics(registry, durationBuckets),
     maxCalls,
   });
-  // Decrypt asks up to three times: whose version it is, twice, and for the secret.
+  // Decrypt makes up to three calls: two to find the owner of the version, and one for the secret.
   const maxCallMs = 3 * maxServerMs + spareMs;
   const plugin = await startGrpcServer({
     service,
@@ -79,7 +83,7 @@ function openTokens(
   readStored: () => string | undefined,
 ): TokenSource {
   if (login === undefined) {
-    // Fails at the start if the file is not there.
+    // Fails at startup if the file is missing.
     readStored();
     return createStoredTokens(readStored);
   }
@@ -87,7 +91,7 @@ function openTokens(
   return createLoginTokens({ server, ...login, now: Date.now });
 }
 
-/** Logs what Status reports, when it changes. */
+/** Logs the health that Status reports whenever it changes. */
 function createHealthLog(logger: Logger): (health: Health) => void {
   let last: Health | undefined;
   return (health) => {
@@ -97,7 +101,7 @@ function createHealthLog(logger: Logger): (health: Health) => void {
   };
 }
 
-/** Waits for a signal. The next one ends the process. */
+/** Waits for a signal. A second one ends the process. */
 function waitForSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let isStopping = false;

@@ -1,4 +1,4 @@
-/** Reasons that only the plugin gives. It passes on those of the key service too. */
+/** Reasons specific to the plugin. It also passes on the key service's reasons. */
 import { Code } from "@connectrpc/connect";
 import type { NamedReason } from "../../src/errors/reason.ts";
 
@@ -13,5 +13,5 @@ export const keyServiceUnavailable: NamedReason = {
   isServerFault: true,
 };
 
-/** All of them. README.md has the cause and the remedy of each. */
+/** All of them. README.md lists each one's cause and remedy. */
 export const declaredReasons: readonly NamedReason[] = [ciphertextInvalid, keyServiceUnavailable];

@@ -1,4 +1,4 @@
-/** v2.KeyManagementService: what the Kubernetes API server calls. */
+/** v2.KeyManagementService: the calls of the Kubernetes API server. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { KeyManagementService } from "#gen/kubernetes/kms_pb.ts";
 import type { CallLimits } from "../../src/cli/connection/api-client.ts";
@@ -9,12 +9,11 @@ import { checkPlaintext, kemAnnotation, openEnvelope, readEnvelope, sealEnvelope
 import { findHealth, type Health } from "./health.ts";
 import type { KeyService } from "./key-service.ts";
 
-/** The dependencies of the service. */
 export interface ServiceDeps {
   readonly keys: KeyService;
-  /** Milliseconds for a call to the key service. */
+  /** Timeout of a key service call in milliseconds. */
   readonly maxServerMs: number;
-  /** Learns the health that Status reports. */
+  /** Called with the health that Status reports. */
   readonly onHealth: (health: Health) => void;
 }
 
@@ -62,7 +61,7 @@ export function createService(deps: ServiceDeps): ServiceImpl<typeof KeyManageme
       const sharedSecret = await keys.decapsulate(keyId, kemCiphertext, toLimits(context, deps));
       try {
         const plaintext = openEnvelope(envelope, sharedSecret);
-        // The signal also fires when the answer is written.
+        // The signal also fires once the answer has been written.
         context.signal.addEventListener("abort", () => wipe(plaintext), { once: true });
         return { plaintext };
       } finally {
@@ -72,7 +71,7 @@ export function createService(deps: ServiceDeps): ServiceImpl<typeof KeyManageme
   };
 }
 
-/** Leaves a part of the API server's time for the answer, so that it learns why a call took too long. */
+/** Reserves part of the API server's deadline for the answer, so that it reports why a call took too long. */
 function toLimits({ signal, timeoutMs }: HandlerContext, { maxServerMs }: ServiceDeps): CallLimits {
   const leftMs = timeoutMs();
   const shareMs = leftMs === undefined ? maxServerMs : Math.max(1, Math.floor(leftMs * 0.8));

@@ -1,4 +1,4 @@
-/** `qsp k8s-kms`: the KMS v2 plugin of Kubernetes. */
+/** `qsp k8s-kms`: Kubernetes' KMS v2 plugin. */
 import type { Verb } from "../../src/cli/verb.ts";
 import { pluginOptions } from "./plugin-options.ts";
 
@@ -8,9 +8,9 @@ export const kubernetesVerbs: readonly Verb[] = [
     operands: [],
     options: pluginOptions,
     meaning:
-      "Runs the KMS v2 plugin of Kubernetes on a Unix socket: encrypts the keys of an API server with a key of the server.\n" +
-      "Reads a token anew for each call. A call to the server may take 10 seconds, or --timeout. Logs JSON lines on\n" +
-      "standard error. The first signal lets running calls finish. The second ends the plugin immediately.",
+      "Runs the Kubernetes KMS v2 plugin on a Unix socket: encrypts an API server's keys with a server-held key.\n" +
+      "Reads the token again for each call. A call to the server may take 10 seconds, or --timeout. Logs JSON lines to\n" +
+      "standard error. The first signal lets running calls finish; the second ends the plugin immediately.",
     example:
       "qsp k8s-kms --socket /run/qsp/kms.sock --key name/etcd --username k8s --password-file /etc/qsp/k8s.password",
     isService: true,

@@ -1,4 +1,4 @@
-/** Reads how a client authenticates: by HTTP Basic, or in the request (RFC 6749, section 2.3.1). */
+/** Authenticates clients, by HTTP Basic or in the request (RFC 6749, section 2.3.1). */
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import { readOrigin } from "../../src/calls/call-values.ts";
 import { refuse } from "../../src/errors.ts";
@@ -9,16 +9,15 @@ import type { StoredClient } from "../../src/identity/clients.ts";
 import type { LogInRecords, TokenOperation } from "../../src/identity/log-in-records.ts";
 import { reasons } from "./reasons.ts";
 
-/** Characters of credentials in base64: a client_id and a client_secret of the longest form, percent-encoded. */
+/** Maximum length of base64 credentials: the longest client_id and client_secret, percent-encoded. */
 const maxBasicCharacters = 8192;
 
-/** The fields of a request that can identify a client. */
+/** Request fields that can identify a client. */
 export interface ClientFields {
   readonly clientId: string;
   readonly clientSecret: string;
 }
 
-/** The dependencies of the authentication of clients. */
 export interface ClientAuthDeps {
   readonly checkClient: CheckClient;
   readonly accounts: Pick<Accounts, "clients">;
@@ -28,7 +27,7 @@ export interface ClientAuthDeps {
 /**
  * Authenticates the client of a call.
  *
- * @param operation the request of the client, for the log of identities
+ * @param operation the client's request, for the identity log
  * @throws CLIENT_INVALID, FIELD_INVALID for two ways to authenticate, RECORD_DAMAGED
  */
 export async function requireClient(
@@ -54,28 +53,29 @@ function readCredentials(
   { clientId, clientSecret }: ClientFields,
   authorization: string | null,
 ): { name: string; secret: string } {
-  // Another scheme is that of a caller, not of a client: a gateway may add a token to all calls.
+  // A different scheme belongs to the caller, not the client: a gateway may add a token to all calls.
   if (authorization === null || !/^Basic\b/i.test(authorization))
     return { name: clientId, secret: clientSecret };
   const basic = /^Basic +([A-Za-z0-9+/]+=*) *$/i.exec(authorization)?.[1];
   if (basic === undefined || basic.length > maxBasicCharacters)
-    throw clientInvalid("the authorization header does not have the form: Basic <base64 of client:secret>");
+    throw clientInvalid("the authorization header is malformed; send Basic <base64 of client:secret>");
   const decoded = Buffer.from(basic, "base64").toString("utf8");
   const colon = decoded.indexOf(":");
   const name = decodeForm(decoded.slice(0, Math.max(colon, 0)));
   const secret = decodeForm(decoded.slice(colon + 1));
   if (colon < 0 || name === undefined || secret === undefined)
-    throw clientInvalid("the authorization header does not hold a form-encoded client and secret");
-  // RFC 6749, section 2.3: a client must not use more than one method. An equal client_id is harmless.
+    throw clientInvalid("the authorization header does not contain a form-encoded client and secret");
+  // RFC 6749, section 2.3: a client must not use more than one method. Repeating the same client_id is
+  // harmless.
   if (clientSecret !== "" || (clientId !== "" && clientId !== name))
     throw refuse(
       "FIELD_INVALID",
-      "the client authenticates by HTTP Basic and in the request; use one of them",
+      "the client authenticates both by HTTP Basic and in the request; use only one",
     );
   return { name, secret };
 }
 
-/** RFC 6749, section 2.3.1: both parts are encoded as in a form before base64. */
+/** RFC 6749, section 2.3.1: both parts are form-encoded before base64. */
 function decodeForm(text: string): string | undefined {
   try {
     return decodeURIComponent(text.replaceAll("+", " "));

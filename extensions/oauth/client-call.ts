@@ -1,4 +1,4 @@
-/** The call of an authenticated client, and its refusals in the log of identities. */
+/** An authenticated client's call, whose refusals go to the identity log. */
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { readOrigin } from "../../src/calls/call-values.ts";
 import type { NamedReason } from "../../src/errors/reason.ts";
@@ -8,18 +8,24 @@ import type { TokenClaims } from "../../src/identity/issuer.ts";
 import type { TokenOperation } from "../../src/identity/log-in-records.ts";
 import { type ClientAuthDeps, type ClientFields, requireClient } from "./client-auth.ts";
 
-/** A call of a client. */
+/** A client's call. */
 export interface ClientCall {
   readonly client: StoredClient;
-  /** Names the token that the call is about, for its entry. Only the ID of a verified token cannot be invented. */
+  /**
+   * Sets the token that the call is about, for its log entry. Only a verified token's ID cannot be forged.
+   */
   isAbout(claims: TokenClaims): void;
-  /** Records that the client was refused something. Returns at once. */
+  /** Logs that the client was refused something. Returns immediately. */
   refused(reason: NamedReason): void;
-  /** Runs a function, and records the reason if it refuses. */
+  /** Runs a function and logs the reason if it refuses. */
   recordRefusal<T>(run: () => Promise<T>): Promise<T>;
 }
 
-/** Authenticates the client of a call. @throws as requireClient does */
+/**
+ * Authenticates the client of a call.
+ *
+ * @throws as requireClient does
+ */
 export async function openClientCall(
   deps: ClientAuthDeps,
   fields: ClientFields,

@@ -1,4 +1,4 @@
-/** Example requests for each call, as the API description shows them. */
+/** Example requests for each call, shown in the API description. */
 import { example, withAnswers } from "../../src/calls/example.ts";
 import answers from "./answers.json" with { type: "json" };
 
@@ -8,14 +8,14 @@ const token = "eyJhbGciOiJNTC1EU0EtNjUiLCJ0eXAiOiJhdCtqd3QifQ.e30.c2ln";
 
 export const examples = withAnswers(
   [
-    example(`${service}.GetMetadata`, "get-oauth-metadata", "Requests the metadata of the server."),
-    example(`${service}.GetJwks`, "get-oauth-jwks", "Requests the public keys that verify tokens."),
+    example(`${service}.GetMetadata`, "get-oauth-metadata", "Returns the server metadata."),
+    example(`${service}.GetJwks`, "get-oauth-jwks", "Returns the public keys that verify tokens."),
     example(`${service}.IssueToken`, "issue-access-token", "Requests a token for the client itself.", {
       grant_type: "client_credentials",
       scope: "kms.sign",
       ...client,
     }),
-    example(`${service}.IntrospectToken`, "introspect-token", "Requests the state of a token.", {
+    example(`${service}.IntrospectToken`, "introspect-token", "Returns a token's state.", {
       token,
       ...client,
     }),

@@ -1,4 +1,4 @@
-/** Introspects tokens for clients (RFC 7662), and revokes tokens (RFC 7009). */
+/** Introspects (RFC 7662) and revokes (RFC 7009) tokens for clients. */
 import { refuse } from "../../src/errors.ts";
 import { type Accounts, findHolder, type TokenHolder } from "../../src/identity/authenticate.ts";
 import type { StoredClient } from "../../src/identity/clients.ts";
@@ -7,17 +7,16 @@ import type { RevocationInput } from "../../src/identity/revocations.ts";
 import type { ClientCall } from "./client-call.ts";
 import { reasons } from "./reasons.ts";
 
-/** The dependencies of both calls. */
 export interface IntrospectDeps {
   readonly issuer: Issuer;
   readonly accounts: Accounts;
 }
 
 /**
- * Finds the holder of a token.
+ * Finds a token's holder.
  *
- * @returns undefined if the token is not valid, or if this client may not know it: RFC 7662, section 4, warns of
- *   clients that scan for tokens.
+ * @returns undefined if the token is not valid or this client may not see it: RFC 7662, section 4, warns of
+ *   clients that scan for tokens
  */
 export async function introspect(
   { issuer, accounts }: IntrospectDeps,
@@ -27,20 +26,20 @@ export async function introspect(
   const check = await issuer.check(token);
   if (!check.ok) return undefined;
   if (mayKnow(call.client, check)) return findHolder(accounts, check);
-  // The client learns nothing, but the operator learns that the client has a token that was not meant for it.
+  // The client gets no information, but the log shows the operator that it holds a token not meant for it.
   call.isAbout(check);
   call.refused(reasons.clientUnauthorized);
   return undefined;
 }
 
 function mayKnow({ name, resources }: StoredClient, { access }: TokenClaims): boolean {
-  // Anyone may ask pqc.TokenService/VerifyToken about tokens from a log-in.
+  // Anyone may ask pqc.TokenService/VerifyToken about log-in tokens.
   if (access === undefined || access.clientId === name) return true;
   return access.audiences.some((audience) => audience === name || resources.includes(audience));
 }
 
 /**
- * Revokes a token of a client. A token that is not valid any more needs no revocation (RFC 7009, section 2.2).
+ * Revokes a client's token. A token that is no longer valid needs no revocation (RFC 7009, section 2.2).
  *
  * @throws CLIENT_UNAUTHORIZED for a valid token that was not issued to the client
  */

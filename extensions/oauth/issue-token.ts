@@ -1,4 +1,4 @@
-/** Issues access tokens, for a client itself or for another subject. */
+/** Issues access tokens, for a client itself or on behalf of a subject. */
 import { refuse, refuseField } from "../../src/errors.ts";
 import {
   type AccessClaims,
@@ -19,14 +19,14 @@ export const grantTypes = {
   tokenExchange: "urn:ietf:params:oauth:grant-type:token-exchange",
 } as const;
 
-/** RFC 8693, section 3: our access tokens are JWTs, so both types name them. */
+/** RFC 8693, section 3: our access tokens are JWTs, so both types apply. */
 export const accessTokenType = "urn:ietf:params:oauth:token-type:access_token";
 const tokenTypes: readonly string[] = [accessTokenType, "urn:ietf:params:oauth:token-type:jwt"];
 
-/** The request of a client. */
+/** A client's request. */
 export interface TokenRequest {
   readonly grantType: string;
-  /** Separated by spaces; empty for all possible ones. */
+  /** Separated by spaces; empty for all possible scopes. */
   readonly scope: string;
   readonly resource: readonly string[];
   readonly audience: readonly string[];
@@ -37,15 +37,14 @@ export interface TokenRequest {
   readonly actorTokenType: string;
 }
 
-/** The dependencies of the token endpoint. */
 export interface IssueTokenDeps {
   readonly issuer: Issuer;
   readonly accounts: Accounts;
-  /** The URL of this issuer. */
+  /** This issuer's URL. */
   readonly issuerUrl: string;
 }
 
-/** A token with what it was issued for. */
+/** A token and what it was issued for. */
 export interface GrantedToken extends IssuedAccessToken {
   readonly subject: string;
   readonly scopes: readonly string[];
@@ -56,7 +55,8 @@ export interface GrantedToken extends IssuedAccessToken {
 /**
  * Issues a token to an authenticated client.
  *
- * @throws GRANT_TYPE_UNSUPPORTED, CLIENT_UNAUTHORIZED, SUBJECT_TOKEN_INVALID, SCOPE_INVALID, AUDIENCE_INVALID, FIELD_INVALID
+ * @throws GRANT_TYPE_UNSUPPORTED, CLIENT_UNAUTHORIZED, SUBJECT_TOKEN_INVALID, SCOPE_INVALID,
+ *   AUDIENCE_INVALID, FIELD_INVALID
  */
 export async function issueToken(
   deps: IssueTokenDeps,
@@ -80,7 +80,7 @@ export async function issueToken(
     clientId: client.name,
     clientGeneration: client.generation,
     scopes,
-    // An exchange must not make a token live longer, neither by its time nor past a revocation.
+    // An exchange must not extend a token's life, neither past its expiry nor past a revocation.
     notAfter: subject?.expiresAt,
     origins: subject?.access ? [subject.access.tokenId, ...subject.access.origins] : [],
     earlierActors: subject?.access ? listActors(subject.subject, subject.access) : [],
@@ -110,22 +110,18 @@ async function requireSubject(
   const check = await issuer.check(subjectToken);
   if (!check.ok) throw refuse(reasons.subjectTokenInvalid, `subject_token: ${check.message}`);
   isAbout(check);
-  // A server that received a token must not exchange it for one that reaches further than that server.
+  // A server that received a token must not exchange it for one with a wider reach.
   const meant = [issuerUrl, client.name, ...client.resources];
   if (check.access && !check.access.audiences.some((audience) => meant.includes(audience)))
-    throw refuse(
-      reasons.subjectTokenInvalid,
-      "subject_token: its audiences are neither this server nor the client",
-    );
+    throw refuse(reasons.subjectTokenInvalid, "subject_token: is neither for this server nor for the client");
   if (check.access && check.access.origins.length >= maxOrigins)
     throw refuse(
       reasons.subjectTokenInvalid,
-      `subject_token: comes from a chain of ${maxOrigins} tokens, which is the longest`,
+      `subject_token: comes from a chain of ${maxOrigins} tokens, the maximum`,
     );
   const holder = await findHolder(accounts, check);
   if (holder === undefined) throw refuse(reasons.subjectTokenInvalid, "subject_token: the token was revoked");
-  if (holder.role === "device")
-    throw refuse(reasons.subjectTokenInvalid, "subject_token: is the token of a device");
+  if (holder.role === "device") throw refuse(reasons.subjectTokenInvalid, "subject_token: is a device token");
   if (check.access && check.subject === check.access.clientId && check.subject !== client.name)
     throw refuse(reasons.subjectTokenInvalid, "subject_token: is another client's own token");
   // An open server gives anyone a token with any name.
@@ -134,13 +130,13 @@ async function requireSubject(
   return holder;
 }
 
-/** The clients that acted for the subject before, the latest first. */
+/** Clients that already acted for the subject, latest first. */
 function listActors(subject: string, access: AccessClaims): readonly Actor[] {
   const { clientId, clientGeneration, earlierActors } = access;
   return subject === clientId ? [] : [{ clientId, clientGeneration }, ...earlierActors];
 }
 
-/** The scopes that client and subject have in common, or those of them that were requested. */
+/** The scopes that client and subject share, or the requested subset. */
 function chooseScopes(client: StoredClient, subject: TokenHolder | undefined, requested: string): string[] {
   const possible = client.scopes.filter((scope) => subject?.scopes?.includes(scope) ?? true);
   if (requested === "") return [...possible];
@@ -161,7 +157,7 @@ function chooseAudiences(
   const wanted = [...new Set([...resource, ...audience])];
   if (wanted.length === 0) return [issuerUrl];
   if (wanted.length > maxAudiences)
-    throw refuse(reasons.audienceInvalid, `a token has at most ${maxAudiences} audiences`);
+    throw refuse(reasons.audienceInvalid, `a token can have at most ${maxAudiences} audiences`);
   // RFC 8707, section 2: an absolute URI without a fragment.
   const wrong = resource.find((url) => !URL.canParse(url) || url.includes("#"));
   if (wrong !== undefined)

@@ -1,4 +1,4 @@
-/** The metadata of the authorization server (RFC 8414, section 2). */
+/** Authorization server metadata (RFC 8414, section 2). */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { GetMetadataResponseSchema } from "#gen/oauth/authorization_service_pb.ts";
 import { tokenAlgorithms } from "../../src/crypto/jwt.ts";
@@ -6,7 +6,7 @@ import { grantTypes } from "./issue-token.ts";
 
 const authMethods = ["client_secret_basic", "client_secret_post"];
 
-/** @param issuer the URL of the server, without a slash at the end */
+/** @param issuer the server's URL, without a trailing slash */
 export function describeServer(
   issuer: string,
   scopes: readonly string[],
@@ -18,8 +18,8 @@ export function describeServer(
     revocationEndpoint: `${issuer}/oauth/revoke`,
     jwksUri: `${issuer}/oauth/jwks`,
     scopesSupported: [...scopes],
-    // Required (section 2), and not empty (section 3.2), also of a server that has no authorization endpoint. Clients of
-    // OpenID Connect expect this value.
+    // Required (section 2) and not empty (section 3.2), even without an authorization endpoint. OpenID
+    // Connect clients expect this value.
     responseTypesSupported: ["id_token"],
     grantTypesSupported: Object.values(grantTypes),
     tokenEndpointAuthMethodsSupported: authMethods,

@@ -5,7 +5,6 @@ import { authorizationService } from "./service.ts";
 
 export { examples } from "./examples.ts";
 
-/** Opens the services of the package. */
 export const openServices: OpenServices = (deps) => ({
   services: [
     createServiceImplSpec<typeof AuthorizationService>(AuthorizationService, authorizationService(deps)),

@@ -1,4 +1,3 @@
-/** The package of services. */
 import { file_oauth_authorization_service } from "#gen/oauth/authorization_service_pb.ts";
 import type { ServicePackage } from "../../src/services/registry.ts";
 import { declaredReasons } from "./reasons.ts";

@@ -1,4 +1,4 @@
-/** Reasons that only these calls give, with the names of RFC 6749 and its extensions. */
+/** Reasons specific to these calls, named as in RFC 6749 and its extensions. */
 import { Code } from "@connectrpc/connect";
 import type { NamedReason } from "../../src/errors/reason.ts";
 
@@ -20,7 +20,7 @@ export const reasons = {
   },
   subjectTokenInvalid: {
     name: "SUBJECT_TOKEN_INVALID",
-    // RFC 8693, section 2.2.2, wants invalid_request, where RFC 6749 has invalid_grant.
+    // RFC 8693, section 2.2.2, requires invalid_request where RFC 6749 has invalid_grant.
     code: Code.FailedPrecondition,
     oauthError: "invalid_request",
   },
@@ -40,5 +40,5 @@ export const reasons = {
   },
 } as const satisfies Record<string, NamedReason>;
 
-/** All of them. README.md has the cause and the remedy of each. */
+/** All of them. README.md lists each one's cause and remedy. */
 export const declaredReasons: readonly NamedReason[] = Object.values(reasons);

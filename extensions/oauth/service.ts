@@ -13,19 +13,17 @@ import { accessTokenType, type GrantedToken, issueToken } from "./issue-token.ts
 import { describeServer } from "./metadata.ts";
 import { reasons } from "./reasons.ts";
 
-/** The most characters of audiences in an entry of the log: a client may ask for ten of 500 bytes. */
+/** Maximum characters of audiences in a log entry: a client may request ten of 500 bytes. */
 const maxAudienceCharacters = 500;
 
-/** The dependencies of the service. */
 export interface AuthorizationServiceDeps extends IntrospectDeps, ClientAuthDeps {
   readonly accounts: IntrospectDeps["accounts"];
   readonly issuerUrl: string | undefined;
-  /** The scopes that the calls of this server need. */
+  /** The scopes that this server's calls require. */
   readonly scopes: readonly string[];
   readonly now: () => Date;
 }
 
-/** Implements the service. */
 export function authorizationService(
   deps: AuthorizationServiceDeps,
 ): ServiceImpl<typeof AuthorizationService> {
@@ -68,7 +66,7 @@ export function authorizationService(
   };
 }
 
-/** Describes the purpose of a token for the log of identities. */
+/** Describes a token's purpose for the identity log. */
 function describeGranted({ tokenId, subject, scopes, audiences, isExchange }: GrantedToken): string {
   return [
     `token=${tokenId}`,
@@ -83,13 +81,13 @@ function describeScopes(scopes: readonly string[]): { scope?: string } {
   return scopes.length === 0 ? {} : { scope: scopes.join(" ") };
 }
 
-/** RFC 6749, section 5.1, wants both. */
+/** RFC 6749, section 5.1, requires both headers. */
 function forbidCaching({ responseHeader }: HandlerContext): void {
   responseHeader.set("cache-control", "no-store");
   responseHeader.set("pragma", "no-cache");
 }
 
-/** RFC 8693, section 4.1: who acts for the subject, the latest one outside. Generations are not for others. */
+/** RFC 8693, section 4.1: who acts for the subject, the latest outermost. Generations are internal. */
 function describeActor(clients: readonly string[]): JsonObject {
   const [sub, ...earlier] = clients;
   return sub === undefined ? {} : { act: { sub, ...describeActor(earlier) } };

@@ -1,25 +1,25 @@
-/** Reads the X.509 certificates (RFC 5280) that name the signer of a CMS message. */
+/** Reads the X.509 certificates (RFC 5280) that identify a CMS signer. */
 import type { X509Certificate } from "node:crypto";
 import { Certificate, IssuerAndSerialNumber } from "pkijs";
 import { readSubjectKeyIdentifier } from "../../src/crypto/certificate-parts.ts";
 import { exportPublicKey, readSigningCertificates } from "../../src/crypto/signing-certificates.ts";
 import type { CmsSignerName } from "./cms-signature.ts";
 
-/** A certificate whose key may sign content. Its issuer, lifetime and revocation are not checked. */
+/** A certificate whose key may sign content. Issuer, validity and revocation are not checked. */
 export interface SignerCertificate {
   readonly der: Uint8Array;
   /** SubjectPublicKeyInfo in PEM. */
   readonly publicKeyPem: string;
-  /** Issuer and serial number in DER, as CMS names a certificate. */
+  /** DER of issuer and serial number, which identify a certificate in CMS. */
   readonly issuerAndSerialNumber: Uint8Array;
-  /** Of the extension; undefined if there is none. */
+  /** From the extension; undefined if it is absent. */
   readonly keyIdentifier: Uint8Array | undefined;
 }
 
 /**
- * Reads certificates in PEM: the signer's first, then those of its CAs.
+ * Reads PEM certificates: the signer's first, then its CAs'.
  *
- * @param origin names the file in an error
+ * @param origin the file name for error messages
  * @throws CryptoError as readSigningCertificates and exportPublicKey do
  */
 export function readCertificates(pem: string, origin: string): [SignerCertificate, ...Uint8Array[]] {
@@ -27,7 +27,7 @@ export function readCertificates(pem: string, origin: string): [SignerCertificat
   return [describeSigner(first, origin), ...others.map(({ raw }) => Uint8Array.from(raw))];
 }
 
-/** Tells whether a CMS message names this certificate. */
+/** Whether a CMS message identifies this certificate as its signer. */
 export function isNamed(certificate: SignerCertificate, name: CmsSignerName): boolean {
   const { issuerAndSerialNumber, keyIdentifier } = certificate;
   if ("issuerAndSerialNumber" in name)

@@ -1,4 +1,4 @@
-/** Digests of CMS content, and the object identifiers that signing and verifying share. */
+/** CMS content digests, and the object identifiers that signing and verifying share. */
 import { createHash, type Hash } from "node:crypto";
 import { type SignatureAlgorithm, signatureAlgorithms } from "../../src/crypto/algorithms.ts";
 
@@ -12,14 +12,16 @@ export const oids = {
   algorithmProtection: "1.2.840.113549.1.9.52",
 } as const;
 
-/** A digest of content, with its length in bytes. */
+/** A content digest and its length in bytes. */
 export interface CmsDigest {
   readonly oid: string;
   readonly bytes: number;
   start(): Hash;
 }
 
-/** RFC 5754, section 2 (SHA-2); RFC 9688, section 2 (SHA-3); RFC 8702, section 3.1 (SHAKE, of these lengths). */
+/**
+ * RFC 5754, section 2 (SHA-2); RFC 9688, section 2 (SHA-3); RFC 8702, section 3.1 (SHAKE, of these lengths).
+ */
 const digests = {
   sha256: digest("sha256", 1, 32),
   sha384: digest("sha384", 2, 48),
@@ -32,8 +34,8 @@ const digests = {
 };
 
 /**
- * Selects the digest to sign with: SHA-512 for ML-DSA, which every implementation must support (RFC 9882, section 3.3),
- * and for SLH-DSA the one of its parameter set (RFC 9814, section 4).
+ * Selects the digest for signing: SHA-512 for ML-DSA, which every implementation must support (RFC 9882,
+ * section 3.3), or the digest of the SLH-DSA parameter set (RFC 9814, section 4).
  */
 export function selectDigest(algorithm: SignatureAlgorithm): CmsDigest {
   if (!algorithm.startsWith("SLH-DSA-")) return digests.sha512;
@@ -43,10 +45,10 @@ export function selectDigest(algorithm: SignatureAlgorithm): CmsDigest {
 }
 
 /**
- * Finds the digest of a signature to verify.
+ * Finds the digest of a signature being verified.
  *
- * @returns undefined for an unknown digest, or one whose collisions are easier to find than those of the algorithm:
- *   below 256, 384 or 512 bits for category 1 and 2, 3, or 5
+ * @returns undefined for an unknown digest, or one with weaker collision resistance than the algorithm: below
+ *   256, 384 or 512 bits for categories 1 and 2, 3, or 5
  */
 export function findDigest(oid: string, algorithm: SignatureAlgorithm): CmsDigest | undefined {
   const { nistLevel = 1 } = signatureAlgorithms[algorithm];
@@ -54,7 +56,11 @@ export function findDigest(oid: string, algorithm: SignatureAlgorithm): CmsDiges
   return Object.values(digests).find((known) => known.oid === oid && known.bytes >= minBytes);
 }
 
-/** Finds the signature algorithm of an object identifier. @returns undefined for those that CMS does not get here */
+/**
+ * Finds the signature algorithm of an object identifier.
+ *
+ * @returns undefined for algorithms that are not supported in CMS
+ */
 export function findSignatureAlgorithm(oid: string): SignatureAlgorithm | undefined {
   const found = Object.values(signatureAlgorithms).find((known) => known.oid === oid);
   return found?.family === "ECDSA" ? undefined : found?.name;

@@ -1,13 +1,13 @@
-/** Reads the signed attributes of CMS (RFC 5652, section 11). */
+/** Reads CMS signed attributes (RFC 5652, section 11). */
 import { type BaseBlock, GeneralizedTime, UTCTime } from "asn1js";
 import type { SignedAndUnsignedAttributes } from "pkijs";
 import { FormatError } from "./format-error.ts";
 
 /**
- * Reads attributes, each of which must occur once, have one value, and stand in the order of DER: the bytes that the
- * signer signed are those of the message.
+ * Reads attributes. Each must occur once and have one value, and they must be in DER order: the signed bytes
+ * are the message's own bytes.
  *
- * @returns their values by their object identifiers
+ * @returns attribute values by object identifier
  * @throws FormatError
  */
 export function readAttributes({ attributes }: SignedAndUnsignedAttributes): ReadonlyMap<string, BaseBlock> {
@@ -23,26 +23,34 @@ export function readAttributes({ attributes }: SignedAndUnsignedAttributes): Rea
     if (!isBlock(value) || another !== undefined)
       throw new FormatError(`the signed attribute ${type} must have one value`);
     if (Buffer.compare(previous, encoded) > 0)
-      throw new FormatError("the signed attributes are not in the order of DER");
+      throw new FormatError("the signed attributes are not in DER order");
     values.set(type, value);
     previous = encoded;
   }
   return values;
 }
 
-/** Reads a signing time. @returns undefined if there is none @throws FormatError */
+/**
+ * Reads a signing time.
+ *
+ * @returns undefined if absent
+ * @throws FormatError
+ */
 export function readTime(value: BaseBlock | undefined): Date | undefined {
   if (value === undefined) return undefined;
   const time = parseTime(value);
   if (time !== undefined) return time;
-  throw new FormatError("the signed attribute signing-time is not a time");
+  throw new FormatError("the signed attribute signing-time is not a valid time");
 }
 
-/** Whole seconds and Z (RFC 5652, section 11.3). asn1js would read month 13 as the next January, and text as 1899. */
+/**
+ * Whole seconds and Z (RFC 5652, section 11.3). asn1js would read month 13 as the next January, and text as
+ * 1899.
+ */
 function parseTime(value: BaseBlock): Date | undefined {
   if (!(value instanceof UTCTime)) return undefined;
   const text = Buffer.from(value.valueBlock.valueHexView).toString("latin1");
-  // asn1js derives GeneralizedTime from UTCTime, whose years begin at 1950.
+  // asn1js derives GeneralizedTime from UTCTime, whose years start at 1950.
   const century = value instanceof GeneralizedTime ? "" : text < "50" ? "20" : "19";
   const parts = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)Z$/.exec(century + text);
   if (parts === null) return undefined;

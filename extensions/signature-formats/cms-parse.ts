@@ -1,6 +1,6 @@
 /**
- * Reads CMS SignedData (RFC 5652), detached or with its content, with ML-DSA (RFC 9882) or SLH-DSA (RFC 9814). pkijs
- * reads the ASN.1.
+ * Parses CMS SignedData (RFC 5652), detached or with content, signed with ML-DSA (RFC 9882) or SLH-DSA (RFC
+ * 9814). pkijs parses the ASN.1.
  */
 import { fromBER, Sequence } from "asn1js";
 import { ContentInfo, SignedData } from "pkijs";
@@ -12,25 +12,25 @@ import { type CmsSignature, readSignature } from "./cms-signature.ts";
 import { FormatError } from "./format-error.ts";
 import { maxEmbeddedBytes, maxSignatures } from "./limits.ts";
 
-/** A message that has been read, and not verified. */
+/** A parsed message, not yet verified. */
 export interface CmsMessage {
-  /** Those of ML-DSA and SLH-DSA, of which there is at least one. */
+  /** The ML-DSA and SLH-DSA signatures; at least one. */
   readonly signatures: readonly CmsSignature[];
   /** Undefined if the message is detached. */
   readonly content: Uint8Array | undefined;
 }
 
-/** The longest message in DER: its content, some signatures and chains of certificates, of SLH-DSA too. */
+/** Maximum message size in DER: content, several signatures and certificate chains, even with SLH-DSA. */
 const maxCmsBytes = maxEmbeddedBytes + 1024 * 1024;
-/** The longest message in PEM, in characters: base64, with line ends. */
+/** Maximum message size in PEM, in characters: base64 with line endings. */
 const maxCmsPemCharacters = Math.ceil(maxCmsBytes * 1.4);
-/** Certificates have a depth of about 12, and some 100 elements each. */
+/** Certificates are about 12 levels deep, with some 100 elements each. */
 const parseLimits = { maxDepth: 32, maxNodes: 10_000, maxContentLength: maxCmsBytes };
 /** Versions of SignedData (RFC 5652, section 5.1). */
 const versions = [1, 3, 4, 5];
 
 /**
- * Reads a message in PEM (the label CMS or PKCS7) or DER.
+ * Parses a message in PEM (label CMS or PKCS7) or DER.
  *
  * @throws FormatError
  */
@@ -54,12 +54,14 @@ export function parseCms(bytes: Uint8Array): CmsMessage {
   const signatures = signerInfos.flatMap((info) =>
     explain("a SignerInfo is malformed", () => readSignature(info) ?? []),
   );
-  // A verifier may refuse this (RFC 5652, section 5.1): a reader that hashes content as it arrives starts with this list.
+  // Verifiers may refuse this (RFC 5652, section 5.1): a streaming reader picks its digests from this list.
   const listed = new Set(digestAlgorithms.map(({ algorithmId }) => algorithmId));
   for (const { digest } of signatures)
     if (!listed.has(digest.oid))
-      throw new FormatError(`the digest ${digest.oid} of a signature is not in digestAlgorithms`);
-  if (signatures.length === 0) throw new FormatError("the CMS message has no signature of ML-DSA or SLH-DSA");
+      throw new FormatError(
+        `a signature uses the digest ${digest.oid}, which is missing from digestAlgorithms`,
+      );
+  if (signatures.length === 0) throw new FormatError("the CMS message has no ML-DSA or SLH-DSA signature");
   return { signatures, content: encapContentInfo.eContent?.valueBlock.valueHexView };
 }
 
@@ -74,17 +76,19 @@ function decodeMessage(bytes: Uint8Array): Uint8Array {
 
 function readSignedData(der: Uint8Array): SignedData {
   const { result, offset } = fromBER(der, parseLimits);
-  if (offset !== der.length) throw new FormatError("the CMS message is not one element of ASN.1");
+  if (offset !== der.length) throw new FormatError("the CMS message is not a single ASN.1 element");
   const { contentType, content } = new ContentInfo({ schema: result });
-  if (contentType !== oids.signedData) throw new FormatError(`the CMS message is of type ${contentType}`);
-  // After the first three elements, only the last one, signerInfos, has no tag of its own. pkijs ignores others.
+  if (contentType !== oids.signedData)
+    throw new FormatError(`the CMS message has the type ${contentType}; expected SignedData`);
+  // After the first three elements, only the last one, signerInfos, has no tag of its own. pkijs ignores
+  // unknown elements.
   const elements = content instanceof Sequence ? content.valueBlock.value.slice(3) : [];
   const untagged = elements.filter(({ idBlock }) => idBlock.tagClass === 1);
   if (untagged.length !== 1 || untagged[0] !== elements.at(-1))
     throw new FormatError("SignedData has elements that RFC 5652 does not define");
   const signedData = new SignedData({ schema: content });
   if (versions.includes(signedData.version)) return signedData;
-  throw new FormatError(`SignedData has the version ${signedData.version}; expected ${versions.join(", ")}`);
+  throw new FormatError(`SignedData has version ${signedData.version}; expected ${versions.join(", ")}`);
 }
 
 function checkDer(der: Uint8Array): void {
@@ -92,11 +96,11 @@ function checkDer(der: Uint8Array): void {
     requireDer("the CMS message", der);
   } catch (error) {
     if (!(error instanceof CryptoError)) throw error;
-    throw new FormatError(`${error.message}; convert it, such as with openssl cms -cmsout -outform DER`);
+    throw new FormatError(`${error.message}; convert it, for example with openssl cms -cmsout -outform DER`);
   }
 }
 
-/** Runs a parser, whose own messages would not help. */
+/** Runs a parser and replaces its error messages, which would not help. */
 function explain<T>(problem: string, parse: () => T): T {
   try {
     return parse();

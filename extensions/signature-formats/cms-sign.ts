@@ -1,4 +1,7 @@
-/** Writes detached CMS SignedData (RFC 5652) with ML-DSA (RFC 9882) or SLH-DSA (RFC 9814). pkijs writes the ASN.1. */
+/**
+ * Creates detached CMS SignedData (RFC 5652) with ML-DSA (RFC 9882) or SLH-DSA (RFC 9814). pkijs encodes the
+ * ASN.1.
+ */
 import {
   type BaseBlock,
   Constructed,
@@ -24,28 +27,31 @@ import { type SignatureAlgorithm, signatureAlgorithms } from "../../src/crypto/a
 import { computeKeyIdentifier } from "../../src/crypto/certificate-parts.ts";
 import { oids, selectDigest } from "./cms-algorithms.ts";
 
-/** The signed attributes of one signature, ready to sign. */
+/** A signature's signed attributes, ready to sign. */
 export interface CmsAttributes {
   readonly algorithm: SignatureAlgorithm;
-  /** In the order of DER. */
+  /** In DER order. */
   readonly attributes: readonly Attribute[];
-  /** The bytes to sign: the DER of the attributes as a SET OF (RFC 5652, section 5.4). */
+  /** Bytes to sign: the attributes' DER as a SET OF (RFC 5652, section 5.4). */
   readonly toBeSigned: Uint8Array;
 }
 
-/** The certificates of the signer first and then of its CAs, in DER; or the raw public key of a signer without one. */
+/**
+ * Certificates in DER, the signer's first and then its CAs'; or the raw public key of a signer without a
+ * certificate.
+ */
 export type CmsSigner =
   | { readonly certificates: readonly [Uint8Array, ...Uint8Array[]] }
   | { readonly publicKey: Uint8Array };
 
-/** The tag of a SET, in place of the [0] that the attributes have in the message. */
+/** The SET tag, which replaces the attributes' [0] in the message. */
 const setTag = 0x31;
 
 /**
- * Makes the attributes: content type, message digest and signing time (RFC 5652, section 11), and the algorithms
- * (RFC 6211), so that they cannot be replaced.
+ * Creates the attributes: content type, message digest and signing time (RFC 5652, section 11), and the
+ * algorithms (RFC 6211), so that they cannot be replaced.
  *
- * @param contentDigest of the content, with `selectDigest(algorithm)`
+ * @param contentDigest the content's digest, made with `selectDigest(algorithm)`
  */
 export function createCmsAttributes(
   algorithm: SignatureAlgorithm,
@@ -58,14 +64,14 @@ export function createCmsAttributes(
     attribute(oids.signingTime, toTime(signingTime)),
     attribute(oids.algorithmProtection, protectAlgorithms(algorithm)),
   ];
-  // X.690, section 11.6: the elements of a SET OF in the order of their encodings.
+  // X.690, section 11.6: SET OF elements are sorted by their encodings.
   attributes.sort((left, right) => Buffer.compare(encodeDer(left.toSchema()), encodeDer(right.toSchema())));
   const toBeSigned = encodeDer(wrapAttributes(attributes).toSchema());
   toBeSigned[0] = setTag;
   return { algorithm, attributes, toBeSigned };
 }
 
-/** Writes SignedData with one signer and no content, in DER. */
+/** Encodes SignedData with one signer and no content in DER. */
 export function renderCms(
   { algorithm, attributes }: CmsAttributes,
   signature: Uint8Array,
@@ -114,14 +120,14 @@ function protectAlgorithms(algorithm: SignatureAlgorithm): Sequence {
   return new Sequence({ value: [new Sequence({ value: [digestOid] }), signatureAlgorithm] });
 }
 
-/** UTCTime up to 2049, GeneralizedTime from then on (RFC 5652, section 11.3). */
+/** UTCTime through 2049, GeneralizedTime after that (RFC 5652, section 11.3). */
 function toTime(date: Date): BaseBlock {
   const seconds = new Date(Math.floor(date.getTime() / 1000) * 1000);
   return new Time({ type: date.getUTCFullYear() < 2050 ? 0 : 1, value: seconds }).toSchema();
 }
 
 function identifyCertificate(certificate: Certificate | undefined): IssuerAndSerialNumber {
-  if (certificate === undefined) throw new RangeError("a signer has a certificate or a public key");
+  if (certificate === undefined) throw new RangeError("a signer needs a certificate or a public key");
   const { issuer, serialNumber } = certificate;
   return new IssuerAndSerialNumber({
     issuer,
@@ -129,7 +135,7 @@ function identifyCertificate(certificate: Certificate | undefined): IssuerAndSer
   });
 }
 
-/** subjectKeyIdentifier as [0], computed from the key as RFC 7093 does. */
+/** subjectKeyIdentifier as [0], derived from the key as in RFC 7093. */
 function identifyKey(publicKey: Uint8Array): Primitive {
   return new Primitive({ idBlock: { tagClass: 3, tagNumber: 0 }, valueHex: computeKeyIdentifier(publicKey) });
 }

@@ -1,4 +1,4 @@
-/** Reads one SignerInfo of CMS (RFC 5652, section 5.3). */
+/** Reads one CMS SignerInfo (RFC 5652, section 5.3). */
 import {
   type BaseBlock,
   Constructed,
@@ -14,27 +14,27 @@ import { type CmsDigest, findDigest, findSignatureAlgorithm, oids } from "./cms-
 import { readAttributes, readTime } from "./cms-attributes.ts";
 import { FormatError } from "./format-error.ts";
 
-/** One signature of a message that has been read, and not verified. */
+/** A parsed signature, not yet verified. */
 export interface CmsSignature {
   readonly algorithm: SignatureAlgorithm;
   readonly digest: CmsDigest;
   /** The hash of the content. */
   readonly messageDigest: Uint8Array;
-  /** The signed bytes: the DER of the signed attributes as a SET OF. */
+  /** Signed bytes: the signed attributes' DER as a SET OF. */
   readonly signedAttributes: Uint8Array;
   readonly signature: Uint8Array;
-  /** When the signer says that it signed; undefined if it does not. */
+  /** Signing time claimed by the signer; undefined if absent. */
   readonly signingTime: Date | undefined;
-  /** The certificate or the key that the message names; unauthenticated. */
+  /** The certificate or key that the message names; not authenticated. */
   readonly signer: CmsSignerName;
 }
 
-/** Either the issuer and the serial number of a certificate, in DER, or the identifier of a key. */
+/** Either DER of a certificate's issuer and serial number, or a key identifier. */
 export type CmsSignerName =
   | { readonly issuerAndSerialNumber: Uint8Array }
   | { readonly keyIdentifier: Uint8Array };
 
-/** @returns undefined for a signature of another algorithm, which another signer may have added */
+/** @returns undefined for an unsupported algorithm, which another signer may have used */
 export function readSignature(info: SignerInfo): CmsSignature | undefined {
   const algorithm = findSignatureAlgorithm(info.signatureAlgorithm.algorithmId);
   if (algorithm === undefined) return undefined;
@@ -43,7 +43,7 @@ export function readSignature(info: SignerInfo): CmsSignature | undefined {
   const digest = findDigest(info.digestAlgorithm.algorithmId, algorithm);
   if (digest === undefined)
     throw new FormatError(
-      `the digest ${info.digestAlgorithm.algorithmId} is unknown, or too short for ${algorithm}`,
+      `the digest ${info.digestAlgorithm.algorithmId} is unknown or too short for ${algorithm}`,
     );
   // RFC 5754, section 2, allows NULL.
   const { algorithmParams } = info.digestAlgorithm;
@@ -52,10 +52,10 @@ export function readSignature(info: SignerInfo): CmsSignature | undefined {
   const signer = readSigner(info.sid);
   const version = "keyIdentifier" in signer ? 3 : 1;
   if (info.version !== version)
-    throw new FormatError(`a SignerInfo has the version ${info.version}; expected ${version}`);
-  // Without them, the signed attributes of another message would pass for content.
+    throw new FormatError(`a SignerInfo has version ${info.version}; expected ${version}`);
+  // Without them, a different message's signed attributes could pass as content.
   if (info.signedAttrs === undefined)
-    throw new FormatError("a signature of the CMS message has no signed attributes");
+    throw new FormatError("a signature in the CMS message has no signed attributes");
   const signedAttributes = new Uint8Array(info.signedAttrs.encodedValue);
   const values = readAttributes(info.signedAttrs);
   checkProtection(values.get(oids.algorithmProtection), digest.oid, info.signatureAlgorithm.algorithmId);
@@ -80,7 +80,7 @@ function hasParameters({ algorithmParams }: AlgorithmIdentifier): boolean {
   return algorithmParams !== undefined;
 }
 
-/** RFC 6211, section 4: if the attribute is there, it names the algorithms of the SignerInfo. */
+/** RFC 6211, section 4: if present, the attribute must match the SignerInfo's algorithms. */
 function checkProtection(value: BaseBlock | undefined, digestOid: string, signatureOid: string): void {
   if (value === undefined) return;
   const [digest, signature] = value instanceof Sequence ? value.valueBlock.value : [];
@@ -90,7 +90,10 @@ function checkProtection(value: BaseBlock | undefined, digestOid: string, signat
     signature.idBlock.tagNumber === 1 &&
     isObjectIdentifier(digest.valueBlock.value[0], digestOid) &&
     isObjectIdentifier(signature.valueBlock.value[0], signatureOid);
-  if (!isSame) throw new FormatError("the signed attribute CMSAlgorithmProtection names other algorithms");
+  if (!isSame)
+    throw new FormatError(
+      "the signed attribute CMSAlgorithmProtection does not match the signature's algorithms",
+    );
 }
 
 function isObjectIdentifier(block: unknown, oid: string): boolean {
@@ -101,5 +104,5 @@ function readSigner(sid: unknown): CmsSignerName {
   if (sid instanceof IssuerAndSerialNumber)
     return { issuerAndSerialNumber: new Uint8Array(sid.toSchema().toBER()) };
   if (sid instanceof Primitive) return { keyIdentifier: sid.valueBlock.valueHexView };
-  throw new FormatError("a signer is named neither by its certificate nor by its key");
+  throw new FormatError("a signer is identified neither by its certificate nor by its key");
 }

@@ -1,4 +1,6 @@
-/** COSE_Sign1 (RFC 9052, section 4.2) with ML-DSA (RFC 9964), in deterministic CBOR (RFC 8949, section 4.2.1). */
+/**
+ * COSE_Sign1 (RFC 9052, section 4.2) with ML-DSA (RFC 9964), in deterministic CBOR (RFC 8949, section 4.2.1).
+ */
 import { createHash } from "node:crypto";
 import {
   type DecodeOptions,
@@ -15,19 +17,22 @@ import { FormatError } from "./format-error.ts";
 import { maxEmbeddedBytes } from "./limits.ts";
 import { requireMlDsa } from "./require-ml-dsa.ts";
 
-/** A COSE_Sign1 that has been read, and not verified. */
+/** A parsed COSE_Sign1, not yet verified. */
 export interface CoseSign1 {
   readonly algorithm: MlDsaAlgorithm;
-  /** The protected header as it was signed: a map in CBOR. */
+  /** The protected header exactly as signed: an encoded CBOR map. */
   readonly protectedHeader: Uint8Array;
   /** Undefined for detached content (RFC 9052, section 4.1). */
   readonly payload: Uint8Array | undefined;
   readonly signature: Uint8Array;
 }
 
-/** The longest message: the longest content, the longest signature, and 64 KiB for headers. */
+/** Maximum message size: the largest content, the largest signature, and 64 KiB for headers. */
 const maxCoseBytes = maxEmbeddedBytes + 64 * 1024;
-/** Maximum data items of a message, which also bounds their depth. Ours has eleven, counting the protected ones. */
+/**
+ * Maximum data items per message, which also bounds the depth. Ours have eleven, including the protected
+ * header's.
+ */
 const maxItems = 256;
 
 /** CBOR tag of COSE_Sign1 (RFC 9052, table 1). */
@@ -37,14 +42,14 @@ const label = { algorithm: 1, critical: 2, keyId: 4 } as const;
 /** Labels and values of a COSE_Key of type AKP (RFC 9964, section 3). */
 const akpKey = { keyType: 1, algorithm: 3, publicKey: -1, typeAkp: 7 } as const;
 
-/** COSE algorithms (RFC 9964, section 5). */
+/** COSE algorithm identifiers (RFC 9964, section 5). */
 const identifiers: Readonly<Record<MlDsaAlgorithm, number>> = {
   "ML-DSA-44": -48,
   "ML-DSA-65": -49,
   "ML-DSA-87": -50,
 };
 
-/** Writes the protected header of an algorithm. */
+/** Encodes an algorithm's protected header. */
 export function encodeCoseHeader(algorithm: MlDsaAlgorithm): Uint8Array {
   return encode(new Map([[label.algorithm, identifiers[algorithm]]]), rfc8949EncodeOptions);
 }
@@ -54,7 +59,7 @@ export function encodeSigStructure(protectedHeader: Uint8Array, payload: Uint8Ar
   return encode(["Signature1", protectedHeader, new Uint8Array(), payload], rfc8949EncodeOptions);
 }
 
-/** Computes the SHA-256 thumbprint of a key (RFC 9679; RFC 9964, section 6 names the members), 32 bytes. */
+/** Computes a key's SHA-256 thumbprint, 32 bytes (RFC 9679; RFC 9964, section 6 lists the members). */
 export function computeCoseKeyId(key: PublicKey): Uint8Array {
   const { keyType, typeAkp, publicKey } = akpKey;
   const members = new Map<number, number | Uint8Array>([
@@ -66,9 +71,9 @@ export function computeCoseKeyId(key: PublicKey): Uint8Array {
 }
 
 /**
- * Writes a tagged COSE_Sign1.
+ * Encodes a tagged COSE_Sign1.
  *
- * @param message.payload undefined leaves it out: detached
+ * @param message.payload undefined for a detached payload
  * @param keyId goes into the unprotected header
  */
 export function renderCose(message: Omit<CoseSign1, "algorithm">, keyId: Uint8Array): Uint8Array {
@@ -81,8 +86,8 @@ export function renderCose(message: Omit<CoseSign1, "algorithm">, keyId: Uint8Ar
 }
 
 /**
- * Reads a tagged COSE_Sign1: lengths and numbers in their shortest form, no indefinite lengths, no duplicate labels, no
- * whole numbers as floating-point numbers.
+ * Parses a tagged COSE_Sign1 in strict encoding: shortest lengths and numbers, no indefinite lengths, no
+ * duplicate labels, and no whole numbers as floating-point numbers.
  *
  * @throws FormatError
  */
@@ -94,7 +99,7 @@ export function parseCose(bytes: Uint8Array): CoseSign1 {
     throw new FormatError("the COSE message does not begin with tag 18 (COSE_Sign1)");
   const parts: unknown = message.value;
   if (!Array.isArray(parts) || parts.length !== 4)
-    throw new FormatError("a COSE_Sign1 is an array of four elements");
+    throw new FormatError("a COSE_Sign1 must be an array of four elements");
   const [protectedHeader, unprotected, payload, signature]: unknown[] = parts;
   if (!(protectedHeader instanceof Uint8Array) || !(signature instanceof Uint8Array))
     throw new FormatError("the protected header and the signature must be byte strings");
@@ -102,7 +107,9 @@ export function parseCose(bytes: Uint8Array): CoseSign1 {
     throw new FormatError("the payload must be a byte string, or nil if it is detached");
   if (!(unprotected instanceof Map)) throw new FormatError("the unprotected header must be a map");
   if (unprotected.has(label.algorithm) || unprotected.has(label.critical))
-    throw new FormatError("the unprotected header contains alg or crit, which belong to the protected one");
+    throw new FormatError(
+      "the unprotected header contains alg or crit, which belong in the protected header",
+    );
   const algorithm = readAlgorithm(protectedHeader);
   if (payload !== null && payload.length > maxEmbeddedBytes)
     throw new FormatError(`the payload has ${payload.length} bytes; the limit is ${maxEmbeddedBytes}`);
@@ -111,18 +118,18 @@ export function parseCose(bytes: Uint8Array): CoseSign1 {
 
 function readAlgorithm(protectedHeader: Uint8Array): MlDsaAlgorithm {
   const header = decodeStrictly("the protected header", protectedHeader);
-  if (!(header instanceof Map)) throw new FormatError("the protected header is not a map in CBOR");
+  if (!(header instanceof Map)) throw new FormatError("the protected header is not a CBOR map");
   if (header.has(label.critical))
-    throw new FormatError("the protected header contains crit, which is not accepted");
+    throw new FormatError("the protected header contains crit, which is not supported");
   const found = header.get(label.algorithm);
   const [algorithm] = Object.entries(identifiers).find(([, identifier]) => identifier === found) ?? [];
   if (algorithm !== undefined && isMlDsaAlgorithm(algorithm)) return algorithm;
-  throw new FormatError("alg of the protected header must be -48, -49 or -50 (ML-DSA-44, -65 or -87)");
+  throw new FormatError("alg in the protected header must be -48, -49 or -50 (ML-DSA-44, -65 or -87)");
 }
 
 /**
- * Stops at a number of data items, before they fill the memory or the stack, and at 1.0: JavaScript cannot tell it from 1,
- * but the label or the algorithm 1.0 is another one (RFC 9052, section 1.5).
+ * Stops at a maximum number of data items, before they exhaust memory or stack, and at 1.0: JavaScript cannot
+ * distinguish it from 1, but the label or algorithm 1.0 is a different one (RFC 9052, section 1.5).
  */
 class StrictTokenizer extends Tokenizer {
   #items = 0;
@@ -132,7 +139,7 @@ class StrictTokenizer extends Tokenizer {
     if (this.#items > maxItems) throw new FormatError(`more than ${maxItems} data items`);
     const token = super.next();
     if (Type.equals(token.type, Type.float) && Number.isInteger(token.value))
-      throw new FormatError(`the whole number ${token.value} as a floating-point number`);
+      throw new FormatError(`the whole number ${token.value} is encoded as a floating-point number`);
     return token;
   }
 }

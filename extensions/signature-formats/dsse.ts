@@ -3,26 +3,26 @@ import { type JsonObject, type JsonValue, parseJsonObject } from "../../src/cryp
 import { FormatError } from "./format-error.ts";
 import { maxDocumentBytes, maxEmbeddedBytes, maxJsonTokens, maxSignatures } from "./limits.ts";
 
-/** An envelope that has been read, and not verified. */
+/** A parsed envelope, not yet verified. */
 export interface DsseEnvelope {
-  /** A media type or a URI: how to interpret the payload. It is signed. */
+  /** Media type or URI that says how to interpret the payload. It is signed. */
   readonly payloadType: string;
   readonly payload: Uint8Array;
   readonly signatures: readonly DsseSignature[];
 }
 
 export interface DsseSignature {
-  /** Names the key; unauthenticated, and "" if there is none. */
+  /** Key hint, not authenticated; "" if absent. */
   readonly keyId: string;
   readonly signature: Uint8Array;
 }
 
-/** The longest payload type, in bytes. */
+/** Maximum payload type length in bytes. */
 const maxPayloadTypeBytes = 1024;
 
 /**
- * Encodes the bytes to sign: PAE(type, payload) = "DSSEv1" SP LEN(type) SP type SP LEN(payload) SP payload, with lengths
- * in decimal and in bytes (protocol.md, "Signature Definition").
+ * Encodes the bytes to sign: PAE(type, payload) = "DSSEv1" SP LEN(type) SP type SP LEN(payload) SP payload,
+ * where lengths are decimal byte counts (protocol.md, "Signature Definition").
  */
 export function encodePae(payloadType: string, payload: Uint8Array): Uint8Array {
   const type = new TextEncoder().encode(payloadType);
@@ -31,7 +31,7 @@ export function encodePae(payloadType: string, payload: Uint8Array): Uint8Array 
 }
 
 /**
- * Checks a payload type that a signer chose.
+ * Validates a payload type chosen by a signer.
  *
  * @throws FormatError if it is empty, too long, or contains a control character
  */
@@ -44,15 +44,15 @@ export function checkPayloadType(payloadType: string): void {
     throw new FormatError(`the payload type has ${length} bytes; the limit is ${maxPayloadTypeBytes}`);
 }
 
-/** Writes an envelope as JSON on one line. */
+/** Encodes an envelope as one line of JSON. */
 export function renderDsse({ payloadType, payload, signatures }: DsseEnvelope): string {
   const signed = signatures.map(({ keyId, signature }) => ({ keyid: keyId, sig: signature.toBase64() }));
   return `${JSON.stringify({ payload: payload.toBase64(), payloadType, signatures: signed })}\n`;
 }
 
 /**
- * Reads an envelope. Members that DSSE does not define are ignored, as it demands; duplicate ones are refused, because
- * readers differ on which of them counts.
+ * Parses an envelope. Members that DSSE does not define are ignored, as the spec requires. Duplicate members
+ * are rejected, because parsers differ on which one counts.
  *
  * @throws FormatError
  */
@@ -75,9 +75,9 @@ function readSignatures(signatures: JsonValue | undefined): DsseSignature[] {
     throw new FormatError(`signatures must be an array of 1 to ${maxSignatures} objects`);
   return signatures.map((value) => {
     if (typeof value !== "object" || value === null || Array.isArray(value))
-      throw new FormatError("an element of signatures is not an object");
+      throw new FormatError("every element of signatures must be an object");
     const keyId = value.keyid ?? "";
-    if (typeof keyId !== "string") throw new FormatError("keyid of a signature is not a string");
+    if (typeof keyId !== "string") throw new FormatError("keyid in a signature must be a string");
     return { keyId, signature: decodeBase64("sig of a signature", readText(value, "sig")) };
   });
 }
@@ -88,14 +88,14 @@ function readText(from: JsonObject, name: string): string {
   throw new FormatError(`${name} must be a string`);
 }
 
-/** Verifiers must accept both alphabets of base64 (envelope.md). */
+/** Verifiers must accept both base64 alphabets (envelope.md). */
 function decodeBase64(name: string, text: string): Uint8Array {
   const alphabet = /[-_]/.test(text) ? "base64url" : "base64";
   try {
-    // It would skip white space, which makes several texts of one signature.
+    // `fromBase64` would skip white space, which gives one signature several encodings.
     if (!/\s/.test(text)) return Uint8Array.fromBase64(text, { alphabet, lastChunkHandling: "strict" });
   } catch {
-    // Explained below.
+    // Reported below.
   }
-  throw new FormatError(`${name} is not base64 with padding and without white space`);
+  throw new FormatError(`${name} must be base64 with padding and without white space`);
 }

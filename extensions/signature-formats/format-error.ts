@@ -1,8 +1,8 @@
 import { CliError, exitCodes } from "../../src/cli/exit-codes.ts";
 
 /**
- * A signed document that is malformed or of a form that is not accepted. The message names the part, what is wrong with
- * it, and the valid form. A signature that does not verify is an answer, not this error.
+ * A signed document that is malformed or uses an unsupported form. The message names the part, the problem
+ * and the valid form. A signature that does not verify is an answer, not this error.
  */
 export class FormatError extends CliError {
   constructor(message: string) {

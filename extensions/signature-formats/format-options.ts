@@ -1,4 +1,4 @@
-/** The options of signing and verifying in a standard format. */
+/** Command-line options for signing and verifying in a standard format. */
 
 import {
   inputFile,
@@ -8,11 +8,11 @@ import {
 } from "../../src/cli/command-line/options.ts";
 import { usageError } from "../../src/cli/exit-codes.ts";
 
-/** The formats of signatures beside the raw one. */
+/** Signature formats besides raw. */
 export const formatNames = ["dsse", "cms", "jws", "cose"] as const;
 export type FormatName = (typeof formatNames)[number];
 
-/** The encodings of a format; the first is the default. */
+/** Encodings by format; the first is the default. */
 const encodings = {
   dsse: ["json"],
   cms: ["pem", "der"],
@@ -20,7 +20,7 @@ const encodings = {
   cose: ["cbor"],
 } as const satisfies Record<FormatName, readonly string[]>;
 
-/** The options that only some formats have, for each verb. */
+/** Options that only some formats accept, by verb. */
 const formatsOf = {
   sign: { "payload-type": ["dsse"], certificate: ["cms"], encoding: ["cms", "jws"], embed: ["jws", "cose"] },
   verify: { "payload-type": ["dsse"], out: ["dsse", "cms", "jws", "cose"] },
@@ -34,26 +34,30 @@ const format = {
 
 export const signFormatOptions = {
   format,
-  "payload-type": { value: "TYPE", meaning: "dsse: type of the content; default: by the name of the file" },
-  certificate: inputFile("cms: certificate of the key in PEM, and those of its CAs; default: the key alone"),
+  "payload-type": { value: "TYPE", meaning: "dsse: content type; default: derived from the file name" },
+  certificate: inputFile(
+    "cms: the key's certificate in PEM, followed by its CAs'; default: key identifier only",
+  ),
   encoding: {
     value: "NAME",
     meaning: "cms: pem (default) or der; jws: compact (default) or json",
     offers: ["pem", "der", "compact", "json"],
   },
-  embed: { meaning: "jws, cose: puts the content, up to 16 MiB, into the signature" },
+  embed: { meaning: "jws, cose: embeds the content, up to 16 MiB, in the signature" },
 } as const satisfies Options;
 
 export const verifyFormatOptions = {
   format,
-  "payload-type": { value: "TYPE", meaning: "dsse: type that the content must have" },
-  out: outputFile("dsse, cms, jws, cose: file for the content of FILE, once the signature verifies"),
+  "payload-type": { value: "TYPE", meaning: "dsse: required content type" },
+  out: outputFile(
+    "dsse, cms, jws, cose: file for the content embedded in FILE, written only if the signature is valid",
+  ),
 } as const satisfies Options;
 
 /**
- * Reads --format, and refuses options that it cannot be combined with.
+ * Reads --format and rejects options that conflict with it.
  *
- * @returns undefined for a raw signature
+ * @returns undefined for raw signatures
  * @throws CliError
  */
 export function readFormat(options: ParsedOptions, verb: keyof typeof formatsOf): FormatName | undefined {
@@ -67,14 +71,18 @@ export function readFormat(options: ParsedOptions, verb: keyof typeof formatsOf)
     if (!options.flag(option) || (name !== undefined && formats.includes(name))) continue;
     throw usageError(`--${option} is for --format ${formats.join(" and --format ")}`);
   }
-  // The standards of all formats use the empty context, and define what they sign.
+  // Every standard here uses the empty context and defines the bytes to sign.
   const raw = ["context", "sha256"].find((option) => name !== undefined && options.flag(option));
   if (raw !== undefined)
-    throw usageError(`--${raw} cannot be combined with --format: ${name} defines what is signed`);
+    throw usageError(`--${raw} cannot be combined with --format ${name}, which defines what is signed`);
   return name;
 }
 
-/** Reads --encoding. @throws CliError if the format does not have it */
+/**
+ * Reads --encoding.
+ *
+ * @throws CliError if the format does not have it
+ */
 export function readEncoding<Name extends FormatName>(
   options: ParsedOptions,
   name: Name,
@@ -83,5 +91,5 @@ export function readEncoding<Name extends FormatName>(
   const text = options.text("encoding") ?? known[0];
   const found = known.find((encoding) => encoding === text);
   if (found !== undefined) return found;
-  throw usageError(`--encoding "${text}" is not one of ${name}; use one of ${known.join(", ")}`);
+  throw usageError(`--encoding "${text}" is not available for ${name}; use one of ${known.join(", ")}`);
 }

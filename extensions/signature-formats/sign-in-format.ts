@@ -17,7 +17,7 @@ import { maxEmbeddedBytes } from "./limits.ts";
 import { requireMlDsa } from "./require-ml-dsa.ts";
 import { openSigner, type Signer } from "./signer.ts";
 
-/** The content that a format signs, and the key. */
+/** The content to sign and the key. */
 interface SigningJob {
   readonly input: VerbInput;
   readonly provider: CryptoProvider;
@@ -25,7 +25,7 @@ interface SigningJob {
   readonly content: AsyncIterable<Uint8Array>;
 }
 
-/** How each format signs. A document that is text ends with a line end. */
+/** Signing function by format. Text documents end with a line break. */
 const writers: Readonly<Record<FormatName, (job: SigningJob) => Promise<string | Uint8Array>>> = {
   dsse: signDsse,
   cms: signCms,
@@ -33,7 +33,11 @@ const writers: Readonly<Record<FormatName, (job: SigningJob) => Promise<string |
   cose: signCose,
 };
 
-/** Signs, and writes the signature beside the file. @returns the exit code */
+/**
+ * Signs a file and writes the signature next to it.
+ *
+ * @returns the exit code
+ */
 export async function signInFormat(input: VerbInput, format: FormatName): Promise<number> {
   const { files, options, output } = input;
   return withProvider(async (provider) => {
@@ -62,11 +66,12 @@ async function signDsse({ input: { operands, options }, signer, content }: Signi
   checkPayloadType(payloadType);
   const payload = await gatherContent(content, "a DSSE envelope");
   const signature = await signer.sign(oneOf(encodePae(payloadType, payload)));
-  // Verifiers skip a signature whose keyid differs from the one they compute, and each library computes another one.
+  // Verifiers skip signatures whose keyid differs from the one they compute, and each library computes it
+  // differently.
   return renderDsse({ payloadType, payload, signatures: [{ keyId: "", signature }] });
 }
 
-/** in-toto names its statements so (in-toto/attestation, spec/v1/envelope.md). */
+/** The file names that in-toto uses for statements (in-toto/attestation, spec/v1/envelope.md). */
 function guessPayloadType(path: string): string {
   return /\.intoto(\.json)?$/.test(path) ? "application/vnd.in-toto+json" : "application/octet-stream";
 }
@@ -75,8 +80,8 @@ async function signCms({ input: { options }, provider, signer, content }: Signin
   const { selectDigest } = await import("./cms-algorithms.ts");
   const { createCmsAttributes, renderCms } = await import("./cms-sign.ts");
   const { algorithm } = signer.publicKey;
-  if (!isSignatureAlgorithm(algorithm)) throw new RangeError(`${algorithm} does not sign`);
-  // Before the content is read and a key of the server is used.
+  if (!isSignatureAlgorithm(algorithm)) throw new RangeError(`${algorithm} is not a signature algorithm`);
+  // Checked before the content is read and a server-held key is used.
   const name = await nameSigner(provider, signer, options.text("certificate"));
   const hash = selectDigest(algorithm).start();
   for await (const chunk of content) hash.update(chunk);
@@ -86,7 +91,11 @@ async function signCms({ input: { options }, provider, signer, content }: Signin
   return readEncoding(options, "cms") === "der" ? der : encodePem("CMS", der);
 }
 
-/** The certificates of a file, which must be of the signing key; or else the key. @throws CliError */
+/**
+ * Returns the certificates in a file, which must belong to the signing key; without a file, the key.
+ *
+ * @throws CliError
+ */
 async function nameSigner(
   provider: CryptoProvider,
   { publicKey }: Signer,
@@ -98,7 +107,7 @@ async function nameSigner(
   const certified = parsePublicKey(provider, certificate.publicKeyPem, file);
   if (certified.toPem() !== publicKey.toPem())
     throw usageError(
-      `${file} is the certificate of another key; the first certificate must be of the signing key`,
+      `${file} certifies a different key; the first certificate must belong to the signing key`,
     );
   return { certificates: [certificate.der, ...others] };
 }
@@ -126,6 +135,6 @@ function gatherContent(content: AsyncIterable<Uint8Array>, holder: string): Prom
   return gather(
     content,
     maxEmbeddedBytes,
-    `the content is larger than ${maxEmbeddedBytes} bytes, the limit for ${holder}; cms and a detached jws have none`,
+    `the content is larger than ${maxEmbeddedBytes} bytes, the limit for ${holder}; use cms or a detached jws, which have no limit`,
   );
 }

@@ -1,4 +1,4 @@
-/** The keys that sign in a format: those of the server, and local ones. */
+/** Keys that sign in a format: server-held and local ones. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { ApiClient } from "../../src/cli/connection/api-client.ts";
 import { parsePublicKey, readSecretKey, requireSigning } from "../../src/cli/keys/read-keys.ts";
@@ -7,15 +7,19 @@ import { signContent } from "../../src/cli/signing/local.ts";
 import type { VerbInput } from "../../src/cli/verb.ts";
 import type { CryptoProvider, PublicKey } from "../../src/crypto/provider.ts";
 
-/** A key that signs messages under the empty context, and its public key. */
+/** A key that signs messages under the empty context, with its public key. */
 export interface Signer {
   readonly publicKey: PublicKey;
-  /** Of a key of the server. */
+  /** Set for a server-held key. */
   readonly keyId?: string;
   sign(message: AsyncIterable<Uint8Array>): Promise<Uint8Array>;
 }
 
-/** Finds the key that a command line names: --key or --key-file. @throws CliError */
+/**
+ * Finds the key given by --key or --key-file.
+ *
+ * @throws CliError
+ */
 export async function openSigner(provider: CryptoProvider, { options, server }: VerbInput): Promise<Signer> {
   const { name, value: key } = options.one("key", "key-file");
   if (name === "key") return openServerKey(provider, server, key);
@@ -26,7 +30,9 @@ export async function openSigner(provider: CryptoProvider, { options, server }: 
   return { publicKey, sign: (chunks) => signContent(provider, secretKey, { chunks, context }) };
 }
 
-/** Finds a key of the server. A name stands for one version from then on, whatever is rotated meanwhile. */
+/**
+ * Finds a server-held key. A name is resolved to a version once, so a rotation in between changes nothing.
+ */
 async function openServerKey(
   provider: CryptoProvider,
   server: ApiClient,

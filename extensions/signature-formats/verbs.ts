@@ -14,7 +14,7 @@ export function addFormatsToSign(verbs: readonly Verb[]): readonly Verb[] {
       ...verb.options,
       out: {
         ...verb.options.out,
-        meaning: "File for the signature; default: FILE.sig, or FILE and the format",
+        meaning: "File for the signature; default: FILE.sig, or FILE.<format>",
         defaultPath: ({ operands: [path], options }) =>
           path === "-" ? undefined : `${path}.${options.text("format")?.replace("raw", "sig") ?? "sig"}`,
       },
@@ -23,7 +23,7 @@ export function addFormatsToSign(verbs: readonly Verb[]): readonly Verb[] {
     meaning:
       "Signs a file of any size, - for standard input. The signature is raw (FIPS 204 or 205), or in a standard format.\n" +
       "Server-held keys cannot sign an empty file.\n" +
-      "Without --out, the signature of standard input is printed, in base64 if it is not text.",
+      "Without --out, a signature of standard input is printed, in base64 if it is binary.",
     async run(input) {
       const format = readFormat(input.options, "sign");
       if (format === undefined) return verb.run(input);
@@ -58,7 +58,7 @@ export function addFormatsToVerify(verbs: readonly Verb[]): readonly Verb[] {
   }));
 }
 
-/** Adds the advice to name the format, if the name of the signature ends with one. */
+/** Suggests --format if the signature's file name ends with a format name. */
 function adviseFormat(error: unknown, options: ParsedOptions): unknown {
   const format = formatNames.find((name) => options.text("signature")?.endsWith(`.${name}`));
   const isUsage = error instanceof CliError && error.exitCode === exitCodes.usage;

@@ -1,4 +1,4 @@
-/** The parts of verification that all formats share. */
+/** Verification steps that all formats share. */
 import { usageError } from "../../src/cli/exit-codes.ts";
 import { gather } from "../../src/cli/files/read.ts";
 import type { VerifyingKeys } from "../../src/cli/signing/verdict.ts";
@@ -6,7 +6,7 @@ import type { VerbInput } from "../../src/cli/verb.ts";
 import type { PublicKey } from "../../src/crypto/provider.ts";
 import { maxEmbeddedBytes } from "./limits.ts";
 
-/** The keys and the content that a document is checked with. */
+/** The keys and content to check a document against. */
 export interface VerifyingJob extends VerifyingKeys {
   readonly input: VerbInput;
   readonly document: Uint8Array;
@@ -14,22 +14,22 @@ export interface VerifyingJob extends VerifyingKeys {
   readonly content: AsyncIterable<Uint8Array> | undefined;
 }
 
-/** The answer, and what a valid document states. */
+/** The verdict, and the claims of a valid document. */
 export interface Verdict {
-  /** The key that has signed; undefined if the document is not valid. */
+  /** The key that signed; undefined if the document is not valid. */
   readonly signer: PublicKey | undefined;
-  /** Why it is not valid, if that is not the signature. */
+  /** Why verification failed, if not because of the signature. */
   readonly reason?: string;
   /** The content of the document. */
   readonly payload?: Uint8Array | undefined;
-  /** The statements of the signer, such as the type of the content. */
+  /** The signer's claims, such as the content type. */
   readonly claims?: Readonly<Record<string, string>>;
 }
 
-/** The reason if the content is not that of the document. */
+/** The reason if the given content differs from the document's. */
 export const differs = "the content is not the signed content";
 
-/** Compares content with that of a document, in constant memory. */
+/** Compares content with a document's, in constant memory. */
 export async function isContent(content: AsyncIterable<Uint8Array>, payload: Uint8Array): Promise<boolean> {
   let at = 0;
   for await (const chunk of content) {
@@ -39,25 +39,33 @@ export async function isContent(content: AsyncIterable<Uint8Array>, payload: Uin
   return at === payload.length;
 }
 
-/** Selects the keys of the algorithm that a document states. @throws CliError if there are none */
+/**
+ * Selects the keys of the document's algorithm.
+ *
+ * @throws CliError if there are none
+ */
 export function selectKeys({ provider, publicKeys }: VerifyingKeys, stated: string): VerifyingKeys {
   const selected = publicKeys.filter(({ algorithm }) => algorithm === stated);
   if (selected.length > 0) return { provider, publicKeys: selected };
-  throw usageError(`the signature is of ${stated}; ${nameAlgorithms(publicKeys)}`);
+  throw usageError(`the signature uses ${stated}, but ${nameAlgorithms(publicKeys)}`);
 }
 
 function nameAlgorithms(publicKeys: readonly PublicKey[]): string {
   const names = [...new Set(publicKeys.map(({ algorithm }) => algorithm))].join(", ");
-  return `the ${publicKeys.length === 1 ? "key is" : "keys are"} of ${names}`;
+  return `the ${publicKeys.length === 1 ? "key is" : "keys are"} ${names}`;
 }
 
-/** @throws CliError if the document is all that was given, and does not contain the content */
+/** @throws CliError if only the document was given and it does not contain the content */
 export function requireContent(content: AsyncIterable<Uint8Array> | undefined): AsyncIterable<Uint8Array> {
   if (content !== undefined) return content;
   throw usageError("the signature is detached; give the content as FILE and the signature with --signature");
 }
 
-/** Reads the content of a format that needs it as a whole. @throws CliError */
+/**
+ * Reads the whole content, for formats that need it in memory.
+ *
+ * @throws CliError
+ */
 export function gatherContent(content: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   return gather(
     content,

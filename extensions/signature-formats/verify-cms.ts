@@ -1,4 +1,4 @@
-/** Verifies a CMS message, detached or with its content. */
+/** Verifies a CMS message, detached or with embedded content. */
 
 import { oneOf } from "../../src/cli/connection/api-client.ts";
 import { usageError } from "../../src/cli/exit-codes.ts";
@@ -18,7 +18,7 @@ import {
 } from "./verdict.ts";
 
 /**
- * Verifies the signature of a trusted key among those of a message. With --certificate, the message must also name that
+ * Verifies a trusted key's signature in a message. With --certificate, the message must also name that
  * certificate.
  *
  * @throws CliError, FormatError
@@ -29,7 +29,7 @@ export async function verifyCms({ input, document, content, ...keys }: Verifying
   const known = new Set<string>(keys.publicKeys.map(({ algorithm }) => algorithm));
   const signatures = message.signatures.filter(({ algorithm }) => known.has(algorithm));
   if (signatures.length === 0)
-    throw usageError(`the CMS message has no signature of ${[...known].join(", ")}`);
+    throw usageError(`the CMS message has no signature with ${[...known].join(" or ")}`);
   const file = input.options.text("certificate");
   const certificate = file === undefined ? undefined : readCertificates(readText(file), file)[0];
   const verified: (CmsSignature & { readonly key: PublicKey })[] = [];

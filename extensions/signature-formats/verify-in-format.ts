@@ -1,4 +1,4 @@
-/** `qsp verify --format`: verifies a file in a standard format. What it reads may come from strangers. */
+/** `qsp verify --format`: verifies a file in a standard format. Its input is untrusted. */
 
 import { oneOf } from "../../src/cli/connection/api-client.ts";
 import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
@@ -25,7 +25,11 @@ const verifiers: Readonly<Record<FormatName, (job: VerifyingJob) => Promise<Verd
   cose: verifyCose,
 };
 
-/** Verifies, and writes the content of a document that is valid. @returns the exit code */
+/**
+ * Verifies a document, and writes its content if it is valid.
+ *
+ * @returns the exit code
+ */
 export async function verifyInFormat(
   input: VerbInput,
   format: FormatName,
@@ -51,7 +55,7 @@ export async function verifyInFormat(
   const valid = signer !== undefined;
   if (valid && payload !== undefined) input.files.write("out", payload);
   const key = describeSigner(keys.publicKeys, signer);
-  // Of a document that is not valid, nothing is known.
+  // Nothing is known about an invalid document.
   const claims = valid ? (verdict.claims ?? {}) : {};
   const described = [key.text, ...Object.values(claims), ...(reason === undefined ? [] : [reason])].join(
     "; ",

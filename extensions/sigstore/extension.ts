@@ -3,8 +3,8 @@ import type { Extension } from "../../src/extension.ts";
 
 export const sigstore: Extension = {
   name: "sigstore",
-  title: "sigstore's KMS plugin",
-  summary: "engineers who give programs of sigstore a key of the server",
+  title: "sigstore KMS plugin",
+  summary: "engineers who sign with sigstore tools and server-held keys",
   verbs: [
     {
       word: "sigstore-kms",

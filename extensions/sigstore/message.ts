@@ -1,9 +1,9 @@
-/** The message of a call of sigstore: standard input, a digest, or both. */
+/** The message of a sigstore call: standard input, a digest, or both. */
 import { createHash } from "node:crypto";
 import { usageError } from "../../src/cli/exit-codes.ts";
 import type { SigstoreRequest } from "./request.ts";
 
-/** Go's numbers of hash functions (its package crypto), and their names in node:crypto. */
+/** Go's hash function numbers (package crypto) and their names in node:crypto. */
 const hashNames: Readonly<Record<number, string>> = {
   5: "sha256",
   6: "sha384",
@@ -14,9 +14,9 @@ const hashNames: Readonly<Record<number, string>> = {
 };
 
 /**
- * Yields the message to sign or verify: standard input, which must hash to the digest if there is one. With a digest
- * and nothing on standard input, the digest itself is the message, as for `qsp sign --sha256`: ML-DSA and SLH-DSA sign
- * messages, and the caller has kept the message to itself.
+ * Yields the message to sign or verify: standard input, which must match the digest if one is given. If there
+ * is only a digest, the digest itself is the message, as with `qsp sign --sha256`: ML-DSA and SLH-DSA sign
+ * messages, and the caller kept the message to itself.
  *
  * @throws CliError at the end, before the signature is made
  */
@@ -30,7 +30,7 @@ export async function* readMessage(
   }
   const name = hashNames[hashFunction];
   if (name === undefined)
-    throw usageError(`hashFunc ${hashFunction} is unknown; use SHA-256, -384, -512 or SHA-3`);
+    throw usageError(`hashFunc ${hashFunction} is not supported; use SHA-256, SHA-384, SHA-512 or SHA-3`);
   const hash = createHash(name);
   let length = 0;
   for await (const chunk of input) {
@@ -42,6 +42,6 @@ export async function* readMessage(
   if (computed.equals(digest)) return;
   if (digest.length !== computed.length)
     throw usageError(`the digest has ${digest.length} bytes; ${name} has ${computed.length}`);
-  if (length > 0) throw usageError(`the digest is not ${name} of the message`);
+  if (length > 0) throw usageError(`the digest does not match the ${name} of the message`);
   yield digest;
 }

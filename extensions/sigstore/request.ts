@@ -1,4 +1,7 @@
-/** Requests of sigstore's KMS plugin protocol, version v1: pkg/signature/kms/cliplugin/common of sigstore/sigstore. */
+/**
+ * Requests of sigstore's KMS plugin protocol, version v1 (pkg/signature/kms/cliplugin/common in
+ * sigstore/sigstore).
+ */
 
 import { usageError } from "../../src/cli/exit-codes.ts";
 import { type JsonObject, type JsonValue, parseJsonObject } from "../../src/crypto/strict-json.ts";
@@ -7,32 +10,36 @@ import { parseRfc3339 } from "../../src/rfc3339.ts";
 /** One call of a method. */
 export interface SigstoreRequest {
   readonly method: string;
-  /** The text after qsp://. */
+  /** The part after qsp://. */
   readonly keyReference: string;
   /** The arguments of the method. */
   readonly args: JsonObject;
-  /** The number of a hash function, as Go's crypto.Hash has it; 0 for none. */
+  /** Hash function number, as in Go's crypto.Hash; 0 for none. */
   readonly hashFunction: number;
-  /** The hash of the message; undefined if the caller has not computed it. */
+  /** The message's hash; undefined if the caller has not computed it. */
   readonly digest: Uint8Array | undefined;
-  /** When the caller stops waiting; undefined if it does not. */
+  /** When the caller stops waiting; undefined for no deadline. */
   readonly deadline: Date | undefined;
 }
 
 const protocolVersion = "v1";
-/** A request has some 30 members. */
+/** A request has about 30 members. */
 const maxJsonTokens = 500;
 
-/** Reads the two words that sigstore starts a plugin with. @throws CliError */
+/**
+ * Parses the two arguments that sigstore passes to a plugin.
+ *
+ * @throws CliError
+ */
 export function readSigstoreRequest(version: string, text: string): SigstoreRequest {
   const request = parseJsonObject(Buffer.from(text), maxJsonTokens);
   if (request === undefined)
-    throw usageError("the second argument is not a JSON object without duplicate members");
+    throw usageError("the second argument must be a JSON object without duplicate members");
   const init = readObject(request, "initOptions");
   for (const found of [version, init.protocolVersion])
     if (found !== protocolVersion)
       throw usageError(
-        `version ${JSON.stringify(found)} of the protocol is unknown; this plugin has ${protocolVersion}`,
+        `version ${JSON.stringify(found)} of the protocol is not supported; this plugin implements ${protocolVersion}`,
       );
   const method = readText(request, "methodName");
   const args = readObject(request, method);
@@ -56,17 +63,21 @@ export function readSigstoreRequest(version: string, text: string): SigstoreRequ
   };
 }
 
-/** Reads base64, which is how Go writes bytes in JSON. @throws CliError */
+/**
+ * Decodes base64, the form in which Go writes bytes in JSON.
+ *
+ * @throws CliError
+ */
 export function readBytes(name: string, value: JsonValue | undefined): Uint8Array {
   try {
     if (typeof value === "string") return Uint8Array.fromBase64(value, { lastChunkHandling: "strict" });
   } catch {
-    // Explained below.
+    // Reported below.
   }
   throw usageError(`${name} is not base64`);
 }
 
-/** Reads a member; {} if it is absent, because Go leaves out what is empty. */
+/** Reads a member. An absent one is {}, because Go omits empty values. */
 function readObject(from: JsonObject, name: string): JsonObject {
   const value = Object.hasOwn(from, name) ? from[name] : undefined;
   if (value === undefined || value === null) return {};
@@ -86,12 +97,12 @@ function readNumber(value: JsonValue): number {
   throw usageError("hashFunc is not a whole number");
 }
 
-/** The earliest of the deadlines (RFC 3339). */
+/** Returns the earliest deadline (RFC 3339). */
 function findDeadline(holders: readonly JsonObject[]): Date | undefined {
   const times = holders.flatMap(({ ctxDeadline }) => {
     if (ctxDeadline === undefined || ctxDeadline === null) return [];
     const time = typeof ctxDeadline === "string" ? parseRfc3339(ctxDeadline) : undefined;
-    if (time === undefined) throw usageError("ctxDeadline is not a time of RFC 3339");
+    if (time === undefined) throw usageError("ctxDeadline is not an RFC 3339 time");
     return [time.getTime()];
   });
   return times.length === 0 ? undefined : new Date(Math.min(...times));

@@ -1,4 +1,4 @@
-/** `qsp sigstore-kms`: sigstore's KMS plugin, which `sigstore-kms-qsp` starts. */
+/** `qsp sigstore-kms`: sigstore's KMS plugin, started as `sigstore-kms-qsp`. */
 import { ConnectError } from "@connectrpc/connect";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { type ApiClient, createClient } from "../../src/cli/connection/api-client.ts";
@@ -12,7 +12,7 @@ import { mlDsaNames } from "../../src/crypto/algorithms.ts";
 import { readMessage } from "./message.ts";
 import { readBytes, readSigstoreRequest, type SigstoreRequest } from "./request.ts";
 
-/** The result of a method, under its name. */
+/** A method's result, under the method's name. */
 type SigstoreResult = Readonly<Record<string, string | readonly string[]>>;
 
 export const sigstoreVerbs: readonly Verb[] = [
@@ -20,10 +20,10 @@ export const sigstoreVerbs: readonly Verb[] = [
     name: "sigstore-kms",
     operands: ["VERSION", "REQUEST"],
     options: {},
-    // It takes its server from the environment, and puts errors of that too into its answer.
+    // The server comes from the environment, so that even errors about it end up in the answer.
     isLocal: true,
     meaning:
-      "Answers one call of sigstore's KMS plugin protocol. Programs of sigstore start it as sigstore-kms-qsp for keys such as\n" +
+      "Answers one call of sigstore's KMS plugin protocol. sigstore tools start it as sigstore-kms-qsp for keys such as\n" +
       "qsp://name/release, with QSP_URL and QSP_TOKEN or the token of qsp login.",
     example: `qsp sigstore-kms v1 '{"initOptions":{"protocolVersion":"v1","keyResourceID":""},"methodName":"defaultAlgorithm"}'`,
     async run({ operands: [version = "", text = ""], options, output }) {
@@ -36,7 +36,7 @@ export const sigstoreVerbs: readonly Verb[] = [
         output.print(JSON.stringify({ [request.method]: result }));
         return exitCodes.done;
       } catch (error) {
-        // sigstore reads errors in the answer, and ignores the exit code.
+        // sigstore reads errors from the answer and ignores the exit code.
         const { message, exitCode } = toCliError(error, server?.url ?? "");
         output.print(JSON.stringify({ errorMessage: message }));
         return exitCode;
@@ -53,7 +53,7 @@ async function answer(request: SigstoreRequest, server: ApiClient): Promise<Sigs
     case "defaultAlgorithm":
       return { defaultAlgorithm: "ML-DSA-65" };
     case "supportedAlgorithms":
-      // Sigstore reads no public key of SLH-DSA.
+      // sigstore cannot parse SLH-DSA public keys.
       return { supportedAlgorithms: mlDsaNames };
     case "createKey":
       return renderPublicKey(await createKey(server, keyReference, String(args.algorithm)));
@@ -67,18 +67,20 @@ async function answer(request: SigstoreRequest, server: ApiClient): Promise<Sigs
     case "verifySignature":
       return verifySignature(request, server);
     default:
-      throw usageError(`method ${JSON.stringify(method)} is unknown`);
+      throw usageError(`method ${JSON.stringify(method)} is not supported`);
   }
 }
 
-/** Creates a key of a name, or finds the one that has it: programs of sigstore repeat the call. */
+/** Creates a named key, or returns the existing one: sigstore tools repeat the call. */
 async function createKey(server: ApiClient, reference: string, algorithm: string) {
   const { createKey, getKey } = KmsService.method;
   if (!mlDsaNames.some((known) => known === algorithm))
     throw usageError(`algorithm "${algorithm}" is not supported; use one of ${mlDsaNames.join(", ")}`);
   const name = /^name\/(.+)$/.exec(reference)?.[1];
   if (name === undefined)
-    throw usageError(`a new key needs a name, such as qsp://name/release, and not qsp://${reference}`);
+    throw usageError(
+      `a new key needs a name: use qsp://name/release, for example, instead of qsp://${reference}`,
+    );
   try {
     return (await server.ask(createKey, { name, algorithm })).result;
   } catch (error) {
@@ -86,7 +88,9 @@ async function createKey(server: ApiClient, reference: string, algorithm: string
   }
   const { result } = await server.ask(getKey, { keyId: reference });
   if (result?.algorithm === algorithm && result.status === "ACTIVE") return result;
-  throw usageError(`qsp://${reference} exists, and is ${result?.status} and of ${result?.algorithm}`);
+  throw usageError(
+    `qsp://${reference} already exists; it is ${result?.status} and uses ${result?.algorithm}`,
+  );
 }
 
 function renderPublicKey(key: { readonly publicKeyPem?: string | undefined } | undefined): SigstoreResult {
@@ -103,10 +107,10 @@ async function verifySignature(request: SigstoreRequest, server: ApiClient): Pro
   });
 }
 
-/** The longest time that a timer takes. */
+/** Maximum timer delay in milliseconds. */
 const maxTimerMs = 2 ** 31 - 1;
 
-/** Ends the wait for an answer. The process ends with it, and so does the call. */
+/** Rejects at the deadline. The process then exits, which cancels the call. */
 async function withDeadline<T>(deadline: Date | undefined, work: () => Promise<T>): Promise<T> {
   if (deadline === undefined) return work();
   const remainingMs = deadline.getTime() - Date.now();

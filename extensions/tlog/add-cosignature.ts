@@ -6,18 +6,18 @@ import type { LogServiceDeps, ServedLog } from "./logs.ts";
 import { type Note, NoteError, parseNote } from "./note.ts";
 import { verifyNote } from "./verify-note.ts";
 
-/** Seconds by which the clock of a witness may be ahead. */
+/** Maximum seconds that a witness's clock may be ahead. */
 const maxAheadSeconds = 300;
 
-/** The cosignatures of a request, and the checkpoint that they are for. */
+/** A request's cosignatures and the checkpoint that they are for. */
 export interface AddedCosignatures {
   readonly size: number;
   readonly cosignatures: readonly Cosignature[];
 }
 
 /**
- * Adds cosignatures to a checkpoint that this log has published. Nothing is verified before the text is known to be
- * that checkpoint, and then one signature for each trusted witness at most.
+ * Adds cosignatures to a checkpoint that this log has published. Nothing is verified until the text matches
+ * that checkpoint, and then at most one signature per trusted witness.
  *
  * @throws NOTE_INVALID, CHECKPOINT_NOT_FOUND, WITNESS_UNKNOWN, COSIGNATURE_INVALID
  */
@@ -29,12 +29,12 @@ export async function addCosignature(
   const { note, size } = readCosigned(log, bytes);
   const published = await findBySize(log, size);
   if (published.note.text !== note.text)
-    throw refuse("CHECKPOINT_NOT_FOUND", `the log ${log.name} has another checkpoint of size ${size}`, {
+    throw refuse("CHECKPOINT_NOT_FOUND", `the log ${log.name} has a different checkpoint of size ${size}`, {
       log: log.name,
     });
   const cosignatures = await verifyCosignatures(deps, note);
   await deps.store.write(async ({ db }) => {
-    // The checkpoint may have been removed since.
+    // The checkpoint may have been removed in the meantime.
     if ((await log.checkpoints.find(size, db)) === undefined) await findBySize(log, size);
     for (const one of cosignatures) await log.cosignatures.add(db, size, one);
   });
@@ -47,7 +47,7 @@ function readCosigned(log: ServedLog, bytes: Uint8Array): { note: Note; size: nu
     const note = parseNote(bytes);
     const { origin, size } = parseCheckpoint(note.text);
     if (origin === log.origin) return { note, size };
-    throw new NoteError(`is of the log ${origin}, not of ${log.origin}`);
+    throw new NoteError(`belongs to the log ${origin}, not ${log.origin}`);
   } catch (error) {
     if (!(error instanceof NoteError)) throw error;
     throw refuseField("note", error.message, "NOTE_INVALID");
@@ -68,7 +68,7 @@ async function verifyCosignatures(
         witness: key.name,
       });
     const { timestamp } = found;
-    // tlog-witness: a cosignature of a checkpoint has a time.
+    // tlog-witness: a checkpoint's cosignature has a time.
     if (timestamp === 0 || timestamp > latest)
       throw refuse(
         "COSIGNATURE_INVALID",
@@ -78,5 +78,5 @@ async function verifyCosignatures(
     verified.push({ ...found, timestamp });
   }
   if (verified.length > 0) return verified;
-  throw refuse("WITNESS_UNKNOWN", "no signature of the note is by a witness that this server trusts");
+  throw refuse("WITNESS_UNKNOWN", "the note has no signature from a witness that this server trusts");
 }

@@ -1,4 +1,4 @@
-/** The log of blocks: the leaf with index i is the hash of block i. */
+/** The block log: leaf i is the hash of block i. */
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { RecordDamagedError } from "../../src/database/store-error.ts";
 import { genesis } from "../../src/services/blockchain/block.ts";
@@ -7,7 +7,6 @@ import { checkContent, createSignatureCheck } from "../../src/services/blockchai
 import type { Store } from "../../src/store/store.ts";
 import { decodeHash, type LeafSource } from "./source.ts";
 
-/** Creates the source. */
 export function createBlockSource(store: Store, provider: CryptoProvider): LeafSource {
   const chain = createChainStore(store);
   return {
@@ -29,14 +28,15 @@ export function createBlockSource(store: Store, provider: CryptoProvider): LeafS
       }
       const last = blocks.at(-1);
       if (last === undefined) throw damaged(from);
-      // The hash of the last block covers those before it, so only that one needs a proof that the server wrote it.
+      // The last block's hash covers all earlier blocks, so only the last one needs proof that the server
+      // wrote it.
       if (!(await isTrue(chain, provider, last))) throw damaged(last.index);
       return blocks.map(({ blockHash, index }) => decodeHash(blockHash, `block ${index}`));
     },
   };
 }
 
-/** The end of the chain has a tag; every other block has the signature of a validator, whose key has a tag. */
+/** The end of the chain has a tag; every other block has a validator's signature, whose key has a tag. */
 async function isTrue(
   chain: ChainStore,
   provider: CryptoProvider,
@@ -48,7 +48,7 @@ async function isTrue(
   return (await findFalse([block])) === undefined;
 }
 
-/** Reads the hashes of blocks as they are stored. Genesis is the same in every chain, and not stored. */
+/** Reads the stored block hashes. Genesis is the same in every chain and not stored. */
 async function readHashes({ reader }: Store, from: number, limit: number): Promise<string[]> {
   const rows = await reader
     .selectFrom("blockchain_blocks")

@@ -1,4 +1,4 @@
-/** Stores the checkpoints that a log has published. */
+/** Stores a log's published checkpoints. */
 import type { Kysely } from "kysely";
 import { readTime } from "../../src/database/row-values.ts";
 import type { Schema } from "../../src/database/schema.ts";
@@ -8,22 +8,21 @@ import { type Checkpoint, parseCheckpoint } from "./checkpoint.ts";
 import { type Note, parseNote } from "./note.ts";
 import type { TlogCheckpointsTable } from "./tables.ts";
 
-/** A checkpoint that was published. */
+/** A published checkpoint. */
 export interface PublishedCheckpoint extends Checkpoint {
   readonly signedAt: Date;
-  /** With the signatures of the log, without those of witnesses. */
+  /** With the log's signatures, without the witnesses'. */
   readonly note: Note;
 }
 
-/** The newest checkpoints to keep, so that witnesses have time to cosign one. */
+/** Number of newest checkpoints to keep, so that witnesses have time to cosign. */
 const recentCheckpoints = 64;
-/** Older ones: the last of each span of this many leaves, like the checkpoints of the audit log. */
+/** Of older checkpoints, the last one per span of this many leaves is kept, as in the audit log. */
 const spanLeaves = 10_000;
 
-/** The checkpoints of one log. */
+/** One log's checkpoints. */
 export type CheckpointStore = ReturnType<typeof createCheckpointStore>;
 
-/** Creates the store of the checkpoints of a log. */
 export function createCheckpointStore(store: Pick<Store, "reader" | "tagRecord" | "isTagged">, log: string) {
   const listFields = (row: Omit<TlogCheckpointsTable, "record_tag">) => [
     "tlog_checkpoints",
@@ -36,7 +35,7 @@ export function createCheckpointStore(store: Pick<Store, "reader" | "tagRecord" 
   const select = (db: Store["reader"]) => selectOf(db, log).selectAll();
   const readRow = (row: TlogCheckpointsTable): PublishedCheckpoint => {
     if (!store.isTagged(listFields(row), row.record_tag)) throw damaged(log, row.tree_size);
-    // The tag shows that this program wrote the note.
+    // The tag proves that this program wrote the note.
     const note = parseNote(Buffer.from(row.note));
     const { origin } = parseCheckpoint(note.text);
     return { origin, size: row.tree_size, root: row.root, signedAt: readTime(row.signed_at_ms), note };
@@ -46,13 +45,21 @@ export function createCheckpointStore(store: Pick<Store, "reader" | "tagRecord" 
     return row && readRow(row);
   };
   return {
-    /** Reads the newest checkpoint. @throws RecordDamagedError if it was changed */
+    /**
+     * Reads the newest checkpoint.
+     *
+     * @throws RecordDamagedError if it was modified
+     */
     readNewest: (db: Store["reader"] = store.reader) =>
       readOne(select(db).orderBy("tree_size", "desc").limit(1)),
-    /** Reads the checkpoint of a size. @throws RecordDamagedError if it was changed */
+    /**
+     * Reads the checkpoint of a given size.
+     *
+     * @throws RecordDamagedError if it was modified
+     */
     find: (size: number, db: Store["reader"] = store.reader) =>
       readOne(select(db).where("tree_size", "=", size)),
-    /** Reads the size of the newest checkpoint, without the rest. */
+    /** Reads only the newest checkpoint's size. */
     async readNewestSize(): Promise<number | undefined> {
       const row = await selectOf(store.reader, log)
         .select("tree_size")
@@ -61,7 +68,7 @@ export function createCheckpointStore(store: Pick<Store, "reader" | "tagRecord" 
         .executeTakeFirst();
       return row?.tree_size;
     },
-    /** Reads the sizes of checkpoints after a size, in order. */
+    /** Reads the sizes of the checkpoints after a given size, in order. */
     async listSizes(after: number, limit: number): Promise<number[]> {
       const rows = await selectOf(store.reader, log)
         .select("tree_size")
@@ -71,7 +78,7 @@ export function createCheckpointStore(store: Pick<Store, "reader" | "tagRecord" 
         .execute();
       return rows.map(({ tree_size }) => tree_size);
     },
-    /** Adds a checkpoint within a transaction, in place of one of its size under another origin. */
+    /** Adds a checkpoint within a transaction, replacing one of the same size under a different origin. */
     async insert(
       db: Kysely<Schema>,
       { size, root, signedAt }: Omit<PublishedCheckpoint, "note">,
@@ -93,8 +100,8 @@ function selectOf(db: Store["reader"], log: string) {
 }
 
 /**
- * Removes checkpoints that are no longer among the recent ones. The last of each span stays, and so does the newest
- * that a witness has cosigned.
+ * Removes checkpoints that are no longer recent. The last one in each span stays, and so does the newest one
+ * cosigned by a witness.
  */
 async function prune(db: Kysely<Schema>, log: string): Promise<void> {
   const [edge, ...older] = await selectOf(db, log)
@@ -130,12 +137,12 @@ async function remove(db: Kysely<Schema>, log: string, size: number): Promise<vo
     await db.deleteFrom(table).where("log", "=", log).where("tree_size", "=", size).execute();
 }
 
-/** The error for a checkpoint that was changed outside of the server. */
+/** The error for a checkpoint that was modified outside the server. */
 export function damaged(log: string, size: number): RecordDamagedError {
   return new RecordDamagedError(`checkpoint of size ${size} of the log ${log}`);
 }
 
-/** The span of a size: sizes 1 to 10,000 are the first. */
+/** The span of a size: sizes 1 to 10,000 form the first span. */
 function spanOf(size: number): number {
   return Math.floor((size - 1) / spanLeaves);
 }

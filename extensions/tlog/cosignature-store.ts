@@ -1,4 +1,4 @@
-/** Stores the cosignatures of witnesses: for each checkpoint the newest of each key. */
+/** Stores witness cosignatures: the newest per checkpoint and key. */
 import type { Kysely } from "kysely";
 import type { Schema } from "../../src/database/schema.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -6,17 +6,21 @@ import type { NoteSignature } from "./note.ts";
 import type { TlogCosignaturesTable } from "./tables.ts";
 import { computeKeyId, type VerifierKey } from "./verifier-keys.ts";
 
-/** A cosignature of a trusted witness. */
+/** A trusted witness's cosignature. */
 export interface Cosignature extends NoteSignature {
   readonly key: VerifierKey;
-  /** Seconds since 1970, as the witness states. */
+  /** Seconds since 1970, as claimed by the witness. */
   readonly timestamp: number;
 }
 
-/** The cosignatures of one log. */
+/** One log's cosignatures. */
 export type CosignatureStore = ReturnType<typeof createCosignatureStore>;
 
-/** Creates the store of the cosignatures of a log. @param witnesses the trusted keys; those of others are not shown */
+/**
+ * Creates a log's cosignature store.
+ *
+ * @param witnesses the trusted keys; cosignatures by other keys are not shown
+ */
 export function createCosignatureStore(
   store: Pick<Store, "reader" | "tagRecord" | "isTagged">,
   log: string,
@@ -33,7 +37,7 @@ export function createCosignatureStore(
   ];
   const readRow = (row: TlogCosignaturesTable): Cosignature[] => {
     const witness = trusted.find(({ key, keyId }) => key.name === row.witness && keyId === row.key_id);
-    // A damaged cosignature is useless, and must not keep the checkpoint from its readers.
+    // A damaged cosignature is useless, but must not block the checkpoint.
     if (witness === undefined || !store.isTagged(listFields(row), row.record_tag)) return [];
     const { key, keyId } = witness;
     const timestamp = Number(Buffer.from(row.signature).readBigUInt64BE());
@@ -52,7 +56,7 @@ export function createCosignatureStore(
   };
   return {
     list,
-    /** Adds a cosignature within a transaction, unless there is a newer one of its key. */
+    /** Adds a cosignature within a transaction, unless a newer one by the same key exists. */
     async add(db: Kysely<Schema>, size: number, { keyName, keyId, signature, timestamp }: Cosignature) {
       const known = (await list(size, db)).find((one) => one.keyName === keyName && one.keyId === keyId);
       if (known !== undefined && known.timestamp >= timestamp) return;
@@ -69,7 +73,7 @@ export function createCosignatureStore(
         .values({ ...row, record_tag: store.tagRecord(listFields(row)) })
         .execute();
     },
-    /** Lists the sizes of checkpoints with at least so many rows, newest first: candidates for `list`. */
+    /** Lists the sizes of checkpoints with at least this many rows, newest first: candidates for `list`. */
     async listCosignedSizes(atLeast: number, limit: number): Promise<number[]> {
       const rows = await store.reader
         .selectFrom("tlog_cosignatures")

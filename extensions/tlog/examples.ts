@@ -1,11 +1,13 @@
-/** Example requests for each call, as the API description shows them. */
+/** Example requests for each call, shown in the API description. */
 import { answered, base64, example, withAnswers } from "../../src/calls/example.ts";
 import answers from "./answers.json" with { type: "json" };
 
 const log = "blockchain";
-/** Names the checkpoint of `get-checkpoint` with the cosignature of a witness, which no call returns. */
+/**
+ * A placeholder for the checkpoint of `get-checkpoint` with a witness's cosignature, which no call returns.
+ */
 export const cosignedNote = "cosigned-note";
-/** The form of a cosigned checkpoint. A real one comes from the server itself, so this one is refused. */
+/** The form of a cosigned checkpoint. The server rejects it: a real one must come from the server itself. */
 const cosigned = `logs.example.com/blockchain
 1
 ${Buffer.alloc(32, "root ").toString("base64")}
@@ -16,8 +18,8 @@ ${Buffer.alloc(32, "root ").toString("base64")}
 export const examples = withAnswers(
   [
     example("tlog.LogService.ListLogs", "list-logs", "Lists the logs and their keys."),
-    example("tlog.LogService.GetCheckpoint", "get-checkpoint", "Requests the newest checkpoint.", { log }),
-    example("tlog.LogService.GetTile", "get-tile", "Requests the hash of the first leaf.", {
+    example("tlog.LogService.GetCheckpoint", "get-checkpoint", "Returns the newest checkpoint.", { log }),
+    example("tlog.LogService.GetTile", "get-tile", "Returns the hash of the first leaf.", {
       log,
       path: "0/000.p/1",
     }),
@@ -39,13 +41,13 @@ export const examples = withAnswers(
     example(
       "tlog.LogService.AddCosignature",
       "add-cosignature",
-      "Adds the cosignature of a witness. Send the note of your log, with the line of your witness.",
+      "Adds a witness's cosignature. Send your log's note with the witness's signature line.",
       { log, note: answered(cosignedNote, "note", base64(cosigned)) },
     ),
     example(
       "tlog.LogService.ListCosignatures",
       "list-cosignatures",
-      "Lists the cosignatures of the newest checkpoint.",
+      "Lists the newest checkpoint's cosignatures.",
       {
         log,
       },

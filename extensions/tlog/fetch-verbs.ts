@@ -1,4 +1,4 @@
-/** `qsp log`: the verifiable logs of a server. */
+/** `qsp log`: a server's verifiable logs. */
 
 import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { unaryVerb } from "../../src/cli/call-verbs.ts";
@@ -12,14 +12,14 @@ import { formatProofFile } from "./proof-files.ts";
 
 const { method } = LogService;
 
-const out = outputFile("Writes to this file; default: standard output");
+const out = outputFile("Output file; default: standard output");
 
 export const fetchVerbs: readonly Verb[] = [
   unaryVerb(method.listLogs, {
     line: "log list",
     meaning:
       "Lists the verifiable logs with the keys that sign their checkpoints: first Ed25519, then ML-DSA-44, then ML-DSA-65.\n" +
-      "Pin a key that you received on another way.",
+      "Pin a key that you received through another channel.",
     ask: () => ({}),
     say: ({ logs }) =>
       logs
@@ -38,10 +38,13 @@ export const fetchVerbs: readonly Verb[] = [
     name: "log checkpoint",
     operands: ["LOG"],
     options: {
-      witnesses: { value: "NUMBER", meaning: "The newest that so many witnesses cosigned; default: 0" },
+      witnesses: {
+        value: "NUMBER",
+        meaning: "Minimum number of witnesses that must have cosigned it; default: 0",
+      },
       out,
     },
-    meaning: "Fetches the newest checkpoint of a log, audit or blockchain: a signed note.",
+    meaning: "Fetches the newest checkpoint of the log audit or blockchain, as a signed note.",
     example: "qsp log checkpoint audit --out audit.checkpoint",
     async run(input) {
       const { operands, options, server } = input;
@@ -56,8 +59,8 @@ export const fetchVerbs: readonly Verb[] = [
     operands: ["LOG", "INDEX"],
     options: { out },
     meaning:
-      "Proves that a leaf is in a log, with the newest checkpoint (c2sp.org/tlog-proof). The leaf of an audit entry has the\n" +
-      "index sequence - 1; that of a block has the index of the block.",
+      "Proves that a leaf is in a log, using the newest checkpoint (c2sp.org/tlog-proof). An audit entry's leaf index is\n" +
+      "its sequence - 1; a block's leaf index is the block index.",
     example: "qsp log prove audit 0 --out entry.tlog-proof",
     async run(input) {
       const [log = "", index = ""] = input.operands;
@@ -73,7 +76,7 @@ export const fetchVerbs: readonly Verb[] = [
     operandFiles: { "CHECKPOINT-FILE": "reads" },
     options: { out },
     meaning:
-      "Proves that a log, as its newest checkpoint has it, begins with all leaves of a checkpoint that you stored.",
+      "Proves that a log's newest checkpoint extends a checkpoint that you stored: all earlier leaves are unchanged.",
     example: "qsp log prove-growth audit audit.checkpoint --out growth.proof",
     async run(input) {
       const [log = "", file = ""] = input.operands;
@@ -99,10 +102,10 @@ function readIndex(text: string): number {
   throw usageError(`INDEX: "${text}" is not a whole number`);
 }
 
-/** Writes a text to the file of --out, or to standard output, byte for byte. */
+/** Writes text byte for byte to the --out file or standard output. */
 function write({ files, output }: VerbInput, text: string, record: Record<string, string>): number {
   const file = files.write("out", text);
   if (file === undefined) output.tell(record, text.trimEnd());
-  else output.tell({ ...record, file }, `${file} is written.`);
+  else output.tell({ ...record, file }, `Wrote ${file}.`);
   return exitCodes.done;
 }

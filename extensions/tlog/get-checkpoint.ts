@@ -3,11 +3,11 @@ import type { PublishedCheckpoint } from "./checkpoint-store.ts";
 import type { ServedLog } from "./logs.ts";
 import { formatNote } from "./note.ts";
 
-/** The most checkpoints to search for one with enough cosignatures, because some rows are of former witnesses. */
+/** Maximum checkpoints to search for enough cosignatures; former witnesses' rows do not count. */
 const maxTried = 8;
 
 /**
- * Finds the newest checkpoint with the cosignatures of so many witnesses.
+ * Finds the newest checkpoint with cosignatures from this many witnesses.
  *
  * @throws CHECKPOINT_NOT_FOUND
  */
@@ -21,12 +21,16 @@ export async function findCheckpoint(log: ServedLog, witnesses: number): Promise
   }
   throw refuse(
     "CHECKPOINT_NOT_FOUND",
-    `no checkpoint of the log ${log.name} has the cosignatures of ${witnesses} witnesses`,
+    `no checkpoint of the log ${log.name} has cosignatures from ${witnesses} witnesses`,
     { log: log.name },
   );
 }
 
-/** Finds the checkpoint of a size, under the present origin. @throws CHECKPOINT_NOT_FOUND */
+/**
+ * Finds the checkpoint of a given size under the current origin.
+ *
+ * @throws CHECKPOINT_NOT_FOUND
+ */
 export async function findBySize(log: ServedLog, size: number): Promise<PublishedCheckpoint> {
   const checkpoint = await log.checkpoints.find(size);
   if (checkpoint?.origin === log.origin) return checkpoint;
@@ -37,7 +41,7 @@ export async function findBySize(log: ServedLog, size: number): Promise<Publishe
   );
 }
 
-/** Writes a checkpoint as a signed note, with its cosignatures. */
+/** Formats a checkpoint with its cosignatures as a signed note. */
 export async function writeNote(log: ServedLog, { note, size }: PublishedCheckpoint): Promise<string> {
   const cosignatures = await log.cosignatures.list(size);
   return formatNote({ ...note, signatures: [...note.signatures, ...cosignatures] });

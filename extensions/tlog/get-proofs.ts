@@ -8,14 +8,18 @@ import type { PublishedCheckpoint } from "./checkpoint-store.ts";
 import { writeNote } from "./get-checkpoint.ts";
 import type { ServedLog } from "./logs.ts";
 
-/** Which leaf to prove, and in which tree. */
+/** The leaf to prove, and the tree. */
 export interface InclusionInput {
   readonly index: number;
-  /** The newest checkpoint if undefined. */
+  /** Undefined for the newest checkpoint. */
   readonly size: number | undefined;
 }
 
-/** Proves that a leaf is in a tree. @throws LEAF_OUT_OF_RANGE, TREE_SIZE_OUT_OF_RANGE */
+/**
+ * Proves that a leaf is in a tree.
+ *
+ * @throws LEAF_OUT_OF_RANGE, TREE_SIZE_OUT_OF_RANGE
+ */
 export async function getInclusionProof(
   log: ServedLog,
   { index, size }: InclusionInput,
@@ -38,11 +42,15 @@ export async function getInclusionProof(
 /** The sizes of the trees to compare. */
 export interface ConsistencyInput {
   readonly from: number;
-  /** The newest checkpoint if undefined. */
+  /** Undefined for the newest checkpoint. */
   readonly to: number | undefined;
 }
 
-/** Proves that a tree begins with all leaves of a smaller one. @throws TREE_SIZE_OUT_OF_RANGE */
+/**
+ * Proves that a tree starts with all leaves of a smaller one.
+ *
+ * @throws TREE_SIZE_OUT_OF_RANGE
+ */
 export async function getConsistencyProof(
   log: ServedLog,
   { from, to }: ConsistencyInput,
@@ -57,13 +65,13 @@ export async function getConsistencyProof(
   return {
     fromSize: from,
     toSize: tree.size,
-    // Every tree begins with the empty one, and RFC 6962 has no proof for that.
+    // Every tree starts with the empty tree; RFC 6962 has no proof for that.
     hashes: from === 0 ? [] : await log.proveConsistency(from, tree.size),
     checkpoint: await tree.writeCheckpoint(),
   };
 }
 
-/** A tree that is published, and its checkpoint if there is one. */
+/** A published tree, and its checkpoint if one exists. */
 interface FoundTree {
   readonly size: number;
   writeCheckpoint(): Promise<string>;

@@ -6,18 +6,17 @@ import { hashBytes } from "../../src/merkle/hashes.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { TlogHashesTable } from "./tables.ts";
 
-/** A hash and its place. */
+/** A hash and its position. */
 export interface StoredHash {
   readonly level: number;
   readonly index: number;
   readonly hash: Uint8Array;
 }
 
-/** Creates the store of the hashes of a log. */
 export function createHashStore(store: Pick<Store, "reader" | "tagRecord" | "isTagged">, log: string) {
   const listFields = ({ level, index, hash }: StoredHash) => ["tlog_hashes", log, level, index, hash];
   return {
-    /** Counts the hashes of a level: one more than the index of the last. */
+    /** Counts a level's hashes: one more than the last index. */
     async count(level: number, db: Store["reader"] = store.reader): Promise<number> {
       const { last } = await db
         .selectFrom("tlog_hashes")
@@ -28,9 +27,9 @@ export function createHashStore(store: Pick<Store, "reader" | "tagRecord" | "isT
       return (last ?? -1) + 1;
     },
     /**
-     * Reads hashes of a level. Fewer than the limit only if there are no more.
+     * Reads hashes from a level. Returns fewer than the limit only at the end of the level.
      *
-     * @throws RecordDamagedError if one was changed or is missing
+     * @throws RecordDamagedError if one was modified or is missing
      */
     async read(level: number, from: number, limit: number): Promise<Uint8Array[]> {
       const rows = await store.reader
@@ -49,7 +48,7 @@ export function createHashStore(store: Pick<Store, "reader" | "tagRecord" | "isT
         return row.hash;
       });
     },
-    /** Adds hashes. Those that another program added meanwhile stay. */
+    /** Adds hashes. Hashes that another program added in the meantime stay. */
     async insert(db: Kysely<Schema>, hashes: readonly StoredHash[]): Promise<void> {
       if (hashes.length === 0) return;
       const rows = hashes.map((stored): TlogHashesTable => {
@@ -65,7 +64,7 @@ export function createHashStore(store: Pick<Store, "reader" | "tagRecord" | "isT
   };
 }
 
-/** Names a hash for a person. */
+/** Describes a hash for error messages. */
 export function describeHash(log: string, { level, index }: Omit<StoredHash, "hash">): string {
   return `hash ${index} of level ${level} of the log ${log}`;
 }

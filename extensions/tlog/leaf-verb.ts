@@ -1,4 +1,4 @@
-/** `qsp log leaf`: computes the leaf of an audit entry from what the entry says, without a server. */
+/** `qsp log leaf`: computes an audit entry's leaf from its JSON, without a server. */
 import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { type AuditEntry, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
 import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
@@ -7,7 +7,7 @@ import type { Verb, VerbInput } from "../../src/cli/verb.ts";
 import { auditStart, hashAuditEntry } from "../../src/client/verify-audit.ts";
 import { isJsonObject } from "../../src/crypto/strict-json.ts";
 
-/** An entry, and the hash of the entry before it. */
+/** An entry and the hash of the previous entry. */
 interface ChainedEntry {
   readonly entry: AuditEntry;
   readonly previousHash: string;
@@ -22,13 +22,13 @@ export const leafVerbs: readonly Verb[] = [
     options: {
       previous: {
         value: "HEX",
-        meaning: "The entryHash of the entry before it, 64 digits, if the file does not have it",
+        meaning: "The previous entry's entryHash, 64 digits, if the file does not contain it",
       },
-      sequence: { value: "NUMBER", meaning: "The entry to take, if the file has several" },
+      sequence: { value: "NUMBER", meaning: "The entry to use, if the file contains several" },
     },
     meaning:
-      "Computes the leaf of an audit entry from its JSON: an entry, its canonical JSON, or an answer of GetAuditLog; - reads\n" +
-      "standard input. If the entry states another hash, it was changed, and the exit code is 1.",
+      "Computes an audit entry's leaf from its JSON: an entry, its canonical JSON, or a GetAuditLog answer; - reads\n" +
+      "standard input. If the entry states a different hash, it was changed, and the exit code is 1.",
     example: "qsp kms audit --json | qsp log leaf - --sequence 1",
     async run(input) {
       const { entry, previousHash } = await readEntry(input);
@@ -43,7 +43,7 @@ export const leafVerbs: readonly Verb[] = [
       else
         input.output.tell(
           { leaf, index, valid, stated: entry.entryHash },
-          `NOT valid: entry ${entry.sequence} states the hash ${entry.entryHash}, and its content has ${leaf}: it, or the entry before it, is not the one of the log.`,
+          `NOT valid: entry ${entry.sequence} states the hash ${entry.entryHash}, but its content hashes to ${leaf}: it or the previous entry differs from the log.`,
         );
       return valid ? exitCodes.done : exitCodes.no;
     },
@@ -83,7 +83,7 @@ function parse(input: VerbInput, text: string): JsonValue {
 }
 
 function toEntry(input: VerbInput, value: JsonObject): AuditEntry {
-  // Canonical JSON has previousHash besides; a newer server may have more.
+  // Canonical JSON has previousHash in addition; a newer server may add more.
   const entry = readMessage(input, value);
   if (Number.isSafeInteger(entry.sequence) && entry.sequence >= 1) return entry;
   throw usageError(`${nameOf(input)} is not an audit entry: sequence is not a whole number from 1`);
@@ -99,7 +99,10 @@ function readMessage(input: VerbInput, value: JsonObject): AuditEntry {
   }
 }
 
-/** Finds the hash of the entry before: on the command line, in the entry, in the entry before it, or at the start. */
+/**
+ * Finds the previous entry's hash: on the command line, in the entry, in the previous entry, or the start
+ * value.
+ */
 function findPrevious(
   input: VerbInput,
   chosen: JsonObject,

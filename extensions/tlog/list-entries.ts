@@ -9,7 +9,11 @@ import type { LogServiceDeps, ServedLog } from "./logs.ts";
 
 const listName = "tlog audit entries";
 
-/** Lists the audit entries that the newest checkpoint covers. @throws LOG_ENTRIES_PRIVATE, LOG_NOT_FOUND, FIELD_INVALID */
+/**
+ * Lists the audit entries covered by the newest checkpoint.
+ *
+ * @throws LOG_ENTRIES_PRIVATE, LOG_NOT_FOUND, FIELD_INVALID
+ */
 export async function listLogEntries(
   { store, areEntriesPublic }: LogServiceDeps,
   log: ServedLog,
@@ -24,7 +28,7 @@ export async function listLogEntries(
   const request = readPage(fields, listName);
   const published = await log.readPublishedSize();
   const wanted = Math.max(0, Math.min(request.limit + 1, published - request.after));
-  // The entry before the first one is read for its hash.
+  // Also reads the entry before the first one, for its hash.
   const before = request.after > 0 ? 1 : 0;
   const read = wanted === 0 ? [] : await store.readTrueEntries(request.after - before, wanted + before);
   const shown = read.slice(before).map((entry, i) => {

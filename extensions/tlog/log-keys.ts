@@ -1,4 +1,4 @@
-/** The keys that sign the checkpoints of a log. */
+/** The keys that sign a log's checkpoints. */
 import { randomBytes } from "node:crypto";
 import { wipe } from "../../src/crypto/bytes.ts";
 import { CryptoError } from "../../src/crypto/crypto-error.ts";
@@ -13,19 +13,19 @@ import {
   type NoteSigner,
 } from "./sign-notes.ts";
 
-/** Bytes of the seeds of Ed25519 (RFC 8032, section 5.1.5) and of ML-DSA (FIPS 204, algorithm 1). */
+/** Seed sizes in bytes: Ed25519 (RFC 8032, section 5.1.5) and ML-DSA (FIPS 204, algorithm 1). */
 const seedBytes = 32;
 
 /**
- * Opens the signers of a log, or makes their keys. If several programs start at once, one makes them.
+ * Opens a log's signers, or creates their keys. If several programs start at once, only one creates them.
  *
- * - Ed25519, which c2sp.org/tlog-tiles asks public logs for, and which today's clients verify.
+ * - Ed25519, which c2sp.org/tlog-tiles requires of public logs and current clients verify.
  * - ML-DSA-44, which c2sp.org/tlog-checkpoint recommends.
- * - ML-DSA-65 with the key of the store, which signs the other checkpoints too.
+ * - ML-DSA-65 with the store's key, which signs the other checkpoints too.
  *
- * @param origin names the log and its keys
- * @throws RecordDamagedError if a key was changed, or is missing although it has signed: a new key would silently
- *   invalidate what others have stored
+ * @param origin the name of the log and its keys
+ * @throws RecordDamagedError if a key was modified, or is missing although it has signed: a new key would
+ *   silently invalidate what readers have stored
  */
 export async function openLogSigners(
   store: Store,

@@ -1,4 +1,4 @@
-/** Converts settings to the options of verifiable logs. */
+/** Converts settings to verifiable log options. */
 import { type Config, ConfigError } from "../../src/config.ts";
 import { readFileWithin } from "../../src/read-file.ts";
 import { describeSystemError } from "../../src/system-error.ts";
@@ -6,21 +6,25 @@ import { NoteError } from "./note.ts";
 import { auditLogPublic, logOrigin, witnesses } from "./settings.ts";
 import { formatVerifierKey, parseVerifierKey, type VerifierKey } from "./verifier-keys.ts";
 
-/** The most witnesses: their cosignatures and ours fit into a note. */
+/** Maximum witnesses, so that a note has room for their cosignatures and ours. */
 const maxWitnesses = 16;
-/** More than so many keys have. */
+/** Maximum file size; real keys need less. */
 const maxFileBytes = 256 * 1024;
 
-/** How verifiable logs present themselves. */
+/** Verifiable log options. */
 export interface LogOptions {
-  /** The origins of logs begin with this; empty for a name made from the key of the store. */
+  /** Prefix of the logs' origins; empty for a name derived from the store's key. */
   readonly origin: string;
   /** Whether anyone may read the audit entries themselves. */
   readonly areEntriesPublic: boolean;
   readonly witnesses: readonly VerifierKey[];
 }
 
-/** Reads the options of verifiable logs. @throws ConfigError for a file of witnesses that is not valid */
+/**
+ * Reads the verifiable log options.
+ *
+ * @throws ConfigError if the witness file is not valid
+ */
 export function logSettings({ valueFor }: Pick<Config, "valueFor">): LogOptions {
   const path = valueFor(witnesses);
   return {
@@ -30,7 +34,7 @@ export function logSettings({ valueFor }: Pick<Config, "valueFor">): LogOptions 
   };
 }
 
-/** Reads a file with a verifier key in each line. Empty lines and lines that begin with # are ignored. */
+/** Reads a file with one verifier key per line. Empty lines and lines that start with # are ignored. */
 function readWitnesses(path: string): VerifierKey[] {
   const keys = readText(path)
     .split(/\r?\n/)
@@ -40,7 +44,7 @@ function readWitnesses(path: string): VerifierKey[] {
   if (keys.length > maxWitnesses)
     throw new ConfigError(`--witnesses: ${path} has ${keys.length} keys; the limit is ${maxWitnesses}`);
   if (new Set(keys.map(formatVerifierKey)).size < keys.length)
-    throw new ConfigError(`--witnesses: ${path} has a key twice`);
+    throw new ConfigError(`--witnesses: ${path} contains a duplicate key`);
   return keys;
 }
 
@@ -48,7 +52,7 @@ function readWitness(path: string, text: string, line: number): VerifierKey {
   try {
     const key = parseVerifierKey(text);
     if (key.type.endsWith("cosignature")) return key;
-    throw new NoteError(`is a key of type ${key.type}, which does not cosign`);
+    throw new NoteError(`is a key of type ${key.type}, which cannot cosign`);
   } catch (error) {
     if (!(error instanceof NoteError)) throw error;
     throw new ConfigError(`--witnesses: line ${line} of ${path} ${error.message}`);

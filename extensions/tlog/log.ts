@@ -15,10 +15,9 @@ import type { LeafSource } from "./source.ts";
 import type { TilePath } from "./tile-paths.ts";
 import { createTree } from "./tree.ts";
 
-/** A log that is open. */
+/** An open log. */
 export type Log = Awaited<ReturnType<typeof openLog>>;
 
-/** The dependencies of a log. */
 export interface LogDeps {
   readonly store: Store;
   readonly provider: CryptoProvider;
@@ -28,7 +27,7 @@ export interface LogDeps {
   readonly onPublish?: PublisherDeps["onPublish"];
 }
 
-/** Opens a log, and publishes its checkpoints in the background. */
+/** Opens a log and publishes its checkpoints in the background. */
 export async function openLog({ store, provider, source, origin, now, onPublish }: LogDeps) {
   const { log } = source;
   const signers: readonly NoteSigner[] = await openLogSigners(store, provider, { log, origin });
@@ -48,10 +47,10 @@ export async function openLog({ store, provider, source, origin, now, onPublish 
   return {
     name: log,
     origin,
-    /** The keys that sign checkpoints. */
+    /** Keys that sign checkpoints. */
     keys: signers.map(({ key }) => key),
     checkpoints,
-    /** Returns the newest checkpoint; see Publisher. If the store cannot be written, it may be older than it could be. */
+    /** Returns the newest checkpoint; see Publisher. If the store is read-only, it may be stale. */
     async readCheckpoint(): Promise<PublishedCheckpoint> {
       try {
         return await publisher.publish();
@@ -62,22 +61,34 @@ export async function openLog({ store, provider, source, origin, now, onPublish 
         return published;
       }
     },
-    /** Reads the size up to which the log is published; 0 before the first checkpoint. @throws RecordDamagedError */
+    /**
+     * Reads the published size; 0 before the first checkpoint.
+     *
+     * @throws RecordDamagedError
+     */
     async readPublishedSize(): Promise<number> {
       const size = await checkpoints.readNewestSize();
       if (size === undefined) return 0;
-      // The tag of the row shows that the size was published. Rows do not change, so one check is enough.
+      // The row's tag proves that the size was published. Rows never change, so one check is enough.
       if (newest?.size !== size) newest = await checkpoints.readNewest();
       return newest?.size ?? 0;
     },
-    /** Reads the bytes of a tile or of its entries. The caller has checked that it is published. @throws RecordDamagedError */
+    /**
+     * Reads the bytes of a tile or its entries. The caller has checked that it is published.
+     *
+     * @throws RecordDamagedError
+     */
     async readTile({ kind, level, index, width }: TilePath): Promise<Uint8Array> {
       if (kind === "hashes") return tree.readTile(level, index, width);
       const leaves = await source.readStored(index * tileWidth, width);
       await requireLeaves(await tree.readTile(0, index, width), leaves);
       return Buffer.concat(leaves.flatMap((leaf) => [encodeLength(leaf), leaf]));
     },
-    /** Reads the data of a leaf. @throws RecordDamagedError if it was changed */
+    /**
+     * Reads a leaf's data.
+     *
+     * @throws RecordDamagedError if it was modified
+     */
     async readLeaf(index: number): Promise<Uint8Array> {
       const [leaf] = await source.readTrue(index, 1);
       if (leaf === undefined) throw new RangeError(`the log ${log} has no leaf ${index}`);
@@ -89,14 +100,14 @@ export async function openLog({ store, provider, source, origin, now, onPublish 
     close: stopPublishing,
   };
 
-  /** The tile is true, so leaves with its hashes are. */
+  /** The tile is authentic, so leaves that match its hashes are too. */
   async function requireLeaves(tile: Uint8Array, leaves: readonly Uint8Array[]): Promise<void> {
     if (Buffer.compare(Buffer.concat(leaves.map(hashLeaf)), tile) !== 0)
       throw new StoreFailureError("CORRUPT", new Error(`leaves of the log ${log} were changed`));
   }
 }
 
-/** c2sp.org/tlog-tiles: each entry of a bundle follows its length in two bytes, big-endian. */
+/** c2sp.org/tlog-tiles: each entry in a bundle is prefixed with its length in two bytes, big-endian. */
 function encodeLength({ length }: Uint8Array): Buffer {
   return Buffer.of(length >> 8, length & 0xff);
 }

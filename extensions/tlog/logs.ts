@@ -1,4 +1,4 @@
-/** The logs of the service, by name. */
+/** The service's logs, by name. */
 import { hash } from "node:crypto";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { refuse } from "../../src/errors.ts";
@@ -11,12 +11,11 @@ import type { LogOptions } from "./log-settings.ts";
 import { createAuditSource } from "./source.ts";
 import type { VerifierKey } from "./verifier-keys.ts";
 
-/** A log with the cosignatures of its checkpoints. */
+/** A log and its cosignature store. */
 export interface ServedLog extends Log {
   readonly cosignatures: CosignatureStore;
 }
 
-/** The dependencies of the calls of the service. */
 export interface LogServiceDeps {
   readonly store: Store;
   readonly provider: CryptoProvider;
@@ -27,7 +26,6 @@ export interface LogServiceDeps {
   readonly now: () => Date;
 }
 
-/** The dependencies of opening the logs. */
 export interface OpenLogsInput {
   readonly store: Store;
   readonly provider: CryptoProvider;
@@ -36,7 +34,11 @@ export interface OpenLogsInput {
   readonly now: () => Date;
 }
 
-/** Opens the logs. @throws RecordDamagedError if one of their keys is missing or was changed */
+/**
+ * Opens the logs.
+ *
+ * @throws RecordDamagedError if one of their keys is missing or was modified
+ */
 export async function openLogs({
   store,
   provider,
@@ -57,18 +59,22 @@ export async function openLogs({
   return open;
 }
 
-/** Names a store by its key, so that the logs of no two stores have one name. */
+/** Derives a name from the store's key, so that no two stores' logs have the same name. */
 function nameStore(store: Pick<Store, "checkpointKey">): string {
   return `quantum-safe-playground/${hash("sha256", store.checkpointKey.exportRaw(), "hex").slice(0, 16)}`;
 }
 
-/** Finds a log. @throws LOG_NOT_FOUND */
+/**
+ * Finds a log.
+ *
+ * @throws LOG_NOT_FOUND
+ */
 export function findLog({ logs }: Pick<LogServiceDeps, "logs">, name: string): ServedLog {
   const log = logs.find((one) => one.name === name);
   if (log !== undefined) return log;
   throw refuse(
     "LOG_NOT_FOUND",
-    `there is no log "${name}"; use ${logs.map((one) => one.name).join(" or ")}`,
+    `log "${name}" does not exist; use ${logs.map((one) => one.name).join(" or ")}`,
     {
       log: name,
     },

@@ -7,7 +7,6 @@ import { logService } from "./service.ts";
 
 export { examples } from "./examples.ts";
 
-/** Opens the services of the package. */
 export const openServices: OpenServices = async ({ store, provider, valueFor, metrics, now }) => {
   const options = logSettings({ valueFor });
   const logs = await openLogs({ store, provider, options, metrics, now });

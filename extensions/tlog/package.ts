@@ -1,4 +1,3 @@
-/** The package of services. */
 import { file_tlog_log_service } from "#gen/tlog/log_service_pb.ts";
 import type { ServicePackage } from "../../src/services/registry.ts";
 

@@ -1,10 +1,10 @@
-/** Makes the proofs of RFC 6962. */
+/** Creates RFC 6962 proofs. */
 import { findSplit, hashRanges, type LeafRange, type NodeReader } from "./ranges.ts";
 
 /**
  * Proves that a leaf is in a tree (section 2.1.1).
  *
- * @returns the hashes from the sibling of the leaf up to the child of the root; at most 53
+ * @returns the hashes from the leaf's sibling up to the root's child; at most 53
  * @throws RangeError if the tree has no such leaf
  */
 export function proveInclusion(index: number, size: number, read: NodeReader): Promise<Uint8Array[]> {
@@ -25,10 +25,10 @@ export function proveInclusion(index: number, size: number, read: NodeReader): P
 }
 
 /**
- * Proves that a tree begins with all leaves of an earlier one (section 2.1.2).
+ * Proves that a tree starts with all leaves of an earlier one (section 2.1.2).
  *
- * @param from the size of the earlier tree, at least 1: RFC 6962 has no proof for the empty tree
- * @returns the hashes of the proof, none for equal sizes
+ * @param from the earlier tree's size, at least 1: RFC 6962 has no proof for the empty tree
+ * @returns the proof's hashes; none for equal sizes
  * @throws RangeError if the earlier tree is empty or larger
  */
 export function proveConsistency(from: number, to: number, read: NodeReader): Promise<Uint8Array[]> {
@@ -45,7 +45,7 @@ export function proveConsistency(from: number, to: number, read: NodeReader): Pr
       start = middle;
     }
   }
-  // A verifier knows the root of the earlier tree, so it is left out if the last range is that whole tree.
+  // A verifier knows the earlier tree's root, so it is left out if the last range is that whole tree.
   if (start !== 0) ranges.push({ start, end });
   return hashRanges(ranges.reverse(), read);
 }
@@ -53,5 +53,5 @@ export function proveConsistency(from: number, to: number, read: NodeReader): Pr
 function requireSizes(smaller: number, larger: number): void {
   const isWhole = Number.isSafeInteger(smaller) && Number.isSafeInteger(larger);
   if (!isWhole || smaller < 1 || smaller > larger)
-    throw new RangeError(`there is no proof from ${smaller} to ${larger} leaves`);
+    throw new RangeError(`no proof exists from ${smaller} to ${larger} leaves`);
 }

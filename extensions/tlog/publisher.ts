@@ -1,4 +1,4 @@
-/** Signs checkpoints of a log: at most one for each size, and at most one in each interval. */
+/** Signs a log's checkpoints: at most one per size and one per interval. */
 import { StoreFailureError } from "../../src/database/store-error.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Checkpoint, formatCheckpoint } from "./checkpoint.ts";
@@ -9,10 +9,9 @@ import type { NoteSigner } from "./sign-notes.ts";
 import type { LeafSource } from "./source.ts";
 import type { Tree } from "./tree.ts";
 
-/** Milliseconds between two signatures, for all callers and all programs that share the store. */
+/** Minimum milliseconds between two signatures, over all callers and all programs that share the store. */
 export const publishIntervalMs = 1000;
 
-/** The dependencies of the publisher. */
 export interface PublisherDeps {
   readonly store: Store;
   readonly source: LeafSource;
@@ -20,33 +19,32 @@ export interface PublisherDeps {
   readonly origin: string;
   readonly signers: readonly NoteSigner[];
   readonly now: () => Date;
-  /** Receives the size of the log, the size of its newest checkpoint, and how long a new one took. */
+  /** Called with the log's size, the newest checkpoint's size, and the time that a new one took. */
   readonly onPublish?: (size: number, published: number, seconds: number | undefined) => void;
 }
 
-/** Publishes checkpoints. */
 export interface Publisher {
   /**
-   * Returns the newest checkpoint. Signs a new one before, if the log has grown and the interval is over. Concurrent
-   * calls share the work.
+   * Returns the newest checkpoint, after signing a new one if the log has grown and the interval has passed.
+   * Concurrent calls share the work.
    *
-   * @throws StoreFailureError (CORRUPT) rather than sign what contradicts an earlier checkpoint; RecordDamagedError
+   * @throws StoreFailureError CORRUPT instead of signing a contradiction of an earlier checkpoint;
+   *   RecordDamagedError
    */
   publish(): Promise<PublishedCheckpoint>;
 }
 
-/** Creates the publisher of a log. */
 export function createPublisher(deps: PublisherDeps): Publisher {
   const { source, origin, now, onPublish = () => {} } = deps;
   const checkpoints = createCheckpointStore(deps.store, source.log);
   let running: Promise<PublishedCheckpoint> | undefined;
-  // The newest tree that this program has seen, so that it notices an older store that was put back.
+  // The newest tree that this program has seen, to detect that an older store was restored.
   let seen: Checkpoint | undefined;
 
   const run = async (): Promise<PublishedCheckpoint> => {
     const newest = await checkpoints.readNewest();
     requireNotOlder(newest, seen);
-    // The size is read after the checkpoint, which cannot be larger then.
+    // The size is read after the checkpoint, so the checkpoint cannot be larger.
     const size = await source.readSize();
     if (newest && newest.size > size) throw contradiction("the log is shorter than its newest checkpoint");
     if (newest && !isDue(newest, { origin, size }, now())) {
@@ -74,10 +72,10 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   };
 }
 
-/** Tells whether a new checkpoint is to be signed. */
+/** Whether a new checkpoint is due. */
 function isDue(newest: PublishedCheckpoint, { origin, size }: Omit<Checkpoint, "root">, now: Date): boolean {
   const ageMs = now.getTime() - newest.signedAt.getTime();
-  // A clock that was set back must not stop the log. That of another server may be a little ahead.
+  // Tolerates clock skew: our clock may have been set back, and another server's may be slightly ahead.
   const isOver = Math.abs(ageMs) >= publishIntervalMs;
   return isOver && (newest.size < size || newest.origin !== origin);
 }
@@ -86,12 +84,12 @@ function requireNotOlder(newest: Checkpoint | undefined, seen: Checkpoint | unde
   if (seen === undefined) return;
   const isOther = newest?.size === seen.size && Buffer.compare(newest.root, seen.root) !== 0;
   if (newest === undefined || newest.size < seen.size || isOther)
-    throw contradiction("checkpoints of an older log replaced those of a newer one");
+    throw contradiction("a newer log's checkpoints were replaced by an older log's");
 }
 
 /**
- * Computes the root of a size from records that the server wrote, and checks that the same hashes give the root that
- * was signed last: then there is a consistency proof between both.
+ * Computes the root of a size from records that the server wrote, and checks that the same hashes give the
+ * last signed root: then a consistency proof exists between the two.
  */
 async function computeNewRoot(
   { tree }: PublisherDeps,
@@ -116,11 +114,11 @@ function signOnce(
     checkpoint,
   }: { readonly newest: PublishedCheckpoint | undefined; readonly checkpoint: Checkpoint },
 ): Promise<PublishedCheckpoint> {
-  // Only one program writes at a time. Therefore no two programs sign checkpoints that follow the same one.
+  // Only one program writes at a time, so no two programs sign different successors of the same checkpoint.
   return store.write(async ({ db }) => {
     const meanwhile = await checkpoints.readNewest(db);
     if (meanwhile && !isSame(meanwhile, newest)) return meanwhile;
-    if (newest && !meanwhile) throw contradiction("the newest checkpoint disappeared");
+    if (newest && !meanwhile) throw contradiction("the newest checkpoint has disappeared");
     const text = formatCheckpoint(checkpoint);
     const signedAt = now();
     const signatures = await Promise.all(signers.map((signer) => signer.sign(text, signedAt)));

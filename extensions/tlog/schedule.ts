@@ -5,7 +5,7 @@ import type { Store } from "../../src/store/store.ts";
 import { type Publisher, publishIntervalMs } from "./publisher.ts";
 import type { LeafSource } from "./source.ts";
 
-/** Publishes until the returned function is called; that publishes a last time if something is due. */
+/** Publishes until the returned function is called, which publishes once more if something is due. */
 export function schedulePublishing({
   store,
   source,
@@ -21,25 +21,26 @@ export function schedulePublishing({
   let isClosed = false;
 
   const run = async (): Promise<void> => {
-    // A new store signs nothing before it has an entry or a caller asks.
+    // A new store signs nothing until it has an entry or a caller asks.
     if ((await source.readSize()) === source.firstLeaves) return;
     const published = await publisher.publish();
     // Another program may have published less than a second ago.
     if (published.size < (await source.readSize())) schedule();
   };
   const attempt = (): Promise<void> => run().then(attempts.succeeded, attempts.failed);
-  // In the context of the store: the signatures are not charged to the call that wrote, and are not in its trace.
+  // Runs in the store's context: the signatures are not charged to the writing call and not part of its
+  // trace.
   const schedule = AsyncResource.bind((): void => {
     if (timer !== undefined || isClosed) return;
     timer = setTimeout(() => {
       timer = undefined;
-      // If the store cannot be used now, the next write or the next caller who asks for a checkpoint tries again.
+      // If the store is unavailable now, the next write or the next request for a checkpoint retries.
       running = attempt();
     }, publishIntervalMs);
     timer.unref();
   });
   const stopListening = store.onWrite(schedule);
-  // The store may have entries from before, such as those of an earlier version of the program.
+  // The store may contain older entries, such as those written by an earlier version of the program.
   schedule();
   return async () => {
     isClosed = true;

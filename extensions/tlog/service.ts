@@ -13,7 +13,6 @@ import { findLog, type LogServiceDeps } from "./logs.ts";
 import { formatSignatureLine } from "./note.ts";
 import { formatVerifierKey } from "./verifier-keys.ts";
 
-/** Implements the service. */
 export function logService(deps: LogServiceDeps): ServiceImpl<typeof LogService> {
   const witnessKeys = deps.witnesses.map(formatVerifierKey);
   const logs = deps.logs.map(({ name, origin, keys }) => {
@@ -24,7 +23,7 @@ export function logService(deps: LogServiceDeps): ServiceImpl<typeof LogService>
     getCheckpoint: async ({ log: name, witnesses }, context) => {
       const log = findLog(deps, name);
       const note = await writeNote(log, await findCheckpoint(log, witnesses));
-      // tlog-tiles: not to be cached for more than a few seconds.
+      // tlog-tiles: cache for at most a few seconds.
       cacheFor(context, "no-cache");
       return { checkpoint: { contentType: "text/plain; charset=utf-8", data: Buffer.from(note) } };
     },

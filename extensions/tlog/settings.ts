@@ -1,4 +1,4 @@
-/** The settings of verifiable logs, as an operator gives them. */
+/** Command-line settings for verifiable logs. */
 import {
   type AddedSettings,
   ConfigError,
@@ -7,13 +7,13 @@ import {
   type Setting,
 } from "../../src/config/setting.ts";
 
-/** c2sp.org/tlog-checkpoint allows no space and no plus in it. */
+/** c2sp.org/tlog-checkpoint allows neither spaces nor plus signs in it. */
 export const logOrigin: Setting<string> = {
   name: "log-origin",
   fallback: "",
   valueName: "name",
   meaning:
-    "Name of the verifiable logs in their checkpoints, such as logs.example.com/api/logs: the URL of the logs without https://; by default made from the key of the store. All servers of a store need the same.",
+    "Name of the verifiable logs in checkpoints: their URL without https://, such as logs.example.com/api/logs. Default: derived from the store's key. All servers that share a store need the same name.",
   read(value) {
     if (value === "" || /^[a-z0-9]([a-z0-9./:_-]{0,126}[a-z0-9])?$/i.test(value)) return value;
     throw new ConfigError(
@@ -24,17 +24,17 @@ export const logOrigin: Setting<string> = {
 
 export const auditLogPublic = defineSwitch(
   "audit-log-public",
-  "Lets anyone read all audit entries, with the names of users and keys, over the verifiable log; otherwise only their hashes.",
+  "Publishes all audit entries, including user and key names, in the verifiable log; by default only their hashes.",
 );
 
 export const witnesses = defineText(
   "witnesses",
   "",
   "file",
-  "File with the verifier keys of witnesses (c2sp.org/signed-note), one in each line, whose cosignatures the verifiable logs accept.",
+  "File with the verifier keys (c2sp.org/signed-note) of trusted witnesses, one per line; the verifiable logs accept their cosignatures.",
 );
 
-/** In the order in which the help shows them. */
+/** In the order of the help text. */
 export const settings: AddedSettings = {
   after: "cors-origins",
   settings: [logOrigin, auditLogPublic, witnesses],

@@ -1,4 +1,4 @@
-/** Signs the checkpoints of a log. */
+/** Signs a log's checkpoints. */
 import { createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
 import type { CryptoProvider, SecretKey } from "../../src/crypto/provider.ts";
 import type { NoteSignature } from "./note.ts";
@@ -8,14 +8,14 @@ import { computeKeyId, type VerifierKey } from "./verifier-keys.ts";
 /** A key that signs notes. */
 export interface NoteSigner {
   readonly key: VerifierKey;
-  /** @param text of the note; for a cosignature it is a checkpoint */
+  /** @param text the note's text; for a cosignature it is a checkpoint */
   sign(text: string, now: Date): Promise<NoteSignature>;
 }
 
-/** The DER of PrivateKeyInfo for Ed25519 before its 32 bytes (RFC 8410, section 7). */
+/** The DER prefix of an Ed25519 PrivateKeyInfo, before its 32 bytes (RFC 8410, section 7). */
 const ed25519Prefix = Buffer.from("302e020100300506032b657004220420", "hex");
 
-/** Imports a seed of Ed25519, 32 bytes (RFC 8032, section 5.1.5). */
+/** Imports an Ed25519 seed, 32 bytes (RFC 8032, section 5.1.5). */
 export function importEd25519Seed(seed: Uint8Array): KeyObject {
   const der = Buffer.concat([ed25519Prefix, seed]);
   try {
@@ -25,7 +25,7 @@ export function importEd25519Seed(seed: Uint8Array): KeyObject {
   }
 }
 
-/** Signs notes with Ed25519, type 0x01: what clients without post-quantum algorithms verify. */
+/** Signs notes with Ed25519, type 0x01, for clients without post-quantum algorithms. */
 export function createEd25519Signer(name: string, secretKey: KeyObject): NoteSigner {
   const { x = "" } = createPublicKey(secretKey).export({ format: "jwk" });
   const key: VerifierKey = {
@@ -50,7 +50,11 @@ export function createMlDsa44Signer(
   return createSigner(key, (message) => provider.sign(secretKey, message));
 }
 
-/** Signs notes with ML-DSA-65 and a separate context, type 0xff. @param signNote signs with that context */
+/**
+ * Signs notes with ML-DSA-65 under a separate context, type 0xff.
+ *
+ * @param signNote signs under that context
+ */
 export function createMlDsa65Signer(
   name: string,
   publicKey: Uint8Array,

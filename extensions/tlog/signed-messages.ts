@@ -1,19 +1,22 @@
-/** The bytes that the kinds of signatures sign. */
+/** The messages that each signature type signs. */
 import { parseCheckpoint } from "./checkpoint.ts";
 import { NoteError } from "./note.ts";
 import type { VerifierKey } from "./verifier-keys.ts";
 
-/** The context (FIPS 204, section 5.2) of our own type. The same key signs other things, with an empty context. */
+/**
+ * The context (FIPS 204, section 5.2) for our own type. The same key signs other things with an empty
+ * context.
+ */
 export const ownContext: Uint8Array = Buffer.from("c2sp.org/signed-note");
 
-/** The largest time of a cosignature (c2sp.org/tlog-cosignature): seconds since 1970. */
+/** Maximum cosignature time (c2sp.org/tlog-cosignature) in seconds since 1970. */
 const maxTimestamp = 2n ** 63n - 1n;
 
 /**
- * Builds the message of a signature.
+ * Builds a signature's message.
  *
- * @param text of the note
- * @param timestamp seconds since 1970; ignored by the kinds without a time
+ * @param text the note's text
+ * @param timestamp seconds since 1970; ignored for types without a time
  * @throws NoteError if a cosignature is for a text that is not a checkpoint
  */
 export function buildSignedMessage(
@@ -25,7 +28,7 @@ export function buildSignedMessage(
   const checkpoint = parseCheckpoint(text);
   if (timestamp > maxTimestamp) throw new NoteError("has a cosignature with a time beyond 2^63 - 1");
   if (type === "Ed25519 cosignature") return Buffer.from(`cosignature/v1\ntime ${timestamp}\n${text}`);
-  // The structure cosigned_message of the whole tree: it begins at leaf 0.
+  // The cosigned_message structure for the whole tree: it starts at leaf 0.
   return Buffer.concat([
     Buffer.from("subtree/v1\n\0"),
     prefixLength(name),
@@ -37,14 +40,14 @@ export function buildSignedMessage(
   ]);
 }
 
-/** Writes a number in 8 bytes, big-endian. */
+/** Encodes a number in 8 bytes, big-endian. */
 export function encodeUint64(value: bigint): Buffer {
   const bytes = Buffer.alloc(8);
   bytes.writeBigUInt64BE(value);
   return bytes;
 }
 
-/** RFC 8446, section 3.4: a vector of up to 255 bytes. Names and origins were checked for that. */
+/** RFC 8446, section 3.4: a vector of up to 255 bytes. The lengths of names and origins have been checked. */
 function prefixLength(text: string): Buffer {
   const bytes = Buffer.from(text);
   return Buffer.concat([Buffer.of(bytes.length), bytes]);

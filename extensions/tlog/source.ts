@@ -1,31 +1,31 @@
-/** The source of the leaves of a log: records that the store has anyway. */
+/** Where a log's leaves come from: records that the store contains anyway. */
 import { RecordDamagedError } from "../../src/database/store-error.ts";
 import type { Store } from "../../src/store/store.ts";
 
-/** The data of leaves, 32 bytes each, by their index from 0. */
+/** Leaf data, 32 bytes each, by index from 0. */
 export interface LeafSource {
-  /** The name of the log. */
+  /** The log's name. */
   readonly log: string;
-  /** The leaves of a new log, which are the same in every store. */
+  /** A new log's leaves, the same in every store. */
   readonly firstLeaves: number;
   /**
    * Counts the leaves.
    *
-   * @throws StoreFailureError, RecordDamagedError if the end of the records was changed
+   * @throws StoreFailureError; RecordDamagedError if the end of the records was modified
    */
   readSize(): Promise<number>;
-  /** Reads up to `limit` leaves as they are stored. Fewer if there are no more. */
+  /** Reads up to `limit` stored leaves without checking them. Returns fewer at the end of the log. */
   readStored(from: number, limit: number): Promise<Uint8Array[]>;
   /**
-   * Reads leaves, and checks that the server wrote their records. Returns at least one leaf, and fewer than the limit
-   * if the records are large.
+   * Reads leaves and checks that the server wrote their records. Returns at least one leaf, and fewer than
+   * the limit if the records are large.
    *
-   * @throws RecordDamagedError if one was changed or is missing
+   * @throws RecordDamagedError if one was modified or is missing
    */
   readTrue(from: number, limit: number): Promise<Uint8Array[]>;
 }
 
-/** The log of audit entries: the leaf with index i is the entryHash of the entry with sequence i + 1. */
+/** The audit log: leaf i is the entryHash of the entry with sequence i + 1. */
 export function createAuditSource(store: Store): LeafSource {
   return {
     log: "audit",
@@ -52,7 +52,11 @@ export function createAuditSource(store: Store): LeafSource {
   };
 }
 
-/** Decodes a stored hash of 64 digits. @throws RecordDamagedError naming its record */
+/**
+ * Decodes a stored hash of 64 hexadecimal digits.
+ *
+ * @throws RecordDamagedError with the record's name
+ */
 export function decodeHash(digits: string, record: string): Uint8Array {
   if (!/^[0-9a-f]{64}$/.test(digits)) throw new RecordDamagedError(record);
   return Buffer.from(digits, "hex");

@@ -2,7 +2,7 @@ import type { TableOwner } from "../../src/database/schema.ts";
 import { column, type RowOf } from "../../src/records/columns.ts";
 import { createTable } from "../../src/records/create-table.ts";
 
-/** Roots of full tiles. The hashes of leaves are not here: they are computed from the entries. */
+/** Roots of full tiles. Leaf hashes are not stored; they are computed from the entries. */
 const hashTable = {
   name: "tlog_hashes",
   columns: {
@@ -16,7 +16,7 @@ const hashTable = {
   key: ["log", "level", "index"],
 } as const;
 
-/** Checkpoints that this log has published. */
+/** A log's published checkpoints. */
 const checkpointTable = {
   name: "tlog_checkpoints",
   columns: {
@@ -24,14 +24,14 @@ const checkpointTable = {
     size: column.integer("tree_size"),
     root: column.bytes("root"),
     signedAtMs: column.integer("signed_at_ms"),
-    /** The signed note, without the cosignatures of witnesses. */
+    /** The signed note, without witness cosignatures. */
     note: column.text("note"),
     tag: column.text("record_tag"),
   },
   key: ["log", "size"],
 } as const;
 
-/** Cosignatures of witnesses. */
+/** Witness cosignatures. */
 const cosignatureTable = {
   name: "tlog_cosignatures",
   columns: {
@@ -40,14 +40,14 @@ const cosignatureTable = {
     witness: column.text("witness"),
     /** 32 bits. */
     keyId: column.integer("key_id"),
-    /** With its time in the first eight bytes. */
+    /** Starts with the time in eight bytes. */
     signature: column.bytes("signature"),
     tag: column.text("record_tag"),
   },
   key: ["log", "size", "witness", "keyId"],
 } as const;
 
-/** Up to which entry a verification found a log valid. */
+/** The entry up to which a verification found a log valid. */
 const verifiedTable = {
   name: "tlog_verified",
   columns: {
@@ -75,7 +75,6 @@ declare module "../../src/database/schema.ts" {
   }
 }
 
-/** The tables of verifiable logs. */
 export const tlogTables: TableOwner = {
   tables: {
     tlog_hashes: ["log", "level", "hash_index"],

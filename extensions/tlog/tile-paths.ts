@@ -1,9 +1,9 @@
-/** Names the tiles of a tree, and finds the hashes of its nodes in them. */
+/** Tile paths, and where to find a node's hash in the tiles. */
 
 import { countHashes, tileWidth } from "../../src/merkle/tiles.ts";
 import type { TreeNode } from "./ranges.ts";
 
-/** Levels of the tree between the hashes of a tile and those of the tile above. */
+/** Tree levels between a tile's hashes and the hashes of the tile above. */
 const tileHeight = 8;
 const maxLevel = 63;
 
@@ -11,22 +11,22 @@ const maxLevel = 63;
 export interface Tile {
   /** 0 for leaf hashes; each hash at a higher level is the root of a full tile of the level below. */
   readonly level: number;
-  /** The position of the tile in its level. */
+  /** Index of the tile in its level. */
   readonly index: number;
-  /** The number of hashes: 256, or fewer in a partial tile. */
+  /** Number of hashes: 256, or fewer in a partial tile. */
   readonly width: number;
 }
 
-/** What a path below `tile/` names: a tile, or the entries of a tile of level 0. */
+/** The target of a path below `tile/`: a tile, or the entries of a level-0 tile. */
 export interface TilePath extends Tile {
   readonly kind: "hashes" | "entries";
 }
 
-/** Where the hash of a node comes from: it is the root of some hashes of a tile. */
+/** Where a node's hash comes from: it is the root of some of a tile's hashes. */
 export interface NodePlace {
   readonly level: number;
   readonly tileIndex: number;
-  /** The first hash in the tile. */
+  /** Index of the first hash in the tile. */
   readonly offset: number;
   /** A power of two, up to 128. */
   readonly count: number;
@@ -44,12 +44,12 @@ export function placeNode({ height, index }: TreeNode): NodePlace {
   };
 }
 
-/** Counts the hashes that a tile has in a tree of some size; 0 if the tree has no such tile. */
+/** Counts a tile's hashes in a tree of a given size; 0 if the tree has no such tile. */
 export function measureTile({ level, index }: Pick<Tile, "level" | "index">, size: number): number {
   return Math.max(0, Math.min(tileWidth, countHashes(level, size) - index * tileWidth));
 }
 
-/** Writes the path of a tile: "0/x001/x234/067", "1/000.p/17", "entries/000". */
+/** Formats a tile path: "0/x001/x234/067", "1/000.p/17", "entries/000". */
 export function formatTilePath({ kind, level, index, width }: TilePath): string {
   const digits = String(index);
   const groups = digits.padStart(Math.ceil(digits.length / 3) * 3, "0").match(/\d{3}/g) ?? [];
@@ -58,10 +58,14 @@ export function formatTilePath({ kind, level, index, width }: TilePath): string 
   return `${kind === "entries" ? "entries" : level}/${path}${suffix}`;
 }
 
-/** The longest canonical path: a level, 2^53 in groups of digits, and a width. */
+/** Maximum length of a canonical path: a level, 2^53 in groups of digits, and a width. */
 const maxPathLength = 40;
 
-/** Reads the path of a tile. @returns undefined for any text but a canonical path */
+/**
+ * Parses a tile path.
+ *
+ * @returns undefined unless the path is canonical
+ */
 export function parseTilePath(path: string): TilePath | undefined {
   const match = /^(entries|\d{1,2})\/((?:x\d{3}\/){0,5}\d{3})(?:\.p\/(\d{1,3}))?$/.exec(path);
   if (path.length > maxPathLength || match === null) return undefined;
@@ -73,7 +77,7 @@ export function parseTilePath(path: string): TilePath | undefined {
     width: width === undefined ? tileWidth : Number(width),
   };
   const isInRange = tile.level <= maxLevel && Number.isSafeInteger((tile.index + 1) * tileWidth);
-  // A path is canonical if it is the one that its tile has: no leading zeros, no width of 256.
+  // A path is canonical if formatting its tile gives it back: no leading zeros, no width of 256.
   return isInRange && tile.width > 0 && tile.width <= tileWidth && formatTilePath(tile) === path
     ? tile
     : undefined;

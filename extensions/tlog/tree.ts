@@ -1,4 +1,4 @@
-/** The tree over the records of a log, read and stored in tiles. */
+/** The tree over a log's records, read and stored in tiles. */
 import { LRUCache } from "lru-cache";
 import { RecordDamagedError } from "../../src/database/store-error.ts";
 import { hashBytes, hashLeaf, hashPerfect } from "../../src/merkle/hashes.ts";
@@ -9,37 +9,45 @@ import type { NodeReader } from "./ranges.ts";
 import type { LeafSource } from "./source.ts";
 import { placeNode } from "./tile-paths.ts";
 
-/** Tiles to hold in memory, of 8 KiB each. */
+/** Maximum cached tiles of 8 KiB each. */
 const cachedTiles = 256;
-/** Tiles to compute before their roots are written: 4096 leaves. */
+/** Tiles to compute before storing their roots: 4096 leaves. */
 const tilesPerWrite = 16;
 
-/** The tree of a log. */
+/** A log's tree. */
 export interface Tree {
   /**
-   * Reads the first hashes of a tile, all that a tree has. The caller knows that the tree has so many.
+   * Reads a tile's first hashes. The caller knows that the tree has that many.
    *
    * @throws RecordDamagedError
    */
   readTile(level: number, index: number, width: number): Promise<Uint8Array>;
-  /** Reads nodes that trees of any size up to the stored one have. @throws RecordDamagedError */
+  /**
+   * Reads nodes that exist in trees of any size up to the stored one.
+   *
+   * @throws RecordDamagedError
+   */
   readonly readNodes: NodeReader;
-  /** Computes and stores the roots of all tiles that are full in a tree of some size. @throws RecordDamagedError */
+  /**
+   * Computes and stores the roots of all tiles that are full in a tree of a given size.
+   *
+   * @throws RecordDamagedError
+   */
   catchUp(size: number): Promise<void>;
 }
 
 /**
  * Creates the tree.
  *
- * Every hash that it returns is checked. The roots of tiles have tags. A full tile of leaves is checked against its
- * root, which has been computed from records that the server wrote; a tile without a root is computed from such
- * records. A log only grows, so what was read once stays true, and a longer version of a tile begins with it.
+ * Every returned hash is checked. Tile roots have tags. A full leaf tile is checked against its root, which
+ * was computed from records that the server wrote; a tile without a root is computed from such records. A log
+ * only grows, so what was read once stays valid, and a longer version of a tile starts with it.
  */
 export function createTree(store: Store, source: LeafSource): Tree {
   const hashes = createHashStore(store, source.log);
   const tiles = new LRUCache<string, Uint8Array>({ max: cachedTiles });
 
-  /** Adds leaves to those of a tile that are known, from records that the server wrote. */
+  /** Extends a leaf tile's known leaves, from records that the server wrote. */
   const extendLeaves = async (index: number, known: Uint8Array, width: number): Promise<Uint8Array> => {
     const parts = [known];
     let count = known.length / hashBytes;
@@ -56,7 +64,7 @@ export function createTree(store: Store, source: LeafSource): Tree {
     const leaves = (await source.readStored(index * tileWidth, tileWidth)).map(hashLeaf);
     if (leaves.length === tileWidth && Buffer.compare(hashPerfect(leaves), root) === 0)
       return Buffer.concat(leaves);
-    // Finds which of the records was changed, and names it.
+    // Finds the modified record and names it.
     await extendLeaves(index, new Uint8Array(), tileWidth);
     throw new RecordDamagedError(describeHash(source.log, { level: 1, index }));
   };
@@ -78,7 +86,7 @@ export function createTree(store: Store, source: LeafSource): Tree {
     return known.subarray(0, width * hashBytes);
   };
 
-  /** Computes the roots of tiles of leaves. */
+  /** Computes the roots of leaf tiles. */
   const computeRoots = async (from: number, count: number): Promise<StoredHash[]> => {
     const roots: StoredHash[] = [];
     for (let index = from; index < from + count; index++) {
@@ -87,7 +95,10 @@ export function createTree(store: Store, source: LeafSource): Tree {
     }
     return roots;
   };
-  /** Computes and stores the roots of tiles of the levels above, which have a hash for 256 of the level below. */
+  /**
+   * Computes and stores the roots of tiles on the levels above, which have one hash per 256 of the level
+   * below.
+   */
   const storeUpper = async (size: number): Promise<void> => {
     for (let level = 2; countHashes(level, size) > 0; level++) {
       const end = countHashes(level, size);
@@ -112,7 +123,7 @@ export function createTree(store: Store, source: LeafSource): Tree {
     },
     async readNodes(nodes) {
       const places = nodes.map(placeNode);
-      // Several nodes are often in one tile, which is read once.
+      // Several nodes are often in the same tile, which is read once.
       const widths = new Map<string, (typeof places)[number] & { width: number }>();
       for (const place of places) {
         const name = `${place.level}/${place.tileIndex}`;

@@ -1,4 +1,4 @@
-/** The verification of logs with their trees: the stored hashes and checkpoints. */
+/** Verifies logs including their trees: the stored hashes and checkpoints. */
 import type { LogVerification } from "../../src/services/verify-logs.ts";
 import { createBlockSource } from "./block-source.ts";
 import { createAuditSource } from "./source.ts";

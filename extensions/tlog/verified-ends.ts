@@ -1,19 +1,18 @@
-/** Remembers up to which entry a verification found a log valid, so that the next one may continue from there. */
+/** Remembers up to which entry a verification found a log valid, so that the next one can continue there. */
 import { readTime } from "../../src/database/row-values.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { TlogVerifiedTable } from "./tables.ts";
 
-/** The end of the entries that a verification found valid: a multiple of 256, where a tile of the tree ends. */
+/** The last entry that a verification found valid: a multiple of 256, where a tile ends. */
 export interface VerifiedEnd {
   readonly sequence: number;
-  /** The hash of that entry. */
+  /** That entry's hash. */
   readonly entryHash: string;
-  /** The root of the tree over the entries. */
+  /** Root of the tree over the entries. */
   readonly root: Uint8Array;
   readonly verifiedAt: Date;
 }
 
-/** Creates the store of the verified ends. */
 export function createVerifiedEnds(store: Pick<Store, "reader" | "write" | "tagRecord" | "isTagged">) {
   const listFields = (row: Omit<TlogVerifiedTable, "record_tag">) => [
     "tlog_verified",
@@ -24,7 +23,7 @@ export function createVerifiedEnds(store: Pick<Store, "reader" | "write" | "tagR
     row.verified_at_ms,
   ];
   return {
-    /** @returns undefined if there is none, or if it was changed outside of the server: then nothing vouches for it */
+    /** @returns undefined if none exists or it was modified outside the server, so that it proves nothing */
     async find(log: string): Promise<VerifiedEnd | undefined> {
       const row = await store.reader
         .selectFrom("tlog_verified")

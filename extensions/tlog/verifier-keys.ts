@@ -1,29 +1,32 @@
-/** Verifier keys ("vkeys") of c2sp.org/signed-note: `<name>+<ID in hexadecimal>+<base64 of type and public key>`. */
+/**
+ * Verifier keys ("vkeys") of c2sp.org/signed-note: `<name>+<ID in hexadecimal>+<base64 of type and public
+ * key>`.
+ */
 import { hash } from "node:crypto";
 import { isKeyName, NoteError } from "./note.ts";
 
 /**
- * The kinds of signatures.
+ * The signature types.
  *
- * - "Ed25519": type 0x01, over the text of the note.
- * - "Ed25519 cosignature": type 0x04, of a witness, with a time.
- * - "ML-DSA-44 cosignature": type 0x06, of a log or a witness, with a time.
+ * - "Ed25519": type 0x01, over the note's text.
+ * - "Ed25519 cosignature": type 0x04, by a witness, with a time.
+ * - "ML-DSA-44 cosignature": type 0x06, by a log or a witness, with a time.
  * - "ML-DSA-65": type 0xff with our own name, because the specification has no type for it.
  */
 export type NoteKeyType = keyof typeof keyTypes;
 
 interface KeyTypeInfo {
-  /** The type, and for 0xff what tells it from others. */
+  /** The type, and for 0xff our name for it. */
   readonly prefix: Uint8Array;
   readonly publicKeyBytes: number;
-  /** Bytes of a signature, with the eight of its time if it has one. */
+  /** Signature size in bytes, including the eight bytes of a time. */
   readonly signatureBytes: number;
 }
 
-/** Ends with a newline, so that no longer name begins with it. */
+/** Ends with a newline, so that no longer name can start with it. */
 const ownPrefix = Buffer.concat([Buffer.of(0xff), Buffer.from("quantum-safe-playground/ML-DSA-65\n")]);
 
-/** The facts of each kind. */
+/** Facts about each type. */
 export const keyTypes = {
   Ed25519: { prefix: Buffer.of(0x01), publicKeyBytes: 32, signatureBytes: 64 },
   "Ed25519 cosignature": { prefix: Buffer.of(0x04), publicKeyBytes: 32, signatureBytes: 8 + 64 },
@@ -35,7 +38,7 @@ export const keyTypes = {
 export interface VerifierKey {
   readonly name: string;
   readonly type: NoteKeyType;
-  /** Raw. */
+  /** Raw bytes. */
   readonly publicKey: Uint8Array;
 }
 
@@ -43,22 +46,26 @@ function encodeKey({ type, publicKey }: Omit<VerifierKey, "name">): Buffer {
   return Buffer.concat([keyTypes[type].prefix, publicKey]);
 }
 
-/** Computes the ID of a key: the first 32 bits of SHA-256(name ‖ newline ‖ type ‖ public key). */
+/** Computes a key's ID: the first 32 bits of SHA-256(name ‖ newline ‖ type ‖ public key). */
 export function computeKeyId(key: VerifierKey): number {
   const digest = hash("sha256", Buffer.concat([Buffer.from(`${key.name}\n`), encodeKey(key)]), "buffer");
   return digest.readUInt32BE();
 }
 
-/** Writes a verifier key. */
+/** Formats a verifier key. */
 export function formatVerifierKey(key: VerifierKey): string {
   const id = computeKeyId(key).toString(16).padStart(8, "0");
   return `${key.name}+${id}+${encodeKey(key).toString("base64")}`;
 }
 
-/** The longest line: a name of 255 bytes and a key of ML-DSA-65. */
+/** Maximum length: a name of 255 bytes and an ML-DSA-65 key. */
 const maxKeyLength = 4096;
 
-/** Reads a verifier key. @throws NoteError */
+/**
+ * Parses a verifier key.
+ *
+ * @throws NoteError
+ */
 export function parseVerifierKey(text: string): VerifierKey {
   const match = /^([^+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+={0,2})$/u.exec(
     text.length > maxKeyLength ? "" : text,
@@ -77,5 +84,5 @@ export function parseVerifierKey(text: string): VerifierKey {
     return key;
   }
   const types = Object.keys(keyTypes).join(", ");
-  throw new NoteError(`is a verifier key of an unknown type; known are ${types}`);
+  throw new NoteError(`is a verifier key of an unknown type; supported types are ${types}`);
 }

@@ -1,22 +1,22 @@
-/** Verifies signatures of notes. */
+/** Verifies note signatures. */
 import { createPublicKey, verify } from "node:crypto";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import type { Note, NoteSignature } from "./note.ts";
 import { buildSignedMessage, ownContext } from "./signed-messages.ts";
 import { computeKeyId, keyTypes, type VerifierKey } from "./verifier-keys.ts";
 
-/** A signature that verifies. */
+/** A verified signature. */
 export interface VerifiedSignature extends NoteSignature {
   readonly key: VerifierKey;
-  /** Seconds since 1970, as the signer states; undefined for kinds without a time. */
+  /** Seconds since 1970, as claimed by the signer; undefined for types without a time. */
   readonly timestamp: number | undefined;
 }
 
 /**
- * Finds the signature of a key in a note and verifies it.
+ * Finds and verifies a key's signature in a note.
  *
- * @returns undefined if the note has none; "invalid" if one does not verify, and then the note must not be used
- * @throws NoteError if the key is a cosigner's and the note is not a checkpoint
+ * @returns undefined if the note has none; "invalid" if one does not verify: the note must not be used
+ * @throws NoteError if the key belongs to a cosigner and the note is not a checkpoint
  */
 export async function verifyNote(
   provider: Pick<CryptoProvider, "importPublicKey" | "verify">,
@@ -27,13 +27,13 @@ export async function verifyNote(
   const own = signatures.filter((one) => one.keyName === key.name && one.keyId === keyId);
   const [signature] = own;
   if (signature === undefined) return undefined;
-  // The second signature of one key says nothing new, and would let a caller choose the cost.
+  // A second signature by the same key adds nothing and would let a caller drive up the cost.
   if (own.length > 1) return "invalid";
   const { signatureBytes } = keyTypes[key.type];
   if (signature.signature.length !== signatureBytes) return "invalid";
   const hasTime = key.type.endsWith("cosignature");
   const timestamp = hasTime ? Buffer.from(signature.signature).readBigUInt64BE() : 0n;
-  // A signature over a time that no number has exactly is of no use to anyone.
+  // A time that cannot be represented exactly as a number is useless.
   if (timestamp > BigInt(Number.MAX_SAFE_INTEGER)) return "invalid";
   const message = buildSignedMessage(key, text, timestamp);
   const raw = signature.signature.subarray(hasTime ? 8 : 0);
@@ -54,7 +54,7 @@ async function verifyRaw(
   return provider.verify(key, message, signature, type === "ML-DSA-65" ? { context: ownContext } : {});
 }
 
-/** Imports a raw public key of Ed25519 (RFC 8037, section 2, has the form that Node reads). */
+/** Imports a raw Ed25519 public key (as a JWK, RFC 8037, section 2, which Node can read). */
 function importEd25519(raw: Uint8Array) {
   const x = Buffer.from(raw).toString("base64url");
   return createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });

@@ -1,19 +1,19 @@
-/** Verifies proofs with the algorithms of RFC 9162, which has the trees of RFC 6962. */
+/** Verifies proofs with the algorithms of RFC 9162, which uses the same trees as RFC 6962. */
 import { hashBytes, hashChildren } from "../../src/merkle/hashes.ts";
 
 /** A proof that a leaf is in a tree. */
 export interface InclusionProof {
-  /** Counts from 0. */
+  /** Leaf index from 0. */
   readonly index: number;
-  /** Leaves in the tree. */
+  /** Number of leaves in the tree. */
   readonly size: number;
-  /** SHA-256(0x00 ‖ data) of the leaf. */
+  /** The leaf's SHA-256(0x00 ‖ data). */
   readonly leafHash: Uint8Array;
   readonly hashes: readonly Uint8Array[];
   readonly root: Uint8Array;
 }
 
-/** A proof that a tree begins with all leaves of an earlier one. */
+/** A proof that a tree starts with all leaves of an earlier one. */
 export interface ConsistencyProof {
   readonly from: number;
   readonly to: number;
@@ -42,8 +42,8 @@ export function verifyInclusion({ index, size, leafHash, hashes, root }: Inclusi
 }
 
 /**
- * Verifies a consistency proof (RFC 9162, section 2.1.4.2). Trees of one size need the same root and no hashes. Each
- * tree begins with the empty one, and that proof has no hashes.
+ * Verifies a consistency proof (RFC 9162, section 2.1.4.2). Trees of the same size need equal roots and no
+ * hashes. Every tree starts with the empty tree, and that proof has no hashes.
  */
 export function verifyConsistency({ from, to, fromRoot, toRoot, hashes }: ConsistencyProof): boolean {
   if (!areSizes(from, to) || from > to) return false;
@@ -51,8 +51,8 @@ export function verifyConsistency({ from, to, fromRoot, toRoot, hashes }: Consis
   if (from === to) return hashes.length === 0 && isEqual(fromRoot, toRoot);
   if (from === 0) return hashes.length === 0;
   if (hashes.length === 0) return false;
-  // The earlier tree is a perfect subtree of the later one if its size is a power of two. The proof then leaves out
-  // its root.
+  // If the earlier tree's size is a power of two, it is a perfect subtree of the later one, and the proof
+  // omits its root.
   const [first, ...rest] = isPowerOfTwo(from) ? [fromRoot, ...hashes] : hashes;
   if (first === undefined) return false;
   let [position, last] = [from - 1, to - 1];
@@ -72,7 +72,7 @@ export function verifyConsistency({ from, to, fromRoot, toRoot, hashes }: Consis
   return last === 0 && isEqual(computedFrom, fromRoot) && isEqual(computedTo, toRoot);
 }
 
-// Bitwise operators have 32 bits, sizes up to 53.
+// Bitwise operators are limited to 32 bits; sizes have up to 53.
 const half = (number: number): number => Math.floor(number / 2);
 const isOdd = (number: number): boolean => number % 2 === 1;
 
@@ -90,7 +90,7 @@ function isHash(bytes: Uint8Array): boolean {
   return bytes.length === hashBytes;
 }
 
-/** Hashes of a public tree are not secret, so the comparison may stop at the first difference. */
+/** A public tree's hashes are not secret, so the comparison may stop at the first difference. */
 function isEqual(left: Uint8Array, right: Uint8Array): boolean {
   return Buffer.compare(left, right) === 0;
 }

@@ -1,4 +1,4 @@
-/** Verifies the stored hashes and checkpoints of a log against its records. */
+/** Verifies a log's stored hashes and checkpoints against its records. */
 import { setImmediate } from "node:timers/promises";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { RecordDamagedError } from "../../src/database/store-error.ts";
@@ -12,38 +12,36 @@ import type { LeafSource } from "./source.ts";
 import type { VerifierKey } from "./verifier-keys.ts";
 import { verifyNote } from "./verify-note.ts";
 
-/** The result of a verification. */
 export interface TreeVerification {
   readonly log: string;
-  /** The stored hashes and checkpoints that agree with the records. */
+  /** Number of stored hashes and checkpoints that match the records. */
   readonly hashes: number;
   readonly checkpoints: number;
   readonly fault: TreeFault | undefined;
-  /** The root of the full tiles of leaves, to continue from. */
+  /** Root of the full leaf tiles, to continue from. */
   readonly tilesRoot: Uint8Array;
 }
 
-/** The first thing that does not agree. */
+/** The first mismatch. */
 export interface TreeFault {
-  /** The index of the first leaf that it covers. */
+  /** Index of the first leaf that it covers. */
   readonly leaf: number;
-  /** For a person. */
+  /** Human-readable description. */
   readonly reason: string;
 }
 
-/** The dependencies of the verification. */
 export interface TreeVerificationDeps {
   readonly store: Store;
   readonly provider: CryptoProvider;
   readonly source: LeafSource;
   readonly signal?: AbortSignal | undefined;
-  /** Called from time to time with the number of leaves and the total. */
+  /** Called periodically with the number of leaves and the total. */
   readonly onProgress?: ((checked: number, total: number) => void) | undefined;
 }
 
-/** A tree whose leaves were hashed. */
+/** A tree whose leaves have been hashed. */
 export interface HashedTree {
-  /** Of checkpoints, in their order. They were read before the end of the log: it is never shorter. */
+  /** Checkpoint sizes in order, read before the end of the log: the log is never shorter. */
   readonly sizes: readonly number[];
   readonly leafTiles: LeafTiles;
 }
@@ -58,9 +56,9 @@ class FaultError extends Error {
 }
 
 /**
- * Computes the tree again from all leaves as they are stored, and compares: each stored hash, and the root of each
- * checkpoint, which also needs its tag and the signature of the store's own key. Another verification
- * checks that the server wrote the records.
+ * Recomputes the tree from all stored leaves and compares each stored hash and each checkpoint's root. A
+ * checkpoint also needs its tag and a signature by the store's own key. A separate verification checks that
+ * the server wrote the records.
  */
 export async function verifyTree(deps: TreeVerificationDeps): Promise<TreeVerification> {
   const { store, source } = deps;
@@ -80,7 +78,7 @@ export async function verifyTree(deps: TreeVerificationDeps): Promise<TreeVerifi
     } catch (error) {
       if (!(error instanceof RecordDamagedError)) throw error;
       if (limit === 1) fault = { leaf: leaves, reason: error.message };
-      // Finds the first of them.
+      // Finds the first one.
       limit = 1;
     }
     deps.onProgress?.(leaves, end);
@@ -94,9 +92,9 @@ export async function verifyTree(deps: TreeVerificationDeps): Promise<TreeVerifi
 const chunkLeaves = 16 * tileWidth;
 
 /**
- * Compares stored hashes and checkpoints with leaves that were hashed, from the first of these on.
+ * Compares stored hashes and checkpoints with hashed leaves, starting at the first of those.
  *
- * @param isCut whether there are leaves beyond these, which were not hashed
+ * @param isCut whether further leaves exist that were not hashed
  */
 export async function compareTree(
   { store, provider, source, signal }: TreeVerificationDeps,
@@ -122,7 +120,11 @@ export async function compareTree(
       throw new FaultError({ leaf: index * tileWidth ** level, reason });
     }
   };
-  /** Reads the stored roots of some tiles of leaves. @returns undefined if one was changed: then they are read singly */
+  /**
+   * Reads the stored roots of some leaf tiles.
+   *
+   * @returns undefined if one was modified: they are then read one by one
+   */
   const readRoots = async (from: number, count: number): Promise<Uint8Array[] | undefined> => {
     try {
       return await stored.read(1, from, count);
@@ -131,7 +133,7 @@ export async function compareTree(
       throw error;
     }
   };
-  /** Compares the root of a full tile, and of the tiles above that it fills. */
+  /** Compares the root of a full tile, and of the tiles above that it completes. */
   const closeTile = async (root: Uint8Array, known: Uint8Array | undefined): Promise<void> => {
     const leaves = rows.leaves() + tileWidth;
     let hash: Uint8Array | undefined = root;
@@ -141,8 +143,7 @@ export async function compareTree(
       const fault = (what: string) =>
         new FaultError({ leaf: leaves - span, reason: `the ${describeHash(log, place)} ${what}` });
       const found = level === 1 ? known : await readHash(level, place.index);
-      if (found !== undefined && Buffer.compare(found, hash) !== 0)
-        throw fault("is not the hash of its entries");
+      if (found !== undefined && Buffer.compare(found, hash) !== 0) throw fault("does not match its entries");
       // A hash is stored before a checkpoint that covers it is signed.
       if (found === undefined && leaves <= published) throw fault("is missing");
       if (found !== undefined) hashes += 1;
@@ -156,11 +157,11 @@ export async function compareTree(
       if (!(error instanceof RecordDamagedError)) throw error;
       throw fault("was changed outside the server");
     });
-    // It was replaced since the list was read.
+    // It was replaced after the list was read.
     if (checkpoint === undefined) return;
     const root = rows.root(splitHashes(leafTiles.open.get(size) ?? new Uint8Array()));
     if (Buffer.compare(checkpoint.root, root) !== 0)
-      throw fault("has a root that is not that of the entries");
+      throw fault("has a root that does not match the entries");
     if (!(await isSigned(store, provider, checkpoint))) throw fault("has no valid signature");
     checked += 1;
   };
@@ -168,7 +169,7 @@ export async function compareTree(
   const checkEnd = async (): Promise<void> => {
     for (let level = 1; level <= rows.height(); level++) {
       const known = await stored.count(level);
-      // Another program may have added hashes of entries that were written since.
+      // Another program may have added hashes for newer entries.
       const now = countHashes(level, await source.readSize());
       if (known > Math.max(countHashes(level, end), now)) {
         const reason = `the ${describeHash(log, { level, index: known - 1 })} is beyond the end of the log`;
@@ -215,7 +216,7 @@ export async function compareTree(
   }
 }
 
-/** The last, unfinished rows of hashes of a tree, by level: those of level 1 are the roots of full tiles of leaves. */
+/** A tree's last, incomplete rows of hashes by level; level 1 contains the roots of full leaf tiles. */
 async function openRows(store: Store, log: string, leaves: number) {
   const stored = createHashStore(store, log);
   const rows: Uint8Array[][] = [];
@@ -226,11 +227,15 @@ async function openRows(store: Store, log: string, leaves: number) {
     rows[level] = first === count ? [] : await stored.read(level, first, count - first);
   }
   return {
-    /** The number of leaves below the hashes. */
+    /** Number of leaves below the hashes. */
     leaves: () => size,
-    /** The level above the highest that has hashes. */
+    /** The level above the highest one with hashes. */
     height: () => Math.max(1, rows.length),
-    /** Adds a hash. @returns the hash of the row, which then is empty, if it is full */
+    /**
+     * Adds a hash.
+     *
+     * @returns the row's hash if the row is full; the row is then emptied
+     */
     add(level: number, hash: Uint8Array): Uint8Array | undefined {
       if (level === 1) size += tileWidth;
       const row = [...(rows[level] ?? []), hash];
@@ -238,13 +243,13 @@ async function openRows(store: Store, log: string, leaves: number) {
       rows[level] = isFull ? [] : row;
       return isFull ? hashPerfect(row) : undefined;
     },
-    /** Computes the root of the tree with some more leaves. */
+    /** Computes the root of the tree with some additional leaves. */
     root: (open: readonly Uint8Array[]): Uint8Array =>
       combine([...rows.slice(1).reverse(), open].flatMap(splitPerfect)),
   };
 }
 
-/** Computes the hashes of the perfect trees of a row, from left to right. */
+/** Computes the hashes of a row's perfect trees, left to right. */
 function splitPerfect(row: readonly Uint8Array[]): Uint8Array[] {
   const found: Uint8Array[] = [];
   for (let done = 0, width = tileWidth; width > 0; width = Math.floor(width / 2))
@@ -256,9 +261,9 @@ function splitPerfect(row: readonly Uint8Array[]): Uint8Array[] {
 }
 
 /**
- * Computes the root that full tiles of leaves have according to the stored hashes.
+ * Computes the root of the full leaf tiles from the stored hashes.
  *
- * @returns undefined if one was changed or is missing
+ * @returns undefined if one was modified or is missing
  */
 export async function readTilesRoot(
   store: Store,
@@ -274,7 +279,7 @@ export async function readTilesRoot(
   }
 }
 
-/** Tells whether the key of the store signed a checkpoint: that key needs no other record. */
+/** Whether the store's key signed a checkpoint; that key needs no other record. */
 async function isSigned(
   { checkpointKey }: Store,
   provider: CryptoProvider,
@@ -288,7 +293,7 @@ async function isSigned(
 /** Sizes to read at once. */
 const chunkSizes = 1000;
 
-/** Lists the sizes of all checkpoints of a log. */
+/** Lists the sizes of all of a log's checkpoints. */
 export async function listSizes(store: Store, log: string): Promise<number[]> {
   const checkpoints = createCheckpointStore(store, log);
   const all: number[] = [];

@@ -1,4 +1,4 @@
-/** `qsp log verify`: verifies checkpoints and proofs of a log, without a server. */
+/** `qsp log verify`: verifies a log's checkpoints and proofs without a server. */
 
 import { inputFile } from "../../src/cli/command-line/options.ts";
 import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
@@ -15,12 +15,11 @@ import { parseVerifierKey, type VerifierKey } from "./verifier-keys.ts";
 import { verifyNote } from "./verify-note.ts";
 import { verifyConsistency, verifyInclusion } from "./verify-proofs.ts";
 
-/** The result of a verification. */
 interface Verdict {
   readonly checkpoint: Checkpoint;
-  /** The fault, for a person; undefined if all is valid. */
+  /** The problem, for a person; undefined if everything is valid. */
   readonly problem: string | undefined;
-  /** States what is valid. */
+  /** What was found valid. */
   readonly statement: string;
 }
 
@@ -34,19 +33,19 @@ export const verifyVerbs: readonly Verb[] = [
       vkey: {
         value: "KEY",
         meaning:
-          "Key that must have signed: a verifier key, or @FILE with one; each key that is given must have signed",
+          "Key that must have signed: a verifier key, or @FILE with one; repeat it to require several keys",
         isMany: true,
         file: "data",
       },
       leaf: {
         value: "HEX",
-        meaning: "With a proof of qsp log prove: the entryHash or blockHash that you know, 64 digits",
+        meaning: "With a proof from qsp log prove: the known entryHash or blockHash, 64 digits",
       },
-      checkpoint: inputFile("With a proof of qsp log prove-growth: the checkpoint that you stored"),
+      checkpoint: inputFile("With a proof from qsp log prove-growth: the checkpoint that you stored"),
     },
     meaning:
-      "Verifies a checkpoint, or a proof of qsp log prove or prove-growth, without a server. The origin of the checkpoint\n" +
-      "must be the name of the first key. Witnesses are keys too: name each whose cosignature you require.",
+      "Verifies a checkpoint, or a proof from qsp log prove or prove-growth, without a server. The checkpoint's origin\n" +
+      "must match the name of the first key. To require a witness's cosignature, add its key.",
     example: "qsp log verify audit.checkpoint --vkey @audit.vkey",
     run: (input) =>
       withProvider(async (provider) => {
@@ -61,7 +60,7 @@ export const verifyVerbs: readonly Verb[] = [
   },
 ];
 
-/** Names the file or the key that cannot be read: a wrong input, like a file that does not exist. */
+/** Names the unreadable file or key in a usage error, as for a missing file. */
 function naming<T>(what: string, read: () => T): T {
   try {
     return read();
@@ -73,15 +72,17 @@ function naming<T>(what: string, read: () => T): T {
 async function verifyFile(provider: CryptoProvider, { operands, options }: VerbInput): Promise<Verdict> {
   const keys = options.all("vkey").map(readKey);
   if (keys.length === 0)
-    throw usageError("--vkey is missing: a key from the server itself would prove nothing");
+    throw usageError("--vkey is missing; give a key that you did not fetch from the server itself");
   const [file = ""] = operands;
   const text = readText(file);
   const proof = naming(file, () => parseProofFile(text));
   const [leaf, stored] = [options.text("leaf"), options.text("checkpoint")];
   if ((proof?.kind === "inclusion") !== (leaf !== undefined))
-    throw usageError("a proof of qsp log prove needs --leaf, and nothing else has one");
+    throw usageError("--leaf is required for a proof from qsp log prove, and not allowed for anything else");
   if ((proof?.kind === "consistency") !== (stored !== undefined))
-    throw usageError("a proof of qsp log prove-growth needs --checkpoint, and nothing else has one");
+    throw usageError(
+      "--checkpoint is required for a proof from qsp log prove-growth, and not allowed for anything else",
+    );
   const note = proof?.checkpoint ?? text;
   const { checkpoint, problem } = await verifySigned(provider, file, note, keys);
   const head = `checkpoint of ${checkpoint.origin} with ${counted(checkpoint.size, "entry", "entries")}`;
@@ -92,17 +93,17 @@ async function verifyFile(provider: CryptoProvider, { operands, options }: VerbI
       problem: checkInclusion(proof, checkpoint, readLeaf(leaf ?? "")),
       statement: `leaf ${proof.index} is in the ${head}`,
     };
-  // The stored checkpoint is verified too: it may be from the same source.
+  // The stored checkpoint is verified too: it may come from the same source.
   const earlierFile = stored ?? "";
   const earlier = await verifySigned(provider, earlierFile, readText(earlierFile), keys.slice(0, 1));
   return {
     checkpoint,
     problem: earlier.problem ?? checkConsistency(proof, earlier.checkpoint, checkpoint),
-    statement: `the ${head} begins with all ${counted(earlier.checkpoint.size, "entry", "entries")} of the one that you stored`,
+    statement: `the ${head} starts with all ${counted(earlier.checkpoint.size, "entry", "entries")} of your stored checkpoint`,
   };
 }
 
-/** @param file where the text is from; a problem begins with it */
+/** @param file the text's origin, which prefixes the problem */
 async function verifySigned(
   provider: CryptoProvider,
   file: string,
@@ -115,7 +116,7 @@ async function verifySigned(
   if (checkpoint.origin !== logKey?.name)
     return {
       checkpoint,
-      problem: `${file}: the checkpoint is of ${checkpoint.origin}, not of ${logKey?.name}`,
+      problem: `${file}: the checkpoint belongs to ${checkpoint.origin}, not ${logKey?.name}`,
     };
   for (const key of keys) {
     const found = await verifyNote(provider, note, key);
@@ -124,7 +125,7 @@ async function verifySigned(
     if (found === "invalid")
       return {
         checkpoint,
-        problem: `${file}: what ${key.name} signed with its ${key.type} key does not verify`,
+        problem: `${file}: the signature by ${key.name} with its ${key.type} key does not verify`,
       };
   }
   return { checkpoint, problem: undefined };
@@ -145,11 +146,9 @@ function checkConsistency(
   { size, root }: Checkpoint,
 ): string | undefined {
   if (from !== earlier.size)
-    return `the proof is for a checkpoint with ${counted(from, "entry", "entries")}, and the stored one has ${earlier.size}`;
+    return `the proof is for a checkpoint with ${counted(from, "entry", "entries")}, but the stored one has ${earlier.size}`;
   const isConsistent = verifyConsistency({ from, to: size, fromRoot: earlier.root, toRoot: root, hashes });
-  return isConsistent
-    ? undefined
-    : "the log does not begin with the entries of the checkpoint that you stored";
+  return isConsistent ? undefined : "the log does not start with the entries of your stored checkpoint";
 }
 
 function readKey(given: string): VerifierKey {

@@ -1,21 +1,21 @@
-/** Draws the activity of a server as lines of text. */
+/** Renders server activity as lines of text. */
 import type { Style } from "../../src/cli/output/colors.ts";
 import { harmless } from "../../src/cli/output/output.ts";
 import type { Activity, CallActivity } from "../../src/client/server-activity.ts";
 
-/** A line, and how to show it. */
+/** A line and its style. */
 export interface Line {
   readonly text: string;
   readonly style?: Style;
 }
 
-/** The space that there is, in characters. */
+/** Terminal size in characters. */
 export interface Size {
   readonly columns: number;
   readonly rows: number;
 }
 
-/** Draws the server and its busiest calls, as many as there is room for. */
+/** Renders the server and its busiest calls, as many as fit. */
 export function drawActivity(url: string, activity: Activity, { columns, rows }: Size): Line[] {
   const head: Line[] = [
     { text: `${url}  ${describeTime(activity)}`, style: "heading" },
@@ -32,20 +32,20 @@ export function drawActivity(url: string, activity: Activity, { columns, rows }:
     if (call.failuresPerSecond > 0) return { text, style: "warning" };
     return call.callsPerSecond === 0 && call.inFlight === 0 ? { text, style: "quiet" } : { text };
   });
-  // Names of calls and codes come from the server, which may be any.
+  // Call names and codes come from an untrusted server.
   return [...head, ...calls]
     .slice(0, rows)
     .map(({ text, ...rest }) => ({ ...rest, text: harmless(text).slice(0, columns) }));
 }
 
-/** One line for a log. */
+/** Renders one line for a log. */
 export function summarize(activity: Activity): string {
   const parts = [describeCalls(activity), describeQueue(activity), describeFailures(activity)];
   return harmless([...parts, describeProcess(activity)].join(" | "));
 }
 
 const headers = ["CALL", "CALLS/S", "P50", "P95", "P99", "IN FLIGHT", "FAILED/S", "TOTAL"];
-/** Characters of the columns after the name of the call. */
+/** Width of the columns after the call name. */
 const widths = [9, 8, 8, 8, 11, 10, 11];
 const leastNameWidth = 20;
 
@@ -114,7 +114,7 @@ function formatRate(perSecond: number | undefined): string {
   return perSecond === undefined ? "-" : formatNumber(perSecond, perSecond < 100 ? 1 : 0);
 }
 
-/** "0.43 ms", "12 ms", "1.2 s". The longest bucket has 30 seconds. */
+/** "0.43 ms", "12 ms", "1.2 s". The last histogram bucket ends at 30 seconds. */
 function formatMs(ms: number | undefined): string {
   if (ms === undefined) return "-";
   if (ms === Infinity) return "> 30 s";

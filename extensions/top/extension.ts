@@ -3,7 +3,7 @@ import type { Extension } from "../../src/extension.ts";
 
 export const top: Extension = {
   name: "top",
-  title: "A live view of a server",
-  summary: "operators at a terminal: calls, durations, queues and failures, as they happen",
+  title: "Live view of a server",
+  summary: "operators at a terminal: calls, durations, queues and failures as they happen",
   verbs: [{ word: "top", after: "health", load: async () => (await import("./verb.ts")).topVerbs }],
 };

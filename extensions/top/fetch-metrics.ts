@@ -1,4 +1,4 @@
-/** Fetches the metrics of a server. */
+/** Fetches a server's metrics. */
 import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -6,23 +6,23 @@ import { CliError, exitCodes } from "../../src/cli/exit-codes.ts";
 import { parseMetrics } from "../../src/client/prometheus-text.ts";
 import type { Snapshot } from "../../src/client/server-activity.ts";
 
-/** Bytes that the metrics of a server may have. */
+/** Maximum size of the metrics, in bytes. */
 const maxBytes = 8 * 1024 * 1024;
 
-/** Which server, and how to reach it. */
+/** The server, and how to reach it. */
 export interface MetricsSource {
   readonly url: string;
   readonly token: string | undefined;
-  /** Certificates in PEM of the CA to trust. */
+  /** CA certificates to trust, in PEM. */
   readonly caPem: string | undefined;
   readonly timeoutMs: number;
 }
 
 /**
- * Fetches the metrics. Follows no redirect, which could take the token elsewhere.
+ * Fetches the metrics. Redirects are not followed: they could take the token elsewhere.
  *
- * @throws CliError for an answer without metrics
- * @throws ConnectError UNAVAILABLE or DEADLINE_EXCEEDED without an answer
+ * @throws CliError if the answer contains no metrics
+ * @throws ConnectError UNAVAILABLE or DEADLINE_EXCEEDED if the server does not answer
  */
 export async function fetchMetrics(source: MetricsSource): Promise<Snapshot> {
   const signal = AbortSignal.timeout(source.timeoutMs);
@@ -48,7 +48,7 @@ function send({ url, token, caPem }: MetricsSource, signal: AbortSignal): Promis
         ? requestHttps(target, { headers, signal, ...(caPem !== undefined && { ca: caPem }) })
         : requestHttp(target, { headers, signal });
     request.once("response", resolve);
-    // Not once: an error may follow the response.
+    // Not `once`: an error may follow the response.
     request.on("error", reject);
     request.end();
   });
@@ -63,7 +63,7 @@ async function readText(response: IncomingMessage, url: string): Promise<string>
     if (length > maxBytes)
       throw new CliError(
         exitCodes.unreachable,
-        `${url}/metrics has more than ${maxBytes} bytes; it is not that of a server of qsp`,
+        `${url}/metrics has more than ${maxBytes} bytes; this is not a qsp server`,
       );
   }
   return Buffer.concat(chunks).toString();
@@ -78,7 +78,7 @@ function explainStatus(status: number, url: string): CliError {
   if (status === 404)
     return new CliError(
       exitCodes.refused,
-      `${url} has no /metrics (HTTP 404); start the server without --metrics off, or name its own port instead of that of a proxy`,
+      `${url} has no /metrics (HTTP 404); start the server without --metrics off, or use the server's own port, not the proxy's`,
     );
   return new CliError(
     exitCodes.unreachable,

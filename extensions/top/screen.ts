@@ -1,28 +1,27 @@
-/** A screen of a terminal that is drawn in place, and restored at the end (ECMA-48, and the modes of xterm). */
+/** A terminal screen that is drawn in place and restored at the end (ECMA-48 and the xterm modes). */
 import type { ReadStream, WriteStream } from "node:tty";
 import { createPaint } from "../../src/cli/output/colors.ts";
 import type { Line, Size } from "./draw.ts";
 
-/** The alternate screen, without a cursor; and back. */
+/** Switches to the alternate screen without a cursor, and back. */
 const enter = "\x1b[?1049h\x1b[?25l";
 const leave = "\x1b[?25h\x1b[?1049l";
 
-/** The keys that end it: what it resolves with. */
+/** Keys that end the view; the promise resolves with the key. */
 export type EndKey = "q" | "Ctrl-C";
 
-/** A screen. */
 export interface Screen {
   readonly size: Size;
-  /** Draws all lines; the rest of the screen is empty. */
+  /** Draws all lines and clears the rest of the screen. */
   draw(lines: readonly Line[]): void;
   onResize(listener: () => void): void;
-  /** Resolves when a key ends it. */
+  /** Resolves when an end key is pressed. */
   readonly ended: Promise<EndKey>;
   /** Restores the terminal. */
   close(): void;
 }
 
-/** Takes the terminal over until `close`, or until the process ends. */
+/** Takes over the terminal until `close` is called or the process ends. */
 export function openScreen(stdout: WriteStream, stdin: ReadStream): Screen {
   const paint = createPaint(stdout);
   let isOpen = true;
@@ -35,7 +34,7 @@ export function openScreen(stdout: WriteStream, stdin: ReadStream): Screen {
     stdout.write(leave);
   };
   process.on("exit", close);
-  // Without a handler, these signals would end the process and leave the terminal as it is.
+  // Without a handler, these signals would end the process without restoring the terminal.
   for (const [signal, number] of [
     ["SIGTERM", 15],
     ["SIGHUP", 1],
@@ -44,7 +43,7 @@ export function openScreen(stdout: WriteStream, stdin: ReadStream): Screen {
   stdout.write(enter);
   return {
     get size() {
-      // A terminal that does not know its size says 0.
+      // A terminal of unknown size reports 0.
       return { columns: stdout.columns || 80, rows: stdout.rows || 24 };
     },
     draw(lines) {
@@ -56,7 +55,7 @@ export function openScreen(stdout: WriteStream, stdin: ReadStream): Screen {
     ended: new Promise((resolve) => {
       if (stdin.isTTY) stdin.setRawMode(true);
       stdin.on("data", (keys: Buffer) => {
-        // In raw mode the terminal sends no signal for Ctrl-C.
+        // In raw mode, Ctrl-C raises no signal.
         if (keys.includes(0x03)) resolve("Ctrl-C");
         else if (keys.includes("q") || keys.includes("Q")) resolve("q");
       });

@@ -1,4 +1,4 @@
-/** `qsp top`: shows what a server does, live. */
+/** `qsp top`: a live view of a server. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { readToken } from "../../src/cli/connection/api-client.ts";
 import { explainConnection } from "../../src/cli/connection/explain-connection.ts";
@@ -11,7 +11,7 @@ import { openScreen, type Screen } from "./screen.ts";
 
 const defaultIntervalSeconds = 2;
 const defaultTimeoutSeconds = 10;
-/** Lines and characters of what is printed where there is no terminal. */
+/** Size of the output when it is not a terminal. */
 const plainSize = { columns: 120, rows: 1000 };
 
 export const topVerbs: readonly Verb[] = [
@@ -23,18 +23,18 @@ export const topVerbs: readonly Verb[] = [
         value: "SECONDS",
         meaning: `Seconds between two readings, 1 to 3600; default: ${defaultIntervalSeconds}`,
       },
-      once: { meaning: "Prints the activity of one interval, and ends" },
+      once: { meaning: "Prints the activity of one interval and exits" },
     },
     meaning:
-      "Shows what a server does, from its /metrics: calls per second and their durations, calls in flight, the queue of\n" +
-      "cryptographic work, failures, audit entries, memory and CPU. On a terminal it draws in place, and q ends it.\n" +
-      "Elsewhere it prints a line for each interval. A server with --auth token needs the token of an auditor or admin.",
+      "Shows live activity from /metrics: calls per second and their durations, calls in flight, the queue of\n" +
+      "cryptographic work, failures, audit entries, memory and CPU. On a terminal it draws in place; q quits.\n" +
+      "Elsewhere it prints one line per interval. With --auth token, log in as an auditor or admin.",
     example: "qsp top --once --interval 1",
     async run(input) {
       const { options, output } = input;
       const intervalMs = (options.whole("interval", 1, 3600) ?? defaultIntervalSeconds) * 1000;
       const read = createReader(input);
-      // The first reading tells a mistake before the terminal is taken over.
+      // The first reading reports mistakes before the terminal is taken over.
       const first = await read();
       if (options.flag("once")) {
         await sleep(intervalMs);
@@ -88,7 +88,7 @@ async function drawUntilKey(
   const { url } = input.server;
   const screen = openScreen(process.stdout, process.stdin);
   let draw = (): void =>
-    screen.draw([{ text: `${url}: reading for ${intervalMs / 1000} s; q ends`, style: "quiet" }]);
+    screen.draw([{ text: `${url}: reading for ${intervalMs / 1000} s; q quits`, style: "quiet" }]);
   draw();
   screen.onResize(() => draw());
   const stop = new AbortController();
@@ -114,7 +114,7 @@ interface WatchInput {
   readonly show: (activity: Activity | undefined, problem: CliError | undefined) => void;
 }
 
-/** Reads until it is stopped. A server that is gone may come back. */
+/** Polls until it is stopped. Errors do not end it: the server may come back. */
 async function watch({ input, first, read, intervalMs, signal, show }: WatchInput): Promise<void> {
   let before = first;
   let shown: Activity | undefined;
@@ -134,7 +134,7 @@ async function watch({ input, first, read, intervalMs, signal, show }: WatchInpu
   }
 }
 
-/** The lines of the screen: the last reading, and below it what ends the program, or what is wrong. */
+/** The screen's lines: the last reading, then the keys or the current problem. */
 function compose(
   url: string,
   activity: Activity | undefined,
@@ -144,7 +144,7 @@ function compose(
   const drawn = activity === undefined ? [] : drawActivity(url, activity, { columns, rows: rows - 1 });
   const last: Line =
     problem === undefined
-      ? { text: "q ends", style: "quiet" }
-      : { text: `${problem.message}; trying again`.slice(0, columns), style: "bad" };
+      ? { text: "q quits", style: "quiet" }
+      : { text: `${problem.message}; retrying`.slice(0, columns), style: "bad" };
   return [...drawn, last];
 }

@@ -1,4 +1,4 @@
-/** The words of OpenTelemetry for calls (Semantic conventions for RPC). */
+/** OpenTelemetry attribute names for calls (semantic conventions for RPC). */
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { nameCode } from "../../src/calls/code-name.ts";
 import { findReason } from "../../src/errors.ts";
@@ -7,13 +7,13 @@ import { findReason } from "../../src/errors.ts";
 export interface CallStatus {
   /** The name of the gRPC code, such as OK or NOT_FOUND. */
   readonly status: string;
-  /** Our reason; else the status; undefined for a call that succeeded. */
+  /** Our reason, or the status if there is none; undefined for a successful call. */
   readonly reason: string | undefined;
-  /** Whether the server is at fault, and not its caller. */
+  /** Whether the server failed, rather than its caller. */
   readonly isFault: boolean;
 }
 
-/** Semantic conventions for gRPC: the codes that are errors for a server. */
+/** The codes that count as server errors in the gRPC semantic conventions. */
 const faults: ReadonlySet<Code> = new Set([
   Code.Unknown,
   Code.DeadlineExceeded,
@@ -30,7 +30,7 @@ export function describeFailure(error: ConnectError | undefined): CallStatus {
   return { status, reason: findReason(error) ?? status, isFault: faults.has(error.code) };
 }
 
-/** Names the protocol of a call. The conventions have no name for REST. */
+/** The protocol name of a call. The conventions have none for REST. */
 export function nameSystem(header: Headers): string {
   const type = header.get("content-type") ?? "";
   if (type.startsWith("application/grpc")) return "grpc";

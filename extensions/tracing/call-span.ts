@@ -1,13 +1,13 @@
-/** The span of one call, and those of its parts. */
+/** One call's span and its child spans. */
 
 import type { ConnectError } from "@connectrpc/connect";
 import { ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from "@opentelemetry/api";
 import type { CallSpan } from "../../src/calls/call-span.ts";
 
-/** Parts of one call that have spans. A batch or a stream can have any number. */
+/** Maximum child spans of one call. A batch or a stream can have any number of parts. */
 const maxParts = 64;
 
-/** @param describeEnd completes the span with how the call ended */
+/** @param describeEnd adds the call's outcome to the span */
 export function createCallSpan(
   tracer: Tracer,
   span: Span,
@@ -19,7 +19,7 @@ export function createCallSpan(
   return {
     ...span.spanContext(),
     startPart(name, attributes) {
-      // Work that a call leaves behind, such as signing a checkpoint, is not part of its span.
+      // Work that outlives the call, such as signing a checkpoint, does not belong to its span.
       if (hasEnded) return undefined;
       parts += 1;
       if (parts > maxParts) return undefined;
@@ -28,7 +28,7 @@ export function createCallSpan(
         began: () => void part.addEvent("began"),
         end(error) {
           if (error !== undefined) {
-            // Its class alone: a message may repeat what a caller sent.
+            // Only the class: a message may repeat the caller's input.
             part.setAttribute("error.type", error instanceof Error ? error.name : "unknown");
             part.setStatus({ code: SpanStatusCode.ERROR });
           }

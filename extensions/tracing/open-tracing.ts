@@ -1,8 +1,8 @@
 /**
- * Traces calls with the SDK of OpenTelemetry, and exports the spans over OTLP. Loaded only if tracing is on.
+ * Traces calls with the OpenTelemetry SDK and exports the spans over OTLP. Loaded only if tracing is on.
  *
- * Spans wait in a queue of limited length, and are sent in the background. A collector that is slow or away costs
- * spans, never calls.
+ * Spans wait in a bounded queue and are sent in the background. A slow or unreachable collector loses spans,
+ * never calls.
  */
 import { type AttributeValue, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { parseTraceParent, setGlobalErrorHandler, TraceState } from "@opentelemetry/core";
@@ -24,26 +24,30 @@ import { createSampler } from "./sampling.ts";
 import { countSpans } from "./span-counts.ts";
 import type { TraceSettings } from "./trace-options.ts";
 
-/** Spans that wait for the collector: about two megabytes. */
+/** Maximum queued spans: about two megabytes. */
 const maxQueuedSpans = 2048;
 const batchSpans = 512;
 /** Milliseconds between batches. */
 const exportIntervalMs = 1000;
-/** Milliseconds for a batch, with all attempts to send it. */
+/** Timeout of a batch in milliseconds, including retries. */
 const exportTimeoutMs = 10_000;
-/** Milliseconds that the end of the server waits for the last spans. */
+/** Maximum milliseconds that shutdown waits for the last spans. */
 const flushMs = 2000;
-/** Characters of an attribute. Ours are shorter; this bounds those of the OTEL_… variables. */
+/** Maximum characters of an attribute. Ours are shorter; this bounds the ones from OTEL_… variables. */
 const maxValueCharacters = 256;
 
-/** Starts to trace. @param instanceId tells servers and their starts apart */
+/**
+ * Starts tracing.
+ *
+ * @param instanceId distinguishes servers and their restarts
+ */
 export function openTracing(
   settings: TraceSettings,
   { logger, instanceId }: { readonly logger: Logger; readonly instanceId: string },
 ): OpenTracing {
   const counts = { exported: 0, failed: 0, dropped: 0 };
   const lost = (): number => counts.failed + counts.dropped;
-  // The SDK has one handler for all of the process, and would write to standard output.
+  // The SDK has one handler per process, which would write to standard output by default.
   setGlobalErrorHandler(createFailureReport(logger, lost));
   const processor = new BatchSpanProcessor({
     exporter: createExporter(settings),
@@ -55,7 +59,7 @@ export function openTracing(
   });
   const provider = new TracerProvider({
     resource: describeServer(settings, instanceId),
-    // The calls are chosen before a span begins.
+    // Sampling happens before a span begins.
     sampler: new AlwaysOnSampler(),
     spanLimits: { attributeValueLengthLimit: maxValueCharacters },
     spanProcessors: [processor],
@@ -76,7 +80,7 @@ export function openTracing(
         "rpc.method": name,
         "qsp.request_id": requestId,
       };
-      // Without a given start, the SDK measures in fractions of milliseconds.
+      // Without an explicit start, the SDK measures in fractions of milliseconds.
       const begun = sinceMs === 0 ? {} : { startTime: Date.now() - sinceMs };
       const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes, ...begun }, context);
       return createCallSpan(tracer, span, (error) => {
@@ -95,12 +99,12 @@ export function openTracing(
   };
 }
 
-/** The exporters read the OTEL_EXPORTER_OTLP_… variables for all that is not given. */
+/** The exporters read OTEL_EXPORTER_OTLP_… variables for every option that is left out. */
 function createExporter({ protocol, endpoint }: TraceSettings): SpanExporter {
   const timeoutMillis = exportTimeoutMs;
   if (protocol === "grpc")
     return new GrpcExporter(endpoint === undefined ? {} : { url: endpoint, timeoutMillis });
-  // OTLP, "OTLP/HTTP Request": the signal's path comes after that of the endpoint.
+  // OTLP, "OTLP/HTTP Request": the signal's path is appended to the endpoint's path.
   return new HttpExporter(
     endpoint === undefined ? {} : { url: `${endpoint.replace(/\/$/, "")}/v1/traces`, timeoutMillis },
   );
@@ -116,7 +120,9 @@ function describeServer({ serviceName, serviceVersion }: TraceSettings, instance
   return own.merge(detectResources({ detectors: [envDetector] }));
 }
 
-/** Reads the context of the caller's trace (W3C Trace Context, sections 3.2 and 3.3). A malformed one counts as none. */
+/**
+ * Parses the caller's trace context (W3C Trace Context, sections 3.2 and 3.3). A malformed one is ignored.
+ */
 function readParent(header: Headers) {
   const given = header.get("traceparent");
   const parent = given === null ? null : parseTraceParent(given);

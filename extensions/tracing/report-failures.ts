@@ -1,11 +1,14 @@
-/** Logs that spans cannot be exported: one line a minute at most, however many attempts fail. */
+/** Logs that spans cannot be exported, at most once a minute. */
 import type { Logger } from "pino";
 
 const intervalMs = 60_000;
-/** A collector's own words are not trusted to be short. */
+/** Maximum characters quoted from a collector's error. */
 const maxCharacters = 200;
 
-/** @param lost counts the spans that were lost so far @param nowMs a clock that never goes back */
+/**
+ * @param lost returns the number of spans lost so far
+ * @param nowMs a monotonic clock
+ */
 export function createFailureReport(
   logger: Pick<Logger, "warn">,
   lost: () => number,
@@ -20,9 +23,9 @@ export function createFailureReport(
   };
 }
 
-/** The message alone: other members of an error may hold headers, which may hold a secret. */
+/** Only the message: other members of an error may contain headers with secrets. */
 function describe(error: unknown): string {
-  // The core of the SDK passes errors on as JSON or as errors.
+  // The SDK's core passes on errors either as JSON or as Error objects.
   const message = error instanceof Error ? `${error.name}: ${error.message}` : "the exporter failed";
   return message.length > maxCharacters ? `${message.slice(0, maxCharacters)}…` : message;
 }

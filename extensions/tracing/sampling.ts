@@ -1,30 +1,31 @@
 /**
  * Decides which calls are traced.
  *
- * A caller names its trace, and says whether it records it. The standard samplers believe both: a caller who always
- * says "recorded", or chooses a trace ID below the ratio, has every call traced. Here the ratio is a matter of chance,
- * and the word of callers counts for a limited number of calls a second.
+ * A caller sends its trace ID and whether it records the trace. The standard samplers believe both: a caller
+ * that always says "recorded", or picks a trace ID below the ratio, has every call traced. Here the ratio is
+ * random, and the caller's decision is honoured only up to a rate limit.
  */
 
-/** How calls are chosen. */
 export interface Sampling {
-  /** The share of calls to trace, from 0 to 1. */
+  /** Share of calls to trace, 0 to 1. */
   readonly ratio: number;
-  /** Whether a caller's own decision counts. Otherwise only the ratio does. */
+  /** Whether the caller's decision counts, besides the ratio. */
   readonly followsCallers: boolean;
-  /** The most calls a second to trace only because their callers do. */
+  /** Maximum calls per second that are traced only because the caller records them. */
   readonly maxFollowedPerSecond: number;
 }
 
-/** Chooses calls. */
 export interface Sampler {
   /** @param parent whether the caller records the trace; undefined without a caller's trace */
   isChosen(parent: boolean | undefined): boolean;
-  /** Calls whose callers record them, and that were over the limit. */
+  /** Calls over the limit whose callers record the trace. */
   readonly limited: number;
 }
 
-/** @param chance a number from 0 to below 1 @param nowMs a clock that never goes back */
+/**
+ * @param chance returns a random number, 0 inclusive to 1 exclusive
+ * @param nowMs a monotonic clock
+ */
 export function createSampler(
   { ratio, followsCallers, maxFollowedPerSecond }: Sampling,
   chance: () => number = Math.random,

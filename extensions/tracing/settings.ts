@@ -1,4 +1,4 @@
-/** The settings of tracing, as an operator gives them. */
+/** Command-line settings for tracing. */
 import {
   type AddedSettings,
   defineChoice,
@@ -9,19 +9,19 @@ import {
 
 export const otlpEndpoint = defineServiceUrl(
   "otlp-endpoint",
-  "Collector of OpenTelemetry that receives traces of calls, such as http://localhost:4317; by default the OTEL_EXPORTER_OTLP_… variables decide, and without them there are no traces.",
+  "OpenTelemetry collector for call traces, such as http://localhost:4317. Default: the OTEL_EXPORTER_OTLP_… variables; without them, tracing is off.",
 );
 
 export const otlpProtocol = defineChoice(
   "otlp-protocol",
   "auto",
   ["auto", "grpc", "http/protobuf"],
-  "Protocol of the collector; auto takes OTEL_EXPORTER_OTLP_PROTOCOL, or http/protobuf.",
+  "Protocol of the collector; auto uses OTEL_EXPORTER_OTLP_PROTOCOL, or http/protobuf if it is unset.",
 );
 
 export const traceSampleRatio = defineRatio(
   "trace-sample-ratio",
-  "Share of calls to trace, from 0 to 1; by default OTEL_TRACES_SAMPLER decides, and without it all calls are traced.",
+  "Share of calls to trace, from 0 to 1. Default: OTEL_TRACES_SAMPLER; without it, all calls are traced.",
 );
 
 export const maxFollowedTraces = defineInteger(
@@ -29,10 +29,10 @@ export const maxFollowedTraces = defineInteger(
   "10",
   0,
   1_000_000,
-  "Most calls a second that a server traces beside that share, because their callers record a trace (traceparent).",
+  "Maximum calls per second that a server traces in addition, because the caller records the trace (traceparent).",
 );
 
-/** In the order in which the help shows them. */
+/** In the order of the help text. */
 export const settings: AddedSettings = {
   after: "cors-origins",
   settings: [otlpEndpoint, otlpProtocol, traceSampleRatio, maxFollowedTraces],

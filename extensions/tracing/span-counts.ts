@@ -1,14 +1,13 @@
-/** Counts what becomes of spans. */
+/** Counts exported, failed and dropped spans. */
 import { createNoopMeter, type MeterProvider } from "@opentelemetry/api";
 import type { SpanCounts } from "../../src/calls/span-counts.ts";
 
-/** Counts that can grow. */
 export type GrowingCounts = { -readonly [Name in Exclude<keyof SpanCounts, "limited">]: number };
 
-/** The counter in which a span processor counts the spans that it is done with. */
+/** The counter in which a span processor counts processed spans. */
 const processedSpans = "otel.sdk.processor.span.processed";
 
-/** Creates a provider for the processor's own counter, the only one that counts the spans that it drops. */
+/** Creates a provider for the processor's own counter, the only one that includes dropped spans. */
 export function countSpans(counts: GrowingCounts): MeterProvider {
   const meter = createNoopMeter();
   const counting = Object.assign(Object.create(meter), {

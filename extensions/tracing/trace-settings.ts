@@ -1,4 +1,4 @@
-/** Converts settings, and the variables that all programs with OpenTelemetry share, to those of tracing. */
+/** Combines our tracing settings with the standard OpenTelemetry variables. */
 import { type Config, ConfigError } from "../../src/config.ts";
 import { readVersion } from "../../src/program-files.ts";
 import type { Sampling } from "./sampling.ts";
@@ -9,9 +9,10 @@ type Environment = Readonly<Record<string, string | undefined>>;
 type TraceConfig = Pick<Config, "valueFor">;
 
 /**
- * The settings of tracing (OpenTelemetry, "Environment Variable Specification"). Our own settings take precedence.
+ * Builds the tracing options (OpenTelemetry, "Environment Variable Specification"). Our own settings take
+ * precedence.
  *
- * @returns undefined if nothing names a collector, or a variable turns tracing off
+ * @returns undefined if no collector is configured or a variable turns tracing off
  * @throws ConfigError
  */
 export function traceSettings({ valueFor }: TraceConfig, env: Environment): TraceSettings | undefined {
@@ -42,7 +43,7 @@ function readProtocol(env: Environment): OtlpProtocol {
   throw new ConfigError(`${name}: "${given}" is not supported; use ${otlpProtocols.join(" or ")}`);
 }
 
-/** The samplers of the specification. Those that are not based on the parent ignore what a caller decided. */
+/** Samplers of the specification. The ones that are not parent-based ignore the caller's decision. */
 function readSampling(
   ratioGiven: number | undefined,
   env: Environment,
@@ -51,7 +52,7 @@ function readSampling(
   const [, parent, kind] = /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(name) ?? [];
   if (kind === undefined)
     throw new ConfigError(
-      `OTEL_TRACES_SAMPLER: "${name}" is unknown; use always_on, always_off or traceidratio, or one of them after parentbased_`,
+      `OTEL_TRACES_SAMPLER: "${name}" is not supported; use always_on, always_off or traceidratio, optionally with the prefix parentbased_`,
     );
   const followsCallers = parent !== undefined;
   if (ratioGiven !== undefined) return { ratio: ratioGiven, followsCallers };

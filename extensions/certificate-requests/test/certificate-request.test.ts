@@ -25,7 +25,7 @@ import { flipBit } from "../../../test/support/bytes.ts";
 import { maxRequestFileBytes, readCertificateRequest } from "../read-certificate-request.ts";
 
 const algorithms = (Object.keys(signatureAlgorithms) as SignatureAlgorithm[]).filter(
-  // The slow sets take a second each, and differ from the fast ones in numbers alone.
+  // The slow ("s") sets take a second each and differ from the fast ones only in numbers.
   (name) => !name.endsWith("s"),
 );
 const names = [
@@ -50,31 +50,34 @@ async function create(
   return request;
 }
 
-describe("a certificate request", () => {
-  it.each(algorithms)("of %s has the names that it was made with, and verifies", async (algorithm) => {
-    const subject = "CN=Zoë \\, \\+ \\\\ =,OU=b,OU=a,O=Example,DC=example,DC=com,C=DE";
-    const request = readCertificateRequest(await create(algorithm, { subject }));
-    expect(request).toMatchObject({
-      subject: parseDistinguishedName(subject),
-      alternativeNames: names,
-      algorithm,
-      otherWishes: [],
-    });
-  });
+describe("parsing a certificate request", () => {
+  it.each(algorithms)(
+    "returns the requested names and verifies the signature of a %s key",
+    async (algorithm) => {
+      const subject = "CN=Zoë \\, \\+ \\\\ =,OU=b,OU=a,O=Example,DC=example,DC=com,C=DE";
+      const request = readCertificateRequest(await create(algorithm, { subject }));
+      expect(request).toMatchObject({
+        subject: parseDistinguishedName(subject),
+        alternativeNames: names,
+        algorithm,
+        otherWishes: [],
+      });
+    },
+  );
 
-  it("may have a subject alone, and then has no attribute", async () => {
+  it("accepts a subject alone, without attributes", async () => {
     const request = await create("ML-DSA-44", { alternativeNames: [] });
     expect(readCertificateRequest(request).alternativeNames).toEqual([]);
     expect(Buffer.from(request).includes(Buffer.from("a000", "hex"))).toBe(true);
   });
 
-  it("may have no subject, and then its names are critical", async () => {
+  it("accepts an empty subject, with the other names marked critical", async () => {
     const request = await create("ML-DSA-44", { subject: "" });
     expect(readCertificateRequest(request)).toMatchObject({ subject: [], alternativeNames: names });
     expect(Buffer.from(request).includes(Buffer.from("0603551d110101ff", "hex"))).toBe(true);
   });
 
-  it("is read from PEM, with either label and either line end", async () => {
+  it("accepts PEM with either label and either line ending", async () => {
     const request = makeRequest();
     const pem = encodePem("CERTIFICATE REQUEST", request);
     const old = encodePem("NEW CERTIFICATE REQUEST", request);
@@ -82,7 +85,7 @@ describe("a certificate request", () => {
       expect(readCertificateRequest(ascii(text))).toEqual(readCertificateRequest(request));
   });
 
-  it("may have 100 of the longest names, and the longest signature", async () => {
+  it("accepts 100 names of maximum length and the longest signature", async () => {
     const uris = Array.from({ length: 100 }, (_, i) =>
       readAlternativeName("uri", `urn:${String(i).padStart(2044, "a")}`),
     );
@@ -93,7 +96,7 @@ describe("a certificate request", () => {
   });
 });
 
-/** Requests of others that are accepted, and what is read from them. */
+/** Unusual requests that are accepted, and what is read from them. */
 const accepted: Record<string, [Uint8Array, object]> = {
   "a PrintableString": [
     makeRequest({ subject: nameOf(oids.commonName, der(0x13, ascii("release"))) }),
@@ -103,7 +106,7 @@ const accepted: Record<string, [Uint8Array, object]> = {
     makeRequest({ key: makeRequestKey("ec", der(0x30, oids.ecdsaWithSha256)) }),
     { algorithm: "ECDSA-P256" },
   ],
-  "extensions that say that it is a CA": [
+  "extensions that request a CA certificate": [
     makeRequest({
       attributes: [
         asking(
@@ -122,7 +125,7 @@ const accepted: Record<string, [Uint8Array, object]> = {
 
 const dns = (text: string): Uint8Array => der(0x82, ascii(text));
 const valid = makeRequest({ attributes: [askingForNames(dns("a.test"))] });
-/** The same document with a length in one byte more than it needs. */
+/** The same document with one length encoded in one byte too many. */
 const padded = (document: Uint8Array): Uint8Array =>
   Uint8Array.from([0x30, 0x83, 0, document[2] ?? 0, document[3] ?? 0, ...document.subarray(4)]);
 const otherKey = makeRequestKey("ml-dsa-44", der(0x30, oids.mldsa44));
@@ -132,18 +135,18 @@ const kemKey = Uint8Array.from(
 );
 const commonName = (value: Uint8Array): Uint8Array => nameOf(oids.commonName, value);
 
-/** Requests that are refused, and a word of the message. */
+/** Rejected requests, and a word of each message. */
 const refused: Record<string, [Uint8Array, string]> = {
   "no bytes": [new Uint8Array(), "PEM"],
-  "another text": [ascii("release"), "PEM"],
+  "a different text": [ascii("release"), "PEM"],
   "a certificate in PEM": [ascii(encodePem("CERTIFICATE", valid)), "expected a CERTIFICATE REQUEST"],
   "two requests in PEM": [ascii(encodePem("CERTIFICATE REQUEST", valid).repeat(2)), "PEM"],
   "a file that is too large": [new Uint8Array(maxRequestFileBytes + 1).fill(0x30), "limit"],
-  "one byte behind it": [Uint8Array.from([...valid, 0]), "follow"],
-  "one byte less": [valid.subarray(0, -1), "longer"],
-  "a length in more bytes than it needs": [padded(valid), "shortest"],
+  "a trailing byte": [Uint8Array.from([...valid, 0]), "follow"],
+  "a missing byte": [valid.subarray(0, -1), "longer"],
+  "a length in more bytes than necessary": [padded(valid), "shortest"],
   "an indefinite length": [Uint8Array.from([0x30, 0x80, ...valid.subarray(4), 0, 0]), "indefinite"],
-  "elements within elements without end": [
+  "elements nested without end": [
     Array.from({ length: 40 }).reduce<Uint8Array>((inner) => der(0x30, inner), hex("0500")),
     "too deep",
   ],
@@ -154,11 +157,11 @@ const refused: Record<string, [Uint8Array, string]> = {
     ),
     "too many",
   ],
-  "the form of another document": [der(0x30, hex("020100")), "PKCS#10"],
-  "another version": [makeRequest({ version: hex("020101") }), "version"],
-  "a further element": [makeRequest({ rest: [der(0xa0), hex("0500")] }), "PKCS#10"],
-  "no attributes, not even an empty list": [makeRequest({ rest: [] }), "PKCS#10"],
-  "a signature of another key": [
+  "a different document's structure": [der(0x30, hex("020100")), "PKCS#10"],
+  "an unknown version": [makeRequest({ version: hex("020101") }), "version"],
+  "an additional element": [makeRequest({ rest: [der(0xa0), hex("0500")] }), "PKCS#10"],
+  "no attributes, not even an empty set": [makeRequest({ rest: [] }), "PKCS#10"],
+  "a signature by a different key": [
     makeRequest({ publicKey: otherKey.publicKey, key: mldsaKey }),
     "does not verify",
   ],
@@ -168,13 +171,13 @@ const refused: Record<string, [Uint8Array, string]> = {
     makeRequest({ signature: () => new Uint8Array(100_000) }),
     "does not verify",
   ],
-  "the identifier of another signature algorithm": [
+  "the identifier of a different signature algorithm": [
     makeRequest({ signatureAlgorithm: der(0x30, oids.mldsa65) }),
-    "another algorithm",
+    "different algorithm",
   ],
   "the identifier of an ECDSA signature": [
     makeRequest({ signatureAlgorithm: der(0x30, oids.ecdsaWithSha256) }),
-    "another algorithm",
+    "different algorithm",
   ],
   "parameters of the signature algorithm": [
     makeRequest({ signatureAlgorithm: der(0x30, oids.mldsa44, hex("0500")) }),
@@ -188,19 +191,19 @@ const refused: Record<string, [Uint8Array, string]> = {
     makeRequest({ signatureAlgorithm: der(0x30, oids.mldsa44, hex("0500"), hex("0500")) }),
     "PKCS#10",
   ],
-  "parameters of the key's algorithm": [
+  "parameters of the key algorithm": [
     makeRequest({
       publicKey: der(0x30, der(0x30, oids.mldsa44, hex("0500")), mldsaKey.publicKey.subarray(17)),
     }),
-    "key of the request",
+    "requester's key",
   ],
-  "a key of another length": [
+  "a key of the wrong length": [
     makeRequest({ publicKey: der(0x30, der(0x30, oids.mldsa44), der(0x03, new Uint8Array(100))) }),
-    "key of the request",
+    "requester's key",
   ],
   "a point that is not on the curve": [
     makeRequest({ key: ecKey, publicKey: flipBit(ecKey.publicKey, ecKey.publicKey.length - 1) }),
-    "point of its curve",
+    "point on its curve",
   ],
   "an ECDSA signature that is not DER": [
     makeRequest({ key: ecKey, signature: () => new Uint8Array(64).fill(7) }),
@@ -208,7 +211,7 @@ const refused: Record<string, [Uint8Array, string]> = {
   ],
   "a key that cannot sign": [
     makeRequest({ publicKey: kemKey, signatureAlgorithm: der(0x30, hex("0609608648016503040401")) }),
-    "key of the request",
+    "requester's key",
   ],
   "a TeletexString": [makeRequest({ subject: commonName(der(0x14, ascii("release"))) }), "UTF8String"],
   "a BMPString": [makeRequest({ subject: commonName(der(0x1e, ascii("\0r\0e"))) }), "UTF8String"],
@@ -222,19 +225,19 @@ const refused: Record<string, [Uint8Array, string]> = {
     makeRequest({ subject: commonName(der(0x13, hex("c3a4"))) }),
     "UTF8String",
   ],
-  "a string in pieces": [makeRequest({ subject: commonName(der(0x2c, der(0x0c, ascii("a")))) }), "pieces"],
+  "a constructed string": [makeRequest({ subject: commonName(der(0x2c, der(0x0c, ascii("a")))) }), "pieces"],
   "a NUL in the subject": [makeRequest({ subject: commonName(der(0x0c, ascii("a\0b"))) }), "control"],
-  "a line end in the subject": [makeRequest({ subject: commonName(der(0x0c, ascii("a\nb"))) }), "control"],
+  "a line break in the subject": [makeRequest({ subject: commonName(der(0x0c, ascii("a\nb"))) }), "control"],
   "an empty name": [makeRequest({ subject: commonName(der(0x0c)) }), "0 characters"],
   "a name that is too long": [
     makeRequest({ subject: commonName(der(0x0c, new Uint8Array(65).fill(97))) }),
     "65 characters",
   ],
-  "an attribute of the subject that we do not know": [
+  "an unknown subject attribute": [
     makeRequest({ subject: nameOf(hex("06092a864886f70d010901"), der(0x16, ascii("a@b.test"))) }),
     "1.2.840.113549.1.9.1",
   ],
-  "a part of the subject with two attributes": [
+  "a subject part with two attributes": [
     makeRequest({
       subject: der(
         0x30,
@@ -245,9 +248,9 @@ const refused: Record<string, [Uint8Array, string]> = {
         ),
       ),
     }),
-    "part of 2 attributes",
+    "part with 2 attributes",
   ],
-  "a part of the subject without an attribute": [makeRequest({ subject: der(0x30, der(0x31)) }), ""],
+  "a subject part without an attribute": [makeRequest({ subject: der(0x30, der(0x31)) }), ""],
   "two common names": [
     makeRequest({
       subject: der(
@@ -257,33 +260,33 @@ const refused: Record<string, [Uint8Array, string]> = {
     }),
     "twice",
   ],
-  "two requests for extensions": [
+  "two extensionRequest attributes": [
     makeRequest({ attributes: [askingForNames(dns("a.test")), askingForNames(dns("b.test"))] }),
     "twice",
   ],
-  "a request for extensions with two values": [
+  "an extensionRequest with two values": [
     makeRequest({ attributes: [attribute(oids.extensionRequest, der(0x30), der(0x30))] }),
     "exactly one",
   ],
-  "a request for extensions without a value": [
+  "an extensionRequest without a value": [
     makeRequest({ attributes: [attribute(oids.extensionRequest)] }),
     "exactly one",
   ],
-  "a request for extensions that is none": [
+  "an extensionRequest of the wrong type": [
     makeRequest({ attributes: [attribute(oids.extensionRequest, hex("0500"))] }),
     "list of extensions",
   ],
-  "an extension with a further element": [
+  "an extension with an additional element": [
     makeRequest({
       attributes: [asking(der(0x30, oids.keyUsage, der(0x04, hex("03020780")), hex("0500")))],
     }),
     "",
   ],
-  "a default value in writing": [
+  "an encoded default value": [
     makeRequest({ attributes: [asking(extension(oids.keyUsage, hex("03020780"), hex("010100")))] }),
     "",
   ],
-  "the same extension twice": [
+  "a duplicate extension": [
     makeRequest({
       attributes: [
         asking(
@@ -309,7 +312,7 @@ const refused: Record<string, [Uint8Array, string]> = {
     }),
     "101 names",
   ],
-  "bytes behind the list of names": [
+  "trailing bytes after the list of names": [
     makeRequest({
       attributes: [asking(extension(oids.subjectAltName, Uint8Array.from([...der(0x30, dns("a.test")), 0])))],
     }),
@@ -319,41 +322,41 @@ const refused: Record<string, [Uint8Array, string]> = {
     makeRequest({ attributes: [askingForNames(dns("a.test\0.example.com"))] }),
     "host name",
   ],
-  "a host name with bytes above ASCII": [
+  "a host name with non-ASCII bytes": [
     makeRequest({ attributes: [askingForNames(dns("\xe4.test"))] }),
     "host name",
   ],
-  "an address of 8 bytes, which is a network": [
+  "an IP address of 8 bytes, which is a network": [
     makeRequest({ attributes: [askingForNames(der(0x87, hex("0a000000ff000000")))] }),
     "8 bytes",
   ],
   "an otherName": [
     makeRequest({ attributes: [askingForNames(der(0xa0, hex("06032a0304"), der(0xa0, hex("0500"))))] }),
-    "kinds",
+    "unsupported kind",
   ],
   "a directory name": [
     makeRequest({ attributes: [askingForNames(der(0xa4, commonName(der(0x0c, ascii("a")))))] }),
-    "kinds",
+    "unsupported kind",
   ],
-  "a host name that is constructed": [
+  "a host name in constructed form": [
     makeRequest({ attributes: [askingForNames(der(0xa2, der(0x16, ascii("a.test"))))] }),
     "",
   ],
 };
 
-describe("a certificate request of a stranger", () => {
-  it.each(Object.entries(accepted))("may have %s", (_what, [request, expected]) => {
+describe("an untrusted certificate request", () => {
+  it.each(Object.entries(accepted))("is accepted with %s", (_what, [request, expected]) => {
     expect(readCertificateRequest(request)).toMatchObject(expected);
   });
 
-  it.each(Object.entries(refused))("is refused with %s", async (_what, [request, word]) => {
+  it.each(Object.entries(refused))("is rejected with %s", async (_what, [request, word]) => {
     const code = await refusal(() => readCertificateRequest(request));
     expect(code).toMatch(/^INVALID_(ARGUMENT|KEY)$/);
     expect(() => readCertificateRequest(request)).toThrow(word);
   });
 
-  it("is refused whichever bit of its structure is changed", async () => {
-    // The bytes before the key, those around the names, and the beginning of the signature; the others are alike.
+  it("is rejected whichever bit of its structure is flipped", async () => {
+    // The bytes before the key, around the names, and at the start of the signature. The rest is uniform.
     const namesAt = Buffer.from(valid).indexOf("a.test") - 50;
     const places = [
       ...Array.from({ length: 80 }, (_, i) => i),

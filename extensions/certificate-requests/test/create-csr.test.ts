@@ -1,4 +1,4 @@
-/** What a request of CreateCsr contains. */
+/** The content of CSRs that CreateCsr returns. */
 import { expect, it } from "vitest";
 import { formatAlternativeName } from "../../../src/crypto/alternative-names.ts";
 import { formatDistinguishedName } from "../../../src/crypto/distinguished-name.ts";
@@ -16,7 +16,7 @@ const everyName = {
 
 describeKms("KmsService.CreateCsr", (_start, shared) => {
   it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "SLH-DSA-SHA2-128f", "SLH-DSA-SHAKE-256f"])(
-    "requests a certificate for a key of %s, with exactly the names of the call",
+    "requests a certificate for a %s key, with exactly the given names",
     async (algorithm) => {
       const { kms } = await shared();
       const key = await createKey(kms, { algorithm });

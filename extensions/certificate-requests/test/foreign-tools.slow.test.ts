@@ -1,4 +1,4 @@
-/** Requests of `qsp kms csr` and certificates of `qsp ca issue`, read by programs that share no code with us. */
+/** CSRs from `qsp kms csr` and certificates from `qsp ca issue`, read by independent implementations. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -14,7 +14,7 @@ import { makeTemporaryDirectory } from "../../../test/support/temporary-director
 const server = useServer();
 const directory = makeTemporaryDirectory(afterAll);
 
-/** A request and its certificate, as files. */
+/** Paths of a CSR and its certificate. */
 interface Issued {
   readonly csr: string;
   readonly certificate: string;
@@ -46,7 +46,7 @@ const names = [
   "uri:urn:example:a",
 ];
 
-/** Subjects that would add or change a part if they were not read and written with care. */
+/** Subjects that would add or change a part if they were not escaped and parsed correctly. */
 const oddSubjects = [
   "CN=release\\,O=Other,O=Example",
   "CN=release\\+OU=Other,O=Example",
@@ -116,13 +116,13 @@ describe.skipIf(python === undefined)(`pyca/cryptography${needsPython}`, { timeo
   const certificate = ({ certificate, ca }: Issued) => ({ certificate: text(certificate), ca: text(ca) });
 
   it.each(algorithms.filter((name) => name !== "ECDSA-P256"))(
-    "finds in a request of %s the names and the signature, and nothing else",
+    "finds exactly the names and the signature in a %s request",
     async (algorithm) => {
       const { csr, subject } = find(algorithm);
       const { requests } = await read({ requests: [{ csr: text(csr), subject }], certificates: [] });
       expect(requests).toEqual([
         {
-          // It has no SLH-DSA.
+          // It does not support SLH-DSA.
           signed: algorithm.startsWith("SLH-DSA") ? "unsupported" : true,
           algorithm: identifiers[algorithm],
           sameSubject: true,
@@ -135,7 +135,7 @@ describe.skipIf(python === undefined)(`pyca/cryptography${needsPython}`, { timeo
     },
   );
 
-  it("reads in a request the subject that it reads in the text, byte for byte, whatever is in it", async () => {
+  it("reads the same subject from a request as from the text, byte for byte", async () => {
     const requests = oddSubjects.map((subject, i) => ({ csr: text(`odd-${i}.csr`), subject }));
     const found = await read({ requests, certificates: [] });
     expect(found.requests).toEqual(
@@ -143,7 +143,7 @@ describe.skipIf(python === undefined)(`pyca/cryptography${needsPython}`, { timeo
     );
   });
 
-  it.each(algorithms)("verifies a certificate for a key of %s, which is no CA", async (algorithm) => {
+  it.each(algorithms)("verifies the certificate of a %s key, which is not a CA", async (algorithm) => {
     const { certificates } = await read({ requests: [], certificates: [certificate(find(algorithm))] });
     expect(certificates).toEqual([
       {
@@ -159,7 +159,7 @@ describe.skipIf(python === undefined)(`pyca/cryptography${needsPython}`, { timeo
     ]);
   });
 
-  it("does not verify it with the other CA", async () => {
+  it("does not verify it against the other CA", async () => {
     const other = { ...find("ML-DSA-65"), ca: "tls/ca.crt" };
     const { certificates } = await read({ requests: [], certificates: [certificate(other)] });
     expect(certificates).toMatchObject([{ issued: false }]);
@@ -176,7 +176,7 @@ describe.skipIf(isBouncyCastleMissing())(`Bouncy Castle${needsJava}`, { timeout 
     return stdout.trimEnd().split("\n");
   };
 
-  it("verifies the requests of all algorithms", async () => {
+  it("verifies requests of all algorithms", async () => {
     const found = await read(...algorithms.flatMap((name) => ["request", path(find(name).csr)]));
     const line = `signed=true names=${names.length} subject=CN=release,O=Example`;
     expect(found).toEqual(
@@ -184,7 +184,7 @@ describe.skipIf(isBouncyCastleMissing())(`Bouncy Castle${needsJava}`, { timeout 
     );
   });
 
-  it("refuses a request that was changed", async () => {
+  it("rejects a request that was changed", async () => {
     const bytes = Buffer.from(text("ML-DSA-65.csr").replaceAll(/-----.*-----|\n/g, ""), "base64");
     bytes[bytes.indexOf("release")] = 0x52;
     writeFileSync(path("changed.csr"), encodePem("CERTIFICATE REQUEST", bytes));
@@ -193,21 +193,21 @@ describe.skipIf(isBouncyCastleMissing())(`Bouncy Castle${needsJava}`, { timeout 
     ]);
   });
 
-  it("validates the paths of the certificates for all algorithms", async () => {
+  it("validates the certificate paths of all algorithms", async () => {
     const chains = algorithms
       .map(find)
       .flatMap(({ certificate, ca }) => ["chain", path(certificate), path(ca)]);
     expect(await read(...chains)).toEqual(algorithms.map(() => "valid ca=false"));
   });
 
-  it("does not validate the path to another CA", async () => {
+  it("does not validate the path to a different CA", async () => {
     await qsp("ca", "init", "--data-dir", "other");
     const chain = ["chain", path("ML-DSA-65.crt"), path("other/tls/ca-mldsa.crt")];
     expect(await read(...chain)).toEqual(["invalid"]);
   });
 });
 
-/** What openssl says of the request and of the certificate of an algorithm. */
+/** openssl's verdicts on an algorithm's CSR and certificate. */
 async function verifyWithOpenssl(algorithm: string): Promise<unknown[]> {
   const { csr, certificate, ca } = find(algorithm);
   const request = await run("openssl", ["req", "-in", path(csr), "-verify", "-noout"]);
@@ -228,7 +228,7 @@ describe.skipIf(isMissing("openssl"))("openssl (needs openssl)", { timeout }, ()
   });
 
   it.skipIf(isOpensslTooOld()).each(algorithms)(
-    "verifies the request and the certificate of a key of %s (needs openssl 3.5)",
+    "verifies the request and the certificate of a %s key (needs openssl 3.5)",
     async (algorithm) => {
       expect(await verifyWithOpenssl(algorithm)).toEqual(verified(algorithm));
     },

@@ -1,4 +1,4 @@
-/** `ca issue --csr`: what of a request comes into a certificate, and what the operator has to say for it. */
+/** `ca issue --csr`: which parts of a CSR reach the certificate, and what the operator must specify. */
 import { createPublicKey, X509Certificate } from "node:crypto";
 import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ import { issueForRequest, requestOptions } from "../issue-for-request.ts";
 const timeout = 180_000;
 
 const names = [der(0x82, ascii("a.test")), der(0x87, hex("0a000001")), der(0x81, ascii("ada@a.test"))];
-/** It asks for names, and to become a CA that signs certificates and serves any purpose. */
+/** A CSR that asks to become a CA that signs certificates, for any purpose. */
 const greedy = makeRequest({
   attributes: [
     asking(
@@ -52,7 +52,7 @@ interface Place {
   readonly out: string;
 }
 
-/** A CA, and the file of a request beside it. */
+/** A CA, and a CSR file next to it. */
 async function place(request: Uint8Array | string = greedy): Promise<Place> {
   const dataDir = await makeAuthority();
   const csr = join(dataDir, "request.csr");
@@ -76,7 +76,7 @@ function extensionsOf(certificate: X509Certificate): Record<string, [boolean, st
   );
 }
 
-/** The refusal of a command line: its exit code and its one sentence. */
+/** The exit code and error message of a rejected command line. */
 async function refused(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await runToEndHere(["ca", "issue", ...args], {});
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -85,7 +85,7 @@ async function refused(...args: string[]): Promise<string> {
 }
 
 describe("ca issue --csr", { timeout }, () => {
-  it("copies subject and names only, and grants nothing else that the request asks for", async () => {
+  it("copies only subject and names, and grants nothing else that is requested", async () => {
     const there = await place();
     const text = await issue(there, "--copy", "subject", "--copy", "names", "--purpose", "code");
     const certificate = read(there);
@@ -103,7 +103,7 @@ describe("ca issue --csr", { timeout }, () => {
     );
   });
 
-  it("certifies the key of the request, under the CA of ML-DSA-65 for a post-quantum key", async () => {
+  it("certifies a post-quantum key under the ML-DSA-65 CA", async () => {
     const there = await place();
     await issue(there, "--copy", "subject", "--purpose", "code");
     const ca = certificateIn(there.dataDir, "ca-mldsa");
@@ -112,14 +112,14 @@ describe("ca issue --csr", { timeout }, () => {
     expect(read(there).serialNumber).toMatch(/^[0-9A-F]{23,32}$/);
   });
 
-  it("certifies an ECDSA key under the CA of ECDSA-P256", async () => {
+  it("certifies an ECDSA key under the ECDSA-P256 CA", async () => {
     const there = await place(makeRequest({ key: makeRequestKey("ec", der(0x30, oids.ecdsaWithSha256)) }));
     await issue(there, "--copy", "subject", "--purpose", "client", "--purpose", "email");
     expect(read(there).verify(certificateIn(there.dataDir, "ca").publicKey)).toBe(true);
     expect(read(there).keyUsage).toEqual(["1.3.6.1.5.5.7.3.4", "1.3.6.1.5.5.7.3.2"]);
   });
 
-  it("takes a subject and names of the operator in place of those of the request", async () => {
+  it("uses the operator's subject and names instead of the requested ones", async () => {
     const there = await place(ascii(encodePem("CERTIFICATE REQUEST", greedy)));
     const chosen = [
       "--subject",
@@ -135,21 +135,21 @@ describe("ca issue --csr", { timeout }, () => {
     expect(text).toMatch(/^left out +CN=release, dns:a\.test, ip:10\.0\.0\.1, email:ada@a\.test, extension/m);
   });
 
-  it("leaves out what is neither copied nor named; names without a subject are critical", async () => {
+  it("leaves out what is neither copied nor specified, and marks names without a subject as critical", async () => {
     const there = await place();
     await issue(there, "--copy", "names", "--purpose", "server");
     expect(read(there).subject).toBeUndefined();
     expect(extensionsOf(read(there))["2.5.29.17"]?.[0]).toBe(true);
   });
 
-  it("issues nothing without a name that the operator chose, and tells what the request asks for", async () => {
+  it("issues nothing without a name that the operator chose, and lists what is requested", async () => {
     const { dataDir, csr, out } = await place();
     const sentence = await refused("--csr", csr, "--out", out, "--purpose", "code", "--data-dir", dataDir);
     expect(sentence).toContain("CN=release, dns:a.test, ip:10.0.0.1, email:ada@a.test");
     expect(existsSync(out)).toBe(false);
   });
 
-  it("lasts the days that were asked for, and no longer than the CA", async () => {
+  it("lasts the requested number of days, but no longer than the CA", async () => {
     const there = await place();
     const caEnd = certificateIn(there.dataDir, "ca-mldsa").validToDate;
     await issue(there, "--copy", "subject", "--purpose", "code", "--days", "7");
@@ -164,7 +164,7 @@ describe("ca issue --csr", { timeout }, () => {
     expect(read(late).validToDate).toEqual(caEnd);
   });
 
-  it("leaves the files of the CA as they are, and writes one that all can read", async () => {
+  it("leaves the CA's files unchanged, and writes a world-readable certificate", async () => {
     const there = await place();
     const before = contentOf(there.dataDir);
     await issue(there, "--copy", "subject", "--purpose", "code");
@@ -172,7 +172,7 @@ describe("ca issue --csr", { timeout }, () => {
     expect((statSync(there.out).mode & 0o777).toString(8)).toBe("644");
   });
 
-  it.each(["a file", "a link to nothing"])("does not write over %s", async (what) => {
+  it.each(["a file", "a link to nothing"])("does not overwrite %s", async (what) => {
     const { dataDir, csr, out } = await place();
     if (what === "a file") writeFileSync(out, "kept");
     else symlinkSync(join(dataDir, "elsewhere"), out);
@@ -193,7 +193,7 @@ describe("ca issue --csr", { timeout }, () => {
     if (what === "a file") expect(readFileSync(out, "utf8")).toBe("kept");
   });
 
-  it("reads no more of a file than a request can have", async () => {
+  it("stops reading a file at the maximum CSR size", async () => {
     const { dataDir, out } = await place();
     const args = [
       "--csr",
@@ -216,12 +216,12 @@ describe("ca issue --csr", { timeout }, () => {
     "a signature that does not verify": [forged, "does not verify"],
     "a control character in a name": [hidden, "control"],
     "a certificate": [encodePem("CERTIFICATE", greedy), "CERTIFICATE REQUEST"],
-    "a host name that is none": [
+    "an invalid host name": [
       makeRequest({ attributes: [askingForNames(der(0x82, ascii("a.test\0.b.test")))] }),
       "host name",
     ],
   };
-  it.each(Object.entries(bad))("refuses a request with %s", async (_what, [request, word]) => {
+  it.each(Object.entries(bad))("rejects a request with %s", async (_what, [request, word]) => {
     const { dataDir, csr, out } = await place(request);
     const args = [
       "--csr",
@@ -239,20 +239,23 @@ describe("ca issue --csr", { timeout }, () => {
     expect(existsSync(out)).toBe(false);
   });
 
-  /** Options that do not go together, and a word of the message. */
+  /** Options that contradict each other, and a word of the message. */
   const contradictions: Record<string, [string[], string]> = {
     "a name without its kind": [["--name", "a.test"], "dns:"],
-    "a name that is none": [["--name", "dns:a b"], "host name"],
-    "a subject that is none": [["--subject", "release"], "--subject"],
-    "a subject besides the copied one": [["--subject", "CN=a", "--copy", "subject"], "--copy subject"],
-    "names besides the copied ones": [["--name", "dns:a.test", "--copy", "names"], "--copy names"],
-    "another part to copy": [["--copy", "extensions"], "subject, names"],
+    "an invalid name": [["--name", "dns:a b"], "host name"],
+    "an invalid subject": [["--subject", "release"], "--subject"],
+    "both a given and a copied subject": [["--subject", "CN=a", "--copy", "subject"], "--copy subject"],
+    "both given and copied names": [["--name", "dns:a.test", "--copy", "names"], "--copy names"],
+    "an unknown part to copy": [["--copy", "extensions"], "subject, names"],
     "no purpose": [["--copy", "subject"], "--purpose"],
     "an unknown purpose": [["--copy", "subject", "--purpose", "ca"], "code, document"],
     "a name as an operand": [["a.test", "--copy", "subject", "--purpose", "code"], "--name dns:a.test"],
-    "the name of a server's files": [["--file", "a", "--copy", "subject", "--purpose", "code"], "--file"],
+    "the option for a server's file names": [
+      ["--file", "a", "--copy", "subject", "--purpose", "code"],
+      "--file",
+    ],
   };
-  it.each(Object.entries(contradictions))("refuses %s", async (_what, [args, word]) => {
+  it.each(Object.entries(contradictions))("rejects %s", async (_what, [args, word]) => {
     const { dataDir, csr, out } = await place();
     expect(await refused("--csr", csr, "--out", out, "--data-dir", dataDir, ...args)).toContain(word);
     expect(existsSync(out)).toBe(false);
@@ -263,11 +266,11 @@ describe("ca issue --csr", { timeout }, () => {
     ["--purpose", "code"],
     ["--out", "x"],
     ["--name", "dns:a"],
-  ])("refuses %s %s without a request", async (...args) => {
+  ])("rejects %s %s without a request", async (...args) => {
     expect(await refused("localhost", ...args)).toContain("--csr");
   });
 
-  it("refuses a command line with neither a request nor a name of a server", async () => {
+  it("rejects a command line with neither a request nor a server name", async () => {
     expect(await refused()).toContain("NAME…");
   });
 });

@@ -46,7 +46,7 @@ describe("qsp kms csr", { timeout }, () => {
     expect(result).toMatchObject({ keyId, algorithm: "ML-DSA-44", csrPem: expect.any(String) });
   });
 
-  it("names the field that the server refuses, and writes no file", async () => {
+  it("names the field that the server rejects, and writes no file", async () => {
     const place = server.place();
     const { code, stderr } = await qsp(
       ["kms", "csr", await makeKey(), "--subject", "CN=a, O=b", "--out", "a.csr"],
@@ -56,7 +56,7 @@ describe("qsp kms csr", { timeout }, () => {
     expect(() => statSync(join(place.cwd, "a.csr"))).toThrow();
   });
 
-  it("needs a name", async () => {
+  it("requires a name", async () => {
     const { code, stderr } = await qsp(["kms", "csr", "k"], server.place());
     expect({ code, stderr }).toEqual({
       code: 2,

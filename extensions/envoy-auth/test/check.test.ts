@@ -1,4 +1,4 @@
-/** envoy.service.auth.v3.Authorization: what it decides, and what it remembers. */
+/** envoy.service.auth.v3.Authorization: decisions and caching. */
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { describe, expect, it, vi } from "vitest";
@@ -40,13 +40,13 @@ const access = {
 const loggedIn: TokenHolder = { ...claims, userId: "user:1", role: "user", scopes: undefined };
 const holder: TokenHolder = { ...loggedIn, access, scopes: access.scopes };
 
-/** Knows one token. */
+/** Accepts one token. */
 const findIn = (found: TokenHolder) => (token: string) => {
   if (token === "a.b.c") return found;
   throw refuse("TOKEN_MALFORMED", "no");
 };
 
-/** Asks about a request with these context extensions. */
+/** Checks a request with these context extensions. */
 async function decide(
   extensions: Record<string, string>,
   { found = holder, headers = { authorization: "Bearer a.b.c" }, hasUrl = true, http = {} } = {},
@@ -61,19 +61,19 @@ async function decide(
 const codeOf = ({ status }: CheckResponse) => status?.code ?? 0;
 const messageOf = ({ status }: CheckResponse) => status?.message;
 
-describe("the demands of a route", () => {
-  it("are met by a token for its audience", async () => {
+describe("a route's requirements", () => {
+  it("accept a token for the route's audience", async () => {
     expect(codeOf(await decide({ audience }))).toBe(0);
   });
 
-  it("are, without an audience, a token for this server: of a log-in, or for its URL", async () => {
+  it("accept a token for this server, from a log-in or for its URL, if the route names no audience", async () => {
     expect(codeOf(await decide({}, { found: loggedIn }))).toBe(0);
     expect(codeOf(await decide({}))).toBe(Code.Unauthenticated);
     const own = { ...holder, access: { ...access, audiences: [issuerUrl] } };
     expect(codeOf(await decide({}, { found: own }))).toBe(0);
   });
 
-  it("refuse everyone if there is neither an audience nor a URL of the server", async () => {
+  it("reject everyone if there is neither an audience nor a server URL", async () => {
     const decision = await decide({}, { found: loggedIn, hasUrl: false });
     expect([codeOf(decision), messageOf(decision)]).toEqual([
       Code.PermissionDenied,
@@ -88,13 +88,13 @@ describe("the demands of a route", () => {
     { audience: "" },
     { roles: "" },
     { scopes: " " },
-  ])("refuse everyone if they are not understood: %j", async (extensions) => {
+  ])("reject everyone if they are not understood: %j", async (extensions) => {
     expect(codeOf(await decide({ audience, ...extensions } as Record<string, string>))).toBe(
       Code.PermissionDenied,
     );
   });
 
-  it("can be several scopes, all of which a token with scopes needs", async () => {
+  it("can be several scopes, all of which a scoped token needs", async () => {
     expect(codeOf(await decide({ audience, scopes: "orders.read" }))).toBe(0);
     const refused = await decide({ audience, scopes: "orders.read orders.write" });
     expect([codeOf(refused), messageOf(refused)]).toEqual([
@@ -103,14 +103,14 @@ describe("the demands of a route", () => {
     ]);
   });
 
-  it("are not met by a device, unless they name its role", async () => {
+  it("reject devices unless they name the device role", async () => {
     const device: TokenHolder = { ...loggedIn, subject: "device-1", role: "device" };
     expect(codeOf(await decide({}, { found: device }))).toBe(Code.PermissionDenied);
     expect(codeOf(await decide({ scopes: "payroll.write" }, { found: device }))).toBe(Code.PermissionDenied);
     expect(codeOf(await decide({ roles: "device" }, { found: device }))).toBe(0);
   });
 
-  it("take no memory if they are large, and are denied with a short message", async () => {
+  it("are denied with a short message and without copying if they are large", async () => {
     const refused = await decide({ audience, scopes: "a ".repeat(1_000_000) });
     expect([codeOf(refused), messageOf(refused)]).toEqual([
       Code.PermissionDenied,
@@ -119,7 +119,7 @@ describe("the demands of a route", () => {
     expect(messageOf(await decide({ audience, [`x${"y".repeat(3000)}`]: "" }))?.length).toBeLessThan(300);
   });
 
-  it("can be one of several roles", async () => {
+  it("can list several roles, one of which is enough", async () => {
     expect(codeOf(await decide({ audience, roles: "auditor user" }))).toBe(0);
     expect(codeOf(await decide({ audience, roles: "auditor admin" }))).toBe(Code.PermissionDenied);
   });
@@ -129,16 +129,16 @@ describe("the token", () => {
   it.each([
     ["no header", {}],
     ["an empty header", { authorization: "" }],
-    ["another scheme", { authorization: "Basic YTpi" }],
+    ["a different scheme", { authorization: "Basic YTpi" }],
     ["two tokens that Envoy joined", { authorization: "Bearer a.b.c,Bearer a.b.c" }],
     ["a token with a line break", { authorization: "Bearer a.b\n.c" }],
-  ])("is missing in %s", async (_name, headers) => {
+  ])("is missing with %s", async (_name, headers) => {
     expect(codeOf(await decide({ audience }, { headers: headers as { authorization: string } }))).toBe(
       Code.Unauthenticated,
     );
   });
 
-  it("is also found where Envoy sends raw headers, unless there are two", async () => {
+  it("is also read from raw headers, unless there are two", async () => {
     const raw = { key: "Authorization", rawValue: Buffer.from("Bearer a.b.c") };
     const ask = (...list: (typeof raw)[]) =>
       decide(
@@ -149,7 +149,7 @@ describe("the token", () => {
     expect(codeOf(await ask(raw, raw))).toBe(Code.Unauthenticated);
   });
 
-  it("goes to the upstream only if the route says so", async () => {
+  it("goes upstream only if the route says so", async () => {
     const removed = ({ httpResponse }: CheckResponse) =>
       httpResponse?.case === "okResponse" ? httpResponse.value.headersToRemove : undefined;
     expect(removed(await decide({ audience }))).toContain("authorization");
@@ -157,7 +157,7 @@ describe("the token", () => {
   });
 });
 
-it("throws what is not about the token, so that Envoy denies with its own status", async () => {
+it("rethrows errors that are not about the token, so that Envoy denies with its own status", async () => {
   const fails = async () => {
     throw refuse("STORE_UNAVAILABLE", "the store is away");
   };
@@ -169,7 +169,7 @@ it("throws what is not about the token, so that Envoy denies with its own status
   await expect(check(attributes)).rejects.toThrow(/store is away/);
 });
 
-describe("the bytes of a question", () => {
+describe("the encoded request", () => {
   const bytes = toBinary(
     CheckRequestSchema,
     create(CheckRequestSchema, {
@@ -188,7 +188,11 @@ describe("the bytes of a question", () => {
       },
     }),
   );
-  /** Decides as the server does with these bytes. @returns undefined if they are no message */
+  /**
+   * Decides as the server does with these bytes.
+   *
+   * @returns undefined if they are not a message
+   */
   async function decideOn(given: Uint8Array): Promise<CheckResponse | undefined> {
     const check = createCheck({ findTokenHolder: findIn(holder), issuerUrl });
     try {
@@ -206,11 +210,11 @@ describe("the bytes of a question", () => {
     expect(await isAllowed(bytes)).toBe(true);
   });
 
-  it("allow nothing if they are cut", async () => {
+  it("never allows more if it is truncated", async () => {
     for (let end = 0; end < bytes.length; end++) expect(await isAllowed(bytes.subarray(0, end))).toBe(false);
   });
 
-  it("allow nothing more if one bit changed: the route and the token still fit", async () => {
+  it("never allows more if one bit is flipped, as long as the route and the token still match", async () => {
     for (let at = 0; at < bytes.length; at++)
       for (const bit of [1, 2, 4, 8, 16, 32, 64, 128]) {
         const changed = Uint8Array.from(bytes);
@@ -222,19 +226,19 @@ describe("the bytes of a question", () => {
       }
   });
 
-  it("refuse a demand that is not understood, also under the name __proto__", async () => {
+  it("rejects unknown requirements, even under the name __proto__", async () => {
     expect(await isAllowed(withExtension(bytes, "roles", "user"))).toBe(true);
     expect(await isAllowed(withExtension(bytes, "__proto__", "user"))).toBe(false);
     expect(await isAllowed(withExtension(bytes, "constructor", "user"))).toBe(false);
   });
 
-  it("demand the last of two values of a name", async () => {
+  it("applies the last of two values with the same name", async () => {
     expect(await isAllowed(withExtension(bytes, "scopes", "orders.write"))).toBe(false);
     const twice = withExtension(withExtension(bytes, "scopes", "orders.write"), "scopes", "orders.read");
     expect(await isAllowed(twice)).toBe(true);
   });
 
-  it("give other decisions for tokens with the same end, and for other demands", async () => {
+  it("is decided separately for tokens with the same ending, and for other requirements", async () => {
     const ask = (authorization: string, scopes: string) => {
       const contextExtensions = { audience, scopes };
       const attributes = { contextExtensions, request: { http: { headers: { authorization } } } };
@@ -250,7 +254,7 @@ describe("the bytes of a question", () => {
 describe("the codec", () => {
   const [codec] = [...codecs.values()];
 
-  it("sends the bytes of a decision again, and only of one that was kept", () => {
+  it("reuses the bytes of a decision only if the decision was marked", () => {
     const answer = create(CheckResponseSchema, { status: { code: 7 } });
     expect(codec?.write(answer)).toBeUndefined();
     keepBytes(answer);
@@ -258,7 +262,7 @@ describe("the codec", () => {
   });
 });
 
-/** The bytes of a question and then those of one more context extension, which are merged into it. */
+/** The bytes of a request followed by an additional context extension, which decoding merges into it. */
 function withExtension(bytes: Uint8Array, name: string, value: string): Uint8Array {
   const [key, text] = [Buffer.from(name), Buffer.from(value)];
   const entry = Buffer.concat([Buffer.of(0x0a, key.length), key, Buffer.of(0x12, text.length), text]);
@@ -266,8 +270,8 @@ function withExtension(bytes: Uint8Array, name: string, value: string): Uint8Arr
   return Buffer.concat([bytes, Buffer.of(0x0a, attributes.length), attributes]);
 }
 
-describe("what is remembered of a token", () => {
-  /** Tokens whose user exists while `user` says so. */
+describe("the token cache", () => {
+  /** Tokens whose user exists as long as `user` says so. */
   const setUp = ({ isOpen = false } = {}) => {
     const state = {
       user: { userId: "user:1", role: "user", generation: "1" } as object | undefined,
@@ -287,7 +291,7 @@ describe("what is remembered of a token", () => {
     return { state, verified, looked, find: async (token: string) => find(token) };
   };
 
-  it("is its signature, and for a second its holder", async () => {
+  it("keeps the signature check, and the holder for a second", async () => {
     const { state, verified, looked, find } = setUp();
     for (let i = 0; i < 3; i++) expect(await find("good")).toMatchObject({ subject: "ada", role: "user" });
     expect([verified, looked].map(({ mock }) => mock.calls.length)).toEqual([1, 1]);
@@ -296,26 +300,26 @@ describe("what is remembered of a token", () => {
     expect([verified, looked].map(({ mock }) => mock.calls.length)).toEqual([1, 2]);
   });
 
-  it("does not outlive the token", async () => {
+  it("expires with the token", async () => {
     const { state, find } = setUp();
     await find("good");
     state.nowMs = claims.expiresAt.getTime();
     await expect(find("good")).rejects.toThrow(/expired/);
   });
 
-  it("is nothing of a log-in on an open server, where anyone may have any name", async () => {
+  it("keeps no log-in on an open server, where anyone can use any name", async () => {
     const { find } = setUp({ isOpen: true });
     await expect(find("good")).rejects.toThrow(/--auth open/);
   });
 
-  it("does not outlive the key at all", async () => {
+  it("expires as soon as the key is retired", async () => {
     const { state, find } = setUp();
     await find("good");
     state.isKeyKnown = false;
     await expect(find("good")).rejects.toThrow(/key/);
   });
 
-  it("does not outlive the user by more than a second", async () => {
+  it("outlives a removed user by at most a second", async () => {
     for (const change of [{ user: undefined }, { user: { generation: "2" } }]) {
       const { state, find } = setUp();
       await find("good");
@@ -324,7 +328,7 @@ describe("what is remembered of a token", () => {
     }
   });
 
-  it("is nothing, if the token is not valid: each attempt is verified", async () => {
+  it("keeps no invalid token: each attempt is verified", async () => {
     const { verified, find } = setUp();
     for (let i = 0; i < 2; i++) await expect(find("bad")).rejects.toThrow(/refused/);
     expect(verified).toHaveBeenCalledTimes(2);
@@ -332,7 +336,7 @@ describe("what is remembered of a token", () => {
 });
 
 describe("a call", () => {
-  it("may be as large as the head of a request", () => {
+  it("may be as large as a request head", () => {
     const method = Authorization.method.check;
     expect(findMessageLimit(method, 4 * 1024 * 1024, envoyProfiles)).toBe(256 * 1024);
   });

@@ -1,4 +1,6 @@
-/** A service that is not ours, behind a real Envoy that asks our server about each request (envoy/protect.yaml). */
+/**
+ * A third-party service behind a real Envoy that asks our server about every request (envoy/protect.yaml).
+ */
 import { once } from "node:events";
 import http from "node:http";
 import https from "node:https";
@@ -29,12 +31,12 @@ import { makeTemporaryDirectory } from "../../../test/support/temporary-director
 const audience = "https://orders.example.com";
 const other = "https://other.example.com";
 
-/** A service, the server that decides about its requests, and the Envoy before both. */
+/** A service, the server that authorizes its requests, and the Envoy in front of both. */
 interface Protected {
   readonly server: RunningServer;
   readonly edge: TestEdge;
   readonly office: Office;
-  /** The headers of the requests that the service received. */
+  /** The request headers that the service received. */
   readonly received: http.IncomingHttpHeaders[];
 }
 
@@ -62,7 +64,7 @@ async function startProtected(atEnd: AtEnd): Promise<Protected> {
   return { server, edge, office, received };
 }
 
-/** A token of a client of this name. */
+/** Returns a token for the client with this name. */
 async function getTokenOf(office: Office, client: string, resource = audience): Promise<string> {
   const { scopes = [] } = (await office.clients.find(client)) ?? {};
   return issueToClient(office, client, scopes, [resource]);
@@ -76,7 +78,7 @@ function askEdge(edge: TestEdge, path: string, token?: string, more: Partial<Ask
   });
 }
 
-describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
+describeEdge("a service behind Envoy that requires our tokens", () => {
   let server: RunningServer;
   let edge: TestEdge;
   let office: Office;
@@ -91,7 +93,7 @@ describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
   const getToken = (client: string, resource?: string) => getTokenOf(office, client, resource);
   const ask = (path: string, token?: string, more?: Partial<Ask>) => askEdge(edge, path, token, more);
 
-  it("answers 401 without a token, says how to authenticate, and does not bother the service", async () => {
+  it("answers 401 without a token, says how to authenticate, and does not reach the service", async () => {
     const before = received.length;
     const { status, headers, body } = await ask("/orders");
     expect([status, headers["www-authenticate"]]).toEqual([401, "Bearer"]);
@@ -99,7 +101,7 @@ describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
     expect(received).toHaveLength(before);
   });
 
-  it("tells the service whose token it is, and with which scopes, but keeps the token", async () => {
+  it("passes the token's owner and scopes to the service, but not the token", async () => {
     const { status, body } = await ask("/orders", await getToken("reader"));
     expect(status).toBe(200);
     const headers = JSON.parse(body);
@@ -112,11 +114,11 @@ describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
     expect(headers).not.toHaveProperty("authorization");
   });
 
-  it("lets nobody pass for somebody else, with a token or on an open route", async () => {
+  it("prevents impersonation, with a token and on an open route", async () => {
     const claims = { "x-auth-subject": "root", "x-auth-scopes": "everything", "x-auth-role": "admin" };
     const withToken = await ask("/orders", await getToken("reader"), { headers: claims });
-    const told = JSON.parse(withToken.body);
-    expect(told).toMatchObject({
+    const echoed = JSON.parse(withToken.body);
+    expect(echoed).toMatchObject({
       "x-auth-subject": "reader",
       "x-auth-role": "user",
       "x-auth-scopes": "orders.read",
@@ -126,14 +128,14 @@ describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
   });
 
   it.each([
-    ["for another service", () => getToken("reader", other)],
-    ["of a log-in, which names no audience", () => logIn(server)],
-    ["that is none", async () => "abc.def.ghi"],
+    ["for a different service", () => getToken("reader", other)],
+    ["from a log-in, which names no audience", () => logIn(server)],
+    ["that is malformed", async () => "abc.def.ghi"],
     [
       "whose signature was changed",
       async () => (await getToken("reader")).replace(/.$/, (last) => (last === "A" ? "B" : "A")),
     ],
-  ])("refuses a token %s with 401", async (_kind, make) => {
+  ])("rejects a token %s with 401", async (_kind, make) => {
     const { status, headers } = await ask("/orders", await make());
     expect([status, headers["www-authenticate"]]).toEqual([
       401,
@@ -141,7 +143,7 @@ describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
     ]);
   });
 
-  it("demands the scope of a route, and says which", async () => {
+  it("requires the route's scope and names it", async () => {
     const refused = await ask("/orders", await getToken("reader"), { method: "POST" });
     expect([refused.status, refused.headers["www-authenticate"]]).toEqual([
       403,
@@ -150,38 +152,38 @@ describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
     expect((await ask("/orders", await getToken("writer"), { method: "POST" })).status).toBe(200);
   });
 
-  it.each(["PUT", "PATCH", "DELETE"])("demands the scope for %s as well, which writes", async (method) => {
+  it.each(["PUT", "PATCH", "DELETE"])("requires the write scope for %s too", async (method) => {
     expect((await ask("/orders/1", await getToken("reader"), { method })).status).toBe(403);
     expect((await ask("/orders/1", await getToken("writer"), { method })).status).toBe(200);
   });
 
   it.each(["/admin", "/admin/", "/orders/../admin/users", "/Admin/users", "/admin;a=b/users"])(
-    "demands the role for %s",
+    "requires the role for %s",
     async (path) => {
       expect((await ask(path, await getToken("writer"))).status).toBe(403);
     },
   );
 
   it.each(["/public/..%2Fadmin/users", "/public%2f..%2fadmin", "/admin%2Fusers", "/public/..%5cadmin"])(
-    "refuses %s, which the service may read as another path",
+    "rejects %s, which the service may read as a different path",
     async (path) => {
       expect((await ask(path)).status).toBe(400);
       expect((await ask(path, await getToken("writer"))).status).toBe(400);
     },
   );
 
-  it("keeps the token from the service on an open route too", async () => {
+  it("withholds the token from the service on an open route too", async () => {
     const open = JSON.parse((await ask("/public/news", await getToken("reader"))).body);
     expect(open).not.toHaveProperty("authorization");
   });
 
-  it("demands the role of a route, and says that the token is not enough", async () => {
+  it("requires the route's role and says that the token is insufficient", async () => {
     const { status, headers } = await ask("/admin/users", await getToken("writer"));
     expect([status, headers["www-authenticate"]]).toEqual([403, 'Bearer error="insufficient_scope"']);
     expect((await ask("/admin/users", await getToken("chief"))).status).toBe(200);
   });
 
-  it("refuses a token soon after its revocation, and those of a client that was removed", async () => {
+  it("rejects a token soon after its revocation, and all tokens of a removed client", async () => {
     const [revoked, orphaned] = [await getToken("reader"), await getToken("leaver")];
     for (const token of [revoked, orphaned]) expect((await ask("/orders", token)).status).toBe(200);
     const origin = { clientAddress: "", requestId: "" };
@@ -192,7 +194,7 @@ describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
     expect((await ask("/orders", await getToken("reader"))).status).toBe(200);
   });
 
-  it("limits each client by its own address, not all of them by that of Envoy", async () => {
+  it("applies rate limits per client address, not per Envoy address", async () => {
     const headers = { ":path": "/orders", authorization: `Bearer ${await getToken("reader")}` };
     // One connection each: 200 handshakes may take so long that no limit is reached.
     const connectFrom = (localAddress: string) => connectHttp2(edge, { localAddress });
@@ -206,7 +208,7 @@ describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
     expect((await requestHttp2(few, headers)).status).toBe(200);
   });
 
-  it("denies everything while the server is away, and nothing of that reaches the service", async () => {
+  it("denies everything while the server is down, and lets nothing reach the service", async () => {
     const other = await startProtected(onTestFinished);
     const token = await getTokenOf(other.office, "reader");
     await other.server.stop("SIGKILL");
@@ -241,7 +243,7 @@ async function request({ url, ca }: TestEdge, ask: Partial<Ask>): Promise<Answer
   return { status: answer.statusCode, headers: answer.headers, body: Buffer.concat(chunks).toString() };
 }
 
-/** The service: it tells the headers that it received. */
+/** The service: it returns the headers that it received. */
 async function startOrders(received: http.IncomingHttpHeaders[], atEnd: AtEnd): Promise<string> {
   const service = http.createServer((req, res) => {
     received.push(req.headers);

@@ -1,4 +1,4 @@
-/** The services of Google Cloud KMS that this server does not have. */
+/** Google Cloud KMS services that this server does not implement. */
 import { describe, expect, it } from "vitest";
 import { findAbsentCall } from "../../../src/calls/absent-services.ts";
 import { findReason } from "../../../src/errors.ts";
@@ -7,7 +7,7 @@ import { describeGoogle } from "./google-server.ts";
 
 const find = (path: string) => findAbsentCall(path, googleProfiles);
 
-describe("a call of an absent service", () => {
+describe("a call to an unimplemented service", () => {
   const location = "/v1/projects/p/locations/global";
   it.each([
     "/google.cloud.kms.v1.EkmService/ListEkmConnections",
@@ -28,7 +28,7 @@ describe("a call of an absent service", () => {
     `${location}/keyRings/r/cryptoKeys/k:setIamPolicy`,
     `${location}/keyRings/r/importJobs/j:testIamPermissions`,
     `${location}/ekmConfig:getIamPolicy`,
-  ])("is refused in one sentence: %s", (path) => {
+  ])("is rejected with one sentence: %s", (path) => {
     const error = find(path);
     expect(error && findReason(error)).toBe("CALL_UNSUPPORTED");
     expect(error?.rawMessage).toMatch(
@@ -46,7 +46,7 @@ describe("a call of an absent service", () => {
     `${location}/keyRings/ekmConnections`,
     "/v2/folders/1/autokeyConfig",
     "/",
-  ])("is none of the others: %s", (path) => {
+  ])("does not match other paths: %s", (path) => {
     expect(find(path)).toBeUndefined();
   });
 });
@@ -87,7 +87,7 @@ describeGoogle("a server without Google's other services", (shared) => {
       "UNIMPLEMENTED",
     ],
     ["POST", "/google.iam.v1.IAMPolicy/TestIamPermissions", connect, "code", "unimplemented"],
-  ])("refuses %s %s", async (method, path, headers, property, code) => {
+  ])("rejects %s %s", async (method, path, headers, property, code) => {
     const { url } = await shared();
     const answer = await fetch(url + path, { method, headers, ...(method !== "GET" && { body: "{}" }) });
     const body = await answer.text();

@@ -1,4 +1,4 @@
-/** The rows of this extension in the test of who may call. */
+/** This extension's rows of the access table test. */
 import { generateKeyPairSync } from "node:crypto";
 import { type Client, createClient } from "@connectrpc/connect";
 import {
@@ -28,20 +28,20 @@ const kemKey = {
   versionTemplate: { algorithm: VersionAlgorithm.ML_KEM_768 },
 };
 
-/** Google's names are those of their owner, and do not exist for administrators. */
+/** Google's names belong to their owner; even administrators cannot see them. */
 const hiddenAs = (hidden: string) => ({ hidden, isHiddenFromAdmins: true });
 const ringHidden = hiddenAs("KEY_RING_NOT_FOUND");
 const keyHidden = hiddenAs("KEY_NOT_FOUND");
 const jobHidden = hiddenAs("IMPORT_JOB_NOT_FOUND");
 
-/** The names of what the owner of the records made, and the owner's client. */
+/** The records' names and the owner's client. */
 type Made = Readonly<Record<"ring" | "key" | "version" | "kemVersion" | "job", string>> & {
   readonly client: Client<typeof KeyManagementService>;
 };
 
 const known = new WeakMap<Records, Promise<Made>>();
 
-/** Makes keys once for the records of a test. */
+/** Creates keys once for a test's records. */
 function madeFor(records: Records): Promise<Made> {
   const made = known.get(records) ?? make(createClient(KeyManagementService, records.owner.transport));
   known.set(records, made);
@@ -75,7 +75,7 @@ function freshId(): string {
   return `fresh-${ids}`;
 }
 
-/** Adds what was made to the request of a row. */
+/** Adds the created records to a row's request. */
 const using =
   <Request>(request: (made: Made) => Request | Promise<Request>) =>
   async (records: Records) =>

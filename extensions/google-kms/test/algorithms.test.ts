@@ -31,13 +31,13 @@ describe("Google's algorithms", () => {
     ["KEM_XWING", "X-Wing", KEY_ENCAPSULATION, undefined],
   ];
 
-  it("are these", () => {
+  it("are exactly these", () => {
     expect(googleAlgorithms.map(({ algorithm }) => algorithm)).toEqual(
       rows.map(([name]) => VersionAlgorithm[name]),
     );
   });
 
-  it.each(rows)("%s is our %s", (name, own, purpose, signingInput) => {
+  it.each(rows)("map %s to our %s", (name, own, purpose, signingInput) => {
     const found = findAlgorithm(VersionAlgorithm[name]);
     expect(found).toEqual({ algorithm: VersionAlgorithm[name], own, purpose, signingInput });
     const isExternalMu = signingInput === "externalMu";
@@ -45,7 +45,7 @@ describe("Google's algorithms", () => {
     expect(requireAlgorithm({ purpose, algorithm: VersionAlgorithm[name] }, fields)).toBe(found);
   });
 
-  it("lack those of ours that Google does not have", () => {
+  it("leave out ours that Google does not have", () => {
     expect(findGoogleAlgorithm("SLH-DSA-SHAKE-256f")).toBeUndefined();
     expect(findGoogleAlgorithm("ECDSA-P256", { isExternalMu: true })).toBeUndefined();
   });
@@ -60,14 +60,14 @@ describe("Google's algorithms", () => {
       ["ASYMMETRIC_SIGN", "CRYPTO_KEY_VERSION_ALGORITHM_UNSPECIFIED", fields.algorithm],
       ["KEY_ENCAPSULATION", "PQ_SIGN_ML_DSA_65", fields.algorithm],
     ];
-  it.each(refused)("refuse a key for %s with %s and name the field", async (purpose, algorithm, field) => {
+  it.each(refused)("reject a key for %s with %s and name the field", async (purpose, algorithm, field) => {
     const creating = Promise.try(() =>
       requireAlgorithm({ purpose: Purpose[purpose], algorithm: VersionAlgorithm[algorithm] }, fields),
     );
     expect(await refusal(creating)).toEqual(invalid(field));
   });
 
-  it("list those that fit the purpose, if another is asked for", async () => {
+  it("list the ones for the purpose if the algorithm does not match it", async () => {
     const creating = Promise.try(() =>
       requireAlgorithm({ purpose: KEY_ENCAPSULATION, algorithm: VersionAlgorithm.PQ_SIGN_ML_DSA_65 }, fields),
     );
@@ -87,7 +87,7 @@ describe("a page of a list", () => {
     expect(readPage({ pageSize, pageToken: "" }, "keys of r")).toEqual({ limit, after: 0 });
   });
 
-  it("is refused with a negative size, and with a token of another list", async () => {
+  it("is rejected with a negative size, and with a different list's token", async () => {
     const read = (pageSize: number, pageToken: string) =>
       refusal(Promise.try(() => readPage({ pageSize, pageToken }, "keys of r")));
     expect(await read(-1, "")).toEqual(invalid("pageSize"));

@@ -1,20 +1,20 @@
-/** A client of Google for Cloud KMS as a program that makes calls, as python/google_kms.py does. */
+/** A Google Cloud KMS client, run as a program that makes calls, such as python/google_kms.py. */
 import { startLineClient } from "../../../test/support/line-client.ts";
 
-/** One call of a KeyManagementServiceClient. */
+/** One call of KeyManagementServiceClient. */
 export interface GoogleCall {
   readonly transport: "grpc" | "rest";
-  /** The name in Python: "get_crypto_key". */
+  /** The Python method name: "get_crypto_key". */
   readonly method: string;
-  /** The request in its JSON form, with the names of the proto. */
+  /** The request in JSON, with proto field names. */
   readonly request: object;
   readonly token?: string;
 }
 
-/** An error as the client's library tells it. An error of the library itself has only a class and a message. */
+/** An error as the client library reports it. The library's own errors have only a class and a message. */
 export interface GoogleError {
   readonly class: string;
-  /** In the words of the library; null if an HTTP status leaves several codes. */
+  /** In the library's terms; null if an HTTP status maps to several codes. */
   readonly code?: string | number | null;
   readonly reason?: string | null;
   readonly domain?: string | null;
@@ -22,19 +22,18 @@ export interface GoogleError {
   readonly message?: string;
 }
 
-/** What came of a call: an answer in its JSON form, or all rows of a list; or an error. */
+/** A call's outcome: an answer in JSON, all rows of a list, or an error. */
 export interface GoogleOutcome {
   readonly answer?: unknown;
   readonly error?: GoogleError;
 }
 
-/** A client, which keeps its connections from call to call. It makes one call after the other. */
+/** A client that keeps its connections open and makes one call at a time. */
 export interface GoogleClient {
   call(call: GoogleCall): Promise<GoogleOutcome>;
   end(): Promise<void>;
 }
 
-/** Starts a client. */
 export function startGoogleClient(program: string, args: readonly string[]): GoogleClient {
   const { ask, end } = startLineClient<GoogleCall, GoogleOutcome>(program, args);
   return { call: ask, end };

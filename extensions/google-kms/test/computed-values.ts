@@ -1,4 +1,4 @@
-/** Values of the examples of this extension that a caller computes from answers: no call returns them. */
+/** Example values that a caller computes from answers: no call returns them. */
 import { type ComputedValues, readBytes, wrapNewKey } from "../../../test/openapi/computed-values.ts";
 import { googleWrappedKey } from "../examples.ts";
 

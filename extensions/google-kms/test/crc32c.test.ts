@@ -7,7 +7,7 @@ import { checkCrc32c, computeCrc32c, packCrc32c } from "../crc32c.ts";
 const ascending = Uint8Array.from({ length: 32 }, (_, index) => index);
 
 describe("computeCrc32c", () => {
-  // RFC 3720, appendix B.4, which prints the bytes of each CRC in the order of the wire.
+  // RFC 3720, appendix B.4, which prints each CRC's bytes in wire order.
   const rows: [what: string, bytes: Uint8Array, crc: number][] = [
     ["32 bytes of zeroes", new Uint8Array(32), 0x8a9136aa],
     ["32 bytes of ones", new Uint8Array(32).fill(0xff), 0x62a8ab43],
@@ -21,7 +21,7 @@ describe("computeCrc32c", () => {
       ),
       0xd9963a56,
     ],
-    // The check value of the catalogue of parametrised CRC algorithms, CRC-32/ISCSI.
+    // The check value for CRC-32/ISCSI in the catalogue of parametrised CRC algorithms.
     ["123456789", bytesOf("123456789"), 0xe3069283],
     ["nothing", new Uint8Array(), 0],
   ];
@@ -33,7 +33,7 @@ describe("computeCrc32c", () => {
 describe("checkCrc32c", () => {
   const data = bytesOf("hello");
 
-  it("verifies the right checksum", () => {
+  it("accepts the right checksum", () => {
     expect(checkCrc32c("dataCrc32c", data, packCrc32c(data))).toBe(true);
   });
 
@@ -41,12 +41,12 @@ describe("checkCrc32c", () => {
     expect(checkCrc32c("dataCrc32c", data, undefined)).toBe(false);
   });
 
-  it.each([0n, -1n, packCrc32c(data) + 2n ** 32n, packCrc32c(data) ^ 1n])("refuses %i", async (crc) => {
+  it.each([0n, -1n, packCrc32c(data) + 2n ** 32n, packCrc32c(data) ^ 1n])("rejects %i", async (crc) => {
     const checking = Promise.try(() => checkCrc32c("dataCrc32c", data, crc));
     expect(await refusal(checking)).toEqual(invalidArgument("CHECKSUM_MISMATCH", "dataCrc32c"));
   });
 
-  it("refuses the checksum of damaged data", async () => {
+  it("rejects the checksum of damaged data", async () => {
     const damaged = data.with(0, 0);
     const checking = Promise.try(() => checkCrc32c("digestCrc32c", damaged, packCrc32c(data)));
     expect(await refusal(checking)).toEqual(invalidArgument("CHECKSUM_MISMATCH", "digestCrc32c"));

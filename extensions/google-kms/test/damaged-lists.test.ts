@@ -1,4 +1,4 @@
-/** What Google's lists show of a record that somebody changed straight in the database. */
+/** How Google's lists show a record that was modified directly in the database. */
 import { sql } from "kysely";
 import { expect, it } from "vitest";
 import {
@@ -20,7 +20,11 @@ interface Page {
 
 interface List {
   readonly table: keyof Schema;
-  /** Makes a record. @returns its name */
+  /**
+   * Creates a record.
+   *
+   * @returns its name
+   */
   readonly make: (google: GoogleKms, ring: string, id: string) => Promise<string>;
   readonly read: (google: GoogleKms, ring: string, filter: string) => Promise<Page>;
   readonly get: (google: GoogleKms, name: string) => Promise<unknown>;
@@ -88,9 +92,9 @@ const lists: Readonly<Record<string, List>> = {
   },
 };
 
-describeGoogle("a list with a record that was changed in the database", (shared) => {
+describeGoogle("a list with a record that was modified in the database", (shared) => {
   it.each(Object.entries(lists))(
-    "shows only its name, and the others as they are: %s",
+    "shows only that record's name, and the others unchanged: %s",
     async (name, list) => {
       const { google, tamper } = await shared();
       const { table, make, read, get, refused = damaged } = list;
@@ -113,7 +117,7 @@ describeGoogle("a list with a record that was changed in the database", (shared)
       ]);
       expect(records.find((record) => record.name === other)).toEqual(shown);
       expect(totalSize).toBe(before.totalSize);
-      // What a filter finds tells what a record has.
+      // A match would reveal the record's fields.
       const found = (await read(google, ring, 'createTime>"2020-01-01T00:00:00Z"')).records.map(
         (record) => record.name,
       );

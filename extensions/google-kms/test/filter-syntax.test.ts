@@ -3,7 +3,7 @@ import { describeRefusal } from "../../../test/support/refusal.ts";
 import { invalid } from "../../../test/support/refusals.ts";
 import { type Filter, parseFilter } from "../filter-syntax.ts";
 
-/** Writes a filter with all of its brackets. */
+/** Formats a filter with all brackets. */
 function write(filter: Filter): string {
   if (filter.kind === "comparison") return `${filter.field}${filter.operator}${JSON.stringify(filter.value)}`;
   if (filter.kind === "not") return `not(${write(filter.of)})`;
@@ -33,7 +33,7 @@ describe("a filter", () => {
     ["a=AND", 'a="AND"'],
     ['a=""', 'a=""'],
     ["a=-", 'a="-"'],
-  ])("%s is %s", (text, written) => {
+  ])("%s parses as %s", (text, written) => {
     expect(write(parseFilter(text))).toBe(written);
   });
 
@@ -63,7 +63,7 @@ describe("a filter", () => {
     "a!1",
     "a=-(b)",
     "a=(1)",
-  ])("is not %s", (text) => {
+  ])("rejects %s", (text) => {
     expect(refusalOf(text)).toEqual(invalid("filter"));
   });
 
@@ -75,7 +75,7 @@ describe("a filter", () => {
     ["quotes", '"'.repeat(1999)],
     ["backslashes", `a="${"\\".repeat(1999)}`],
     ["spaces", `a=1${" ".repeat(1000)}\0${" ".repeat(900)}=`],
-  ])("does not have too many %s", (_what, text) => {
+  ])("rejects too many %s", (_what, text) => {
     expect(refusalOf(text)).toEqual(invalid("filter"));
   });
 });

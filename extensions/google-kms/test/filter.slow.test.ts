@@ -1,11 +1,11 @@
-/** A filter of a list that is longer than a call reads. */
+/** A filter over a list longer than one call reads. */
 import { expect, it } from "vitest";
 import { describeGoogle } from "./google-server.ts";
 
 const lastPart = ({ name }: { readonly name: string }): string => name.split("/").at(-1) ?? "";
 
-describeGoogle("a filter of 1,002 key rings", (shared) => {
-  it("looks at 1,000 rows in one call, and goes on where it stopped", async () => {
+describeGoogle("a filter over 1,002 key rings", (shared) => {
+  it("reads 1,000 rows in one call and continues where it stopped", async () => {
     const { google } = await shared();
     const parent = "projects/many/locations/global";
     await google.createKeyRing({ parent, keyRingId: "wanted-1" });

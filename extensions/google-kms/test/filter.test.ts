@@ -13,7 +13,7 @@ import { describeGoogle, type GoogleKms } from "./google-server.ts";
 
 let count = 0;
 
-/** A location with rings of its own. */
+/** Creates a location with its own rings. */
 async function createLocation(google: GoogleKms, ...rings: string[]): Promise<string> {
   count += 1;
   const parent = `projects/p${count}/locations/global`;
@@ -23,7 +23,7 @@ async function createLocation(google: GoogleKms, ...rings: string[]): Promise<st
 
 const lastPart = ({ name }: { readonly name: string }): string => name.split("/").at(-1) ?? "";
 
-describeGoogle("a filter of key rings", (shared) => {
+describeGoogle("a filter on key rings", (shared) => {
   it.each([
     ['name:"ALPH"', ["alpha", "alphabet"]],
     ["name:alphabet OR name:beta", ["alphabet", "beta"]],
@@ -37,11 +37,11 @@ describeGoogle("a filter of key rings", (shared) => {
     const parent = await createLocation(google, "alpha", "alphabet", "beta");
     const { keyRings, totalSize } = await google.listKeyRings({ parent, filter });
     expect(keyRings.map(lastPart)).toEqual(expected);
-    // Google's answers have no total of a filtered list.
+    // Google's answers have no total for a filtered list.
     expect(totalSize).toBe(filter === " " ? 3 : 0);
   });
 
-  it("holds for all pages, and its tokens for this filter only", async () => {
+  it("applies to all pages, and its tokens are valid only for this filter", async () => {
     const { google } = await shared();
     const parent = await createLocation(google, "a1", "b1", "a2", "b2", "a3");
     const filter = "name:keyRings/a";
@@ -56,7 +56,7 @@ describeGoogle("a filter of key rings", (shared) => {
       );
   });
 
-  it("sees nothing of other locations", async () => {
+  it("excludes other locations", async () => {
     const { google } = await shared();
     await createLocation(google, "elsewhere");
     const parent = await createLocation(google, "here");
@@ -64,7 +64,7 @@ describeGoogle("a filter of key rings", (shared) => {
     expect(keyRings.map(lastPart)).toEqual(["here"]);
   });
 
-  it.each(["'", "' or 1=1 --", '\\" or', "%", "_", "\u0000"])("takes %j as a text", async (text) => {
+  it.each(["'", "' or 1=1 --", '\\" or', "%", "_", "\u0000"])("treats %j as text", async (text) => {
     const { google } = await shared();
     const parent = await createLocation(google, "alpha");
     const filter = `name:${JSON.stringify(text).replaceAll("\\u0000", "x0")}`;
@@ -72,7 +72,7 @@ describeGoogle("a filter of key rings", (shared) => {
   });
 });
 
-describeGoogle("a filter of keys", (shared) => {
+describeGoogle("a filter on keys", (shared) => {
   it("selects by label, purpose, algorithm and name", async () => {
     const { google } = await shared();
     const location = await createLocation(google, "ring");
@@ -117,7 +117,7 @@ describeGoogle("a filter of keys", (shared) => {
   });
 });
 
-describeGoogle("a filter of versions and of import jobs", (shared) => {
+describeGoogle("a filter on versions and import jobs", (shared) => {
   it("selects by state, number, algorithm, method and time", async () => {
     const { google } = await shared();
     const parent = `${await createLocation(google, "ring")}/keyRings/ring`;
@@ -183,7 +183,7 @@ describeGoogle("a filter of versions and of import jobs", (shared) => {
     "__proto__=1",
     "key_state=ACTIVE",
     "state=ENABLED)",
-  ])("is not %s", async (filter) => {
+  ])("rejects %s", async (filter) => {
     const { google } = await shared();
     const parent = `${await createLocation(google, "ring")}/keyRings/ring`;
     const cryptoKey = {
@@ -205,22 +205,22 @@ describeGoogle("the order of a list", (shared) => {
     ["name", "abc"],
     ["name asc", "abc"],
     ["name desc", "cba"],
-  ])("may be %j", async (orderBy, expected) => {
+  ])("can be %j", async (orderBy, expected) => {
     const { google } = await shared();
     const parent = await createLocation(google, "b", "c", "a");
     const { keyRings, totalSize } = await google.listKeyRings({ parent, orderBy });
     expect([keyRings.map(lastPart).join(""), totalSize]).toEqual([expected, 3]);
   });
 
-  it("is refused if it is long, whatever it consists of", async () => {
+  it("is rejected if it is long, whatever it contains", async () => {
     const { google } = await shared();
     const parent = await createLocation(google);
-    // An expression that looks at each space again for each other one would take hours.
+    // A backtracking expression over these spaces would take hours.
     const orderBy = `${" ".repeat(1_000_000)}!`;
     await expect(google.listKeyRings({ parent, orderBy })).rejects.toThrow(/orderBy/);
   });
 
-  it("holds for all pages, with a filter, and its tokens for this order only", async () => {
+  it("applies to all pages and with a filter, and its tokens are valid only for this order", async () => {
     const { google } = await shared();
     const parent = await createLocation(google, "a1", "b1", "a2", "a3", "a4", "a5");
     const list = { parent, filter: "name:keyRings/a", orderBy: "create_time desc", pageSize: 2 };
@@ -233,7 +233,7 @@ describeGoogle("the order of a list", (shared) => {
     expect(await refusal(other)).toEqual(invalid("pageToken"));
   });
 
-  it("holds for all pages of names, which are compared byte by byte", async () => {
+  it("applies to all pages of names, which are compared byte by byte", async () => {
     const { google } = await shared();
     const parent = await createLocation(google, "b", "A_", "a", "B", "A-", "a-b");
     const read = async (orderBy: string): Promise<string[][]> => {
@@ -262,7 +262,7 @@ describeGoogle("the order of a list", (shared) => {
     ["create_time desc", "ba21dc"],
     ["name", "ab12cd"],
     ["name desc", "ba21dc"],
-  ])("is that of versions, keys and import jobs, too: %s", async (orderBy, expected) => {
+  ])("works for versions, keys and import jobs too: %s", async (orderBy, expected) => {
     const { google } = await shared();
     const parent = `${await createLocation(google, "ring")}/keyRings/ring`;
     const cryptoKey = {
@@ -283,7 +283,7 @@ describeGoogle("the order of a list", (shared) => {
     expect([...cryptoKeys, ...cryptoKeyVersions, ...importJobs].map(lastPart).join("")).toBe(expected);
   });
 
-  it("by name is that of the numbers of versions, and a filter may leave out some", async () => {
+  it("sorts versions by number, even if a filter leaves some out", async () => {
     const { google } = await shared();
     const parent = `${await createLocation(google, "ring")}/keyRings/ring`;
     const cryptoKey = {
@@ -305,7 +305,7 @@ describeGoogle("the order of a list", (shared) => {
   });
 
   it.each(["names", "name up", "desc", "create_time down", "nope", "create_time,name"])(
-    "is not %s",
+    "rejects %s",
     async (orderBy) => {
       const { google } = await shared();
       const parent = await createLocation(google);

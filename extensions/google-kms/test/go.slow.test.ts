@@ -1,4 +1,4 @@
-/** Google's own client for Go, cloud.google.com/go/kms, over gRPC and over REST. */
+/** Google's Go client, cloud.google.com/go/kms, over gRPC and REST. */
 import { testGoogleKeys } from "./keys-story.ts";
 import { goProgram } from "./programs.ts";
 import { testGoogleCalls } from "./story.ts";

@@ -1,4 +1,4 @@
-/** The services of google.kms in servers of their own. */
+/** Servers with the google.kms services, one per group of tests. */
 import { type Client, createClient } from "@connectrpc/connect";
 import { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
@@ -14,7 +14,6 @@ import {
   serveApp,
 } from "../../../test/services/app-under-test.ts";
 
-/** A client of Google's service. */
 export type GoogleKms = Client<typeof KeyManagementService>;
 
 /** A server with Google's service and the key service. */

@@ -1,4 +1,4 @@
-/** The life of a key with each of Google's clients, over gRPC and over REST; its signatures with node:crypto. */
+/** A key's life cycle with each Google client over gRPC and REST; node:crypto verifies the signatures. */
 import {
   createHash,
   createPublicKey,
@@ -23,7 +23,7 @@ const unbase64 = (text: unknown): Buffer => Buffer.from(String(text), "base64");
 
 type Answer = Readonly<Record<string, unknown>>;
 
-/** The forms of raw public keys that node:crypto reads and writes, and its types do not know yet. */
+/** Raw public key formats that node:crypto supports but its types do not declare yet. */
 const rawKey = (key: Uint8Array, asymmetricKeyType: string) =>
   createPublicKey({ key, format: "raw-public", asymmetricKeyType } as never);
 
@@ -41,10 +41,10 @@ function encapsulateXWing(publicKey: Uint8Array): { ciphertext: Uint8Array; shar
   return { ciphertext: Buffer.concat([ofMlKem.ciphertext, ownRaw]), sharedKey };
 }
 
-/** Makes the tests of a client. */
+/** Defines a client's tests. */
 export function testGoogleKeys(program: GoogleProgram): void {
   const { name, isMissing, start } = program;
-  describe.skipIf(isMissing)(`the life of a key with ${name}`, { timeout: 180_000 }, () => {
+  describe.skipIf(isMissing)(`a key's life cycle with ${name}`, { timeout: 180_000 }, () => {
     let server: RunningServer;
     let client: GoogleClient;
     beforeAll(async () => {
@@ -96,7 +96,7 @@ export function testGoogleKeys(program: GoogleProgram): void {
         expect(missing).toMatchObject({ reason: "KEY_RING_NOT_FOUND" });
       });
 
-      it("lists in an order and with a filter", async () => {
+      it("lists with an order and a filter", async () => {
         const parent = String((await createKey("ordered", "PQ_SIGN_ML_DSA_44")).name);
         for (let version = 2; version <= 10; version += 1) await ask("create_crypto_key_version", { parent });
         await ask("update_crypto_key_version", {
@@ -120,7 +120,7 @@ export function testGoogleKeys(program: GoogleProgram): void {
       });
 
       it.each(["PQ_SIGN_ML_DSA_44", "PQ_SIGN_ML_DSA_65", "PQ_SIGN_ML_DSA_87", "PQ_SIGN_SLH_DSA_SHA2_128S"])(
-        "signs with %s, checksums in both directions",
+        "signs with %s, with checksums in both directions",
         async (algorithm) => {
           const id = `sign-${algorithm.toLowerCase()}`;
           const key = await createKey(id, algorithm, { labels: { team: "a" } });
@@ -149,7 +149,7 @@ export function testGoogleKeys(program: GoogleProgram): void {
         },
       );
 
-      it("refuses data whose checksum is another", async () => {
+      it("is refused if the data's checksum differs", async () => {
         const { name } = await createKey("crc", "PQ_SIGN_ML_DSA_44");
         const { error } = await call("asymmetric_sign", {
           name: `${name}/cryptoKeyVersions/1`,
@@ -159,7 +159,7 @@ export function testGoogleKeys(program: GoogleProgram): void {
         expect(error).toMatchObject({ reason: "CHECKSUM_MISMATCH" });
       });
 
-      it("signs an external mu, and no data, with a key for that", async () => {
+      it("signs an external mu but no data with an external-mu key", async () => {
         const { name } = await createKey("mu", "PQ_SIGN_ML_DSA_65_EXTERNAL_MU");
         const version = `${name}/cryptoKeyVersions/1`;
         const publicKey = createPublicKey(await publicPem(version));
@@ -198,7 +198,7 @@ export function testGoogleKeys(program: GoogleProgram): void {
         expect(opened).toMatchObject({ verifiedCiphertextCrc32c: true });
       });
 
-      it("decapsulates with KEM_XWING, whose public key is in its own format", async () => {
+      it("decapsulates with KEM_XWING, whose public key has its own format", async () => {
         const { name } = await createKey("xwing", "KEM_XWING");
         const version = `${name}/cryptoKeyVersions/1`;
         const raw = await ask("get_public_key", { name: version, public_key_format: "XWING_RAW_BYTES" });
@@ -252,7 +252,7 @@ export function testGoogleKeys(program: GoogleProgram): void {
         expect(await ask("get_crypto_key_version", { name: version })).toMatchObject({ state: "DISABLED" });
       });
 
-      it("destroys after the days that the key says", async () => {
+      it("destroys after the number of days set on the key", async () => {
         const fields = { destroy_scheduled_duration: "172800s" };
         const { name, destroyScheduledDuration } = await createKey("soon", "PQ_SIGN_ML_DSA_44", fields);
         expect(destroyScheduledDuration).toBe("172800s");
@@ -263,7 +263,7 @@ export function testGoogleKeys(program: GoogleProgram): void {
         expect(days).toBeLessThan(2.1);
       });
 
-      it("updates labels, and nothing that the mask must not name", async () => {
+      it("updates labels, and rejects a mask with other fields", async () => {
         const { name } = await createKey("labels", "PQ_SIGN_ML_DSA_44");
         const update = { crypto_key: { name, labels: { env: "prod" } }, update_mask: "labels" };
         expect(await ask("update_crypto_key", update)).toMatchObject({ labels: { env: "prod" } });
@@ -277,7 +277,7 @@ export function testGoogleKeys(program: GoogleProgram): void {
       });
 
       it.each(["XWING", "ML_KEM_768", "ML_KEM_1024"])(
-        "imports a key that was wrapped with the public key of an import job: %s",
+        "imports a key wrapped with an import job's public key: %s",
         async (kem) => {
           const id = kem.toLowerCase();
           const created = await ask("create_import_job", {
@@ -326,7 +326,7 @@ export function testGoogleKeys(program: GoogleProgram): void {
         expect(verify(null, data, publicKey, unbase64(result.signature))).toBe(true);
       });
 
-      it("has keys of ECDSA too for which the key service requests certificates", async () => {
+      it("includes ECDSA keys, for which the key service creates certificate requests", async () => {
         const { name } = await createKey("certified", "EC_SIGN_P256_SHA256");
         const response = await fetch(`${server.url}/api/kms/csr`, {
           method: "POST",
@@ -367,8 +367,8 @@ export function testGoogleKeys(program: GoogleProgram): void {
         expect((await call(method, request)).error).toMatchObject({ reason });
       });
 
-      // Over REST, no path has this name. Two of the libraries notice it themselves.
-      it("is refused a name of another form", async () => {
+      // Over REST, no path matches this name. Two of the libraries notice it themselves.
+      it("is refused a malformed name", async () => {
         const { error } = await call("get_crypto_key", { name: "nonsense" });
         expect(error).toBeDefined();
         expect(["FIELD_INVALID", "ROUTE_NOT_FOUND", undefined]).toContain(error?.reason);

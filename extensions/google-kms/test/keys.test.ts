@@ -1,4 +1,4 @@
-/** Keys and key rings over Google's interface: what its clients (test/interop) do not ask for. */
+/** Keys and key rings over Google's interface: cases that the client tests do not cover. */
 import { generateKeyPairSync } from "node:crypto";
 import { expect, it, onTestFinished } from "vitest";
 import {
@@ -18,7 +18,11 @@ import { describeGoogle, type GoogleKms } from "./google-server.ts";
 const location = "projects/p/locations/global";
 let count = 0;
 
-/** Creates a key ring of its own. @returns its name */
+/**
+ * Creates a separate key ring.
+ *
+ * @returns its name
+ */
 async function createRing(google: GoogleKms): Promise<string> {
   count += 1;
   return (await google.createKeyRing({ parent: location, keyRingId: `ring-${count}` })).name;
@@ -35,8 +39,8 @@ async function createKey(google: GoogleKms, fields: object = {}): Promise<string
     .name;
 }
 
-describeGoogle("the lists of a key ring", (shared) => {
-  it("are refused if there is no such ring", async () => {
+describeGoogle("a key ring's lists", (shared) => {
+  it("are refused if the ring does not exist", async () => {
     const { google } = await shared();
     const missing = { code: "NotFound", reason: "KEY_RING_NOT_FOUND" };
     const parent = `${location}/keyRings/none`;
@@ -53,7 +57,7 @@ describeGoogle("the lists of a key ring", (shared) => {
 });
 
 describeGoogle("labels", (shared) => {
-  it("have letters and digits of all scripts", async () => {
+  it("accept letters and digits of all scripts", async () => {
     const { google } = await shared();
     const labels = { größe: "klein", 部門: "研究", "a٣_-": "٣" };
     const name = await createKey(google, { labels });
@@ -62,14 +66,14 @@ describeGoogle("labels", (shared) => {
 
   it.each([
     ["an uppercase letter", { A: "" }],
-    ["an uppercase letter of another script", { Ä: "" }],
+    ["an uppercase letter of a different script", { Ä: "" }],
     ["an uppercase value", { a: "B" }],
-    ["a digit first", { "1": "" }],
-    ["no label", { "": "" }],
+    ["a leading digit", { "1": "" }],
+    ["an empty label", { "": "" }],
     ["64 letters", { ["ä".repeat(64)]: "" }],
     ["a value of 64 letters", { a: "研".repeat(64) }],
     ["an emoji", { "a😀": "" }],
-  ])("are refused with %s", async (_what, labels) => {
+  ])("are rejected with %s", async (_what, labels) => {
     const { google } = await shared();
     expect(await refusal(createKey(google, { labels }))).toEqual(invalid("cryptoKey.labels"));
   });
@@ -79,7 +83,7 @@ describeGoogle("a new key", (shared) => {
   it.each([
     ["cryptoKeyBackend", { cryptoKeyBackend: "projects/p/locations/global/ekmConnections/e" }],
     ["keyAccessJustificationsPolicy", { keyAccessJustificationsPolicy: { allowedAccessReasons: [1] } }],
-  ])("is refused with %s, which would have no effect", async (field, fields) => {
+  ])("is rejected with %s, which would have no effect", async (field, fields) => {
     const { google } = await shared();
     expect(await refusal(createKey(google, fields))).toEqual(invalid(`cryptoKey.${field}`));
   });
@@ -101,14 +105,14 @@ describeGoogle("a new version", (shared) => {
     expect(await refusal(google.decapsulate({ name, ciphertext }))).toEqual(stateRefuses);
   });
 
-  it("is not created under a number, which would be a version in the names of kms", async () => {
+  it("is not created under a number, which kms would read as a version", async () => {
     const { google } = await shared();
     const parent = await createRing(google);
     const creating = google.createCryptoKey({ parent, cryptoKeyId: "5", cryptoKey: kem });
     expect(await refusal(creating)).toEqual(invalid("cryptoKeyId"));
   });
 
-  it("that is created DISABLED can be enabled, and the audit log has both steps", async () => {
+  it("can be enabled if it was created DISABLED, and the audit log has both steps", async () => {
     const { google, kms } = await shared();
     const parent = await createKey(google);
     const { name } = await google.createCryptoKeyVersion(state(parent, DISABLED));
@@ -123,7 +127,7 @@ describeGoogle("a new version", (shared) => {
     expect(operations.slice(0, 3)).toEqual(["CREATE", "DISABLE", "ENABLE"]);
   });
 
-  it("is refused with another state, and with options that would have no effect", async () => {
+  it("is rejected with a different state, and with options that would have no effect", async () => {
     const { google } = await shared();
     const parent = await createKey(google);
     expect(await refusal(google.createCryptoKeyVersion(state(parent, DESTROYED)))).toEqual(
@@ -136,8 +140,8 @@ describeGoogle("a new version", (shared) => {
   });
 });
 
-describeGoogle("a key that takes imported versions only", (shared) => {
-  it("gets no generated one from a rotation of the key service either", async () => {
+describeGoogle("an import-only key", (shared) => {
+  it("gets no generated version from the key service's rotation either", async () => {
     const { google, kms } = await shared();
     const parent = await createRing(google);
     const algorithm = VersionAlgorithm.PQ_SIGN_ML_DSA_44;
@@ -162,7 +166,7 @@ describeGoogle("a key that takes imported versions only", (shared) => {
   });
 });
 
-describeGoogle("an import job of RSA-OAEP", (shared) => {
+describeGoogle("an RSA-OAEP import job", (shared) => {
   const methods = [
     ImportMethod.RSA_OAEP_3072_SHA1_AES_256,
     ImportMethod.RSA_OAEP_4096_SHA1_AES_256,
@@ -171,7 +175,7 @@ describeGoogle("an import job of RSA-OAEP", (shared) => {
     ImportMethod.RSA_OAEP_3072_SHA256,
     ImportMethod.RSA_OAEP_4096_SHA256,
   ];
-  it("is refused with the methods that a quantum computer does not break", async () => {
+  it("is rejected in favour of methods that a quantum computer cannot break", async () => {
     const { google } = await shared();
     const parent = await createRing(google);
     for (const importMethod of methods) {
@@ -184,18 +188,18 @@ describeGoogle("an import job of RSA-OAEP", (shared) => {
   });
 });
 
-describeGoogle("a refusal", (shared) => {
+describeGoogle("an error message", (shared) => {
   it.each<[string, (google: GoogleKms, version: string) => Promise<unknown>]>([
     [
-      "a signature with a key that does not sign",
+      "a signature with a key that cannot sign",
       (google, name) => google.asymmetricSign({ name, data: new Uint8Array(1) }),
     ],
     [
-      "a restored version that is not to be destroyed",
+      "restoring a version that is not scheduled for destruction",
       (google, name) => google.restoreCryptoKeyVersion({ name }),
     ],
     [
-      "a decapsulation with a disabled version",
+      "decapsulating with a disabled version",
       async (google, name) => {
         const cryptoKeyVersion = { name, state: VersionState.DISABLED };
         await google.updateCryptoKeyVersion({ cryptoKeyVersion, updateMask: { paths: ["state"] } });
@@ -203,29 +207,26 @@ describeGoogle("a refusal", (shared) => {
       },
     ],
     [
-      "the public key of a version that is to be destroyed",
+      "the public key of a version scheduled for destruction",
       async (google, name) => {
         await google.destroyCryptoKeyVersion({ name });
         await google.getPublicKey({ name });
       },
     ],
     [
-      "a version that is to be destroyed twice",
+      "destroying a version twice",
       async (google, name) => {
         await google.destroyCryptoKeyVersion({ name });
         await google.destroyCryptoKeyVersion({ name });
       },
     ],
+    ["an unknown version", (google, name) => google.getCryptoKeyVersion({ name: name.replace(/1$/, "19") })],
     [
-      "a version that does not exist",
-      (google, name) => google.getCryptoKeyVersion({ name: name.replace(/1$/, "19") }),
-    ],
-    [
-      "a key that does not exist",
+      "an unknown key",
       (google, name) =>
         google.getCryptoKeyVersion({ name: name.replace("/cryptoKeys/key", "/cryptoKeys/no-key") }),
     ],
-  ])("names things as Google does: %s", async (_what, call) => {
+  ])("uses Google's resource names: %s", async (_what, call) => {
     const { google } = await shared();
     const key = await createKey(google);
     const failed = await failureOf(call(google, `${key}/cryptoKeyVersions/1`));

@@ -1,4 +1,4 @@
-/** Google's own client for Node, @google-cloud/kms, over gRPC and over REST. */
+/** Google's Node client, @google-cloud/kms, over gRPC and REST. */
 import { testGoogleKeys } from "./keys-story.ts";
 import { nodePrograms } from "./programs.ts";
 import { testGoogleCalls } from "./story.ts";

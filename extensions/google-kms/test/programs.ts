@@ -1,4 +1,4 @@
-/** Google's clients for Cloud KMS, unmodified, in three languages. */
+/** Google's unmodified Cloud KMS clients in three languages. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -8,18 +8,22 @@ import { isMissing } from "../../../test/interop/tools.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { type GoogleClient, type GoogleError, startGoogleClient } from "./client.ts";
 
-/** What a library makes of errors, which differs with the transport. */
+/** How a library reports errors, which depends on the transport. */
 export type LibraryErrors = Readonly<
   Record<"unsupported" | "invalid" | "withoutToken" | "withWrongToken", Partial<GoogleError>>
 >;
 
-/** A library of Google, with a program that calls it. */
+/** A Google library and a program that calls it. */
 export interface GoogleProgram {
   readonly name: string;
-  /** Whether its tests are to be skipped; then the name says why. */
+  /** Whether to skip its tests; the name then gives the reason. */
   readonly isMissing: boolean;
   readonly errors: Readonly<Record<"grpc" | "rest", LibraryErrors>>;
-  /** Starts the program for a server. @param authority "127.0.0.1:port" */
+  /**
+   * Starts the program against a server.
+   *
+   * @param authority "127.0.0.1:port"
+   */
   start(authority: string): GoogleClient;
 }
 
@@ -28,7 +32,7 @@ const here = import.meta.dirname;
 const python = findPython("google.cloud.kms");
 
 function named(name: string, isMissing: boolean) {
-  return { name: isMissing ? `${name} (which is not installed)` : name, isMissing };
+  return { name: isMissing ? `${name} (not installed)` : name, isMissing };
 }
 
 export const pythonProgram: GoogleProgram = {
@@ -42,9 +46,9 @@ export const pythonProgram: GoogleProgram = {
     },
     rest: {
       unsupported: { class: "MethodNotImplemented", code: "UNIMPLEMENTED" },
-      // REST has only the status 400, of which the library makes BadRequest.
+      // REST has only status 400, which the library maps to BadRequest.
       invalid: { class: "BadRequest" },
-      // google-auth answers 401 itself: it asks the credentials for another token, and they have none.
+      // google-auth handles 401 itself: it asks the credentials for a new token, and they have none.
       withoutToken: { class: "InvalidOperation" },
       withWrongToken: { class: "RefreshError" },
     },
@@ -74,7 +78,7 @@ export const nodePrograms: readonly GoogleProgram[] = [
   }),
 ];
 
-/** @param library its name in node/package.json */
+/** @param library the library's name in node/package.json */
 function nodeProgram(name: string, library: string, rest: LibraryErrors): GoogleProgram {
   const isInstalled = existsSync(join(here, "node/node_modules", library));
   return {
@@ -85,7 +89,7 @@ function nodeProgram(name: string, library: string, rest: LibraryErrors): Google
   };
 }
 
-/** The compiled program in Go. */
+/** The compiled Go program. */
 const compiled = join(makeTemporaryDirectory(afterAll), "google");
 
 const goErrors: LibraryErrors = {

@@ -1,4 +1,4 @@
-/** Google's own client for Python, google-cloud-kms, over gRPC and over REST. */
+/** Google's Python client, google-cloud-kms, over gRPC and REST. */
 import { testGoogleKeys } from "./keys-story.ts";
 import { pythonProgram } from "./programs.ts";
 import { testGoogleCalls } from "./story.ts";

@@ -1,4 +1,4 @@
-/** Follows the page from its first line to its last. */
+/** Runs every command in README.md, from the first line to the last. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe } from "vitest";
@@ -12,7 +12,7 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => server.stop());
 
-describe("who does what the page shows, as printed but for the port,", () => {
+describe("the commands of README.md, as printed except for the port,", () => {
   testSteps(readFileSync(join(import.meta.dirname, "../README.md"), "utf8"), {
     surroundings: () => ({ authority: server.authority }),
   });

@@ -1,4 +1,4 @@
-/** The calls of this extension in the test of what refused calls add to the store. */
+/** This extension's calls for the test of what refused calls add to the store. */
 import { createClient } from "@connectrpc/connect";
 import { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import type { AccessServer, Person } from "../../../test/access/access-server.ts";
@@ -12,10 +12,10 @@ const nameOf = (n: number): string =>
 
 const connect = ({ transport }: Person) => createClient(KeyManagementService, transport);
 
-/** Calls that are refused and have no entry at all. */
+/** Refused calls that add no entry. */
 export const silent = {
-  "AsymmetricSign of Google's interface": (_server: AccessServer, user: Person, n: number) =>
+  "AsymmetricSign over Google's interface": (_server: AccessServer, user: Person, n: number) =>
     refusal(connect(user).asymmetricSign({ name: nameOf(n), data })),
-  "Decapsulate of Google's interface": (_server: AccessServer, user: Person, n: number) =>
+  "Decapsulate over Google's interface": (_server: AccessServer, user: Person, n: number) =>
     refusal(connect(user).decapsulate({ name: nameOf(n), ciphertext: data })),
 };

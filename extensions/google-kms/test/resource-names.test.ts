@@ -28,7 +28,7 @@ const inKey = { ...inRing, cryptoKey: "Key-1" };
 const formatVersion = (name: CryptoKeyVersionName) =>
   nameOfVersion({ name: formatCryptoKeyName(name), version: name.version });
 
-describe("the name of a resource", () => {
+describe("a resource name", () => {
   const rows = [
     ["location", location, parts, parseLocationName, formatLocationName],
     ["key ring", ring, inRing, parseKeyRingName, formatKeyRingName],
@@ -50,13 +50,13 @@ describe("the name of a resource", () => {
   });
 });
 
-describe("a name is refused with its field if it", () => {
+describe("a name is rejected with its field if it", () => {
   const rows: [what: string, parse: (field: string, text: string) => unknown, text: string][] = [
     ["is empty", parseLocationName, ""],
     ["is of a shorter kind", parseKeyRingName, location],
     ["is of a longer kind", parseKeyRingName, key],
-    ["has another collection", parseCryptoKeyName, job],
-    ["has a collection in other letters", parseKeyRingName, `${location}/keyrings/r`],
+    ["has a different collection", parseCryptoKeyName, job],
+    ["has a collection in different case", parseKeyRingName, `${location}/keyrings/r`],
     ["begins with a slash", parseLocationName, `/${location}`],
     ["ends with a slash", parseLocationName, `${location}/`],
     ["is the full name with the service", parseLocationName, `//cloudkms.googleapis.com/${location}`],
@@ -64,12 +64,12 @@ describe("a name is refused with its field if it", () => {
     ["has an ID of 64 characters", parseKeyRingName, `${location}/keyRings/${"a".repeat(64)}`],
     ["has an ID with a dot", parseCryptoKeyName, `${ring}/cryptoKeys/a.b`],
     ["has an ID with a space", parseCryptoKeyName, `${ring}/cryptoKeys/a b`],
-    ["has an ID with a line break at its end", parseCryptoKeyName, `${ring}/cryptoKeys/a\n`],
+    ["has an ID that ends with a line break", parseCryptoKeyName, `${ring}/cryptoKeys/a\n`],
     ["has an ID with an encoded slash", parseCryptoKeyName, `${ring}/cryptoKeys/a%2Fb`],
-    ["has a location with a capital letter", parseLocationName, "projects/p/locations/Global"],
+    ["has a location with an uppercase letter", parseLocationName, "projects/p/locations/Global"],
     ["has version 0", parseCryptoKeyVersionName, `${key}/cryptoKeyVersions/0`],
-    ["has a version with a zero in front", parseCryptoKeyVersionName, `${key}/cryptoKeyVersions/01`],
-    ["has a version that is no number", parseCryptoKeyVersionName, `${key}/cryptoKeyVersions/latest`],
+    ["has a version with a leading zero", parseCryptoKeyVersionName, `${key}/cryptoKeyVersions/01`],
+    ["has a version that is not a number", parseCryptoKeyVersionName, `${key}/cryptoKeyVersions/latest`],
     ["has a negative version", parseCryptoKeyVersionName, `${key}/cryptoKeyVersions/-1`],
     ["has a version of ten digits", parseCryptoKeyVersionName, `${key}/cryptoKeyVersions/1234567890`],
   ];
@@ -91,19 +91,19 @@ describe("the ID of a new resource", () => {
     expect(checkResourceId("keyRingId", id)).toBe(id);
   });
 
-  it.each(["0", "5", "007", "1234567890"])("is not a number if it is that of a key: %s", async (id) => {
+  it.each(["0", "5", "007", "1234567890"])("of a key must not be a number: %s", async (id) => {
     const checking = Promise.try(() => checkCryptoKeyId("cryptoKeyId", id));
     expect(await refusal(checking)).toEqual(invalid("cryptoKeyId"));
     expect(checkResourceId("keyRingId", id)).toBe(id);
-    // A key of an older version may have it.
+    // A key of an earlier release may have such an ID.
     expect(parseCryptoKeyName("name", `${ring}/cryptoKeys/${id}`).cryptoKey).toBe(id);
   });
 
-  it.each(["5a", "_5", "v-5", "-5"])("may have digits if it is that of a key: %s", (id) => {
+  it.each(["5a", "_5", "v-5", "-5"])("of a key may contain digits: %s", (id) => {
     expect(checkCryptoKeyId("cryptoKeyId", id)).toBe(id);
   });
 
-  it.each(["", "a".repeat(64), "a/b", "ä", "a\n", "a.b"])("is refused with its field: %j", async (id) => {
+  it.each(["", "a".repeat(64), "a/b", "ä", "a\n", "a.b"])("is rejected with its field: %j", async (id) => {
     expect(await refusal(Promise.try(() => checkResourceId("keyRingId", id)))).toEqual(invalid("keyRingId"));
   });
 });

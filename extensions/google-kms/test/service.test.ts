@@ -1,4 +1,4 @@
-/** The package google.kms over gRPC and REST, as far as it needs no keys. */
+/** The google.kms package over gRPC and REST, except for keys. */
 import type { DescMethodUnary } from "@bufbuild/protobuf";
 import { createClient, createRouterTransport, type ServiceImplSpec } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
@@ -24,20 +24,20 @@ const locations = createClient(Locations, transport);
 const location = "projects/p/locations/global";
 
 describe("GenerateRandomBytes", () => {
-  it.each([8, 32, 1024])("gives %i bytes with their CRC32C", async (lengthBytes) => {
+  it.each([8, 32, 1024])("returns %i bytes with their CRC32C", async (lengthBytes) => {
     const { data, dataCrc32c } = await kms.generateRandomBytes({ location, lengthBytes });
     expect(data).toHaveLength(lengthBytes);
     expect(dataCrc32c).toBe(BigInt(computeCrc32c(data)));
   });
 
-  it("gives other bytes each time", async () => {
+  it("returns different bytes each time", async () => {
     const calls = Array.from({ length: 20 }, () => kms.generateRandomBytes({ location, lengthBytes: 8 }));
     const drawn = (await Promise.all(calls)).map(({ data }) => Buffer.from(data).toString("hex"));
     expect(new Set(drawn).size).toBe(drawn.length);
   });
 
   it.each(["PROTECTION_LEVEL_UNSPECIFIED", "SOFTWARE", "HSM"] as const)(
-    "takes the level %s",
+    "accepts the level %s",
     async (level) => {
       const protectionLevel = ProtectionLevel[level];
       expect(
@@ -59,7 +59,7 @@ describe("GenerateRandomBytes", () => {
       "protectionLevel",
     ],
   ] as const;
-  it.each(refused)("refuses %s", async (_what, request, field) => {
+  it.each(refused)("rejects %s", async (_what, request, field) => {
     expect(await refusal(kms.generateRandomBytes(request))).toEqual(invalid(field));
   });
 });
@@ -69,7 +69,7 @@ describe("Locations", () => {
     ["projects/p", "projects/p/locations/global"],
     ["locations", "locations/global"],
     ["", "locations/global"],
-  ])("list global for %j", async (name, expected) => {
+  ])("lists global for %j", async (name, expected) => {
     const { locations: listed, nextPageToken } = await locations.listLocations({ name });
     expect(listed.map((one) => [one.name, one.locationId])).toEqual([[expected, "global"]]);
     expect(nextPageToken).toBe("");
@@ -79,34 +79,34 @@ describe("Locations", () => {
     ["projects/p/locations/global", "global"],
     ["projects/p/locations/europe-west3", "europe-west3"],
     ["locations/us-east1", "us-east1"],
-  ])("have every well-formed location: %s", async (name, locationId) => {
+  ])("has every well-formed location: %s", async (name, locationId) => {
     const found = await locations.getLocation({ name });
     expect([found.name, found.locationId, found.displayName]).toEqual([name, locationId, locationId]);
   });
 
-  it("have no metadata, whose type the REST client of @google-cloud/kms does not know", async () => {
+  it("has no metadata, whose type @google-cloud/kms over REST does not know", async () => {
     expect((await locations.getLocation({ name: location })).metadata).toBeUndefined();
   });
 
   it.each(["", "projects/p", "projects/p/locations/x_y", "locations/", "projects//locations/a"])(
-    "have no location %j",
+    "has no location %j",
     async (name) => {
       expect(await refusal(locations.getLocation({ name }))).toEqual(invalid("name"));
     },
   );
 
-  it("refuse a filter, another parent, and a token of another page", async () => {
+  it("rejects a filter, a different parent, and a different page's token", async () => {
     expect(await refusal(locations.listLocations({ filter: "a" }))).toEqual(invalid("filter"));
     expect(await refusal(locations.listLocations({ name: location }))).toEqual(invalid("name"));
     expect(await refusal(locations.listLocations({ pageToken: "x" }))).toEqual(invalid("pageToken"));
   });
 });
 
-describe("a call that is not supported", () => {
+describe("an unsupported call", () => {
   const methods = [KeyManagementService, Locations].flatMap(({ methods }) => methods);
   const others = methods.filter((method) => isAlwaysRefused(method, googleProfiles));
 
-  it("says where the supported ones are, and is named to programs", async () => {
+  it("points to the supported calls and has a reason for programs", async () => {
     const call = kms.encrypt({});
     expect(await refusal(call)).toEqual({ code: "Unimplemented", reason: "CALL_UNSUPPORTED" });
     expect((await failureOf(call)).rawMessage).toMatch(
@@ -115,7 +115,7 @@ describe("a call that is not supported", () => {
   });
 
   it.each(methods.map((method) => [method.name, method] as const))(
-    "is one that its profile describes as such: %s",
+    "is described as such in its profile: %s",
     async (_name, method) => {
       // All methods of both services are unary.
       const call = transport.unary(method as DescMethodUnary, undefined, undefined, undefined, {});

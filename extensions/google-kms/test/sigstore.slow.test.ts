@@ -1,4 +1,4 @@
-/** sigstore's client of Google Cloud KMS, which cosign uses for gcpkms://, and its own tests. */
+/** sigstore's Google Cloud KMS client, which cosign uses for gcpkms://, and its own tests. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isMissing, run } from "../../../test/interop/tools.ts";
@@ -15,7 +15,7 @@ describe.skipIf(isMissing("go"))("sigstore (needs go)", { timeout: 900_000 }, ()
   }, 180_000);
   afterAll(() => server.stop());
 
-  it("passes its tests of Google Cloud KMS, in the package gcp", async () => {
+  it("passes its Google Cloud KMS tests, in the package gcp", async () => {
     const tested = "github.com/sigstore/sigstore/pkg/signature/kms/gcp";
     const { code, stdout } = await run("env", [
       ...settings,
@@ -26,7 +26,7 @@ describe.skipIf(isMissing("go"))("sigstore (needs go)", { timeout: 900_000 }, ()
   });
 
   it.each(["ecdsa-p256-sha256", "pq-sign-ml-dsa-44", "pq-sign-ml-dsa-65", "pq-sign-ml-dsa-87"])(
-    "signs over Google's interface with the newest enabled version of a %s key that its reference names without one",
+    "signs over Google's interface with the newest enabled version of a %s key if the reference names no version",
     async (algorithm) => {
       const key = `projects/p/locations/global/keyRings/sigstore/cryptoKeys/${algorithm}`;
       const versions = `${server.url}/v1/${key}/cryptoKeyVersions`;

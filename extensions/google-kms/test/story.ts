@@ -1,4 +1,4 @@
-/** What each of Google's clients does without a key, over gRPC and over REST. */
+/** What each Google client does without a key, over gRPC and REST. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type AccessServer, startAccessServer } from "../../../test/access/access-server.ts";
 import { endAfterAll } from "../../../test/support/at-end.ts";
@@ -10,7 +10,7 @@ import type { GoogleProgram } from "./programs.ts";
 
 const location = "projects/my-project/locations/global";
 
-/** Makes the tests of a client, with and without tokens. */
+/** Defines a client's tests, with and without tokens. */
 export function testGoogleCalls(program: GoogleProgram): void {
   describe.skipIf(program.isMissing)(program.name, { timeout: 180_000 }, () => {
     testOpenServer(program);
@@ -32,7 +32,7 @@ function testOpenServer({ start, errors }: GoogleProgram): void {
   });
 
   describe.each(["grpc", "rest"] as const)("over %s", (transport) => {
-    it("generates random bytes, whose CRC32C is right", async () => {
+    it("generates random bytes with a correct CRC32C", async () => {
       const request = { location, length_bytes: 32, protection_level: "HSM" };
       const { answer } = await client.call({ transport, method: "generate_random_bytes", request });
       const { data, dataCrc32c } = answer as { data: string; dataCrc32c: string };
@@ -41,7 +41,7 @@ function testOpenServer({ start, errors }: GoogleProgram): void {
       expect(dataCrc32c).toBe(String(computeCrc32c(bytes)));
     });
 
-    it("lists locations, and gets one", async () => {
+    it("lists and gets locations", async () => {
       const request = { name: "projects/my-project" };
       const one = { name: location, locationId: "global", displayName: "global" };
       expect(await client.call({ transport, method: "list_locations", request })).toMatchObject({
@@ -51,7 +51,7 @@ function testOpenServer({ start, errors }: GoogleProgram): void {
       expect(got).toMatchObject({ answer: one });
     });
 
-    it("is told of a call that is not supported, and where those are that are", async () => {
+    it("is notified of an unsupported call, and where to find the supported ones", async () => {
       const { error } = await client.call({
         transport,
         method: "encrypt",
@@ -68,7 +68,7 @@ function testOpenServer({ start, errors }: GoogleProgram): void {
       );
     });
 
-    it("is told of an invalid field", async () => {
+    it("is notified of an invalid field", async () => {
       const { error } = await client.call({
         transport,
         method: "generate_random_bytes",
@@ -104,7 +104,7 @@ function testTokens({ start, errors }: GoogleProgram): void {
       expect(await client.call({ ...random, token })).toMatchObject({ answer: { data: expect.any(String) } });
     });
 
-    it("is told that a token is missing or wrong", async () => {
+    it("is notified that a token is missing or wrong", async () => {
       const { withoutToken, withWrongToken } = errors[transport];
       expect(await client.call(random)).toMatchObject({ error: withoutToken });
       expect(await client.call({ ...random, token: "wrong" })).toMatchObject({ error: withWrongToken });

@@ -1,4 +1,4 @@
-/** The table of key rings: what of it can never change, and stores with and without it. */
+/** The key ring table: what must never change, and stores with and without it. */
 import { createHash } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
@@ -18,19 +18,19 @@ const ring = {
   createdAt: new Date("2026-01-02T03:04:05.678Z"),
 };
 
-/** Opens the store of a place with a program that does not have this extension. */
+/** Opens a store with a program that lacks this extension. */
 async function openWithout({ location, masterKey }: Place, mode: OpenMode = "create"): Promise<Store> {
   const provider = await createCryptoProvider("openssl");
   onTestFinished(() => provider.close());
   return openStore({ location, masterKey, provider, mode, tables: coreTables });
 }
 
-/** SHA-256 of the statements of the step, as test/store/known-steps.test.ts pins those of the core. */
+/** SHA-256 of the step's statements, as test/store/known-steps.test.ts pins the core's steps. */
 describe("the migration step", () => {
   it.each([
     ["sqlite", "835e140ef112103a"],
     ["postgres", "d15f5078e0a829f4"],
-  ] as const)("does not change: %s", (kind, known) => {
+  ] as const)("never changes: %s", (kind, known) => {
     const steps = listSteps(kind, [googleTables]).map(([name, statements]) => {
       const text = statements.map((statement) => statement.replaceAll(/\s+/g, " ")).join(";\n");
       return [name, createHash("sha256").update(text).digest("hex").slice(0, 16)];
@@ -54,7 +54,7 @@ describeStores("a key ring", (makePlace) => {
 
 describeStores("a store with key rings", (makePlace) => {
   it.each(["create", "upgrade", "existing"] as const)(
-    "is refused by a program without the extension, with the step that is missing, and not changed (mode %s)",
+    "is rejected unchanged by a program without the extension, which names the missing step (mode %s)",
     async (mode) => {
       const place = await makePlace();
       const store = await place.open();
@@ -70,7 +70,7 @@ describeStores("a store with key rings", (makePlace) => {
 });
 
 describeStores("a store from before the extension was added", (makePlace) => {
-  it("gets its table with the next start", async () => {
+  it("gets its table on the next start", async () => {
     const place = await makePlace();
     await (await openWithout(place)).close();
     await expect(place.query("select * from google_key_rings")).rejects.toThrow(/google_key_rings/);

@@ -10,14 +10,14 @@ import { makeTemporaryDirectory } from "../../../test/support/temporary-director
 const python = findPython("google.cloud.kms, securesystemslib, tuf");
 const title = python === undefined ? "needs google-cloud-kms, securesystemslib and tuf for Python" : "works";
 
-describe.skipIf(python === undefined)(`securesystemslib's signer for Google Cloud KMS ${title}`, () => {
+describe.skipIf(python === undefined)(`securesystemslib's Google Cloud KMS signer ${title}`, () => {
   let server: RunningServer;
   beforeAll(async () => {
     server = await startServer({ dataDir: makeTemporaryDirectory(afterAll) });
   });
   afterAll(() => server.stop());
 
-  it("signs roots that python-tuf accepts, and refuses when they are changed", async () => {
+  it("signs roots that python-tuf accepts, and rejects once they are changed", async () => {
     const script = join(import.meta.dirname, "python/tuf_google.py");
     const { stdout } = await run(python ?? "", [script, server.authority]);
     const lines = stdout.trim().split("\n");

@@ -1,4 +1,4 @@
-/** The code of kube-apiserver, unchanged, with our plugin and the configuration that we ship. */
+/** The unmodified code of kube-apiserver with our plugin and the configuration that we ship. */
 import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,19 +17,19 @@ const noGo = isMissing("go");
 let program: string;
 let server: RunningServer;
 
-/** Starts what an API server is to plugins. */
+/** Starts the part of an API server that plugins see. */
 function startApiServer(): KubernetesClient {
   const client = startKubernetesClient(program);
   onTestFinished(() => client.end());
   return client;
 }
 
-/** Writes the configuration that we ship, with the socket of a test. */
+/** Writes the shipped configuration with a test's socket path. */
 function configure(socket: string): string {
   const text = readFileSync(shipped, "utf8");
   expect(text).toContain("unix:///run/qsp/kms.sock");
   const path = join(makeTemporaryDirectory(), "encryption-configuration.yaml");
-  // With more time: a machine with other work fails no call.
+  // With a longer timeout, so that a busy machine fails no call.
   expect(text).toContain("timeout: 3s");
   writeFileSync(path, text.replace("/run/qsp/kms.sock", socket).replace("timeout: 3s", "timeout: 60s"));
   return path;
@@ -37,7 +37,7 @@ function configure(socket: string): string {
 
 let count = 0;
 
-/** A new key, a plugin that uses it, and a configuration that names the plugin. */
+/** A new key, a plugin that uses it, and a configuration for the plugin. */
 async function setUp(algorithm = "X-Wing") {
   count += 1;
   const name = `cluster-${count}/etcd`;
@@ -68,7 +68,7 @@ describe.skipIf(noGo)(
   `k8s.io/apiserver with the KMS v2 plugin${noGo ? " (needs go)" : ""}`,
   { timeout: 120_000 },
   () => {
-    // The first build compiles the libraries of the API server, for two minutes of a core.
+    // The first build compiles the API server's libraries, about two minutes on one core.
     beforeAll(async () => {
       program = buildKubernetesClient(afterAll);
       server = await startServer({ dataDir: makeTemporaryDirectory(afterAll) });
@@ -76,7 +76,7 @@ describe.skipIf(noGo)(
     afterAll(() => server?.stop());
 
     it.each(["ML-KEM-512", "ML-KEM-768", "ML-KEM-1024", "X-Wing"])(
-      "encrypts secrets for etcd with %s, and reads them after a restart of either side",
+      "encrypts secrets for etcd with %s, and reads them after a restart on either side",
       async (algorithm) => {
         const { path, plugin, start } = await setUp(algorithm);
         const first = startApiServer();
@@ -96,7 +96,7 @@ describe.skipIf(noGo)(
       },
     );
 
-    it("after a rotation writes with the new key, reads what the old one wrote, and knows that it is stale", async () => {
+    it("after a rotation, writes with the new key, reads old data, and reports it as stale", async () => {
       const { path, rotate } = await setUp();
       const first = startApiServer();
       await first.do({ order: "load", path });
@@ -111,7 +111,7 @@ describe.skipIf(noGo)(
     });
 
     it.each(["source", "annotation", "annotations"] as const)(
-      "is refused if the %s of an object in etcd was changed",
+      "is refused if an etcd object's %s was changed",
       async (part) => {
         const { path } = await setUp();
         const api = startApiServer();
@@ -126,7 +126,7 @@ describe.skipIf(noGo)(
       },
     );
 
-    it("is refused if an object names another key, of the same user or of none", async () => {
+    it("is refused if an object names a different key, whether it is the same user's or nonexistent", async () => {
       const [{ path }, other] = [await setUp(), await setUp()];
       const api = startApiServer();
       await api.do({ order: "load", path });
@@ -142,7 +142,7 @@ describe.skipIf(noGo)(
       expect(await api.do({ order: "read", data: nonsense })).toMatchObject({ code: "InvalidArgument" });
     });
 
-    it("is unhealthy for the reason that the plugin gives, and does not write without a key", async () => {
+    it("is unhealthy for the plugin's reason, and does not write without a key", async () => {
       const { path, kms, keyId } = await setUp();
       await kms.disableKey({ keyId });
       const api = startApiServer();
@@ -153,7 +153,7 @@ describe.skipIf(noGo)(
       expect(await api.do({ order: "store", data: secret })).toHaveProperty("error");
     });
 
-    it("calls Status, Encrypt and Decrypt of the plugin with its own client", async () => {
+    it("calls the plugin's Status, Encrypt and Decrypt with its own client", async () => {
       const { endpoint, keyId } = await setUp("ML-KEM-1024");
       const api = startApiServer();
       expect(await api.do({ order: "status", endpoint })).toMatchObject({

@@ -1,10 +1,10 @@
-/** The KMS v2 client of Kubernetes as a program that takes orders: go-kubernetes. */
+/** Kubernetes' KMS v2 client, run as a program that executes commands (go-kubernetes). */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { startLineClient } from "../../../test/support/line-client.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
-/** What the API server is to do; main.go describes the fields. Bytes are base64. */
+/** A command for the API server; main.go describes the fields. Bytes are base64. */
 export interface KubernetesOrder {
   readonly order: "load" | "health" | "store" | "read" | "change" | "status" | "encrypt" | "decrypt";
   readonly path?: string;
@@ -16,13 +16,13 @@ export interface KubernetesOrder {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** What came of an order. */
+/** A command's outcome. */
 export interface KubernetesOutcome {
   readonly error?: string;
-  /** The gRPC code as Go names it, such as "NotFound". */
+  /** The gRPC code in Go's spelling, such as "NotFound". */
   readonly code?: string;
   readonly data?: string;
-  /** Whether the API server would write the object again, with the current key. */
+  /** Whether the API server would rewrite the object with the current key. */
   readonly stale: boolean;
   readonly keyId?: string;
   readonly ciphertext?: string;
@@ -31,13 +31,17 @@ export interface KubernetesOutcome {
   readonly version?: string;
 }
 
-/** An API server, as far as plugins see it. */
+/** The part of an API server that plugins see. */
 export interface KubernetesClient {
   do(order: KubernetesOrder): Promise<KubernetesOutcome>;
   end(): Promise<void>;
 }
 
-/** Builds the program. Go keeps what it compiled: only the first build takes long. @returns its path */
+/**
+ * Builds the program. Go caches the result, so only the first build takes long.
+ *
+ * @returns its path
+ */
 export function buildKubernetesClient(atEnd: (remove: () => void) => void): string {
   const program = join(makeTemporaryDirectory(atEnd), "apiserver");
   const { status, stderr } = spawnSync("go", ["build", "-o", program, "."], {
@@ -48,7 +52,7 @@ export function buildKubernetesClient(atEnd: (remove: () => void) => void): stri
   return program;
 }
 
-/** Starts the program. It remembers what it decrypted, as an API server does, until it ends. */
+/** Starts the program. Like an API server, it caches decrypted keys until it ends. */
 export function startKubernetesClient(program: string): KubernetesClient {
   const { ask, end } = startLineClient<KubernetesOrder, KubernetesOutcome>(program);
   return { do: ask, end };

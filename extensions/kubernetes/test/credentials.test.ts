@@ -11,7 +11,7 @@ import { createLoginTokens, readPassword } from "../credentials.ts";
 
 const hourMs = 3_600_000;
 
-/** A source of tokens whose server and clock a test controls. */
+/** A token source with a fake server and clock. */
 function makeSource() {
   const passwordFile = join(makeTemporaryDirectory(), "password");
   writeFileSync(passwordFile, "a long enough password\n");
@@ -39,7 +39,7 @@ function makeSource() {
 }
 
 describe("a plugin that logs in", () => {
-  it("uses one token for many calls, and a new one before it expires", async () => {
+  it("uses one token for many calls, and gets a new one before it expires", async () => {
     const { state, tokens } = makeSource();
     expect(await Promise.all([tokens.find({}), tokens.find({})])).toEqual(["token 1", "token 1"]);
     state.nowMs += 0.7 * hourMs;
@@ -49,7 +49,7 @@ describe("a plugin that logs in", () => {
     expect(state.logins).toBe(2);
   });
 
-  it("logs in again if the server refuses its token, but not for a call that used an older one", async () => {
+  it("logs in again if the server refuses its token, but not because of a call with an older token", async () => {
     const { tokens } = makeSource();
     const first = await tokens.find({});
     expect(tokens.drop(first)).toBe(true);
@@ -58,7 +58,7 @@ describe("a plugin that logs in", () => {
     expect(await tokens.find({})).toBe("token 2");
   });
 
-  it("tries a refused password once in ten seconds, whatever is asked meanwhile", async () => {
+  it("retries a refused password at most every ten seconds, however many calls arrive", async () => {
     const { state, tokens, passwordFile } = makeSource();
     state.isRefusing = true;
     for (let i = 0; i < 5; i += 1) await expect(tokens.find({})).rejects.toThrow("the password is wrong");
@@ -70,7 +70,7 @@ describe("a plugin that logs in", () => {
     expect(state.passwords).toEqual(["a long enough password", "another password"]);
   });
 
-  it("finishes a log-in that takes longer than a call, which ends in time, and uses its token later", async () => {
+  it("completes a log-in that outlasts its call, and uses the token later", async () => {
     const { state, tokens } = makeSource();
     const { promise, resolve } = Promise.withResolvers<void>();
     state.answered = promise;
@@ -81,7 +81,7 @@ describe("a plugin that logs in", () => {
     expect(state.logins).toBe(1);
   });
 
-  it("uses a token for a minute even if the clock of the server is far behind", async () => {
+  it("uses a token for a minute even if the server's clock is far behind", async () => {
     const { state, tokens } = makeSource();
     state.serverAheadMs = -2 * hourMs;
     await tokens.find({});
@@ -90,14 +90,14 @@ describe("a plugin that logs in", () => {
   });
 });
 
-describe("the file of the password", () => {
-  it.each(["", "\n", "\r\nlater"])("is refused if its first line is empty: %j", (content) => {
+describe("the password file", () => {
+  it.each(["", "\n", "\r\nlater"])("is rejected if its first line is empty: %j", (content) => {
     const path = join(makeTemporaryDirectory(), "password");
     writeFileSync(path, content);
-    expect(() => readPassword(path)).toThrow("has no password on its first line");
+    expect(() => readPassword(path)).toThrow("has an empty first line");
   });
 
-  it("may have spaces in the password, and lines after it", () => {
+  it("may have spaces in the password, and further lines", () => {
     const path = join(makeTemporaryDirectory(), "password");
     writeFileSync(path, " a b \r\nc\n");
     expect(readPassword(path)).toBe(" a b ");

@@ -20,10 +20,10 @@ function makeKey(): EnvelopeKey {
   return { keyId, kemCiphertext: randomBytes(1088), sharedSecret: randomBytes(32) };
 }
 
-/** How a function refuses. */
+/** The error that a function throws. */
 const refusalOf = (call: () => unknown) => refusal(new Promise((resolve) => resolve(call())));
 
-/** What the API server sends back. */
+/** The request that the API server sends back. */
 function requestOf(key: EnvelopeKey, ciphertext: Uint8Array) {
   return { keyId: key.keyId, ciphertext, annotations: { [kemAnnotation]: key.kemCiphertext } };
 }
@@ -37,7 +37,7 @@ describe("an envelope", () => {
     expect(Buffer.from(opened)).toEqual(plaintext);
   });
 
-  it("fits into the kilobyte of KMS v2, whatever is sealed", async () => {
+  it("always fits into KMS v2's kilobyte", async () => {
     expect(sealEnvelope(makeKey(), new Uint8Array(maxPlaintextBytes)).length).toBe(1024);
     expect(await refusalOf(() => checkPlaintext(new Uint8Array(maxPlaintextBytes + 1)))).toMatchObject({
       code: "InvalidArgument",
@@ -65,7 +65,7 @@ describe("an envelope", () => {
     expect(Buffer.from(opened)).toEqual(plaintext);
   });
 
-  it("does not open if any bit of the ciphertext was changed", async () => {
+  it("does not open if any bit of the ciphertext was flipped", async () => {
     const key = makeKey();
     const ciphertext = sealEnvelope(key, randomBytes(32));
     for (let at = 1; at < ciphertext.length; at += 1) {
@@ -78,9 +78,9 @@ describe("an envelope", () => {
   });
 
   it.each<[string, (key: EnvelopeKey) => EnvelopeKey]>([
-    ["another KEM ciphertext", (key) => ({ ...key, kemCiphertext: randomBytes(1088) })],
-    ["another key ID", (key) => ({ ...key, keyId: keyId.replace("0123", "3210") })],
-    ["another shared secret", (key) => ({ ...key, sharedSecret: randomBytes(32) })],
+    ["a different KEM ciphertext", (key) => ({ ...key, kemCiphertext: randomBytes(1088) })],
+    ["a different key ID", (key) => ({ ...key, keyId: keyId.replace("0123", "3210") })],
+    ["a different shared secret", (key) => ({ ...key, sharedSecret: randomBytes(32) })],
   ])("does not open with %s", async (_, change) => {
     const key = makeKey();
     const ciphertext = sealEnvelope(key, randomBytes(32));
@@ -101,7 +101,11 @@ describe("a Decrypt request", () => {
   it.each<[string, string, (request: Request) => Request]>([
     ["an empty key_id", "FIELD_INVALID", (request) => ({ ...request, keyId: "" })],
     ["a name as key_id", "FIELD_INVALID", (request) => ({ ...request, keyId: "name/etcd" })],
-    ["a key_id with a line after it", "FIELD_INVALID", (request) => ({ ...request, keyId: `${keyId}\n` })],
+    [
+      "a key_id followed by a line break",
+      "FIELD_INVALID",
+      (request) => ({ ...request, keyId: `${keyId}\n` }),
+    ],
     ["an empty ciphertext", "LENGTH_INVALID", (request) => ({ ...request, ciphertext: new Uint8Array() })],
     [
       "28 bytes of ciphertext",
@@ -113,16 +117,16 @@ describe("a Decrypt request", () => {
     ["format 2", "FIELD_INVALID", (request) => ({ ...request, ciphertext: new Uint8Array(61).fill(2) })],
     ["no annotations", "FIELD_INVALID", (request) => ({ ...request, annotations: {} })],
     [
-      "one annotation more",
+      "an additional annotation",
       "FIELD_INVALID",
       (request) => ({ ...request, annotations: { ...request.annotations, "a.b": new Uint8Array() } }),
     ],
     [
-      "another annotation",
+      "a different annotation",
       "FIELD_INVALID",
       (request) => ({ ...request, annotations: { "a.b": new Uint8Array(1088) } }),
     ],
-  ])("with %s is refused with %s", async (_, reason, change) => {
+  ])("with %s is rejected with %s", async (_, reason, change) => {
     expect(() => readEnvelope(valid())).not.toThrow();
     expect(await refusalOf(() => readEnvelope(change(valid())))).toMatchObject({
       code: "InvalidArgument",
@@ -131,7 +135,7 @@ describe("a Decrypt request", () => {
   });
 });
 
-describe("the ID of a key", () => {
+describe("a key ID", () => {
   it.each([
     [keyId, true],
     [keyId.toUpperCase(), false],

@@ -1,4 +1,4 @@
-/** The gRPC server of the plugin, without the key service behind it. */
+/** The plugin's gRPC server, without a key service. */
 import { expect, it, onTestFinished } from "vitest";
 import { refusal } from "../../../test/support/refusal.ts";
 import { startGrpcServer } from "../grpc-server.ts";
@@ -6,7 +6,7 @@ import { connectTo, makeSocketPath } from "./start-plugin.ts";
 
 const hourMs = 3_600_000;
 
-it("ends without waiting for a message that was too large to be read", async () => {
+it("stops without waiting for a message that was too large to read", async () => {
   const path = makeSocketPath();
   const server = await startGrpcServer({
     service: { status: () => ({}), encrypt: () => ({}), decrypt: () => ({}) },

@@ -1,4 +1,4 @@
-/** The plugin, with a key service that is not what it expects. */
+/** The plugin against hostile key services. */
 import { beforeAll, describe, expect, it } from "vitest";
 import {
   allPeers,
@@ -12,7 +12,7 @@ import { makeSocketPath, type RunningPlugin, startPlugin } from "./start-plugin.
 
 const timeout = 300_000;
 
-describe("the plugin, before a peer that", { timeout }, () => {
+describe("the plugin against a peer that", { timeout }, () => {
   const atEnd = collectEnds();
   let peer: HostilePeer;
   let plugin: RunningPlugin;
@@ -23,15 +23,18 @@ describe("the plugin, before a peer that", { timeout }, () => {
     plugin = await startPlugin({ url: `http://127.0.0.1:${peer.port}`, args, socket }, atEnd);
   }, timeout);
 
-  it.each(Object.entries(allPeers))("%s, says that the key service is away", async (_name, behaviour) => {
-    peer.become(behaviour);
-    for (const socket of peer.open) socket.destroy();
-    const earlierBytes = peer.sentBytes();
-    expect((await plugin.client.status({})).healthz).not.toBe("ok");
-    expect(await refusal(plugin.client.encrypt({ plaintext: Buffer.from("x") }))).toEqual({
-      code: "Unavailable",
-      reason: "KEY_SERVICE_UNAVAILABLE",
-    });
-    expect(peer.sentBytes() - earlierBytes).toBeLessThan(maxTakenBytes);
-  });
+  it.each(Object.entries(allPeers))(
+    "%s, reports the key service as unavailable",
+    async (_name, behaviour) => {
+      peer.become(behaviour);
+      for (const socket of peer.open) socket.destroy();
+      const earlierBytes = peer.sentBytes();
+      expect((await plugin.client.status({})).healthz).not.toBe("ok");
+      expect(await refusal(plugin.client.encrypt({ plaintext: Buffer.from("x") }))).toEqual({
+        code: "Unavailable",
+        reason: "KEY_SERVICE_UNAVAILABLE",
+      });
+      expect(peer.sentBytes() - earlierBytes).toBeLessThan(maxTakenBytes);
+    },
+  );
 });

@@ -25,7 +25,7 @@ function makeObserved(maxCalls: number) {
           return create(StatusResponseSchema, { healthz: "ok" });
         },
         encrypt: () => {
-          throw refuse(keyServiceUnavailable, "the key service is away");
+          throw refuse(keyServiceUnavailable, "the key service is down");
         },
         decrypt: () => {
           throw new TypeError("a bug with a secret in its message");
@@ -36,8 +36,8 @@ function makeObserved(maxCalls: number) {
   return { client: createClient(KeyManagementService, transport), lines, registry, waiting };
 }
 
-describe("calls of the plugin", () => {
-  it("above the limit are refused at once, until others end", async () => {
+describe("plugin calls", () => {
+  it("above the limit are refused immediately, until others finish", async () => {
     const { client, waiting, registry } = makeObserved(2);
     const running = [client.status({}), client.status({})];
     await expect.poll(() => waiting.length).toBe(2);
@@ -57,12 +57,12 @@ describe("calls of the plugin", () => {
     expect(text).toContain('qsp_calls_running{method="v2.KeyManagementService/Status"} 0');
   });
 
-  it("that fail by the fault of the key service or of the plugin are errors in the log", async () => {
+  it("that fail because of the key service or the plugin are logged as errors", async () => {
     const { client, lines } = makeObserved(2);
     expect(await refusal(client.encrypt({ uid: "1" }))).toMatchObject({ reason: "KEY_SERVICE_UNAVAILABLE" });
     expect(await refusal(client.decrypt({ uid: "2" }))).toEqual({ code: "Internal", reason: "INTERNAL" });
     expect(lines).toMatchObject([
-      { level: 50, call: "Encrypt", uid: "1", code: "Unavailable", message: "the key service is away" },
+      { level: 50, call: "Encrypt", uid: "1", code: "Unavailable", message: "the key service is down" },
       { level: 50, call: "Decrypt", uid: "2", code: "Internal", err: { type: "TypeError" } },
     ]);
   });

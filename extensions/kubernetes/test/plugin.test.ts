@@ -1,4 +1,4 @@
-/** `qsp k8s-kms` before a server with users: what an API server, an operator and a stranger get. */
+/** `qsp k8s-kms` with a server that has users, as seen by an API server, an operator and another user. */
 import { randomBytes } from "node:crypto";
 import { existsSync, writeFileSync } from "node:fs";
 import net from "node:net";
@@ -66,7 +66,11 @@ async function kmsOf(username: string) {
 
 let count = 0;
 
-/** Makes a key of ada. @returns its name */
+/**
+ * Creates one of ada's keys.
+ *
+ * @returns its name
+ */
 async function makeKey(algorithm = "X-Wing"): Promise<string> {
   count += 1;
   const name = `cluster/etcd-${count}`;
@@ -83,7 +87,7 @@ function startAsAda(key: string, more: Partial<PluginStart> = {}): Promise<Runni
 
 describe("an API server", { timeout }, () => {
   it.each(["ML-KEM-512", "ML-KEM-768", "ML-KEM-1024", "X-Wing"])(
-    "gets back what %s encrypted",
+    "decrypts what %s encrypted",
     async (algorithm) => {
       const { client } = await startAsAda(await makeKey(algorithm));
       const plaintext = randomBytes(32);
@@ -98,7 +102,7 @@ describe("an API server", { timeout }, () => {
     },
   );
 
-  it("gets the new key ID from Status and Encrypt after a rotation, and back what the old one encrypted", async () => {
+  it("gets the new key ID from Status and Encrypt after a rotation, and can still decrypt old data", async () => {
     const [key, ada] = [await makeKey(), await kmsOf("ada")];
     const { client } = await startAsAda(key);
     const plaintext = randomBytes(32);
@@ -115,7 +119,7 @@ describe("an API server", { timeout }, () => {
       );
   });
 
-  it("learns that the key is disabled, and gets nothing encrypted or decrypted until it is enabled", async () => {
+  it("is notified that the key is disabled, and can neither encrypt nor decrypt until it is enabled", async () => {
     const [key, ada] = [await makeKey(), await kmsOf("ada")];
     const { client } = await startAsAda(key);
     const { ciphertext, keyId, annotations } = await client.encrypt({ plaintext: randomBytes(32) });
@@ -133,7 +137,7 @@ describe("an API server", { timeout }, () => {
     await client.decrypt({ ciphertext, keyId, annotations });
   });
 
-  it("learns that the key service is gone, keeps the key ID, and goes on when it is back", async () => {
+  it("is notified of an unreachable key service, keeps the key ID, and continues when the service is back", async () => {
     const key = await makeKey();
     const { client } = await startAsAda(key);
     const { ciphertext, keyId, annotations } = await client.encrypt({ plaintext: randomBytes(32) });
@@ -157,15 +161,15 @@ describe("an API server", { timeout }, () => {
     await client.decrypt({ ciphertext, keyId, annotations });
   });
 
-  it("learns within its deadline that the key service does not answer, and connects again afterwards", async () => {
+  it("is notified within its deadline that the key service does not answer, and reconnects afterwards", async () => {
     const key = await makeKey();
     const { client } = await startAsAda(key);
     const { keyId } = await client.status({});
     server.process.kill("SIGSTOP");
     try {
-      // What the plugin has left to answer is a fifth of it, plenty on a machine with other work.
+      // The plugin has a fifth of the deadline left to answer, plenty even on a busy machine.
       const answer = await client.status({}, { timeoutMs: 40_000 });
-      expect(answer).toMatchObject({ healthz: expect.stringContaining("took too long"), keyId });
+      expect(answer).toMatchObject({ healthz: expect.stringContaining("did not answer in time"), keyId });
     } finally {
       server.process.kill("SIGCONT");
     }
@@ -173,8 +177,8 @@ describe("an API server", { timeout }, () => {
   });
 });
 
-describe("Decrypt refuses", { timeout }, () => {
-  it("the key ID of another key of the same user, also one that never encrypted for it", async () => {
+describe("Decrypt rejects", { timeout }, () => {
+  it("the key ID of a different key of the same user, even if it never encrypted for the plugin", async () => {
     const [key, other] = [await makeKey(), await makeKey()];
     const { client } = await startAsAda(key);
     const foreign = await (await startAsAda(other)).client.encrypt({ plaintext: randomBytes(32) });
@@ -192,7 +196,7 @@ describe("Decrypt refuses", { timeout }, () => {
     await client.decrypt({ ciphertext, keyId, annotations });
   });
 
-  it("the key ID of another user's key of the same name", async () => {
+  it("the key ID of another user's key with the same name", async () => {
     const key = await makeKey();
     const eve = await kmsOf("eve");
     const result = await eve.createKey({ name: key.replace("name/", ""), algorithm: "X-Wing" });
@@ -212,7 +216,7 @@ describe("Decrypt refuses", { timeout }, () => {
 });
 
 describe("a user with a grant", { timeout }, () => {
-  it("encrypts and decrypts with the key of another user, and no longer when the grant ends", async () => {
+  it("encrypts and decrypts with another user's key until the grant ends", async () => {
     const [key, ada] = [await makeKey(), await kmsOf("ada")];
     const { grant } = await ada.createGrant({
       keyId: key,
@@ -234,7 +238,7 @@ describe("a user with a grant", { timeout }, () => {
   });
 });
 
-describe("the token of the plugin", { timeout }, () => {
+describe("the plugin's token", { timeout }, () => {
   it("comes from --token-file, which is read again for each call", async () => {
     const key = await makeKey();
     const file = join(makeTemporaryDirectory(), "token");
@@ -258,7 +262,7 @@ describe("the token of the plugin", { timeout }, () => {
     });
   });
 
-  it("is of no use to another server: a wrong password is said in Status, and stops nothing else", async () => {
+  it("is useless for other servers: a wrong password only shows in Status", async () => {
     const file = join(makeTemporaryDirectory(), "password");
     writeFileSync(file, "not the password of ada\n");
     const args = ["--username", "ada", "--password-file", file];
@@ -271,7 +275,7 @@ describe("the token of the plugin", { timeout }, () => {
 });
 
 describe("the log", { timeout }, () => {
-  it("has a JSON line with the UID of each call, and no secret", async () => {
+  it("has a JSON line with the UID of each call, and no secrets", async () => {
     const { client, stop } = await startAsAda(await makeKey(), { args: ["--log-level", "debug"] });
     const plaintext = Buffer.from("the seed of the cluster, a secret");
     const { ciphertext, keyId, annotations } = await client.encrypt({ plaintext, uid: "uid-of-encrypt" });
@@ -307,7 +311,7 @@ describe("the log", { timeout }, () => {
   });
 });
 
-describe("a caller that asks too much", { timeout }, () => {
+describe("a caller that exceeds the limits", { timeout }, () => {
   it("is refused with a message above 64 KiB, and with a plaintext above 995 bytes", async () => {
     const { client } = await startAsAda(await makeKey());
     expect(await refusal(client.encrypt({ plaintext: new Uint8Array(70_000) }))).toMatchObject({
@@ -324,7 +328,7 @@ describe("a caller that asks too much", { timeout }, () => {
     expect(await client.status({})).toMatchObject({ healthz: "ok" });
   });
 
-  it("is not served over HTTP/1.1 or another protocol, and does not disturb others", async () => {
+  it("is not served over HTTP/1.1 or other protocols, and does not affect others", async () => {
     const { client, socket } = await startAsAda(await makeKey());
     for (const bytes of ["GET / HTTP/1.1\r\nhost: x\r\n\r\n", "\0".repeat(1000), ""]) {
       const connection = net.connect(socket);
@@ -337,12 +341,12 @@ describe("a caller that asks too much", { timeout }, () => {
 });
 
 describe("the operator", { timeout }, () => {
-  it("ends the plugin with SIGTERM: running calls finish, the socket is gone, and the exit code is 0", async () => {
+  it("stops the plugin with SIGTERM: running calls finish, the socket is removed, and the exit code is 0", async () => {
     const plugin = await startAsAda(await makeKey(), { args: ["--timeout", "120"] });
     await plugin.client.status({});
     server.process.kill("SIGSTOP");
     const running = plugin.client.encrypt({ plaintext: randomBytes(32) });
-    // The call is in the plugin when a later one is answered on the same connection.
+    // A later call on the same connection was answered, so this call has reached the plugin.
     await refusal(plugin.client.encrypt({ plaintext: new Uint8Array(2000) }));
     plugin.signal("SIGTERM");
     await untilLogged(plugin, "stopping");
@@ -352,7 +356,7 @@ describe("the operator", { timeout }, () => {
     expect(existsSync(plugin.socket)).toBe(false);
   });
 
-  it("starts the plugin before the key service", async () => {
+  it("can start the plugin before the key service", async () => {
     const args = ["--username", "ada", "--password-file", passwordFile];
     const { client } = await startPlugin({ url: "http://127.0.0.1:1", args });
     expect(await client.status({})).toMatchObject({
@@ -362,7 +366,7 @@ describe("the operator", { timeout }, () => {
     });
   });
 
-  it("reads how many calls there were at /metrics, on the loopback interface", async () => {
+  it("can read call counts at /metrics on the loopback interface", async () => {
     const plugin = await startAsAda(await makeKey(), { args: ["--metrics-port", "0"] });
     await plugin.client.status({});
     await refusal(plugin.client.encrypt({ plaintext: new Uint8Array(1000) }));
@@ -381,43 +385,35 @@ describe("the operator", { timeout }, () => {
   it.each<[string, readonly string[], string]>([
     ["no socket", ["--key", "name/etcd"], "--socket is missing"],
     ["no key", ["--socket", socket], "--key is missing"],
-    ["the ID of a key", ["--socket", socket, "--key", "key-1"], "is not the name of a key such as name/etcd"],
-    ["one version", ["--socket", socket, "--key", "name/etcd/3"], "is one version"],
-    ["a key of nobody", ["--socket", socket, "--key", "user//name/etcd"], "is not the name of a key"],
-    ["a username alone", ["--socket", socket, "--key", "name/e", "--username", "a"], "need each other"],
+    ["a key ID", ["--socket", socket, "--key", "key-1"], "is not a key name; use name/etcd"],
+    ["a key version", ["--socket", socket, "--key", "name/etcd/3"], "names a single version"],
+    ["an empty user name", ["--socket", socket, "--key", "user//name/etcd"], "is not a key name"],
+    ["a username alone", ["--socket", socket, "--key", "name/e", "--username", "a"], "go together"],
     [
-      "two sources of a token",
+      "two token sources",
       ["--socket", socket, "--key", "name/e", "--username", "a", "--password-file", "p", "--token-file", "t"],
-      "exclude each other",
+      "cannot be combined",
     ],
     [
-      "a password file that is not there",
+      "a missing password file",
       ["--socket", socket, "--key", "name/e", "--username", "a", "--password-file", "/none"],
       "/none does not exist",
     ],
-    [
-      "a token file that is not there",
-      ["--socket", socket, "--key", "name/e", "--token-file", "/none"],
-      "/none does",
-    ],
-    [
-      "a directory that is not there",
-      ["--socket", socket, "--key", "name/e"],
-      "/run/qsp-no-such-directory does not",
-    ],
+    ["a missing token file", ["--socket", socket, "--key", "name/e", "--token-file", "/none"], "/none does"],
+    ["a missing directory", ["--socket", socket, "--key", "name/e"], "/run/qsp-no-such-directory does not"],
     ["an unknown group", ["--socket", socket, "--key", "name/e", "--group", "?"], "is not a group"],
     [
       "an unknown log level",
       ["--socket", socket, "--key", "name/e", "--log-level", "all"],
-      "is not one of debug",
+      "is unknown; use one of debug",
     ],
     ["port 65536", ["--socket", socket, "--key", "name/e", "--metrics-port", "65536"], "from 0 to 65535"],
-  ])("is told what is wrong with %s", async (_, args, sentence) => {
+  ])("gets an error message about %s", async (_, args, sentence) => {
     const run = await qsp(["k8s-kms", ...args], { cwd: makeTemporaryDirectory(), url: server.url });
     expect(run).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(sentence) });
   });
 
-  it("is told to use https to a key service on another machine, with a token or without", async () => {
+  it("must use https for a key service on a different machine, with or without a token", async () => {
     const run = await qsp(["k8s-kms", "--socket", socket, "--key", "name/etcd"], {
       cwd: makeTemporaryDirectory(),
       url: "http://192.0.2.1:8080",

@@ -1,4 +1,4 @@
-/** The handlers with a key service of the test: what they do with secrets, and with answers that are not sound. */
+/** The handlers with a fake key service: how they treat secrets and invalid answers. */
 import { randomBytes } from "node:crypto";
 import { create, type DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError, createHandlerContext, type HandlerContext } from "@connectrpc/connect";
@@ -15,23 +15,23 @@ import { createService } from "../service.ts";
 const keyId = "key-01234567-89ab-4cde-8f01-23456789abcd";
 const key = { keyId, algorithm: "ML-KEM-768", usage: "KEM", status: "ACTIVE", name: "etcd", version: 1 };
 
-/** Answers of the key service by the names of its calls. */
+/** Key service answers by call name. */
 type Answers = Record<string, (limits: CallLimits) => Record<string, unknown>>;
 
-/** The plugin over a key service that gives these answers. */
+/** The plugin with a key service that gives these answers. */
 function makePlugin(answers: Answers = {}) {
   const sharedSecret = randomBytes(32);
   const encapsulated = { keyId, algorithm: "ML-KEM-768", ciphertext: randomBytes(1088) };
-  const lent: Uint8Array[] = [];
-  const lend = (): Uint8Array => {
+  const shared: Uint8Array[] = [];
+  const share = (): Uint8Array => {
     const copy = Uint8Array.from(sharedSecret);
-    lent.push(copy);
+    shared.push(copy);
     return copy;
   };
   const sound: Answers = {
     GetKey: () => ({ result: key }),
-    Encapsulate: () => ({ result: { ...encapsulated, sharedSecret: lend() } }),
-    Decapsulate: () => ({ result: { keyId, algorithm: "ML-KEM-768", sharedSecret: lend() } }),
+    Encapsulate: () => ({ result: { ...encapsulated, sharedSecret: share() } }),
+    Decapsulate: () => ({ result: { keyId, algorithm: "ML-KEM-768", sharedSecret: share() } }),
     ...answers,
   };
   const asked: string[] = [];
@@ -48,7 +48,7 @@ function makePlugin(answers: Answers = {}) {
     tokens: createStoredTokens(() => undefined),
     keyName: "name/etcd",
   });
-  return { service: createService({ keys, maxServerMs: 10_000, onHealth: () => {} }), lent, asked };
+  return { service: createService({ keys, maxServerMs: 10_000, onHealth: () => {} }), shared, asked };
 }
 
 function contextOf(method: DescMethod, timeoutMs?: number): HandlerContext & { abort(): void } {
@@ -73,41 +73,41 @@ function makeDecrypt(answer: unknown) {
   return create(decrypt.input, { ciphertext, keyId, annotations, uid: "2" });
 }
 
-describe("secrets in the memory of the plugin", () => {
-  it("are overwritten: the plaintext and the shared secret of Encrypt when it ends", async () => {
-    const { service, lent } = makePlugin();
+describe("secrets in the plugin's memory", () => {
+  it("are wiped: the plaintext and shared secret of Encrypt when it ends", async () => {
+    const { service, shared } = makePlugin();
     const request = makeEncrypt(Uint8Array.from(randomBytes(32)));
     await service.encrypt(request, contextOf(encrypt));
-    expect([...lent, request.plaintext]).toEqual([new Uint8Array(32), new Uint8Array(32)]);
+    expect([...shared, request.plaintext]).toEqual([new Uint8Array(32), new Uint8Array(32)]);
   });
 
-  it("are overwritten also if Encrypt fails", async () => {
+  it("are wiped even if Encrypt fails", async () => {
     const { service } = makePlugin({ Encapsulate: () => ({ result: { keyId } }) });
     const request = makeEncrypt(Uint8Array.from(randomBytes(32)));
     await refusal(Promise.resolve(service.encrypt(request, contextOf(encrypt))));
     expect(request.plaintext).toEqual(new Uint8Array(32));
   });
 
-  it("are overwritten: the plaintext of Decrypt when its answer is written", async () => {
-    const { service, lent } = makePlugin();
+  it("are wiped: the plaintext of Decrypt once its answer is written", async () => {
+    const { service, shared } = makePlugin();
     const plaintext = randomBytes(32);
     const encrypted = await service.encrypt(makeEncrypt(Uint8Array.from(plaintext)), contextOf(encrypt));
     const context = contextOf(decrypt);
     const answer = await service.decrypt(makeDecrypt(encrypted), context);
     expect(Buffer.from(answer.plaintext ?? "")).toEqual(plaintext);
     context.abort();
-    expect([...lent, Uint8Array.from(answer.plaintext ?? [])]).toEqual(Array(3).fill(new Uint8Array(32)));
+    expect([...shared, Uint8Array.from(answer.plaintext ?? [])]).toEqual(Array(3).fill(new Uint8Array(32)));
   });
 });
 
-describe("an answer that no key service gives", () => {
+describe("an invalid answer", () => {
   it.each<[string, Answers]>([
     ["no result", { Encapsulate: () => ({}) }],
-    ["a KEM ciphertext of another length", sized(1087, 32)],
-    ["a shared secret of no bytes", sized(1088, 0)],
+    ["a KEM ciphertext of the wrong length", sized(1087, 32)],
+    ["an empty shared secret", sized(1088, 0)],
     ["a shared secret of 31 bytes", sized(1088, 31)],
-    ["an ID that is none", { Encapsulate: () => ({ result: { keyId: "k".repeat(2000) } }) }],
-  ])("with %s makes Encrypt fail, and encrypts nothing", async (_, answers) => {
+    ["an invalid ID", { Encapsulate: () => ({ result: { keyId: "k".repeat(2000) } }) }],
+  ])("with %s makes Encrypt fail without encrypting", async (_, answers) => {
     const { service } = makePlugin(answers);
     const call = service.encrypt(makeEncrypt(randomBytes(32)), contextOf(encrypt));
     expect(await refusal(Promise.resolve(call))).toEqual({
@@ -138,14 +138,14 @@ describe("an answer that no key service gives", () => {
 });
 
 describe("Decrypt", () => {
-  it("asks nothing about a request whose form is wrong", async () => {
+  it("makes no call for a malformed request", async () => {
     const { service, asked } = makePlugin();
     const request = create(decrypt.input, { keyId, ciphertext: new Uint8Array(61) });
     await refusal(Promise.resolve(service.decrypt(request, contextOf(decrypt))));
     expect(asked).toEqual([]);
   });
 
-  it("refuses a KEM ciphertext whose length is not that of the key, before it decapsulates", async () => {
+  it("rejects a KEM ciphertext of the wrong length for the key before decapsulating", async () => {
     const { service, asked } = makePlugin();
     const ciphertext = new Uint8Array(61).fill(1);
     const annotations = { [kemAnnotation]: new Uint8Array(1568) };
@@ -157,7 +157,7 @@ describe("Decrypt", () => {
     expect(asked).not.toContain("Decapsulate");
   });
 
-  it("asks once whose version a key ID is, however often it is used", async () => {
+  it("asks for a key ID's owner once, however often the ID is used", async () => {
     const { service, asked } = makePlugin();
     const encrypted = await service.encrypt(makeEncrypt(randomBytes(32)), contextOf(encrypt));
     const other = makePlugin({ Decapsulate: () => ({ result: { sharedSecret: new Uint8Array(32) } }) });
@@ -184,7 +184,7 @@ describe("Status", () => {
   });
 
   it.each(["DISABLED", "DESTROY_SCHEDULED", "DESTROYED", "ROTATED", ""])(
-    "names no key if the newest version is %j, so that the API server stops its writes",
+    "reports no key if the newest version is %j, so that the API server stops writing",
     async (keyStatus) => {
       const answer = await statusOf({ GetKey: () => ({ result: { ...key, status: keyStatus } }) });
       expect(answer).toMatchObject({
@@ -194,7 +194,7 @@ describe("Status", () => {
     },
   );
 
-  it("names no key if the key signs", async () => {
+  it("reports no key if it is a signing key", async () => {
     const answer = await statusOf({
       GetKey: () => ({ result: { ...key, usage: "SIGN", algorithm: "ML-DSA-65" } }),
     });
@@ -204,7 +204,7 @@ describe("Status", () => {
     });
   });
 
-  it("leaves itself time to say that the key service is slow", async () => {
+  it("leaves itself time to report a slow key service", async () => {
     let limitMs = 0;
     const { service } = makePlugin({
       GetKey: ({ timeoutMs = 0 }) => {
@@ -215,7 +215,7 @@ describe("Status", () => {
     const answer = await service.status(create(status.input), contextOf(status, 9000));
     expect(limitMs).toBeGreaterThan(6000);
     expect(limitMs).toBeLessThanOrEqual(7200);
-    expect(answer).toMatchObject({ keyId: "", healthz: expect.stringContaining("took too long") });
+    expect(answer).toMatchObject({ keyId: "", healthz: expect.stringContaining("did not answer in time") });
   });
 
   it("keeps the last known key while the token is refused", async () => {
@@ -230,22 +230,22 @@ describe("Status", () => {
     isRefusing = true;
     expect(await service.status(create(status.input), contextOf(status))).toEqual({
       version: "v2",
-      healthz: "the key service refuses: the token has expired (TOKEN_EXPIRED)",
+      healthz: "the key service refused the call: the token has expired (TOKEN_EXPIRED)",
       keyId,
     });
   });
 
-  it("shortens what the key service says, and has no control characters of it", async () => {
+  it("truncates the key service's message and removes its control characters", async () => {
     const { healthz = "" } = await statusOf({
       GetKey: () => {
         throw refuse("KEY_DAMAGED", `\u001b[2J\nlevel=fatal ${"x".repeat(5000)}`);
       },
     });
-    expect(healthz).toMatch(/^the key service refuses: \ufffd\[2J level=fatal x+$/);
+    expect(healthz).toMatch(/^the key service refused the call: \ufffd\[2J level=fatal x+$/);
     expect(healthz.length).toBe(500);
   });
 
-  it("is an error if the plugin has a bug", async () => {
+  it("fails if the plugin has a bug", async () => {
     const call = statusOf({
       GetKey: () => {
         throw new TypeError("a bug");

@@ -19,7 +19,7 @@ import { findGroupId } from "../group.ts";
 import { listenOnSocket, prepareSocket } from "../socket.ts";
 import { makeSocketPath } from "./start-plugin.ts";
 
-/** The sentence with which a path is refused. */
+/** The error message that rejects a path. */
 function complaintOf(path: string): Promise<string> {
   return prepareSocket(path).then(
     () => "nothing",
@@ -27,15 +27,15 @@ function complaintOf(path: string): Promise<string> {
   );
 }
 
-/** Leaves the socket of a program that was killed. */
+/** Leaves a killed program's socket behind. */
 async function leaveStaleSocket(path: string): Promise<void> {
   const code = `require("net").createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, "SIGKILL"))`;
   await launch(process.execPath, ["-e", code], { cwd: makeTemporaryDirectory() }).end;
   expect(lstatSync(path).isSocket()).toBe(true);
 }
 
-describe("the path of the socket", () => {
-  it("may be free, in a directory that others cannot write to", async () => {
+describe("the socket path", () => {
+  it("can be unused, in a directory that other users cannot write to", async () => {
     const path = makeSocketPath();
     expect(await complaintOf(path)).toBe("nothing");
     chmodSync(join(path, ".."), 0o755);
@@ -43,65 +43,65 @@ describe("the path of the socket", () => {
   });
 
   it.each(["kms.sock", "./run/kms.sock", "/run/../kms.sock", "/run//kms.sock", "/run/kms.sock/", "", "/"])(
-    'is refused if it is "%s", which is not absolute and plain',
+    'is rejected if it is "%s", which is not absolute and normalized',
     async (path) => {
       expect(await complaintOf(path)).toContain("is not an absolute path such as /run/qsp/kms.sock");
     },
   );
 
-  it("is refused if it is longer than the system allows", async () => {
-    expect(await complaintOf(`/${"a".repeat(107)}`)).toMatch(/^2: .*longer than the 107 bytes/);
+  it("is rejected if it is longer than the system allows", async () => {
+    expect(await complaintOf(`/${"a".repeat(107)}`)).toMatch(/^2: .*the limit for socket paths is 107 bytes/);
   });
 
-  it.each([0o777, 0o1777, 0o770, 0o702])("is refused in a directory of mode %o", async (mode) => {
+  it.each([0o777, 0o1777, 0o770, 0o702])("is rejected in a directory with mode %o", async (mode) => {
     const path = makeSocketPath();
     chmodSync(join(path, ".."), mode);
-    expect(await complaintOf(path)).toMatch(/^2: .*writable by others.*chmod go-w/);
+    expect(await complaintOf(path)).toMatch(/^2: .*writable by other users.*chmod go-w/);
   });
 
-  it("is refused below a directory that others can replace", async () => {
+  it("is rejected below a directory that other users can replace", async () => {
     const path = makeSocketPath();
     chmodSync(join(path, "../.."), 0o777);
-    expect(await complaintOf(path)).toContain("writable by others");
+    expect(await complaintOf(path)).toContain("writable by other users");
     chmodSync(join(path, "../.."), 0o1777);
     expect(await complaintOf(path)).toBe("nothing");
   });
 
-  it.skipIf(process.getuid?.() !== 0)("is refused in a directory of another user", async () => {
+  it.skipIf(process.getuid?.() !== 0)("is rejected in another user's directory", async () => {
     const path = makeSocketPath();
     chownSync(join(path, ".."), 4242, 4242);
     expect(await complaintOf(path)).toMatch(/^2: .*belongs to another user \(uid 4242\)/);
   });
 
-  it("is refused in a directory that is a symbolic link, and names the directory", async () => {
+  it("is rejected in a symbolically linked directory, whose target the message names", async () => {
     const path = makeSocketPath();
     const link = join(makeTemporaryDirectory(), "link");
     symlinkSync(join(path, ".."), link);
     expect(await complaintOf(join(link, "kms.sock"))).toContain(
-      `symbolic link; name the directory itself, ${join(path, "..")}`,
+      `symbolic link; use the directory itself, ${join(path, "..")}`,
     );
   });
 
-  it("is refused in a directory that does not exist", async () => {
+  it("is rejected in a missing directory", async () => {
     await expect(prepareSocket(join(makeTemporaryDirectory(), "none/kms.sock"))).rejects.toMatchObject({
       code: "ENOENT",
     });
   });
 
-  it("is refused if a file is there, which stays", async () => {
+  it("is rejected if it is a file, which stays", async () => {
     const path = makeSocketPath();
     writeFileSync(path, "precious");
     expect(await complaintOf(path)).toMatch(/^2: .*exists and is not a socket/);
     expect(readFileSync(path, "utf8")).toBe("precious");
   });
 
-  it("is refused if a directory is there", async () => {
+  it("is rejected if it is a directory", async () => {
     const path = makeSocketPath();
     mkdirSync(path);
     expect(await complaintOf(path)).toContain("exists and is not a socket");
   });
 
-  it("is refused if a symbolic link is there, even one to a stale socket, and both stay", async () => {
+  it("is rejected if it is a symbolic link, even to a stale socket, and both stay", async () => {
     const [path, other] = [makeSocketPath(), makeSocketPath()];
     await leaveStaleSocket(other);
     symlinkSync(other, path);
@@ -109,25 +109,25 @@ describe("the path of the socket", () => {
     expect([lstatSync(path).isSymbolicLink(), existsSync(other)]).toEqual([true, true]);
   });
 
-  it("is made free if a program that ended left its socket there", async () => {
+  it("is freed if a terminated program left its socket there", async () => {
     const path = makeSocketPath();
     await leaveStaleSocket(path);
     expect(await complaintOf(path)).toBe("nothing");
     expect(existsSync(path)).toBe(false);
   });
 
-  it.skipIf(process.getuid?.() !== 0)("is refused if the stale socket is that of another user", async () => {
+  it.skipIf(process.getuid?.() !== 0)("is rejected if the stale socket belongs to another user", async () => {
     const path = makeSocketPath();
     await leaveStaleSocket(path);
     chownSync(path, 4242, 4242);
-    expect(await complaintOf(path)).toContain("is the socket of another user (uid 4242)");
+    expect(await complaintOf(path)).toContain("is another user's socket (uid 4242)");
     expect(existsSync(path)).toBe(true);
   });
 
-  it("is refused if a program listens there, and the program goes on", async () => {
+  it("is rejected if a program listens on it, and the program keeps running", async () => {
     const path = makeSocketPath();
     const server = net
-      // The look at whether it is alive ends its connection at once.
+      // The liveness check closes its connection immediately.
       .createServer((connection) => connection.on("error", () => {}).end("alive"))
       .listen(path);
     onTestFinished(() => void server.close());
@@ -143,7 +143,7 @@ describe("the socket", () => {
     [undefined, 0o600],
     [process.getegid?.(), 0o660],
   ])(
-    "of group %s has the mode %o, whatever the mask is, and is gone after the server",
+    "of group %s has the mode %o regardless of the umask, and is removed with the server",
     async (groupId, mode) => {
       const path = makeSocketPath();
       const mask = process.umask(0);
@@ -161,8 +161,8 @@ describe("the socket", () => {
   );
 });
 
-describe("a socket that cannot be made", () => {
-  it("is refused with a sentence", async () => {
+describe("a socket that cannot be created", () => {
+  it("is reported with one sentence", async () => {
     const path = makeSocketPath();
     writeFileSync(path, "precious");
     const mask = process.umask();
@@ -179,11 +179,11 @@ describe("the group", () => {
     ["root", 0],
     ["0", 0],
     ["4242", 4242],
-  ])("%s is %i", (name, id) => {
+  ])("%s has the ID %i", (name, id) => {
     expect(findGroupId(name)).toBe(id);
   });
 
-  it.each(["no-such-group", "", "-1", "root:x", "99999999999"])('"%s" is refused', (name) => {
+  it.each(["no-such-group", "", "-1", "root:x", "99999999999"])('"%s" is rejected', (name) => {
     expect(() => findGroupId(name)).toThrow("is not a group in /etc/group");
   });
 });

@@ -1,4 +1,4 @@
-/** Runs `qsp k8s-kms` as an operator does, and calls it as an API server does. */
+/** Runs `qsp k8s-kms` as an operator would, and calls it like an API server. */
 import { mkdirSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
@@ -10,37 +10,37 @@ import { startQsp } from "../../../test/cli/qsp.ts";
 import type { Run } from "../../../test/support/run-here.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
-/** How the plugin is started. */
+/** How to start the plugin. */
 export interface PluginStart {
   readonly url: string;
-  /** "name/etcd" if left out. */
+  /** Default: "name/etcd". */
   readonly key?: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** A new one if left out. */
+  /** Default: a new one. */
   readonly socket?: string;
 }
 
-/** A plugin that runs. */
+/** A running plugin. */
 export interface RunningPlugin {
   readonly socket: string;
   readonly client: Client<typeof KeyManagementService>;
-  /** What it printed so far. */
+  /** The output so far. */
   readonly printed: () => Pick<Run, "stdout" | "stderr">;
   readonly signal: (signal: NodeJS.Signals) => void;
   readonly end: Promise<Run>;
-  /** Ends it in order. */
+  /** Stops it gracefully. */
   stop(): Promise<Run>;
 }
 
-/** Makes the path of a socket in a directory that only this user can write to. */
+/** Returns a socket path in a directory that only this user can write to. */
 export function makeSocketPath(atEnd?: (remove: () => void) => void): string {
   const directory = join(makeTemporaryDirectory(atEnd), "run");
   mkdirSync(directory, { mode: 0o700 });
   return join(directory, "kms.sock");
 }
 
-/** Starts a plugin and waits until it is ready. It ends with its test. */
+/** Starts a plugin and waits until it is ready. It stops with its test. */
 export async function startPlugin(
   start: PluginStart,
   atEnd: (end: () => Promise<void>) => void = onTestFinished,
@@ -59,7 +59,7 @@ export async function startPlugin(
       if (/is ready on unix:/.test(printed.stdout)) resolve();
     });
     void end.then(({ code, stderr }) =>
-      reject(new Error(`the plugin ended with ${code} before it was ready: ${stderr}`)),
+      reject(new Error(`the plugin exited with ${code} before it was ready: ${stderr}`)),
     );
   });
   const { client, close } = connectTo(socket);
@@ -75,7 +75,7 @@ export async function startPlugin(
   return { socket, client, printed: () => printed, signal, end, stop };
 }
 
-/** Connects to the socket of a plugin. */
+/** Connects to a plugin's socket. */
 export function connectTo(socket: string): {
   readonly client: Client<typeof KeyManagementService>;
   readonly close: () => void;

@@ -1,4 +1,4 @@
-/** The rows of this extension in the test of who may call. */
+/** This extension's rows of the access table test. */
 import { AuthorizationService } from "#gen/oauth/authorization_service_pb.ts";
 import { type Row, row } from "../../../test/access/rpc-rows.ts";
 

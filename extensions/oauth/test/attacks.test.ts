@@ -43,7 +43,7 @@ beforeAll(async () => {
   name = await makeClient(server, { scopes: ["kms.read"] });
 }, timeout);
 
-/** Fails as often as a log-in may fail many times over. */
+/** Fails far more often than log-ins may fail. */
 async function failOften(client: string): Promise<number[]> {
   const attempts = Array.from({ length: 30 }, () =>
     postForm(server, "/oauth/token", grant, basicOf(client, "A".repeat(43))),
@@ -52,12 +52,12 @@ async function failOften(client: string): Promise<number[]> {
 }
 
 describe("wrong secrets", { timeout }, () => {
-  it("lock no client out, whoever sends them", async () => {
+  it("never lock a client out, whoever sends them", async () => {
     expect(await failOften(name)).toEqual([401]);
     expect((await requestToken(server, name)).status).toBe(200);
   });
 
-  it("keep no user of the same network from logging in", async () => {
+  it("do not keep users on the same network from logging in", async () => {
     await server.office.users.add(
       { name: "ada", role: "user", passwordHash: hashCheaply(password) },
       new Date(),
@@ -68,9 +68,9 @@ describe("wrong secrets", { timeout }, () => {
   });
 });
 
-describe("the secret of a client", { timeout }, () => {
+describe("a client's secret", { timeout }, () => {
   it.each(["", "sha256$", "none", "scrypt$1$1$1$AAAA$AAAA"])(
-    "is never right for the stored hash %j",
+    "never matches the stored hash %j",
     async (secretHash) => {
       const other = await makeClient(server, { secretHash });
       for (const given of [secret, "A".repeat(43), secretHash])
@@ -78,7 +78,7 @@ describe("the secret of a client", { timeout }, () => {
     },
   );
 
-  it("is damaged if somebody writes another hash into the database", async () => {
+  it("is reported as damaged if the database contains an invalid hash", async () => {
     const other = await makeClient(server);
     const mine = await server.office.clients.find(name);
     await server.tamper((db) =>
@@ -91,7 +91,7 @@ describe("the secret of a client", { timeout }, () => {
     expect((await requestToken(server, other)).status).toBe(500);
   });
 
-  it("is with all tokens in no line of the log, at any level", async () => {
+  it("never appears in the log, and neither do tokens, at any level", async () => {
     const wrong = "W".repeat(43);
     await postForm(server, "/oauth/token", { ...grant, client_id: name, client_secret: wrong }, {});
     await postForm(
@@ -119,14 +119,14 @@ describe("the secret of a client", { timeout }, () => {
   });
 });
 
-describe("an error", { timeout }, () => {
+describe("an error message", { timeout }, () => {
   it.each([
     ["a wrong secret", { ...grant, client_id: "nobody", client_secret: "W".repeat(43) }],
     ["a long secret", { ...grant, client_id: "nobody", client_secret: "W".repeat(2000) }],
     ["a repeated secret", `client_secret=${"W".repeat(43)}&client_secret=${"W".repeat(43)}`],
     ["a secret that cannot be decoded", `client_secret=${"W".repeat(43)}%zz`],
-    ["bytes that are no UTF-8", `client_secret=${"W".repeat(43)}%ff`],
-    ["a token of another kind", { ...grant, token: "W".repeat(43) }],
+    ["bytes that are not UTF-8", `client_secret=${"W".repeat(43)}%ff`],
+    ["a token of the wrong type", { ...grant, token: "W".repeat(43) }],
   ])("repeats no part of %s", async (_what, form) => {
     for (const path of ["/oauth/token", "/oauth/introspect", "/oauth/revoke"]) {
       const { status, headers, body } = await postForm(server, path, form, {});
@@ -141,7 +141,7 @@ describe("an error", { timeout }, () => {
     ["resource", 'https://a.example.com/"\r\nset-cookie: a=b'],
     ["grant_type", "a\r\nset-cookie: a=b"],
     ["client_id", "a\r\nset-cookie: a=b"],
-  ])("has no header, and only one line of ASCII, of a caller's %s", async (parameter, value) => {
+  ])("puts a caller's %s in no header, and in one line of ASCII at most", async (parameter, value) => {
     const headers = parameter === "client_id" ? {} : basicOf(name);
     const answer = await postForm(server, "/oauth/token", { ...grant, [parameter]: value }, headers);
     expect(answer.status).toBeGreaterThanOrEqual(400);
@@ -157,7 +157,7 @@ describe("an error", { timeout }, () => {
   });
 });
 
-describe("a form that is too much", { timeout }, () => {
+describe("an oversized form", { timeout }, () => {
   it.each([
     ["1,000,000 parameters", "a=1&".repeat(1_000_000)],
     ["one name a million times", "resource=https://a.example.com&".repeat(100_000)],
@@ -166,13 +166,13 @@ describe("a form that is too much", { timeout }, () => {
     ["5,000 scopes", `grant_type=client_credentials&scope=${"a+".repeat(5_000)}`],
     ["11 resources", `grant_type=client_credentials${"&resource=https://a.example.com".repeat(11)}`],
     ["nothing but separators", `${"&".repeat(3_000_000)}`],
-  ])("of %s is refused", async (_what, form) => {
+  ])("with %s is rejected", async (_what, form) => {
     const answer = await postForm(server, "/oauth/token", form, basicOf(name));
     expect([400, 413]).toContain(answer.status);
     expect(answer.body.error).toBe("invalid_request");
   });
 
-  it("of 10,000 unknown parameters takes nothing from others", async () => {
+  it("with 10,000 unknown parameters does not slow down others", async () => {
     const form = `${"a=1&".repeat(10_000)}grant_type=client_credentials`;
     const { status } = await postForm(server, "/oauth/token", form, basicOf(name));
     expect([200, 400]).toContain(status);
@@ -180,12 +180,12 @@ describe("a form that is too much", { timeout }, () => {
   });
 });
 
-describe("a page of another site", { timeout }, () => {
+describe("a page of a different site", { timeout }, () => {
   it.each([
     ["that posts a form", { origin: "https://evil.example.com" }],
-    ["in a browser that says so", { "sec-fetch-site": "cross-site", origin: "null" }],
-    ["of the same site", { "sec-fetch-site": "same-site" }],
-  ])("%s is refused before anything is checked, and asks for no password", async (_what, headers) => {
+    ["in a browser that sends Sec-Fetch-Site", { "sec-fetch-site": "cross-site", origin: "null" }],
+    ["on the same site", { "sec-fetch-site": "same-site" }],
+  ])("%s is refused before anything is checked, and prompts for no password", async (_what, headers) => {
     for (const path of ["/oauth/token", "/oauth/introspect", "/oauth/revoke"]) {
       const answer = await postForm(server, path, grant, headers as unknown as Record<string, string>);
       expect(answer.status).toBe(403);
@@ -196,7 +196,7 @@ describe("a page of another site", { timeout }, () => {
 });
 
 describe("an idempotency key", { timeout }, () => {
-  it("gives nobody the token of somebody else, and no token twice", async () => {
+  it("gives nobody another caller's token, and returns no token twice", async () => {
     const other = await makeClient(server, { scopes: ["kms.read"] });
     const key = { "idempotency-key": "same" };
     const request = (client: string) =>
@@ -215,8 +215,8 @@ describe("an idempotency key", { timeout }, () => {
   });
 });
 
-describe("a token in another place", { timeout }, () => {
-  /** Signs what the issuer would not. */
+describe("a token in the wrong place", { timeout }, () => {
+  /** Signs tokens that the issuer would never sign. */
   async function forge(
     { type, algorithm = "ML-DSA-65" }: { type?: "at+jwt"; algorithm?: "ML-DSA-65" | "ML-DSA-44" },
     payload: object,
@@ -227,7 +227,7 @@ describe("a token in another place", { timeout }, () => {
     return signJwt(provider, secretKey, { keyId: kid, ...(type && { type }), payload: payload as never });
   }
 
-  it("is no token of a log-in with the type of an access token, nor the reverse", async () => {
+  it("cannot pass as an access token if it comes from a log-in, and vice versa", async () => {
     const ada = await server.makePerson();
     const [, payload = "", signature = ""] = ada.token.split(".");
     const { access_token: token } = (await requestToken(server, name)).body;
@@ -248,13 +248,13 @@ describe("a token in another place", { timeout }, () => {
     }
   });
 
-  it("is none of a key of another algorithm under the kid of the issuer", async () => {
+  it("is rejected if a key of a different algorithm signed it under the issuer's kid", async () => {
     const claims = { ...claimsOf((await requestToken(server, name)).body.access_token) };
     for (const algorithm of ["ML-DSA-65", "ML-DSA-44"] as const)
       expect(await useToken(server, await forge({ type: "at+jwt", algorithm }, claims))).toMatch(/^401 /);
   });
 
-  it("is no way to more: a token for one server cannot become one for this", async () => {
+  it("cannot be exchanged from a token for a different server to one for this server", async () => {
     const api = "https://api.example.com";
     const granted = await makeClient(server, { scopes: ["kms.read"], audiences: [api], mayExchange: true });
     const receiver = await makeClient(server, { scopes: ["kms.read", "kms.sign"], mayExchange: true });
@@ -264,7 +264,7 @@ describe("a token in another place", { timeout }, () => {
     expect(await useToken(server, token)).toBe("401 TOKEN_AUDIENCE_MISMATCH");
   });
 
-  it("stays as narrow as it is through any chain of exchanges", async () => {
+  it("never gains scope through any chain of exchanges", async () => {
     const [one, two] = await Promise.all(
       [["kms.read"], ["kms.read", "kms.sign"]].map((scopes) =>
         makeClient(server, { scopes, mayExchange: true }),
@@ -285,7 +285,7 @@ describe("a token in another place", { timeout }, () => {
     expect(response.status).toBe(401);
   });
 
-  it("is not to be had by GET, also not in the Connect protocol", async () => {
+  it("cannot be requested by GET, not even in the Connect protocol", async () => {
     const message = JSON.stringify({ token: "abc", client_id: name, client_secret: secret });
     for (const rpc of ["IssueToken", "IntrospectToken", "RevokeToken"]) {
       const target = `/oauth.AuthorizationService/${rpc}?connect=v1&encoding=json&message=${encodeURIComponent(message)}`;
@@ -293,7 +293,7 @@ describe("a token in another place", { timeout }, () => {
     }
   });
 
-  it("of an administrator is limited to its scopes where it is one of a client", async () => {
+  it("is limited to its scopes even for an administrator if a client uses it", async () => {
     const admin = await makeClient(server, { role: "admin", scopes: ["kms.read"] });
     const { access_token: token } = (await requestToken(server, admin)).body;
     expect(await useToken(server, token)).toBe("200");
@@ -301,7 +301,7 @@ describe("a token in another place", { timeout }, () => {
     await expect(kms.getAuditLog({})).rejects.toThrow(/audit.read/);
   });
 
-  it("keeps its issuer: another URL of the server does not accept it", async () => {
+  it("is bound to its issuer: the server rejects it under a different URL", async () => {
     const other = await startAccessServer({
       atEnd: onTestFinished,
       database: ["--data-dir", server.dataDir],

@@ -1,4 +1,4 @@
-/** qsp client add, secret and remove: which programs get access tokens, and from when on no more. */
+/** qsp client add, secret and remove: which programs get access tokens, and when they lose them. */
 import { describe, expect, it, onTestFinished } from "vitest";
 import { readConfig } from "../../../src/config.ts";
 import { secretOf } from "../../../test/cli/operator/client-secret.ts";
@@ -23,8 +23,8 @@ async function start({ settings }: Pick<Place, "settings">) {
   return { request, use };
 }
 
-describe("the commands about clients", () => {
-  it("add a client, which gets tokens of a server that runs", async () => {
+describe("the client commands", () => {
+  it("add a client, which gets tokens from a running server", async () => {
     const place = await makeSqlitePlace();
     const { request, use } = await start(place);
     const secret = await secretOf(
@@ -46,7 +46,7 @@ describe("the commands about clients", () => {
     expect((await request("orders", secret, { resource: "https://ledger.example.com" })).status).toBe(200);
   });
 
-  it("make a new secret, which ends the old one and all tokens at once", async () => {
+  it("replace a secret, which immediately invalidates the old one and all tokens", async () => {
     const place = await makeSqlitePlace();
     const { request, use } = await start(place);
     const first = await secretOf(place, "add", "orders", "--scope", "kms.read");
@@ -58,7 +58,7 @@ describe("the commands about clients", () => {
     expect(await use((await request("orders", second)).body.access_token)).toBe(200);
   });
 
-  it("remove a client, and end its tokens at once", async () => {
+  it("remove a client and immediately invalidate its tokens", async () => {
     const place = await makeSqlitePlace();
     const { request, use } = await start(place);
     const secret = await secretOf(place, "add", "orders", "--scope", "kms.read");

@@ -1,4 +1,4 @@
-/** What the log of identities says of clients and their tokens. */
+/** Identity log entries about clients and their tokens. */
 import { inspect } from "node:util";
 import { expect, it, vi } from "vitest";
 import { describeAccess } from "../../../test/access/access-server.ts";
@@ -19,8 +19,8 @@ vi.mock("node:crypto", async (load) =>
   (await import("../../../test/support/cheap-scrypt.ts")).cheapen(await load()),
 );
 
-describeAccess("the log of identities", (shared) => {
-  it("says which token a client got, for whom and for what, and why it got none", async () => {
+describeAccess("the identity log", (shared) => {
+  it("records which token a client got, for whom and for what, and why it got none", async () => {
     const server = await shared();
     const name = await makeClient(server, { scopes: ["kms.read"], mayExchange: true });
     const ada = await server.makePerson();
@@ -38,7 +38,7 @@ describeAccess("the log of identities", (shared) => {
     ]);
   });
 
-  it("says which client tried to revoke, to read or to exchange which token of another", async () => {
+  it("records attempts to revoke, read or exchange another client's token", async () => {
     const server = await shared();
     const victim = await makeClient(server, { scopes: ["kms.read"] });
     const eve = await makeClient(server, { scopes: ["kms.read"], mayExchange: true });
@@ -63,7 +63,7 @@ describeAccess("the log of identities", (shared) => {
     ["/oauth/token", "ISSUE_TOKEN"],
     ["/oauth/introspect", "INTROSPECT_TOKEN"],
     ["/oauth/revoke", "REVOKE_TOKEN"],
-  ])("says that the secret of a client was wrong, and for what: %s", async (path, operation) => {
+  ])("records that a client's secret was wrong, and for which operation: %s", async (path, operation) => {
     const server = await shared();
     const name = await makeClient(server, {}, `guessed${path.replaceAll("/", "-")}`);
     const form = { grant_type: "client_credentials", token: "a.b.c" };
@@ -74,7 +74,7 @@ describeAccess("the log of identities", (shared) => {
     ]);
   });
 
-  it("has no entry of what is no token of this server, or of a token that its client may know", async () => {
+  it("has no entry for tokens of other servers, or for tokens that the client may see", async () => {
     const server = await shared();
     const [one, other] = [await makeClient(server), await makeClient(server)];
     const token = (await requestToken(server, one)).body.access_token;

@@ -1,4 +1,4 @@
-/** The authorization server as openid-client and jose see it, without a change to either. */
+/** The authorization server with unmodified openid-client and jose. */
 import { createRemoteJWKSet, customFetch as joseFetch, jwtVerify } from "jose";
 import * as client from "openid-client";
 import { expect, it, onTestFinished } from "vitest";
@@ -14,7 +14,7 @@ import { accessTokenType, exchangeGrant, headerOf, makeClient } from "./tools.ts
 const api = "https://api.example.com";
 const jwtType = "urn:ietf:params:oauth:token-type:jwt";
 
-/** Sends what goes to the issuer to the server of the test, which a proxy would do. */
+/** Redirects requests for the issuer to the test server, like a proxy. */
 function routeTo({ url }: AccessServer): typeof fetch {
   return (target, init) => fetch(String(target).replace(issuerUrl, url), init);
 }
@@ -50,7 +50,7 @@ describeAccess("openid-client", (shared) => {
   });
 
   it.each(["openid-configuration", "oauth-authorization-server"])(
-    "finds all that is required in %s, and no list without elements (RFC 8414, sections 2 and 3.2)",
+    "finds all required members and no empty lists in %s (RFC 8414, sections 2 and 3.2)",
     async (document) => {
       const answer = await fetch(`${(await shared()).url}/.well-known/${document}`);
       const metadata = (await answer.json()) as Record<string, unknown>;
@@ -77,7 +77,7 @@ describeAccess("openid-client", (shared) => {
     expect(await client.tokenIntrospection(config, granted.access_token)).toEqual({ active: false });
   });
 
-  it("gets the errors of the server as errors of OAuth 2", async () => {
+  it("receives the server's errors as OAuth 2 errors", async () => {
     const server = await shared();
     const name = await makeClient(server, { scopes: ["kms.read"] });
     const config = await discover(server, name);
@@ -92,7 +92,7 @@ describeAccess("openid-client", (shared) => {
     });
   });
 
-  it("exchanges the token of a user, which jose verifies for the other server", async () => {
+  it("exchanges a user's token for one that jose verifies on the other server", async () => {
     const server = await shared();
     const ada = await server.makePerson();
     const name = await makeClient(server, { scopes: ["kms.read"], audiences: [api], mayExchange: true });
@@ -111,28 +111,25 @@ describeAccess("openid-client", (shared) => {
     expect(payload).toMatchObject({ sub: ada.name, client_id: name, act: { sub: name } });
   });
 
-  it.each(["ML-DSA-65", "ML-DSA-44"] as const)(
-    "gets tokens of %s, which jose verifies",
-    async (algorithm) => {
-      const database = makeDatabase(onTestFinished);
-      const args = ["--access-token-algorithm", algorithm];
-      const server = await startAccessServer({ atEnd: onTestFinished, database, args });
-      const name = await makeClient(server, { scopes: ["kms.read"] });
-      const config = await discover(server, name);
-      const { access_token: token } = await client.clientCredentialsGrant(config);
-      expect(headerOf(token)).toMatchObject({ alg: algorithm, typ: "at+jwt" });
-      const options = { issuer: issuerUrl, audience: issuerUrl, typ: "at+jwt", algorithms: [algorithm] };
-      const { payload } = await jwtVerify(token, keysOf(server, config), options);
-      expect(payload).toMatchObject({ iss: issuerUrl, sub: name, client_id: name, scope: "kms.read" });
-      const wrong = { ...options, audience: api };
-      await expect(jwtVerify(token, keysOf(server, config), wrong)).rejects.toMatchObject({ claim: "aud" });
-      const answer = await client.fetchProtectedResource(
-        config,
-        token,
-        new URL(`${issuerUrl}/api/kms/keys`),
-        "GET",
-      );
-      expect(answer.status).toBe(200);
-    },
-  );
+  it.each(["ML-DSA-65", "ML-DSA-44"] as const)("gets %s tokens, which jose verifies", async (algorithm) => {
+    const database = makeDatabase(onTestFinished);
+    const args = ["--access-token-algorithm", algorithm];
+    const server = await startAccessServer({ atEnd: onTestFinished, database, args });
+    const name = await makeClient(server, { scopes: ["kms.read"] });
+    const config = await discover(server, name);
+    const { access_token: token } = await client.clientCredentialsGrant(config);
+    expect(headerOf(token)).toMatchObject({ alg: algorithm, typ: "at+jwt" });
+    const options = { issuer: issuerUrl, audience: issuerUrl, typ: "at+jwt", algorithms: [algorithm] };
+    const { payload } = await jwtVerify(token, keysOf(server, config), options);
+    expect(payload).toMatchObject({ iss: issuerUrl, sub: name, client_id: name, scope: "kms.read" });
+    const wrong = { ...options, audience: api };
+    await expect(jwtVerify(token, keysOf(server, config), wrong)).rejects.toMatchObject({ claim: "aud" });
+    const answer = await client.fetchProtectedResource(
+      config,
+      token,
+      new URL(`${issuerUrl}/api/kms/keys`),
+      "GET",
+    );
+    expect(answer.status).toBe(200);
+  });
 });

@@ -1,4 +1,4 @@
-/** The description of forms, which calls of OAuth 2 take beside JSON. */
+/** The API description of forms, which OAuth 2 calls accept besides JSON. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { type ApiServer, startApi } from "../../../test/openapi/api-server.ts";
 import { findOperation } from "../../../test/openapi/call-examples.ts";
@@ -12,11 +12,11 @@ beforeAll(async () => {
   api = await startApi("open", atEnd);
 }, 180_000);
 
-describe("the body of a call of OAuth 2, in the API description", () => {
+describe("an OAuth 2 call's body in the API description", () => {
   const [formType, json] = ["application/x-www-form-urlencoded", "application/json"];
   const calls = ["IssueToken", "IntrospectToken", "RevokeToken"];
 
-  it.each(calls)("has another schema as a form than as JSON: %s", (call) => {
+  it.each(calls)("has different schemas for form and JSON: %s", (call) => {
     const { operation } = findOperation(api.document, `oauth.AuthorizationService.${call}`);
     const content = operation.requestBody?.content ?? {};
     expect(Object.keys(content)).toEqual([formType, json]);
@@ -27,7 +27,7 @@ describe("the body of a call of OAuth 2, in the API description", () => {
     ]);
   });
 
-  it("takes null as JSON, and unknown parameters as a form, as the server does", async () => {
+  it("accepts null in JSON and unknown parameters in forms, as the server does", async () => {
     const { url, document } = api;
     const names = ["oauth.IssueTokenRequest", "oauth.IssueTokenRequestForm"];
     const check = createCheck(document);
@@ -40,7 +40,7 @@ describe("the body of a call of OAuth 2, in the API description", () => {
       const headers = { "content-type": contentType };
       return (await fetch(`${url}/oauth/token`, { method: "POST", headers, body })).status;
     };
-    // 401: the request is valid, and names no client.
+    // 401: the request is valid but names no client.
     expect(await send(json, JSON.stringify({ ...grant, scope: null }))).toBe(401);
     expect(await send(json, JSON.stringify({ ...grant, shoe_size: "44" }))).toBe(400);
     expect(await send(formType, "grant_type=client_credentials&shoe_size=44")).toBe(401);

@@ -1,4 +1,4 @@
-/** Follows the page from its first line to its last. */
+/** Runs every command in README.md, from the first line to the last. */
 import { testExtensionPage } from "../../../test/interop/readme-steps.ts";
 
 testExtensionPage(import.meta.dirname);

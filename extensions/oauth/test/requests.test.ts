@@ -1,4 +1,4 @@
-/** The requests and answers of the token endpoint: RFC 6749, 8693, 8707 and 9068. */
+/** Token endpoint requests and answers: RFC 6749, 8693, 8707 and 9068. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { type AccessServer, startAccessServer, timeout } from "../../../test/access/access-server.ts";
 import { endAfterAll } from "../../../test/support/at-end.ts";
@@ -37,7 +37,7 @@ const post = (form: Form, headers: Record<string, string> = basicOf(name)): Prom
 const errorOf = ({ status, body }: Answer): [number, string] => [status, body.error];
 
 describe("the token endpoint", { timeout }, () => {
-  it("answers as RFC 6749, section 5.1, says", async () => {
+  it("answers as RFC 6749, section 5.1, specifies", async () => {
     const { status, headers, body } = await post(grant);
     expect(status).toBe(200);
     expect(headers.get("content-type")).toBe("application/json");
@@ -50,7 +50,7 @@ describe("the token endpoint", { timeout }, () => {
     });
   });
 
-  it("writes the header and the claims of RFC 9068, section 2", async () => {
+  it("writes the header and claims of RFC 9068, section 2", async () => {
     const { body } = await post({ ...grant, scope: "kms.sign" });
     expect(headerOf(body.access_token)).toEqual({ alg: "ML-DSA-65", typ: "at+jwt", kid: expect.any(String) });
     const claims = claimsOf(body.access_token);
@@ -67,12 +67,12 @@ describe("the token endpoint", { timeout }, () => {
     });
   });
 
-  it("ignores parameters that it does not know, and those without a value", async () => {
+  it("ignores unknown parameters and parameters without a value", async () => {
     const form = [...Object.entries(grant), ["scope", ""], ["bogus", "1"], ["bogus", "2"], ["resource", ""]];
     expect(errorOf(await post(form as [string, string][]))).toEqual([200, undefined]);
   });
 
-  it.each(["grant_type", "scope", "client_id"])("refuses a repeated %s", async (parameter) => {
+  it.each(["grant_type", "scope", "client_id"])("rejects a repeated %s", async (parameter) => {
     const form = [...Object.entries(grant), [parameter, "a"], [parameter, "b"]] as [string, string][];
     expect(errorOf(await post(form))).toEqual([400, "invalid_request"]);
   });
@@ -80,23 +80,27 @@ describe("the token endpoint", { timeout }, () => {
   it.each([
     ["no grant_type", { scope: "kms.read" }, "invalid_request"],
     ["an empty grant_type", { grant_type: "" }, "invalid_request"],
-    ["another grant", { grant_type: "password" }, "unsupported_grant_type"],
-    ["the grant in other letters", { grant_type: "Client_Credentials" }, "unsupported_grant_type"],
+    ["an unsupported grant", { grant_type: "password" }, "unsupported_grant_type"],
+    ["the grant in different case", { grant_type: "Client_Credentials" }, "unsupported_grant_type"],
     ["a refresh token", { grant_type: "refresh_token", refresh_token: "a" }, "unsupported_grant_type"],
-    ["a scope that the client has not", { ...grant, scope: "kms.admin" }, "invalid_scope"],
-    ["a scope in other letters", { ...grant, scope: "KMS.read" }, "invalid_scope"],
-    ["one of several scopes", { ...grant, scope: "kms.read kms.admin" }, "invalid_scope"],
-    ["a resource that is no URL", { ...grant, resource: "ledger" }, "invalid_target"],
+    ["a scope that the client does not have", { ...grant, scope: "kms.admin" }, "invalid_scope"],
+    ["a scope in different case", { ...grant, scope: "KMS.read" }, "invalid_scope"],
+    ["one invalid scope among several", { ...grant, scope: "kms.read kms.admin" }, "invalid_scope"],
+    ["a resource that is not a URL", { ...grant, resource: "ledger" }, "invalid_target"],
     ["a resource with a fragment", { ...grant, resource: `${api}#a` }, "invalid_target"],
-    ["a resource of others", { ...grant, resource: "https://other.example.com" }, "invalid_target"],
-    ["a resource that begins like an own one", { ...grant, resource: `${api}.evil.com` }, "invalid_target"],
-    ["an audience of others", { ...grant, audience: "other" }, "invalid_target"],
+    ["an unregistered resource", { ...grant, resource: "https://other.example.com" }, "invalid_target"],
     [
-      "an exchange without the right",
+      "a resource that starts like a registered one",
+      { ...grant, resource: `${api}.evil.com` },
+      "invalid_target",
+    ],
+    ["an unregistered audience", { ...grant, audience: "other" }, "invalid_target"],
+    [
+      "an exchange without permission",
       { grant_type: exchangeGrant, subject_token: "a" },
       "unauthorized_client",
     ],
-  ])("refuses %s", async (_what, form, error) => {
+  ])("rejects %s", async (_what, form, error) => {
     const answer = await post(form as Record<string, string>);
     expect(errorOf(answer)).toEqual([400, error]);
     expect(answer.headers.get("cache-control")).toBe("no-store");
@@ -114,7 +118,7 @@ describe("the token endpoint", { timeout }, () => {
     expect(claimsOf(body.access_token).aud).toEqual([api, issuerUrl, "ledger"]);
   });
 
-  it("issues a token without scopes, and without the claim, to a client that has none", async () => {
+  it("issues a token without scopes or the scope claim to a client that has none", async () => {
     const other = await makeClient(server, { audiences: [api] });
     const { body } = await requestToken(server, other, { resource: api });
     expect(body).not.toHaveProperty("scope");
@@ -124,7 +128,7 @@ describe("the token endpoint", { timeout }, () => {
     expect(found.body).not.toHaveProperty("scope");
   });
 
-  it.each(["GET", "PUT", "DELETE"])("refuses %s", async (method) => {
+  it.each(["GET", "PUT", "DELETE"])("rejects %s", async (method) => {
     const response = await fetch(`${server.url}/oauth/token`, { method });
     expect([response.status, ((await response.json()) as { error: string }).error]).toEqual([
       405,
@@ -132,22 +136,22 @@ describe("the token endpoint", { timeout }, () => {
     ]);
   });
 
-  it("takes JSON too, as the description of the API says", async () => {
+  it("accepts JSON too, as the API description says", async () => {
     const body = { ...grant, client_id: name, client_secret: secret };
     expect((await server.rest("POST /oauth/token", body)).status).toBe(200);
   });
 
-  it("refuses other media types", async () => {
+  it("rejects other media types", async () => {
     const headers = { ...basicOf(name), "content-type": "text/plain" };
     expect(errorOf(await post("grant_type=client_credentials", headers))).toEqual([415, "invalid_request"]);
   });
 
-  it("takes a charset after the media type", async () => {
+  it("accepts a charset in the media type", async () => {
     const type = "application/x-www-form-urlencoded; charset=UTF-8";
     expect((await post(grant, { ...basicOf(name), "content-type": type })).status).toBe(200);
   });
 
-  it("reports that it has no URL, where it has none", async () => {
+  it("reports a missing issuer URL", async () => {
     const open = await startAccessServer({ atEnd, args: ["--issuer-url", ""] });
     const answer = await requestToken(open, "nobody");
     expect(errorOf(answer)).toEqual([400, "invalid_request"]);
@@ -156,26 +160,26 @@ describe("the token endpoint", { timeout }, () => {
   });
 });
 
-describe("the authentication of a client", { timeout }, () => {
+describe("client authentication", { timeout }, () => {
   const byForm = (clientId: string, clientSecret: string) => ({
     ...grant,
     client_id: clientId,
     client_secret: clientSecret,
   });
 
-  it.each(["a+b@example.com", "Zürich", "клиент"])("takes the name %s in both forms", async (other) => {
+  it.each(["a+b@example.com", "Zürich", "клиент"])("accepts the name %s in both forms", async (other) => {
     await makeClient(server, {}, other);
     expect((await post(grant, basicOf(other))).status).toBe(200);
     expect((await post(byForm(other, secret), {})).status).toBe(200);
   });
 
-  it("takes percent-encoded characters in HTTP Basic that need none", async () => {
+  it("accepts unnecessary percent-encoding in HTTP Basic", async () => {
     const encoded = [...name].map((one) => `%${one.charCodeAt(0).toString(16)}`).join("");
     const authorization = `Basic ${Buffer.from(`${encoded}:${secret}`).toString("base64")}`;
     expect((await post(grant, { authorization })).status).toBe(200);
   });
 
-  it("refuses both at once", async () => {
+  it("rejects both methods at once", async () => {
     expect(errorOf(await post(byForm(name, secret)))).toEqual([400, "invalid_request"]);
     expect(errorOf(await post({ ...grant, client_id: "other" }))).toEqual([400, "invalid_request"]);
   });
@@ -188,14 +192,14 @@ describe("the authentication of a client", { timeout }, () => {
     ["no colon", encode("nobody")],
     ["an empty secret", encode("nobody:")],
     ["broken percent-encoding", encode("nobody:%zz")],
-    ["percent-encoded bytes that are no UTF-8", encode("nobody:%ff")],
+    ["percent-encoded bytes that are not UTF-8", encode("nobody:%ff")],
     ["a NUL in the name", encode(`%00:${secret}`)],
-    ["bytes that are no base64", { authorization: "Basic !!!" }],
+    ["bytes that are not base64", { authorization: "Basic !!!" }],
     ["the scheme alone", { authorization: "Basic" }],
-    ["more than a client_id and a client_secret can have", encode(`name:${"+".repeat(6200)}`)],
-    ["the token of a user", { authorization: "Bearer abc" }],
+    ["credentials longer than any client_id and client_secret", encode(`name:${"+".repeat(6200)}`)],
+    ["a user's token", { authorization: "Bearer abc" }],
     ["a very long name", encode(`${"a".repeat(9000)}:${secret}`)],
-  ])("answers %s with 401 and the challenge of HTTP Basic", async (_what, headers) => {
+  ])("answers %s with 401 and an HTTP Basic challenge", async (_what, headers) => {
     for (const path of ["/oauth/token", "/oauth/introspect", "/oauth/revoke"]) {
       const form = { ...grant, token: "abc" };
       const answer = await postForm(server, path, form, headers as Record<string, string>);
@@ -204,13 +208,13 @@ describe("the authentication of a client", { timeout }, () => {
     }
   });
 
-  it("answers an unknown client and a wrong secret in the same words", async () => {
+  it("answers an unknown client and a wrong secret with the same words", async () => {
     const wrong = [basicOf("nobody"), basicOf(name, "a".repeat(43)), basicOf(name, `${secret}A`)];
     const answers = await Promise.all(wrong.map((headers) => post(grant, headers)));
     expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1);
   });
 
-  it("does not take credentials from the URL, and repeats no word of them", async () => {
+  it("does not read credentials from the URL, and never repeats them", async () => {
     for (const value of [secret, `${secret}%zz`]) {
       const query = `?client_id=${name}&client_secret=${value}`;
       for (const target of [query, `?client_secret=${value}`]) {
@@ -222,7 +226,7 @@ describe("the authentication of a client", { timeout }, () => {
   });
 });
 
-describe("the exchange of a token", { timeout }, () => {
+describe("token exchange", { timeout }, () => {
   let gateway: string;
   let ada: Awaited<ReturnType<AccessServer["makePerson"]>>;
   beforeAll(async () => {
@@ -231,7 +235,7 @@ describe("the exchange of a token", { timeout }, () => {
     ada = await server.makePerson();
   });
 
-  it("gives a token of the user, limited to the scopes of the client", async () => {
+  it("returns a token for the user, limited to the client's scopes", async () => {
     const { status, body } = await exchange(server, gateway, ada.token);
     expect(status).toBe(200);
     expect(claimsOf(body.access_token)).toMatchObject({
@@ -243,7 +247,7 @@ describe("the exchange of a token", { timeout }, () => {
     });
   });
 
-  it("does not make a token live longer", async () => {
+  it("does not extend a token's life", async () => {
     const earlier = await server.office.issuerAt(new Date(Date.now() - 3000_000));
     const { generation = "" } = (await server.office.users.find(ada.name)) ?? {};
     const { token, expiresAt } = await earlier.issue(ada.name, { generation });
@@ -252,7 +256,7 @@ describe("the exchange of a token", { timeout }, () => {
     expect(body.expires_in).toBeLessThanOrEqual(600);
   });
 
-  it("names all clients that acted for the user, and is refused after a few exchanges", async () => {
+  it("lists all clients that acted for the user, and is refused after a few exchanges", async () => {
     const other = await makeClient(server, { scopes: ["kms.read"], audiences: [api], mayExchange: true });
     let token = ada.token;
     for (const by of [gateway, other, gateway, other]) {
@@ -271,7 +275,7 @@ describe("the exchange of a token", { timeout }, () => {
     expect(errorOf(await exchange(server, gateway, token))).toEqual([400, "invalid_request"]);
   });
 
-  it("makes a token that ends with the revocation of each token that it came from", async () => {
+  it("returns a token that ends when any token it came from is revoked", async () => {
     const { body: first } = await exchange(server, gateway, ada.token);
     const { body: second } = await exchange(server, gateway, first.access_token);
     const { body: third } = await exchange(server, gateway, second.access_token);
@@ -283,7 +287,7 @@ describe("the exchange of a token", { timeout }, () => {
     ).toEqual([true, false, false, true]);
   });
 
-  it("does not give back a scope that the token has lost", async () => {
+  it("does not restore a scope that the token has lost", async () => {
     const { body } = await exchange(server, gateway, ada.token, { scope: "kms.read" });
     const again = await exchange(server, gateway, body.access_token);
     expect(again.body.scope).toBe("kms.read");
@@ -295,25 +299,25 @@ describe("the exchange of a token", { timeout }, () => {
 
   it.each<[string, Record<string, string>]>([
     ["no subject_token", { subject_token: "" }],
-    ["something that is no token", { subject_token: "abc" }],
+    ["an invalid token", { subject_token: "abc" }],
     ["no subject_token_type", { subject_token_type: "" }],
     ["an ID token", { subject_token_type: "urn:ietf:params:oauth:token-type:id_token" }],
     [
-      "a wish for a refresh token",
+      "a request for a refresh token",
       { requested_token_type: "urn:ietf:params:oauth:token-type:refresh_token" },
     ],
     ["an actor", { actor_token: "abc" }],
-    ["the type of an actor's token without the token", { actor_token_type: accessTokenType }],
-  ])("refuses %s with invalid_request, as RFC 8693, section 2.2.2, says", async (_what, form) => {
+    ["an actor token type without an actor token", { actor_token_type: accessTokenType }],
+  ])("rejects %s with invalid_request, as RFC 8693, section 2.2.2, specifies", async (_what, form) => {
     expect(errorOf(await exchange(server, gateway, ada.token, form))).toEqual([400, "invalid_request"]);
   });
 
-  it("refuses an audience that the client may not request", async () => {
+  it("rejects an audience that the client may not request", async () => {
     const answer = await exchange(server, gateway, ada.token, { audience: "ledger" });
     expect(errorOf(answer)).toEqual([400, "invalid_target"]);
   });
 
-  it("refuses a token that names neither this server nor the client", async () => {
+  it("rejects a token that names neither this server nor the client", async () => {
     const { body } = await exchange(server, gateway, ada.token, { resource: api });
     const other = await makeClient(server, { scopes: ["kms.read"], mayExchange: true });
     expect(errorOf(await exchange(server, other, body.access_token))).toEqual([400, "invalid_request"]);
@@ -321,7 +325,7 @@ describe("the exchange of a token", { timeout }, () => {
     expect((await exchange(server, named, body.access_token)).status).toBe(200);
   });
 
-  it("refuses another client's own token, and takes the client's", async () => {
+  it("rejects another client's own token, and accepts the client's own", async () => {
     const theirs = (await requestToken(server, name)).body.access_token;
     expect(errorOf(await exchange(server, gateway, theirs))).toEqual([400, "invalid_request"]);
     const own = (await requestToken(server, gateway)).body.access_token;
@@ -329,7 +333,7 @@ describe("the exchange of a token", { timeout }, () => {
     expect(claimsOf(body.access_token)).toMatchObject({ sub: gateway, scope: "kms.read" });
   });
 
-  it("refuses the token of a device, of a removed user, and one that ended", async () => {
+  it("rejects a device's token, a removed user's token, and an expired one", async () => {
     const device = (await server.office.issuer.issue("device-1", { header: { use: "iot" } })).token;
     const eve = await server.makePerson();
     await server.office.users.remove(eve.name);
@@ -340,7 +344,7 @@ describe("the exchange of a token", { timeout }, () => {
       expect(errorOf(await exchange(server, gateway, token))).toEqual([400, "invalid_request"]);
   });
 
-  it("acts for the user only: the keys are the user's, and so is the role", async () => {
+  it("acts only for the user, with the user's keys and role", async () => {
     const { body } = await exchange(server, gateway, ada.token);
     const { result } = await ada.kms.createKey({ algorithm: "ML-DSA-44" });
     const { kms } = server.connect(`Bearer ${body.access_token}`);

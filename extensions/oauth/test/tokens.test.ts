@@ -1,4 +1,4 @@
-/** Who learns of a token, how it ends, and what it is good for: RFC 7662, 7009, 9068 and 6750. */
+/** Who can see a token, how it ends, and what it allows: RFC 7662, 7009, 9068 and 6750. */
 import { expect, it, onTestFinished } from "vitest";
 import {
   type AccessServer,
@@ -43,7 +43,7 @@ describeAccess("an access token", (shared) => {
     return [await start(), await start(), database];
   };
 
-  it("is good for the calls of its scopes alone", async () => {
+  it("only allows the calls in its scopes", async () => {
     const server = await shared();
     const name = await makeClient(server, { scopes: ["kms.read", "nft.read"] });
     const token = await tokenOf(server, name, { scope: "kms.read" });
@@ -51,11 +51,11 @@ describeAccess("an access token", (shared) => {
     expect(await useToken(server, token, "GET /api/nft/list")).toBe("403 SCOPE_MISSING");
   });
 
-  it("is known to its client and to its audience; others learn nothing", async () => {
+  it("is visible to its client and its audience, and to nobody else", async () => {
     const server = await shared();
     const name = await makeClient(server, { scopes, audiences: [api] });
     const audience = await makeClient(server, { resources: [api] });
-    const stranger = await makeClient(server, { resources: [`${api}/`] });
+    const outsider = await makeClient(server, { resources: [`${api}/`] });
     const token = await tokenOf(server, name, { resource: api });
     const { exp, iat, jti } = claimsOf(token);
     const known = {
@@ -75,10 +75,10 @@ describeAccess("an access token", (shared) => {
       const { status, headers, body } = await introspect(server, one, token);
       expect([status, headers.get("cache-control"), body]).toEqual([200, "no-store", known]);
     }
-    expect((await introspect(server, stranger, token)).body).toEqual(inactive);
+    expect((await introspect(server, outsider, token)).body).toEqual(inactive);
   });
 
-  it.each(["abc", "a.b.c", "eyJhbGciOiJub25lIn0.e30."])("is not %s: that is not active", async (token) => {
+  it.each(["abc", "a.b.c", "eyJhbGciOiJub25lIn0.e30."])("is inactive if it is %s", async (token) => {
     const server = await shared();
     const name = await makeClient(server);
     const { status, body } = await introspect(server, name, token);
@@ -86,7 +86,7 @@ describeAccess("an access token", (shared) => {
     expect((await revoke(server, name, token)).status).toBe(200);
   });
 
-  it("differs from a token of a log-in, of which introspection tells user and role", async () => {
+  it("differs from a log-in token, for which introspection returns user and role", async () => {
     const server = await shared();
     const name = await makeClient(server);
     const eve = await server.makePerson("auditor");
@@ -97,7 +97,7 @@ describeAccess("an access token", (shared) => {
     expect((await introspect(server, name, eve.token)).body).toEqual(inactive);
   });
 
-  it("ends when its client revokes it, on every server, and a second time changes nothing", async () => {
+  it("ends on every server when its client revokes it, and a second revocation changes nothing", async () => {
     const [one, two] = await startTwo();
     const name = await makeClient(one, { scopes });
     const [token, other] = [await tokenOf(one, name), await tokenOf(one, name)];
@@ -113,7 +113,7 @@ describeAccess("an access token", (shared) => {
     }
   });
 
-  it("is not for others to revoke", async () => {
+  it("cannot be revoked by other clients", async () => {
     const server = await shared();
     const [name, other] = [await makeClient(server, { scopes }), await makeClient(server)];
     const token = await tokenOf(server, name);
@@ -126,7 +126,7 @@ describeAccess("an access token", (shared) => {
     expect(await useToken(server, ada.token)).toBe("200");
   });
 
-  it("ends with its client, or with the client's secret; a new client of that name does not revive it", async () => {
+  it("ends with its client or the client's secret, and a new client with that name does not revive it", async () => {
     const server = await shared();
     const name = await makeClient(server, { scopes });
     const token = await tokenOf(server, name);
@@ -142,7 +142,7 @@ describeAccess("an access token", (shared) => {
     expect((await introspect(server, name, next)).body).toEqual(inactive);
   });
 
-  it("of an exchange ends with the user, with the user's password and with the client", async () => {
+  it("from an exchange ends with the user, the user's password or the client", async () => {
     const server = await shared();
     const name = await makeClient(server, { scopes, mayExchange: true });
     const people = [await server.makePerson(), await server.makePerson(), await server.makePerson()];
@@ -159,7 +159,7 @@ describeAccess("an access token", (shared) => {
   });
 
   it.each(["removed", "given a new secret"])(
-    "of several exchanges ends with each client of the chain that is %s",
+    "from several exchanges ends when any client in the chain is %s",
     async (change) => {
       const server = await shared();
       const [first, second] = [
@@ -192,7 +192,7 @@ describeAccess("an access token", (shared) => {
     expect(await end).toEqual({ code: "Unauthenticated", reason: "TOKEN_REVOKED" });
   });
 
-  it("reaches the keys that others grant to the client, by its name", async () => {
+  it("reaches keys granted to the client by its name", async () => {
     const server = await shared();
     const [ada, name] = [await server.makePerson(), await makeClient(server, { scopes })];
     const { kms } = server.connect(`Bearer ${await tokenOf(server, name)}`);
@@ -203,7 +203,7 @@ describeAccess("an access token", (shared) => {
     expect((await kms.sign({ keyId, data })).result?.keyId).toBe(keyId);
   });
 
-  it("makes records of the client, which a later client of the same name does not get", async () => {
+  it("creates records that a later client with the same name cannot see", async () => {
     const server = await shared();
     const name = await makeClient(server, { scopes });
     const first = server.connect(`Bearer ${await tokenOf(server, name)}`);
@@ -215,7 +215,7 @@ describeAccess("an access token", (shared) => {
     expect((await second.kms.listKeys({})).keys).toEqual([]);
   });
 
-  it("has a subject that is a client or a user, because both share their names", async () => {
+  it("has either a client or a user as subject, because both share a namespace", async () => {
     const { office, makePerson } = await shared();
     const ada = await makePerson();
     const client = await makeClient(await shared());
@@ -227,7 +227,7 @@ describeAccess("an access token", (shared) => {
   });
 
   it.each(["ML-DSA-65", "ML-DSA-44"])(
-    "of %s survives a restart and a rotation, unless that revokes",
+    "for %s survives a restart and a rotation, unless the rotation revokes",
     async (algorithm) => {
       const args = ["--access-token-algorithm", algorithm];
       const [one, two, database] = await startTwo(args);
@@ -248,7 +248,7 @@ describeAccess("an access token", (shared) => {
     },
   );
 
-  it("is checked by pqc.TokenService too, which tells of tokens for this server alone", async () => {
+  it("is checked by pqc.TokenService too, which only reports on tokens for this server", async () => {
     const server = await shared();
     const { tokens } = server.connect();
     const name = await makeClient(server, { scopes, audiences: [api] });
@@ -265,7 +265,7 @@ describeAccess("an access token", (shared) => {
     });
   });
 
-  it("reads /metrics with the scope metrics.read and the role of an auditor", async () => {
+  it("reads /metrics with the scope metrics.read and the auditor role", async () => {
     const args = ["--metrics", "token"];
     const database = makeDatabase(onTestFinished);
     const server = await startAccessServer({ atEnd: onTestFinished, database, args });
@@ -280,7 +280,7 @@ describeAccess("an access token", (shared) => {
     expect(await read(user, "metrics.read")).toBe(403);
   });
 
-  it("is issued by an open server too, where a token of a log-in cannot pass for a client", async () => {
+  it("is issued by an open server too, where a log-in token cannot pass as a client", async () => {
     const database = makeDatabase(onTestFinished);
     const server = await startAccessServer({ atEnd: onTestFinished, database, args: ["--auth", "open"] });
     const name = await makeClient(server, { scopes: [...scopes, "pqc.use"], mayExchange: true });

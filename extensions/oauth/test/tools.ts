@@ -1,4 +1,4 @@
-/** The calls of a client of OAuth 2, as forms over HTTP. */
+/** OAuth 2 client calls, as forms over HTTP. */
 import type { NewClient } from "../../../src/identity/clients.ts";
 import type { AccessServer } from "../../../test/access/access-server.ts";
 import { describeClient, secret } from "../../../test/support/clients.ts";
@@ -6,7 +6,7 @@ import { describeClient, secret } from "../../../test/support/clients.ts";
 export const exchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange";
 export const accessTokenType = "urn:ietf:params:oauth:token-type:access_token";
 
-/** What an endpoint answered. */
+/** An endpoint's answer. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
@@ -14,7 +14,7 @@ export interface Answer {
   readonly body: any;
 }
 
-/** The parameters of a form; several of one name as pairs, or as text that is sent as it is. */
+/** Form parameters: an object, pairs if a name repeats, or text that is sent unchanged. */
 export type Form = Record<string, string> | readonly (readonly [string, string])[] | string;
 
 /** Sends a form. */
@@ -36,7 +36,7 @@ export async function postForm(
   };
 }
 
-/** HTTP Basic with both parts encoded as in a form (RFC 6749, section 2.3.1). */
+/** HTTP Basic with both parts form-encoded (RFC 6749, section 2.3.1). */
 export function basicOf(name: string, password = secret): { authorization: string } {
   const encode = (text: string) => new URLSearchParams({ "": text }).toString().slice(1);
   return { authorization: `Basic ${Buffer.from(`${encode(name)}:${encode(password)}`).toString("base64")}` };
@@ -44,7 +44,11 @@ export function basicOf(name: string, password = secret): { authorization: strin
 
 let clients = 0;
 
-/** Adds a client under a name that no other has. @returns the name */
+/**
+ * Adds a client with a unique name.
+ *
+ * @returns the name
+ */
 export async function makeClient(
   { office }: AccessServer,
   rights: Partial<NewClient> = {},
@@ -85,7 +89,11 @@ export function revoke(server: Pick<AccessServer, "url">, name: string, token: s
   return postForm(server, "/oauth/revoke", { token }, basicOf(name));
 }
 
-/** Makes a call with a token: that of an own key, which needs the scope kms.read. @returns status and reason */
+/**
+ * Calls an RPC that requires the scope kms.read, on one of the client's keys.
+ *
+ * @returns status and reason
+ */
 export async function useToken(
   server: AccessServer,
   token: string,
@@ -96,12 +104,12 @@ export async function useToken(
   return [response.status, body.details?.[0]?.reason].filter((part) => part !== undefined).join(" ");
 }
 
-/** The claims of a token. */
+/** Decodes a token's claims. */
 export function claimsOf(token: string): Record<string, unknown> {
   return JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
 }
 
-/** The header of a token. */
+/** Decodes a token's header. */
 export function headerOf(token: string): Record<string, unknown> {
   return JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString());
 }

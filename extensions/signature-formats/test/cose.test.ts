@@ -6,7 +6,7 @@ const parse = (hex: string) => parseCose(Buffer.from(hex, "hex"));
 const good = "d28444a1013830a0f64100";
 
 describe("COSE_Sign1", () => {
-  it("has the identifiers of RFC 9964, in one byte more than the label", () => {
+  it("uses the identifiers of RFC 9964", () => {
     const headers = (["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"] as const).map((name) => encodeCoseHeader(name));
     expect(headers.map((header) => Buffer.from(header).toString("hex"))).toEqual([
       "a101382f",
@@ -21,7 +21,7 @@ describe("COSE_Sign1", () => {
     expect(Buffer.from(bytes).toString("hex")).toBe("846a5369676e61747572653144a101383040426869");
   });
 
-  it("reads what it writes", () => {
+  it("parses what it writes", () => {
     const protectedHeader = encodeCoseHeader("ML-DSA-65");
     for (const payload of [undefined, Uint8Array.of(), Uint8Array.of(7)]) {
       const written = { protectedHeader, payload, signature: Uint8Array.of(1) };
@@ -35,33 +35,41 @@ describe("COSE_Sign1", () => {
 
   it.each([
     ["nothing", "", /strict CBOR/],
-    ["bytes behind it", `${good}00`, /strict CBOR: 1 bytes follow it/],
-    ["a part of it", good.slice(0, -2), /strict CBOR/],
-    ["no tag", good.slice(2), /tag 18/],
-    ["another tag", `d1${good.slice(2)}`, /strict CBOR/],
+    ["trailing bytes", `${good}00`, /strict CBOR: 1 bytes follow it/],
+    ["a truncated message", good.slice(0, -2), /strict CBOR/],
+    ["a missing tag", good.slice(2), /tag 18/],
+    ["a different tag", `d1${good.slice(2)}`, /strict CBOR/],
     ["five elements", "d28544a1013830a0f6410000", /four elements/],
-    ["a length in two bytes", "d2845804a1013830a0f64100", /strict CBOR/],
-    ["an array without length", "d29f44a1013830a0f64100ff", /strict CBOR/],
-    ["a payload without length", "d28444a1013830a05f4100ff4100", /strict CBOR/],
-    ["a label twice", "d28444a1013830a204410004410041004100", /strict CBOR/],
-    ["a protected label twice", "d28447a2013830013830a0f64100", /protected header is not strict CBOR/],
+    ["a length in more bytes than necessary", "d2845804a1013830a0f64100", /strict CBOR/],
+    ["an array of indefinite length", "d29f44a1013830a0f64100ff", /strict CBOR/],
+    ["a payload of indefinite length", "d28444a1013830a05f4100ff4100", /strict CBOR/],
+    ["a duplicate label", "d28444a1013830a204410004410041004100", /strict CBOR/],
+    ["a duplicate protected label", "d28447a2013830013830a0f64100", /protected header is not strict CBOR/],
     ["an empty protected header", "d28440a0f64100", /strict CBOR/],
     ["a protected header that is a number", "d28401a0f64100", /byte strings/],
     ["the algorithm in the unprotected header", "d28441a0a1013830f64100", /alg or crit/],
     ["crit", "d28447a2013830028101a0f64100", /crit/],
-    ["another algorithm", "d28443a10126a0f64100", /-48, -49 or -50/],
-    ["a label as a floating-point number", "d28446a1f93c003830a0f64100", /whole number 1 as a floating/],
-    ["an algorithm as a floating-point number", "d28445a101f9d220a0f64100", /whole number -49 as a floating/],
+    ["an unsupported algorithm", "d28443a10126a0f64100", /-48, -49 or -50/],
+    [
+      "a label as a floating-point number",
+      "d28446a1f93c003830a0f64100",
+      /whole number 1 is encoded as a floating/,
+    ],
+    [
+      "an algorithm as a floating-point number",
+      "d28445a101f9d220a0f64100",
+      /whole number -49 is encoded as a floating/,
+    ],
     ["an algorithm as text", "d2844ca101694d4c2d4453412d3635a0f64100", /-48, -49 or -50/],
-    ["a payload of text", "d28444a1013830a062686941 00".replace(" ", ""), /payload must be/],
-    ["arrays in arrays", `d2${"81".repeat(500_000)}`, /more than 256 data items/],
+    ["a text payload", "d28444a1013830a062686941 00".replace(" ", ""), /payload must be/],
+    ["nested arrays", `d2${"81".repeat(500_000)}`, /more than 256 data items/],
     ["an array that claims four billion elements", "d29affffffff", /strict CBOR/],
-    ["bytes that claim four billion", "d2845affffffff", /strict CBOR/],
-  ])("refuses %s", (_, hex, message) => {
+    ["a byte string that claims four billion bytes", "d2845affffffff", /strict CBOR/],
+  ])("rejects %s", (_, hex, message) => {
     expect(() => parse(hex)).toThrow(message);
   });
 
-  it("refuses a message that is too large", () => {
+  it("rejects a message that is too large", () => {
     expect(() => parseCose(new Uint8Array(17 * 1024 * 1024))).toThrow(/the limit is/);
   });
 });

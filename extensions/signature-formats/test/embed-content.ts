@@ -1,7 +1,7 @@
-/** Puts content into a detached CMS message, whose signature stays valid: it covers the digest of the content. */
+/** Embeds content in a detached CMS message. The signature stays valid: it covers the content's digest. */
 import { Constructed, fromBER, OctetString, Sequence } from "asn1js";
 
-/** @param detached in DER, without certificates or with them */
+/** @param detached a message in DER, with or without certificates */
 export function embedContent(detached: Uint8Array, content: Uint8Array): Uint8Array {
   const { result } = fromBER(detached);
   const [, signedData] = childrenOf(result);

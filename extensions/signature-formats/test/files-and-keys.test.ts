@@ -1,4 +1,4 @@
-/** Files, keys and grants with --format: what the tests of raw signatures have for those. */
+/** Files, keys and grants with --format: the cases that raw signatures are tested for. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -10,7 +10,7 @@ import { makeTemporaryDirectory } from "../../../test/support/temporary-director
 const { loggedIn } = useGuardedServer();
 const read = ({ cwd }: RunOptions, name: string) => readFileSync(join(cwd, name), "utf8");
 
-/** A directory with a document, a key pair, and an envelope. There is no server. */
+/** A directory with a document, a key pair and an envelope, without a server. */
 async function makePlace(): Promise<RunOptions> {
   const place = { cwd: makeTemporaryDirectory(), url: "http://127.0.0.1:1" };
   writeFileSync(join(place.cwd, "f"), "a document");
@@ -20,7 +20,7 @@ async function makePlace(): Promise<RunOptions> {
   return place;
 }
 
-describe("no output of a format replaces an input", { timeout }, () => {
+describe("output in a format never replaces an input", { timeout }, () => {
   const verify = ["verify", "f.dsse", "--format", "dsse", "--public-key", "k.pub", "--out"];
   const signCms = ["sign", "f", "--format", "cms", "--key-file", "k.key"];
   const mistakes: Readonly<Record<string, readonly [readonly string[], ...string[]]>> = {
@@ -31,48 +31,51 @@ describe("no output of a format replaces an input", { timeout }, () => {
     "the public key": [[...verify, "k.pub"], "--public-key"],
   };
 
-  it.each(Object.entries(mistakes))("%s remains, and the sentence names both", async (_, [args, other]) => {
-    const place = await makePlace();
-    const before = ["f", "f.dsse", "k.key", "k.pub"].map((name) => read(place, name));
-    const { code, stdout, stderr } = await qsp(args, place);
-    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
-    expect(stderr).toMatch(/^qsp: [^\n]*--out[^\n]+; name [^\n]+\n$/);
-    expect(stderr).toContain(other);
-    expect(["f", "f.dsse", "k.key", "k.pub"].map((name) => read(place, name))).toEqual(before);
-  });
+  it.each(Object.entries(mistakes))(
+    "keeps %s, and the message names both options",
+    async (_, [args, other]) => {
+      const place = await makePlace();
+      const before = ["f", "f.dsse", "k.key", "k.pub"].map((name) => read(place, name));
+      const { code, stdout, stderr } = await qsp(args, place);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+      expect(stderr).toMatch(/^qsp: [^\n]*--out[^\n]+; name [^\n]+\n$/);
+      expect(stderr).toContain(other);
+      expect(["f", "f.dsse", "k.key", "k.pub"].map((name) => read(place, name))).toEqual(before);
+    },
+  );
 
   it.runIf(process.platform === "linux").each([
     ["sign f --format dsse --key-file - <f.dsse", "--key-file"],
     ["verify f.dsse --format dsse --public-key /dev/stdin --out k.pub <k.pub", "--public-key"],
-  ])("that a shell redirects: qsp %s", async (words, name) => {
+  ])("even if the shell redirects it: qsp %s", async (words, name) => {
     const place = await makePlace();
     const { code, stderr } = await launch("bash", ["-c", `'${process.execPath}' '${main}' ${words}`], place)
       .end;
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(name) });
   });
 
-  it("and - has the content of an envelope, with the verdict on standard error", async () => {
+  it("writes the envelope's content to -, and the verdict to standard error", async () => {
     const { code, stdout, stderr } = await qsp([...verify, "-"], await makePlace());
     expect({ code, stdout }).toEqual({ code: 0, stdout: "a document" });
     expect(stderr).toContain("the signature is valid");
   });
 });
 
-describe("a mistake with --format gets its remedy:", { timeout }, () => {
-  it("no format, for a signature in one", async () => {
+describe("mistakes with --format", { timeout }, () => {
+  it("suggests --format if the signature is in a standard format", async () => {
     const line = ["verify", "f", "--signature", "f.jws", "--public-key", "k.pub"];
     const stderr = expect.stringContaining("did you mean --format jws?\n");
     expect(await qsp(line, await makePlace())).toMatchObject({ code: 2, stderr });
   });
 
-  it("raw is the format of none, also in capitals", async () => {
+  it("accepts raw as the default, even in capitals", async () => {
     const line = ["sign", "f", "--key-file", "k.key", "--format", "RAW"];
     expect(await qspDone(line, await makePlace())).toBe("f.sig: 3,309 bytes of ML-DSA-65\n");
   });
 });
 
 describe("several public keys", { timeout }, () => {
-  it.each(["dsse", "cms", "jws", "cose"])("find the one that has signed in %s", async (format) => {
+  it.each(["dsse", "cms", "jws", "cose"])("find the one that signed in %s", async (format) => {
     const place = await makePlace();
     await qspDone(["keygen", "small", "--algorithm", "ML-DSA-44"], place);
     await qspDone(["keygen", "a"], place);
@@ -90,7 +93,7 @@ describe("several public keys", { timeout }, () => {
 });
 
 describe("a grant to sign", { timeout }, () => {
-  it("does not suffice for a format, which needs GET_KEY too", async () => {
+  it("is not enough for a format, which needs GET_KEY too", async () => {
     const [ada, bob] = [await loggedIn("ada"), await loggedIn("bob")];
     await qspDone(["kms", "create", "--name", "shared"], ada);
     const grant = ["kms", "grant", "name/shared", "bob", "--operations"];

@@ -1,4 +1,4 @@
-/** Programs of others verify what `qsp sign --format` writes, and `qsp verify` verifies what they write. */
+/** Third-party tools verify what `qsp sign --format` writes, and `qsp verify` verifies what they write. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import {
@@ -18,22 +18,26 @@ import { isMissing, run } from "../../../test/interop/tools.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
 const programs = import.meta.dirname;
-/** Also of the tests of sigstore's plugin. */
+/** The sigstore plugin's tests use it too. */
 const goProgram = join(programs, "../../../test/interop/clients/formats");
-/** The first Go with ML-DSA in its library; any newer Go fetches it as a module. */
+/** The first Go release with ML-DSA in its library; any newer Go fetches it as a module. */
 const go = ["GOTOOLCHAIN=go1.27.3", "go"];
 const python = findPython("securesystemslib.dsse");
 const mlDsa = ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"];
 const content = "total: 5\n";
 
-/** Runs a program that must succeed. @returns what it printed */
+/**
+ * Runs a program that must succeed.
+ *
+ * @returns its standard output
+ */
 async function succeed(program: string, ...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await run(program, args);
-  if (code !== 0) throw new Error(`${program} ended with ${code}: ${stdout}${stderr}`);
+  if (code !== 0) throw new Error(`${program} exited with ${code}: ${stdout}${stderr}`);
   return stdout.trim();
 }
 
-/** A directory with content, other content, and a key, of which nothing is on a server. */
+/** A directory with content, different content and a key, none of which is on a server. */
 async function placeWithKey(algorithm: string): Promise<RunOptions & { at(name: string): string }> {
   const cwd = makeTemporaryDirectory();
   writeFileSync(join(cwd, "file"), content);
@@ -76,7 +80,7 @@ describe.skipIf(isMissing("go"))(
     }, 600_000);
 
     it.each(mlDsa)(
-      "verify DSSE and COSE of %s, detached or not, and refuse changed ones",
+      "verify DSSE and COSE of %s, detached or not, and reject changed ones",
       async (algorithm) => {
         const place = await placeWithKey(algorithm);
         const check = (format: string, file = "file") =>
@@ -102,7 +106,7 @@ describe.skipIf(python === undefined)(
   () => {
     const dsse = (...args: string[]) => succeed(python ?? "", join(programs, "python/dsse.py"), ...args);
 
-    it.each(mlDsa)("verifies our envelope of %s, and refuses it when it is changed", async (algorithm) => {
+    it.each(mlDsa)("verifies our %s envelope and rejects a changed one", async (algorithm) => {
       const place = await placeWithKey(algorithm);
       await qspDone(signLine("dsse", "--payload-type", "text/plain"), place);
       const check = async () => JSON.parse(await dsse("verify", place.at("me.pub"), place.at("signed")));
@@ -112,7 +116,7 @@ describe.skipIf(python === undefined)(
       expect(await check()).toEqual({ valid: false });
     });
 
-    it("makes envelopes that qsp verifies", async () => {
+    it("creates envelopes that qsp verifies", async () => {
       const place = await placeWithKey("ML-DSA-65");
       await dsse("sign", place.at("me.pub"), place.at("file"), place.at("signed"));
       expect((await qsp(verifyLine("dsse"), place)).code).toBe(0);
@@ -155,7 +159,7 @@ describe.skipIf(isMissing("mvn") || isMissing("javac"))(
       ["SLH-DSA-SHAKE-128f", "27", "11"],
       ["SLH-DSA-SHAKE-256f", "31", "12"],
     ])(
-      "verifies our CMS of %s, and refuses it for other content",
+      "verifies our %s CMS and rejects it for different content",
       async (algorithm, signatureArc, digestArc) => {
         const place = await placeWithKey(algorithm);
         await qspDone(signLine("cms", "--encoding", "der"), place);
@@ -184,7 +188,7 @@ describe.skipIf(isMissing("mvn") || isMissing("javac"))(
     });
 
     it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "SLH-DSA-SHA2-128F", "SLH-DSA-SHAKE-256F"])(
-      "makes CMS of %s that qsp verifies",
+      "creates %s CMS that qsp verifies",
       async (algorithm) => {
         const place = await placeWithKey("ML-DSA-65");
         await cms("sign", algorithm, place.at("me.pub"), place.at("file"), place.at("signed"));
@@ -196,7 +200,7 @@ describe.skipIf(isMissing("mvn") || isMissing("javac"))(
 );
 
 describe("jose", { timeout: 180_000 }, () => {
-  it.each(mlDsa)("verifies our JWS of %s, compact and JSON, detached or not", async (algorithm) => {
+  it.each(mlDsa)("verifies our %s JWS, compact and JSON, detached or not", async (algorithm) => {
     const place = await placeWithKey(algorithm);
     const key = await importSPKI(readFileSync(place.at("me.pub"), "utf8"), algorithm);
     const payload = Buffer.from(content).toString("base64url");
@@ -215,7 +219,7 @@ describe("jose", { timeout: 180_000 }, () => {
     await expect(flattenedVerify(other, key)).rejects.toThrow("signature verification failed");
   });
 
-  it("makes JWS that qsp verifies, except with b64 of RFC 7797", async () => {
+  it("creates JWS that qsp verifies, except with RFC 7797's b64", async () => {
     const place = await placeWithKey("ML-DSA-65");
     const { publicKey, privateKey } = await generateKeyPair("ML-DSA-65");
     writeFileSync(place.at("me.pub"), await exportSPKI(publicKey));

@@ -34,7 +34,7 @@ const verifyLine = (format: string, file = "file") => [
 ];
 
 describe("qsp sign --format", { timeout }, () => {
-  it.each(formats)("writes FILE.%s, which verifies, and not for other content", async (format) => {
+  it.each(formats)("writes FILE.%s, which verifies, but not for different content", async (format) => {
     const place = await placeWithKey();
     await qspDone(signLine(format), place);
     expect((await qsp(verifyLine(format), place)).code).toBe(0);
@@ -49,7 +49,7 @@ describe("qsp sign --format", { timeout }, () => {
   });
 
   it.each(formats)(
-    "signs %s with a name of the server, and with a version that was rotated meanwhile",
+    "signs %s with a server-held key's name, and with a version that was rotated meanwhile",
     async (format) => {
       const place = server.place();
       writeFileSync(join(place.cwd, "file"), "hello");
@@ -71,7 +71,7 @@ describe("qsp sign --format", { timeout }, () => {
   );
 
   it.each(["SLH-DSA-SHA2-128f", "SLH-DSA-SHAKE-128f"])(
-    "signs dsse and cms with %s, and refuses jws and cose",
+    "signs dsse and cms with %s, and rejects jws and cose",
     async (algorithm) => {
       const place = await placeWithKey(algorithm);
       for (const format of ["dsse", "cms"]) {
@@ -86,29 +86,26 @@ describe("qsp sign --format", { timeout }, () => {
     },
   );
 
-  it.each(["cms", "jws"])(
-    "signs a file of many chunks in %s, in a signature that does not contain it",
-    async (format) => {
-      const place = await placeWithKey("ML-DSA-44", Buffer.alloc(20_000_001, "chunks"));
-      await qspDone(signLine(format), place);
-      expect((await qsp(verifyLine(format), place)).code).toBe(0);
-      expect(statSync(join(place.cwd, `file.${format}`)).size).toBeLessThan(10_000);
-    },
-  );
+  it.each(["cms", "jws"])("signs a file of many chunks in %s as a detached signature", async (format) => {
+    const place = await placeWithKey("ML-DSA-44", Buffer.alloc(20_000_001, "chunks"));
+    await qspDone(signLine(format), place);
+    expect((await qsp(verifyLine(format), place)).code).toBe(0);
+    expect(statSync(join(place.cwd, `file.${format}`)).size).toBeLessThan(10_000);
+  });
 
   it.each(["dsse", "cose"])(
-    "refuses a file of more than 16 MiB in %s, and says which formats have no limit",
+    "rejects a file of more than 16 MiB in %s and names the formats without a limit",
     async (format) => {
       const place = await placeWithKey("ML-DSA-44", Buffer.alloc(16 * 1024 * 1024 + 1));
       const { code, stderr } = await qsp(signLine(format), place);
       expect({ code, stderr }).toEqual({
         code: 2,
-        stderr: expect.stringMatching(/16777216 bytes.*cms and a detached jws/),
+        stderr: expect.stringMatching(/16777216 bytes.*use cms or a detached jws/),
       });
     },
   );
 
-  it("prints the signature of standard input, as text or in base64", async () => {
+  it("prints the signature of standard input, as text or base64", async () => {
     const place = { ...(await placeWithKey()), stdin: "hello" };
     const line = (format: string) => ["sign", "-", "--key-file", "me.key", "--format", format];
     expect(await qspDone(line("cms"), place)).toMatch(/^-----BEGIN CMS-----\n/);
@@ -117,7 +114,7 @@ describe("qsp sign --format", { timeout }, () => {
     expect(Buffer.from(await qspDone(line("cose"), place), "base64")[0]).toBe(0xd2);
   });
 
-  it("types in-toto statements by the name of their file, other files as bytes, and any as it is told", async () => {
+  it("derives the type of in-toto statements from the file name, defaults to bytes, and honours --payload-type", async () => {
     const place = await placeWithKey();
     writeFileSync(join(place.cwd, "build.intoto"), "{}");
     const typeOf = async (...words: string[]) => {
@@ -129,7 +126,7 @@ describe("qsp sign --format", { timeout }, () => {
     expect(await typeOf("file", "--payload-type", "text/plain")).toBe("text/plain");
   });
 
-  it("leaves keyid empty in dsse, because each library computes another one", async () => {
+  it("leaves keyid empty in dsse, because each library computes it differently", async () => {
     const place = await placeWithKey();
     await qspDone(signLine("dsse"), place);
     expect(JSON.parse(String(read(place, "file.dsse"))).signatures).toEqual([
@@ -143,11 +140,14 @@ describe("qsp sign --format", { timeout }, () => {
     [["--format", "dsse", "--sha256"], /--sha256 cannot be combined with --format/],
     [["--format", "jws", "--payload-type", "x"], /--payload-type is for --format dsse/],
     [["--embed"], /--embed is for --format jws and --format cose/],
-    [["--format", "cms", "--encoding", "json"], /--encoding "json" is not one of cms; use one of pem, der/],
+    [
+      ["--format", "cms", "--encoding", "json"],
+      /--encoding "json" is not available for cms; use one of pem, der/,
+    ],
     [["--format", "cms", "--certificate", "file"], /file: no certificate in PEM/],
     [["--certificate", "file"], /--certificate is for --format cms/],
     [["--format", "dsse", "--payload-type", ""], /payload type is empty/],
-  ])("refuses %j", async (words, message) => {
+  ])("rejects %j", async (words, message) => {
     const place = await placeWithKey();
     const { code, stderr } = await qsp(["sign", "file", "--key-file", "me.key", ...words], place);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
@@ -162,7 +162,7 @@ describe("a certificate", { timeout }, () => {
     return { authority, ...issueServerCertificate(openAuthority(authority), names) };
   };
 
-  it("is in the CMS message with those of its CAs, and verifies what names it", async () => {
+  it("is embedded in the CMS message with its CAs' certificates, and verifies messages that name it", async () => {
     const place = await placeWithKey();
     const { authority, certificatePem, secretKeyPem } = issue();
     writeFileSync(join(place.cwd, "me.key"), secretKeyPem);
@@ -176,14 +176,14 @@ describe("a certificate", { timeout }, () => {
     const line = ["verify", "file", "--signature", "file.cms", "--format", "cms", "--certificate"];
     expect((await qsp([...line, "me.pem"], place)).code).toBe(0);
     expect((await qsp([...line, "other.pem"], place)).code).toBe(1);
-    // The same key, in a message that names the key alone.
+    // The same key, in a message that identifies only the key.
     await qspDone(signLine("cms"), place);
     expect((await qsp([...line, "me.pem"], place)).code).toBe(0);
   });
 
   it.each([
-    ["of another key", () => issue().certificatePem, /another key/],
-    ["that may sign certificates only", () => issue().authority.certificatePem, /digitalSignature/],
+    ["for a different key", () => issue().certificatePem, /a different key/],
+    ["that may only sign certificates", () => issue().authority.certificatePem, /digitalSignature/],
     [
       "that is malformed",
       () => "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
@@ -191,16 +191,16 @@ describe("a certificate", { timeout }, () => {
     ],
     ["among more than ten", () => issue().certificatePem.repeat(11), /more than 10/],
     [
-      "of an algorithm that nobody knows",
+      "with an unknown algorithm",
       () => withUnknownKey(issue().certificatePem),
       /pem has a key of an algorithm/,
     ],
     [
-      "that is cut short, before another",
+      "that is truncated, followed by another",
       () => issue().certificatePem.slice(0, 300) + issue().certificatePem,
       /pem: .*line/,
     ],
-  ])("%s is refused", async (_, makePem, message) => {
+  ])("%s is rejected", async (_, makePem, message) => {
     const place = await placeWithKey();
     writeFileSync(join(place.cwd, "pem"), makePem());
     const { code, stderr } = await qsp([...signLine("cms"), "--certificate", "pem"], place);
@@ -208,7 +208,7 @@ describe("a certificate", { timeout }, () => {
   });
 });
 
-/** Changes the object identifier of ML-DSA-65 wherever a certificate names it. */
+/** Replaces ML-DSA-65's object identifier wherever a certificate contains it. */
 function withUnknownKey(certificatePem: string): string {
   const hex = new X509Certificate(certificatePem).raw.toString("hex");
   const changed = hex.replaceAll("0609608648016503040312", "060960864801650304037f");
@@ -221,7 +221,7 @@ describe("qsp verify --format", { timeout }, () => {
     ["jws", ["--embed"]],
     ["jws", ["--embed", "--encoding", "json"]],
     ["cose", ["--embed"]],
-  ])("verifies %s with its content in it (%j), and writes the content", async (format, words) => {
+  ])("verifies %s with embedded content (%j) and writes the content", async (format, words) => {
     const place = await placeWithKey();
     await qspDone([...signLine(format), ...words], place);
     const line = [
@@ -241,7 +241,7 @@ describe("qsp verify --format", { timeout }, () => {
     expect((await qsp(verifyLine(format, "shorter"), place)).code).toBe(1);
   });
 
-  it("verifies cms of another program with its content in it, and writes the content", async () => {
+  it("verifies a third-party cms message with embedded content, and writes the content", async () => {
     const place = await placeWithKey();
     await qspDone([...signLine("cms"), "--encoding", "der"], place);
     const embed = (content: string) => embedContent(read(place, "file.cms"), Buffer.from(content));
@@ -261,7 +261,7 @@ describe("qsp verify --format", { timeout }, () => {
     expect(() => statSync(join(place.cwd, "forged"))).toThrow();
   });
 
-  it("writes no content of an envelope that is not valid, and shows nothing of it", async () => {
+  it("writes and shows nothing of an invalid envelope", async () => {
     const place = await placeWithKey();
     await qspDone([...signLine("dsse"), "--payload-type", "text/secret"], place);
     await qspDone(["keygen", "you"], place);
@@ -283,7 +283,7 @@ describe("qsp verify --format", { timeout }, () => {
     expect(() => statSync(join(place.cwd, "content"))).toThrow();
   });
 
-  it("demands the type of an envelope that it is told", async () => {
+  it("requires the payload type that is given", async () => {
     const place = await placeWithKey();
     await qspDone(signLine("dsse"), place);
     const line = [...verifyLine("dsse"), "--payload-type"];
@@ -294,7 +294,7 @@ describe("qsp verify --format", { timeout }, () => {
     });
   });
 
-  it("accepts an envelope if one of its signatures is of the key", async () => {
+  it("accepts an envelope if any of its signatures is by the key", async () => {
     const place = await placeWithKey();
     await qspDone(signLine("dsse"), place);
     const envelope = JSON.parse(String(read(place, "file.dsse")));
@@ -310,11 +310,14 @@ describe("qsp verify --format", { timeout }, () => {
     const place = await placeWithKey();
     await qspDone(signLine(format), place);
     const line = ["verify", `file.${format}`, "--format", format, "--public-key", "me.pub"];
-    expect(await qsp(line, place)).toMatchObject({ code: 2, stderr: expect.stringContaining("--signature") });
+    expect(await qsp(line, place)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("--signature"),
+    });
   });
 
   it.each(formats)(
-    "refuses a %s of another algorithm than the key's, or takes it for not valid",
+    "rejects a %s whose algorithm differs from the key's, or reports it as not valid",
     async (format) => {
       const place = await placeWithKey("ML-DSA-44");
       await qspDone(signLine(format), place);
@@ -324,7 +327,7 @@ describe("qsp verify --format", { timeout }, () => {
     },
   );
 
-  it.each(formats)("refuses what is no %s with one sentence", async (format) => {
+  it.each(formats)("rejects malformed %s with one sentence", async (format) => {
     const place = await placeWithKey();
     for (const content of ["", "hello", "\u0000".repeat(1000), "{", "[".repeat(1_000_000)]) {
       writeFileSync(join(place.cwd, `file.${format}`), content);
@@ -333,7 +336,7 @@ describe("qsp verify --format", { timeout }, () => {
     }
   });
 
-  it.each(formats)("refuses a %s without end", async (format) => {
+  it.each(formats)("rejects an endless %s", async (format) => {
     const place = { ...(await placeWithKey()), hasOwnGroup: true };
     const line = verifyLine(format).map((word) => (word === `file.${format}` ? "/dev/zero" : word));
     expect(await qsp(line, place)).toMatchObject({
@@ -342,7 +345,7 @@ describe("qsp verify --format", { timeout }, () => {
     });
   });
 
-  it("has no other exit than 0, 1 and 2 for a document with any one byte changed", async () => {
+  it("exits with 0, 1 or 2 whichever byte of a document is changed", async () => {
     const place = await placeWithKey("ML-DSA-44");
     for (const format of formats) {
       await qspDone(signLine(format), place);
@@ -355,7 +358,7 @@ describe("qsp verify --format", { timeout }, () => {
         const line = verifyLine(format).map((word) => (word === `file.${format}` ? "changed" : word));
         const { code, stderr } = await qsp(line, place);
         expect([0, 1, 2], `${format} at ${at}: ${stderr}`).toContain(code);
-        // Only the names of keys are not signed.
+        // Only key hints are unsigned.
         if (code === 0) expect(format).not.toBe("jws");
       }
     }

@@ -1,11 +1,13 @@
-/** The help, word by word. After an intended change: npx vitest run extensions/signature-formats/test/help.test.ts -u */
+/**
+ * Snapshot of the help text. To update it: npx vitest run extensions/signature-formats/test/help.test.ts -u
+ */
 import { expect, it } from "vitest";
 import { signVerbs } from "../../../src/cli/verbs/sign.ts";
 import { verifyVerbs } from "../../../src/cli/verbs/verify.ts";
 import { recordHelp } from "../../../test/cli/recorded-help.ts";
 import { addFormatsToSign, addFormatsToVerify } from "../verbs.ts";
 
-it("has the help that is recorded", async () => {
+it("matches the recorded help", async () => {
   const text = recordHelp([...addFormatsToSign(signVerbs), ...addFormatsToVerify(verifyVerbs)]);
   await expect(text).toMatchFileSnapshot("help.txt");
 });

@@ -12,14 +12,14 @@ async function* chunksOf(...texts: string[]) {
 
 describe("JWS", () => {
   it.each([[["hello"]], [["h", "el", "lo"]], [["", "he", "llo"]], [["hell", "o"]]])(
-    "signs the same bytes whatever the chunks: %j",
+    "signs the same bytes regardless of the chunks: %j",
     async (texts) => {
       const chunks = await Array.fromAsync(encodeJwsSigningInput("aaaa", chunksOf(...texts)));
       expect(Buffer.concat(chunks).toString()).toBe("aaaa.aGVsbG8");
     },
   );
 
-  it.each(["compact", "json"] as const)("reads what it writes, %s", (serialization) => {
+  it.each(["compact", "json"] as const)("parses what it writes, %s", (serialization) => {
     const protectedHeader = encodeJwsHeader("ML-DSA-87", "kid");
     const [payload, signature] = [Uint8Array.of(104), Uint8Array.of(1)];
     const algorithm = "ML-DSA-87";
@@ -32,20 +32,20 @@ describe("JWS", () => {
 
   it.each([
     ["two parts", `${good}.AA`, /three parts/],
-    ["five parts, as of JWE", `${good}.AA.AA.AA.AA`, /three parts/],
+    ["five parts, as in JWE", `${good}.AA.AA.AA.AA`, /three parts/],
     ["a million dots", ".".repeat(1_000_000), /three parts/],
     ["padding", `${good}.AA==.AA`, /payload of the JWS is not base64url/],
     ["stray bits in the signature", `${good}..AB`, /signature of the JWS is not base64url/],
-    ["a space behind it", `${good}..AA `, /signature of the JWS is not base64url/],
+    ["a trailing space", `${good}..AA `, /signature of the JWS is not base64url/],
     ["no algorithm", `${header({})}..AA`, /alg/],
     ["the algorithm none", `${header({ alg: "none" })}..`, /alg/],
-    ["an algorithm of others", `${header({ alg: "ES256" })}..AA`, /alg/],
-    ["a header with a member twice", `${header('{"alg":"none","alg":"ML-DSA-65"}')}..AA`, /duplicate/],
+    ["a different algorithm", `${header({ alg: "ES256" })}..AA`, /alg/],
+    ["a duplicate header member", `${header('{"alg":"none","alg":"ML-DSA-65"}')}..AA`, /duplicate/],
     ["crit", `${header({ alg: "ML-DSA-65", crit: ["x"], x: 1 })}..AA`, /crit/],
     ["b64", `${header({ alg: "ML-DSA-65", b64: false })}..AA`, /b64/],
-    ["a key in the header", `${header({ alg: "ML-DSA-65", jwk: {} })}..AA`, /jwk/],
+    ["an embedded key in the header", `${header({ alg: "ML-DSA-65", jwk: {} })}..AA`, /jwk/],
     ["a header that is too long", `${"A".repeat(20_000)}..AA`, /limit is 16384/],
-    ["a member twice", `{"protected":"${good}","protected":"${good}","signature":"AA"}`, /duplicate/],
+    ["a duplicate member", `{"protected":"${good}","protected":"${good}","signature":"AA"}`, /duplicate/],
     [
       "several signatures",
       `{"payload":"","signatures":[{"protected":"${good}","signature":"AA"}]}`,
@@ -61,9 +61,9 @@ describe("JWS", () => {
       `{"protected":"${header({ alg: "ML-DSA-65", typ: "a" })}","header":{"typ":"b"},"signature":"AA"}`,
       /unprotected header of the JWS contains typ/,
     ],
-    ["no protected header", '{"header":{},"signature":"AA"}', /protected/],
-    ["brackets without end", `{"protected":${"[".repeat(1_000_000)}`, /not one JSON object/],
-  ])("refuses %s", (_, text, message) => {
+    ["a missing protected header", '{"header":{},"signature":"AA"}', /protected/],
+    ["endless brackets", `{"protected":${"[".repeat(1_000_000)}`, /not one JSON object/],
+  ])("rejects %s", (_, text, message) => {
     expect(() => parse(text)).toThrow(message);
   });
 });

@@ -1,8 +1,8 @@
-/** The help, word by word. After an intended change: npx vitest run extensions/sigstore/test/help.test.ts -u */
+/** Snapshot of the help text. To update it: npx vitest run extensions/sigstore/test/help.test.ts -u */
 import { expect, it } from "vitest";
 import { recordHelp } from "../../../test/cli/recorded-help.ts";
 import { sigstoreVerbs } from "../verb.ts";
 
-it("has the help that is recorded", async () => {
+it("matches the recorded help", async () => {
   await expect(recordHelp(sigstoreVerbs)).toMatchFileSnapshot("help.txt");
 });

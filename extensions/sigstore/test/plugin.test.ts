@@ -1,4 +1,4 @@
-/** `qsp sigstore-kms`, as sigstore starts it. */
+/** `qsp sigstore-kms`, called the way sigstore calls it. */
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
@@ -8,7 +8,11 @@ import { qsp, qspDone, type RunOptions, runQsp, timeout, useServer } from "../..
 const server = useServer();
 const init = { protocolVersion: "v1", hashFunc: 7 };
 
-/** Makes one call. @param more members of initOptions and of the request */
+/**
+ * Makes one call.
+ *
+ * @param more members of initOptions and of the request
+ */
 async function ask(
   reference: string,
   methodName: string,
@@ -30,7 +34,7 @@ const sha512 = (text: string): Buffer => createHash("sha512").update(text).diges
 const withDigest = (digest: Buffer) => ({ messageOptions: { digest: digest.toString("base64") } });
 
 describe("qsp sigstore-kms", { timeout }, () => {
-  it("creates a key of a name once, and answers with its public key every time", async () => {
+  it("creates a named key once and always returns its public key", async () => {
     const first = await ask("name/once", "createKey", { algorithm: "ML-DSA-87" });
     const again = await ask("name/once", "createKey", { algorithm: "ML-DSA-87" });
     const found = await ask("name/once", "publicKey");
@@ -43,15 +47,15 @@ describe("qsp sigstore-kms", { timeout }, () => {
     ["name/other", { algorithm: "rsa-2048" }, /"rsa-2048" is not supported; use one of ML-DSA-44/],
     ["name/other", { algorithm: "SLH-DSA-SHA2-128s" }, /not supported/],
     ["name/other", {}, /not supported/],
-    ["key-1", { algorithm: "ML-DSA-65" }, /needs a name, such as qsp:\/\/name\/release/],
+    ["key-1", { algorithm: "ML-DSA-65" }, /needs a name: use qsp:\/\/name\/release/],
     ["name/other/2", { algorithm: "ML-DSA-65" }, /./],
-    ["name/taken", { algorithm: "ML-DSA-44" }, /is ACTIVE and of ML-DSA-65/],
-  ])("creates no key %s with %j", async (reference, args, message) => {
+    ["name/taken", { algorithm: "ML-DSA-44" }, /is ACTIVE and uses ML-DSA-65/],
+  ])("does not create %s with %j", async (reference, args, message) => {
     if (reference === "name/taken") await ask(reference, "createKey", { algorithm: "ML-DSA-65" });
     expect((await ask(reference, "createKey", args)).errorMessage).toMatch(message);
   });
 
-  it("signs standard input, as a key ID or a name, and verifies it", async () => {
+  it("signs standard input with a key ID or a name, and verifies it", async () => {
     const { result } = await server.client(KmsService).createKey({ name: "signing" });
     for (const reference of ["name/signing", "qsp://name/signing", result?.keyId ?? ""]) {
       const { signMessage } = await ask(reference, "signMessage", {}, { stdin: "hello" });
@@ -64,7 +68,7 @@ describe("qsp sigstore-kms", { timeout }, () => {
     }
   });
 
-  it("signs the message that a digest is of, and the digest itself only without a message", async () => {
+  it("signs the message if a digest comes with it, and the digest only if there is no message", async () => {
     const { result } = await server.client(KmsService).createKey({ name: "digests" });
     const sign = async (stdin: string, digest: Buffer) =>
       ask("name/digests", "signMessage", { signOptions: withDigest(digest) }, { stdin });
@@ -72,10 +76,10 @@ describe("qsp sigstore-kms", { timeout }, () => {
       verify(null, Buffer.from(message), result?.publicKeyPem ?? "", decode(signMessage.signature));
     expect(isOf("hello", await sign("hello", sha512("hello")))).toBe(true);
     expect(isOf(sha512("hello"), await sign("", sha512("hello")))).toBe(true);
-    // The server signs no empty message.
+    // The server cannot sign an empty message.
     expect((await sign("", sha512(""))).errorMessage).toMatch(/INVALID_ARGUMENT/);
     expect((await sign("hello", sha512("hellO"))).errorMessage).toBe(
-      "the digest is not sha512 of the message",
+      "the digest does not match the sha512 of the message",
     );
     expect((await sign("", Buffer.from("bad digest"))).errorMessage).toBe(
       "the digest has 10 bytes; sha512 has 64",
@@ -86,7 +90,7 @@ describe("qsp sigstore-kms", { timeout }, () => {
     ).toHaveLength(2);
   });
 
-  it("takes the hash function of the call before that of the start", async () => {
+  it("prefers the call's hash function to the one from initialization", async () => {
     await ask("name/hashes", "createKey", { algorithm: "ML-DSA-44" });
     const digest = createHash("sha256").update("hello").digest();
     const signOptions = { messageOptions: { ...withDigest(digest).messageOptions, hashFunc: 5 } };
@@ -99,7 +103,7 @@ describe("qsp sigstore-kms", { timeout }, () => {
     );
   });
 
-  it("stops at the deadline, wherever it is, and before any call if it has passed", async () => {
+  it("stops at the deadline at any stage, and makes no call if it has passed", async () => {
     const late = { ctxDeadline: "2020-01-01T00:00:00Z" };
     const passed = "the deadline 2020-01-01T00:00:00.000Z has passed";
     const answers = [
@@ -114,7 +118,7 @@ describe("qsp sigstore-kms", { timeout }, () => {
     const soon = { ctxDeadline: new Date(Date.now() + 1500).toISOString() };
     const initOptions = { ...init, keyResourceID: "name/once", ...soon };
     await ask("name/once", "createKey", { algorithm: "ML-DSA-87" });
-    // Standard input stays open.
+    // Keep standard input open.
     const request = JSON.stringify({ initOptions, methodName: "signMessage", signMessage: {} });
     const { stdout } = await runQsp(["sigstore-kms", "v1", request], { ...server.place(), stdin: null });
     expect(JSON.parse(stdout).errorMessage).toMatch(/deadline .* has passed/);
@@ -127,9 +131,9 @@ describe("qsp sigstore-kms", { timeout }, () => {
     [
       "v1",
       { initOptions: { ...init, keyResourceID: "" }, methodName: "constructor" },
-      /method "constructor" is unknown/,
+      /method "constructor" is not supported/,
     ],
-    ["v1", { initOptions: { ...init, keyResourceID: "" }, methodName: "" }, /method "" is unknown/],
+    ["v1", { initOptions: { ...init, keyResourceID: "" }, methodName: "" }, /method "" is not supported/],
     ["v1", { initOptions: { ...init }, methodName: "publicKey" }, /keyResourceID is not a string/],
     [
       "v1",
@@ -158,15 +162,15 @@ describe("qsp sigstore-kms", { timeout }, () => {
       },
       /signature is not base64/,
     ],
-    ["v1", [], /not a JSON object/],
+    ["v1", [], /must be a JSON object/],
     ["v1", { initOptions: [] }, /initOptions is not an object/],
-  ])("answers %s %j with an error in JSON", async (version, request, message) => {
+  ])("answers %s %j with a JSON error", async (version, request, message) => {
     const { code, stdout } = await qsp(["sigstore-kms", version, JSON.stringify(request)], server.place());
     expect(code).toBe(2);
     expect(JSON.parse(stdout).errorMessage).toMatch(message);
   });
 
-  it("answers with an error in JSON if the server is unknown, gone, or refuses", async () => {
+  it("answers with a JSON error if the server is unknown, unreachable or refuses the call", async () => {
     const place = server.place();
     const at = async (url: string) =>
       (await ask("name/none", "publicKey", {}, { options: { ...place, url } })).errorMessage;
@@ -176,10 +180,10 @@ describe("qsp sigstore-kms", { timeout }, () => {
   });
 });
 
-describe("the caller of the plugin", { timeout }, () => {
+describe("the plugin's caller", { timeout }, () => {
   const { place, loggedIn, tokenOf } = useGuardedServer();
 
-  it("is that of QSP_TOKEN or of the log-in, whose token no answer contains", async () => {
+  it("is the user of QSP_TOKEN or of the log-in, and no answer contains a token", async () => {
     const [ada, bob] = [await loggedIn("ada"), await loggedIn("bob")];
     await qspDone(["kms", "create", "--name", "released"], ada);
     await qspDone(["kms", "grant", "name/released", "bob", "--operations", "SIGN,GET_KEY"], ada);

@@ -1,4 +1,7 @@
-/** sigstore's own tests of KMS plugins, unchanged, with sigstore-kms-qsp; and its library, with signatures of the plugin. */
+/**
+ * sigstore's own, unmodified plugin tests against sigstore-kms-qsp, and its library against the plugin's
+ * signatures.
+ */
 import { symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -21,7 +24,7 @@ describe.skipIf(isMissing("go"))("sigstore (needs go)", { timeout: 900_000 }, ()
   }, 180_000);
   afterAll(() => server.stop());
 
-  it("passes its tests of plugins, in the package cliplugin", async () => {
+  it("passes its cliplugin tests", async () => {
     const tested = "github.com/sigstore/sigstore/pkg/signature/kms/cliplugin";
     const flags = [
       "-count=1",
@@ -47,7 +50,7 @@ describe.skipIf(isMissing("go"))("sigstore (needs go)", { timeout: 900_000 }, ()
   });
 
   it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])(
-    "verifies with its library what the plugin signs with %s",
+    "verifies the plugin's %s signatures with its library",
     async (algorithm) => {
       const ask = async (methodName: string, args: object = {}, stdin = "") => {
         const initOptions = { protocolVersion: "v1", keyResourceID: `name/key-${algorithm}`, hashFunc: 5 };

@@ -1,4 +1,4 @@
-/** The rows of this extension in the test of who may call. */
+/** This extension's rows of the access table test. */
 import { createClient } from "@connectrpc/connect";
 import { LogService } from "#gen/tlog/log_service_pb.ts";
 import type { Person } from "../../../test/access/access-server.ts";
@@ -10,7 +10,11 @@ import { witness } from "./witness.ts";
 const { method } = LogService;
 const log = "blockchain";
 
-/** Publishes the first block. @returns the note of its checkpoint */
+/**
+ * Publishes the first block.
+ *
+ * @returns its checkpoint's note
+ */
 async function publish({ transport }: Person): Promise<Uint8Array> {
   const { checkpoint } = await createClient(LogService, transport).getCheckpoint({ log });
   return present(checkpoint).data;
@@ -22,7 +26,7 @@ async function cosign(owner: Person): Promise<Uint8Array> {
   return Buffer.from(formatNote({ ...note, signatures: [await witness.sign(note.text, new Date())] }));
 }
 
-/** Names the tile of the first block. */
+/** Returns the path of the first block's tile. */
 async function nameTile(owner: Person): Promise<string> {
   await publish(owner);
   return "0/000.p/1";

@@ -1,11 +1,11 @@
-/** The leaves of the log of blocks: only blocks that the server wrote become leaves. */
+/** The block log's leaves: only blocks that the server wrote become leaves. */
 
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { awaitSize, fetchNote, startLogServer } from "./log-server.ts";
 
-/** A stopped server with ten blocks, of which none is in a checkpoint. */
+/** A stopped server with ten blocks, none of which is in a checkpoint. */
 async function makeChain() {
   const server = await startLogServer(["--services", "blockchain"]);
   await server.chain.registerNode({ name: "north" });
@@ -23,23 +23,20 @@ function change(dataDir: string, sql: string): void {
 const tagged = "aa".repeat(32);
 
 describe("a chain of blocks", { timeout: 180_000 }, () => {
-  it("that is whole becomes a log", async () => {
+  it("becomes a log if it is intact", async () => {
     const server = await startLogServer([], await makeChain());
     expect((await awaitSize(server.url, 10, "blockchain")).size).toBe(10);
   });
 
   it.each([
-    ["the data of a block", "update blockchain_blocks set data = x'00' where block_index = 4"],
-    ["the hash of a block", `update blockchain_blocks set block_hash = '${tagged}' where block_index = 4`],
-    [
-      "the hash of the last block",
-      `update blockchain_blocks set block_hash = '${tagged}' where block_index = 9`,
-    ],
-    ["the link of a block", `update blockchain_blocks set prev_hash = '${tagged}' where block_index = 4`],
-    ["a block that is missing", "delete from blockchain_blocks where block_index = 4"],
-    ["the last block, which is missing", "delete from blockchain_blocks where block_index = 9"],
+    ["a block's data", "update blockchain_blocks set data = x'00' where block_index = 4"],
+    ["a block's hash", `update blockchain_blocks set block_hash = '${tagged}' where block_index = 4`],
+    ["the last block's hash", `update blockchain_blocks set block_hash = '${tagged}' where block_index = 9`],
+    ["a block's link", `update blockchain_blocks set prev_hash = '${tagged}' where block_index = 4`],
+    ["a missing block", "delete from blockchain_blocks where block_index = 4"],
+    ["a missing last block", "delete from blockchain_blocks where block_index = 9"],
     ["the end of the chain", "update blockchain_head set chain_length = 9"],
-  ])("with a change of %s gets no checkpoint", async (_, sql) => {
+  ])("gets no checkpoint after a change to %s", async (_, sql) => {
     const dataDir = await makeChain();
     change(dataDir, sql);
     const server = await startLogServer([], dataDir);

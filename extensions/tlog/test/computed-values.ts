@@ -1,4 +1,4 @@
-/** The values of examples that a caller computes from answers. */
+/** Example values that a caller computes from answers. */
 
 import type { ComputedValues } from "../../../test/openapi/computed-values.ts";
 import { cosignedNote } from "../examples.ts";

@@ -1,4 +1,4 @@
-/** Verification of a long log: it continues from where an earlier one ended, and says so. */
+/** Verifying a long log continues where an earlier verification ended, and says so. */
 import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { writeEntries } from "../../../test/support/entries.ts";
@@ -9,7 +9,7 @@ import { openAuditLog } from "./open-log.ts";
 const provider = await createCryptoProvider("openssl");
 const verifiedAt = new Date("2030-01-31T12:00:00Z");
 
-/** A log of 700 entries that was verified, and 100 more since. */
+/** A log with 700 verified entries and 100 newer ones. */
 async function makeLongLog() {
   const place = await makeSqlitePlace();
   const store = await place.open();
@@ -24,13 +24,13 @@ async function makeLongLog() {
   return { place, store, verify };
 }
 
-describe("verification of a log that is longer than the limit", () => {
-  it("continues after the last whole tile of the earlier one, and says when that was", async () => {
+describe("verifying a log that is longer than the limit", () => {
+  it("continues after the last full tile of the earlier verification, and reports its time", async () => {
     const { store, verify } = await makeLongLog();
     const found = { valid: true, entries: 800, verifiedFrom: 513, continuedFrom: verifiedAt };
     expect(await verify()).toMatchObject(found);
     expect((await verify()).checkpoint).toMatchObject({ sequence: 800 });
-    // It ended after the entry 768.
+    // It ended after entry 768.
     expect(await verify()).toMatchObject({ valid: true, entries: 800, verifiedFrom: 769 });
     await writeEntries(store, 1);
     expect(await verify()).toMatchObject({ valid: true, entries: 801, verifiedFrom: 769 });
@@ -42,7 +42,7 @@ describe("verification of a log that is longer than the limit", () => {
     expect(await verify(800)).toMatchObject(whole);
   });
 
-  it("does not read earlier entries again, which a verification of all does", async () => {
+  it("does not read earlier entries again unless asked to verify everything", async () => {
     const { place, verify } = await makeLongLog();
     await place.query("update audit_entries set details = 'forged' where sequence = 5");
     expect(await verify()).toMatchObject({ valid: true, verifiedFrom: 513 });
@@ -51,13 +51,13 @@ describe("verification of a log that is longer than the limit", () => {
 
   it.each([
     [
-      "an entry after the earlier end was changed",
+      "an entry after the earlier end was modified",
       "update audit_entries set details = '' where sequence = 513",
       513,
     ],
     ["an earlier entry is missing", "delete from audit_entries where sequence = 5", 5],
     [
-      "the entry at the earlier end has another hash",
+      "the entry at the earlier end has a different hash",
       "update audit_entries set entry_hash = entry_tag where sequence = 512",
       512,
     ],
@@ -66,8 +66,8 @@ describe("verification of a log that is longer than the limit", () => {
       "delete from tlog_hashes where hash_index = 2 and level = 1",
       513,
     ],
-    ["the newest checkpoint says another hash", "update audit_checkpoints set entry_hash = ''", 800],
-  ])("names the first broken entry where %s", async (_, change, broken) => {
+    ["the newest checkpoint states a different hash", "update audit_checkpoints set entry_hash = ''", 800],
+  ])("names the first broken entry if %s", async (_, change, broken) => {
     const { place, store, verify } = await makeLongLog();
     await store.verifyAudit();
     await place.query(change);
@@ -75,23 +75,23 @@ describe("verification of a log that is longer than the limit", () => {
   });
 
   it.each([
-    ["says a later entry", "update tlog_verified set sequence = 768"],
-    ["says another hash", "update tlog_verified set entry_hash = record_tag"],
-    ["says another time", "update tlog_verified set verified_at_ms = 1"],
-    ["is gone", "delete from tlog_verified"],
-  ])("verifies all entries where the record of the earlier verification %s", async (_, change) => {
+    ["states a later entry", "update tlog_verified set sequence = 768"],
+    ["states a different hash", "update tlog_verified set entry_hash = record_tag"],
+    ["states a different time", "update tlog_verified set verified_at_ms = 1"],
+    ["is missing", "delete from tlog_verified"],
+  ])("verifies all entries if the earlier verification's record %s", async (_, change) => {
     const { place, verify } = await makeLongLog();
     await place.query(change);
     expect(await verify()).toMatchObject({ valid: true, verifiedFrom: 1 });
   });
 
-  it("verifies all entries where the stored tree is not that of the earlier verification", async () => {
+  it("verifies all entries if the stored tree differs from the earlier verification's", async () => {
     const { place, verify } = await makeLongLog();
     await place.query("update tlog_hashes set record_tag = '' where hash_index = 0 and level = 1");
     expect(await verify()).toMatchObject({ valid: false, firstBrokenSequence: 1, verifiedFrom: 1 });
   });
 
-  it("finds that an older log was put back, by the record of the earlier verification", async () => {
+  it("detects a restored older log by the earlier verification's record", async () => {
     const place = await makeSqlitePlace();
     const store = await place.open();
     await writeEntries(store, 256);

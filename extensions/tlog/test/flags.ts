@@ -1,4 +1,4 @@
-/** The flags that the examples and the access rows of this extension need. */
+/** The flags that this extension's examples and access rows need. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { AtEnd } from "../../../test/support/at-end.ts";

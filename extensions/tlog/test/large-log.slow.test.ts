@@ -1,4 +1,4 @@
-/** What the proofs of a log cost the server: reads of the store, whatever the size of the log. */
+/** The cost of a log's proofs in store reads, independent of the log's size. */
 import { Worker } from "node:worker_threads";
 import { expect, it, vi } from "vitest";
 import { hashLeaf } from "../../../src/merkle/hashes.ts";
@@ -12,17 +12,17 @@ import { openAuditLog } from "./open-log.ts";
 const entries = 70_000;
 const perTransaction = 10_000;
 const proofs = 50;
-/** A proof needs a few tiles of each level, and a tile of leaves needs its root too. */
+/** A proof needs a few tiles per level, and a leaf tile needs its root too. */
 const mostReads = 6;
 
-it("of 70,000 entries proves any of them with six reads, also those that it has not read", async () => {
+it("with 70,000 entries proves any entry with six reads, even before it was read", async () => {
   const place = await makeSqlitePlace();
   const store = await place.open();
   for (let i = 0; i < entries; i += perTransaction) await writeEntries(store, perTransaction);
   const { root, size } = await (await openAuditLog(store)).readCheckpoint();
   expect(size).toBe(entries);
   const source = createAuditSource(store);
-  // Each read of a SQLite store is a message to its thread.
+  // Each SQLite read is a message to the store's thread.
   const posted = vi.spyOn(Worker.prototype, "postMessage");
   const countReads = async (work: () => Promise<Uint8Array[]>) => {
     const before = posted.mock.calls.length;
@@ -32,7 +32,7 @@ it("of 70,000 entries proves any of them with six reads, also those that it has 
 
   const counts: number[] = [];
   for (let i = 0; i < proofs; i += 1) {
-    // As after a restart: nothing is in memory. What is closed publishes nothing beside.
+    // Reopen the log, so that nothing is cached. The closed one publishes nothing in the background.
     const [log, other] = [await openAuditLog(store), await openAuditLog(store)];
     await log.close();
     await other.close();
@@ -49,7 +49,7 @@ it("of 70,000 entries proves any of them with six reads, also those that it has 
     );
     counts.push(inclusion.reads, consistency.reads);
   }
-  // The store signs a checkpoint of its own now and then, whose reads are counted with a proof or two.
+  // The store occasionally signs its own checkpoint, whose reads are counted with one or two proofs.
   const [, , most = 0] = counts.toSorted((a, b) => b - a);
   expect(most).toBeLessThanOrEqual(mostReads);
   expect(Math.min(...counts)).toBeGreaterThan(0);

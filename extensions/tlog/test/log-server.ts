@@ -1,4 +1,4 @@
-/** A whole server, and what readers of its logs do. */
+/** A complete server, and helpers for its logs' readers. */
 import { type Client, createClient } from "@connectrpc/connect";
 import { onTestFinished } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
@@ -12,7 +12,7 @@ import { parseCheckpoint } from "../checkpoint.ts";
 import { parseNote } from "../note.ts";
 import { settings } from "../settings.ts";
 
-/** A server with clients over gRPC. */
+/** A server with gRPC clients. */
 export interface LogServer {
   readonly url: string;
   readonly dataDir: string;
@@ -22,7 +22,7 @@ export interface LogServer {
   close(): Promise<void>;
 }
 
-/** Starts a server on a directory, a new one if it is left out. */
+/** Starts a server on a directory, by default a new one. */
 export async function startLogServer(
   flags: readonly string[] = [],
   dataDir = makeTemporaryDirectory(),
@@ -49,25 +49,25 @@ export async function startLogServer(
   };
 }
 
-/** Writes so many audit entries. The first creates a key. */
+/** Writes this many audit entries. The first creates a key. */
 export async function writeUses({ kms }: Pick<LogServer, "kms">, count: number): Promise<void> {
   const { keyId } = present((await kms.createKey({})).result);
   for (let i = 1; i < count; i++) await kms.sign({ keyId, data: Buffer.from(`use ${i}`) });
 }
 
-/** Fetches the note of the newest checkpoint over REST. */
+/** Fetches the newest checkpoint's note over REST. */
 export async function fetchNote(url: string, log = "audit"): Promise<Uint8Array> {
   const response = await fetch(`${url}/api/logs/${log}/checkpoint`);
   if (!response.ok) throw new Error(await response.text());
   return new Uint8Array(await response.arrayBuffer());
 }
 
-/** Waits until a log has published this size, and gives its note and its checkpoint. */
+/** Waits until a log has published this size, and returns its note and checkpoint. */
 export async function awaitSize(url: string, size: number, log = "audit") {
   for (;;) {
     const bytes = await fetchNote(url, log);
     const checkpoint = parseCheckpoint(parseNote(bytes).text);
     if (checkpoint.size >= size) return { bytes, ...checkpoint };
-    // The server signs once in a second; each request is one look.
+    // The server signs once per second; each request polls.
   }
 }

@@ -1,4 +1,4 @@
-/** A verifiable log over the audit entries of a store: what it signs, and what it refuses to sign. */
+/** A verifiable log over a store's audit entries: what it signs, and what it refuses to sign. */
 import { expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { RecordDamagedError, StoreFailureError } from "../../../src/database/store-error.ts";
@@ -13,7 +13,7 @@ import { verifyNote } from "../verify-note.ts";
 import { verifyConsistency, verifyInclusion } from "../verify-proofs.ts";
 import { openAuditLog, origin } from "./open-log.ts";
 
-/** The data of all leaves, from the database itself. */
+/** All leaves' data, straight from the database. */
 async function readLeaves({ query }: Place): Promise<Uint8Array[]> {
   const rows = await query("select entry_hash from audit_entries order by sequence");
   return rows.map(({ entry_hash }) => Buffer.from(String(entry_hash), "hex"));
@@ -23,7 +23,7 @@ const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
 const corrupt = expect.objectContaining({ code: "CORRUPT" });
 
 describeStores("a log", (makePlace) => {
-  it("signs the root of RFC 6962 over all entries, with three keys", async () => {
+  it("signs the RFC 6962 root of all entries with three keys", async () => {
     const place = await makePlace();
     const store = await place.open();
     const log = await openAuditLog(store);
@@ -42,13 +42,13 @@ describeStores("a log", (makePlace) => {
     await provider.close();
   });
 
-  it("of no entries has the root of the empty tree", async () => {
+  it("without entries has the empty tree's root", async () => {
     const store = await (await makePlace()).open();
     const { size, root } = await (await openAuditLog(store)).readCheckpoint();
     expect([size, hex(root)]).toEqual([0, hex(treeHash([]))]);
   });
 
-  it("proves each entry and each earlier size while it grows over the edges of tiles", async () => {
+  it("proves each entry and each earlier size while it grows across tile boundaries", async () => {
     const place = await makePlace();
     const store = await place.open();
     const log = await openAuditLog(store);
@@ -78,7 +78,7 @@ describeStores("a log", (makePlace) => {
     expect([...roots.keys()]).toEqual([1, 255, 256, 257, 512, 600]);
   });
 
-  it("catches up with entries that were written before there was a log", async () => {
+  it("catches up with entries that were written before the log existed", async () => {
     const place = await makePlace();
     const earlier = await place.open();
     await writeEntries(earlier, 9000);
@@ -90,7 +90,7 @@ describeStores("a log", (makePlace) => {
     expect(Number(rows[0]?.n)).toBe(Math.floor(9000 / 256));
   });
 
-  it("continues after a crash that stored a part of the hashes", async () => {
+  it("recovers from a crash after storing some of the hashes", async () => {
     const place = await makePlace();
     const store = await place.open();
     await writeEntries(store, 2000);
@@ -101,7 +101,7 @@ describeStores("a log", (makePlace) => {
     expect(hex(root)).toBe(hex(treeHash(await readLeaves(place))));
   });
 
-  it("of several programs is one: each size has one checkpoint, and all have the same hashes", async () => {
+  it("is shared by several programs: each size has one checkpoint, and all have the same hashes", async () => {
     const place = await makePlace();
     const stores = await Promise.all([1, 2, 3].map(() => place.open()));
     const logs = await Promise.all(stores.map((store) => openAuditLog(store)));
@@ -118,7 +118,7 @@ describeStores("a log", (makePlace) => {
     expect([size, hex(root)]).toEqual([1200, hex(treeHash(await readLeaves(place)))]);
   });
 
-  it("signs once for all callers of an interval", async () => {
+  it("signs once per interval for all callers", async () => {
     const place = await makePlace();
     const store = await place.open();
     const provider = await createCryptoProvider("openssl");
@@ -142,7 +142,7 @@ describeStores("a log", (makePlace) => {
     await provider.close();
   });
 
-  it("signs again under another origin, which is another log to its readers", async () => {
+  it("signs again under a new origin, which is a different log to its readers", async () => {
     const store = await (await makePlace()).open();
     await writeEntries(store, 3);
     const first = await (await openAuditLog(store)).readCheckpoint();
@@ -150,7 +150,7 @@ describeStores("a log", (makePlace) => {
     expect(second).toMatchObject({ size: 3, root: first.root, origin: "other.example/audit" });
   });
 
-  it("keeps the newest 64 checkpoints, and the last of each 10,000 entries", async () => {
+  it("keeps the newest 64 checkpoints, and the last one per 10,000 entries", async () => {
     const place = await makePlace();
     const store = await place.open();
     const log = await openAuditLog(store);
@@ -164,14 +164,14 @@ describeStores("a log", (makePlace) => {
   });
 });
 
-describeStores("a log whose database somebody changed", (makePlace) => {
+describeStores("a log whose database was modified", (makePlace) => {
   async function makeLog() {
     const place = await makePlace();
     const store = await place.open();
     await writeEntries(store, 600);
     const { size } = await (await openAuditLog(store)).readCheckpoint();
     expect(size).toBe(600);
-    // As after a restart: what the first one has read and written is no longer in memory.
+    // Reopen the log, so that nothing is cached, as after a restart.
     const next = await place.open();
     return { place, store: next, writer: store, log: await openAuditLog(next) };
   }
@@ -182,18 +182,18 @@ describeStores("a log whose database somebody changed", (makePlace) => {
       `update audit_entries set entry_hash = '${"0".repeat(64)}' where sequence = 7`,
     ],
     [
-      "the hash of one of the last entries",
+      "the hash of a recent entry",
       `update audit_entries set entry_hash = '${"0".repeat(64)}' where sequence = 590`,
     ],
-    ["the content of one of the last entries", "update audit_entries set details = 'x' where sequence = 590"],
-    ["one of the last entries, which is missing", "delete from audit_entries where sequence = 590"],
+    ["the content of a recent entry", "update audit_entries set details = 'x' where sequence = 590"],
+    ["a missing recent entry", "delete from audit_entries where sequence = 590"],
     [
       "a hash of the tree",
       "update tlog_hashes set hash = entry.h from (select hash as h from tlog_hashes where hash_index = 0) as entry where hash_index = 1",
     ],
-    ["the first of the hashes, which is missing", "delete from tlog_hashes where hash_index = 0"],
-    ["the root of the newest checkpoint", "update tlog_checkpoints set tree_size = 599"],
-    ["the note of the newest checkpoint", "update tlog_checkpoints set note = note || 'x'"],
+    ["a missing first hash", "delete from tlog_hashes where hash_index = 0"],
+    ["the newest checkpoint's root", "update tlog_checkpoints set tree_size = 599"],
+    ["the newest checkpoint's note", "update tlog_checkpoints set note = note || 'x'"],
   ])("in %s signs nothing more and proves nothing false", async (_, change) => {
     const { place, writer, log } = await makeLog();
     await place.query(change);
@@ -202,7 +202,7 @@ describeStores("a log whose database somebody changed", (makePlace) => {
       () => false,
       (error: unknown) => error instanceof RecordDamagedError || error instanceof StoreFailureError,
     );
-    // The change of a single old entry does not reach a new root: a stored hash covers the entry.
+    // Modifying a single old entry does not affect a new root: a stored hash covers the entry.
     if (!change.includes("sequence = 7")) expect(isRefused).toBe(true);
     const root = Buffer.from(treeHash((await readLeaves(place)).slice(0, 600)));
     const hashes = await log.proveInclusion(6, 600).catch(() => undefined);
@@ -217,7 +217,7 @@ describeStores("a log whose database somebody changed", (makePlace) => {
     }
   });
 
-  it("to that of an earlier day signs nothing more while it runs", async () => {
+  it("back to an earlier day signs nothing more while it runs", async () => {
     const place = await makePlace();
     const store = await place.open();
     const log = await openAuditLog(store);
@@ -228,7 +228,7 @@ describeStores("a log whose database somebody changed", (makePlace) => {
     await expect(log.readCheckpoint()).rejects.toEqual(corrupt);
   });
 
-  it("to an earlier log, which then grew differently, signs nothing that contradicts its checkpoint", async () => {
+  it("to a diverged older log signs nothing that contradicts its checkpoint", async () => {
     const place = await makePlace();
     const first = await place.open();
     await writeEntries(first, 200);
@@ -239,20 +239,20 @@ describeStores("a log whose database somebody changed", (makePlace) => {
     await log.close();
     await first.close();
     await restoreLog(place, copy);
-    // The stored hashes would give it away, too.
+    // The stored hashes would reveal it too.
     await place.query("delete from tlog_hashes");
     const second = await place.open();
     await writeEntries(second, 250, "bob");
     await expect((await openAuditLog(second)).readCheckpoint()).rejects.toEqual(corrupt);
   });
 
-  it("and that has checkpoints but not the keys that signed them makes no other keys", async () => {
+  it("to lack the keys that signed its checkpoints creates no new keys", async () => {
     const { place, store } = await makeLog();
     await place.query("delete from sealed_secrets where identity = 'tlog/audit/ml-dsa-44'");
     await expect(openAuditLog(store)).rejects.toThrow(/ml-dsa-44 key of the log audit/);
   });
 
-  it("serves no bundle of entries with a changed one", async () => {
+  it("serves no entry bundle that contains a modified entry", async () => {
     const { place, log } = await makeLog();
     const tile = { kind: "entries", level: 0, index: 0, width: 256 } as const;
     const bundle = await log.readTile(tile);

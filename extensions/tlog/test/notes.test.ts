@@ -1,4 +1,4 @@
-/** Notes, checkpoints and keys of C2SP, with the examples of the specifications. */
+/** C2SP notes, checkpoints and keys, with the specifications' examples. */
 import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { formatCheckpoint, parseCheckpoint } from "../checkpoint.ts";
@@ -15,7 +15,7 @@ import { verifyNote } from "../verify-note.ts";
 const provider = await createCryptoProvider("openssl");
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-/** The example of c2sp.org/signed-note. */
+/** The example in c2sp.org/signed-note. */
 const exampleKey = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
 const example = `This is an example message.
 
@@ -26,7 +26,7 @@ const checkpoint = { origin, size: 7, root: new Uint8Array(32).fill(5) };
 const text = formatCheckpoint(checkpoint);
 
 describe("a note", () => {
-  it("of the specification is read, verifies, and is written as it was", async () => {
+  it("from the specification is parsed, verified, and formatted identically", async () => {
     const note = parseNote(bytes(example));
     expect(note.text).toBe("This is an example message.\n");
     expect(await verifyNote(provider, note, parseVerifierKey(exampleKey))).toMatchObject({
@@ -36,7 +36,7 @@ describe("a note", () => {
     expect(formatNote(note)).toBe(example);
   });
 
-  it("does not verify with another text", async () => {
+  it("does not verify with a different text", async () => {
     const note = parseNote(bytes(example.replace("example message", "exemplary message")));
     expect(await verifyNote(provider, note, parseVerifierKey(exampleKey))).toBe("invalid");
   });
@@ -52,28 +52,28 @@ describe("a note", () => {
     ["has no signature", "text\n\n"],
     ["has no empty line", `text\n${line}`],
     ["does not end with a newline", `text\n\n${line.trimEnd()}`],
-    ["has a hyphen for the dash", `text\n\n${line.replace("—", "-")}`],
+    ["has a hyphen instead of the dash", `text\n\n${line.replace("—", "-")}`],
     ["has a plus in a name", `text\n\n${line.replace("example.com", "a+b")}`],
-    ["has a space of Unicode in a name", `text\n\n${line.replace("example.com", "a\u2003b")}`],
-    ["has base64 with a second form", `text\n\n${line.replace("QM=", "QN=")}`],
-    ["has base64 without its end", `text\n\n${line.replace("QM=", "QM")}`],
+    ["has a Unicode space in a name", `text\n\n${line.replace("example.com", "a\u2003b")}`],
+    ["has non-canonical base64", `text\n\n${line.replace("QM=", "QN=")}`],
+    ["has truncated base64", `text\n\n${line.replace("QM=", "QM")}`],
     ["has a key ID and no signature", "text\n\n— a AAAAAA==\n"],
     ["has a control character", `te\u0007xt\n\n${line}`],
     ["has a carriage return", `text\r\n\n${line}`],
     ["has 33 signatures", `text\n\n${line.repeat(33)}`],
     ["is too large", `${"x".repeat(maxNoteBytes)}\n\n${line}`],
-    ["has a byte order mark in its first line of signatures", `text\n\n\ufeff${line}`],
-  ])("that %s is refused", (_, note) => {
+    ["has a byte order mark in its first signature line", `text\n\n\ufeff${line}`],
+  ])("that %s is rejected", (_, note) => {
     expect(() => parseNote(bytes(note))).toThrow(NoteError);
   });
 
-  it("that is not UTF-8 is refused", () => {
+  it("that is not UTF-8 is rejected", () => {
     expect(() => parseNote(Buffer.concat([Buffer.of(0xff), bytes(example)]))).toThrow("is not UTF-8");
   });
 });
 
 describe("a verifier key", () => {
-  it("of the specification is read, and written as it was", () => {
+  it("from the specification is parsed, and formatted identically", () => {
     const key = parseVerifierKey(exampleKey);
     expect(key).toMatchObject({ name: "example.com/foo", type: "Ed25519" });
     expect(computeKeyId(key)).toBe(0x530d903a);
@@ -81,22 +81,22 @@ describe("a verifier key", () => {
   });
 
   it.each([
-    ["another name", exampleKey.replace("foo", "bar")],
-    ["another ID", exampleKey.replace("530d903a", "530d903b")],
+    ["a different name", exampleKey.replace("foo", "bar")],
+    ["a different ID", exampleKey.replace("530d903a", "530d903b")],
     ["an ID in capitals", exampleKey.replace("530d903a", "530D903A")],
-    ["another type", exampleKey.replace("+Ae", "+Ze")],
+    ["a different type", exampleKey.replace("+Ae", "+Ze")],
     ["a shorter key", exampleKey.slice(0, -4)],
-    ["base64 with a second form", exampleKey.replace("3U2k", "3U2k=")],
+    ["non-canonical base64", exampleKey.replace("3U2k", "3U2k=")],
     ["nothing", ""],
-    ["a space at the end", `${exampleKey} `],
+    ["a trailing space", `${exampleKey} `],
     ["too many bytes", exampleKey + "A".repeat(5000)],
-  ])("with %s is refused", (_, text) => {
+  ])("with %s is rejected", (_, text) => {
     expect(() => parseVerifierKey(text)).toThrow(NoteError);
   });
 });
 
 describe("a checkpoint", () => {
-  it("is written and read", () => {
+  it("is formatted and parsed", () => {
     expect(text).toBe(`log.example/audit\n7\n${"BQUF".repeat(10)}BQU=\n`);
     expect(parseCheckpoint(text)).toEqual({ ...checkpoint, extensions: [] });
     expect(parseCheckpoint(`${text}more\n`).extensions).toEqual(["more"]);
@@ -104,22 +104,22 @@ describe("a checkpoint", () => {
 
   it.each([
     ["a leading zero", text.replace("\n7\n", "\n07\n")],
-    ["a size below zero", text.replace("\n7\n", "\n-7\n")],
+    ["a negative size", text.replace("\n7\n", "\n-7\n")],
     ["a size beyond 2^53", text.replace("\n7\n", "\n9007199254740992\n")],
     ["an exponent", text.replace("\n7\n", "\n1e3\n")],
     ["no origin", text.replace(origin, "")],
     ["a space in the origin", text.replace(origin, "log example")],
     ["a root of 31 bytes", `a\n7\n${Buffer.alloc(31).toString("base64")}\n`],
-    ["a root with a second form", text.replace("BQU=", "BQV=")],
+    ["a non-canonical root", text.replace("BQU=", "BQV=")],
     ["an empty extension", `${text}\nmore\n`],
     ["two lines", `${origin}\n7\n`],
-    ["no newline at its end", text.trimEnd()],
-  ])("with %s is refused", (_, wrong) => {
+    ["no trailing newline", text.trimEnd()],
+  ])("with %s is rejected", (_, wrong) => {
     expect(() => parseCheckpoint(wrong)).toThrow(NoteError);
   });
 });
 
-describe("a signature of each kind", async () => {
+describe("a signature of each type", async () => {
   const now = new Date("2030-01-01T00:00:00.900Z");
   const seconds = 1_893_456_000;
   const mlDsa44 = (await provider.generateKeyPair("ML-DSA-44")).secretKey;
@@ -140,25 +140,28 @@ describe("a signature of each kind", async () => {
     expect(await verifyNote(provider, note, parsed)).toMatchObject({ keyName: origin, timestamp });
   });
 
-  it.each(signers)("$key.type does not verify another size", async ({ key }) => {
+  it.each(signers)("$key.type does not verify for a different size", async ({ key }) => {
     const other = { ...note, text: text.replace("\n7\n", "\n8\n") };
     expect(await verifyNote(provider, other, key)).toBe("invalid");
   });
 
-  it.each(signers)("$key.type does not verify with a changed byte, nor twice", async ({ key }) => {
-    const keyId = computeKeyId(key);
-    const own = note.signatures.filter((one) => one.keyId === keyId);
-    const changed = own.map((one) => ({
-      ...one,
-      signature: one.signature.map((byte, i) => (i === 9 ? byte ^ 1 : byte)),
-    }));
-    expect(await verifyNote(provider, { text, signatures: changed }, key)).toBe("invalid");
-    expect(await verifyNote(provider, { text, signatures: [...own, ...own] }, key)).toBe("invalid");
-    const shorter = own.map((one) => ({ ...one, signature: one.signature.subarray(1) }));
-    expect(await verifyNote(provider, { text, signatures: shorter }, key)).toBe("invalid");
-  });
+  it.each(signers)(
+    "$key.type does not verify with a changed byte, or if it is duplicated",
+    async ({ key }) => {
+      const keyId = computeKeyId(key);
+      const own = note.signatures.filter((one) => one.keyId === keyId);
+      const changed = own.map((one) => ({
+        ...one,
+        signature: one.signature.map((byte, i) => (i === 9 ? byte ^ 1 : byte)),
+      }));
+      expect(await verifyNote(provider, { text, signatures: changed }, key)).toBe("invalid");
+      expect(await verifyNote(provider, { text, signatures: [...own, ...own] }, key)).toBe("invalid");
+      const shorter = own.map((one) => ({ ...one, signature: one.signature.subarray(1) }));
+      expect(await verifyNote(provider, { text, signatures: shorter }, key)).toBe("invalid");
+    },
+  );
 
-  it("is undefined for a key that did not sign, also one of the same name", async () => {
+  it("is undefined for a key that did not sign, even one with the same name", async () => {
     const other = createEd25519Signer(origin, importEd25519Seed(new Uint8Array(32).fill(8)));
     expect(await verifyNote(provider, note, other.key)).toBeUndefined();
   });

@@ -1,17 +1,17 @@
-/** A log on a store, with a clock that the test moves. */
+/** A log on a store, with a fake clock. */
 import { onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { type Log, openLog } from "../log.ts";
 import { createAuditSource } from "../source.ts";
 
-/** The origin of the log. */
+/** The log's origin. */
 export const origin = "log.example/audit";
 
-/** One clock for all logs of a store. */
+/** One clock shared by all of a store's logs. */
 let nowMs = Date.now();
 
-/** A log whose interval has passed whenever it is asked. */
+/** A log whose interval has passed at every call. */
 export async function openAuditLog(store: Store, { origin: given = origin } = {}): Promise<Log> {
   const provider = await createCryptoProvider("openssl");
   onTestFinished(() => provider.close());

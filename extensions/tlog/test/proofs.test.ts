@@ -1,4 +1,4 @@
-/** Proofs of src/merkle, compared with RFC 6962 word for word. */
+/** Proofs, compared with a literal implementation of RFC 6962. */
 import { describe, expect, it } from "vitest";
 import { emptyRoot, hashLeaf } from "../../../src/merkle/hashes.ts";
 import { auditPath, consistencyProof, treeHash } from "../../../test/support/naive-tree.ts";
@@ -15,24 +15,24 @@ const most = 300;
 const read = readFrom(buildLevels(most));
 const leaves = Array.from({ length: most }, (_, i) => leafData(i));
 const sizes = Array.from({ length: most }, (_, i) => i + 1);
-/** Every size near a power of two, and some others: all pairs of 300 sizes take a minute. */
+/** Every size near a power of two, and some others: all pairs of 300 sizes would take a minute. */
 const chosen = sizes.filter((size) => size < 20 || size % 37 === 0 || (size > 252 && size < 260));
 
 describe("the root", () => {
-  it("of no leaves is the hash of nothing", async () => {
+  it("of no leaves is the hash of the empty string", async () => {
     expect(hex([emptyRoot, await computeRoot(0, read)])).toEqual(
       Array(2).fill("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
     );
   });
 
-  it("is that of RFC 6962 for every size up to 300", async () => {
+  it("matches RFC 6962 for every size up to 300", async () => {
     for (const size of sizes)
       expect(hex([await computeRoot(size, read)])).toEqual(hex([treeHash(leaves.slice(0, size))]));
   });
 });
 
 describe("an inclusion proof", () => {
-  it("has the hashes of RFC 6962 and verifies, for every leaf of many sizes", async () => {
+  it("has RFC 6962's hashes and verifies, for every leaf of many sizes", async () => {
     for (const size of chosen) {
       const root = treeHash(leaves.slice(0, size));
       for (let index = 0; index < size; index += size > 30 ? 7 : 1) {
@@ -48,7 +48,7 @@ describe("an inclusion proof", () => {
   it("verifies for leaves of every size up to 300", async () => {
     for (const size of sizes) {
       const root = await computeRoot(size, read);
-      // Every leaf of small trees, and each leaf of large ones in one of seven sizes.
+      // Every leaf of small trees; in large ones, each leaf in one of seven sizes.
       const step = size <= 40 ? 1 : 7;
       for (let index = size % step; index < size; index += step) {
         const proof = { index, size, leafHash: hashLeaf(leafData(index)), root };
@@ -94,7 +94,7 @@ describe("an inclusion proof", () => {
 });
 
 describe("a consistency proof", () => {
-  it("has the hashes of RFC 6962 and verifies, between many sizes", async () => {
+  it("has RFC 6962's hashes and verifies, between many sizes", async () => {
     for (const to of chosen)
       for (const from of chosen.filter((size) => size <= to)) {
         const hashes = await proveConsistency(from, to, read);
@@ -126,7 +126,7 @@ describe("a consistency proof", () => {
       }
   });
 
-  it("between trees of one size has no hashes and needs one root", async () => {
+  it("between trees of the same size has no hashes and needs equal roots", async () => {
     const root = await computeRoot(9, read);
     expect(await proveConsistency(9, 9, read)).toEqual([]);
     const proof = { from: 9, to: 9, fromRoot: root, toRoot: root, hashes: [] };
@@ -135,7 +135,7 @@ describe("a consistency proof", () => {
     expect(verifyConsistency({ ...proof, hashes: [root] })).toBe(false);
   });
 
-  it("from the empty tree has no hashes, and RFC 6962 makes none", async () => {
+  it("from the empty tree has no hashes, and RFC 6962 defines none", async () => {
     const proof = { from: 0, to: 9, fromRoot: emptyRoot, toRoot: await computeRoot(9, read), hashes: [] };
     expect(verifyConsistency(proof)).toBe(true);
     expect(verifyConsistency({ ...proof, hashes: [emptyRoot] })).toBe(false);
@@ -143,7 +143,7 @@ describe("a consistency proof", () => {
   });
 });
 
-describe("a tree of more than two levels of tiles", () => {
+describe("a tree with more than two levels of tiles", () => {
   const size = 66_000;
   const large = readFrom(buildLevels(size));
 

@@ -1,4 +1,4 @@
-/** tlog.LogService: checkpoints, tiles and proofs, as their readers see them. */
+/** tlog.LogService: checkpoints, tiles and proofs from the reader's perspective. */
 import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { hashLeaf } from "../../../src/merkle/hashes.ts";
@@ -14,8 +14,8 @@ import { awaitSize, fetchNote, startLogServer, writeUses } from "./log-server.ts
 const bytesOf = async (response: Response): Promise<Uint8Array> =>
   new Uint8Array(await response.arrayBuffer());
 
-describe("the checkpoint of a log", { timeout: 180_000 }, () => {
-  it("is a note that each of the keys of ListLogs verifies", async () => {
+describe("a log's checkpoint", { timeout: 180_000 }, () => {
+  it("is a note that verifies with each key from ListLogs", async () => {
     const server = await startLogServer();
     await writeUses(server, 3);
     const { bytes, origin } = await awaitSize(server.url, 3);
@@ -42,7 +42,7 @@ describe("the checkpoint of a log", { timeout: 180_000 }, () => {
     expect(Uint8Array.from(present(checkpoint).data)).toEqual(await bytesOf(response));
   });
 
-  it("comes about a second after an entry, without a reader who asks for it", async () => {
+  it("appears about a second after an entry, without a request", async () => {
     const server = await startLogServer();
     await writeUses(server, 2);
     await expect
@@ -50,7 +50,7 @@ describe("the checkpoint of a log", { timeout: 180_000 }, () => {
       .toBe(200);
   });
 
-  it("has the origin of --log-origin, and the keys are named after it", async () => {
+  it("has the origin from --log-origin, which also names the keys", async () => {
     const server = await startLogServer(["--log-origin", "logs.example/api/logs"]);
     const { logs } = await server.logs.listLogs({});
     expect(logs.map(({ origin }) => origin)).toEqual([
@@ -60,7 +60,7 @@ describe("the checkpoint of a log", { timeout: 180_000 }, () => {
     expect(parseNote(await fetchNote(server.url)).text).toMatch(/^logs\.example\/api\/logs\/audit\n0\n/);
   });
 
-  it("has the same keys after a restart, and covers what was written before", async () => {
+  it("has the same keys after a restart, and covers earlier entries", async () => {
     const first = await startLogServer();
     await writeUses(first, 2);
     const before = await first.logs.listLogs({});
@@ -70,7 +70,7 @@ describe("the checkpoint of a log", { timeout: 180_000 }, () => {
     expect(parseCheckpoint(parseNote(await fetchNote(second.url)).text).size).toBe(2);
   });
 
-  it("of a log that does not exist is refused", async () => {
+  it("is refused for an unknown log", async () => {
     const server = await startLogServer();
     expect((await fetch(`${server.url}/api/logs/nothing/checkpoint`)).status).toBe(404);
     expect(await refusal(server.logs.getCheckpoint({ log: "toString" }))).toMatchObject({
@@ -81,7 +81,7 @@ describe("the checkpoint of a log", { timeout: 180_000 }, () => {
 });
 
 describe("a tile", { timeout: 180_000 }, () => {
-  it("holds the hashes of leaves, and its entries the hashes of audit entries", async () => {
+  it("contains leaf hashes, and its entries contain audit entry hashes", async () => {
     const server = await startLogServer();
     await writeUses(server, 5);
     await awaitSize(server.url, 5);
@@ -106,7 +106,7 @@ describe("a tile", { timeout: 180_000 }, () => {
     }
   });
 
-  it("of another form or beyond the checkpoint is not found", async () => {
+  it("in a different form or beyond the checkpoint is not found", async () => {
     const server = await startLogServer();
     await writeUses(server, 4);
     await awaitSize(server.url, 4);
@@ -118,7 +118,7 @@ describe("a tile", { timeout: 180_000 }, () => {
   });
 });
 
-/** tile-paths.test.ts has all forms that are refused. */
+/** tile-paths.test.ts covers all rejected forms. */
 const wrongPaths = [
   "0/0",
   "0/000",
@@ -133,7 +133,7 @@ const wrongPaths = [
 ];
 
 describe("a proof", { timeout: 180_000 }, () => {
-  it("of inclusion verifies against the checkpoint that it comes with", async () => {
+  it("of inclusion verifies against the checkpoint that comes with it", async () => {
     const server = await startLogServer();
     await writeUses(server, 7);
     await awaitSize(server.url, 7);
@@ -148,7 +148,7 @@ describe("a proof", { timeout: 180_000 }, () => {
     }
   });
 
-  it("of consistency verifies between all sizes, with the roots of the trees", async () => {
+  it("of consistency verifies between all sizes, with the trees' roots", async () => {
     const server = await startLogServer();
     await writeUses(server, 6);
     const newest = await awaitSize(server.url, 6);
@@ -183,8 +183,8 @@ describe("a proof", { timeout: 180_000 }, () => {
   });
 });
 
-describe("the log of blocks", { timeout: 180_000 }, () => {
-  it("proves a block to a reader who has a checkpoint and no other block", async () => {
+describe("the block log", { timeout: 180_000 }, () => {
+  it("proves a block to a reader with a checkpoint and no other block", async () => {
     const server = await startLogServer();
     await server.chain.registerNode({ name: "north" });
     const blocks = [];
@@ -203,7 +203,7 @@ describe("the log of blocks", { timeout: 180_000 }, () => {
     }
   });
 
-  it("begins with genesis", async () => {
+  it("starts with genesis", async () => {
     const server = await startLogServer();
     const proof = await server.logs.getInclusionProof({ log: "blockchain", leafIndex: 0 });
     const { blocks } = await server.chain.getChain({});

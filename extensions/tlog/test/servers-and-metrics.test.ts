@@ -1,4 +1,4 @@
-/** Logs of servers that share a port, and what /metrics says of logs. */
+/** Logs of servers that share a port, and the log metrics. */
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, it } from "vitest";
@@ -8,8 +8,8 @@ import { startServer } from "../../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { awaitSize, startLogServer, writeUses } from "./log-server.ts";
 
-describe("the metrics of a log", { timeout: 180_000 }, () => {
-  it("are its entries, those that are published, the time to sign, and cosignatures", async () => {
+describe("a log's metrics", { timeout: 180_000 }, () => {
+  it("count its entries, published entries and cosignatures, and measure the signing time", async () => {
     const server = await startLogServer();
     await writeUses(server, 3);
     await awaitSize(server.url, 3);
@@ -22,7 +22,7 @@ describe("the metrics of a log", { timeout: 180_000 }, () => {
 });
 
 describe("two servers on one port", { timeout: 180_000 }, () => {
-  it("have one log, whose entries both wrote", async () => {
+  it("have one log with both servers' entries", async () => {
     const dataDir = makeTemporaryDirectory();
     const args = ["--reuse-port", "--services", "kms,tlog"];
     const server = await startServer({ dataDir, args });

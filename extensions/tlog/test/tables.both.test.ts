@@ -1,4 +1,4 @@
-/** The tables of the logs: what of them can never change, and stores from before some of them. */
+/** The log tables: what must never change, and stores from before some of them existed. */
 import { createHash } from "node:crypto";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -12,12 +12,12 @@ import { coreTables } from "../../../test/support/open-store.ts";
 import { tlogTables } from "../tables.ts";
 import { verifyAudit } from "../verify-audit.ts";
 
-/** SHA-256 of the statements of each step, as test/store/known-steps.test.ts pins those of the core. */
+/** SHA-256 of each step's statements, as test/store/known-steps.test.ts pins the core's steps. */
 describe("the migration steps", () => {
   it.each([
     ["sqlite", { "0003-tlog": "393758c5d57bc878", "0004-tlog": "abc98eca64e68503" }],
     ["postgres", { "0003-tlog": "753216c664bd8e76", "0004-tlog": "2ba8ffba2eceafca" }],
-  ] as const)("do not change: %s", (kind, known) => {
+  ] as const)("never change: %s", (kind, known) => {
     const steps = listSteps(kind, [tlogTables]).map(([name, statements]) => {
       const text = statements.map((statement) => statement.replaceAll(/\s+/g, " ")).join(";\n");
       return [name, createHash("sha256").update(text).digest("hex").slice(0, 16)];
@@ -29,7 +29,7 @@ describe("the migration steps", () => {
 describeStores("a store", (makePlace) => {
   it.each([
     ["without the extension gets its tables", [...coreTables.owners]],
-    ["of an older version gets the newer ones", [...coreTables.owners, firstTables()]],
+    ["from an older version gets the newer ones", [...coreTables.owners, firstTables()]],
   ])("%s", async (_, owners) => {
     const place = await makePlace();
     const provider = await createCryptoProvider("openssl");
@@ -42,7 +42,7 @@ describeStores("a store", (makePlace) => {
       expect(await place.query(`select * from ${table}`)).toEqual([]);
   });
 
-  it("is verified with one read for each 256 tiles of its log", async () => {
+  it("is verified with one read per 256 tiles of its log", async () => {
     const store = await (await makePlace()).open();
     const provider = await createCryptoProvider("openssl");
     onTestFinished(() => provider.close());
@@ -61,7 +61,7 @@ describeStores("a store", (makePlace) => {
   });
 });
 
-/** The tables of the first step. */
+/** The first step's tables. */
 function firstTables(): TableOwner {
   const { tlog_verified: _, ...tables } = tlogTables.tables;
   const { "0004-tlog": __, ...steps } = tlogTables.steps;

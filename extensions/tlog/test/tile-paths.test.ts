@@ -2,14 +2,14 @@ import { describe, expect, it } from "vitest";
 import { countHashes } from "../../../src/merkle/tiles.ts";
 import { formatTilePath, measureTile, parseTilePath } from "../tile-paths.ts";
 
-describe("the path of a tile", () => {
+describe("a tile path", () => {
   it.each([
     ["0/000", { kind: "hashes", level: 0, index: 0, width: 256 }],
     ["1/000.p/17", { kind: "hashes", level: 1, index: 0, width: 17 }],
     ["0/x001/x234/067", { kind: "hashes", level: 0, index: 1_234_067, width: 256 }],
     ["63/x001/000.p/255", { kind: "hashes", level: 63, index: 1000, width: 255 }],
     ["entries/x001/234.p/1", { kind: "entries", level: 0, index: 1234, width: 1 }],
-  ] as const)("%s is read and written", (path, tile) => {
+  ] as const)("%s is parsed and formatted", (path, tile) => {
     expect(parseTilePath(path)).toEqual(tile);
     expect(formatTilePath(tile)).toBe(path);
   });
@@ -47,13 +47,13 @@ describe("the path of a tile", () => {
     "Entries/000",
     "0/x999/x999/x999/x999/x999/999",
     "0/x001/x001/x001/x001/x001/x001/000",
-  ])("%j is refused: there is one form for each tile", (path) => {
+  ])("%j is rejected, because each tile has exactly one path", (path) => {
     expect(parseTilePath(path)).toBeUndefined();
   });
 });
 
 describe("a tree of 70,000 leaves", () => {
-  it("has the tiles that the specification counts", () => {
+  it("has the tiles listed in the specification", () => {
     expect([0, 1, 2, 3].map((level) => countHashes(level, 70_000))).toEqual([70_000, 273, 1, 0]);
     expect(measureTile({ level: 0, index: 272 }, 70_000)).toBe(256);
     expect(measureTile({ level: 0, index: 273 }, 70_000)).toBe(112);

@@ -1,15 +1,15 @@
-/** A tree in memory, read through its tiles as clients of c2sp.org/tlog-tiles read one. */
+/** A tree in memory, read through its tiles like a client of c2sp.org/tlog-tiles. */
 import { hashLeaf, hashPerfect } from "../../../src/merkle/hashes.ts";
 import { tileWidth } from "../../../src/merkle/tiles.ts";
 import type { NodeReader } from "../ranges.ts";
 import { placeNode } from "../tile-paths.ts";
 
-/** Leaf data that is different at each index. */
+/** Leaf data that differs for each index. */
 export function leafData(index: number): Uint8Array {
   return Buffer.from(`leaf ${index}`);
 }
 
-/** Builds all levels of hashes of a tree of some size. */
+/** Builds all hash levels of a tree. */
 export function buildLevels(size: number): Uint8Array[][] {
   const levels = [Array.from({ length: size }, (_, i) => hashLeaf(leafData(i)))];
   for (;;) {
@@ -23,7 +23,7 @@ export function buildLevels(size: number): Uint8Array[][] {
   }
 }
 
-/** Reads nodes from such levels. */
+/** Reads nodes from these levels. */
 export function readFrom(levels: readonly Uint8Array[][]): NodeReader {
   return async (nodes) =>
     nodes.map((node) => {

@@ -1,6 +1,6 @@
 /**
- * The verifiable logs, read with the unmodified libraries of transparency.dev: formats (checkpoints and notes), tessera
- * (tiles, bundles of entries, and proofs from tiles) and merkle (verification).
+ * The verifiable logs, read with transparency.dev's unmodified libraries: formats (checkpoints and notes),
+ * tessera (tiles, entry bundles, and proofs from tiles) and merkle (verification).
  */
 import { spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -11,20 +11,20 @@ import { present } from "../../../test/services/answers.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { awaitSize, type LogServer, startLogServer } from "./log-server.ts";
 
-/** What a round of the reader found. */
+/** One round's findings. */
 interface Found {
   readonly size: number;
   readonly before: number;
-  /** Hashes of the consistency proof. */
+  /** The consistency proof's hashes. */
   readonly consistency: number;
-  /** The IDs of the keys that verified the checkpoint. */
+  /** IDs of the keys that verified the checkpoint. */
   readonly signers: readonly number[];
   readonly included: number;
-  /** In base64. */
+  /** Base64. */
   readonly leaves: readonly string[];
 }
 
-/** Built once. */
+/** The program's path, built once. */
 let program: string | undefined;
 
 function buildReader(): string {
@@ -37,11 +37,15 @@ function buildReader(): string {
   return path;
 }
 
-/** Starts the reader of a log. @returns a function that reads once */
+/**
+ * Starts a reader of a log.
+ *
+ * @returns a function that reads once
+ */
 async function startReader(server: LogServer, name: string): Promise<() => Promise<Found>> {
   const { logs } = await server.logs.listLogs({});
   const { verifierKeys } = present(logs.find(({ log }) => log === name));
-  // The libraries know no type 0xff.
+  // The libraries do not support type 0xff.
   const child = spawn(buildReader(), [`${server.url}/api/logs/${name}/`, ...verifierKeys.slice(0, 2)], {
     stdio: ["pipe", "pipe", "pipe"],
   });
@@ -54,7 +58,7 @@ async function startReader(server: LogServer, name: string): Promise<() => Promi
   return async () => {
     child.stdin.write("read\n");
     const { value, done } = await lines.next();
-    if (done) throw new Error(`the reader ended: ${stderr}`);
+    if (done) throw new Error(`the reader exited: ${stderr}`);
     return JSON.parse(value) as Found;
   };
 }
@@ -86,7 +90,7 @@ describe.skipIf(isMissing("go"))("transparency.dev's clients", { timeout: 300_00
     expect(leaves.map(toHex)).toEqual(auditLog.map(({ entryHash }) => entryHash));
   });
 
-  it("read the log of blocks, whose leaves are the hashes of the blocks", async () => {
+  it("read the block log, whose leaves are the block hashes", async () => {
     const server = await startLogServer();
     await server.chain.registerNode({ name: "north" });
     await Promise.all(

@@ -1,4 +1,4 @@
-/** The tree of eight leaves with which the implementations of Certificate Transparency test themselves. */
+/** The eight-leaf tree from the Certificate Transparency implementations' own tests. */
 import { expect, it } from "vitest";
 import { hashLeaf, hashPerfect } from "../../../src/merkle/hashes.ts";
 import { proveConsistency, proveInclusion } from "../proofs.ts";

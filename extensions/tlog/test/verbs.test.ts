@@ -1,4 +1,4 @@
-/** `qsp log`: fetching checkpoints and proofs, and verifying them without a server. */
+/** `qsp log`: fetches checkpoints and proofs, and verifies them without a server. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -9,7 +9,7 @@ import { qsp, qspDone, type RunOptions, timeout, useServer } from "../../../test
 const server = useServer();
 const nowhere = "http://127.0.0.1:1";
 
-/** A directory with the keys of the audit log, and entries in the log. */
+/** A directory with the audit log's keys, and entries in the log. */
 async function makePlace(): Promise<RunOptions & { readonly hashes: readonly string[] }> {
   const kms = server.client(KmsService);
   await kms.createKey({});
@@ -31,7 +31,7 @@ function edit({ cwd }: RunOptions, from: string, to: string, change: (text: stri
   writeFileSync(join(cwd, to), change(readFileSync(join(cwd, from), "utf8")));
 }
 
-/** Fetches a proof of the first entry, as soon as it is published. */
+/** Fetches a proof of the first entry once it has been published. */
 async function proveFirst(place: RunOptions): Promise<void> {
   await expect
     .poll(async () => (await qsp("log prove audit 0 --out entry.tlog-proof".split(" "), place)).code, {
@@ -48,7 +48,7 @@ describe("qsp log", { timeout }, () => {
     expect(text.match(/^key/gm)).toHaveLength(6);
   });
 
-  it("verify takes a checkpoint with each of the keys alone, and with all", async () => {
+  it("verify accepts a checkpoint with each key alone, and with all", async () => {
     const place = await makePlace();
     await proveFirst(place);
     await qspDone(["log", "checkpoint", "audit", "--out", "checkpoint"], place);
@@ -64,7 +64,7 @@ describe("qsp log", { timeout }, () => {
       });
   });
 
-  it("verify takes a proof of an entry whose hash one knows, and no other entry", async () => {
+  it("verify accepts a proof of an entry with a known hash, and of no other entry", async () => {
     const place = await makePlace();
     await proveFirst(place);
     const [first, second] = place.hashes;
@@ -79,11 +79,11 @@ describe("qsp log", { timeout }, () => {
     edit(place, "entry.tlog-proof", "other-size", (text) => text.replace(/\n(\d+)\n/, (_, n) => `\n${n}1\n`));
     expect(await verify(`other-size ${key} --leaf ${first}`, place)).toMatchObject({
       code: 1,
-      stdout: expect.stringMatching(/signed with its ML-DSA-44 cosignature key does not verify/),
+      stdout: expect.stringMatching(/with its ML-DSA-44 cosignature key does not verify/),
     });
   });
 
-  it("prove-growth refuses a file that is no checkpoint, or one of another log", async () => {
+  it("prove-growth rejects a file that is not a checkpoint, or is another log's", async () => {
     const place = await makePlace();
     await proveFirst(place);
     await qspDone(["log", "checkpoint", "blockchain", "--out", "other"], place);
@@ -101,7 +101,7 @@ describe("qsp log", { timeout }, () => {
     }
   });
 
-  it("prove-growth replaces no checkpoint that it reads", async () => {
+  it("prove-growth does not overwrite a checkpoint that it reads", async () => {
     const place = await makePlace();
     await qspDone(["log", "checkpoint", "audit", "--out", "c"], place);
     const stored = readFileSync(join(place.cwd, "c"), "utf8");
@@ -110,7 +110,7 @@ describe("qsp log", { timeout }, () => {
     expect(readFileSync(join(place.cwd, "c"), "utf8")).toBe(stored);
   });
 
-  it("verify takes a proof that a stored checkpoint is the beginning of the log", async () => {
+  it("verify accepts a proof that the log extends a stored checkpoint", async () => {
     const place = await makePlace();
     await proveFirst(place);
     await qspDone(["log", "checkpoint", "audit", "--out", "old"], place);
@@ -119,7 +119,7 @@ describe("qsp log", { timeout }, () => {
     await qspDone(["log", "prove-growth", "audit", "old", "--out", "growth"], place);
     expect(await verify(`growth ${key} --checkpoint old`, place)).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/begins with all \d+ entries of the one that you stored/),
+      stdout: expect.stringMatching(/starts with all \d+ entries of your stored checkpoint/),
     });
     edit(place, "growth", "other-root", (text) => text.replace(/^old \d+/, "old 1"));
     expect((await verify(`other-root ${key} --checkpoint old`, place)).code).toBe(1);
@@ -129,12 +129,12 @@ describe("qsp log", { timeout }, () => {
     expect((await verify(`growth ${key} --checkpoint forged`, place)).code).toBe(1);
   });
 
-  it("verify trusts no key that it was not given, and no log of another name", async () => {
+  it("verify trusts only the given keys, and only the log with their name", async () => {
     const place = await makePlace();
     await qspDone(["log", "checkpoint", "blockchain", "--out", "blocks"], place);
     expect(await verify("blocks --vkey @ed25519.vkey", place)).toMatchObject({
       code: 1,
-      stdout: expect.stringMatching(/is of .*\/blockchain, not of .*\/audit/),
+      stdout: expect.stringMatching(/belongs to .*\/blockchain, not .*\/audit/),
     });
     expect(await verify("blocks", place)).toMatchObject({
       code: 2,
@@ -142,7 +142,7 @@ describe("qsp log", { timeout }, () => {
     });
   });
 
-  it("verify names the file or the key that it cannot read", async () => {
+  it("verify names the file or key that it cannot read", async () => {
     const place = await makePlace();
     await proveFirst(place);
     await qspDone(["log", "checkpoint", "audit", "--out", "old"], place);
@@ -163,7 +163,7 @@ describe("qsp log", { timeout }, () => {
     });
   });
 
-  it("leaf computes the leaf of an entry from its JSON, and refuses one that was changed", async () => {
+  it("leaf computes an entry's leaf from its JSON, and reports an entry that was changed", async () => {
     const place = await makePlace();
     const [first, second = ""] = place.hashes;
     const answer = await qspDone(["kms", "audit", "--json"], place);

@@ -1,4 +1,4 @@
-/** Verification of the stored tree: it names the first hash or checkpoint that is not that of the entries. */
+/** Verification of the stored tree names the first hash or checkpoint that contradicts the entries. */
 import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { writeEntries } from "../../../test/support/entries.ts";
@@ -8,7 +8,7 @@ import { verifyAudit } from "../verify-audit.ts";
 import { verifyTree } from "../verify-tree.ts";
 import { openAuditLog } from "./open-log.ts";
 
-/** A store with 700 entries, and checkpoints of sizes 300, 600 and 700. */
+/** A store with 700 entries and checkpoints at sizes 300, 600 and 700. */
 async function makeStore() {
   const place = await makeSqlitePlace();
   const store = await place.open();
@@ -26,7 +26,7 @@ async function makeStore() {
 const zeros = "0".repeat(64);
 
 describe("a stored tree", () => {
-  it("that is whole agrees with the entries, also those written since its last checkpoint", async () => {
+  it("agrees with the entries if it is intact, even with entries after its last checkpoint", async () => {
     const { store, provider, verify } = await makeStore();
     expect(await verify()).toMatchObject({ log: "audit", hashes: 2, checkpoints: 3, fault: undefined });
     await writeEntries(store, 600);
@@ -48,31 +48,31 @@ describe("a stored tree", () => {
       /hash 1 of level 1 .* was changed/,
     ],
     [
-      "a hash that is missing",
+      "a missing hash",
       "delete from tlog_hashes where hash_index = 1",
       256,
       /hash 1 of level 1 .* is missing/,
     ],
     [
-      "the place of a hash",
+      "the position of a hash",
       "update tlog_hashes set hash_index = 9 where hash_index = 1",
       256,
       /hash 1 of level 1/,
     ],
     [
-      "the root of a checkpoint",
+      "a checkpoint's root",
       "update tlog_checkpoints set root = (select hash from tlog_hashes where hash_index = 0) where tree_size = 600",
       599,
       /checkpoint of size 600 was changed/,
     ],
     [
-      "the note of a checkpoint",
+      "a checkpoint's note",
       "update tlog_checkpoints set note = (select note from tlog_checkpoints where tree_size = 300) where tree_size = 600",
       599,
       /checkpoint of size 600 was changed/,
     ],
     [
-      "the size of a checkpoint",
+      "a checkpoint's size",
       "update tlog_checkpoints set tree_size = 699 where tree_size = 700",
       698,
       /checkpoint of size 699 was changed/,
@@ -83,7 +83,7 @@ describe("a stored tree", () => {
       700,
       /shorter than its checkpoint of size 701/,
     ],
-  ])("with a change of %s names it and the entry", async (_, change, leaf, reason) => {
+  ])("names the change and the entry if %s was modified", async (_, change, leaf, reason) => {
     const { place, verify } = await makeStore();
     await place.query(change);
     const { fault } = await verify();
@@ -91,7 +91,7 @@ describe("a stored tree", () => {
     expect(fault?.leaf).toBe(leaf);
   });
 
-  it("with a wrong hash makes the audit log invalid, from the first entry under it", async () => {
+  it("with a wrong hash makes the audit log invalid from the first entry below the hash", async () => {
     const { place, store, provider } = await makeStore();
     await place.query("delete from tlog_hashes where hash_index = 1");
     expect(await store.verifyAudit()).toMatchObject({ valid: true });

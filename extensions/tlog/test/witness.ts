@@ -1,9 +1,9 @@
-/** A witness with Ed25519, written from c2sp.org/tlog-cosignature alone. */
+/** An Ed25519 witness, implemented from c2sp.org/tlog-cosignature alone. */
 import { createPublicKey, generateKeyPairSync, sign } from "node:crypto";
 import type { NoteSigner } from "../sign-notes.ts";
 import { computeKeyId, type VerifierKey } from "../verifier-keys.ts";
 
-/** Makes a witness with a fresh key. */
+/** Creates a witness with a fresh key. */
 export function makeEd25519Witness(name: string): NoteSigner {
   const { privateKey } = generateKeyPairSync("ed25519");
   const { x = "" } = createPublicKey(privateKey).export({ format: "jwk" });
@@ -22,5 +22,5 @@ export function makeEd25519Witness(name: string): NoteSigner {
   };
 }
 
-/** The witness that servers of the flags in flags.ts trust. */
+/** The witness that servers with the flags in flags.ts trust. */
 export const witness = makeEd25519Witness("witness.example.com");

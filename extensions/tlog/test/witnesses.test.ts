@@ -1,4 +1,4 @@
-/** Cosignatures of witnesses: which of them a log accepts, and where they appear. */
+/** Witness cosignatures: which ones a log accepts, and where they appear. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
@@ -22,7 +22,7 @@ async function makeMlDsaWitness(name: string): Promise<NoteSigner> {
   return createMlDsa44Signer(name, provider, secretKey);
 }
 
-/** A server that trusts two witnesses, with a checkpoint of three entries. */
+/** A server that trusts two witnesses, with a checkpoint over three entries. */
 async function startWitnessed(
   names: readonly [string, string] = ["witness.example/one", "witness.example/two"],
 ) {
@@ -42,8 +42,8 @@ const encode = (text: string, signatures: readonly NoteSignature[]): Uint8Array 
   Buffer.from(formatNote({ text, signatures }));
 const add = (server: LogServer, note: Uint8Array, log = "audit") => server.logs.addCosignature({ log, note });
 
-describe("a cosignature of a trusted witness", { timeout: 180_000 }, () => {
-  it("of Ed25519 and of ML-DSA-44 appears in the checkpoint, which verifies with its key", async () => {
+describe("a trusted witness's cosignature", { timeout: 180_000 }, () => {
+  it("with Ed25519 or ML-DSA-44 appears in the checkpoint and verifies with its key", async () => {
     const { server, first, second, note } = await startWitnessed();
     const now = new Date();
     const cosignatures = await Promise.all([first, second].map((one) => one.sign(note.text, now)));
@@ -59,7 +59,7 @@ describe("a cosignature of a trusted witness", { timeout: 180_000 }, () => {
     await provider.close();
   });
 
-  it("comes with another one, of the second key of that witness", async () => {
+  it("can be accompanied by a second one from the same witness's other key", async () => {
     const name = "witness.example/both";
     const { server, first, second, note } = await startWitnessed([name, name]);
     const signed = await Promise.all([first, second].map((one) => one.sign(note.text, new Date())));
@@ -71,7 +71,7 @@ describe("a cosignature of a trusted witness", { timeout: 180_000 }, () => {
     ).toHaveLength(2);
   });
 
-  it("is listed with the key and the time of the witness", async () => {
+  it("is listed with the witness's key and time", async () => {
     const { server, first, keys, note } = await startWitnessed();
     const now = new Date("2026-01-02T03:04:05.678Z");
     await add(server, encode(note.text, [await first.sign(note.text, now)]));
@@ -85,7 +85,7 @@ describe("a cosignature of a trusted witness", { timeout: 180_000 }, () => {
     expect((await server.logs.listLogs({})).logs[0]?.witnessKeys).toEqual(keys);
   });
 
-  it("replaces an older one of its key, and does not replace a newer one", async () => {
+  it("replaces an older one by the same key, but not a newer one", async () => {
     const { server, first, note } = await startWitnessed();
     const times = [];
     for (const day of ["02", "03", "01"]) {
@@ -99,7 +99,7 @@ describe("a cosignature of a trusted witness", { timeout: 180_000 }, () => {
     expect(times).toEqual([[2], [3], [3]]);
   });
 
-  it("stays when the log grows: the newest checkpoint with a cosignature can be asked for", async () => {
+  it("stays available when the log grows: a reader can request the newest cosigned checkpoint", async () => {
     const { server, first, second, note } = await startWitnessed();
     await add(server, encode(note.text, [await first.sign(note.text, new Date())]));
     await writeUses(server, 2);
@@ -117,7 +117,7 @@ describe("a cosignature of a trusted witness", { timeout: 180_000 }, () => {
     expect(await response.text()).toContain("witness.example/two");
   });
 
-  it("is not shown once the witness is no longer trusted", async () => {
+  it("is hidden once the witness is no longer trusted", async () => {
     const { server, first, note } = await startWitnessed();
     await add(server, encode(note.text, [await first.sign(note.text, new Date())]));
     await server.close();
@@ -127,19 +127,19 @@ describe("a cosignature of a trusted witness", { timeout: 180_000 }, () => {
   });
 });
 
-describe("a cosignature is refused", { timeout: 180_000 }, () => {
-  it("if it is by a witness that nobody named, also under the name of one", async () => {
+describe("a cosignature is rejected", { timeout: 180_000 }, () => {
+  it("if its witness is unknown, even under a trusted witness's name", async () => {
     const { server, note } = await startWitnessed();
-    for (const stranger of [makeEd25519Witness("other.example"), makeEd25519Witness("witness.example/one")])
+    for (const outsider of [makeEd25519Witness("other.example"), makeEd25519Witness("witness.example/one")])
       expect(
-        await refusal(add(server, encode(note.text, [await stranger.sign(note.text, new Date())]))),
+        await refusal(add(server, encode(note.text, [await outsider.sign(note.text, new Date())]))),
       ).toMatchObject({ code: "PermissionDenied", reason: "WITNESS_UNKNOWN" });
     expect(await refusal(add(server, encode(note.text, note.signatures)))).toMatchObject({
       reason: "WITNESS_UNKNOWN",
     });
   });
 
-  it("if it does not verify, or occurs twice, with nothing stored", async () => {
+  it("if it does not verify or is duplicated, and nothing is stored", async () => {
     const { server, first, second, note } = await startWitnessed();
     const good = await first.sign(note.text, new Date());
     const ofOther = await second.sign(note.text.replace("\n3\n", "\n4\n"), new Date());
@@ -165,7 +165,7 @@ describe("a cosignature is refused", { timeout: 180_000 }, () => {
       });
   });
 
-  it("if it is for a checkpoint that the server never published", async () => {
+  it("if its checkpoint was never published by the server", async () => {
     const { server, first, note } = await startWitnessed();
     const { origin } = parseCheckpoint(note.text);
     const root = new Uint8Array(32);
@@ -181,7 +181,7 @@ describe("a cosignature is refused", { timeout: 180_000 }, () => {
       });
   });
 
-  it("if it is for another log, or is no cosigned checkpoint", async () => {
+  it("if it is for a different log, or not for a checkpoint", async () => {
     const { server, first, note } = await startWitnessed();
     const cosigned = encode(note.text, [await first.sign(note.text, new Date())]);
     const other = note.text.replace("/audit\n", "/blockchain\n");
@@ -203,17 +203,17 @@ describe("--witnesses", () => {
   it.each([
     ["a word", "hello", /line 2 of .* is not a verifier key/],
     [
-      "a key that signs no cosignatures",
+      "a key that cannot cosign",
       "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k",
-      /does not cosign/,
+      /cannot cosign/,
     ],
-  ])("refuses a file with %s, and names the line", async (_, text, message) => {
+  ])("rejects a file with %s and names the line", async (_, text, message) => {
     const file = join(makeTemporaryDirectory(), "witnesses");
     writeFileSync(file, `# comment\n${text}\n`);
     await expect(startLogServer(["--witnesses", file])).rejects.toThrow(message);
   });
 
-  it("refuses a file that is missing", async () => {
+  it("rejects a missing file", async () => {
     await expect(startLogServer(["--witnesses", "/nowhere/at/all"])).rejects.toThrow(
       /--witnesses: .* cannot be read/,
     );

@@ -1,4 +1,4 @@
-/** `qsp top`: what a server does, from its metrics. */
+/** `qsp top` derives a server's activity from its metrics. */
 import { execFileSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
@@ -43,7 +43,7 @@ const snapshots = (first: string, second: string) =>
   compareSnapshots({ atMs: 0, samples: parseMetrics(first) }, { atMs: 2000, samples: parseMetrics(second) });
 
 describe("the activity between two readings", () => {
-  it("has rates, durations, and what waits", () => {
+  it("has rates, durations and queue lengths", () => {
     const activity = snapshots(before, after);
     expect(activity).toMatchObject({
       callsPerSecond: 106,
@@ -61,11 +61,11 @@ describe("the activity between two readings", () => {
     expect(activity.latency.p99Ms).toBe(Infinity);
   });
 
-  it("of a server that was restarted counts from its start", () => {
+  it("counts from the restart if the server was restarted", () => {
     expect(snapshots(after, before)).toMatchObject({ callsPerSecond: 52, cpuCores: 5 });
   });
 
-  it("has no duration without calls, and needs no metric", () => {
+  it("has no durations without calls and requires no metric", () => {
     const activity = snapshots("", "");
     expect(activity).toMatchObject({ callsPerSecond: 0, calls: [], auditPerSecond: undefined });
     expect(drawActivity("http://x", activity, { columns: 80, rows: 24 })).toHaveLength(7);
@@ -75,7 +75,7 @@ describe("the activity between two readings", () => {
     { columns: 40, rows: 5 },
     { columns: 80, rows: 8 },
     { columns: 200, rows: 50 },
-  ])("fits into $columns columns and $rows rows, and steers no terminal", (size) => {
+  ])("fits into $columns columns and $rows rows and removes control characters", (size) => {
     const lines = drawActivity("http://x", snapshots(before, after.replaceAll("GetKey", "\u001b[2J")), size);
     expect(lines.length).toBeLessThanOrEqual(size.rows);
     expect(lines.filter(({ text }) => text.length > size.columns || text.includes("\u001b"))).toEqual([]);
@@ -83,7 +83,7 @@ describe("the activity between two readings", () => {
 });
 
 describe("qsp top", { timeout }, () => {
-  it("prints the calls of an interval once, as text and as JSON", async () => {
+  it("prints the calls of one interval as text and as JSON with --once", async () => {
     const pqc = server.client(PqcService);
     const place = server.place();
     const calling = setInterval(() => void pqc.signData({ data: Buffer.from("x") }).catch(() => {}), 50);
@@ -106,7 +106,7 @@ describe("qsp top", { timeout }, () => {
   it.each([
     [["--interval", "0"], 2, "--interval"],
     [["--url", "http://127.0.0.1:1"], 4, "nothing listens"],
-  ])("ends with a sentence for %j", async (args, code, named) => {
+  ])("exits with one sentence for %j", async (args, code, named) => {
     expect(await qsp(["top", "--once", ...args], server.place())).toMatchObject({
       code,
       stdout: "",
@@ -116,7 +116,7 @@ describe("qsp top", { timeout }, () => {
 });
 
 describe("qsp top at a terminal", { timeout }, () => {
-  /** Runs it between two prints of the settings of the terminal, at a size. */
+  /** Runs it between two `stty -g` calls, at a fixed size. */
   const run = (url: string) => {
     const command = `tty; stty cols 60 rows 12; stty -g; '${process.execPath}' '${main}' top --interval 1 --url ${url}; echo "code $?"; stty -g`;
     return runAtTerminal("sh", ["-c", command]);
@@ -124,19 +124,19 @@ describe("qsp top at a terminal", { timeout }, () => {
   const entered = "\u001b[?1049h";
   const left = "\u001b[?25h\u001b[?1049l";
 
-  /** The settings of the terminal before and after, and what was between. */
+  /** Terminal settings before and after, and the output in between. */
   function readShown(text: string) {
     const [, settings, , later] = /^[^\n]*\n([^\r\n]+)\r?\n([\s\S]*)code \d+\r?\n([^\r\n]+)/.exec(text) ?? [];
-    // As stty -g writes them.
+    // In the format of stty -g.
     expect(settings).toMatch(/^[0-9a-f]+(:[0-9a-f]+)+$/);
     return { settings, later };
   }
 
-  it("draws in place, follows the size of the terminal, and leaves it as it was when q is pressed", async () => {
+  it("draws in place, follows the terminal size and restores the terminal when q is pressed", async () => {
     const terminal = run(server.url);
     await terminal.typeAfter("CALLS/S", "");
     const device = /\/dev\/\S+/.exec(terminal.shown())?.[0] ?? "";
-    // The header is cut at 60 columns.
+    // The header is cut off at 60 columns.
     expect(terminal.shown()).not.toContain("TOTAL");
     execFileSync("stty", ["-F", device, "cols", "110", "rows", "20"]);
     await terminal.typeAfter("TOTAL", "q");
@@ -149,7 +149,7 @@ describe("qsp top at a terminal", { timeout }, () => {
     expect(later).toBe(settings);
   });
 
-  it("leaves the terminal as it was when Ctrl-C is pressed", async () => {
+  it("restores the terminal when Ctrl-C is pressed", async () => {
     const interrupted = run(server.url);
     await interrupted.typeAfter("reading for", "\u0003");
     await interrupted.ended;
@@ -160,7 +160,7 @@ describe("qsp top at a terminal", { timeout }, () => {
   });
 });
 
-describe("qsp top of a server that wants tokens", { timeout }, () => {
+describe("qsp top on a server that requires tokens", { timeout }, () => {
   let guarded: RunningServer;
   beforeAll(async () => {
     const dataDir = makeTemporaryDirectory(afterAll);
@@ -168,7 +168,7 @@ describe("qsp top of a server that wants tokens", { timeout }, () => {
   }, timeout);
   afterAll(async () => void (await guarded?.stop()));
 
-  it("says what it needs", async () => {
+  it("names the role that it needs", async () => {
     const place = { cwd: makeTemporaryDirectory(), url: guarded.url };
     expect(await qsp(["top", "--once"], place)).toMatchObject({
       code: 3,

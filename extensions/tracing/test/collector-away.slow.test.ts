@@ -1,4 +1,4 @@
-/** A collector that is away, or takes a connection and never answers: the server must not notice, and must say so. */
+/** A collector that is down or never answers: calls must not be affected, and the log must report it. */
 
 import { once } from "node:events";
 import { createServer } from "node:net";
@@ -11,9 +11,13 @@ import { makeTemporaryDirectory } from "../../../test/support/temporary-director
 
 const secret = "api-key=hunter2-of-the-collector";
 
-/** Where no collector answers. @returns its URL */
+/**
+ * Places where no collector answers.
+ *
+ * @returns its URL
+ */
 const absent = {
-  // No test listens on this port, while one that was found free may be taken by another.
+  // Nothing listens on this port, whereas a free port could be taken by another test.
   "does not listen": async () => "http://127.0.0.1:1",
   "never answers": async () => {
     const hole = createServer((socket) => {
@@ -35,7 +39,7 @@ async function readCount(url: string, series: string): Promise<number> {
 
 describe.each(Object.entries(absent))("a collector that %s", (_name, locate) => {
   it.each(["grpc", "http/protobuf"])(
-    "costs spans, and no calls, over %s",
+    "loses spans but no calls over %s",
     { timeout: 180_000 },
     async (protocol) => {
       const startedMs = performance.now();
@@ -45,34 +49,34 @@ describe.each(Object.entries(absent))("a collector that %s", (_name, locate) => 
         env: { OTEL_EXPORTER_OTLP_HEADERS: secret, OTEL_LOG_LEVEL: "debug" },
       });
       const health = createClient(Health, createGrpcTransport({ baseUrl: server.url }));
-      // More than the queue and the batch on its way hold: 2,048 and 512.
+      // More than the queue (2,048) and the batch in flight (512) can hold.
       for (let round = 0; round < 40; round += 1)
         await Promise.all(Array.from({ length: 100 }, () => health.check({})));
       const countLost = async (): Promise<number> =>
         (await readCount(server.url, 'qsp_trace_spans_total{outcome="dropped"}')) +
         (await readCount(server.url, 'qsp_trace_spans_total{outcome="failed"}'));
-      // On a busy machine, a batch whose time is over has not been counted yet.
+      // On a busy machine, a batch that timed out may not be counted yet.
       await expect.poll(countLost).toBeGreaterThanOrEqual(4000 - 2048 - 512);
       expect(await readCount(server.url, 'qsp_trace_spans_total{outcome="exported"}')).toBe(0);
       const exit = await server.stop();
       expect(exit.code).toBe(0);
       const lines = exit.stderr.split("\n").filter((line) => line.includes("traces cannot be exported"));
-      // One a minute.
+      // At most one per minute.
       expect(lines.length).toBeLessThanOrEqual(Math.ceil((performance.now() - startedMs) / 60_000));
       expect(exit.stderr + exit.stdout).not.toContain("hunter2");
     },
   );
 });
 
-describe("a caller who records every trace", () => {
-  it("has ten calls a second traced beside the share that the operator wants", async () => {
+describe("a caller that records every trace", () => {
+  it("gets ten calls per second traced in addition to the operator's share", async () => {
     const url = await absent["does not listen"]();
     const server = await startServer({
       dataDir: makeTemporaryDirectory(),
       args: ["--otlp-endpoint", url, "--trace-sample-ratio", "0"],
     });
     const health = createClient(Health, createGrpcTransport({ baseUrl: server.url }));
-    // A trace ID that every sampler by ratio of trace IDs would take.
+    // A trace ID that every ratio-based sampler would select.
     const headers = { traceparent: `00-${"0".repeat(31)}1-b7ad6b7169203331-01` };
     const startedMs = performance.now();
     for (let round = 0; round < 10; round += 1)

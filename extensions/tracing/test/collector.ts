@@ -1,15 +1,15 @@
-/** A collector of OpenTelemetry, unmodified: go-collector builds it from its own modules. */
+/** An unmodified OpenTelemetry collector, built by go-collector from its own modules. */
 import { spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { onTestFinished } from "vitest";
 import { findPort } from "../../../src/server/find-port.ts";
 
-/** A value of an attribute in the JSON of OTLP. */
+/** An attribute value in OTLP JSON. */
 type Value = Readonly<Record<"stringValue" | "intValue", string | undefined>>;
 type Attributes = readonly { readonly key: string; readonly value: Value }[];
 
-/** A span in the JSON of OTLP; kind 2 is a server's, status code 2 an error. */
+/** A span in OTLP JSON; kind 2 is a server span, status code 2 an error. */
 export interface ReceivedSpan {
   readonly traceId: string;
   readonly spanId: string;
@@ -22,7 +22,7 @@ export interface ReceivedSpan {
   readonly events?: readonly { readonly name: string }[];
 }
 
-/** What one export had. */
+/** The content of one export. */
 export interface Batch {
   readonly resourceSpans: readonly {
     readonly resource: { readonly attributes: Attributes };
@@ -30,21 +30,25 @@ export interface Batch {
   }[];
 }
 
-/** Milliseconds after which a span is given up. */
+/** Timeout in milliseconds for a span to arrive. */
 const maxWaitMs = 100_000;
 
-/** A collector that runs. */
+/** A running collector. */
 export interface Collector {
-  /** By protocol. */
+  /** Endpoints by protocol. */
   readonly urls: Readonly<Record<"grpc" | "http/protobuf", string>>;
-  /** All that arrived, as it was sent. */
+  /** Everything received, unchanged. */
   readonly batches: readonly Batch[];
-  /** Waits for a span. */
+  /** Waits for a matching span. */
   find(isWanted: (span: ReceivedSpan) => boolean): Promise<ReceivedSpan>;
   spans(): ReceivedSpan[];
 }
 
-/** Builds the collector. @returns its path */
+/**
+ * Builds the collector.
+ *
+ * @returns its path
+ */
 export function buildCollector(folder: string): string {
   const path = join(folder, "collector");
   const cwd = join(import.meta.dirname, "go-collector");
@@ -88,7 +92,7 @@ export async function startCollector(path: string): Promise<Collector> {
             .map(({ name }) => name)
             .join(", ");
         const late = (): void =>
-          reject(new Error(`the collector does not have the span; it has: ${names()}`));
+          reject(new Error(`the collector did not receive the span; it has: ${names()}`));
         const timer = setTimeout(late, maxWaitMs);
         const look = (): void => {
           const found = spans().find(isWanted);
@@ -103,7 +107,7 @@ export async function startCollector(path: string): Promise<Collector> {
   };
 }
 
-/** The attributes as an object. */
+/** Converts attributes to an object. */
 export function readAttributes(attributes: Attributes): Record<string, string | undefined> {
   return Object.fromEntries(attributes.map(({ key, value }) => [key, value.stringValue ?? value.intValue]));
 }

@@ -1,4 +1,4 @@
-/** A server whose collector is a peer that it does not expect. */
+/** Servers whose collector misbehaves. */
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, it, vi } from "vitest";
@@ -15,7 +15,7 @@ import { makeTemporaryDirectory } from "../../../test/support/temporary-director
 
 const timeout = 300_000;
 
-/** Each behaviour of strangers, and some of the others. */
+/** Every behaviour of an untrusted peer, and a selection of the others. */
 const somePeers = {
   ...strangers,
   ...Object.fromEntries(Object.entries(allPeers).filter((_, index) => index % 5 === 0)),
@@ -27,7 +27,7 @@ describe.each(["grpc", "http/protobuf"])(
   (protocol) => {
     const atEnd = collectEnds();
 
-    it.concurrent.each(Object.entries(somePeers))("%s, goes on", async (_name, behaviour) => {
+    it.concurrent.each(Object.entries(somePeers))("%s, keeps running", async (_name, behaviour) => {
       const peer = await startHostilePeer(behaviour, atEnd);
       const collector = ["--otlp-endpoint", `http://127.0.0.1:${peer.port}`, "--otlp-protocol", protocol];
       const dataDir = makeTemporaryDirectory(atEnd);
@@ -36,7 +36,7 @@ describe.each(["grpc", "http/protobuf"])(
       await health.check({});
       await vi.waitFor(() => expect(peer.seen()).toBeGreaterThan(0), { timeout: 60_000 });
       await health.check({});
-      // It sends the last spans, and waits for the answer for two seconds at most.
+      // On shutdown, the server sends the last spans and waits up to two seconds for the answer.
       expect(await server.stop()).toMatchObject({ code: 0, signal: null });
       expect(peer.sentBytes()).toBeLessThan(maxTakenBytes);
     });

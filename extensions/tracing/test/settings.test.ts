@@ -10,18 +10,18 @@ function read(args: readonly string[], env: Record<string, string> = {}) {
 const endpoint = "http://collector.example:4318";
 const variables = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint };
 
-describe("the settings of tracing", () => {
-  it("leave it off until a collector is named", () => {
+describe("the tracing settings", () => {
+  it("leave tracing off until a collector is configured", () => {
     expect(read([])).toBeUndefined();
     expect(read(["--trace-sample-ratio", "1"])).toBeUndefined();
   });
 
   it.each([{ OTEL_SDK_DISABLED: "true" }, { OTEL_TRACES_EXPORTER: "none" }])(
-    "leave it off if a variable says so: %o",
+    "leave tracing off if a variable disables it: %o",
     (env) => expect(read([], { ...variables, ...env })).toBeUndefined(),
   );
 
-  it("trace all calls over http/protobuf by default, and follow ten callers a second", () => {
+  it("default to all calls over http/protobuf, and to following ten callers per second", () => {
     expect(read(["--otlp-endpoint", endpoint])).toMatchObject({
       endpoint,
       protocol: "http/protobuf",
@@ -29,7 +29,7 @@ describe("the settings of tracing", () => {
     });
   });
 
-  it("leave the endpoint of the variables to the exporter, which reads all of them", () => {
+  it("leave the endpoint variables to the exporter, which reads all of them", () => {
     expect(read([], { ...variables, OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" })).toMatchObject({
       endpoint: undefined,
       protocol: "grpc",
@@ -43,12 +43,12 @@ describe("the settings of tracing", () => {
     ["parentbased_always_on", 1, true],
     ["parentbased_always_off", 0, true],
     ["parentbased_traceidratio", 0.2, true],
-  ] as const)("read the sampler %s", (name, ratio, followsCallers) => {
+  ] as const)("accept the sampler %s", (name, ratio, followsCallers) => {
     const env = { ...variables, OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: "0.2" };
     expect(read([], env)?.sampling).toMatchObject({ ratio, followsCallers });
   });
 
-  it("prefer our own setting of the ratio", () => {
+  it("prefer our own ratio setting to the variables", () => {
     const env = { ...variables, OTEL_TRACES_SAMPLER: "parentbased_always_off" };
     expect(read(["--trace-sample-ratio", "0.5"], env)?.sampling).toMatchObject({ ratio: 0.5 });
   });
@@ -58,13 +58,13 @@ describe("the settings of tracing", () => {
     [["--otlp-endpoint", "collector:4317"], {}, /--otlp-endpoint must be a URL/],
     [["--otlp-endpoint", "https://u:hunter2@c:1"], {}, /OTEL_EXPORTER_OTLP_HEADERS/],
     [[], { OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" }, /"http\/json" is not supported; use grpc or/],
-    [[], { OTEL_TRACES_SAMPLER: "jaeger_remote" }, /OTEL_TRACES_SAMPLER: "jaeger_remote" is unknown/],
+    [[], { OTEL_TRACES_SAMPLER: "jaeger_remote" }, /OTEL_TRACES_SAMPLER: "jaeger_remote" is not supported/],
     [
       [],
       { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "most" },
       /OTEL_TRACES_SAMPLER_ARG: "most" is not a number/,
     ],
-  ])("refuse %o with %o", (args, env, sentence) => {
+  ])("reject %o with %o", (args, env, sentence) => {
     const reading = (): unknown => read(args, { ...variables, ...(env as Record<string, string>) });
     expect(reading).toThrow(ConfigError);
     expect(reading).toThrow(sentence);

@@ -1,4 +1,4 @@
-/** Traces as a collector of OpenTelemetry receives them: over both protocols of OTLP, from the compiled program. */
+/** Traces of the compiled program as an OpenTelemetry collector receives them, over both OTLP protocols. */
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -31,7 +31,7 @@ async function startTraced(
   return { collector, server, kms };
 }
 
-/** The parts of a call, by name. */
+/** A call's child spans, by name. */
 function partsOf({ spans }: Collector, parent: string): string[] {
   return spans()
     .filter(({ parentSpanId }) => parentSpanId === parent)
@@ -39,25 +39,25 @@ function partsOf({ spans }: Collector, parent: string): string[] {
     .sort();
 }
 
-describe.skipIf(isMissing("go"))("a collector of OpenTelemetry", { timeout: 120_000 }, () => {
+describe.skipIf(isMissing("go"))("an OpenTelemetry collector", { timeout: 120_000 }, () => {
   beforeAll(() => {
     program = buildCollector(makeTemporaryDirectory(afterAll));
   }, 600_000);
 
   it.each(["grpc", "http/protobuf"] as const)(
-    "receives a call with its parts in the trace of its caller, over %s",
+    "receives a call with its child spans in the caller's trace, over %s",
     async (protocol) => {
       const { collector, server, kms } = await startTraced(protocol);
       const { result } = await kms.createKey({ algorithm: "ML-DSA-65" });
       const keyId = present(result).keyId;
-      // A server that ends has two seconds for what waits, and a connection from then on.
+      // On shutdown, the server has two seconds to send queued spans, counted from the connection.
       await collector.find(({ name }) => name === "kms.KmsService/CreateKey");
       const data = new TextEncoder().encode(secretText);
       await kms.sign(
         { keyId, data },
         { headers: { traceparent, tracestate: "shop=a1", "x-request-id": "mine-1" } },
       );
-      // The end of the server sends what waits.
+      // Stopping the server flushes queued spans.
       expect(await server.stop()).toMatchObject({ code: 0 });
       const call = await collector.find(({ name }) => name === "kms.KmsService/Sign");
       expect(call).toMatchObject({ traceId, parentSpanId, kind: 2, traceState: "shop=a1" });
@@ -67,7 +67,7 @@ describe.skipIf(isMissing("go"))("a collector of OpenTelemetry", { timeout: 120_
         "rpc.status_code": "OK",
         "qsp.request_id": "mine-1",
       });
-      // The first use of a key opens it.
+      // The first use of a key unseals it.
       expect(partsOf(collector, call.spanId)).toEqual(["crypto import", "crypto sign", "store commit"]);
       const sign = await collector.find(({ name }) => name === "crypto sign");
       expect(readAttributes(sign.attributes)).toEqual({
@@ -82,7 +82,7 @@ describe.skipIf(isMissing("go"))("a collector of OpenTelemetry", { timeout: 120_
     },
   );
 
-  it("receives the reason of a call that failed, which is no error of the server", async () => {
+  it("receives the reason of a failed call, which does not count as a server error", async () => {
     const { collector, server, kms } = await startTraced("grpc");
     const keyId = "00000000-0000-4000-8000-000000000000";
     expect(await refusal(kms.sign({ keyId, data: new Uint8Array(1) }))).toMatchObject({
@@ -98,7 +98,7 @@ describe.skipIf(isMissing("go"))("a collector of OpenTelemetry", { timeout: 120_
     expect(call.parentSpanId ?? "").toBe("");
   });
 
-  it("receives calls of REST, and calls that are refused before they run", async () => {
+  it("receives REST calls, and calls that are refused before they run", async () => {
     const { collector, server } = await startTraced("http/protobuf", { args: ["--auth", "token"] });
     const { status } = await fetch(`${server.url}/api/kms/keys`, { headers: { traceparent } });
     expect(status).toBe(401);
@@ -112,7 +112,7 @@ describe.skipIf(isMissing("go"))("a collector of OpenTelemetry", { timeout: 120_
     });
   });
 
-  it("is found, and the service named, by the variables of all programs with OpenTelemetry", async () => {
+  it("is found through the standard OpenTelemetry variables, which also name the service", async () => {
     const collector = await startCollector(program);
     const server = await startServer({
       dataDir: makeTemporaryDirectory(),

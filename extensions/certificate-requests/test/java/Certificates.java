@@ -22,7 +22,7 @@ import org.bouncycastle.operator.jcajce.JcaContentVerifierProviderBuilder;
 import org.bouncycastle.pkcs.PKCS10CertificationRequest;
 
 /**
- * Reads requests and certificates with Bouncy Castle, and prints a line for each.
+ * Reads CSRs and certificates with Bouncy Castle, and prints one line for each.
  *
  * <p>Arguments: "request" and a file, or "chain" and the files of a certificate and its CA, repeated.
  */

@@ -1,4 +1,4 @@
-"""Reads requests and certificates with pyca/cryptography, and prints what it finds as JSON.
+"""Reads CSRs and certificates with pyca/cryptography, and prints the findings as JSON.
 
 Standard input: {"requests": [{"csr": PEM, "subject": text}], "certificates": [{"certificate": PEM, "ca": PEM}]}.
 """

@@ -1,9 +1,9 @@
 /**
- * Calls a key service with @google-cloud/kms, over gRPC and over REST.
+ * Calls a key service with @google-cloud/kms, over gRPC and REST.
  *
- * It reads one call per line from its standard input and writes one outcome per line, both as JSON, in the forms of
- * ../python/google_kms.py. Its arguments are the address of the server, "127.0.0.1:port", and the
- * name under which the library is installed.
+ * It reads one call per line from standard input and writes one outcome per line, both as JSON in the format
+ * of ../python/google_kms.py. Its arguments are the server's address, "127.0.0.1:port", and the name under
+ * which the library is installed.
  */
 import { createInterface } from "node:readline";
 import { credentials } from "@grpc/grpc-js";
@@ -38,7 +38,7 @@ const toCamelCase = (name) => name.replaceAll(/_([a-z0-9])/g, (_all, letter) => 
 
 const toSnakeCase = (name) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** Writes a request as the library takes it: names in camel case, wrappers, masks and durations as messages. */
+/** Converts a request for the library: camel-case names, and messages for wrappers, masks and durations. */
 function toRequest(value, name = "") {
   if (name === "updateMask") return { paths: value.split(",").map(toSnakeCase) };
   if (name === "destroyScheduledDuration") return { seconds: Number.parseInt(value, 10) };
@@ -51,7 +51,10 @@ function toRequest(value, name = "") {
   return Object.fromEntries(members);
 }
 
-/** Writes an answer as JSON: bytes in base64, times as text, wrappers as their value. Absent fields stay away. */
+/**
+ * Converts an answer to JSON: bytes as base64, times as text, wrappers as their values. Absent fields stay
+ * absent.
+ */
 function toJson(value, name = "") {
   if (Array.isArray(value)) return value.map((element) => toJson(element));
   if (value instanceof Uint8Array) return Buffer.from(value).toString("base64");
@@ -63,7 +66,7 @@ function toJson(value, name = "") {
   return Object.fromEntries(members.map(([name, member]) => [name, toJson(member, name)]));
 }
 
-/** Version 5 throws the error of its HTTP library over REST, with the body of the answer as its message. */
+/** Over REST, version 5 throws its HTTP library's error, whose message is the response body. */
 function describe(error) {
   const isHttp = error.constructor.name === "GaxiosError";
   const { error: body } = isHttp ? JSON.parse(error.message) : {};

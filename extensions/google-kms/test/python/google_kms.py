@@ -1,4 +1,4 @@
-"""Calls a key service with google-cloud-kms, over gRPC and over REST.
+"""Calls a key service with google-cloud-kms, over gRPC and REST.
 
 It reads one call per line from its standard input and writes one outcome per line, both as JSON:
 
@@ -26,9 +26,9 @@ TIMEOUT_SECONDS = 20
 
 
 def connect(authority, transport, token):
-    """Creates a client, and the metadata that carries the token."""
+    """Creates a client and the metadata with the token."""
     if transport == "grpc":
-        # grpcio sends credentials only over TLS, so the token is metadata here.
+        # grpcio sends credentials only over TLS, so the token is sent as metadata.
         channel = grpc.insecure_channel(authority)
         stub = transports.KeyManagementServiceGrpcTransport(channel=channel)
         return kms.KeyManagementServiceClient(transport=stub), [("authorization", f"Bearer {token}")] if token else []
@@ -38,7 +38,7 @@ def connect(authority, transport, token):
 
 
 def to_request(value, name=""):
-    """Writes a duration as the library takes it. Its other types have the form of JSON."""
+    """Converts a duration for the library, whose other types match JSON."""
     if name == "destroy_scheduled_duration":
         return timedelta(seconds=int(value.removesuffix("s")))
     return {key: to_request(member, key) for key, member in value.items()} if isinstance(value, dict) else value
@@ -82,10 +82,10 @@ def call(clients, authority, row):
     except exceptions.GoogleAPICallError as error:
         return {"error": describe(error)}
     except ValueError as error:
-        # The client over REST refuses a name that fits no path by itself.
+        # The REST client itself rejects a name that matches no path.
         return {"error": {"class": type(error).__name__}}
     except GoogleAuthError as error:
-        # After 401, the session of REST asks its credentials for another token, which these cannot get.
+        # After a 401, the REST session asks its credentials for a new token, which these cannot get.
         return {"error": {"class": type(error).__name__}}
 
 

@@ -1,4 +1,4 @@
-"""Signs TUF metadata with securesystemslib's signer for Google Cloud KMS, and verifies it with python-tuf.
+"""Signs TUF metadata with securesystemslib's Google Cloud KMS signer, and verifies it with python-tuf.
 
 The only argument is the address of the server, "127.0.0.1:port". Prints one line of JSON per algorithm.
 """
@@ -34,7 +34,7 @@ def create_version(client, algorithm):
 
 
 def sign_root(version):
-    """Makes a root that one key signs, and tells whether python-tuf accepts it, also after a change."""
+    """Creates a root signed by one key, and returns whether python-tuf accepts it, unchanged and changed."""
     uri, public_key = GCPSigner.import_(version)
     signer = GCPSigner.from_priv_key_uri(uri, public_key)
     root = Root()
@@ -54,7 +54,7 @@ def sign_root(version):
 
 def main():
     client = connect(sys.argv[1])
-    # The signer makes a client of its own, for Google's address.
+    # The signer creates its own client, for Google's address.
     _gcp_signer.kms.KeyManagementServiceClient = lambda: client
     client.create_key_ring(request={"parent": LOCATION, "key_ring_id": "root"})
     for algorithm in ALGORITHMS:

@@ -1,6 +1,6 @@
-// Command apiserver does with a KMS v2 plugin what a Kubernetes API server does: with the code of k8s.io/apiserver.
+// Command apiserver uses a KMS v2 plugin the way a Kubernetes API server does, with the code of k8s.io/apiserver.
 //
-// It reads one order per line from its standard input and writes one outcome per line, both as JSON.
+// It reads one command per line from standard input and writes one outcome per line, both as JSON.
 package main
 
 import (
@@ -25,27 +25,27 @@ import (
 	"k8s.io/kms/pkg/service"
 )
 
-// order is what to do. Its fields are those that its name needs.
+// order is a command. Which fields it needs depends on its name.
 type order struct {
 	// Order is "load", "health", "store", "read", "change", "status", "encrypt" or "decrypt".
 	Order string `json:"order"`
-	// Path is that of an encryption configuration.
+	// Path is the path of an encryption configuration.
 	Path string `json:"path"`
-	// Endpoint is that of the plugin: "unix:///run/qsp/kms.sock".
+	// Endpoint is the plugin's endpoint: "unix:///run/qsp/kms.sock".
 	Endpoint string `json:"endpoint"`
-	// Data is an object, as the API server has it or as etcd does.
+	// Data is an object, as the API server or as etcd has it.
 	Data []byte `json:"data"`
-	// Part is what to change of an object in etcd.
+	// Part is the part of an etcd object to change.
 	Part        string            `json:"part"`
 	KeyID       string            `json:"keyId"`
 	Ciphertext  []byte            `json:"ciphertext"`
 	Annotations map[string][]byte `json:"annotations"`
 }
 
-// outcome is what came of an order.
+// outcome is a command's outcome.
 type outcome struct {
 	Error string `json:"error,omitempty"`
-	// Code is that of gRPC, if the plugin refused.
+	// Code is the gRPC code if the plugin refused.
 	Code        string            `json:"code,omitempty"`
 	Data        []byte            `json:"data,omitempty"`
 	Stale       bool              `json:"stale"`
@@ -62,7 +62,7 @@ type apiServer struct {
 	services map[string]service.Service
 }
 
-// where is the key in etcd, to which the ciphertext of an object is bound.
+// where is the etcd key, to which an object's ciphertext is bound.
 var where = value.DefaultContext("/registry/secrets/default/test")
 
 func main() {
@@ -88,7 +88,7 @@ func main() {
 	}
 }
 
-// codeOf finds the code of the gRPC error in a chain of errors.
+// codeOf finds the code of the gRPC error in an error chain.
 func codeOf(err error) string {
 	var refused interface{ GRPCStatus() *status.Status }
 	if errors.As(err, &refused) {
@@ -131,7 +131,7 @@ func (s *apiServer) secrets() value.Transformer {
 	return s.config.Transformers[schema.GroupResource{Resource: "secrets"}]
 }
 
-// change changes a part of an object that was encrypted: "key_id", "source", "annotation" or "annotations".
+// change modifies part of an encrypted object: "key_id", "source", "annotation" or "annotations".
 func change(o order) ([]byte, error) {
 	stored := string(o.Data)
 	end := strings.LastIndex(stored[:min(len(stored), 100)], "qsp:") + len("qsp:")
@@ -151,7 +151,7 @@ func change(o order) ([]byte, error) {
 	case "annotations":
 		object.Annotations["added.example.com"] = []byte{1}
 	default:
-		return nil, fmt.Errorf("there is no part %q", o.Part)
+		return nil, fmt.Errorf("unknown part %q", o.Part)
 	}
 	changed, err := proto.Marshal(&object)
 	return append([]byte(stored[:end]), changed...), err
@@ -185,5 +185,5 @@ func (s *apiServer) callPlugin(ctx context.Context, o order) (outcome, error) {
 		data, err := plugin.Decrypt(ctx, "uid", request)
 		return outcome{Data: data}, err
 	}
-	return outcome{}, fmt.Errorf("there is no order %q", o.Order)
+	return outcome{}, fmt.Errorf("unknown order %q", o.Order)
 }

@@ -24,7 +24,7 @@ import org.bouncycastle.operator.jcajce.JcaContentSignerBuilder;
 import org.bouncycastle.operator.jcajce.JcaDigestCalculatorProviderBuilder;
 
 /**
- * Verifies and makes detached CMS signatures with BouncyCastle.
+ * Verifies and creates detached CMS signatures with BouncyCastle.
  *
  * <p>verify KEY_OR_CERTIFICATE FILE MESSAGE; sign ALGORITHM PUBLIC_KEY_OUT FILE MESSAGE_OUT. All of them are files.
  */

@@ -1,7 +1,7 @@
 """Verifies and signs DSSE envelopes with securesystemslib.
 
-Its own ML-DSA keys sign as TUF does, under a prefix (TAP 21), and not the encoding of DSSE alone. Therefore the keys here
-are plain ML-DSA of pyca/cryptography, through securesystemslib's interfaces for keys and signers of others.
+Its own ML-DSA keys follow TUF and sign with a prefix (TAP 21) instead of the plain DSSE encoding. The keys here therefore
+use plain ML-DSA from pyca/cryptography, through securesystemslib's interfaces for custom keys and signers.
 
     dsse.py verify PUBLIC_KEY ENVELOPE
     dsse.py sign PUBLIC_KEY_OUT FILE ENVELOPE_OUT
@@ -24,7 +24,7 @@ def encode(public_key, encoding):
 
 
 class PlainKey(Key):
-    """A key without an identifier. The library skips signatures whose keyid differs from that of the key."""
+    """A key without an identifier. The library skips signatures whose keyid differs from the key's."""
 
     def __init__(self, public_key, keyid=""):
         self.public_key = public_key

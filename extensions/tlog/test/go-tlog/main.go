@@ -1,8 +1,8 @@
 // Command tlog reads a verifiable log with the libraries of transparency.dev.
 //
-// It takes the prefix of the log and its verifier keys. For each line of its standard input it fetches the newest
-// checkpoint, verifies it with every key, proves that the log has only grown, and verifies the inclusion of every leaf.
-// It prints what it found as JSON.
+// It takes the log's prefix and its verifier keys. For each line on standard input it fetches the newest checkpoint,
+// verifies it with every key, proves that the log has only grown, verifies the inclusion of every leaf, and prints
+// the findings as JSON.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// found is what a round found.
+// found is the result of one round.
 type found struct {
 	Size        uint64   `json:"size"`
 	Before      uint64   `json:"before"`
@@ -63,12 +63,12 @@ func main() {
 		check(err)
 		after := tracker.Latest()
 		round := found{Size: after.Size, Before: before.Size, Consistency: len(hashes)}
-		// Every key alone accepts the note.
+		// The note must verify with every key alone.
 		for _, verifier := range verifiers {
 			checkpoint, _, opened, err := f_log.ParseCheckpoint(raw, origin, verifier)
 			check(err)
 			if checkpoint.Size != after.Size || len(opened.Sigs) != 1 {
-				check(fmt.Errorf("the key %08x verifies another checkpoint", verifier.KeyHash()))
+				check(fmt.Errorf("the key %08x verifies a different checkpoint", verifier.KeyHash()))
 			}
 			round.Signers = append(round.Signers, opened.Sigs[0].Hash)
 		}
@@ -77,7 +77,7 @@ func main() {
 	}
 }
 
-// readLeaves fetches all bundles of entries, and verifies that each leaf is in the tree.
+// readLeaves fetches all entry bundles and verifies that each leaf is in the tree.
 func (round *found) readLeaves(ctx context.Context, fetcher *client.HTTPFetcher, checkpoint f_log.Checkpoint) {
 	builder := must(client.NewProofBuilder(ctx, checkpoint.Size, fetcher.ReadTile))
 	stored := must(client.FetchLeafHashes(ctx, fetcher.ReadTile, 0, checkpoint.Size, checkpoint.Size))
@@ -87,7 +87,7 @@ func (round *found) readLeaves(ctx context.Context, fetcher *client.HTTPFetcher,
 			index := uint64(len(round.Leaves))
 			leafHash := rfc6962.DefaultHasher.HashLeaf(leaf)
 			if !bytes.Equal(leafHash, stored[index]) {
-				check(fmt.Errorf("leaf %d is not that of the tile", index))
+				check(fmt.Errorf("leaf %d differs from the tile", index))
 			}
 			hashes := must(builder.InclusionProof(ctx, index))
 			check(proof.VerifyInclusion(rfc6962.DefaultHasher, index, checkpoint.Size, leafHash, hashes, checkpoint.Hash))

@@ -1,7 +1,7 @@
-// Signs with sigstore's client of Google Cloud KMS, which cosign uses for gcpkms://. The reference names no version.
+// Signs with sigstore's Google Cloud KMS client, which cosign uses for gcpkms://. The reference names no version.
 //
-// It takes the address of the server, a reference, and an algorithm for a key that does not exist yet. It prints the
-// public key in PEM after it has verified its own signature.
+// Arguments: the server's address, a reference, and an algorithm for a key that does not exist yet. It verifies its own
+// signature and then prints the public key in PEM.
 package main
 
 import (
@@ -38,7 +38,7 @@ func run(address, reference, algorithm string) error {
 		return err
 	}
 	if signer.VerifySignature(strings.NewReader(string(signature)), strings.NewReader("hellO")) == nil {
-		return fmt.Errorf("the signature of another message is valid")
+		return fmt.Errorf("the signature is valid for a different message")
 	}
 	pem, err := cryptoutils.MarshalPublicKeyToPEM(publicKey)
 	if err != nil {

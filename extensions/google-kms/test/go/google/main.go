@@ -1,7 +1,7 @@
-// Command google calls a key service with cloud.google.com/go/kms, over gRPC and over REST.
+// Command google calls a key service with cloud.google.com/go/kms, over gRPC and REST.
 //
-// It reads one call per line from its standard input and writes one outcome per line, both as JSON, in the forms of
-// ../python/google_kms.py. The only argument is the address of the server, "127.0.0.1:port".
+// It reads one call per line from standard input and writes one outcome per line, both as JSON in the format of
+// ../python/google_kms.py. Its only argument is the server's address, "127.0.0.1:port".
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// call is what to send. The request is the JSON form of its message.
+// call is the call to make. The request is its message in JSON.
 type call struct {
 	Transport string          `json:"transport"`
 	Method    string          `json:"method"`
@@ -37,7 +37,7 @@ type call struct {
 	Token     string          `json:"token"`
 }
 
-// failure is an error as the library tells it.
+// failure is an error as the library reports it.
 type failure struct {
 	Class    string            `json:"class"`
 	Code     string            `json:"code,omitempty"`
@@ -98,7 +98,7 @@ func connect(wanted call) (*kms.KeyManagementClient, error) {
 	return kms.NewKeyManagementRESTClient(ctx, endpoint, option.WithTokenSource(token))
 }
 
-// run calls the method by its name, such as "get_crypto_key".
+// run calls a method by name, such as "get_crypto_key".
 func run(client *kms.KeyManagementClient, wanted call) outcome {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -131,7 +131,7 @@ func run(client *kms.KeyManagementClient, wanted call) outcome {
 	return answered(results[0].Interface())
 }
 
-// collect reads all rows of an iterator.
+// collect reads all rows from an iterator.
 func collect(rows reflect.Value) outcome {
 	answers := []any{}
 	for {
@@ -153,7 +153,7 @@ func collect(rows reflect.Value) outcome {
 func answered(answer any) outcome {
 	message, isMessage := answer.(proto.Message)
 	if !isMessage {
-		return refused(fmt.Errorf("%T is no message", answer))
+		return refused(fmt.Errorf("%T is not a message", answer))
 	}
 	text, err := protojson.Marshal(message)
 	if err != nil {
