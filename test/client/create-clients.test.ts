@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createClients, type TransportInput } from "../../src/client/create-clients.ts";
 import { services } from "../../src/client/services.ts";
 
-/** Answers Hello with the authorization that it received. */
+/** Answers Hello with the authorization header that it received. */
 function createTransport({ interceptors }: TransportInput) {
   return createRouterTransport(
     ({ rpc }) => {
@@ -22,14 +22,14 @@ const ask = async (url: string, options: Parameters<typeof createClients>[1]) =>
   (await createClients(url, { createTransport, ...options }).token.hello({})).message;
 
 describe("createClients", () => {
-  it("sends no token if none is given, and one to https and to this machine", async () => {
+  it("sends no token if none is given, and sends one over https or to this machine", async () => {
     expect(await ask("http://qsp.example", {})).toBe("none");
     expect(await ask("https://qsp.example", { token: "abc" })).toBe("Bearer abc");
     for (const host of ["localhost", "127.0.0.1", "127.9.9.9", "[::1]"])
       expect(await ask(`http://${host}:8080`, { token: "abc" })).toBe("Bearer abc");
   });
 
-  it("asks a function for the token of each call", async () => {
+  it("calls a function for the token of each call", async () => {
     const tokens = ["", "first", "second"];
     const { token } = createClients("https://qsp.example", {
       createTransport,
@@ -40,14 +40,14 @@ describe("createClients", () => {
   });
 
   it.each(["http://qsp.example", "http://127.0.0.1.evil.example", "http://localhost.evil.example"])(
-    "does not send a token unencrypted to %s, unless that is allowed",
+    "does not send a token unencrypted to %s unless allowed",
     async (url) => {
       await expect(ask(url, { token: "abc" })).rejects.toThrow("unencrypted");
       expect(await ask(url, { token: "abc", allowCleartext: true })).toBe("Bearer abc");
     },
   );
 
-  it("refuses a token that would not be one header, and does not repeat it", async () => {
+  it("rejects a token that is not a valid header value, and does not quote it", async () => {
     for (const token of ["a b", "abc\r\nx-evil: 1", "abc\n", "ä"]) {
       const call = ask("https://qsp.example", { token });
       await expect(call).rejects.toThrow("token must be a bearer token on one line");
@@ -61,7 +61,7 @@ describe("createClients", () => {
     "ftp://qsp.example",
     "https://user:secret@qsp.example",
     "https://qsp.example/?a=1",
-  ])('refuses the URL "%s"', (url) => {
+  ])('rejects the URL "%s"', (url) => {
     expect(() => createClients(url)).toThrow("url must be a scheme, a host and a port");
   });
 

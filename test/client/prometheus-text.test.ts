@@ -1,9 +1,9 @@
-/** The text of metrics, and quantiles of their histograms. */
+/** Parses metrics, and estimates quantiles of their histograms. */
 import { describe, expect, it } from "vitest";
 import { estimateQuantile, parseMetrics } from "../../src/client/prometheus-text.ts";
 
-describe("the text of metrics", () => {
-  it("is read with labels in any order, escapes, signs and special values", () => {
+describe("metrics text", () => {
+  it("is parsed with labels in any order, escapes, signs and special values", () => {
     const text =
       'a{x="1,2}",y="a\\"b\\\\c\\nd"} +Inf\nb -1.5e3 1700000000\n# comment\nc{} NaN\nnonsense here\n{} 1\n';
     expect(parseMetrics(text).map(({ name, labels, value }) => [name, [...labels], value])).toEqual([
@@ -20,7 +20,7 @@ describe("the text of metrics", () => {
     ]);
   });
 
-  it("of a stranger has no samples if it only begins labels, a hundred thousand of them", () => {
+  it("from an untrusted server yields no samples if it opens a hundred thousand labels and closes none", () => {
     expect(parseMetrics(`a{${'x="'.repeat(100_000)} 1\n${`a{x="\\`.repeat(50_000)}`)).toEqual([]);
   });
 });

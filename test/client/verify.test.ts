@@ -16,7 +16,7 @@ describe("verifySignature", () => {
   const signature = ml_dsa65.sign(message, secretKey, { context });
   const valid: SignatureInput = { algorithm: "ML-DSA-65", publicKey, message, signature, context };
 
-  it("accepts a signature with its message, context and key only", async () => {
+  it("accepts a signature only with its message, context and key", async () => {
     const flipped = Uint8Array.from(signature, (byte, at) => (at === 100 ? byte ^ 1 : byte));
     expect(await verifySignature(valid)).toBe(true);
     expect(await verifySignature({ ...valid, signature: flipped })).toBe(false);
@@ -25,22 +25,25 @@ describe("verifySignature", () => {
     expect(await verifySignature({ ...valid, publicKey: ml_dsa65.keygen().publicKey })).toBe(false);
   });
 
-  it("finds a signature of another length not valid", async () => {
+  it("reports a signature of the wrong length as invalid", async () => {
     for (const length of [0, 3308])
       expect(await verifySignature({ ...valid, signature: signature.subarray(0, length) })).toBe(false);
   });
 
-  it.each(["publicKey", "message", "signature", "context"])("refuses %s that is no bytes", async (name) => {
-    for (const wrong of ["hello", null, [1, 2], new ArrayBuffer(8), undefined]) {
-      if (name === "context" && wrong === undefined) continue;
-      await expect(verifySignature({ ...valid, [name]: wrong })).rejects.toThrow(
-        new RegExp(`^${name} must be a Uint8Array, not `),
-      );
-    }
-    await expect(verifySignature({ ...valid, [name]: "hello" })).rejects.toThrow("not a text; encode it");
-  });
+  it.each(["publicKey", "message", "signature", "context"])(
+    "rejects a %s that is not bytes",
+    async (name) => {
+      for (const wrong of ["hello", null, [1, 2], new ArrayBuffer(8), undefined]) {
+        if (name === "context" && wrong === undefined) continue;
+        await expect(verifySignature({ ...valid, [name]: wrong })).rejects.toThrow(
+          new RegExp(`^${name} must be a Uint8Array, not `),
+        );
+      }
+      await expect(verifySignature({ ...valid, [name]: "hello" })).rejects.toThrow("not a text; encode it");
+    },
+  );
 
-  it("refuses a key or a context of a wrong length, and names it", async () => {
+  it("rejects a key or context of the wrong length, and names it", async () => {
     await expect(verifySignature({ ...valid, publicKey: publicKey.subarray(1) })).rejects.toThrow(
       "publicKey has 1951",
     );
@@ -52,7 +55,7 @@ describe("verifySignature", () => {
   });
 });
 
-/** Entries as a server writes them, hashed with other code than the client's. */
+/** Entries as a server writes them, hashed by independent code. */
 function makeChain(count: number, numberOf = (at: number) => at + 1): AuditEntry[] {
   let previousHash = "0".repeat(64);
   return Array.from({ length: count }, (_none, at) => {
@@ -95,22 +98,22 @@ describe("verifyAuditEntries", () => {
 
   const hostile: Record<string, readonly AuditEntry[]> = {
     "a changed user": changed({ user: "eve" }),
-    "another hash": changed({ entryHash: "f".repeat(64) }),
-    "a request ID where there was none": changed({ requestId: "r" }),
+    "a different hash": changed({ entryHash: "f".repeat(64) }),
+    "an added request ID": changed({ requestId: "r" }),
     "no timestamp": changed({ timestamp: undefined }),
-    "a timestamp that no calendar has": changed({
+    "a timestamp outside the calendar": changed({
       timestamp: create(TimestampSchema, { seconds: 1n << 62n }),
     }),
-    "a timestamp finer than what is hashed": changed({
+    "a timestamp finer than the hash covers": changed({
       timestamp: create(TimestampSchema, { seconds, nanos: nanos - 1 }),
     }),
-    "a sequence that is no number": changed({ sequence: Number.NaN }),
+    "a sequence that is not a number": changed({ sequence: Number.NaN }),
     "a missing entry": chain.toSpliced(1, 1),
-    "entries in another order": [chain[0], chain[2], chain[1]].flatMap((entry) => entry ?? []),
-    "a number that is left out, although the hashes follow one another": makeChain(2, (at) => 2 * at + 1),
-    "an entry twice": [chain[0], chain[0]].flatMap((entry) => entry ?? []),
+    "reordered entries": [chain[0], chain[2], chain[1]].flatMap((entry) => entry ?? []),
+    "a skipped sequence number despite chained hashes": makeChain(2, (at) => 2 * at + 1),
+    "a repeated entry": [chain[0], chain[0]].flatMap((entry) => entry ?? []),
   };
-  it.each(Object.entries(hostile))("finds %s", async (_name, entries) => {
+  it.each(Object.entries(hostile))("detects %s", async (_name, entries) => {
     expect(await verifyAuditEntries(entries, auditStart)).toEqual({ valid: false, firstBrokenSequence: 2 });
   });
 });
@@ -132,18 +135,18 @@ describe("verifyAuditCheckpoint", () => {
   const verify = (change: Partial<typeof fields>, key = publicKey) =>
     verifyAuditCheckpoint(create(AuditCheckpointSchema, { ...fields, ...change }), key);
 
-  it("accepts what the store signed", async () => {
+  it("accepts a checkpoint signed by the store", async () => {
     expect(await verify({})).toBe(true);
   });
 
-  it("refuses fields that the signed statement does not say, and another statement of the same key", async () => {
+  it("rejects fields that differ from the signed statement, and a different statement signed with the same key", async () => {
     expect(await verify({ sequence: 8 })).toBe(false);
     expect(await verify({ entryHash: "cd".repeat(32) })).toBe(false);
     const other = statement.replace("audit checkpoint", "something else");
     expect(await verify({ statement: other, signature: signed(other) })).toBe(false);
   });
 
-  it("refuses the checkpoint of another store", async () => {
+  it("rejects a checkpoint from a different store", async () => {
     expect(await verify({}, ml_dsa65.keygen().publicKey)).toBe(false);
   });
 });

@@ -1,8 +1,8 @@
-/** The alert rules of deploy/, and for each the series that let it fire. */
+/** The alert rules of deploy/, and for each one a time series that makes it fire. */
 import { parse, stringify } from "yaml";
 import { readDeployed } from "./unit-file.ts";
 
-/** A rule as the file has it. */
+/** A rule as written in the file. */
 export interface AlertRule {
   readonly alert: string;
   readonly expr: string;
@@ -25,8 +25,8 @@ function readRuleFile(): RuleFile {
 }
 
 /**
- * Renders the same rules for a test: they look back over 10 seconds, and fire after one. Those about servers that do
- * not answer fire after ten: a busy machine lets scrapes of all servers fail at once.
+ * Renders the same rules for a test: they look back over 10 seconds and fire after one second. Rules about servers
+ * that do not answer fire after ten seconds, because on a busy machine a scrape of all servers can fail at once.
  */
 export function renderQuickRules(): string {
   const groups = readRuleFile().groups.map(({ name, rules }) => ({
@@ -40,7 +40,7 @@ export function renderQuickRules(): string {
   return stringify({ groups });
 }
 
-/** A series of a server: a gauge has a value, and a counter grows. The job and the instance are added. */
+/** A server's time series: a gauge has a value, a counter grows. The job and instance labels are added. */
 export type Series = { readonly name: string; readonly labels?: Readonly<Record<string, string>> } & (
   | { readonly value: number }
   | { readonly perSecond: number }
@@ -60,7 +60,7 @@ function calls(code: string, perSecond: number, of = method): Series {
   return { name: "qsp_calls_total", labels: { method: of, code }, perSecond };
 }
 
-/** What a server without any trouble has. */
+/** The time series of a healthy server. */
 export const healthySeries: readonly Series[] = [
   { name: "up", value: 1 },
   { name: "process_start_time_seconds", value: 1_700_000_000 },
@@ -90,14 +90,14 @@ export const healthySeries: readonly Series[] = [
   failures("STORE_FULL", 0),
   bucket("qsp_call_duration_seconds", "0.01", 100, { method }),
   bucket("qsp_call_duration_seconds", "+Inf", 100, { method }),
-  // A watch of half an hour is not slow.
+  // A half-hour watch is not a slow call.
   bucket("qsp_call_duration_seconds", "10", 0, { method: "blockchain.BlockchainService/WatchBlocks" }),
   bucket("qsp_call_duration_seconds", "+Inf", 50, { method: "blockchain.BlockchainService/WatchBlocks" }),
   bucket("qsp_store_commit_seconds", "0.01", 50),
   bucket("qsp_store_commit_seconds", "+Inf", 50),
 ];
 
-/** For each alert, the series of a server in that trouble. They replace those of a healthy one with the same name. */
+/** For each alert, the time series of a server with that problem. They replace healthy series with the same name. */
 export const troubles: Readonly<Record<string, readonly Series[]>> = {
   QspServerDown: [{ name: "up", value: 0 }],
   QspAllServersDown: [{ name: "up", value: 0 }],
@@ -158,14 +158,14 @@ export const troubles: Readonly<Record<string, readonly Series[]>> = {
   ],
 };
 
-/** The series of a server that is in one trouble, and healthy otherwise. */
+/** The time series of a server that has one problem and is otherwise healthy. */
 export function seriesIn(alert: string): Series[] {
   const changed = troubles[alert] ?? [];
   const names = new Set(changed.map(({ name }) => name));
   return [...healthySeries.filter(({ name }) => !names.has(name)), ...changed];
 }
 
-/** Writes a series as Prometheus names it. */
+/** Formats a series in Prometheus notation. */
 export function nameSeries(
   { name, labels = {} }: Series,
   added: Readonly<Record<string, string>> = {},
@@ -190,5 +190,5 @@ interface Panel {
 const dashboard: { readonly uid: string; readonly panels: readonly Panel[] } = JSON.parse(
   readDeployed("grafana/dashboard.json"),
 );
-/** The panels of the dashboard that show something. */
+/** The dashboard panels that query metrics. */
 export const panels = dashboard.panels.filter(({ type }) => type !== "row");

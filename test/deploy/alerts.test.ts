@@ -28,7 +28,7 @@ describe("an expression of an alert or a panel", () => {
   beforeAll(async () => {
     server = await startServer({ dataDir: makeTemporaryDirectory(afterAll) });
     await fetch(`${server.url}/api/hello`);
-    // The series of failures begin with the first one.
+    // Failure series do not exist until the first failure.
     await fetch(`${server.url}/api/kms/key/no-such-key`);
     const text = await (await fetch(`${server.url}/metrics`)).text();
     const samples = [...text.matchAll(/^([a-zA-Z_:][\w:]*)(?:\{| )/gm)].map(([, name = ""]) => name);
@@ -37,25 +37,28 @@ describe("an expression of an alert or a panel", () => {
   });
   afterAll(() => server?.stop());
 
-  it.each(expressions)("uses only metrics that a server exposes, and of servers only: $user", ({ expr }) => {
-    const metrics = listMetrics(expr);
-    expect(metrics.length).toBeGreaterThan(0);
-    expect(metrics.filter((name) => !exposed.has(name))).toEqual([]);
-    const unselected = expr
-      .replaceAll(/[a-zA-Z_:][\w:]*\s*\{[^}]*\}/g, "")
-      .match(/\b(?:qsp|process|nodejs)_\w+/g);
-    expect(unselected ?? []).toEqual([]);
-    for (const [, labels] of expr.matchAll(/\{([^}]*)\}/g)) expect(labels).toContain('job="qsp"');
-  });
+  it.each(expressions)(
+    "uses only metrics that a server exposes, and selects only servers: $user",
+    ({ expr }) => {
+      const metrics = listMetrics(expr);
+      expect(metrics.length).toBeGreaterThan(0);
+      expect(metrics.filter((name) => !exposed.has(name))).toEqual([]);
+      const unselected = expr
+        .replaceAll(/[a-zA-Z_:][\w:]*\s*\{[^}]*\}/g, "")
+        .match(/\b(?:qsp|process|nodejs)_\w+/g);
+      expect(unselected ?? []).toEqual([]);
+      for (const [, labels] of expr.matchAll(/\{([^}]*)\}/g)) expect(labels).toContain('job="qsp"');
+    },
+  );
 
-  it.each(expressions)("uses only codes of gRPC: $user", ({ expr }) => {
+  it.each(expressions)("uses only gRPC codes: $user", ({ expr }) => {
     for (const [, codes = ""] of expr.matchAll(/code[!=]~?"([^"]*)"/g))
       for (const code of codes.split("|")) expect(["OK", ...Object.keys(Code)]).toContain(code);
   });
 });
 
 describe("the alerts", () => {
-  it("count the log-ins of users and of clients", () => {
+  it("count the logins of users and clients", () => {
     const { expr = "" } = rules.find(({ alert }) => alert === "QspLoginsRefused") ?? {};
     const [, pattern = ""] = /method=~"([^"]+)"/.exec(expr) ?? [];
     const counted = new RegExp(`^(?:${pattern.replaceAll("\\\\", "\\")})$`);
@@ -65,7 +68,7 @@ describe("the alerts", () => {
     expect(names.filter((name) => counted.test(name))).toEqual(logIns);
   });
 
-  it("leave streams, and nothing else, out of slow calls", () => {
+  it("exclude only streams from slow calls", () => {
     const { expr = "" } = rules.find(({ alert }) => alert === "QspCallsSlow") ?? {};
     const [, pattern = ""] = /method!~"([^"]+)"/.exec(expr) ?? [];
     const left = methods.filter(({ parent, name }) =>
@@ -75,30 +78,27 @@ describe("the alerts", () => {
     expect(left.map(({ name }) => name).sort()).toEqual(streams.map(({ name }) => name).sort());
   });
 
-  it.each(rules)(
-    "say how bad it is, and where to read what to do: $alert",
-    ({ alert, labels, annotations }) => {
-      expect(labels.severity).toMatch(/^(critical|warning)$/);
-      expect(annotations.summary).toMatch(/\.$/);
-      expect(annotations.runbook_url).toMatch(new RegExp(`/docs/runbook\\.md#${alert.toLowerCase()}$`));
-      const [, section = ""] =
-        new RegExp(`^## ${alert}\\n\\n(.*?)(?=^## |$(?![\\s\\S]))`, "ms").exec(runbook) ?? [];
-      expect(section).toMatch(/^\*\*What it means:\*\* .+\n\n\*\*What to do:\*\*\n\n1\. ./);
-    },
-  );
+  it.each(rules)("state their severity and link to the runbook: $alert", ({ alert, labels, annotations }) => {
+    expect(labels.severity).toMatch(/^(critical|warning)$/);
+    expect(annotations.summary).toMatch(/\.$/);
+    expect(annotations.runbook_url).toMatch(new RegExp(`/docs/runbook\\.md#${alert.toLowerCase()}$`));
+    const [, section = ""] =
+      new RegExp(`^## ${alert}\\n\\n(.*?)(?=^## |$(?![\\s\\S]))`, "ms").exec(runbook) ?? [];
+    expect(section).toMatch(/^\*\*What it means:\*\* .+\n\n\*\*What to do:\*\*\n\n1\. ./);
+  });
 
-  it("are all that the runbook has", () => {
+  it("match the runbook", () => {
     const sections = [...runbook.matchAll(/^## (Qsp\w+)$/gm)].map(([, name]) => name);
     expect(sections).toEqual(rules.map(({ alert }) => alert));
   });
 
-  it("each have a trouble in the tests", () => {
+  it("each have a test case", () => {
     expect(Object.keys(troubles).sort()).toEqual(rules.map(({ alert }) => alert).sort());
   });
 });
 
-describe("the dashboard of Grafana", () => {
-  it("has a title and a unit for each panel, and each panel has its own place", () => {
+describe("the Grafana dashboard", () => {
+  it("has a title and a unit for each panel, and a separate position for each", () => {
     const titles = panels.map(({ title }) => title);
     expect(new Set(titles).size).toBe(titles.length);
     expect(panels.length).toBeGreaterThan(10);

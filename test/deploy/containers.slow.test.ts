@@ -25,7 +25,10 @@ const root = join(deployFolder, "..");
 const dockerfile = readDeployed("Dockerfile");
 const [, image = ""] = dockerfile.split(/^FROM gcr\.io\/distroless\/.*$/m);
 
-/** The user of the image. As root, the server of a test runs as this user, who can write to its data directory only. */
+/**
+ * The user of the image. Tests running as root start the server as this user, who can write only to the data
+ * directory.
+ */
 const imageUser = 65_532;
 const isRoot = process.geteuid?.() === 0;
 const user = isRoot ? { uid: imageUser, gid: imageUser } : {};
@@ -36,14 +39,18 @@ function readInstruction(name: string): string[] {
   return JSON.parse(json);
 }
 
-/** Makes the file system that the image would have, from what is built here. @returns its root */
+/**
+ * Creates the image's file system from the local build.
+ *
+ * @returns its root
+ */
 function layOut(): string {
   const target = makeTemporaryDirectory();
   chmodSync(target, 0o755);
   for (const [, from = "", to = ""] of image.matchAll(/^COPY --from=build (\S+) (\S+)$/gm)) {
     const source = from === "/usr/local/bin/qsp-node" ? "node_modules/.bin/node" : from.replace("/src/", "");
     const path = to.startsWith("/") ? join(target, to) : join(target, "opt/qsp", to);
-    // Without the native provider where it is not built.
+    // Without the native provider if it is not built.
     if (from.startsWith("/src/native") && !existsSync(join(root, source))) continue;
     mkdirSync(dirname(path), { recursive: true });
     cpSync(join(root, source), path, { recursive: true, dereference: true });
@@ -52,7 +59,7 @@ function layOut(): string {
 }
 
 describe("the image", () => {
-  it.skipIf(isMissing("hadolint"))("passes the linter hadolint", async () => {
+  it.skipIf(isMissing("hadolint"))("passes the hadolint linter", async () => {
     expect(await run("hadolint", [join(deployFolder, "Dockerfile")])).toEqual({
       code: 0,
       stdout: "",
@@ -60,7 +67,7 @@ describe("the image", () => {
     });
   });
 
-  it("has all files that the server, its health check and a backup need", async () => {
+  it("contains all files that the server, its health check and a backup need", async () => {
     const target = layOut();
     const inImage = (text: string): string => (text.startsWith("/") ? join(target, text) : text);
     const [program = "", ...args] = readInstruction("ENTRYPOINT").map(inImage);
@@ -97,11 +104,11 @@ describe("the image", () => {
     });
     server.kill("SIGTERM");
     expect((await closed)[0]).toBe(0);
-    // The container is unhealthy without a server.
+    // Without a server, the container is unhealthy.
     expect((await run(inImage(probe), at(url))).code).not.toBe(0);
   });
 
-  it("runs as a user that is not root, with settings that the server accepts", () => {
+  it("runs as a non-root user, with settings that the server accepts", () => {
     expect(image).toContain(`\nUSER ${imageUser}:${imageUser}\n`);
     const [, pairs = ""] = /^ENV (.*)$/m.exec(image) ?? [];
     const env = Object.fromEntries(pairs.split(" ").map((pair) => pair.split("=")));
@@ -118,7 +125,7 @@ describe("the image", () => {
     }
   });
 
-  it("is built without the keys and stores of the machine", () => {
+  it("is built without the machine's keys and stores", () => {
     const [first, ...rest] = readDeployed("Dockerfile.dockerignore")
       .split("\n")
       .filter((line) => !line.startsWith("#"));
@@ -144,7 +151,7 @@ const compose: {
 } = parse(readDeployed("compose.yaml"), { merge: true });
 
 describe("compose.yaml", () => {
-  it.skipIf(isMissing("check-jsonschema"))("fits the schema of the Compose Specification", async () => {
+  it.skipIf(isMissing("check-jsonschema"))("matches the schema of the Compose Specification", async () => {
     const args = ["--builtin-schema", "vendor.compose-spec"];
     expect(await run("check-jsonschema", [...args, join(deployFolder, "compose.yaml")])).toMatchObject({
       code: 0,
@@ -174,7 +181,7 @@ describe("compose.yaml", () => {
     }
   });
 
-  it("mounts only files that are in the repository, or that prepare.ts makes", {
+  it("mounts only files that are in the repository or that prepare.ts creates", {
     timeout: 180_000,
   }, async () => {
     const local = join(makeTemporaryDirectory(), "local");
@@ -195,7 +202,7 @@ describe("compose.yaml", () => {
 });
 
 describe("prepare.ts", () => {
-  it("makes secrets that only their owner reaches, and keeps them when it runs again", {
+  it("creates secrets that only their owner can read, and keeps them when it runs again", {
     timeout: 180_000,
   }, async () => {
     const local = join(makeTemporaryDirectory(), "local");
@@ -213,7 +220,7 @@ describe("prepare.ts", () => {
   });
 
   it.skipIf(process.env.QSP_TEST_REQUIRE_ALL !== "1" && findEnvoy() === undefined)(
-    "makes a configuration that Envoy accepts",
+    "creates a configuration that Envoy accepts",
     { timeout: 180_000 },
     async () => {
       const local = join(makeTemporaryDirectory(), "local");

@@ -9,7 +9,7 @@ import { buildManifestReader, lintChart, readStrictly, renderChart } from "./kub
 
 const missing = ["helm", "go"].filter(isMissing);
 const needs = missing.length > 0 ? ` (needs ${missing.join(" and ")})` : "";
-/** What values.yaml cannot know. */
+/** Required values without a default in values.yaml. */
 const own = ["--set", "issuerUrl=https://qsp.example.com"];
 const everything = [...own, "--set", "serviceMonitor.enabled=true,secrets.tls=qsp-tls"];
 
@@ -33,7 +33,7 @@ interface Deployment {
 
 describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
   let reader: string;
-  // The first build compiles the types of Kubernetes.
+  // The first build compiles the Kubernetes types.
   beforeAll(() => {
     reader = buildManifestReader(afterAll);
   }, 600_000);
@@ -47,11 +47,11 @@ describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
     return { pod, container };
   }
 
-  it("passes helm's linter", async () => {
+  it("passes helm lint", async () => {
     expect(await lintChart()).toMatchObject({ code: 0 });
   });
 
-  it("has a Deployment, Services, a PodDisruptionBudget and a NetworkPolicy, which an API server can read", async () => {
+  it("has a Deployment, Services, a PodDisruptionBudget and a NetworkPolicy that an API server can parse", async () => {
     const { stdout } = await renderChart(own);
     expect((await readStrictly(reader, stdout)).sort()).toEqual([
       "apps/v1 Deployment trial-qsp",
@@ -62,14 +62,14 @@ describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
     ]);
   });
 
-  it("has a ServiceMonitor and TLS if they are wanted", async () => {
+  it("has a ServiceMonitor and TLS if enabled", async () => {
     const { stdout } = await renderChart(everything);
     expect(await readStrictly(reader, stdout)).toContain("monitoring.coreos.com/v1 ServiceMonitor trial-qsp");
     expect(stdout).toContain("scheme: HTTPS");
     expect(stdout).toContain("tokenUrl: https://trial-qsp.crypto.svc:8080/oauth/token");
   });
 
-  it("is read with all its optional values", async () => {
+  it("can be parsed with all optional values", async () => {
     const { stdout } = await renderChart([
       ...everything,
       ...["--set-json", 'networkPolicy.databasePeers=[{"ipBlock":{"cidr":"10.0.0.5/32"}}]'],
@@ -81,13 +81,13 @@ describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
     expect(await readStrictly(reader, stdout)).toHaveLength(6);
   });
 
-  it("would not be read with a field that does not exist", async () => {
+  it("could not be parsed with an unknown field", async () => {
     const { stdout } = await renderChart(own);
     const misspelt = stdout.replace("readOnlyRootFilesystem", "readOnlyRootFileSystem");
     expect((await run(reader, [], misspelt)).stderr).toContain("readOnlyRootFileSystem");
   });
 
-  it("runs without root, privileges, a writable file system or a token of the cluster", async () => {
+  it("runs without root, privileges, a writable file system or a cluster token", async () => {
     const { pod, container } = await renderPod();
     expect(pod.automountServiceAccountToken).toBe(false);
     expect(pod.securityContext).toMatchObject({
@@ -112,7 +112,7 @@ describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
     expect(pod.terminationGracePeriodSeconds * 1000).toBeGreaterThan(config.maxDrainMs + 5000);
   });
 
-  it("writes large numbers of a file of values as they are", async () => {
+  it("writes large numbers from a values file unchanged", async () => {
     const file = join(makeTemporaryDirectory(), "values.yaml");
     writeFileSync(file, "settings:\n  QSP_MAX_BUFFERED_BYTES: 536870912\n  QSP_MAX_CALLS: 0\n");
     const { container } = await renderPod([...own, "--values", file]);
@@ -120,7 +120,7 @@ describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
     expect([env.get("QSP_MAX_BUFFERED_BYTES"), env.get("QSP_MAX_CALLS")]).toEqual(["536870912", "0"]);
   });
 
-  it("lets servers reach more destinations, and Prometheus verify the certificate, as the values say", async () => {
+  it("lets servers reach additional destinations, and Prometheus verify the certificate, as configured", async () => {
     const { stdout } = await renderChart([
       ...everything,
       ...["--set-json", 'networkPolicy.egress=[{"ports":[{"port":4317,"protocol":"TCP"}]}]'],
@@ -136,24 +136,24 @@ describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
     ]);
   });
 
-  it("wants the URL of the issuer if there are several servers", async () => {
+  it("requires the issuer URL if there are several servers", async () => {
     const { code, stderr } = await renderChart([]);
     expect([code, stderr]).toEqual([1, expect.stringContaining("issuerUrl is missing: ")]);
   });
 
-  it("leaves the URL of the issuer to a single server if it is not given", async () => {
+  it("leaves the issuer URL to a single server if it is not set", async () => {
     const { container } = await renderPod(["--set", "replicas=1"]);
     expect(container.env.map(({ name }) => name)).not.toContain("QSP_ISSUER_URL");
   });
 
   it.each([
-    ["a value that does not exist", "replica=3"],
-    ["no server", "replicas=0"],
+    ["an unknown value", "replica=3"],
+    ["zero servers", "replicas=0"],
     ["a secret as a setting", "settings.QSP_MASTER_KEY=00"],
     ["an open server", "settings.QSP_AUTH=open"],
     ["an issuer with a path", "issuerUrl=https://qsp.example/path"],
-    ["a digest that is none", "image.digest=latest"],
-  ])("refuses %s", async (_what, value) => {
+    ["an invalid digest", "image.digest=latest"],
+  ])("rejects %s", async (_what, value) => {
     const { code, stderr } = await renderChart([...own, "--set", value]);
     expect([code, stderr]).toEqual([1, expect.stringContaining("values don't meet the specifications")]);
   });

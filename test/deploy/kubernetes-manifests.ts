@@ -1,4 +1,4 @@
-/** Renders the chart, and reads the result with the types of Kubernetes. */
+/** Renders the chart, and parses the result with the Kubernetes types. */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { expect } from "vitest";
@@ -7,7 +7,7 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { deployFolder } from "./unit-file.ts";
 
 export const chart = join(deployFolder, "helm/qsp");
-/** The oldest version that Chart.yaml accepts. helm that Go installs would assume a much older one. */
+/** The oldest version that Chart.yaml accepts. A helm installed with Go would assume a much older one. */
 const kubeVersion = ["--kube-version", "1.30.0"];
 
 /** Renders the chart for the release "trial" in the namespace "crypto". */
@@ -31,7 +31,11 @@ export function buildManifestReader(atEnd: (remove: () => void) => void): string
   return program;
 }
 
-/** Reads objects strictly. @returns the version, kind and name of each */
+/**
+ * Parses objects strictly.
+ *
+ * @returns the version, kind and name of each
+ */
 export async function readStrictly(program: string, manifests: string): Promise<string[]> {
   const { stdout, stderr, code } = await run(program, [], manifests);
   expect([code, stderr]).toEqual([0, ""]);

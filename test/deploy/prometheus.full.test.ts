@@ -1,4 +1,4 @@
-/** The alert rules and the configuration of deploy/, in a real Prometheus that reads real servers. */
+/** The alert rules and configuration of deploy/, in a real Prometheus that scrapes real servers. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -13,9 +13,9 @@ import { readDeployed } from "./unit-file.ts";
 
 const isAbsent =
   isMissing("prometheus") || (process.env.QSP_TEST_REQUIRE_ALL !== "1" && findPostgres() === undefined);
-/** Milliseconds for all alerts of a step; they take some seconds. */
+/** Timeout in milliseconds for all alerts of a step, which take a few seconds. */
 const alertTimeoutMs = 180_000;
-/** Of real servers; a stand-in has the trouble of each other alert. */
+/** Alerts triggered by real servers; a stand-in triggers all others. */
 const real = [
   "QspServerDown",
   "QspAllServersDown",
@@ -26,7 +26,7 @@ const real = [
 ];
 const standInAlerts = Object.keys(troubles).filter((alert) => !real.includes(alert));
 
-/** Writes the configuration that we ship, with the targets of a test and short intervals. */
+/** Writes the configuration that we ship, with test targets and short intervals. */
 function configure(
   directory: string,
   targets: readonly string[],
@@ -46,7 +46,9 @@ function configure(
 }
 
 describe.skipIf(isAbsent)(`Prometheus${isAbsent ? " (needs prometheus and PostgreSQL)" : ""}`, () => {
-  it("gets a token, reads servers, and fires each alert in its trouble", { timeout: 720_000 }, async () => {
+  it("gets a token, scrapes servers, and fires each alert for its problem", {
+    timeout: 720_000,
+  }, async () => {
     const directory = makeTemporaryDirectory();
     const dataDir = makeTemporaryDirectory();
     expect((await runToEnd(["store", "init", "--data-dir", dataDir])).code).toBe(0);
@@ -85,7 +87,7 @@ describe.skipIf(isAbsent)(`Prometheus${isAbsent ? " (needs prometheus and Postgr
     );
     onTestFinished(() => prometheus.stop());
 
-    // Before the first scrape, no server answers. An alert that waits may still fire after it.
+    // Before the first scrape, no server has answered. A pending alert may still fire afterwards.
     const findTrouble = async () => [
       ...Object.entries(await prometheus.listTargets()).filter(([, error]) => error !== ""),
       ...(await prometheus.listActive()).filter((alert) => real.includes(alert)),
@@ -112,7 +114,7 @@ describe.skipIf(isAbsent)(`Prometheus${isAbsent ? " (needs prometheus and Postgr
         .catch(() => expect([...fired]).toEqual(expect.arrayContaining([...wanted])));
 
     await untilFired(standInAlerts, async () => {});
-    // No real server is in trouble yet.
+    // No real server has a problem yet.
     expect(real.filter((alert) => fired.has(alert))).toEqual([]);
 
     await untilFired(["QspLoginsRefused", "QspTokensRefused", "QspCallsRefused"], async () => {

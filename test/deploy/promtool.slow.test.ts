@@ -1,4 +1,4 @@
-/** What promtool says of the alerts, the dashboard and the configuration of Prometheus. */
+/** Checks the alerts, the dashboard and the Prometheus configuration with promtool. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -11,7 +11,7 @@ import { deployFolder, readDeployed } from "./unit-file.ts";
 const rules = readAlertRules();
 const noPromtool = isMissing("promtool");
 
-/** A test of promtool: series of a server, and how many alerts of a name fire after 90 minutes. */
+/** A promtool test: a server's time series, and how many alerts of a name fire after 90 minutes. */
 function describeTest(series: readonly Series[], selector: string, count: number) {
   return {
     interval: "1m",
@@ -51,18 +51,18 @@ describe.skipIf(noPromtool)(`promtool${noPromtool ? " (needs promtool)" : ""}`, 
     expect(checked).toMatchObject({ code: 0 });
   });
 
-  it("sees no alert for a server without trouble", async () => {
+  it("fires no alert for a healthy server", async () => {
     const { stdout, stderr, code } = await testRules([describeTest(healthySeries, "", 0)]);
     expect([code, stdout + stderr]).toEqual([0, expect.stringContaining("SUCCESS")]);
   });
 
-  it("sees each alert fire in its trouble", { timeout: 120_000 }, async () => {
+  it("fires each alert for its problem", { timeout: 120_000 }, async () => {
     const tests = rules.map(({ alert }) => describeTest(seriesIn(alert), `, alertname="${alert}"`, 1));
     const { stdout, stderr, code } = await testRules(tests);
     expect([code, stdout + stderr]).toEqual([0, expect.stringContaining("SUCCESS")]);
   });
 
-  it("parses the expressions of the dashboard", async () => {
+  it("parses the dashboard's expressions", async () => {
     const path = join(makeTemporaryDirectory(), "panels.yaml");
     const asRules = panels.flatMap(({ targets = [] }) =>
       targets.map(({ expr }, index) => ({
@@ -77,7 +77,7 @@ describe.skipIf(noPromtool)(`promtool${noPromtool ? " (needs promtool)" : ""}`, 
 });
 
 describe.skipIf(noPromtool)(`a full disk${noPromtool ? " (needs promtool)" : ""}`, () => {
-  it("is one alert, critical, and not also one about limits", async () => {
+  it("causes one critical alert, and none about limits", async () => {
     const tests = [
       describeTest(seriesIn("QspStoreFull"), ', alertname="QspCallsRefused"', 0),
       describeTest(seriesIn("QspStoreFull"), ', severity="critical"', 1),

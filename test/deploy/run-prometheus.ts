@@ -1,4 +1,4 @@
-/** Prometheus as a program on a free port, and a stand-in for servers in trouble. */
+/** Runs Prometheus on a free port, and stands in for servers with problems. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -6,11 +6,11 @@ import type { AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
 import { nameSeries, type Series } from "./alert-rules.ts";
 
-/** A Prometheus that runs. */
+/** A running Prometheus. */
 export interface RunningPrometheus {
-  /** The names of the alerts that fire now. */
+  /** The names of the firing alerts. */
   listFiring(): Promise<string[]>;
-  /** The names of the alerts that fire now, or will if their trouble lasts. */
+  /** The names of the firing and pending alerts. */
   listActive(): Promise<string[]>;
   /** The error of each target by its address; "" for a target that answers. */
   listTargets(): Promise<Readonly<Record<string, string>>>;
@@ -33,7 +33,7 @@ interface TargetsAnswer {
   };
 }
 
-/** Starts Prometheus with a configuration, in a directory that it may write. */
+/** Starts Prometheus with a configuration, in a writable directory. */
 export async function startPrometheus(configFile: string, directory: string): Promise<RunningPrometheus> {
   const child = spawn(
     "prometheus",
@@ -50,7 +50,7 @@ export async function startPrometheus(configFile: string, directory: string): Pr
     createInterface({ input: child.stderr }).on("line", (line) => {
       log += `${line}\n`;
       if (line.includes('"msg":"Listening on"')) listening = /"address":"([^"]+)"/.exec(line)?.[1];
-      // Until then it listens, but answers "Service Unavailable".
+      // Until then, it listens but answers "Service Unavailable".
       if (line.includes('"msg":"Server is ready') && listening !== undefined) resolve(listening);
     });
     void closed.then(([code]) => reject(new Error(`prometheus ended with ${code}: ${log}`)));
@@ -81,19 +81,19 @@ export async function startPrometheus(configFile: string, directory: string): Pr
   };
 }
 
-/** What answers at /metrics as a server in trouble would. */
+/** A server that exposes prepared metrics at /metrics. */
 export interface StandIn {
   /** "127.0.0.1:port" */
   readonly authority: string;
   stop(): Promise<void>;
 }
 
-/** Starts a stand-in with these series: what a test cannot bring about in a real server at will. */
+/** Starts a stand-in with these time series, which a test cannot produce on demand in a real server. */
 export async function startStandIn(series: readonly Series[]): Promise<StandIn> {
   const startedMs = performance.now();
   const server = createServer((_request, response) => {
     const seconds = (performance.now() - startedMs) / 1000;
-    // Prometheus itself says whether a target is up.
+    // Prometheus itself records whether a target is up.
     const exposed = series.filter(({ name }) => name !== "up");
     const lines = exposed.map(
       (one) => `${nameSeries(one)} ${"value" in one ? one.value : one.perSecond * (10 + seconds)}\n`,

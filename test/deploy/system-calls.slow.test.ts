@@ -1,4 +1,4 @@
-/** What the server asks of the kernel, against what its unit allows. */
+/** Compares the server's system calls with the filter in its systemd unit. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import { listValues, readDeployed } from "./unit-file.ts";
 
 const missing = ["strace", "systemd-analyze"].filter(isMissing);
 
-/** Expands a set such as @system-service to the names of its system calls. */
+/** Expands a set such as @system-service to system call names. */
 async function expandSet(set: string): Promise<string[]> {
   const { stdout, code } = await run("systemd-analyze", ["syscall-filter", "--no-pager", set]);
   expect(code).toBe(0);
@@ -34,7 +34,11 @@ async function listAllowed(unit: string): Promise<ReadonlySet<string>> {
   return allowed;
 }
 
-/** Runs the program under strace. @returns the names of its successful and failed system calls */
+/**
+ * Runs the program under strace.
+ *
+ * @returns the names of its successful and failed system calls
+ */
 async function trace(
   args: readonly string[],
   whileReady?: (url: string) => Promise<void>,
@@ -67,8 +71,8 @@ async function trace(
 
 const needs = missing.length > 0 ? ` (needs ${missing.join(", ")})` : "";
 
-describe.skipIf(missing.length > 0)(`the filter of system calls${needs}`, () => {
-  it("allows all that a server and a backup do", { timeout: 240_000 }, async () => {
+describe.skipIf(missing.length > 0)(`the system call filter${needs}`, () => {
+  it("allows everything that a server and a backup do", { timeout: 240_000 }, async () => {
     const dataDir = makeTemporaryDirectory();
     const served = await trace(["serve", "--port", "0", "--data-dir", dataDir], async (url) => {
       const post = (path: string, body: object) =>
@@ -81,11 +85,11 @@ describe.skipIf(missing.length > 0)(`the filter of system calls${needs}`, () => 
       expect((await fetch(`${url}/metrics`)).status).toBe(200);
     });
     const saved = await trace(["backup", join(dataDir, "one.backup"), "--data-dir", dataDir]);
-    // Otherwise nothing was traced.
+    // Otherwise, nothing was traced.
     expect([...served]).toEqual(expect.arrayContaining(["accept4", "fsync", "mmap"]));
     const allowed = await listAllowed(readDeployed("systemd/qsp.service"));
     const refused = new Set([...served, ...saved].filter((name) => !allowed.has(name)));
-    // SQLite gives its files to the owner of the database, but only as root, and the unit does not run as root.
+    // As root, SQLite passes file ownership to the database owner, but the unit does not run as root.
     if (process.geteuid?.() === 0) refused.delete("fchown");
     expect([...refused]).toEqual([]);
   });

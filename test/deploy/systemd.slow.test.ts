@@ -9,7 +9,7 @@ import { runToEnd, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { deployFolder, listValues, readDeployed } from "./unit-file.ts";
 
-/** What `systemd-analyze security` may report at most; 10 is a service without any restriction. */
+/** Maximum score from `systemd-analyze security`; 10 is a service without restrictions. */
 const maxExposure = 2.0;
 const noAnalyze = isMissing("systemd-analyze");
 const noLogrotate = isMissing("logrotate");
@@ -27,26 +27,29 @@ function copyUnit(directory: string, name: string): string {
 }
 
 describe.skipIf(noAnalyze)(`the units of systemd${noAnalyze ? " (needs systemd-analyze)" : ""}`, () => {
-  it.each(services)(`expose at most ${maxExposure.toFixed(1)} of 10: %s`, async (name) => {
-    const { stdout, code } = await run("systemd-analyze", [
-      ...["security", "--offline=true", "--no-pager", `--threshold=${maxExposure * 10}`],
-      join(deployFolder, "systemd", name),
-    ]);
-    const [, exposure] = /Overall exposure level for \S+: (\d+\.\d+)/.exec(stdout) ?? [];
-    expect(Number(exposure)).toBeLessThanOrEqual(maxExposure);
-    expect(code).toBe(0);
-  });
+  it.each(services)(
+    `have an exposure score of at most ${maxExposure.toFixed(1)} out of 10: %s`,
+    async (name) => {
+      const { stdout, code } = await run("systemd-analyze", [
+        ...["security", "--offline=true", "--no-pager", `--threshold=${maxExposure * 10}`],
+        join(deployFolder, "systemd", name),
+      ]);
+      const [, exposure] = /Overall exposure level for \S+: (\d+\.\d+)/.exec(stdout) ?? [];
+      expect(Number(exposure)).toBeLessThanOrEqual(maxExposure);
+      expect(code).toBe(0);
+    },
+  );
 
-  it("have only directives that systemd knows", async () => {
+  it("contain only directives that systemd knows", async () => {
     const directory = makeTemporaryDirectory();
     const paths = [...services, ...timers.map(([timer]) => timer)].map((name) => copyUnit(directory, name));
     const { stderr, code } = await run("systemd-analyze", ["verify", "--man=no", ...paths]);
-    // Other units of the machine are not ours.
+    // Ignore the machine's other units.
     expect(stderr.split("\n").filter((line) => line.includes("qsp"))).toEqual([]);
     expect(code).toBe(0);
   });
 
-  it.each(timers)("start their work each day at a time that systemd can read: %s", async (timer, time) => {
+  it.each(timers)("run daily at a time that systemd can parse: %s", async (timer, time) => {
     const [calendar = ""] = listValues(readDeployed(`systemd/${timer}`), "OnCalendar");
     const { stdout, code } = await run("systemd-analyze", ["calendar", "--iterations=2", calendar]);
     expect(code).toBe(0);
@@ -54,7 +57,7 @@ describe.skipIf(noAnalyze)(`the units of systemd${noAnalyze ? " (needs systemd-a
   });
 });
 
-describe("the units of systemd", () => {
+describe("the systemd units", () => {
   it.each(services)("give the server only settings that it has: %s", (name) => {
     const env = Object.fromEntries(
       listValues(readDeployed(`systemd/${name}`), "Environment")
@@ -69,7 +72,7 @@ describe("the units of systemd", () => {
     });
   });
 
-  it("restrict the backup and the check as they restrict the server", () => {
+  it("restrict the backup and the check like the server", () => {
     const [server, ...others] = services.map((name) => {
       const text = readDeployed(`systemd/${name}`);
       return text.slice(text.indexOf("AmbientCapabilities="), text.indexOf("UMask=0077"));
@@ -78,18 +81,18 @@ describe("the units of systemd", () => {
     expect(others).toEqual([server, server]);
   });
 
-  it("let the server make no store in place of a lost one", () => {
+  it("do not let the server create a store in place of a lost one", () => {
     expect(listValues(readDeployed("systemd/qsp.service"), "Environment")).toContain(
       "QSP_REQUIRE_STORE=true",
     );
   });
 
-  it("let no log of systemd show the master key: no unit has it in a variable or an argument", () => {
+  it("keep the master key out of systemd logs: no unit has it in a variable or an argument", () => {
     for (const name of services) expect(readDeployed(`systemd/${name}`)).not.toMatch(/QSP_MASTER_KEY=/);
   });
 });
 
-/** The shell command of a unit, with the programs of the tests. */
+/** A unit's shell command, with the test programs. */
 function readCommand(name: string): string {
   const [start = ""] = listValues(readDeployed(`systemd/${name}`), "ExecStart");
   const [, command = ""] = /^\/bin\/sh -\w+ '(.*)'$/.exec(start) ?? [];
@@ -100,7 +103,7 @@ function readCommand(name: string): string {
     .replaceAll("%%", "%");
 }
 
-describe("the check of the store", { timeout: 180_000 }, () => {
+describe("the store check", { timeout: 180_000 }, () => {
   const check = (dataDir: string) =>
     run("env", [`QSP_DATA_DIR=${dataDir}`, "/bin/sh", "-uc", readCommand("qsp-verify.service")]);
   const makeStore = async () => {
@@ -110,7 +113,7 @@ describe("the check of the store", { timeout: 180_000 }, () => {
     return dataDir;
   };
 
-  it("finds a whole store, its two logs and its chain valid, while a server runs", async () => {
+  it("reports a store, its two logs and its chain as valid while a server runs", async () => {
     const dataDir = await makeStore();
     const server = await startServer({ dataDir, args: ["--auth", "token"] });
     onTestFinished(() => void server.stop());
@@ -124,7 +127,7 @@ describe("the check of the store", { timeout: 180_000 }, () => {
     expect(code).toBe(0);
   });
 
-  it("fails, and makes the other checks, if one finds a fault", async () => {
+  it("fails if one check finds a fault, but runs the others", async () => {
     const dataDir = await makeStore();
     const database = new DatabaseSync(join(dataDir, "qsp.db"));
     database.exec("update identity_entries set key_id = 'two' where operation = 'CREATE_CLIENT'");
@@ -138,7 +141,7 @@ describe("the check of the store", { timeout: 180_000 }, () => {
 });
 
 describe("the nightly backup", { timeout: 180_000 }, () => {
-  it("fails, and leaves its file, if the master key does not open the store", async () => {
+  it("fails but keeps its file if the master key does not open the store", async () => {
     const dataDir = makeTemporaryDirectory();
     await runToEnd(["store", "init", "--data-dir", dataDir]);
     await runToEnd(["client", "add", "one", "--data-dir", dataDir]);
@@ -155,7 +158,7 @@ describe("the nightly backup", { timeout: 180_000 }, () => {
 const isRoot = process.geteuid?.() === 0;
 
 describe.skipIf(!isRoot)(`the operator's verbs, run as root${isRoot ? "" : " (needs root)"},`, () => {
-  it("leave the files of the store to the user of the server", async () => {
+  it("leave the store's files to the server's user", async () => {
     const user = 65_534;
     const dataDir = makeTemporaryDirectory();
     const args = ["--data-dir", dataDir];
@@ -163,7 +166,7 @@ describe.skipIf(!isRoot)(`the operator's verbs, run as root${isRoot ? "" : " (ne
     expect(await runToEnd(["client", "add", "one", ...args])).toMatchObject({ code: 0 });
     for (const path of [dataDir, ...readdirSync(dataDir).map((name) => join(dataDir, name))])
       chownSync(path, user, user);
-    // Holds the store open, as a verb does while it works, with the journal beside it.
+    // Keeps the store open with its journal, like a running verb.
     const server = await startServer({ dataDir, args: ["--auth", "token"] });
     onTestFinished(() => void server.stop());
     expect(await runToEnd(["client", "add", "two", ...args])).toMatchObject({ code: 0 });
@@ -173,8 +176,8 @@ describe.skipIf(!isRoot)(`the operator's verbs, run as root${isRoot ? "" : " (ne
   });
 });
 
-describe.skipIf(noLogrotate)(`the file for logrotate${noLogrotate ? " (needs logrotate)" : ""}`, () => {
-  it("empties a log that the server goes on writing to, and keeps the lines of before", async () => {
+describe.skipIf(noLogrotate)(`the logrotate configuration${noLogrotate ? " (needs logrotate)" : ""}`, () => {
+  it("truncates a log that the server keeps writing to, and keeps the earlier lines", async () => {
     const directory = makeTemporaryDirectory();
     const log = join(directory, "server.log");
     writeFileSync(log, "a line of yesterday\n");

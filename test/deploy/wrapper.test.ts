@@ -7,7 +7,7 @@ import { main } from "../support/program.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { readDeployed } from "./unit-file.ts";
 
-/** A machine of one test: the wrapper, with the folder of the test in place of the folders of a machine. */
+/** A machine for one test: the wrapper, with test folders in place of system folders. */
 function install({ settings, node }: { settings?: string; node?: string } = {}) {
   const directory = makeTemporaryDirectory();
   const bin = join(directory, "opt/node_modules/.bin");
@@ -32,13 +32,13 @@ function install({ settings, node }: { settings?: string; node?: string } = {}) 
   return { directory, start };
 }
 
-/** The lines that the program of `install` prints, with its variables. */
+/** The lines that the program started by `install` prints, with its environment. */
 function readLines(stdout: string): string[] {
   return stdout.split("\n").filter((line) => !/^(PATH|PWD|OLDPWD|SHLVL|_|)=|^$/.test(line));
 }
 
-describe("the wrapper of the program", () => {
-  it("runs the program with the Node of the project, on the store and the key of the unit", async () => {
+describe("the wrapper script", () => {
+  it("runs the program on the project's Node, with the store and key of the unit", async () => {
     const { directory, start } = install();
     const { code, stdout } = await start(["user", "add", "a b", ""]);
     expect(code).toBe(0);
@@ -50,7 +50,7 @@ describe("the wrapper of the program", () => {
     expect(readLines(stdout)).toContain(`QSP_MASTER_KEY_FILE=${join(directory, "key")}`);
   });
 
-  it("works: it makes a store, and finds it again", async () => {
+  it("works: it creates a store, and finds it again", async () => {
     const node = `#!/bin/sh\nshift\nexec '${process.execPath}' '${main}' "$@"\n`;
     const { directory, start } = install({ node, settings: "QSP_CRYPTO_PROVIDER=openssl\n" });
     expect(await start(["store", "init"])).toMatchObject({ code: 0 });
@@ -63,7 +63,7 @@ describe("the wrapper of the program", () => {
   it.each<[string, string, string | undefined]>([
     ["a plain value", "QSP_PORT=81", "81"],
     ["spaces around it", "  QSP_PORT \t=  81 \t", "81"],
-    ["the end of a line of Windows", "QSP_PORT=81\r\n", "81"],
+    ["a Windows line ending", "QSP_PORT=81\r\n", "81"],
     ["double quotes, which keep spaces", 'QSP_PORT=" 81 "', " 81 "],
     ["single quotes", "QSP_PORT='8 \"1'", '8 "1'],
     ["quotes in the middle", "QSP_PORT=8'1\"", "8'1\""],
@@ -71,9 +71,9 @@ describe("the wrapper of the program", () => {
     ["nothing", "QSP_PORT=", ""],
     ["a comment", "# QSP_PORT=81\n ;QSP_PORT=82", undefined],
     ["a hash in a value", "QSP_PORT=8#1", "8#1"],
-    ["the last of two", "QSP_PORT=81\nQSP_PORT=82\n", "82"],
-    ["a line without an end", "\n\nQSP_PORT=81", "81"],
-  ])("reads the settings of the server as systemd does: %s", async (_what, settings, value) => {
+    ["the last of two values", "QSP_PORT=81\nQSP_PORT=82\n", "82"],
+    ["a last line without a newline", "\n\nQSP_PORT=81", "81"],
+  ])("parses the server's settings like systemd: %s", async (_what, settings, value) => {
     const { stdout, code } = await install({ settings }).start([]);
     const line = readLines(stdout).find((one) => one.startsWith("QSP_PORT="));
     expect([code, line]).toEqual([0, value === undefined ? undefined : `QSP_PORT=${value}`]);
@@ -90,7 +90,7 @@ describe("the wrapper of the program", () => {
     "& touch run #",
     "-n",
     "%s%n",
-  ])("runs nothing of the settings, and changes nothing in them: %s", async (value) => {
+  ])("never executes or changes settings: %s", async (value) => {
     const settings = `QSP_HOST=${value}\nPGPASSWORD="${value}"\n`;
     const { directory, start } = install({ settings });
     const { stdout } = await start([]);
@@ -98,7 +98,7 @@ describe("the wrapper of the program", () => {
     expect(existsSync(join(directory, "run"))).toBe(false);
   });
 
-  it("takes no variable that changes which code runs", async () => {
+  it("ignores variables that change which code runs", async () => {
     const names = ["LD_PRELOAD", "NODE_OPTIONS", "PATH", "IFS", "BASH_ENV", "HOME", "node", "project"];
     const settings = names.map((name) => `${name}=/tmp/evil`).join("\n");
     const { stdout, code } = await install({ settings }).start([]);
@@ -107,13 +107,13 @@ describe("the wrapper of the program", () => {
 
   it.each([
     ["no value", "QSP_HOST"],
-    ["a name that is none", "QSP_A;touch run=1"],
+    ["an invalid name", "QSP_A;touch run=1"],
     ["a command in a name", "QSP_$(touch run)=secret"],
-    ["a word of shells", "export QSP_HOST=secret"],
+    ["a shell keyword", "export QSP_HOST=secret"],
     ["a backslash", "PGPASSWORD=secret\\"],
-    ["no end of quotes", 'PGPASSWORD="secret'],
+    ["an unclosed quote", 'PGPASSWORD="secret'],
     ["quotes within quotes", "PGPASSWORD='secret''more'"],
-  ])("refuses a line that it cannot read, by its number and without its content: %s", async (_what, line) => {
+  ])("rejects an unreadable line by its number, without its content: %s", async (_what, line) => {
     const { directory, start } = install({ settings: `# settings\n${line}\n` });
     const { code, stdout, stderr } = await start(["user", "list"]);
     expect([code, stdout]).toEqual([2, ""]);
@@ -122,7 +122,7 @@ describe("the wrapper of the program", () => {
     expect(existsSync(join(directory, "run"))).toBe(false);
   });
 
-  it("leaves what its caller sets", async () => {
+  it("keeps what its caller sets", async () => {
     const settings = "QSP_DATA_DIR=/from/file\nQSP_DATA_DIR=/from/file\nQSP_PORT=81\n";
     const { start } = install({ settings });
     const env = { QSP_DATA_DIR: "/from/caller", QSP_MASTER_KEY_FILE: "/key/of/caller" };
@@ -137,12 +137,12 @@ describe("the wrapper of the program", () => {
     expect(readLines((await start([])).stdout)).toContain("QSP_DATA_DIR=/from/file");
   });
 
-  it("names no file of a key beside a key in a variable, because the program takes one of them", async () => {
+  it("passes no key file if a variable contains the key, because the program accepts only one of them", async () => {
     const { stdout } = await install({ settings: `QSP_MASTER_KEY=${"0f".repeat(32)}\n` }).start([]);
     expect(stdout).not.toContain("QSP_MASTER_KEY_FILE");
   });
 
-  it("says what to do if the project is not installed", async () => {
+  it("explains what to do if the project is not installed", async () => {
     const { directory, start } = install();
     rmSync(join(directory, "opt"), { recursive: true });
     expect(await start([])).toMatchObject({ code: 2, stderr: expect.stringContaining("node src/setup.mjs") });

@@ -16,14 +16,14 @@ import { answerUnavailable, startPlainBackend, tellHeaders } from "./plain-backe
 
 const post = { ":method": "POST", ":path": "/api/kms/sign", "content-type": "application/json" };
 
-describeEdge("Envoy, before two servers", () => {
-  it("sends no call to one that says that it is not well, until it is", async () => {
+describeEdge("Envoy in front of two servers", () => {
+  it("sends no call to an unhealthy server until it recovers", async () => {
     const [sick, well] = await Promise.all([startPlainBackend(tellHeaders), startPlainBackend(tellHeaders)]);
     sick.setServing(false);
     const edge = await startTestEdge({ backends: [sick.authority, well.authority], areWell: false });
     await eventually(async () => {
       expect(await flagsOf(edge, "servers", sick.authority)).toContain("failed_active_hc");
-      // Its first check may have come too late for Envoy.
+      // The server's first check may have come too late for Envoy.
       expect(await flagsOf(edge, "servers", well.authority)).toBe("healthy");
     });
     const session = connectHttp2(edge);
@@ -36,14 +36,14 @@ describeEdge("Envoy, before two servers", () => {
     });
   });
 
-  it("leaves out for a while one that answers UNAVAILABLE five times in a row", async () => {
+  it("ejects a server temporarily after five consecutive UNAVAILABLE answers", async () => {
     const [broken, well] = await Promise.all([
       startPlainBackend(answerUnavailable),
       startPlainBackend(tellHeaders),
     ]);
     const edge = await startTestEdge({ backends: [broken.authority, well.authority] });
     const session = connectHttp2(edge);
-    // It is back after five seconds, and left out again.
+    // It returns after five seconds, and is ejected again.
     await eventually(async () => {
       for (let count = 0; count < 20; count++) expect((await request(session, post, "{}")).status).toBe(200);
       expect(await flagsOf(edge, "servers", broken.authority)).toContain("failed_outlier_check");
@@ -51,7 +51,7 @@ describeEdge("Envoy, before two servers", () => {
     expect(broken.calls.length).toBeGreaterThanOrEqual(5);
   });
 
-  it("loses no call that is safe to repeat when one is killed under load", async () => {
+  it("loses no retryable call when a server is killed under load", async () => {
     const { edge, load, victim, survivor } = await callTwoServers();
     victim.process.kill("SIGKILL");
     const before = load.answered;
@@ -60,11 +60,11 @@ describeEdge("Envoy, before two servers", () => {
     await eventually(() => expect(answeredAfterRetry(edge)).toEqual([survivor.authority]));
   });
 
-  it("loses no call that is safe to repeat when one hangs", async () => {
+  it("loses no retryable call when a server hangs", async () => {
     const { edge, load, victim, survivor } = await callTwoServers();
     victim.process.kill("SIGSTOP");
     const before = load.answered;
-    // By then some call went to the one that hangs, and was made again.
+    // By then, at least one call reached the hanging server and was retried.
     await eventually(() => expect(load.answered).toBeGreaterThan(before + 200));
     await expectNoneLost(edge, await load.end());
     await eventually(() => expect(answeredAfterRetry(edge)).toEqual([survivor.authority]));
@@ -72,8 +72,8 @@ describeEdge("Envoy, before two servers", () => {
 });
 
 /**
- * Expects that only calls have failed whose answer had begun to arrive, which no proxy can take back. Node writes
- * the end of a stream apart from its data; who is killed between the two has begun and not ended.
+ * Expects that only calls failed whose answer had begun to arrive, which no proxy can undo. Node writes the end of a
+ * stream separately from its data; a server killed between the two has begun its answer but not ended it.
  */
 async function expectNoneLost({ log }: TestEdge, failures: readonly unknown[]): Promise<void> {
   await eventually(() => {
@@ -84,7 +84,7 @@ async function expectNoneLost({ log }: TestEdge, failures: readonly unknown[]): 
   expect(exhausted).toEqual([]);
 }
 
-/** Two servers, and callers that are being answered. */
+/** Two servers under load. */
 async function callTwoServers() {
   const [victim, survivor] = await Promise.all([startBackend(), startBackend()]);
   const edge = await startTestEdge({ backends: [victim.authority, survivor.authority] });
@@ -93,14 +93,14 @@ async function callTwoServers() {
   return { edge, load, victim, survivor };
 }
 
-/** Which servers answered calls that an earlier try had not brought to an end. */
+/** Servers that answered retried calls. */
 function answeredAfterRetry({ log }: TestEdge): (string | null)[] {
   const repeated = log.filter(({ attempts }) => attempts > 1);
   return [...new Set(repeated.map(({ upstream }) => upstream))];
 }
 
 describeEdge("Envoy, when it drains", () => {
-  it("loses no call: its balancer goes elsewhere, and what runs ends", async () => {
+  it("loses no call: its balancer moves on, and running calls finish", async () => {
     const server = await startBackend();
     const options = { backends: [server.authority] };
     const [leaving, staying] = await Promise.all([startTestEdge(options), startTestEdge(options)]);
@@ -108,7 +108,7 @@ describeEdge("Envoy, when it drains", () => {
 
     const [there, elsewhere] = [makeSafeCalls(leaving), makeSafeCalls(staying)];
     let isLeaving = false;
-    // As a balancer: it asks for the health now and then, and learns of the drain some calls late.
+    // Like a balancer: polls the health, and notices the drain some calls late.
     const balance =
       (index: number): MakeCall =>
       async () =>
@@ -132,12 +132,12 @@ describeEdge("Envoy, when it drains", () => {
   });
 });
 
-/** What a balancer is told. */
+/** What a balancer sees. */
 async function statusOf(edge: TestEdge): Promise<number> {
   return (await request(connectHttp2(edge), { ":path": "/edge/healthz" })).status;
 }
 
-/** A stream of the client that lasts until the test ends it. */
+/** A client stream that lasts until the test ends it. */
 function startUpload(edge: TestEdge) {
   const kms = connectGrpc(KmsService, edge);
   const [begun, finished] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

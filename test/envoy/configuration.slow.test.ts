@@ -1,4 +1,4 @@
-/** What Envoy itself says of the configurations. */
+/** Validates the configurations with Envoy itself. */
 import { execFile } from "node:child_process";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { describeEdge, makeCertificate } from "./edge-tools.ts";
 const root = join(import.meta.dirname, "../..");
 const allFiles = ["envoy.yaml", "services.yaml", "protect.yaml"] as const;
 
-describeEdge("a configuration as it is committed", () => {
+describeEdge("the committed configuration", () => {
   it.each(allFiles)("of %s is valid", async (file) => {
     const directory = makeTemporaryDirectory();
     symlinkSync(join(root, "envoy"), join(directory, "envoy"));

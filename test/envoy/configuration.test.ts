@@ -10,23 +10,23 @@ import { renderEdge } from "../../envoy/render.ts";
 
 const root = join(import.meta.dirname, "../..");
 const read = (file: string): string => readFileSync(join(root, "envoy", file), "utf8");
-/** Those with our servers behind them. */
+/** Configurations with our servers behind Envoy. */
 const files = ["envoy.yaml", "services.yaml"] as const;
 const allFiles = [...files, "protect.yaml"] as const;
 
 /** Any part of a configuration. */
-// biome-ignore lint/suspicious/noExplicitAny: tests look into what yaml reads, wherever it is
+// biome-ignore lint/suspicious/noExplicitAny: tests access arbitrary parts of parsed YAML
 type Part = any;
 
 const managerOf = (listener: Part): Part => listener.filter_chains[0].filters[0].typed_config;
 const listenersOf = (file: string): Part[] => parse(read(file)).static_resources.listeners;
 
 describe.each(allFiles)("%s", (file) => {
-  it("has its admin interface on loopback", () => {
+  it("exposes its admin interface only on loopback", () => {
     expect(parse(read(file)).admin.address.socket_address.address).toBe("127.0.0.1");
   });
 
-  it("is rendered with other addresses and paths, and is otherwise what is committed", () => {
+  it("is rendered with different addresses and paths, and otherwise as committed", () => {
     const settings = {
       address: "127.0.0.1",
       port: 9000,
@@ -55,7 +55,7 @@ describe.each(allFiles)("%s", (file) => {
 describe("services.yaml", () => {
   const [edge] = listenersOf("envoy.yaml");
   it.each(listenersOf("services.yaml"))(
-    "has in its listener $name but the routes what envoy.yaml has",
+    "has a listener $name that differs from envoy.yaml only in its routes",
     (listener) => {
       const { route_config: _own, ...manager } = managerOf(listener);
       const { route_config: _other, ...expected } = managerOf(edge);
@@ -64,13 +64,13 @@ describe("services.yaml", () => {
     },
   );
 
-  it("has around the listeners what envoy.yaml has", () => {
+  it("has the same settings around its listeners as envoy.yaml", () => {
     const { static_resources: _own, ...frame } = parse(read("services.yaml"));
     const { static_resources: _other, ...expected } = parse(read("envoy.yaml"));
     expect(frame).toEqual(expected);
   });
 
-  it("has clusters that differ from those of envoy.yaml by name and servers alone", () => {
+  it("has clusters that differ from those in envoy.yaml only by name and servers", () => {
     const strip = ({ name: _name, load_assignment: _servers, ...rest }: Part): Part => rest;
     const [servers, gateways] = parse(read("envoy.yaml")).static_resources.clusters.map(strip);
     const clusters: Part[] = parse(read("services.yaml")).static_resources.clusters;
@@ -85,7 +85,7 @@ interface Request {
   readonly headers?: readonly string[];
 }
 
-/** What Envoy does with a call, by the name of its route without the name of its servers. */
+/** How Envoy handles a call, by the route's name without its servers. */
 type Kind = "watch" | "stream" | "read" | "call" | "repeatable";
 
 let services: DescService[];
@@ -93,7 +93,7 @@ beforeAll(async () => {
   const modules: Record<string, DescService>[] = await Promise.all(
     globSync("gen/**/*_pb.ts", { cwd: root }).map((path) => import(join(root, path))),
   );
-  // Google's protos import this service, which no server here has.
+  // Google's protos import this service, which no server here offers.
   const imported = "google.longrunning.Operations";
   services = modules
     .flatMap((module) => Object.values(module))
@@ -104,7 +104,7 @@ describe.each(files)("the routes of %s", (file) => {
   const { routes }: { routes: Part[] } = managerOf(listenersOf(file)[0]).route_config.virtual_hosts[0];
   const routeOf = (request: Request): Part => routes.find(({ match }) => matches(match, request));
 
-  it("are those that the protos want, for every RPC and every REST call", () => {
+  it("match what the protos require, for every RPC and every REST call", () => {
     const requests = services.flatMap(({ methods }) => methods.flatMap(requestsOf));
     expect(requests.length).toBeGreaterThan(100);
     const found = requests.map(({ request }) => `${lineOf(request)}: ${kindOf(routeOf(request).name)}`);
@@ -126,7 +126,7 @@ describe.each(files)("the routes of %s", (file) => {
     expect(ours.filter((path) => !known.includes(path))).toEqual([]);
   });
 
-  it("bring each service to its servers", () => {
+  it("direct each service to its servers", () => {
     const clusterOf = ({ typeName }: DescService): string => {
       if (typeName.startsWith("vpn.")) return "gateways";
       return file === "services.yaml" && /^(kms|google\.cloud)\./.test(typeName) ? "keys" : "servers";
@@ -145,7 +145,7 @@ describe.each(files)("the routes of %s", (file) => {
     { kind: "repeatable", isSafe: true, timeout: "35s" },
     { kind: "call", isSafe: false, timeout: "35s" },
   ])(
-    "of kind $kind are tried again after a reset: $isSafe; end after $timeout",
+    "of kind $kind are retried after a reset: $isSafe; time out after $timeout",
     ({ kind, isSafe, timeout }) => {
       const ofKind = routes.filter(({ name }) => kindOf(name) === kind);
       expect(ofKind.length).toBeGreaterThan(0);
@@ -161,7 +161,7 @@ describe.each(files)("the routes of %s", (file) => {
   );
 });
 
-/** All ways to make a call of an RPC, and what Envoy is to do with each. */
+/** All ways to call an RPC, and how Envoy must handle each. */
 function requestsOf(method: DescMethod): { request: Request; kind: Kind }[] {
   const isRead = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
   const rpc: Request = { method: "POST", path: `/${method.parent.typeName}/${method.name}` };
@@ -169,7 +169,7 @@ function requestsOf(method: DescMethod): { request: Request; kind: Kind }[] {
   if (method.methodKind !== "unary")
     return [rpc, ...rest].map((request) => ({ request, kind: isRead ? "watch" : "stream" }));
   if (isRead) return [rpc, { ...rpc, method: "GET" }, ...rest].map((request) => ({ request, kind: "read" }));
-  // Protos of others do not declare which calls only read. GET and QUERY do (RFC 9110, section 9.2.1; RFC 10008).
+  // Third-party protos do not declare read-only calls. GET and QUERY are (RFC 9110, section 9.2.1; RFC 10008).
   const isSafe = (request: Request): boolean => ["GET", "QUERY"].includes(request.method);
   const reads = rest.filter(isSafe);
   const calls = [rpc, ...rest.filter((request) => !isSafe(request))];
@@ -205,7 +205,7 @@ function kindOf(routeName: string): string {
   return routeName.replace(/^(vpn|kms|google)-/, "");
 }
 
-/** Whether Envoy takes a route, with the few ways to match that the files use. */
+/** Whether Envoy selects a route, with the few match types that the files use. */
 function matches(match: Part, { method, path, headers: present = [] }: Request): boolean {
   const { prefix, path: exact, safe_regex: regex, headers = [], ...others } = match;
   if (Object.keys(others).length > 0) throw new Error(`not known: ${Object.keys(others)}`);
@@ -221,7 +221,7 @@ function isFullMatch(regex: string, text: string): boolean {
   return new RegExp(`^(?:${regex})$`).test(text);
 }
 
-/** What an expression of alternatives, in one level of brackets, stands for. */
+/** Expands a regular expression of alternatives, with one level of parentheses. */
 function expand(regex: string): string[] {
   return regex
     .replaceAll("\\.", ".")

@@ -1,4 +1,4 @@
-/** A page of another origin, in a real browser, that calls servers through Envoy. */
+/** Cross-origin calls through Envoy, from a page in a real browser. */
 import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,15 +8,15 @@ import { openBrowser } from "../../console/test/browser.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { describeEdge, startBackend, startTestEdge, type TestEdge } from "./edge-tools.ts";
 
-/** A call of a page; the answer must contain a text, after base64 in the text mode. */
+/** A call from a page; the answer must contain a text, decoded from base64 in text mode. */
 interface PageCall {
   readonly name: string;
   readonly method?: string;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Characters are bytes. */
+  /** One character per byte. */
   readonly body?: string;
-  /** 200 if left out. */
+  /** 200 by default. */
   readonly status?: number;
   readonly contains: string;
 }
@@ -97,7 +97,7 @@ const calls: readonly PageCall[] = [
   },
 ];
 
-describeEdge("a page of another origin, through Envoy", () => {
+describeEdge("a page with a different origin, through Envoy", () => {
   const atEnd = endAfterAll();
   let edge: TestEdge;
   let listed: Page;
@@ -125,11 +125,11 @@ describeEdge("a page of another origin, through Envoy", () => {
     listed = await context.newPage();
     await listed.goto(origin);
     unlisted = await context.newPage();
-    // Another name of the same server of pages is another origin.
+    // A different host name for the same page server is a different origin.
     await unlisted.goto(`http://localhost:${port}`);
   }, 180_000);
 
-  /** Calls from a page, and reads the answer until it contains the text. */
+  /** Makes a call from a page, and reads the answer until it contains the text. */
   const callFrom = (page: Page, { method = "POST", path, headers = {}, body, contains }: PageCall) =>
     page.evaluate(
       async ({ method, url, headers, body, contains }) => {
@@ -163,12 +163,12 @@ describeEdge("a page of another origin, through Envoy", () => {
       { method, url: `${edge.url}${path}`, headers, body, contains },
     );
 
-  it.each(calls)("may call $name if its origin is listed", async (call) => {
+  it.each(calls)("may call $name if its origin is allowed", async (call) => {
     const grpcStatus = call.contains === "" ? "12" : null;
     expect(await callFrom(listed, call)).toEqual({ status: call.status ?? 200, isThere: true, grpcStatus });
   });
 
-  it.each(calls)("may not call $name if its origin is not listed", async (call) => {
+  it.each(calls)("may not call $name if its origin is not allowed", async (call) => {
     expect(await callFrom(unlisted, call)).toEqual({ failed: "TypeError" });
   });
 }, ["chromium"]);

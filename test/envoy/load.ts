@@ -1,4 +1,4 @@
-/** Callers that call all the time, and what became of their calls. */
+/** Concurrent callers, and the results of their calls. */
 import https from "node:https";
 import { text } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
@@ -6,18 +6,18 @@ import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { connectGrpc, type TestEdge } from "./edge-tools.ts";
 
-/** One call; rejects if it failed. */
+/** Makes one call; rejects if it failed. */
 export type MakeCall = () => Promise<unknown>;
 
-/** What became of the calls. */
+/** The load while it runs. */
 export interface Load {
-  /** How many were answered so far. */
+  /** The number of answered calls so far. */
   readonly answered: number;
-  /** Ends it; gives why calls failed. */
+  /** Stops the load, and returns the errors of failed calls. */
   end(): Promise<readonly unknown[]>;
 }
 
-/** Lets each of the callers make one call after another. */
+/** Lets each caller make one call after another. */
 export function startLoad(callers: readonly MakeCall[]): Load {
   let isEnding = false;
   let answered = 0;
@@ -43,7 +43,7 @@ export function startLoad(callers: readonly MakeCall[]): Load {
   };
 }
 
-/** Calls that are safe to repeat, of several protocols, each on a connection of its own. */
+/** Retryable calls over several protocols, each on its own connection. */
 export function makeSafeCalls(edge: TestEdge): MakeCall[] {
   const pqc = connectGrpc(PqcService, edge);
   const tokens = connectGrpc(TokenService, edge);

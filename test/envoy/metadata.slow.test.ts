@@ -16,14 +16,14 @@ interface Form {
   readonly path: string;
   readonly type: string;
   readonly body: string;
-  /** What its refusals say. */
+  /** The expected error. */
   readonly refusal: Record<string, unknown>;
 }
 
 const byStatus = { status: 431, code: "RESOURCE_EXHAUSTED", reason: tooLarge };
 const byConnect = { status: 431, code: "resource_exhausted", reason: tooLarge };
 const byTrailers = { status: 200, grpcStatus: 8, reason: tooLarge };
-/** The headers of a gRPC answer that are not all there is of it. */
+/** The headers of a gRPC response that has trailers. */
 const notRefused = expect.not.objectContaining({ "grpc-status": expect.anything() });
 const rpc = "/probing.Probe/Ask";
 const empty = envelope("").toString("latin1");
@@ -43,7 +43,7 @@ describeEdge("metadata through Envoy", () => {
     edge = await startTestEdge({ backends: [`127.0.0.1:${probe.port}`] }, atEnd);
   }, 180_000);
 
-  /** Sends a request with so many bytes of metadata over HTTP/2, pseudo-headers counted. */
+  /** Sends a request with this many bytes of metadata over HTTP/2, including pseudo-headers. */
   const send = (form: Form, bytes: number, others: OutgoingHttpHeaders = {}) => {
     const headers: OutgoingHttpHeaders = {
       ":method": "POST",
@@ -66,13 +66,13 @@ describeEdge("metadata through Envoy", () => {
       expect(await send(form, limit)).toMatchObject({ status: 200, headers: notRefused });
     });
 
-    it.each([limit + 1, 20_000, 60_000])("is refused with %i bytes, and not cut", async (bytes) => {
+    it.each([limit + 1, 20_000, 60_000])("is rejected with %i bytes, not truncated", async (bytes) => {
       expect(refusalOf(await send(form, bytes))).toEqual(form.refusal);
     });
   });
 
   describe.each(forms)("of $name over HTTP/1.1", (form) => {
-    /** Node adds `connection`, which is for Envoy alone, and not counted. */
+    /** Node adds `connection`, which is meant for Envoy and not counted. */
     const sendHttp1 = async (bytes: number): Promise<RawAnswer> => {
       const own = { host: "localhost", "content-type": form.type, "content-length": form.body.length };
       const headers = fill(own, bytes - form.path.length);
@@ -88,34 +88,34 @@ describeEdge("metadata through Envoy", () => {
       expect(await sendHttp1(limit)).toMatchObject({ status: 200, headers: notRefused });
     });
 
-    it.each([limit + 1, 60_000])("is refused with %i bytes, and not cut", async (bytes) => {
+    it.each([limit + 1, 60_000])("is rejected with %i bytes, not truncated", async (bytes) => {
       expect(refusalOf(await sendHttp1(bytes))).toEqual(form.refusal);
     });
   });
 
   const [rest] = forms as [Form];
 
-  it("is counted with what the client says of other addresses", async () => {
+  it("includes forwarded addresses in its size", async () => {
     const forwarded = { "x-forwarded-for": "192.0.2.1, 192.0.2.2" };
     expect((await send(rest, limit, forwarded)).status).toBe(200);
     expect((await send(rest, limit + 1, forwarded)).status).toBe(431);
   });
 
-  it("is counted in many small fields as well", async () => {
+  it("includes many small fields in its size", async () => {
     const fields = Object.fromEntries(
       Array.from({ length: 900 }, (_, index) => [`x-field-${index}`, "0123456789"]),
     );
     expect((await send(rest, 0, fields)).status).toBe(431);
   });
 
-  it("of 100,000 bytes is refused, and not cut", async () => {
+  it("of 100,000 bytes is rejected, not truncated", async () => {
     const fields = Object.fromEntries(
       Array.from({ length: 10 }, (_, index) => [`x-field-${index}`, "x".repeat(10_000)]),
     );
     expect(refusalOf(await send(rest, 0, fields))).toEqual(byStatus);
   });
 
-  it("beyond the limit harms no other call of the connection", async () => {
+  it("over the limit does not affect other calls on the connection", async () => {
     const session = connectHttp2(edge);
     const headers = { ":path": "/probe/look", "x-large": "x".repeat(20_000) };
     const [refused, answered] = await Promise.all([
@@ -127,7 +127,7 @@ describeEdge("metadata through Envoy", () => {
   });
 });
 
-/** Adds a field that brings all names and values to so many bytes; none if they have them. */
+/** Pads the fields to a total size; adds nothing if they have it already. */
 function fill(headers: OutgoingHttpHeaders, bytes: number): OutgoingHttpHeaders {
   const count = Object.entries(headers).reduce(
     (sum, [name, value]) => sum + name.length + String(value).length,

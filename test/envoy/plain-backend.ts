@@ -1,4 +1,4 @@
-/** A server that does what a test wants on the level of HTTP/2 streams, where breaking off and refusing happen. */
+/** A server controlled by the test at the level of HTTP/2 streams, where resets and refusals happen. */
 import { once } from "node:events";
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
@@ -11,39 +11,39 @@ import {
 import { envelope } from "../server/raw.ts";
 import type { AtEnd } from "../support/at-end.ts";
 
-/** What is done with a call. */
+/** Handles a call. */
 export type Answer = (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders) => void;
 
-/** A server that is told what to do. */
+/** A controllable server. */
 export interface PlainBackend {
   /** "127.0.0.1:port" */
   readonly authority: string;
-  /** The headers of all calls so far, without those of health checks. */
+  /** The headers of all calls so far, without health checks. */
   readonly calls: readonly http2.IncomingHttpHeaders[];
-  /** What it says of its health. */
+  /** The health that it reports. */
   setServing(isServing: boolean): void;
 }
 
-/** Answers with the headers of the request, as JSON. */
+/** Answers with the request headers, as JSON. */
 export const tellHeaders: Answer = (stream, headers) => {
   stream.respond({ ":status": 200, "content-type": "application/json" });
   stream.end(JSON.stringify(headers));
 };
 
-/** Answers as a server does whose store is gone: 503, or 14 over gRPC. */
+/** Answers like a server that has lost its store: 503, or 14 over gRPC. */
 export const answerUnavailable: Answer = (stream, headers) => {
   const isGrpc = headers["content-type"] === "application/grpc";
   const grpc = { ":status": 200, "content-type": "application/grpc", "grpc-status": "14" };
   stream.respond(isGrpc ? grpc : { ":status": 503 }, { endStream: true });
 };
 
-/** Takes the request, and breaks off. */
+/** Accepts the request, and resets the stream. */
 export const breakOff: Answer = (stream) => stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
 
-/** Says that it has not looked at the request. */
+/** Reports that it has not processed the request. */
 export const refuseStream: Answer = (stream) => stream.close(http2.constants.NGHTTP2_REFUSED_STREAM);
 
-/** Serves until the end. */
+/** Serves until the end of the test. */
 export async function startPlainBackend(
   answer: Answer,
   atEnd: AtEnd = onTestFinished,
@@ -54,7 +54,7 @@ export async function startPlainBackend(
   const server = http2.createServer();
   server.on("session", (session) => sessions.add(session));
   server.on("stream", (stream: http2.ServerHttp2Stream, headers) => {
-    stream.on("error", () => {}); // Envoy may have gone.
+    stream.on("error", () => {}); // Envoy may have stopped.
     if (headers[":path"] === "/grpc.health.v1.Health/Check") return answerHealth(stream, isServing);
     calls.push(headers);
     answer(stream, headers);

@@ -60,14 +60,14 @@ describeEdge("through Envoy", () => {
       expect((await pqc.verifySignature({ data, signature, publicKey })).valid).toBe(true);
     });
 
-    it("carries a refusal as the server gave it", async () => {
+    it("passes a refusal through unchanged", async () => {
       expect(await refusal(connect(KmsService).getKey({ keyId: "key-of-nobody" }))).toEqual({
         code: "NotFound",
         reason: "KEY_NOT_FOUND",
       });
     });
 
-    it("carries a stream of the server as it comes", async () => {
+    it("passes server-stream messages through without delay", async () => {
       const kms = connect(KmsService);
       const { keyId = "" } = (await kms.createKey({ alias: "watched" })).result ?? {};
       const ending = new AbortController();
@@ -81,7 +81,7 @@ describeEdge("through Envoy", () => {
     });
   });
 
-  it("carries a stream of the client", async () => {
+  it("carries a client stream", async () => {
     const kms = connectGrpc(KmsService, edge);
     const { result: key } = await kms.createKey({ alias: "streamed" });
     const chunk = new Uint8Array(100_000).fill(1);
@@ -100,7 +100,7 @@ describeEdge("through Envoy", () => {
     );
   });
 
-  it("carries a conversation, answer by answer", async () => {
+  it("carries a bidirectional stream, answer by answer", async () => {
     const vpn = connectGrpc(VpnService, edge);
     const { tunnelId } = await vpn.registerPeer({ peerName: "ada" });
     await vpn.handshake({ tunnelId });
@@ -109,7 +109,7 @@ describeEdge("through Envoy", () => {
     const packets = async function* () {
       for (let count = 0; count < 3; count++) {
         yield { packet: { case: "send" as const, value: { tunnelId, data } } };
-        // The next one waits for the answer: nothing may hold one back until the stream ends.
+        // The next request waits for the answer: nothing may buffer an answer until the stream ends.
         await answered.promise;
         answered = Promise.withResolvers();
       }
@@ -121,7 +121,7 @@ describeEdge("through Envoy", () => {
     expect(answers).toEqual(["sent", "sent", "sent"]);
   });
 
-  it("answers grpc-js, over TLS that it checks", async () => {
+  it("answers grpc-js over verified TLS", async () => {
     const client = new GrpcJsClient(new URL(edge.url).host, credentials.createSsl(edge.ca));
     const answer = await new Promise<Buffer | undefined>((resolve, reject) => {
       const identity = (bytes: Buffer): Buffer => bytes;
@@ -134,7 +134,7 @@ describeEdge("through Envoy", () => {
     expect(answer?.includes("ML-DSA-65")).toBe(true);
   });
 
-  it("answers grpcurl, which asks reflection", async () => {
+  it("answers grpcurl, which uses reflection", async () => {
     const authority = new URL(edge.url).host;
     const list = await run("grpcurl", ["-cacert", edge.caFile, authority, "list"]);
     expect(list.stdout.split("\n")).toContain("kms.KmsService");
@@ -142,7 +142,7 @@ describeEdge("through Envoy", () => {
     expect(JSON.parse(call.stdout)).toMatchObject({ status: "success" });
   });
 
-  it.each(["--http1.1", "--http2"])("answers REST calls of curl %s, and refuses them", async (version) => {
+  it.each(["--http1.1", "--http2"])("answers or refuses curl %s REST calls", async (version) => {
     const flags = ["--silent", version, "--cacert", edge.caFile];
     const json = ["--header", "content-type: application/json", "--data", '{"data":"aGVsbG8="}'];
     const signed = await run("curl", [...flags, ...json, `${edge.url}/api/grpc/sign`]);
@@ -151,8 +151,8 @@ describeEdge("through Envoy", () => {
     expect(JSON.parse(refused.stdout)).toMatchObject({ status: "error", code: "NOT_FOUND" });
   });
 
-  // Envoy takes QUERY over HTTP/1.1 since version 1.40, and over HTTP/2 before.
-  it.each(["--http1.1", "--http2"])("passes on QUERY of curl %s", async (version) => {
+  // Envoy accepts QUERY over HTTP/1.1 since version 1.40, and over HTTP/2 since earlier.
+  it.each(["--http1.1", "--http2"])("forwards QUERY from curl %s", async (version) => {
     const flags = [
       "--silent",
       version,
@@ -179,13 +179,13 @@ describeEdge("through Envoy", () => {
     }
   });
 
-  it("carries a body of 1 MB", async () => {
+  it("carries a 1 MB body", async () => {
     const body = JSON.stringify({ data: Buffer.alloc(750_000).toString("base64") });
     const headers = { ":path": "/api/grpc/sign", "content-type": "application/json" };
     expect((await request(connectHttp2(edge), headers, body)).status).toBe(200);
   });
 
-  it("carries a token of more than 4,500 characters to the call that wants it", async () => {
+  it("carries a token of more than 4,500 characters to the call that requires it", async () => {
     const session = connectHttp2(edge);
     const json = { "content-type": "application/json" };
     const body = JSON.stringify({ username: "ada" });
@@ -196,7 +196,7 @@ describeEdge("through Envoy", () => {
     expect((await request(session, headers)).status).toBe(200);
   });
 
-  it("leaves %2F in a variable of a path as it is", async () => {
+  it("keeps %2F in a path variable unchanged", async () => {
     const answer = await request(connectHttp2(edge), { ":path": "/api/kms/key/a%2Fb" });
     expect(JSON.parse(answer.body.toString())).toMatchObject({
       code: "NOT_FOUND",
@@ -204,17 +204,17 @@ describeEdge("through Envoy", () => {
     });
   });
 
-  it("leaves the metrics of a server to who reaches the server", async () => {
+  it("does not expose /metrics through Envoy", async () => {
     expect((await fetch(`${server.url}/metrics`)).status).toBe(200);
     expect((await request(connectHttp2(edge), { ":path": "/metrics" })).status).toBe(404);
   });
 
-  it("gives dots and doubled slashes of a path one form", async () => {
+  it("normalizes dots and double slashes in paths", async () => {
     const answer = await request(connectHttp2(edge), { ":path": "/api//nothing/../hello" });
     expect(answer.status).toBe(200);
   });
 
-  it("refuses names of headers with underscores", async () => {
+  it("rejects header names with underscores", async () => {
     const call = request(connectHttp2(edge), { ":path": "/api/hello", x_forwarded_for: "192.0.2.1" });
     await expect(call).rejects.toThrow();
   });

@@ -11,7 +11,7 @@ import {
 } from "./edge-tools.ts";
 import { type PlainBackend, startPlainBackend, tellHeaders } from "./plain-backend.ts";
 
-describeEdge("a request that Envoy passes on", () => {
+describeEdge("a request that Envoy forwards", () => {
   const atEnd = endAfterAll();
   let edge: TestEdge;
   beforeAll(async () => {
@@ -19,32 +19,32 @@ describeEdge("a request that Envoy passes on", () => {
     edge = await startTestEdge({ backends: [backend.authority] }, atEnd);
   }, 180_000);
 
-  /** The headers that the server was given. */
+  /** The headers that the server received. */
   const send = async (headers: Record<string, string>): Promise<Record<string, string>> => {
     const answer = await request(connectHttp2(edge), { ":path": "/api/hello", ...headers });
     return JSON.parse(answer.body.toString());
   };
 
-  it("keeps its id", async () => {
+  it("keeps its ID", async () => {
     const id = "0f5ad7e2-3f0c-4bd6-8b36-2c4a2c1f6a55";
     expect((await send({ "x-request-id": id }))["x-request-id"]).toBe(id);
   });
 
-  it("is given an id if it has none, which the answer tells", async () => {
+  it("gets an ID if it has none, which the response contains", async () => {
     const answer = await request(connectHttp2(edge), { ":path": "/api/hello" });
     const id = answer.headers["x-request-id"];
     expect(id).toMatch(/^[0-9a-f-]{36}$/);
     expect(JSON.parse(answer.body.toString())["x-request-id"]).toBe(id);
   });
 
-  it("carries the client's address behind what the client says of it", async () => {
+  it("carries the client's address after the addresses that the client claims", async () => {
     const address = expect.stringMatching(/^\d+\.\d+\.\d+\.\d+$/);
     expect((await send({}))["x-forwarded-for"]).toEqual(address);
     const forwarded = (await send({ "x-forwarded-for": "192.0.2.1" }))["x-forwarded-for"] ?? "";
     expect(forwarded.split(",")).toEqual(["192.0.2.1", address]);
   });
 
-  it("carries nothing that tells Envoy what to do", async () => {
+  it("carries no headers that control Envoy", async () => {
     const wishes = {
       "x-envoy-retry-on": "5xx",
       "x-envoy-max-retries": "9",
@@ -55,7 +55,7 @@ describeEdge("a request that Envoy passes on", () => {
     expect(Object.keys(wishes).filter((name) => name in told)).toEqual([]);
   });
 
-  it("grows by less than the 1 KiB that the servers are given for it", async () => {
+  it("grows by less than the 1 KiB that the servers reserve for it", async () => {
     const countBytes = (headers: Record<string, string>): number =>
       Object.entries(headers).reduce((sum, [name, value]) => sum + name.length + value.length, 0);
     const sent = {
@@ -91,7 +91,7 @@ describeEdge("a request that Envoy passes on", () => {
     expect(JSON.stringify(line)).not.toContain("s3cret");
   });
 
-  it("is logged with the status of gRPC", async () => {
+  it("is logged with its gRPC status", async () => {
     const grpc = { ":method": "POST", "content-type": "application/grpc", "x-request-id": "logged-grpc" };
     await request(
       connectHttp2(edge),
@@ -105,11 +105,11 @@ describeEdge("a request that Envoy passes on", () => {
   });
 });
 
-describeEdge("a request that no server can take", () => {
+describeEdge("a request that no server can handle", () => {
   it.each([
     { protocol: "REST", headers: { ":path": "/api/kms/keys" } },
     { protocol: "Connect", headers: { ":method": "POST", ":path": "/kms.KmsService/ListKeys" } },
-  ])("is answered as the servers answer, over $protocol", async ({ headers }) => {
+  ])("is answered in the servers' format, over $protocol", async ({ headers }) => {
     const { edge } = await startWithout();
     const answer = await request(connectHttp2(edge), headers);
     expect([answer.status, answer.headers["content-type"]]).toEqual([503, "application/json"]);
@@ -121,7 +121,7 @@ describeEdge("a request that no server can take", () => {
     });
   });
 
-  it("is answered with the status of gRPC, over gRPC", async () => {
+  it("is answered with a gRPC status, over gRPC", async () => {
     const { edge } = await startWithout();
     const grpc = {
       ":method": "POST",
@@ -132,7 +132,7 @@ describeEdge("a request that no server can take", () => {
     expect([answer.status, answer.headers["grpc-status"]]).toEqual([200, "14"]);
   });
 
-  /** An edge whose only server says that it is not well. */
+  /** An Envoy whose only server is unhealthy. */
   const startWithout = async (): Promise<{ edge: TestEdge; backend: PlainBackend }> => {
     const backend = await startPlainBackend(tellHeaders);
     backend.setServing(false);

@@ -17,20 +17,20 @@ const grpc = { ":method": "POST", "content-type": "application/grpc", te: "trail
 
 const safe: { what: string; headers: OutgoingHttpHeaders }[] = [
   { what: "a REST call by GET", headers: { ":path": "/api/kms/keys" } },
-  { what: "a REST call by POST that changes nothing", headers: { ...post, ":path": "/api/grpc/verify" } },
+  { what: "a read-only REST call by POST", headers: { ...post, ":path": "/api/grpc/verify" } },
   { what: "a REST call by QUERY", headers: { ...post, ":method": "QUERY", ":path": "/api/kms/verify" } },
-  { what: "an RPC that changes nothing", headers: { ...grpc, ":path": "/kms.KmsService/ListKeys" } },
+  { what: "a read-only RPC", headers: { ...grpc, ":path": "/kms.KmsService/ListKeys" } },
   {
     what: "a call with an idempotency key",
     headers: { ...post, ":path": "/api/kms/create-key", "idempotency-key": "1" },
   },
-  { what: "a read of the gateways", headers: { ...grpc, ":path": "/vpn.VpnService/ListTunnels" } },
+  { what: "a read-only VPN call", headers: { ...grpc, ":path": "/vpn.VpnService/ListTunnels" } },
 ];
 const unsafe: typeof safe = [
-  { what: "a REST call that changes something", headers: post },
+  { what: "a REST call with side effects", headers: post },
   { what: "the same call by POST", headers: { ...post, ":path": "/api/kms/verify" } },
-  { what: "an RPC that changes something", headers: { ...grpc, ":path": "/kms.KmsService/Sign" } },
-  { what: "a stream of the client", headers: { ...grpc, ":path": "/kms.KmsService/SignStream" } },
+  { what: "an RPC with side effects", headers: { ...grpc, ":path": "/kms.KmsService/Sign" } },
+  { what: "a client stream", headers: { ...grpc, ":path": "/kms.KmsService/SignStream" } },
   {
     what: "an RPC that ignores its idempotency key",
     headers: { ...grpc, ":path": "/vpn.VpnService/Rekey", "idempotency-key": "1" },
@@ -38,11 +38,11 @@ const unsafe: typeof safe = [
   { what: "a packet", headers: { ...grpc, ":path": "/vpn.VpnService/SendPacket" } },
 ];
 const seen: { how: string; answer: Answer }[] = [
-  { how: "breaks off", answer: breakOff },
+  { how: "resets the stream", answer: breakOff },
   { how: "answers UNAVAILABLE", answer: answerUnavailable },
 ];
 
-/** Two servers: whichever gets the first call does what the test says, and every other call is answered. */
+/** Two servers: whichever receives the first call behaves as the test requires; every other call is answered. */
 async function failOnce(answer: Answer): Promise<{ edge: TestEdge; backends: PlainBackend[] }> {
   let isFirst = true;
   const answerOnce: Answer = (stream, headers) => {
@@ -57,15 +57,15 @@ async function failOnce(answer: Answer): Promise<{ edge: TestEdge; backends: Pla
 const countCalls = (backends: readonly PlainBackend[]): number[] => backends.map(({ calls }) => calls.length);
 
 describeEdge("Envoy", () => {
-  describe.each(seen)("when a server takes a call and $how", ({ answer }) => {
-    it.each(safe)("asks another one for $what", async ({ headers }) => {
+  describe.each(seen)("when a server accepts a call and $how", ({ answer }) => {
+    it.each(safe)("retries $what on a different server", async ({ headers }) => {
       const { edge, backends } = await failOnce(answer);
       const body = headers[":method"] === undefined ? undefined : "{}";
       expect((await request(connectHttp2(edge), headers, body)).status).toBe(200);
       expect(countCalls(backends)).toEqual([1, 1]);
     });
 
-    it.each(unsafe)("asks nobody else for $what", async ({ headers }) => {
+    it.each(unsafe)("does not retry $what", async ({ headers }) => {
       const { edge, backends } = await failOnce(answer);
       const { status, headers: told } = await request(connectHttp2(edge), headers, "{}");
       expect([status, told["grpc-status"]]).toEqual("te" in headers ? [200, "14"] : [503, undefined]);
@@ -74,7 +74,7 @@ describeEdge("Envoy", () => {
   });
 
   it.each([...safe, ...unsafe])(
-    "asks another server for $what that the first one has refused to look at",
+    "retries $what on a different server if the first one has not processed it",
     async (row) => {
       const { edge, backends } = await failOnce(refuseStream);
       const body = row.headers[":method"] === undefined ? undefined : "{}";
@@ -83,14 +83,14 @@ describeEdge("Envoy", () => {
     },
   );
 
-  it("asks three times at most", async () => {
+  it("makes three attempts at most", async () => {
     const backend = await startPlainBackend(answerUnavailable);
     const edge = await startTestEdge({ backends: [backend.authority] });
     expect((await request(connectHttp2(edge), { ":path": "/api/kms/keys" })).status).toBe(503);
     expect(backend.calls.length).toBe(3);
   });
 
-  it("takes from no client how often it is to ask", async () => {
+  it("ignores retry headers from clients", async () => {
     const { edge, backends } = await failOnce(answerUnavailable);
     const wishes = { "x-envoy-retry-on": "5xx,gateway-error", "x-envoy-max-retries": "9" };
     expect((await request(connectHttp2(edge), { ...post, ...wishes }, "{}")).status).toBe(503);

@@ -17,14 +17,14 @@ describeEdge("Envoy with services.yaml", () => {
     edge = await startTestEdge({ configuration: "services.yaml", backends }, atEnd);
   }, 180_000);
 
-  /** Who answered, at which address. */
+  /** The server that answered, by address. */
   const ask = async (listener: string, path: string): Promise<string> => {
     const session = connectHttp2({ ...edge, url: edge.urls[listener] ?? "" });
     const answer = await request(session, { ":method": "POST", ":path": path });
     return answer.status === 200 ? answer.body.toString() : String(answer.status);
   };
 
-  it("listens at two addresses", () => {
+  it("listens on two addresses", () => {
     expect(Object.keys(edge.urls)).toEqual(["edge", "keys"]);
     expect(new Set(Object.values(edge.urls)).size).toBe(2);
   });
@@ -40,11 +40,11 @@ describeEdge("Envoy with services.yaml", () => {
     { path: "/pqc.PqcService/SignData", answerer: /^servers$/ },
     { path: "/api/nft/mint", answerer: /^servers$/ },
     { path: "/grpc.health.v1.Health/List", answerer: /^servers$/ },
-  ])("brings $path to the servers of its service", async ({ path, answerer }) => {
+  ])("routes $path to the servers of its service", async ({ path, answerer }) => {
     expect(await ask("edge", path)).toMatch(answerer);
   });
 
-  it("lets all servers of one service answer", async () => {
+  it("balances calls across all servers of a service", async () => {
     const session = connectHttp2(edge);
     const answers = await Promise.all(
       Array.from({ length: 40 }, () => request(session, { ":method": "POST", ":path": "/api/kms/sign" })),
@@ -58,11 +58,11 @@ describeEdge("Envoy with services.yaml", () => {
       "/api/kms/sign",
       "/google.cloud.kms.v1.KeyManagementService/AsymmetricSign",
       "/v1/projects/p/locations/global/keyRings",
-    ])("brings %s to it", async (path) => {
+    ])("routes %s to it", async (path) => {
       expect(await ask("keys", path)).toMatch(/^keys \d$/);
     });
 
-    it.each(["/vpn.VpnService/SendPacket", "/api/nft/mint", "/"])("has nothing at %s", async (path) => {
+    it.each(["offers nothing at %s", "/api/nft/mint", "/"])("has nothing at %s", async (path) => {
       expect(await ask("keys", path)).toBe("404");
     });
   });

@@ -34,7 +34,7 @@ describeEdge("Envoy's TLS", () => {
     edge = await startTestEdge({ backends: [`127.0.0.1:${probe.port}`] }, atEnd);
   }, 180_000);
 
-  it.each(groups)("agrees on $group with who offers $offers, and logs it", async (row) => {
+  it.each(groups)("negotiates $group with clients that offer $offers, and logs it", async (row) => {
     const session = connectHttp2(edge, { ecdhCurve: row.curves });
     const requestId = `group-${row.curves}`;
     const answer = await request(session, { ":path": "/probe/look", "x-request-id": requestId });
@@ -48,9 +48,9 @@ describeEdge("Envoy's TLS", () => {
   });
 
   it.each([
-    { what: "who offers P-256 alone", options: { ecdhCurve: "P-256" } },
+    { what: "clients that offer only P-256", options: { ecdhCurve: "P-256" } },
     { what: "TLS 1.2", options: { maxVersion: "TLSv1.2" as const } },
-  ])("refuses $what", async ({ options }) => {
+  ])("rejects $what", async ({ options }) => {
     await expect(shakeHands(edge, options)).rejects.toMatchObject({
       code: expect.stringMatching(
         /^ERR_SSL_(TLSV1_ALERT_PROTOCOL_VERSION|SSL\/TLS_ALERT_HANDSHAKE_FAILURE)$/,
@@ -67,7 +67,7 @@ describeEdge("Envoy's TLS", () => {
     expect([socket.alpnProtocol, socket.getProtocol()]).toEqual([chosen, "TLSv1.3"]);
   });
 
-  it("takes a renewed certificate without a restart, and lets go of no connection", async () => {
+  it("loads a renewed certificate without a restart, and keeps all connections", async () => {
     const session = connectHttp2(edge);
     expect((await request(session, { ":path": "/probe/look" })).status).toBe(200);
     const old = (await shakeHands(edge)).getPeerCertificate().fingerprint256;
@@ -81,7 +81,7 @@ describeEdge("Envoy's TLS", () => {
     expect(session.closed).toBe(false);
   });
 
-  it("takes a certificate that is renewed as Kubernetes does it, by a link to another directory", async () => {
+  it("loads a certificate that is renewed like in Kubernetes, by a link to a different directory", async () => {
     const tlsDirectory = makeTemporaryDirectory();
     for (const version of ["1", "2"]) makeCertificate(join(tlsDirectory, version));
     symlinkSync("1", join(tlsDirectory, "current"));
@@ -98,7 +98,11 @@ describeEdge("Envoy's TLS", () => {
   });
 });
 
-/** Makes a connection; it closes with the test. @throws the alert of the other side */
+/**
+ * Connects; the connection is closed at the end of the test.
+ *
+ * @throws the peer's TLS alert
+ */
 async function shakeHands({ url, ca }: TestEdge, options: ConnectionOptions = {}): Promise<TLSSocket> {
   const socket = connect({
     host: "127.0.0.1",

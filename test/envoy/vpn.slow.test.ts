@@ -14,7 +14,7 @@ import {
 
 const data = new TextEncoder().encode("hello");
 
-/** Two gateways on one database, with Envoy before them. */
+/** Two gateways on one database, behind Envoy. */
 async function startTwo(): Promise<TestEdge> {
   const place = [["--database-url", await freshDatabaseUrl()], makeTemporaryDirectory()] as const;
   const first = await startBackend(undefined, ...place);
@@ -22,12 +22,12 @@ async function startTwo(): Promise<TestEdge> {
   return startTestEdge({ backends: [first.authority, second.authority] });
 }
 
-/** Which servers answered calls whose id begins so. */
+/** The servers that answered calls whose ID starts with this prefix. */
 function serversOf({ log }: TestEdge, prefix: string): Set<string | null> {
   return new Set(log.filter(({ requestId }) => requestId.startsWith(prefix)).map(({ upstream }) => upstream));
 }
 
-describeEdge("VPN calls through Envoy, before two gateways", () => {
+describeEdge("VPN calls through Envoy, in front of two gateways", () => {
   describePostgres("that share a database", () => {
     it("stay with the gateway that holds the tunnel, if they name it in tunnel-id", async () => {
       const edge = await startTwo();
@@ -49,11 +49,11 @@ describeEdge("VPN calls through Envoy, before two gateways", () => {
       });
       const servers = await Promise.all(tunnels);
       expect(servers.map(({ size }) => size)).toEqual(servers.map(() => 1));
-      // That all of 16 have the same one by chance happens once in 32,768 times.
+      // Chance alone sends all 16 to the same one once in 32,768 runs.
       expect(new Set(servers.flatMap((set) => [...set])).size).toBe(2);
     });
 
-    it("stay with one gateway by the client's address otherwise", async () => {
+    it("otherwise stay with one gateway by client address", async () => {
       const edge = await startTwo();
       const clients = Array.from({ length: 16 }, async (_, index) => {
         const vpn = connectGrpc(VpnService, edge, `127.0.0.${index + 1}`);

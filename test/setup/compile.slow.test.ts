@@ -1,4 +1,4 @@
-/** The compiled program: made when it is missing or a source has changed, and not otherwise. */
+/** When the program is compiled: if the build is missing or a source has changed, and not otherwise. */
 import { spawnSync } from "node:child_process";
 import { appendFileSync, cpSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -42,7 +42,11 @@ function run(script: string, ...args: string[]) {
   return { status, stdout, stderr };
 }
 
-/** Runs what npm scripts run first. @returns whether it compiled */
+/**
+ * Runs what npm scripts run first.
+ *
+ * @returns whether it compiled the program
+ */
 function setUp(): boolean {
   const { status, stderr } = run("src/setup.mjs");
   if (status !== 0) throw new Error(stderr);
@@ -52,18 +56,18 @@ function setUp(): boolean {
 const listBuilds = (): string[] => readdirSync(dist).filter((name) => /^[0-9a-f]{12}$/.test(name));
 
 describe("the compiled program", { timeout }, () => {
-  it("is made by the first start alone", () => {
+  it("is built only by the first start", () => {
     rmSync(dist, { recursive: true });
     expect([setUp(), setUp()]).toEqual([true, false]);
     expect(run("dist/main.js", "help").stdout).toContain("usage: qsp VERB");
   });
 
-  it("stays if a source was only touched", () => {
+  it("is kept if a source was merely touched", () => {
     utimesSync(join(checkout, "src/main.ts"), new Date(), new Date());
     expect(setUp()).toBe(false);
   });
 
-  it("is made again if a source has changed, beside that from which a server may run", () => {
+  it("is rebuilt if a source has changed, next to the build that a running server may use", () => {
     const [before] = listBuilds();
     appendFileSync(changed, 'console.log("changed");\n');
     expect(setUp()).toBe(true);
@@ -72,7 +76,7 @@ describe("the compiled program", { timeout }, () => {
     expect(listBuilds()).toHaveLength(2);
   });
 
-  it("goes if nobody has used it for hours", () => {
+  it("is deleted once nobody has used it for hours", () => {
     const hoursAgo = new Date(Date.now() - 3 * 3_600_000);
     for (const build of listBuilds()) utimesSync(join(dist, build), hoursAgo, hoursAgo);
     appendFileSync(changed, 'console.log("again");\n');
@@ -80,7 +84,7 @@ describe("the compiled program", { timeout }, () => {
     expect(listBuilds()).toHaveLength(1);
   });
 
-  it("is made again if it is damaged", () => {
+  it("is rebuilt if it is damaged", () => {
     const [build = ""] = listBuilds();
     rmSync(join(dist, build, "main.js"));
     expect(setUp()).toBe(true);
@@ -89,7 +93,7 @@ describe("the compiled program", { timeout }, () => {
     expect(run("dist/main.js", "help").status).toBe(0);
   });
 
-  it("is not made from a source with a mistake, which is told once", () => {
+  it("is not built from an invalid source, which is reported once", () => {
     appendFileSync(changed, "const = 1;\n");
     const { status, stderr } = run("src/setup.mjs");
     expect(status).toBe(1);
@@ -97,7 +101,7 @@ describe("the compiled program", { timeout }, () => {
     expect(readdirSync(dist).filter((name) => name.startsWith("."))).toEqual([]);
   });
 
-  it("says in one sentence that its folder cannot be written", () => {
+  it("reports in one sentence that its folder cannot be written", () => {
     rmSync(dist, { recursive: true });
     writeFileSync(dist, "");
     const { status, stderr } = run("src/setup.mjs");

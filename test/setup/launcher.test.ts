@@ -1,4 +1,4 @@
-/** `./qsp` in a clone: which Node it runs, from everywhere, and what becomes of its server. */
+/** `./qsp` in a clone: which Node it runs, from any folder, and how its server ends. */
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -21,7 +21,7 @@ const root = join(import.meta.dirname, "../..");
 const folder = realpathSync(makeTemporaryDirectory(afterAll));
 const clone = join(folder, "my clone");
 const elsewhere = join(folder, "elsewhere");
-/** The programs that the launcher needs, and no Node. */
+/** The programs that the launcher needs, without Node. */
 const tools = join(folder, "tools");
 mkdirSync(tools);
 for (const name of ["sh", "dirname", "readlink"]) {
@@ -29,7 +29,7 @@ for (const name of ["sh", "dirname", "readlink"]) {
   symlinkSync(stdout.trim(), join(tools, name));
 }
 
-/** A clone before its first start, and a folder of the machine's own Node. */
+/** A clone before its first start, and a folder with the machine's own Node. */
 beforeEach(() => {
   for (const path of [clone, elsewhere]) rmSync(path, { recursive: true, force: true });
   mkdirSync(join(clone, "node_modules/.bin"), { recursive: true });
@@ -38,7 +38,7 @@ beforeEach(() => {
   writeNode(join(elsewhere, "node"), "the machine's");
 });
 
-/** Writes a program that prints its name and its arguments. */
+/** Creates a program that prints its name and its arguments. */
 function writeNode(path: string, name: string): void {
   writeFileSync(path, `#!/bin/sh\nprintf '%s\\n' "${name}" "$@"\n`, { mode: 0o755 });
 }
@@ -57,7 +57,7 @@ function start(path: string, args: readonly string[], { cwd = clone, PATH = `${t
 const main = join(clone, "src/qsp.mjs");
 
 describe.skipIf(process.platform === "win32")("./qsp", () => {
-  it("runs the program on the Node that npm installed, with its arguments", () => {
+  it("runs the program with its arguments on the Node that npm installed", () => {
     writeOwnNode();
     expect(start("./qsp", ["sign", "a file", ""])).toEqual({
       status: 0,
@@ -70,12 +70,12 @@ describe.skipIf(process.platform === "win32")("./qsp", () => {
     expect(start("./qsp", ["help"]).lines).toEqual(["the machine's", main, "help"]);
   });
 
-  it("leaves it to the first start to explain why a Node does not start", () => {
+  it("lets the first start explain why a Node does not start", () => {
     writeFileSync(join(clone, "node_modules/.bin/node"), "#!/bin/sh\nexit 127\n", { mode: 0o755 });
     expect(start("./qsp", ["help"]).lines[0]).toBe("the machine's");
   });
 
-  it("does not need a Node of the machine after that", () => {
+  it("does not need the machine's Node after that", () => {
     const link = join(elsewhere, "qsp");
     symlinkSync(join(root, "qsp"), link);
     const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -86,7 +86,7 @@ describe.skipIf(process.platform === "win32")("./qsp", () => {
     });
   });
 
-  it("says in a sentence that there is no Node", () => {
+  it("reports in one sentence that Node is missing", () => {
     expect(start("./qsp", ["help"], { PATH: tools })).toEqual({
       status: 2,
       lines: [],
@@ -94,14 +94,14 @@ describe.skipIf(process.platform === "win32")("./qsp", () => {
     });
   });
 
-  it("works from another folder, by its path and by its name", () => {
+  it("works from another folder, by path and by name", () => {
     writeOwnNode();
     const PATH = `${tools}:${clone}`;
     for (const path of [join(clone, "qsp"), "../my clone/qsp", "qsp"])
       expect(start(path, ["help"], { cwd: elsewhere, PATH }).lines, path).toEqual(["its own", main, "help"]);
   });
 
-  it("works through links to links, absolute and relative", () => {
+  it("works through chains of links, absolute and relative", () => {
     writeOwnNode();
     symlinkSync("../my clone/qsp", join(elsewhere, "relative"));
     symlinkSync(join(elsewhere, "relative"), join(elsewhere, "qsp"));
@@ -115,8 +115,8 @@ describe.skipIf(process.platform === "win32")("./qsp", () => {
   });
 });
 
-describe.skipIf(process.platform === "win32")("the server of a launcher", () => {
-  it("stops in order when the launcher is killed", async () => {
+describe.skipIf(process.platform === "win32")("a launcher's server", () => {
+  it("shuts down gracefully when the launcher is killed", async () => {
     const cwd = makeTemporaryDirectory();
     const { child, end } = startQsp(["serve", "--port", "0", "--data-dir", cwd], {
       cwd,
@@ -133,7 +133,7 @@ describe.skipIf(process.platform === "win32")("the server of a launcher", () => 
     let output = "";
     while (!output.includes("is ready on")) output += (await once(child.stdout ?? child, "data"))[0];
     child.kill("SIGKILL");
-    // The server has the same standard output, so that this ends with the server.
+    // The server shares this standard output, so "close" comes when the server has ended.
     const { stdout, stderr } = await end;
     expect(stdout + stderr).toContain("stopping;");
   });

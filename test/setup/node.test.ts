@@ -1,4 +1,4 @@
-/** The Node 26 of npm: linked where everything looks for it, and explained if it does not start. */
+/** The Node 26 from npm: linked where everything expects it, and explained if it does not start. */
 import { spawnSync } from "node:child_process";
 import {
   cpSync,
@@ -22,7 +22,7 @@ const nodePackage = installedPackage ?? "";
 const checkout = makeTemporaryDirectory(afterAll);
 const modules = join(checkout, "node_modules");
 const link = join(modules, ".bin/node");
-/** Where npm puts its Node. */
+/** Where npm installs its Node. */
 const packaged = join(modules, nodePackage, "bin/node");
 
 /** The packages as npm 9 and 10 install them with --ignore-scripts: without the link to Node. */
@@ -49,13 +49,13 @@ beforeEach(() => {
   rmSync(join(modules, nodePackage), { recursive: true, force: true });
 });
 
-/** Installs a program as the Node of npm. */
+/** Installs a program in place of npm's Node. */
 function installNode(script: string): void {
   mkdirSync(join(packaged, ".."), { recursive: true });
   writeFileSync(packaged, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
 }
 
-/** Runs what npm scripts run first, on a Node of this version. */
+/** Runs what npm scripts run first, on the given version of Node. */
 function setUp(version: string, env: Readonly<Record<string, string>> = {}) {
   const pretend = `Object.defineProperty(process, "version", { value: ${JSON.stringify(version)} })`;
   const { status, stderr } = spawnSync(
@@ -66,8 +66,8 @@ function setUp(version: string, env: Readonly<Record<string, string>> = {}) {
   return { status, stderr };
 }
 
-describe.skipIf(process.platform === "win32")("the Node of npm", { timeout: 180_000 }, () => {
-  it("is linked below node_modules/.bin if npm did not do it", () => {
+describe.skipIf(process.platform === "win32")("the Node from npm", { timeout: 180_000 }, () => {
+  it("is linked in node_modules/.bin if npm did not link it", () => {
     installNode(`exec ${process.execPath} "$@"`);
     expect(setUp("v20.19.2")).toEqual({ status: 0, stderr: "" });
     expect(readlinkSync(link)).toBe(`../${nodePackage}/bin/node`);
@@ -75,7 +75,7 @@ describe.skipIf(process.platform === "win32")("the Node of npm", { timeout: 180_
     expect(setUp("v20.19.2")).toEqual({ status: 0, stderr: "" });
   });
 
-  it("is linked again if the link leads nowhere", () => {
+  it("is linked again if the link is broken", () => {
     installNode(`exec ${process.execPath} "$@"`);
     mkdirSync(join(link, ".."));
     symlinkSync("../node-of-old/bin/node", link);
@@ -83,7 +83,7 @@ describe.skipIf(process.platform === "win32")("the Node of npm", { timeout: 180_
     expect(realpathSync(link)).toBe(realpathSync(packaged));
   });
 
-  it("is explained with the loader's own words if a library is missing", () => {
+  it("is explained with the loader's message if a library is missing", () => {
     const loader = "error while loading shared libraries: libatomic.so.1: cannot open shared object file";
     installNode(`echo "$0: ${loader}" >&2; exit 127`);
     const { status, stderr } = setUp("v20.19.2");
@@ -96,7 +96,7 @@ describe.skipIf(process.platform === "win32")("the Node of npm", { timeout: 180_
     expect(existsSync(link)).toBe(false);
   });
 
-  it("is not in the way of a Node 26 of the machine if it does not start", () => {
+  it("does not hide the machine's Node 26 if it does not start", () => {
     installNode("exit 127");
     mkdirSync(join(link, ".."));
     symlinkSync(packaged, link);
@@ -104,7 +104,7 @@ describe.skipIf(process.platform === "win32")("the Node of npm", { timeout: 180_
     expect(existsSync(link)).toBe(false);
   });
 
-  it("is installed by npm pack --dry-run too, which hands its options on to each npm that it runs", () => {
+  it("is installed by npm pack --dry-run too, although npm passes that option to the npm processes that it runs", () => {
     const [npm, installed] = [join(checkout, "npm-cli.js"), join(modules, ".package-lock.json")];
     renameSync(installed, `${installed}.kept`);
     onTestFinished(() => renameSync(`${installed}.kept`, installed));
@@ -113,7 +113,7 @@ describe.skipIf(process.platform === "win32")("the Node of npm", { timeout: 180_
     expect(stderr).toMatch(/^ci .*--dry-run=false/m);
   });
 
-  it("is missed with a sentence if npm has none for this machine", () => {
+  it("is reported as missing in one sentence if npm has none for this machine", () => {
     const { status, stderr } = setUp("v20.19.2");
     expect({ status, stderr }).toEqual({
       status: 1,

@@ -1,4 +1,4 @@
-/** The package that `npm pack` makes: its content, and what works where it is installed. */
+/** The package that `npm pack` creates: its content, and what works once it is installed. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -27,7 +27,7 @@ const run = promisify(execFile);
 const packageJson = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const timeout = 360_000;
 
-/** On a disk: a Node of 120 MB is installed there. */
+/** On disk: a 120 MB Node is installed there. */
 const scratch = mkdtempSync(join(tmpdir(), "qsp-package-"));
 const app = join(scratch, "app");
 const installed = join(app, "node_modules/quantum-safe-playground");
@@ -36,7 +36,7 @@ let registry: PackageRegistry;
 let tarball: string;
 let server: { readonly url: string; readonly process: ChildProcess };
 
-/** The variables of somebody who has the machine's own Node, and no clone. */
+/** The environment of a user with the machine's own Node and no clone. */
 function environment(more: Readonly<Record<string, string>> = {}): Record<string, string> {
   const path = (process.env.PATH ?? "").split(delimiter).filter((folder) => !folder.includes("node_modules"));
   const kept = Object.entries(inheritedEnvironment()).filter(([name]) => !/^(npm_|NODE_)/i.test(name));
@@ -70,8 +70,8 @@ afterAll(async () => {
 });
 
 /**
- * Makes a clone with the packages that npm has installed, and without what a start adds: the link to Node 26 and the
- * compiled program. The first script there runs on the machine's own Node.
+ * Creates a clone with its npm packages installed, but without what a start adds: the link to Node 26 and the
+ * compiled program. The first script in it runs on the machine's own Node.
  */
 async function makeClone(): Promise<string> {
   const clone = join(scratch, "clone");
@@ -80,7 +80,7 @@ async function makeClone(): Promise<string> {
   });
   for (const path of stdout.split("\0").filter((path) => existsSync(join(root, path)) && path !== ""))
     cpSync(join(root, path), join(clone, path));
-  // Links to files: a link to a folder would show up in paths. The folders below the first are many.
+  // Hard links to files: a link to a folder would show up in paths. cp handles the many nested folders.
   const [from, to] = [join(root, "node_modules/."), join(clone, "node_modules")];
   await run("cp", ["-al", from, to]).catch(() => run("cp", ["-a", from, to]));
   rmSync(join(to, ".bin"), { recursive: true });
@@ -113,7 +113,11 @@ async function startInstalled(args = ["--data-dir", join(scratch, "data")]): Pro
   throw new Error(`the server ended before it was ready: ${output}`);
 }
 
-/** Runs an installed command to its end. @returns what it printed */
+/**
+ * Runs an installed command to its end.
+ *
+ * @returns its output
+ */
 async function command(name: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   return (await run(join(bin, name), args, { cwd: app, env: environment(env) })).stdout;
 }
@@ -127,7 +131,7 @@ describe("the tarball", { timeout }, () => {
       .filter((path) => statSync(join(installed, path)).isFile());
   });
 
-  it("has the program, its files and its pages, and no sources, tests, stores or keys", () => {
+  it("contains the program, its files and its pages, and no sources, tests, stores or keys", () => {
     const extensions = paths.filter((path) => path.startsWith("extensions/"));
     expect(
       extensions.filter((path) => !/^[^/]+\/[\w-]+\/(README\.md$|[\w-]+\.mjs$|deploy\/)/.test(path)),
@@ -158,7 +162,7 @@ describe("the tarball", { timeout }, () => {
     expect(paths.filter((path) => /(?<!\.d)\.ts$/.test(path))).toEqual([]);
   });
 
-  it("names no folder of the machine where it was packed", () => {
+  it("contains no path of the machine where it was packed", () => {
     const places = [root, homedir(), tmpdir()].filter(
       (place) => place.split("/").length > 1 && place !== "/root",
     );
@@ -170,13 +174,13 @@ describe("the tarball", { timeout }, () => {
     expect(naming).toEqual([]);
   });
 
-  it("has less than 6 MB, and 25 MB where it is installed", () => {
+  it("is smaller than 6 MB, and 25 MB when installed", () => {
     expect(statSync(tarball).size).toBeLessThan(6_000_000);
     const bytes = paths.reduce((sum, path) => sum + statSync(join(installed, path)).size, 0);
     expect(bytes).toBeLessThan(25_000_000);
   });
 
-  it("brings the packages of its client and Node 26, and nothing that the program was compiled from", () => {
+  it("installs the client's packages and Node 26, but no packages that are bundled into the program", () => {
     const isNode = (name: string): boolean => /^node-(bin-)?(linux|darwin|win)/.test(name);
     const names = [...registry.fetched].filter((name) => !isNode(name)).sort();
     expect(names).toEqual([
@@ -195,14 +199,14 @@ describe("the tarball", { timeout }, () => {
 });
 
 describe("the installed program", { timeout }, () => {
-  it("is started by the machine's own Node, which may be 20", async () => {
+  it("starts on the machine's own Node, which may be version 20", async () => {
     const { stdout } = await run("node", ["--version"], { env: environment() });
     expect(Number.parseInt(stdout.slice(1), 10)).toBeGreaterThanOrEqual(20);
     expect(await command("qsp", ["--version"])).toBe(`${packageJson.version}\n`);
     expect(await command("qsp", ["help"])).toContain("usage: qsp VERB");
   });
 
-  it("signs over REST and by qsp call", async () => {
+  it("signs over REST and with qsp call", async () => {
     const answer = await fetch(`${server.url}/api/grpc/sign`, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -234,12 +238,12 @@ describe("the installed program", { timeout }, () => {
     await read("/protos.tar.gz");
   });
 
-  it.each(Object.keys(packageJson.bin))("is started by %s, which says what it misses", async (name) => {
+  it.each(Object.keys(packageJson.bin))("is started by %s, which reports what is missing", async (name) => {
     const call = run(join(bin, name), ["no-such-verb"], { cwd: app, env: environment() });
     await expect(call).rejects.toMatchObject({ code: 2, stderr: expect.stringMatching(/^qsp: [^\n]+\n$/) });
   });
 
-  it("names lines of the sources in stack traces", async () => {
+  it("names source lines in stack traces", async () => {
     const start = join(installed, "lib/start.js");
     const source = `process.argv.splice(1, 9, ${JSON.stringify(start)}, "help");
       process.stdout.write = () => { throw new Error("stop"); };
@@ -251,13 +255,13 @@ describe("the installed program", { timeout }, () => {
     expect(stderr).toMatch(/src\/cli\/run\.ts:\d+:\d+/);
   });
 
-  it("keeps V8's compiled code in the user's cache, and writes nothing into the package", async () => {
+  it("caches V8's compiled code in the user's cache, and writes nothing into the package", async () => {
     await command("qsp", ["--version"]);
     expect(globSync("quantum-safe-playground/*/*", { cwd: join(scratch, "cache") })).not.toEqual([]);
     expect(existsSync(join(installed, "dist"))).toBe(false);
   });
 
-  it("says in one sentence that no Node 26 was installed", async () => {
+  it("reports in one sentence that Node 26 was not installed", async () => {
     const moved = join(app, "node_modules/.moved");
     const [node = ""] = globSync("node_modules/node-*-*", { cwd: app });
     await run("mv", [join(app, node), moved]);
@@ -273,8 +277,8 @@ describe("the installed program", { timeout }, () => {
   });
 });
 
-describe("the program that is installed for all folders", { timeout }, () => {
-  it("finds the Node that npm installed below it", async () => {
+describe("the globally installed program", { timeout }, () => {
+  it("finds the Node that npm installed inside it", async () => {
     const prefix = join(scratch, "global");
     const flags = ["--no-audit", "--no-fund", "--registry", registry.url, "--cache", join(scratch, "npm")];
     const env = environment();
@@ -284,30 +288,34 @@ describe("the program that is installed for all folders", { timeout }, () => {
   });
 });
 
-/** The program of the page, for the server of this test. */
+/** The example program in the documentation, adapted to this test's server. */
 const page = readFileSync(join(root, "docs/clients.md"), "utf8");
 const printedUrl = "http://127.0.0.1:8080";
 const [, typed = "", clientProgram = "", printed = ""] =
   /^```sh\n(cat > client\.mjs <<'END'\n(.*?)^END$.*?)^```\n\n```text\n(.*?)^```/ms.exec(page) ?? [];
 
-/** Does what the page shows, in the folder where the package is installed. @returns what that printed */
+/**
+ * Follows the documentation in the folder where the package is installed.
+ *
+ * @returns the output
+ */
 async function followPage(url: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
   const script = typed.replace(printedUrl, url);
   return (await run("sh", ["-e", "-c", script], { cwd: app, env: environment(env) })).stdout;
 }
 
 describe("the installed client", { timeout }, () => {
-  it("has each service that a server may serve", async () => {
+  it("has every service that a server may offer", async () => {
     const served = (await loadPackages()).flatMap(({ files }) => files.flatMap((file) => file.services));
     const names = served.map(({ typeName }) => typeName).concat("grpc.health.v1.Health");
     expect(Object.values(services).map(({ typeName }) => typeName)).toEqual(expect.arrayContaining(names));
   });
 
-  it("calls and verifies as its page shows, on the machine's own Node", async () => {
+  it("calls and verifies as documented, on the machine's own Node", async () => {
     expect(await followPage(server.url)).toBe(printed);
   });
 
-  it("calls a server with a certificate of a private CA that Node is told of, and only then", async () => {
+  it("calls a server with a private CA's certificate only if Node trusts the CA", async () => {
     const dataDir = join(scratch, "tls");
     const tls = join(dataDir, "tls");
     await command("qsp", ["ca", "init", "--data-dir", dataDir]);
@@ -324,7 +332,7 @@ describe("the installed client", { timeout }, () => {
     }
   });
 
-  it("has types that a strict program compiles with", async () => {
+  it("has types that compile in strict mode", async () => {
     writeFileSync(join(app, "client.mts"), clientProgram);
     writeFileSync(join(app, "wrong.mts"), clientProgram.replace('alias: "from the package"', "alias: 1"));
     const compile = (file: string) =>
@@ -342,7 +350,7 @@ describe("the installed client", { timeout }, () => {
     });
   });
 
-  it("is bundled for a browser without any code of the server or of Node", async () => {
+  it("can be bundled for a browser without any server or Node code", async () => {
     writeFileSync(join(app, "page.mjs"), clientProgram);
     const { metafile } = await build({
       ...{ absWorkingDir: app, entryPoints: ["page.mjs"], bundle: true, write: false, metafile: true },

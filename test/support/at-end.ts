@@ -1,12 +1,12 @@
-/** Ends what a test has opened. */
+/** Cleans up what a test has opened. */
 import { afterAll } from "vitest";
 
-/** What runs something at the end: of one test with `onTestFinished`, of a suite with `endAfterAll`. */
+/** Registers a cleanup: of one test with `onTestFinished`, of a suite with `endAfterAll`. */
 export type AtEnd = (end: () => void | Promise<void>) => void;
 
 /**
- * For what a `beforeAll` opens: ends it after all tests of the suite that calls this, the last first. Inside of a
- * `beforeAll`, `afterAll` has no effect.
+ * Cleans up after `beforeAll`: runs after all tests of the calling suite, in reverse order. `afterAll` itself has no
+ * effect inside a `beforeAll`.
  */
 export function endAfterAll(): AtEnd {
   const ends: (() => void | Promise<void>)[] = [];

@@ -1,17 +1,17 @@
 /**
- * Makes scrypt cheap in the process of a test file whose subject is not the cost of passwords:
+ * Makes scrypt cheap in test files that do not test the cost of password hashing:
  *
  *     vi.mock("node:crypto", async (load) => (await import("…/cheap-scrypt.ts")).cheapen(await load()));
  *
- * The code under test makes and checks its hashes with the parameters that it has; what it computes is no scrypt of
- * them. One hash in full takes 300 ms of a core.
+ * The code under test keeps its parameters, but the computed hashes use cheaper ones. One full hash takes 300 ms of a
+ * core.
  */
 import type * as crypto from "node:crypto";
 
-/** What scrypt is computed with instead of the parameters that it is given. */
+/** Cheap parameters that replace the caller's. */
 export const leastScrypt = { N: 2, r: 1, p: 1 } as const;
 
-/** The module with an scrypt of the least cost. */
+/** Returns the module with a minimum-cost scrypt. */
 export function cheapen(module: typeof crypto): typeof crypto {
   const scrypt: typeof module.scrypt = (
     password: crypto.BinaryLike,

@@ -1,4 +1,4 @@
-/** Clients of OAuth 2 as tests add them. */
+/** OAuth 2 clients for tests. */
 import { type Config, readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { hashClientSecret } from "../../src/identity/client-secrets.ts";
@@ -6,13 +6,13 @@ import { createClientStore, type NewClient } from "../../src/identity/clients.ts
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import { openStore } from "./open-store.ts";
 
-/** Where the server of a test says that it is. */
+/** The URL that test servers advertise. */
 export const issuerUrl = "https://id.example.com";
 
-/** The secret of the client in the examples of the API description. */
+/** The client secret in the examples of the API description. */
 export const secret = "Jk3lq0w2Yd7Xb1mZr8tUv5nCs9aEo4gH6iPfRxWyTzQ";
 
-/** A client without rights, but for those that a test gives it. */
+/** A client that has only the rights that a test gives it. */
 export function describeClient(name: string, rights: Partial<NewClient> = {}): NewClient {
   return {
     name,
@@ -26,7 +26,7 @@ export function describeClient(name: string, rights: Partial<NewClient> = {}): N
   };
 }
 
-/** Adds a client to the database of a server, which may run or not. */
+/** Adds a client to a server's database, whether or not the server is running. */
 export async function addClient(config: Config | readonly string[], client: NewClient): Promise<void> {
   const provider = await createCryptoProvider("openssl");
   const settings = "dataDir" in config ? config : readConfig(config, {});

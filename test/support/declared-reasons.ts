@@ -1,4 +1,4 @@
-/** Watches how servers refuse calls: with reasons that their protos declare. */
+/** Checks that servers refuse calls only with reasons declared in their protos. */
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { type Logger, pino } from "pino";
 import { afterAll, expect } from "vitest";
@@ -6,18 +6,18 @@ import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
 import { findReasons, isAlwaysRefused, type ServiceProfiles } from "../../src/calls/service-profile.ts";
 import { collectProfiles, type ServicePackage } from "../../src/services/registry.ts";
 
-/** An RPC, and the reasons that it declares. */
+/** An RPC and the reasons that it declares. */
 export interface DeclaredReasons {
   readonly method: DescMethod;
-  /** As logs name it: "kms.KmsService/Sign". */
+  /** The name in logs: "kms.KmsService/Sign". */
   readonly name: string;
   readonly reasons: readonly string[];
-  /** Those that follow from its other options. */
+  /** Reasons that follow from its other options. */
   readonly implied: readonly string[];
   readonly profiles: ServiceProfiles;
 }
 
-/** Lists the RPCs of packages that a server has, with their reasons. */
+/** Lists the RPCs of a server's packages, with their reasons. */
 export function listDeclared(packages: readonly ServicePackage[]): DeclaredReasons[] {
   const profiles = collectProfiles(packages);
   return packages
@@ -27,7 +27,7 @@ export function listDeclared(packages: readonly ServicePackage[]): DeclaredReaso
       method,
       name: `${method.parent.typeName}/${method.name}`,
       reasons: findReasons(method, profiles),
-      // Its keys have a quota, and so have most of the records that it creates.
+      // Keys have a quota, and so do most records that a call creates.
       implied: getOption(method, idempotency_key) ? ["QUOTA_EXCEEDED"] : [],
       profiles,
     }));
@@ -35,14 +35,14 @@ export function listDeclared(packages: readonly ServicePackage[]): DeclaredReaso
 
 const undeclared = new Set<string>();
 
-// In every file that starts a server with such a log.
+// In every file that starts a server with this log.
 afterAll(() => {
-  expect([...undeclared], "refusals whose RPC has no option qsp.reason for them").toEqual([]);
+  expect([...undeclared], "refusals that their RPC does not declare with qsp.reason").toEqual([]);
 });
 
 /**
- * Creates the log of a server. The tests of its file fail if a call is refused with a reason that other RPCs declare,
- * and this one does not.
+ * Creates a server log. The tests of the file fail if a call is refused with a reason that other RPCs declare but
+ * this one does not.
  */
 export function watchReasons(packages: readonly ServicePackage[]): Logger {
   const declared = new Map(
@@ -51,7 +51,7 @@ export function watchReasons(packages: readonly ServicePackage[]): Logger {
   const ofSome = new Set([...declared.values()].flat());
   const write = (line: string): void => {
     const { method, reason } = JSON.parse(line);
-    // A line without an RPC is of something else that happened.
+    // Lines without an RPC report other events.
     const own = declared.get(method);
     if (own && ofSome.has(reason) && !own.includes(reason)) undeclared.add(`${method}: ${reason}`);
   };

@@ -1,4 +1,4 @@
-/** Directories with an empty store in SQLite, as `qsp store init` leaves it. */
+/** Directories with an empty SQLite store, as `qsp store init` creates it. */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { inheritedEnvironment } from "./environment.ts";
@@ -9,7 +9,7 @@ type Files = readonly (readonly [name: string, content: Uint8Array])[];
 
 let files: Promise<Files> | undefined;
 
-/** Makes a directory with a store, for one test. The store of a test file is created once, and copied. */
+/** Creates a directory with a store, for one test. The store is created once per test file, and copied. */
 export async function makeStoreDirectory(): Promise<string> {
   files ??= createFiles();
   const directory = makeTemporaryDirectory();

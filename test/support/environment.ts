@@ -1,6 +1,6 @@
 /**
- * The variables of this process, without those of the person who runs the tests. Programs let calls wait where a busy
- * machine would have them refused.
+ * The environment of this process, without the variables of the person who runs the tests. Tested programs queue
+ * calls where, on a busy machine, they would refuse them.
  */
 export function inheritedEnvironment(): Record<string, string> {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("QSP_"));

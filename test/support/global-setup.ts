@@ -1,6 +1,6 @@
 /**
- * Before a run of vitest: compiles the program, makes the directory of all temporary files, and opens one PostgreSQL
- * server, which test files ask for databases.
+ * Runs before vitest: compiles the program, creates the directory for all temporary files, and prepares one
+ * PostgreSQL server from which test files request databases.
  */
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
@@ -15,12 +15,12 @@ import { quickDirectory } from "./quick-directory.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Where test files make their temporary directories. It goes with all that is left in it after the run. */
+    /** Where test files create temporary directories. It is deleted with all its content after the run. */
     temporaryDirectory: string;
     /** The folder of the compiled program. */
     compiledProgram: string;
     /**
-     * Where a POST to `/<process id>` creates a database for that process and answers with its URL; absent when
+     * URL where a POST to `/<process id>` creates a database for that process and returns its URL; absent if
      * PostgreSQL is not installed.
      */
     postgresDesk?: string;
@@ -29,7 +29,7 @@ declare module "vitest" {
 
 const compiler = join(import.meta.dirname, "../../src/setup/compile.ts");
 
-/** Drops the databases of processes that have ended, which would fill the memory: each takes 10 MB. */
+/** Drops the databases of processes that have ended: each takes 10 MB of memory. */
 async function dropUnused(postgres: PostgresServer, given: Map<number, string[]>): Promise<void> {
   for (const [asker, urls] of given) {
     if (isAlive(asker)) continue;
@@ -46,7 +46,7 @@ function isAlive(processId: number): boolean {
   }
 }
 
-/** Returns what ends all that the run has begun. */
+/** Prepares the run, and returns the function that cleans up. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (!isFresh()) execFileSync(process.execPath, [compiler], { stdio: "inherit" });
   project.provide(
@@ -54,7 +54,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     join(compiledFolder, JSON.parse(readFileSync(inputsPath, "utf8")).build),
   );
   const directory = mkdtempSync(join(quickDirectory, "qsp-test-"));
-  // Some programs of tests run as another user, and pass through here.
+  // Some tested programs run as a different user and pass through this directory.
   chmodSync(directory, 0o711);
   project.provide("temporaryDirectory", directory);
   const closeDesk = findPostgres() === undefined ? undefined : await openDesk(project);
@@ -65,9 +65,9 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
 }
 
 /**
- * Opens a desk in this process that gives out databases. The server starts when the first file asks there, and only
- * who asks waits: started at once, it would make a run of a few quick tests wait until it can be stopped again. Returns
- * what ends it all.
+ * Opens an HTTP endpoint in this process that hands out databases. The PostgreSQL server starts on the first request,
+ * and only its caller waits: if it started eagerly, a run of a few quick tests would wait until it can be stopped
+ * again. Returns the cleanup function.
  */
 async function openDesk(project: TestProject): Promise<() => Promise<void>> {
   let starting: Promise<PostgresServer> | undefined;
@@ -80,7 +80,7 @@ async function openDesk(project: TestProject): Promise<() => Promise<void>> {
       const url = await postgres.createDatabase();
       given.set(asker, [...(given.get(asker) ?? []), url]);
       response.end(url);
-      dropUnused(postgres, given).catch(() => {}); // Then they stay until the server ends.
+      dropUnused(postgres, given).catch(() => {}); // They then stay until the server stops.
     } catch (error) {
       response.writeHead(500).end(String(error));
     }
@@ -93,7 +93,7 @@ async function openDesk(project: TestProject): Promise<() => Promise<void>> {
   return async () => {
     desk.close();
     desk.closeAllConnections();
-    const postgres = await starting?.catch(() => undefined); // Who asked was told.
+    const postgres = await starting?.catch(() => undefined); // Reported to the caller that requested it.
     await postgres?.close();
   };
 }

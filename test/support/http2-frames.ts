@@ -1,6 +1,6 @@
-/** Frames of HTTP/2 (RFC 9113) written by hand, and field blocks (RFC 7541) without a table and without Huffman codes. */
+/** Hand-written HTTP/2 frames (RFC 9113), and field blocks (RFC 7541) without tables or Huffman codes. */
 
-/** Types of frames; RFC 9113, section 6. */
+/** Frame types (RFC 9113, section 6). */
 export const frameTypes = {
   data: 0,
   headers: 1,
@@ -14,13 +14,13 @@ export const frameTypes = {
   continuation: 9,
 } as const;
 
-/** Flags of frames. */
+/** Frame flags. */
 export const flags = { endStream: 0x1, ack: 0x1, endHeaders: 0x4, padded: 0x8, priority: 0x20 } as const;
 
-/** The first bytes of a connection; RFC 9113, section 3.4. */
+/** The connection preface (RFC 9113, section 3.4). */
 export const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
-/** Writes a frame. Every part may be wrong. */
+/** Encodes a frame. Every part may be invalid. */
 export function writeFrame(type: number, flag: number, streamId: number, payload: Uint8Array): Buffer {
   const head = Buffer.alloc(9);
   head.writeUIntBE(payload.length, 0, 3);
@@ -30,20 +30,20 @@ export function writeFrame(type: number, flag: number, streamId: number, payload
   return Buffer.concat([head, payload]);
 }
 
-/** SETTINGS without any. */
+/** An empty SETTINGS frame. */
 export const emptySettings = writeFrame(frameTypes.settings, 0, 0, Buffer.alloc(0));
 
-/** What a client begins with. */
+/** The first bytes that a client sends. */
 export const opening = Buffer.concat([preface, emptySettings]);
 
-/** Writes a number of four bytes, as RST_STREAM and WINDOW_UPDATE have it. */
+/** Encodes a four-byte number, as in RST_STREAM and WINDOW_UPDATE. */
 export function writeUint32(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(value >>> 0);
   return bytes;
 }
 
-/** Writes settings as identifiers and values. */
+/** Encodes settings as identifiers and values. */
 export function writeSettings(settings: readonly (readonly [number, number])[]): Buffer {
   return Buffer.concat(
     settings.flatMap(([identifier, value]) => {
@@ -54,7 +54,7 @@ export function writeSettings(settings: readonly (readonly [number, number])[]):
   );
 }
 
-/** Writes fields as literals that no table remembers, with new names (RFC 7541, section 6.2.2). */
+/** Encodes fields as literals without indexing, with new names (RFC 7541, section 6.2.2). */
 export function writeFields(fields: readonly (readonly [string, string])[]): Buffer {
   return Buffer.concat(
     fields.flatMap(([name, value]) => [Buffer.from([0]), ...writeText(name), ...writeText(value)]),
@@ -66,7 +66,7 @@ function writeText(text: string): Buffer[] {
   return [writeLength(bytes.length), bytes];
 }
 
-/** An integer with a prefix of seven bits (RFC 7541, section 5.1). */
+/** Encodes an integer with a seven-bit prefix (RFC 7541, section 5.1). */
 function writeLength(length: number): Buffer {
   if (length < 127) return Buffer.from([length]);
   const bytes = [127];

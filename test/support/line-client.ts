@@ -1,15 +1,15 @@
-/** A client in another language: one order of JSON in each line, and one answer. */
+/** A client in another language: reads one JSON command per line, and answers each with one line. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 
-/** A program that runs until `end`. */
+/** A program that runs until `end` is called. */
 export interface LineClient<Order, Answer> {
   ask(order: Order): Promise<Answer>;
   end(): Promise<void>;
 }
 
-/** Starts a program. */
+/** Starts the program. */
 export function startLineClient<Order, Answer>(
   program: string,
   args: readonly string[] = [],

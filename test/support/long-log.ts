@@ -1,11 +1,11 @@
-/** A long audit log, written about as fast as the store takes entries. */
+/** A long audit log, written about as fast as the store accepts entries. */
 import type { Store } from "../../src/store/store.ts";
 import { writeEntries } from "./entries.ts";
 
-/** Entries in one transaction. */
+/** Entries per transaction. */
 const perTransaction = 5000;
 
-/** Writes so many entries. */
+/** Writes this many entries. */
 export async function writeLongLog(store: Store, count: number): Promise<void> {
   for (let left = count; left > 0; left -= perTransaction)
     await writeEntries(store, Math.min(left, perTransaction));

@@ -1,4 +1,4 @@
-/** RFC 6962, section 2.1, word for word: recursive, over lists of leaf data. */
+/** A literal implementation of RFC 6962, section 2.1: recursive, over lists of leaf data. */
 import { hash } from "node:crypto";
 
 const sha256 = (...parts: readonly Uint8Array[]): Uint8Array =>

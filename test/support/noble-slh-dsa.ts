@@ -1,4 +1,4 @@
-/** The parameter sets of SLH-DSA of the noble library, a second opinion on what OpenSSL signs. */
+/** SLH-DSA parameter sets from the noble library, to cross-check OpenSSL's signatures. */
 import {
   slh_dsa_sha2_128f,
   slh_dsa_sha2_128s,

@@ -1,4 +1,4 @@
-/** Stores on a fresh location of SQLite or PostgreSQL, and a way straight into the database past them. */
+/** Stores on a fresh SQLite or PostgreSQL location, with direct access to the database. */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
@@ -12,38 +12,40 @@ import { openStore } from "./open-store.ts";
 import { describePostgres, freshDatabaseUrl, runsOn } from "./postgres.ts";
 import { makeTemporaryDirectory } from "./temporary-directory.ts";
 
-/** Milliseconds for one test; many start programs, on machines that have other work. */
+/** Timeout in milliseconds for one test; many start programs, on busy machines. */
 const timeout = 180_000;
 
-/** What a column can hold. */
+/** What a column can contain. */
 export type Value = string | number | Uint8Array | null;
-/** A row, bytes as plain Uint8Array and whole numbers as numbers. */
+/** A row, with bytes as plain Uint8Array and whole numbers as numbers. */
 export type Row = Readonly<Record<string, Value>>;
-/** Where one test, or a block of them, keeps its store; gone at the end. */
+/** Where a test or suite keeps its store; removed at the end. */
 export interface Place {
   readonly location: DatabaseLocation;
-  /** Of the test alone; holds the master key, and for SQLite the store. */
+  /** The test's own directory; contains the master key and, with SQLite, the store. */
   readonly directory: string;
   readonly keyFile: string;
   readonly masterKey: MasterKeySource;
-  /** The settings that point the real program here. */
+  /** The settings that point a real program to this place. */
   readonly settings: readonly string[];
-  /** Opens the store as one program does; each call is another program. It is closed at the end at the latest. */
+  /**
+   * Opens the store like a separate program; each call is a further one. Closed no later than at the end of the test.
+   */
   open(options?: OpenOptions): Promise<Store>;
-  /** Runs one statement straight in the database, past the store. Placeholders are $1, $2 and so on. */
+  /** Runs one statement directly in the database, bypassing the store. Placeholders are $1, $2 and so on. */
   query(sql: string, values?: readonly Value[]): Promise<Row[]>;
 }
 
-/** What differs from the store of the place itself. */
+/** Overrides for how the store is opened. */
 interface OpenOptions extends Partial<StoreOptions> {
-  /** The end of the test, unless another is given. */
+  /** When to close it; by default at the end of the test. */
   readonly atEnd?: AtEnd;
 }
 
-/** Makes a place where nothing is yet. */
+/** Creates an empty place. */
 export type MakePlace = (atEnd?: AtEnd) => Promise<Place>;
 
-/** Describes tests that run twice: in SQLite among the quick tests, in PostgreSQL among the slow ones. */
+/** Describes tests that run twice: on SQLite with the quick tests, on PostgreSQL with the slow ones. */
 export function describeStores(name: string, define: (makePlace: MakePlace) => void): void {
   describe(name, { timeout }, () => {
     if (runsOn("sqlite")) describe("in SQLite", () => define(makeSqlitePlace));
@@ -110,11 +112,11 @@ function querySqlite(path: string, sql: string, values: readonly Value[] = []): 
   }
 }
 
-/** pg gives whole numbers of 64 bits as strings. */
+/** pg returns 64-bit integers as strings. */
 const getTypeParser: typeof pg.types.getTypeParser = (oid: number, format?: unknown) =>
   oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format as "text");
 
-/** A row as both databases give it: a Buffer is not equal to a plain array of the same bytes. */
+/** Normalizes a row for both databases: a Buffer does not equal a plain array with the same bytes. */
 function toPlainRow(row: Record<string, unknown>): Row {
   const plain = (value: unknown) => (value instanceof Uint8Array ? Uint8Array.from(value) : value);
   return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, plain(value) as Value]));

@@ -1,4 +1,4 @@
-/** Opens stores with the tables of the whole program, as main.ts does. */
+/** Opens stores with the tables of the whole program, like main.ts. */
 import { extensions } from "../../extensions/index.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import {
@@ -16,13 +16,13 @@ import type { Store, StoreOptions } from "../../src/store/store.ts";
 /** The packages of the core and of all extensions. */
 const packages = await collectPackages(extensions);
 
-/** Their tables. */
+/** The tables of all packages. */
 export const tables = await opening.collectTables(packages);
 
-/** The verification of logs, with what extensions derive from them. */
+/** Log verification, including what extensions derive from the logs. */
 export const logVerification = await loadLogVerification(packages);
 
-/** Their names, each after the tables that it depends on. */
+/** Table names, each after the tables that it depends on. */
 export const tableNames = listTables(tables.owners).map(([name]) => name);
 
 /** The tables of the core alone. */
@@ -36,7 +36,7 @@ export function openDatabase(location: DatabaseLocation, mode?: OpenMode): Promi
   return opening.openDatabase(tables, location, mode);
 }
 
-/** Opens the store of a data directory. */
+/** Opens the store in a data directory. */
 export function openTestStore(dataDir: string, provider: CryptoProvider): Promise<Store> {
   return openStore({ location: sqliteIn(dataDir), masterKey: masterKeyIn(dataDir), provider });
 }

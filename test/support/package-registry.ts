@@ -1,6 +1,6 @@
 /**
- * A package registry on loopback that has what is in node_modules, and nothing else. npm installs from it as from any
- * registry, so a test of an install needs neither a network nor a cache that an earlier install happened to fill.
+ * A package registry on loopback that serves the content of node_modules, and nothing else. npm installs from it like
+ * from any registry, so install tests need neither a network nor a warm cache.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -20,12 +20,12 @@ interface Manifest {
 /** A running registry. */
 export interface PackageRegistry {
   readonly url: string;
-  /** The packages whose content was fetched, by name. */
+  /** Names of the packages whose content was fetched. */
   readonly fetched: ReadonlySet<string>;
   close(): void;
 }
 
-/** Starts a registry with the packages that a package depends on, and those that these depend on. */
+/** Starts a registry with the transitive dependencies of a package. */
 export async function startRegistry(packageJson: Manifest): Promise<PackageRegistry> {
   const manifests = collectManifests(packageJson);
   const fetched = new Set<string>();
@@ -64,7 +64,7 @@ function collectManifests(packageJson: Manifest): Map<string, Manifest> {
     for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) {
       if (found.has(name)) continue;
       const path = join(root, "node_modules", name, "package.json");
-      // A package for another platform is not here, and npm must see that it need not fetch it.
+      // Packages for other platforms are missing here, and npm must see that it need not fetch them.
       const manifest = existsSync(path)
         ? JSON.parse(readFileSync(path, "utf8"))
         : packages[`node_modules/${name}`];
@@ -76,7 +76,7 @@ function collectManifests(packageJson: Manifest): Map<string, Manifest> {
   return found;
 }
 
-/** Sends the files of a package. Without headers of C and manuals, which a Node has in most of its files. */
+/** Sends the files of a package, without C headers and manuals, which are most of Node's files. */
 function sendContent(name: string, response: ServerResponse): void {
   const flags = ["--exclude=./include", "--exclude=./share", "--exclude=./node_modules"];
   const tar = spawn("tar", ["-cf", "-", ...flags, "--transform=s,^\\.,package,", "."], {

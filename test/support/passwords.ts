@@ -1,10 +1,10 @@
-/** Passwords of tests. */
+/** Passwords for tests. */
 import { randomBytes, scryptSync } from "node:crypto";
 
-/** Long enough for a server to take it. */
+/** Long enough for a server to accept it. */
 export const password = "correct horse battery staple";
 
-/** The hash of a password with the least that scrypt takes: made and checked in no time. */
+/** A password hash with minimum scrypt parameters: created and verified instantly. */
 export function hashCheaply(secret: string): string {
   const salt = randomBytes(16);
   const hash = scryptSync(secret.normalize("NFC"), salt, 32, { N: 2, r: 1, p: 1 });

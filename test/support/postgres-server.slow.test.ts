@@ -45,7 +45,7 @@ describePostgres("startPostgres", () => {
 });
 
 describePostgres("freshDatabaseUrl", () => {
-  it("gives a database of its own to everyone who asks", { timeout }, async () => {
+  it("gives each caller its own database", { timeout }, async () => {
     const urls = await Promise.all(Array.from({ length: 4 }, () => freshDatabaseUrl()));
     expect(new Set(urls).size).toBe(4);
     expect(await Promise.all(urls.map(countTables))).toEqual([0, 0, 0, 0]);
@@ -77,7 +77,7 @@ interface Traces {
   readonly directory: string;
 }
 
-/** What a server has on this machine, as it says itself. */
+/** A server's processes and files on this machine, as the server reports them. */
 async function findTraces(url: string): Promise<Traces> {
   const [row] = await query(
     url,

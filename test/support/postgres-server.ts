@@ -1,9 +1,10 @@
 /**
- * PostgreSQL servers for tests, each with a directory of its own.
+ * PostgreSQL servers for tests, each with its own directory.
  *
- * A second process, the supervisor, runs PostgreSQL in that directory. Its standard input is a pipe from here:
- * when that closes, because of close() or because this process was killed, it stops PostgreSQL and removes the
- * directory. It is this same file, run as a program: node postgres-server.ts <directory>
+ * A second process, the supervisor, runs PostgreSQL in that directory. Its standard input is a pipe from this
+ * process: when the pipe closes, because of close() or because this process was killed, the supervisor stops
+ * PostgreSQL and removes the directory. The supervisor is this same file, run as a program: node postgres-server.ts
+ * <directory>
  */
 import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
@@ -26,50 +27,50 @@ import { Client } from "pg";
 import { quickDirectory } from "./quick-directory.ts";
 
 const minMajorVersion = 15;
-/** What tests say when findPostgres finds nothing. */
+/** Title suffix of tests when findPostgres finds nothing. */
 export const postgresNeeded = `needs PostgreSQL ${minMajorVersion} or newer`;
 
 const user = "postgres";
 const maxConnections = 200;
-/** How often the state of a starting server is looked at. */
+/** Interval for polling the state of a starting server. */
 const pollMs = 20;
 const maxPortAttempts = 20;
 /** PostgreSQL 15 documentation, section 19.5, "Shutting Down the Server". */
 const stopSignals = { fast: "SIGINT", immediate: "SIGQUIT" } as const;
 
-/** How a server is started. */
+/** Options of a server. */
 export interface PostgresOptions {
   /**
-   * False turns fsync off and keeps the data in memory where there is room, for tests that are not about what survives;
-   * the default is true.
+   * False turns fsync off and keeps the data in memory if there is room, for tests that do not test durability; true
+   * by default.
    */
   readonly durable?: boolean;
 }
 
-/** A PostgreSQL server on 127.0.0.1 that lets everyone in and dies with this process. */
+/** A PostgreSQL server on 127.0.0.1 that accepts everyone and stops when this process ends. */
 export interface PostgresServer {
-  /** The URL of a database, whether it exists or not. */
+  /** Returns the URL of a database, whether it exists or not. */
   url(database: string): string;
-  /** Creates an empty database with a random name; returns its URL. */
+  /** Creates an empty database with a random name, and returns its URL. */
   createDatabase(): Promise<string>;
-  /** Removes a database, by its URL, and ends all connections to it. */
+  /** Drops a database by its URL, and closes all connections to it. */
   dropDatabase(url: string): Promise<void>;
   /**
-   * Stops the server; its data stay. "fast", the default, ends all connections and writes everything out;
+   * Stops the server; its data remain. "fast", the default, closes all connections and flushes everything;
    * "immediate" is a crash, after which start() recovers from the write-ahead log.
    */
   stop(mode?: "fast" | "immediate"): Promise<void>;
-  /** Starts a stopped server again, on the same port with the same data. */
+  /** Restarts a stopped server on the same port with the same data. */
   start(): Promise<void>;
-  /** Stops the server for good and removes its data. */
+  /** Stops the server for good and deletes its data. */
   close(): Promise<void>;
 }
 
-/** The directory of the newest installed PostgreSQL's programs; undefined when there is none from version 15 on. */
+/** Returns the program directory of the newest installed PostgreSQL; undefined without version 15 or newer. */
 export function findPostgres(): string | undefined {
   const directories = [
     ...(process.env.PATH ?? "").split(delimiter).filter((directory) => directory !== ""),
-    // Debian keeps the programs of a server off the PATH.
+    // Debian keeps server programs off the PATH.
     ...globSync("/usr/lib/postgresql/*/bin"),
   ];
   return directories
@@ -79,7 +80,7 @@ export function findPostgres(): string | undefined {
     .sort((one, other) => other.version - one.version)[0]?.directory;
 }
 
-/** 0 when it does not say. */
+/** Returns 0 if the version is unknown. */
 function readMajorVersion(binDirectory: string): number {
   try {
     const version = execFileSync(join(binDirectory, "postgres"), ["--version"], { encoding: "utf8" });
@@ -89,7 +90,7 @@ function readMajorVersion(binDirectory: string): number {
   }
 }
 
-/** Starts a server without databases of ours, and waits until it accepts connections. */
+/** Starts a server without any test databases, and waits until it accepts connections. */
 export async function startPostgres({ durable = true }: PostgresOptions = {}): Promise<PostgresServer> {
   const binDirectory = findPostgres();
   if (binDirectory === undefined) throw new Error(postgresNeeded);
@@ -98,7 +99,7 @@ export async function startPostgres({ durable = true }: PostgresOptions = {}): P
   const supervisor = startSupervisor(directory);
 
   const runInitdb = async (): Promise<void> => {
-    // --no-sync: a machine that loses power is not what tests are about.
+    // --no-sync: tests do not cover power failures.
     const args = ["-D", dataDirectory, "-U", user, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"];
     const { ended } = await supervisor.run(join(binDirectory, "initdb"), args);
     const how = await ended;
@@ -119,7 +120,7 @@ export async function startPostgres({ durable = true }: PostgresOptions = {}): P
     const early = run.ended.then((how) => {
       throw new Error(`postgres ended with ${how} before it was ready: ${readLog(directory)}`);
     });
-    early.catch(() => {}); // Only while it starts is its end a failure.
+    early.catch(() => {}); // Its end is a failure only during startup.
     while (!isReady(dataDirectory, run.pid)) await Promise.race([early, setTimeout(pollMs)]);
     return run;
   };
@@ -148,7 +149,7 @@ export async function startPostgres({ durable = true }: PostgresOptions = {}): P
   }
 }
 
-/** Makes an empty directory for the user that PostgreSQL will run as, since it refuses to run as root. */
+/** Creates an empty directory for the user that PostgreSQL will run as: it refuses to run as root. */
 function makeDirectory(parent: string): string {
   const account = process.getuid?.() === 0 ? findAccount() : undefined;
   const directory = mkdtempSync(join(parent, "qsp-test-postgres-"));
@@ -162,15 +163,17 @@ function findAccount(): { readonly uid: number; readonly gid: number } {
   for (const name of ["postgres", "nobody"]) {
     try {
       return { uid: readId("-u", name), gid: readId("-g", name) };
-    } catch {} // There is no such user.
+    } catch {} // The user does not exist.
   }
-  throw new Error("PostgreSQL refuses to run as root, and there is no user postgres or nobody to run it as");
+  throw new Error(
+    "PostgreSQL refuses to run as root, and neither the user postgres nor nobody exists to run it",
+  );
 }
 
-/** Tells whether the server of this process id accepts connections, from what it notes in its own directory. */
+/** Returns whether the server with this process ID accepts connections, based on its own status file. */
 function isReady(dataDirectory: string, pid: number): boolean {
   try {
-    // Line 1 is the process id, line 8 the state; a server that was killed leaves its file behind.
+    // Line 1 is the process ID, line 8 the state; a killed server leaves its file behind.
     const lines = readFileSync(join(dataDirectory, "postmaster.pid"), "utf8").split("\n");
     return lines[0] === String(pid) && lines[7]?.trim() === "ready";
   } catch {
@@ -178,13 +181,13 @@ function isReady(dataDirectory: string, pid: number): boolean {
   }
 }
 
-/** PostgreSQL cannot choose a port itself, and one that is free now may be taken before it listens. */
+/** PostgreSQL cannot pick a port itself, and a free port may be taken before PostgreSQL listens. */
 async function launchOnFreePort(
   launch: (port: number) => Promise<Run>,
 ): Promise<{ readonly port: number; run: Run }> {
   for (let attempt = 1; ; attempt++) {
-    // Below the ports that systems give to outgoing connections (Linux from 32768, others from 49152): while the
-    // server is stopped, one of those could take its port, even a client's own attempt to connect to it.
+    // Below the ephemeral ports (Linux from 32768, others from 49152): while the server is stopped, an outgoing
+    // connection could take its port, even a client's own attempt to connect to it.
     const port = randomInt(15_000, 32_000);
     try {
       return { port, run: await launch(port) };
@@ -200,7 +203,7 @@ async function createDatabase(url: (database: string) => string): Promise<string
   return url(name);
 }
 
-/** Runs a statement about databases. */
+/** Runs an administrative statement about databases. */
 async function administer(url: (database: string) => string, sql: string): Promise<void> {
   const client = new Client({ connectionString: url("postgres") });
   await client.connect();
@@ -217,36 +220,36 @@ function readLog(directory: string): string {
   return existsSync(logPath(directory)) ? readFileSync(logPath(directory), "utf8").slice(-2000) : "(no log)";
 }
 
-/** A program that the supervisor runs. */
+/** The process that runs programs in the directory. */
 interface Run {
   readonly pid: number;
-  /** Its exit code or signal, as text, when it and all that it started have ended. */
+  /** The exit code or signal, as text, once the program and all its children have ended. */
   readonly ended: Promise<string>;
 }
 
 interface Supervisor {
-  /** Runs a program; the one before must have ended. */
+  /** Runs a program; the previous one must have ended. */
   run(program: string, args: readonly string[]): Promise<Run>;
-  /** Sends a signal to the program that runs, if any. */
+  /** Sends a signal to the running program, if any. */
   kill(signal: NodeJS.Signals): void;
-  /** Ends the program and removes the directory; returns when both are gone. */
+  /** Ends the program and removes the directory; resolves when both are done. */
   close(): Promise<void>;
 }
 
-/** A line to the supervisor. */
+/** A command line to the supervisor. */
 type Command =
   | { readonly program: string; readonly args: readonly string[] }
   | { readonly kill: NodeJS.Signals };
 
 function startSupervisor(directory: string): Supervisor {
   const child = spawn(process.execPath, [import.meta.filename, directory], {
-    // Ctrl-C at a terminal reaches all processes of the test run; this one is to end after them.
+    // Ctrl-C at a terminal reaches all processes of the test run; the supervisor must outlive them.
     detached: true,
     stdio: ["pipe", "pipe", "inherit"],
   });
   const closed = once(child, "close");
-  closed.catch(() => {}); // close() tells.
-  child.stdin.on("error", () => {}); // It has ended: readAnswer tells.
+  closed.catch(() => {}); // Reported by close().
+  child.stdin.on("error", () => {}); // It has ended; readAnswer reports it.
   const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const give = (command: Command): void => void child.stdin.write(`${JSON.stringify(command)}\n`);
   const readAnswer = async (): Promise<string> => {
@@ -275,12 +278,12 @@ function startSupervisor(directory: string): Supervisor {
 }
 
 /**
- * The supervisor: takes orders until the pipe to its owner closes. Answers to a program with its process id, and
- * with how it ended.
+ * The supervisor: executes commands until the pipe to its owner closes. Reports a program's process ID when it
+ * starts, and how it ended.
  */
 async function supervise(directory: string): Promise<void> {
-  process.stdout.on("error", () => {}); // The owner may be gone.
-  // Whoever asks all processes to end, as a container that stops, asks the owner as well.
+  process.stdout.on("error", () => {}); // The owner may have ended.
+  // A signal to all processes, as when a container stops, also reaches the owner, which closes the pipe.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 
   const { uid, gid } = statSync(directory);
@@ -288,7 +291,7 @@ async function supervise(directory: string): Promise<void> {
   const options: SpawnOptions = {
     cwd: directory,
     env: { ...process.env, LC_ALL: "C" }, // launchOnFreePort reads an error message.
-    // All that the program starts inherits the pipe, so "close" comes when the last of them has ended.
+    // All children of the program inherit the pipe, so "close" comes when the last of them has ended.
     stdio: ["ignore", log, log, "pipe"],
     ...(process.getuid?.() === 0 ? { uid, gid } : {}),
   };

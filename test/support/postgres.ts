@@ -1,27 +1,27 @@
-/** For test files that just need a database: fresh ones, on one PostgreSQL server for the whole run. */
+/** Fresh databases for test files, on one PostgreSQL server for the whole run. */
 import { describe, inject } from "vitest";
 import type { DatabaseLocation } from "../../src/database/database.ts";
 import { postgresNeeded } from "./postgres-server.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Where the tests of this project keep stores: vitest.config.ts says. */
+    /** The databases on which this project runs its tests; set in vitest.config.ts. */
     databases: readonly DatabaseLocation["kind"][];
   }
 }
 
-/** Whether tests on this database belong to the project that runs. */
+/** Whether the current project runs tests on this database. */
 export function runsOn(kind: DatabaseLocation["kind"]): boolean {
   return inject("databases").includes(kind);
 }
 
-/** A PostgreSQL server that all test files of a run share. */
+/** The PostgreSQL server that all test files of a run share. */
 export interface SharedPostgres {
-  /** Creates an empty database, once the server is ready; returns its URL. */
+  /** Creates an empty database once the server is ready, and returns its URL. */
   freshDatabaseUrl(): Promise<string>;
 }
 
-/** The server of this run, which global-setup.ts keeps; undefined when PostgreSQL is not installed. */
+/** The server of this run, managed by global-setup.ts; undefined if PostgreSQL is not installed. */
 export function sharedPostgres(): SharedPostgres | undefined {
   const desk = inject("postgresDesk");
   if (desk === undefined) return undefined;
@@ -35,7 +35,7 @@ export function sharedPostgres(): SharedPostgres | undefined {
   };
 }
 
-/** Creates an empty database on the server of this run, once that is ready; returns its URL. */
+/** Creates an empty database on this run's server once it is ready, and returns its URL. */
 export async function freshDatabaseUrl(): Promise<string> {
   const postgres = sharedPostgres();
   if (postgres === undefined) throw new Error(postgresNeeded);
@@ -43,8 +43,8 @@ export async function freshDatabaseUrl(): Promise<string> {
 }
 
 /**
- * Describes tests that need PostgreSQL, which are slow tests. They are skipped, and say so, when it is not installed;
- * with QSP_TEST_REQUIRE_ALL=1 they run, and fail.
+ * Describes tests that need PostgreSQL, which are slow tests. If it is not installed, they are skipped visibly; with
+ * QSP_TEST_REQUIRE_ALL=1, they run and fail.
  */
 export function describePostgres(name: string, define: () => void): void {
   if (!runsOn("postgres")) return;

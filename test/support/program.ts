@@ -1,2 +1,4 @@
-/** The program that tests start: the compiled one, as users do. global-setup.ts compiles it if a source has changed. */
+/**
+ * The program under test: the compiled one, as users run it. global-setup.ts recompiles it if a source has changed.
+ */
 export { compiledMain as main } from "../../src/setup/freshness.mjs";

@@ -1,30 +1,30 @@
-/** Where tests keep files that need not survive a crash of the machine. */
+/** Chooses where tests keep files that need not survive a system crash. */
 import { readFileSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 
-/** A file system in memory, as Linux has it for everyone. */
+/** The in-memory file system of Linux. */
 const memory = "/dev/shm";
-/** Bytes that must be free there; containers often have less. */
+/** Minimum free bytes; containers often have less. */
 const minBytes = 4 * 1024 ** 3;
 
 /**
- * The directory in which to make others: in memory if there is room, else on the disk. Writing a store takes a tenth of
- * the CPU time in memory, and no waiting; all that programs see of it is the same.
+ * The parent directory for temporary files: in memory if there is room, otherwise on disk. In memory, writing a store
+ * takes a tenth of the CPU time and no waiting; programs see no difference.
  */
 export const quickDirectory = hasRoomInMemory() ? memory : tmpdir();
 
 function hasRoomInMemory(): boolean {
-  // Who names another place for temporary files means it.
+  // Respect an explicitly configured temporary directory.
   if (process.env.TMPDIR) return false;
   try {
     const { bavail, bsize } = statfsSync(memory);
     return bavail * bsize >= minBytes && !forbidsPrograms();
   } catch {
-    return false; // Other systems have no such place.
+    return false; // Other systems do not have it.
   }
 }
 
-/** Containers may let no program be run there, and some tests write one. */
+/** Containers may forbid running programs there, and some tests write one. */
 function forbidsPrograms(): boolean {
   const mounts = readFileSync("/proc/self/mounts", "utf8").split("\n");
   const options = mounts.find((line) => line.split(" ")[1] === memory)?.split(" ")[3];

@@ -1,4 +1,4 @@
-/** What a run of the tests prints. */
+/** The output of a test run. */
 import { execFile } from "node:child_process";
 import { symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -10,7 +10,7 @@ import { makeTemporaryDirectory } from "./temporary-directory.ts";
 const root = join(import.meta.dirname, "../..");
 const vitest = join(root, "node_modules/vitest/vitest.mjs");
 
-/** Runs tests where only these programs are in PATH. */
+/** Runs tests with only these programs in PATH. */
 async function runTests(programs: readonly string[], ...files: string[]): Promise<string> {
   const bin = makeTemporaryDirectory();
   for (const program of programs) {
@@ -23,8 +23,8 @@ async function runTests(programs: readonly string[], ...files: string[]): Promis
   return stdout;
 }
 
-describe("a run of the tests", () => {
-  it("prints a line for each folder, and at the end what the skipped tests need", async () => {
+describe("a test run", () => {
+  it("prints one line per folder, and at the end what the skipped tests need", async () => {
     const files = ["test/deploy/promtool.slow.test.ts", "test/calls/call-headers.test.ts"];
     const stdout = await runTests(["sh", "git"], ...files);
     expect(stdout).toMatch(/^ ✓ test\/protocol: \d+ passed \(\d+\.\d s\)$/m);

@@ -1,6 +1,6 @@
 /**
- * The reporter of the tests: prints what failed, one line for each folder once its files have run, and at the end why
- * tests were skipped. At a terminal it shows how far the run is.
+ * The test reporter: prints failures, one line per folder once its files have run, and at the end why tests were
+ * skipped. On a terminal, it shows progress.
  */
 import { dirname, relative } from "node:path";
 import type { SerializedError } from "vitest";
@@ -16,7 +16,7 @@ import { describeSkipped } from "./skipped-tests.ts";
 
 type ModuleState = Parameters<DefaultReporter["printTestCase"]>[0];
 
-/** What has run of the files of a folder. */
+/** Progress of a folder. */
 interface Folder {
   /** Files that have not run yet. */
   remaining: number;
@@ -28,7 +28,7 @@ export default class QuietReporter extends DefaultReporter {
   private folders = new Map<string, Folder>();
 
   override onInit(vitest: Vitest): void {
-    // What tests print is shown if they fail.
+    // Output of tests is shown only if they fail.
     this.silent ??= "passed-only";
     super.onInit(vitest);
   }
@@ -61,10 +61,10 @@ export default class QuietReporter extends DefaultReporter {
     super.onTestRunEnd(modules, errors, reason);
     const unfinished = modules.flatMap((module) => [...module.children.allTests("pending")]);
     if (unfinished.length > 0) {
-      this.log(`Tests that did not end: ${unfinished.length}, the first is ${unfinished[0]?.fullName}`);
+      this.log(`Tests that did not finish: ${unfinished.length}, the first is ${unfinished[0]?.fullName}`);
       process.exitCode = 1;
     }
-    // Somebody who names tests does not ask for others.
+    // A run of selected tests omits the summary of skipped ones.
     if (this.ctx.config.testNamePattern !== undefined) return;
     const tests = modules.flatMap((module) => [...module.children.allTests("skipped")]);
     const skipped = tests.map(({ module, fullName }) => ({ file: module.relativeModuleId, name: fullName }));
@@ -80,7 +80,7 @@ export default class QuietReporter extends DefaultReporter {
   }
 }
 
-/** Writes the line of a folder: how its tests ended, and how long its files took one after another. */
+/** Formats a folder's line: test results, and the total duration of its files. */
 function describeFolder(name: string, modules: readonly TestModule[]): string {
   const tests = modules.flatMap((module) => [...module.children.allTests()]);
   const counts = (["passed", "failed", "skipped"] as const).flatMap((state) => {

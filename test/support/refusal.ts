@@ -1,20 +1,20 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 
-/** How a call was refused: what a program can act on. */
+/** How a call was refused, in machine-readable form. */
 export interface Refusal {
   readonly code: string;
   readonly reason: string | undefined;
-  /** The fields at fault, as google.rpc.BadRequest names them; absent if it names none. */
+  /** The invalid fields, as in google.rpc.BadRequest; absent if it lists none. */
   readonly fields?: readonly string[];
 }
 
-/** How a call was refused; a call that succeeds fails the test. */
+/** Returns how a call was refused; fails the test if the call succeeds. */
 export async function refusal(call: Promise<unknown>): Promise<Refusal> {
   return describeRefusal(await failureOf(call));
 }
 
-/** The error with which a call failed; a call that succeeds fails the test. */
+/** Returns the error of a failed call; fails the test if the call succeeds. */
 export async function failureOf(call: Promise<unknown>): Promise<ConnectError> {
   const answer = await call.then(
     (value) => ({ value }),
@@ -24,7 +24,7 @@ export async function failureOf(call: Promise<unknown>): Promise<ConnectError> {
   throw new Error(`the call was not refused; it answered ${JSON.stringify(answer.value, bigintToString)}`);
 }
 
-/** Takes an error apart. */
+/** Extracts the details of an error. */
 export function describeRefusal(error: ConnectError): Refusal {
   const violations = error.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations);
   return {
@@ -38,7 +38,7 @@ function bigintToString(_key: string, value: unknown): unknown {
   return typeof value === "bigint" ? String(value) : value;
 }
 
-/** How calls came out: how many were answered, and how the others were refused. */
+/** Counts call results: how many succeeded, and how the others were refused. */
 export async function outcomesOf(calls: readonly Promise<unknown>[]) {
   const settled = await Promise.allSettled(calls);
   const failed = settled.filter((one) => one.status === "rejected");
@@ -46,7 +46,7 @@ export async function outcomesOf(calls: readonly Promise<unknown>[]) {
   return { answered: settled.length - failed.length, refusals };
 }
 
-/** The reason for which a call is refused; "answer" if it is not. */
+/** The reason of a refused call; "answer" if the call succeeds. */
 export function outcomeOf(call: Promise<unknown>): Promise<string | undefined> {
   return call.then(
     () => "answer",

@@ -1,4 +1,4 @@
-/** Runs command lines in the process of the tests, in a tenth of the time that a program takes to start. */
+/** Runs command lines in the test process, in a tenth of the time that a separate program takes to start. */
 import { Readable } from "node:stream";
 import { vi } from "vitest";
 import { runCommandLine } from "../../src/cli/run.ts";
@@ -12,28 +12,30 @@ export interface Run {
   readonly stderr: string;
 }
 
-/** What a command line finds around it. */
+/** The environment of a command line. */
 export interface Surroundings {
-  /** All variables that it sees. */
+  /** All environment variables. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
-  /** What standard input holds. */
+  /** The content of standard input. */
   readonly stdin?: string | Uint8Array;
 }
 
 const table = { serve: loadServeVerb, ...verbTable };
-/** What command lines listen to, to end the process. */
+/** Events on which command lines end the process. */
 const ends = ["SIGINT", "SIGTERM", "SIGHUP", "uncaughtException"] as const;
 let before: Promise<unknown> = Promise.resolve();
 
-/** Runs a command line to its end. They run one after another: a process has one directory and one environment. */
+/** Runs a command line to its end. They run one at a time: a process has one directory and one environment. */
 export function runHere(args: readonly string[], surroundings: Surroundings): Promise<Run> {
   const running = before.then(() => runAlone(args, surroundings));
   before = running.catch(() => {});
   return running;
 }
 
-/** Runs a command line to its end, with exactly these words and flags: runToEnd of start-server.ts in this process. */
+/**
+ * Runs a command line to its end with exactly these arguments, like runToEnd in start-server.ts but in this process.
+ */
 export function runToEndHere(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -55,7 +57,7 @@ async function runAlone(args: readonly string[], surroundings: Surroundings): Pr
   }
 }
 
-/** Keeps what is written, and lets nobody see it. */
+/** Captures output without printing it. */
 function record(name: "stdout" | "stderr") {
   const chunks: Uint8Array[] = [];
   const spy = vi.spyOn(process[name], "write").mockImplementation((chunk, ...rest) => {
@@ -66,7 +68,11 @@ function record(name: "stdout" | "stderr") {
   return { text: () => Buffer.concat(chunks).toString(), restore: () => spy.mockRestore() };
 }
 
-/** Gives this process the surroundings of a command line. @returns what takes them away again */
+/**
+ * Gives this process the environment of a command line.
+ *
+ * @returns a function that restores the previous one
+ */
 function enter(args: readonly string[], { env, cwd, stdin = "" }: Surroundings): () => void {
   const was = { env: process.env, argv: process.argv, cwd: process.cwd() };
   const ownStdin = Object.getOwnPropertyDescriptor(process, "stdin");

@@ -7,7 +7,7 @@ import { makeTemporaryDirectory } from "./temporary-directory.ts";
 const root = join(import.meta.dirname, "../..");
 const thisFile = "test/support/skipped-tests.test.ts";
 
-/** The rows of the summary of tests with these names, where these programs are missing. */
+/** The summary rows for tests with these names, when these programs are missing. */
 function summarize(names: readonly string[], missing: readonly string[], file = thisFile): string[] {
   const summary = describeSkipped(
     names.map((name) => ({ file, name })),
@@ -20,7 +20,7 @@ function summarize(names: readonly string[], missing: readonly string[], file = 
 }
 
 describe("the summary of skipped tests", () => {
-  it("counts the tests of each missing program, the most first, with the command that installs it", () => {
+  it("counts the tests of each missing program, most affected first, with the install command", () => {
     const names = ["a > b (needs zsh)", "c (needs grpcurl)", "d, which needs grpcurl, e"];
     expect(summarize(names, ["zsh", "grpcurl"])).toEqual([
       "2 | grpcurl | go install github.com/fullstorydev/grpcurl/cmd/grpcurl@latest",
@@ -28,26 +28,26 @@ describe("the summary of skipped tests", () => {
     ]);
   });
 
-  it("names those of several programs that are missing", () => {
+  it("names only the missing ones of several programs", () => {
     expect(summarize(["a (needs mvn and javac)"], ["mvn"])).toEqual(["1 | mvn | apt-get install maven"]);
     expect(summarize(["the gateway: needs envoy, PostgreSQL 15 or newer"], ["envoy"])).toHaveLength(2);
   });
 
-  it("names a program that is too old", () => {
+  it("reports a program that is too old", () => {
     expect(summarize(["signs (needs openssl 3.5)"], [])).toEqual([expect.stringContaining("1 | openssl | ")]);
   });
 
-  it("finds a program whose tests do not name it in their file", () => {
+  it("finds the program even if the tests do not name it", () => {
     const file = join(makeTemporaryDirectory(), "some.test.ts");
     writeFileSync(file, 'describe.skipIf(isMissing("bash") || isMissing("git"))("a group", () => {});');
     expect(summarize(["a group > a test"], ["git"], file)).toEqual(["1 | git | apt-get install git"]);
   });
 
-  it("names the files of other skipped tests", () => {
+  it("lists the files of other skipped tests", () => {
     expect(summarize(["takes long"], [])).toEqual([`1 | something else | in ${thisFile}`]);
   });
 
-  it("knows the programs that .ci/run installs, and how", () => {
+  it("knows the programs that .ci/run installs, and their install commands", () => {
     const ci = readFileSync(join(root, ".ci/run"), "utf8");
     const tools = [...ci.matchAll(/^need_(debian|go)_tool (\S+) (\S+)$/gm)];
     expect(tools.length).toBeGreaterThan(10);

@@ -1,12 +1,12 @@
-/** Says why tests were skipped: what is missing, and what installs it. */
+/** Explains why tests were skipped: what is missing, and how to install it. */
 import { readFileSync } from "node:fs";
 import { isMissing } from "../interop/tools.ts";
 
-/** A test that was skipped. */
+/** A skipped test. */
 export interface SkippedTest {
   /** The path of its file. */
   readonly file: string;
-  /** Its own name behind those of its groups. */
+  /** Its name, preceded by the names of its groups. */
   readonly name: string;
 }
 
@@ -14,7 +14,7 @@ const withGo = (module: string): string => `go install ${module}`;
 const withApt = (name: string): string => `apt-get install ${name}`;
 const as = (step: string): string => `as ${step} in .ci/run does`;
 
-/** What installs the programs on Debian, by their words in the names of tests. */
+/** Install commands on Debian, by the program names in test titles. */
 export const installations: Readonly<Record<string, string>> = {
   bash: withApt("bash"),
   "Bouncy Castle": as("install_java_libraries"),
@@ -57,12 +57,12 @@ export const installations: Readonly<Record<string, string>> = {
   zsh: withApt("zsh"),
 };
 
-/** The reason of tests whose names state none. */
+/** The reason for tests whose titles state none. */
 const unknown = "something else";
-/** Files that are named for these. */
+/** Programs for which test files are named. */
 const maxFiles = 5;
 
-/** Writes the summary: a line for each missing program, with the number of its tests. Empty if none was skipped. */
+/** Formats the summary: one line per missing program, with the number of its tests. Empty if no test was skipped. */
 export function describeSkipped(tests: readonly SkippedTest[], isAbsent = isMissing): string {
   if (tests.length === 0) return "";
   const byReason = Map.groupBy(
@@ -80,14 +80,14 @@ export function describeSkipped(tests: readonly SkippedTest[], isAbsent = isMiss
   return `Skipped tests: ${tests.length}. They need:\n${lines.join("\n")}\n`;
 }
 
-/** Finds what is missing for a test: as its name says, or else as its file asks. */
+/** Finds what a test is missing: as its title states, or as its file requires. */
 function findReasons({ file, name }: SkippedTest, isAbsent: typeof isMissing): string[] {
   const [, needs] = /\bneeds (.*)/.exec(name) ?? [];
   if (needs !== undefined) {
     const named = Object.keys(installations).filter((word) =>
       new RegExp(`(?<![\\w-])${word}(?![\\w-])`, "i").test(needs),
     );
-    // A name may state all programs of its tests, of which one is missing; or a version, of which an older one is there.
+    // A title may list several programs, only some of which are missing, or a version newer than the installed one.
     const absent = named.filter((word) => !isProgram(word) || isAbsent(word));
     if (named.length > 0) return absent.length > 0 ? absent : named;
   }
@@ -99,7 +99,7 @@ function findReasons({ file, name }: SkippedTest, isAbsent: typeof isMissing): s
   return absent.length > 0 ? absent : [unknown];
 }
 
-/** Whether a word is the name of a file that may be in PATH. */
+/** Whether a word can be the name of a program in PATH. */
 function isProgram(word: string): boolean {
   return /^[a-z][a-z0-9-]*$/.test(word) && !["root", "securesystemslib", "google-cloud-kms"].includes(word);
 }

@@ -1,13 +1,13 @@
-/** Runs the program, as an operator does. */
+/** Runs the program like an operator. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { inheritedEnvironment } from "./environment.ts";
 import { main } from "./program.ts";
 
-/** How the program is started. */
+/** How to start the program. */
 export interface StartOptions {
   readonly dataDir: string;
-  /** Flags beside --port 0 and --data-dir. */
+  /** Flags in addition to --port 0 and --data-dir. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -20,19 +20,19 @@ export interface Exit {
   readonly stderr: string;
 }
 
-/** A program that serves. */
+/** A running server. */
 export interface RunningServer {
   readonly url: string;
-  /** "127.0.0.1:port", as gRPC clients want it. */
+  /** "127.0.0.1:port", as gRPC clients expect it. */
   readonly authority: string;
   readonly process: ChildProcess;
-  /** When the program has ended. */
+  /** Resolves when the program has ended. */
   readonly exit: Promise<Exit>;
-  /** Ends it, in order unless another signal is given. */
+  /** Stops the server, gracefully unless another signal is given. */
   stop(signal?: NodeJS.Signals): Promise<Exit>;
 }
 
-/** Starts a server and waits for the line that says it is ready. */
+/** Starts a server and waits until it reports that it is ready. */
 export async function startServer({ dataDir, args = [], env }: StartOptions): Promise<RunningServer> {
   const { child, exit, output } = launch(["serve", "--port", "0", "--data-dir", dataDir, ...args], env);
   const url = await Promise.race([
@@ -53,7 +53,7 @@ export async function startServer({ dataDir, args = [], env }: StartOptions): Pr
   };
 }
 
-/** Runs the program to its end, with exactly these words and flags. */
+/** Runs the program to its end with exactly these arguments. */
 export function runToEnd(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Exit> {
   return launch(args, env).exit;
 }

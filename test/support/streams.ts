@@ -1,12 +1,12 @@
 /** Streams that tests send and read. */
 
-/** A stream of requests that the test sends one by one. */
+/** A request stream to which the test sends messages one by one. */
 export interface Outgoing<Request> extends AsyncIterable<Request> {
   send(request: Request): void;
   end(): void;
 }
 
-/** Makes a stream of requests. */
+/** Creates a request stream. */
 export function createOutgoing<Request>(): Outgoing<Request> {
   const waiting: (Request | undefined)[] = [];
   let wake = (): void => {};
@@ -31,7 +31,7 @@ export function createOutgoing<Request>(): Outgoing<Request> {
   };
 }
 
-/** A stream of these items. */
+/** Creates a stream of these items. */
 export async function* streamOf<Item>(...items: Item[]): AsyncGenerator<Item> {
   yield* items;
 }

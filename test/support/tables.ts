@@ -1,9 +1,9 @@
-/** What is in the tables of a store, read straight from the database. */
+/** Reads the tables of a store directly from the database. */
 
 import type { Place, Row } from "./on-both.ts";
 import { tableNames } from "./open-store.ts";
 
-/** The names of all tables that there are, also of those that are not ours. */
+/** The names of all existing tables, including foreign ones. */
 export async function readTableNames({ location, query }: Place): Promise<string[]> {
   const catalog =
     location.kind === "sqlite"
@@ -12,7 +12,7 @@ export async function readTableNames({ location, query }: Place): Promise<string
   return (await query(catalog)).map(({ name }) => String(name));
 }
 
-/** All rows of all tables, each table sorted by what its rows hold. */
+/** All rows of all tables, each table sorted by row content. */
 export async function readAllRows({ query }: Place): Promise<Record<string, Row[]>> {
   const found: Record<string, Row[]> = {};
   for (const table of tableNames) {

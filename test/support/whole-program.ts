@@ -1,4 +1,4 @@
-/** The core with its extensions, as main.ts composes them. */
+/** The core with its extensions, composed like in main.ts. */
 import { extensions } from "../../extensions/index.ts";
 import { createVerbTable } from "../../src/cli/groups.ts";
 import type { VerbTable } from "../../src/cli/verb.ts";
@@ -8,7 +8,7 @@ import { collectPackages } from "../../src/services/registry.ts";
 /** Loads the settings of extensions. */
 export const loadSettings = () => collectSettings(extensions);
 
-/** Every verb but `serve`. */
+/** Every verb except `serve`. */
 export const verbTable: VerbTable = createVerbTable(extensions);
 
 /** Loads `serve`. */
@@ -16,5 +16,5 @@ export const loadServeVerb = async () => [
   await (await import("../../src/serve.ts")).createServeVerb(extensions),
 ];
 
-/** Loads every package of services. */
+/** Loads every service package. */
 export const loadPackages = () => collectPackages(extensions);

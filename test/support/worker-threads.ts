@@ -1,21 +1,21 @@
-/** The worker threads of this process, so that a test can end one as a fault would. */
+/** Tracks worker threads of this process, so that a test can end one like a crash would. */
 import type { Worker } from "node:worker_threads";
 import { onTestFinished } from "vitest";
 
 /** Threads that started since the watch began. */
 export interface WatchedThreads {
-  /** Those that run. */
+  /** The running threads. */
   list(): readonly Worker[];
-  /** Ends those that run, and returns when they have ended. */
+  /** Terminates the running threads, and resolves when they have ended. */
   endAll(): Promise<void>;
-  /** The number of threads that have started. */
+  /** The number of threads started so far. */
   readonly started: number;
 }
 
 /**
- * Watches the threads of one name that start from now on, until the end of the test.
+ * Watches threads with this name that start from now on, until the end of the test.
  *
- * @param options.endAtOnce ends each one before it runs anything
+ * @param options.endAtOnce terminates each thread before it runs any code
  */
 export function watchThreads(name: string, { endAtOnce = false } = {}): WatchedThreads {
   const running = new Set<Worker>();

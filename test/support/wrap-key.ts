@@ -1,15 +1,19 @@
-/** Wraps keys for their import, as a caller does. */
+/** Wraps keys for import, like a caller. */
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { isWrappingMethod, wrap } from "../../src/crypto/hpke.ts";
 
-/** What GetImportParameters answers. */
+/** The answer of GetImportParameters. */
 export interface ImportParameters {
   readonly publicKey: Uint8Array;
   readonly importToken: string;
   readonly algorithm: string;
 }
 
-/** Wraps a key file. @returns the fields of ImportKey that carry it */
+/**
+ * Wraps a key file.
+ *
+ * @returns the ImportKey fields that carry it
+ */
 export async function wrapKeyFile(
   { publicKey, importToken, algorithm }: ImportParameters,
   file: Uint8Array,
