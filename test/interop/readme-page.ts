@@ -283,7 +283,7 @@ function killGroup({ pid = 0 }: ChildProcess): void {
  */
 function isComplaint(line: string): boolean {
   if (
-    /^go: (creating|to add|finding|found|downloading) |^\tgo mod tidy$|^\[notice\] |it is shown only once/.test(
+    /^go: (creating|to add|finding|found|downloading) |^\tgo mod tidy$|^\[notice\] |shown only once/.test(
       line,
     )
   )
