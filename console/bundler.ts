@@ -1,6 +1,7 @@
 /**
- * Bundles the page: split, minified, all in memory. Run as a program, it prints the files as JSON. A server that runs
- * from its sources starts that program, because esbuild's own process runs until its parent ends.
+ * Bundles the page in memory: split and minified. Run as a program, it prints the files as JSON. A server
+ * that runs from its sources starts it as a separate program, because esbuild's process lives until its
+ * parent ends.
  */
 import { basename, join } from "node:path";
 import { build } from "esbuild";
@@ -9,13 +10,17 @@ import { packageFolder } from "../src/program-files.ts";
 /** One file of the bundle. */
 export interface BundledFile {
   readonly name: string;
-  /** Its bytes as base64. */
+  /** Content in base64. */
   readonly contents: string;
 }
 
 const pageDir = join(import.meta.dirname, "page");
 
-/** Bundles the console and the reference. @returns its files, and the paths of the sources below the folder of package.json */
+/**
+ * Bundles the console and the reference.
+ *
+ * @returns the files, and the source paths relative to package.json's folder
+ */
 export async function bundlePage(): Promise<{ files: BundledFile[]; inputs: string[] }> {
   const { outputFiles, metafile } = await build({
     entryPoints: {
@@ -40,7 +45,7 @@ export async function bundlePage(): Promise<{ files: BundledFile[]; inputs: stri
     jsx: "automatic",
     jsxImportSource: "preact",
     loader: { ".svg": "copy", ".png": "copy" },
-    // The folder's tsconfig is for the type checker; its module settings do not apply here.
+    // The folder's tsconfig is only for the type checker; its module settings do not apply here.
     tsconfigRaw: {},
     logLevel: "silent",
   });

@@ -1,15 +1,15 @@
-/** The algorithms in the browser: @noble/post-quantum, fetched when first needed. */
+/** The algorithms in the browser: @noble/post-quantum, loaded on first use. */
 import { findMlDsa } from "../../src/client/ml-dsa.ts";
 
-/** Checks signatures. */
+/** Verifies signatures. */
 export interface BrowserSigner {
   verify(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array, context?: Uint8Array): boolean;
 }
 
-/** The library that checks in the browser, as the page names it. */
+/** The library that verifies in the browser, as the page names it. */
 export const browserLibrary = "@noble/post-quantum";
 
-/** @param name a parameter set of FIPS 204 or 205, as the server names it: "ML-DSA-65" */
+/** @param name a FIPS 204 or 205 parameter set in the server's spelling: "ML-DSA-65" */
 export async function loadSigner(name: string): Promise<BrowserSigner> {
   const signer = await findSigner(name);
   if (signer === undefined) throw new Error(`the page does not know ${name}`);
@@ -18,14 +18,18 @@ export async function loadSigner(name: string): Promise<BrowserSigner> {
       try {
         return signer.verify(signature, message, publicKey, { context });
       } catch {
-        // A malformed key or signature is not valid.
+        // A malformed key or signature counts as not valid.
         return false;
       }
     },
   };
 }
 
-/** Verifies one signature in the browser. @param name as for loadSigner */
+/**
+ * Verifies one signature in the browser.
+ *
+ * @param name as for loadSigner
+ */
 export async function verifyHere(
   name: string,
   ...[signature, message, publicKey, context]: Parameters<BrowserSigner["verify"]>
@@ -33,7 +37,12 @@ export async function verifyHere(
   return (await loadSigner(name)).verify(signature, message, publicKey, context);
 }
 
-/** Generates a key pair and signs, all in the browser. @param name as for loadSigner @returns also its milliseconds */
+/**
+ * Generates a key pair and signs, all in the browser.
+ *
+ * @param name as for loadSigner
+ * @returns the values and the duration in milliseconds
+ */
 export async function signHere(name: string, message: Uint8Array) {
   const signer = await findSigner(name);
   if (signer === undefined) throw new Error(`the page does not know ${name}`);
@@ -49,7 +58,7 @@ async function findSigner(name: string) {
   return { "SLH-DSA-SHA2-128f": slh_dsa_sha2_128f, "SLH-DSA-SHA2-128s": slh_dsa_sha2_128s }[name];
 }
 
-/** @param name a parameter set of FIPS 203, such as "ML-KEM-768", or "X-Wing" */
+/** @param name a FIPS 203 parameter set such as "ML-KEM-768", or "X-Wing" */
 export async function loadKem(name: string) {
   if (name === "X-Wing") return (await import("@noble/post-quantum/hybrid.js")).ml_kem768_x25519;
   const { ml_kem512, ml_kem768, ml_kem1024 } = await import("@noble/post-quantum/ml-kem.js");
@@ -58,7 +67,7 @@ export async function loadKem(name: string) {
   return kem;
 }
 
-/** Computes SHA-256. Does not use the browser's own, which exists only on secure origins. */
+/** Computes SHA-256 without WebCrypto, which exists only on secure origins. */
 export async function sha256(bytes: Uint8Array): Promise<Uint8Array> {
   const { sha256: hash } = await import("@noble/hashes/sha2.js");
   return hash(bytes);

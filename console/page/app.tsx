@@ -1,4 +1,4 @@
-/** The console: its menu, and the page that the address names. */
+/** The console: the menu, and the page that the address names. */
 import { type ComponentType, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { colour } from "./colour.ts";
@@ -16,7 +16,7 @@ const siteName = "Quantum-Safe Playground";
 const home: PageEntry = {
   path: "",
   title: "Home",
-  summary: "A signature made now, and all pages.",
+  summary: "A live signature, and an overview of all pages.",
   icon: "home",
   hue: 195,
   isOpen: true,
@@ -25,7 +25,7 @@ const home: PageEntry = {
 const logIn: PageEntry = {
   path: "log-in",
   title: "Log in",
-  summary: "Get a token for calls.",
+  summary: "Get a token for your calls.",
   icon: "login",
   hue: 195,
   load: async () => ({ Page: LogIn }),
@@ -61,7 +61,7 @@ export function App() {
       links={
         <>
           <p>
-            <a href="/reference">Reference of all calls</a>
+            <a href="/reference">API reference</a>
           </p>
           <p>
             <a href="/protos.tar.gz">Protos for gRPC clients</a>
@@ -74,7 +74,7 @@ export function App() {
       ) : found === undefined ? (
         <NotFound />
       ) : found === home ? (
-        // Part of the first file, so that the first screen waits for no other.
+        // Part of the initial bundle, so that the first screen loads without another request.
         <Home />
       ) : (
         <>
@@ -96,7 +96,7 @@ function PageLinks({
   readonly current: PageEntry | undefined;
 }) {
   const link = useRef<HTMLAnchorElement>(null);
-  // A menu that does not fit scrolls; the page that is open should be in sight.
+  // Scrolls a long menu so that the open page's entry is visible.
   useEffect(() => link.current?.scrollIntoView({ block: "nearest" }), [current]);
   return (
     <ul>
@@ -120,9 +120,9 @@ function PageLinks({
 function NotFound() {
   return (
     <header class="lead">
-      <h1>No such page</h1>
+      <h1>Page not found</h1>
       <p>
-        This server has no page with this address. <a href="#/">Show all pages.</a>
+        This server has no page at this address. <a href="#/">Show all pages.</a>
       </p>
     </header>
   );
@@ -144,7 +144,7 @@ function Loaded({ path, load }: LoadedProps) {
   if (loading === "failed") {
     return <p role="alert">This page could not be loaded. Check that the server is running, then reload.</p>;
   }
-  // Stories are kept as they were left; the other pages show what the server has now.
+  // Stories keep their state; all other pages show the server's current data.
   const isKept = stories.some((story) => story.path === path);
   return isKept ? <KeptPage path={path} Page={loading.Page} /> : <loading.Page />;
 }

@@ -1,4 +1,4 @@
-/** How bytes are written: in hexadecimal, in base64, or in PEM. */
+/** Byte formats: hexadecimal, base64 or PEM. */
 import { toBase64 } from "../../src/client/base64.ts";
 import { type Algorithm, algorithms } from "../../src/crypto/algorithms.ts";
 import { encodePublicKeyDer } from "../../src/crypto/key-encoding.ts";
@@ -8,24 +8,25 @@ export type ByteFormat = "hex" | "base64" | "PEM";
 
 /** Bytes as a reader sees and copies them. */
 export interface WrittenBytes {
-  /** For other programs. */
+  /** The complete text, for other tools. */
   readonly whole: string;
-  /** The first part of what is shown, and what follows. */
+  /** The part shown first, and the rest. */
   readonly start: string;
   readonly rest: string;
   /** "3,277 more bytes". */
   readonly restSize: string;
 }
 
-/** How many bytes or characters are shown at first; of PEM, the first two lines. */
+/** Number of bytes or characters shown first; for PEM, the first two lines. */
 const startBytes = 32;
 const startCharacters = 64;
 const startPemCharacters = "-----BEGIN PUBLIC KEY-----\n".length + 64;
 
 /**
- * Tells in which formats a value can be written. A server may send a key of a wrong length, which has no PEM.
+ * Lists the formats in which a value can be written. A server may send a key of a wrong length, which has no
+ * PEM form.
  *
- * @param publicKeyOf the algorithm of a public key, as the server names it; undefined for other values
+ * @param publicKeyOf a public key's algorithm in the server's spelling; undefined for other values
  */
 export function listFormats(value: Uint8Array, publicKeyOf: string | undefined): readonly ByteFormat[] {
   const hasPem =
@@ -35,12 +36,12 @@ export function listFormats(value: Uint8Array, publicKeyOf: string | undefined):
   return hasPem ? ["hex", "base64", "PEM"] : ["hex", "base64"];
 }
 
-/** The format that a reader prefers, or base64, which is inside PEM too, for a value that has no PEM. */
+/** The preferred format, or base64, which PEM is based on, if the value has no PEM form. */
 export function chooseFormat(preferred: ByteFormat, formats: readonly ByteFormat[]): ByteFormat {
   return formats.includes(preferred) ? preferred : "base64";
 }
 
-/** @param publicKeyOf must be given for PEM */
+/** @param publicKeyOf required for PEM */
 export function writeBytes(value: Uint8Array, format: ByteFormat, publicKeyOf?: string): WrittenBytes {
   if (format === "hex") {
     return {
@@ -62,13 +63,13 @@ export function writeBytes(value: Uint8Array, format: ByteFormat, publicKeyOf?: 
 }
 
 /**
- * Writes a public key as SubjectPublicKeyInfo (RFC 5280, section 4.1.2.7) in PEM with lines of 64 characters (RFC 7468,
- * section 2): ML-DSA as RFC 9881 says, ML-KEM as RFC 9935, SLH-DSA as RFC 9909.
+ * Encodes a public key as SubjectPublicKeyInfo (RFC 5280, section 4.1.2.7) in PEM with lines of 64 characters
+ * (RFC 7468, section 2): ML-DSA per RFC 9881, ML-KEM per RFC 9935, SLH-DSA per RFC 9909.
  *
- * @throws RangeError for an algorithm or a length that is not known
+ * @throws RangeError for an unknown algorithm or length
  */
 export function writePublicKeyPem(publicKey: Uint8Array, algorithm: string): string {
-  if (!isAlgorithm(algorithm)) throw new RangeError(`no PEM for keys of ${algorithm}`);
+  if (!isAlgorithm(algorithm)) throw new RangeError(`${algorithm} keys have no PEM form`);
   const lines = toBase64(encodePublicKeyDer(algorithm, publicKey)).match(/.{1,64}/g) ?? [];
   return ["-----BEGIN PUBLIC KEY-----", ...lines, "-----END PUBLIC KEY-----", ""].join("\n");
 }

@@ -1,9 +1,9 @@
-/** Makes calls for a step, which then shows them. */
+/** Makes a step's calls, which the step then shows. */
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { Failure } from "./failure.ts";
 
 export interface CallOptions {
-  /** Replaces the session's token; null sends no token. */
+  /** Overrides the session's token; null sends none. */
   readonly token?: string | null;
   readonly signal?: AbortSignal;
 }
@@ -11,7 +11,6 @@ export interface CallOptions {
 /** Calls without a token, for RPCs that anyone may call. */
 export const withoutToken = { token: null } as const;
 
-/** Makes the calls of a step. */
 export interface Caller {
   /** @throws Failure */
   call<I extends DescMessage, O extends DescMessage>(
@@ -19,7 +18,11 @@ export interface Caller {
     request: MessageInitShape<I>,
     options?: CallOptions,
   ): Promise<MessageShape<O>>;
-  /** Makes a call that the server should refuse, and returns the refusal. @throws Failure if the server answers */
+  /**
+   * Makes a call that the server should refuse, and returns the failure.
+   *
+   * @throws Failure if the server accepts it
+   */
   callRefused<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     request: MessageInitShape<I>,

@@ -1,4 +1,4 @@
-/** Calls the server, and records each call for the reader to see. */
+/** Calls the server and records each call for display. */
 import {
   create,
   type DescMessage,
@@ -16,14 +16,14 @@ import { Failure, toFailure } from "./failure.ts";
 import { endRefusedSession, getSession } from "./session.ts";
 import type { SnippetCall } from "./snippets/call.ts";
 
-/** One call, as it was made. */
+/** One call as it was made. */
 export interface CallRecord extends SnippetCall {
-  /** Absent before the call, and for a stream. */
+  /** Absent before the call, and for streams. */
   readonly answer?: Message;
   readonly failure?: Failure;
-  /** From the request to the whole answer. */
+  /** Milliseconds from the request to the complete answer. */
   readonly durationMs?: number;
-  /** Sizes of the messages in the binary form of protobuf, as gRPC sends them. */
+  /** Message sizes in binary protobuf encoding, as in gRPC. */
   readonly requestBytes: number;
   readonly answerBytes?: number;
 }
@@ -48,7 +48,7 @@ export function planCall<I extends DescMessage>(
   };
 }
 
-/** Makes a unary call, and records it even if it fails. */
+/** Makes a unary call and records it, even if it fails. */
 export async function makeCall<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   init: MessageInitShape<I>,
@@ -69,10 +69,10 @@ export async function makeCall<I extends DescMessage, O extends DescMessage>(
 }
 
 /**
- * Makes a caller for the user who is logged in now: work of one user must not go on with the token of the next. What
- * its calls create is in the inventory.
+ * Creates a caller for the current user: a task of one user must not continue with the next user's token.
+ * Created records appear in the inventory.
  *
- * @param record keeps each call that was made
+ * @param record stores each call
  * @param at the part of the page that makes the calls
  */
 export function createCaller(
@@ -90,7 +90,7 @@ export function createCaller(
       const made = await makeCall(method, request, options);
       record(made.record);
       if (made.answer === undefined) throw made.failure;
-      // The answer may come when another user has logged in.
+      // A different user may have logged in before the answer arrives.
       if (session === getSession()) noteAnswer(made.record, made.answer, at);
       return made.answer;
     },
@@ -104,7 +104,11 @@ export function createCaller(
   };
 }
 
-/** Makes a server-streaming call and yields its messages as they arrive. @throws Failure */
+/**
+ * Makes a server-streaming call and yields its messages as they arrive.
+ *
+ * @throws Failure
+ */
 export async function* followCall<I extends DescMessage, O extends DescMessage>(
   method: DescMethodServerStreaming<I, O>,
   init: MessageInitShape<I>,

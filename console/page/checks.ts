@@ -1,4 +1,4 @@
-/** Which side checked what, what it found, and a sentence for the result. */
+/** Which side checked what, its finding, and a one-sentence result. */
 
 export interface Check {
   readonly by: "server" | "browser";
@@ -9,7 +9,7 @@ export interface Check {
   readonly found: string;
 }
 
-/** The results of both sides for one claim. */
+/** Both sides' results for one claim. */
 export interface Verdicts {
   readonly server: boolean;
   readonly browser: boolean;
@@ -30,14 +30,14 @@ export function reportBoth(claim: string, { server, browser }: Verdicts): readon
   return [reportServer(claim, server), reportBrowser(claim, browser)];
 }
 
-/** A comparison of two things in the browser. */
+/** A comparison of two values in the browser. */
 export function reportEqual(claim: string, isEqual: boolean): Check {
   return reportBrowser(claim, isEqual, isEqual ? "equal" : "different");
 }
 
-/** The check that a server's answer holds no secret key. */
+/** Checks that a server's answer contains no secret key. */
 export function reportNoSecret(hasNone: boolean): Check {
-  return reportBrowser("a secret key in the answer", hasNone, hasNone ? "none" : "there is one");
+  return reportBrowser("a secret key in the answer", hasNone, hasNone ? "none" : "found");
 }
 
 function nameValidity(holds: boolean): string {
@@ -52,17 +52,17 @@ export function areBothInvalid({ server, browser }: Verdicts): boolean {
   return !server && !browser;
 }
 
-/** @param surprise what happened if not what was expected; without the full stop */
+/** @param surprise what happened instead of the expected result; without a full stop */
 export function sayExpected(isExpected: boolean, expected: string, surprise: string): string {
   return isExpected ? expected : `${surprise}, which should not happen.`;
 }
 
-/** The sentence for something that both sides should find valid. */
+/** The sentence for a value that both sides should accept. */
 export function sayValid(verdicts: Verdicts, expected: string): string {
-  return sayExpected(areBothValid(verdicts), expected, "The sides do not both find it valid");
+  return sayExpected(areBothValid(verdicts), expected, "Not both sides find it valid");
 }
 
-/** The sentence for something that neither side should find valid. */
+/** The sentence for a value that both sides should reject. */
 export function sayInvalid(verdicts: Verdicts, expected: string): string {
   return sayExpected(areBothInvalid(verdicts), expected, "One side still finds it valid");
 }

@@ -1,6 +1,6 @@
-/** Sizes of the classical algorithms that post-quantum ones replace, in bytes, with their sources. */
+/** Sizes in bytes of the classical algorithms that post-quantum ones replace, with sources. */
 
-/** A bar of a chart of sizes. */
+/** A bar in a size chart. */
 export interface SizeRow {
   readonly label: string;
   readonly bytes: number;
@@ -8,7 +8,7 @@ export interface SizeRow {
   readonly isClassical?: boolean;
 }
 
-/** A classical algorithm that a large quantum computer would break, with the sizes of its values in bytes. */
+/** A classical algorithm that a large quantum computer would break, and its value sizes in bytes. */
 export interface ClassicalAlgorithm {
   readonly name: string;
   readonly standard: string;
@@ -19,7 +19,8 @@ export interface ClassicalAlgorithm {
 }
 
 /**
- * ECDSA (FIPS 186-5): a signature is r and s, the key an uncompressed point (SEC 1, 2.3.3). Of RSA, the public key is the modulus and the exponent 65537 (RFC 8017, section 3.1), the secret key the modulus and
+ * ECDSA (FIPS 186-5): a signature is r and s, the key an uncompressed point (SEC 1, 2.3.3). For RSA, the
+ * public key is the modulus and the exponent 65537 (RFC 8017, section 3.1), the secret key the modulus and
  * the private exponent (section 3.2), and a signature is as long as the modulus (section 8).
  */
 export const classicalAlgorithms: readonly ClassicalAlgorithm[] = [
@@ -61,7 +62,7 @@ export const classicalAlgorithms: readonly ClassicalAlgorithm[] = [
   },
 ];
 
-/** Sizes of some of them, as rows of a chart. */
+/** Selects algorithms as chart rows. */
 function listSizes(field: "publicKeyBytes" | "signatureBytes", ...names: readonly string[]): SizeRow[] {
   return classicalAlgorithms
     .filter(({ name }) => names.includes(name))

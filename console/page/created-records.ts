@@ -1,6 +1,6 @@
 /**
- * The records that the reader has created on the server since the page was loaded, for the inventory. In memory only; a
- * log-in and a log-out empty it.
+ * Records that the reader has created on the server since the page was loaded, for the inventory. Kept in
+ * memory only, and cleared at log-in and log-out.
  */
 import type { Message } from "@bufbuild/protobuf";
 import { type FoundRecord, findRecord, toObject } from "./record-kinds.ts";
@@ -12,7 +12,7 @@ import type { SnippetCall } from "./snippets/call.ts";
 export interface CreatedAt {
   /** "#/keys/steps/create-key". */
   readonly href: string;
-  /** Of a step: "Create a key". */
+  /** For a step: "Create a key". */
   readonly title?: string;
 }
 
@@ -20,7 +20,7 @@ export interface CreatedRecord extends FoundRecord {
   readonly at: CreatedAt;
 }
 
-/** A page that stays open for long forgets its oldest records. */
+/** Maximum records; a page that stays open for long drops the oldest. */
 const maxRecords = 1000;
 
 const records = shareValue((): readonly CreatedRecord[] => []);
@@ -30,7 +30,7 @@ export const useCreatedRecords = records.use;
 
 watchSession(() => records.set([]));
 
-/** Notes what an answer says of a record: a new one, or the new state of one that was created here. */
+/** Stores what an answer says about a record: a new one, or a new state of one that was created here. */
 export function noteAnswer({ method, request }: SnippetCall, answer: Message, at: CreatedAt): void {
   const name = `${method.parent.typeName}/${method.name}`;
   const found = findRecord(name, () => ({
@@ -44,7 +44,7 @@ export function noteAnswer({ method, request }: SnippetCall, answer: Message, at
   else noteStates([record]);
 }
 
-/** Notes states that the server has listed. */
+/** Stores states that the server has listed. */
 export function noteStates(listed: readonly Pick<CreatedRecord, "kind" | "id" | "state">[]): void {
   const stateOf = new Map(listed.map(({ kind, id, state }) => [`${kind} ${id}`, state]));
   const before = records.get();

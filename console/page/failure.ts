@@ -1,11 +1,11 @@
-/** The refusal of a call by the server. */
+/** A call's failure. */
 import { ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { nameCode } from "../../src/calls/code-name.ts";
 
-/** A failed call, with a reason for programs and a sentence for people. */
+/** A failed call, with a reason for programs and a message for people. */
 export class Failure extends Error {
-  /** Such as KEY_NOT_FOUND; the code's name if the server gave none. */
+  /** Such as KEY_NOT_FOUND; the code's name if the server sent no reason. */
   readonly reason: string;
   /** The gRPC code, such as NOT_FOUND. */
   readonly code: string;
@@ -17,19 +17,19 @@ export class Failure extends Error {
   }
 }
 
-/** Turns any error of a call into a failure. */
+/** Converts any call error to a failure. */
 export function toFailure(thrown: unknown): Failure {
   if (thrown instanceof Failure) return thrown;
   const error = ConnectError.from(thrown);
   const code = nameCode(error.code);
   const reason = error.findDetails(ErrorInfoSchema)[0]?.reason;
-  // Fetch standard, "fetch method": a failed connection is a TypeError, without further details.
+  // Fetch standard, "fetch method": a failed connection is a TypeError without details.
   const isLost = reason === undefined && error.cause instanceof TypeError;
   if (isLost) return createUnreachable();
   return new Failure(reason ?? code, code, error.rawMessage);
 }
 
-/** What a call comes to that found no server. */
+/** The failure of a call that reached no server. */
 export function createUnreachable(): Failure {
   const message = "The server could not be reached. Check that it is running, then try again.";
   return new Failure("UNREACHABLE", "UNAVAILABLE", message);

@@ -1,13 +1,13 @@
-/** The values of a form's fields, as the reader types them. */
+/** Form field values as the reader types them. */
 import { useState } from "preact/hooks";
 
 export interface FormState<Name extends string> {
   readonly values: Readonly<Record<Name, string>>;
-  /** The properties of a field: its value, and the handler of a new one. */
+  /** A field's value and change handler. */
   bind(name: Name): { readonly value: string; readonly onChange: (value: string) => void };
 }
 
-/** @param initial the value that each field starts with */
+/** @param initial each field's initial value */
 export function useForm<Name extends string>(initial: Readonly<Record<Name, string>>): FormState<Name> {
   const [values, setValues] = useState(initial);
   return {

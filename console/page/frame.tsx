@@ -1,4 +1,6 @@
-/** The frame of the console and of the reference: a menu at the side, or behind a button where there is no room. */
+/**
+ * The frame around the console and the reference: a menu at the side, or behind a button on narrow screens.
+ */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { colour } from "./colour.ts";
@@ -7,21 +9,21 @@ import { settings } from "./settings.ts";
 import { ThemeChoice } from "./theme.tsx";
 
 interface FrameProps {
-  /** Names the site, and leads to its first page. */
+  /** The site name, which links to the first page. */
   readonly site: string;
   readonly title: string;
-  /** The page that is shown. With a new one, the menu closes, and the focus moves to the page. */
+  /** The current page. When it changes, the menu closes and the focus moves to the page. */
   readonly page: unknown;
-  /** Whether something on the page takes the focus itself. */
+  /** Whether the page sets the focus itself. */
   readonly isFocused?: boolean;
-  /** The colour of the page, in degrees. */
+  /** The page's hue in degrees. */
   readonly hue?: number | undefined;
-  /** The address of the log-in; undefined where it is not offered. */
+  /** The log-in's address; undefined where log-in is not offered. */
   readonly logIn: string | undefined;
-  /** Names the menu. */
+  /** The menu's label. */
   readonly label: string;
   readonly menu: ComponentChildren;
-  /** Stands below the menu. */
+  /** Content below the menu. */
   readonly links: ComponentChildren;
   readonly children: ComponentChildren;
 }
@@ -33,7 +35,7 @@ export function Frame({ site, title, page, isFocused = false, hue, logIn, ...par
   useEffect(() => {
     document.title = title;
     setMenuOpen(false);
-    // After a click in the menu, the focus moves to the page; a newly opened page starts at its top.
+    // After a menu click, the focus moves to the page; a newly opened page starts at the top.
     if (!isFirst.current && !isFocused) {
       scrollTo(0, 0);
       main.current?.focus({ preventScroll: true });
@@ -43,9 +45,9 @@ export function Frame({ site, title, page, isFocused = false, hue, logIn, ...par
 
   return (
     <div class="frame">
-      {/* A button: the address names the page, so a link to a part of it cannot use it. */}
+      {/* A button: the hash holds the page, so a fragment link cannot be used. */}
       <button type="button" class="skip" onClick={() => main.current?.focus()}>
-        Skip to the page
+        Skip to content
       </button>
       <div class="sidebar">
         <header class="top">
@@ -76,7 +78,7 @@ export function Frame({ site, title, page, isFocused = false, hue, logIn, ...par
   );
 }
 
-/** Who calls. */
+/** The current user. */
 function Account({ logIn }: Pick<FrameProps, "logIn">) {
   const session = useSession();
   if (session === undefined)
@@ -98,6 +100,6 @@ function Account({ logIn }: Pick<FrameProps, "logIn">) {
   );
 }
 
-/** What a log-in is for where calls need none. */
+/** Explains what a log-in is for on an open server. */
 export const openServer =
-  "This server is open: calls count as system, and tokens are ignored, except by calls that always need one.";
+  "This server is open: calls run as the user system, and tokens are ignored except for calls that always require one.";

@@ -1,11 +1,11 @@
-/** Hexadecimal, read and shortened. */
+/** Reads and shortens hexadecimal. */
 
-/** Bytes of a text of pairs of hexadecimal digits. */
+/** Decodes pairs of hexadecimal digits. */
 export function fromHex(text: string): Uint8Array {
   return Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
 }
 
-/** Leaves out the middle of an address or a hash: "0x1f2e3d4c…5b6a". */
+/** Shortens an address or hash: "0x1f2e3d4c…5b6a". */
 export function shortHex(text: string): string {
   return `${text.slice(0, 10)}…${text.slice(-4)}`;
 }

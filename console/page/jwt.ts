@@ -1,19 +1,19 @@
-/** Parses a token and verifies it with only the published keys. */
+/** Parses a token and verifies it with the published keys only. */
 import { loadSigner, sha256 } from "./algorithms.ts";
 import { fromBase64Url, fromUtf8, toBase64Url, toUtf8 } from "./values.ts";
 
-/** A compact JWS (RFC 7515, section 7.1), taken apart. */
+/** A compact JWS (RFC 7515, section 7.1), split into its parts. */
 export interface TokenParts {
   readonly headerText: string;
   readonly payloadText: string;
   readonly header: Readonly<Record<string, unknown>>;
   readonly payload: Readonly<Record<string, unknown>>;
   readonly signature: Uint8Array;
-  /** The text that is signed: the first two parts, with the dot. */
+  /** The signed text: the first two parts with the dot. */
   readonly signedText: string;
 }
 
-/** A public key of a key set. */
+/** A public key from a key set. */
 export interface PublishedKey {
   readonly kid: string;
   readonly kty: string;
@@ -46,12 +46,15 @@ export async function verifyToken(token: TokenParts, key: PublishedKey): Promise
   return signer.verify(token.signature, toUtf8(token.signedText), fromBase64Url(key.pub));
 }
 
-/** A key's own name: SHA-256 of its members in a fixed order (RFC 7638, section 3; RFC 9964 says which members). */
+/**
+ * A key's thumbprint: SHA-256 of its members in a fixed order (RFC 7638, section 3; RFC 9964 lists the
+ * members).
+ */
 export async function computeThumbprint({ alg, kty, pub }: PublishedKey): Promise<string> {
   return toBase64Url(await sha256(toUtf8(JSON.stringify({ alg, kty, pub }))));
 }
 
-/** The same token with another payload and the old signature. */
+/** The same token with a different payload and the old signature. */
 export function withPayload(token: string, payload: unknown): string {
   const [header = "", , signature = ""] = token.split(".");
   return `${header}.${toBase64Url(toUtf8(JSON.stringify(payload)))}.${signature}`;

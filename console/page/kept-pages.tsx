@@ -1,27 +1,27 @@
 /**
- * Keeps stories as the reader left them: results, fields, and what is unfolded. They are kept in memory only, because
- * some hold secret keys of the reader. A reload, and every change of the user, drops them.
+ * Keeps stories as the reader left them: results, fields and expanded sections. They are kept in memory only,
+ * because some contain the reader's secret keys. A reload or a change of user drops them.
  *
- * A kept story is a separate tree in an element that leaves the document with it. Therefore ids must not come from
- * Preact's useId, which counts from the start in each tree; unique-id.ts has them.
+ * A kept story is a separate tree in a detached element. Therefore ids must not come from Preact's useId,
+ * which starts from zero in each tree; use unique-id.ts.
  */
 import { type ComponentType, createContext, render } from "preact";
 import { useContext, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { watchSession } from "./session.ts";
 
-/** Where a component is. */
+/** Where a component is mounted. */
 interface Place {
   /** The page; undefined on a page that is not kept. */
   readonly path?: string;
-  /** Whether the reader is on the page. */
+  /** Whether the page is visible. */
   readonly isShown: boolean;
-  /** Forgets what the reader did on the page; undefined on a page that is not kept. */
+  /** Resets the page; undefined on a page that is not kept. */
   readonly startAgain?: () => void;
 }
 
 const PlaceContext = createContext<Place>({ isShown: true });
 
-/** Tells a component which page it belongs to, and whether the reader is there. */
+/** Provides components with their page and its visibility. */
 export function usePlace(): Place {
   return useContext(PlaceContext);
 }
@@ -29,7 +29,7 @@ export function usePlace(): Place {
 /** A page that has been opened. */
 interface Kept {
   readonly container: HTMLElement;
-  /** Tells its components whether the reader is there. */
+  /** Updates its components' visibility. */
   show: (isShown: boolean) => void;
 }
 
@@ -37,7 +37,7 @@ const pages = new Map<string, Kept>();
 
 watchSession(dropPages);
 
-/** Forgets all that readers did. */
+/** Drops the state of all pages. */
 function dropPages(): void {
   for (const { container } of pages.values()) render(null, container);
   pages.clear();
@@ -48,7 +48,7 @@ interface KeptPageProps {
   readonly Page: ComponentType;
 }
 
-/** Shows a page as it was left. Needs its path as its key. */
+/** Shows a page as it was left. Its key must be its path. */
 export function KeptPage({ path, Page }: KeptPageProps) {
   const host = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {

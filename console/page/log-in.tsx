@@ -1,4 +1,7 @@
-/** Lets the reader log in, or use a token that is there. The tab keeps it until it is closed, also for the reference. */
+/**
+ * Lets the reader log in or paste a token. The tab keeps it until it is closed, and shares it with the
+ * reference.
+ */
 import { useState } from "preact/hooks";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { withoutToken } from "./caller.ts";
@@ -17,7 +20,7 @@ export function LogIn() {
   const { path, query } = useAddress();
   const call = query.get("call");
   const leave = (): void => {
-    // Another page appears in the place of this one, except for the page that is the log-in itself.
+    // After the log-in the requested page replaces this one, unless this is the log-in page itself.
     if (call !== null) location.href = `/reference#/${call}`;
     else if (path === "log-in") location.hash = "#/";
   };
@@ -79,7 +82,7 @@ function TokenForm({ onDone }: FormProps) {
     );
   return (
     <details class="create">
-      <summary>Use a token that you have</summary>
+      <summary>Use an existing token</summary>
       <TaskForm task={task} action="Use the token" onSubmit={() => void submit()}>
         <div class="fields">
           <TextField label="Token" attributes={{ type: "password" }} value={text} onChange={setText} />
@@ -89,21 +92,21 @@ function TokenForm({ onDone }: FormProps) {
   );
 }
 
-/** Reads whose token it is; the server judges it. @throws Failure for a text that is no token */
+/**
+ * Reads the user from a token; the server verifies it.
+ *
+ * @throws Failure for a text that is not a token
+ */
 function readSession(token: string) {
   try {
     const { sub } = readToken(token).payload;
     return { token, username: typeof sub === "string" && sub !== "" ? sub.slice(0, 60) : "a token" };
   } catch {
-    throw new Failure(
-      "TOKEN_MALFORMED",
-      "BROWSER",
-      "A token has three parts of base64url, with dots between them.",
-    );
+    throw new Failure("TOKEN_MALFORMED", "BROWSER", "A token has three base64url parts, separated by dots.");
   }
 }
 
-/** How to get an account, and how to use it without this page. */
+/** How to get an account, and how to use it outside the browser. */
 function Accounts() {
   const { origin } = location;
   return (
@@ -125,7 +128,7 @@ function Accounts() {
   -d '{"username":"NAME","password":"PASSWORD"}'`}</pre>
       <p class="hint">
         The home page, the <a href="#/algorithms">algorithms</a> and the{" "}
-        <a href="/reference">reference of all calls</a> need no account.
+        <a href="/reference">API reference</a> need no account.
       </p>
     </section>
   );

@@ -1,41 +1,41 @@
 /**
- * The table of pages. The console fetches a page when a reader opens it, and leaves it out where its service does not
- * run. A tool is for people who work with the server's services, and a view shows the server itself. A story is a folder
- * in stories/, whose page.tsx declares each step as one object (story-step.ts), and the story with its steps in order.
- * Read stories/sign first.
+ * The table of pages. The console loads a page when a reader opens it, and hides it if its service is not
+ * running. Tools are for people who work with the server's services, and views show the server itself. A
+ * story is a folder in stories/ whose page.tsx declares each step as one object (story-step.ts), and the
+ * story with its steps in order. Read stories/sign first.
  *
- * - `run` makes calls, computes and checks; it needs no browser, and console/test/steps tests it.
- *   `call(Service.method.name, request)` makes a call with generated code and returns the answer; `callRefused(…)` makes
- *   one that the server should refuse and returns the Failure. Whatever the server claims of a signature, verify again
- *   here: verifyHere, loadKem and sha256 in algorithms.ts.
- * - `after` names the steps whose results `run` gets; when one of them runs again, the step loses its own result.
- *   `fields` are what the reader can choose (parts/step-fields.tsx), `says` makes one sentence of the result, which is
- *   read out, `shows` shows it with the functions of parts/show.tsx, and `draws` draws it in the sequence diagram.
- *   `plan` is the call that is known before the button is pressed.
+ * - `run` makes calls, computes and checks. It needs no browser, and console/test/steps tests it.
+ *   `call(Service.method.name, request)` makes a call with generated code and returns the answer;
+ *   `callRefused(…)` makes a call that the server should refuse and returns the Failure. Verify every
+ *   signature that the server vouches for again here: verifyHere, loadKem and sha256 in algorithms.ts.
+ * - `after` names the steps whose results `run` needs; when one of them runs again, the step loses its own
+ *   result. `fields` are the reader's choices (parts/step-fields.tsx), `says` sums up the result in one
+ *   sentence, which screen readers announce, `shows` displays it with the functions in parts/show.tsx, and
+ *   `draws` draws it in the sequence diagram. `plan` is the call, if it is known before the button is pressed.
  *
- * Each step has an address, such as "#/keys/steps/rotate", which is made from its title. The page keeps a story as the
- * reader left it (kept-pages.tsx). Buttons, fields and headings come from the parts, so that keyboard, screen reader,
- * phone and both themes work. No markup from strings: the page's Content-Security-Policy forbids it.
+ * Each step has an address derived from its title, such as "#/keys/steps/rotate". The page keeps a story as
+ * the reader left it (kept-pages.tsx). Use the buttons, fields and headings from parts/, which support
+ * keyboard, screen reader, phone and both themes. Never build markup from strings: the page's
+ * Content-Security-Policy forbids it.
  */
 import type { ComponentType } from "preact";
 import type { IconName } from "./parts/icon.tsx";
 import { settings } from "./settings.ts";
 
-/** A page of the console. */
 export interface PageEntry {
   /** Its address: "#/sign". */
   readonly path: string;
   readonly title: string;
-  /** Describes the page in one sentence. */
+  /** A one-sentence description. */
   readonly summary: string;
   readonly icon: IconName;
-  /** Its colour, in degrees (CSS Color 4, oklch). */
+  /** Its hue in degrees (CSS Color 4, oklch). */
   readonly hue: number;
-  /** Full name of the service that it calls, if it needs one. */
+  /** Full name of the service that it calls; undefined if it needs none. */
   readonly service?: string;
-  /** The standards that are at work. */
+  /** The standards that it demonstrates. */
   readonly standards?: string;
-  /** Whether the page shows something to readers without a token on a server that wants one. */
+  /** Whether it works without a token on a server that requires one. */
   readonly isOpen?: boolean;
   readonly load: () => Promise<{ readonly Page: ComponentType }>;
 }
@@ -55,7 +55,7 @@ const pages = {
     {
       path: "key-exchange",
       title: "Key exchange",
-      summary: "Browser and server agree on a secret over a connection that others can read.",
+      summary: "Browser and server agree on a secret over a connection that anyone can read.",
       icon: "exchange",
       hue: 255,
       service: "pqc.PqcService",
@@ -65,7 +65,7 @@ const pages = {
     {
       path: "tokens",
       title: "Tokens",
-      summary: "A log-in token is decoded and verified with the published keys, and a forgery fails.",
+      summary: "Decode a log-in token, verify it with the published keys, and watch a forgery fail.",
       icon: "tokens",
       hue: 80,
       service: "pqc.TokenService",
@@ -75,7 +75,7 @@ const pages = {
     {
       path: "keys",
       title: "Managed keys",
-      summary: "A key is created, used, rotated and destroyed, and the audit log records each use.",
+      summary: "Create, use, rotate and destroy a key, and watch the audit log record each use.",
       icon: "key",
       hue: 305,
       service: "kms.KmsService",
@@ -108,7 +108,7 @@ const pages = {
       path: "governance",
       title: "Governance",
       summary:
-        "A proposal gets two of three signatures, a stranger's signature is refused, and it executes once.",
+        "A proposal gets two of three signatures, an outsider's signature is refused, and it executes once.",
       icon: "governance",
       hue: 345,
       service: "defi.DefiService",
@@ -117,9 +117,9 @@ const pages = {
     },
     {
       path: "chain",
-      title: "Chain of blocks",
+      title: "Blockchain",
       summary:
-        "Signed blocks arrive as a stream. If you change one in your copy, it and the later blocks turn red.",
+        "Signed blocks arrive as a stream. Change one in your copy, and it and all later blocks turn red.",
       icon: "chain",
       hue: 48,
       service: "blockchain.BlockchainService",
@@ -130,7 +130,7 @@ const pages = {
       path: "log",
       title: "Verifiable log",
       summary:
-        "A signed root covers every entry. Your browser follows a proof to it, and a flipped bit shows.",
+        "A signed root covers every entry. Your browser checks a proof against it and detects a flipped bit.",
       icon: "log",
       hue: 118,
       service: "tlog.LogService",
@@ -140,7 +140,7 @@ const pages = {
     {
       path: "provenance",
       title: "Token and provenance",
-      summary: "A token is minted and transferred, and one changed letter is detected.",
+      summary: "Mint and transfer a token, and detect one changed letter in its history.",
       icon: "provenance",
       hue: 15,
       service: "nft.NftService",
@@ -150,8 +150,7 @@ const pages = {
     {
       path: "contracts",
       title: "Contracts",
-      summary:
-        "Code is hashed and signed. A message is signed with two algorithms, and one signature is broken.",
+      summary: "Hash and sign code, sign a message with two algorithms, and break one of the signatures.",
       icon: "contracts",
       hue: 118,
       service: "dapp.DappService",
@@ -161,7 +160,7 @@ const pages = {
     {
       path: "wallets",
       title: "Wallets",
-      summary: "An address is recomputed. A transaction is signed, altered, stolen and replayed.",
+      summary: "Recompute an address. Sign a transaction, then alter, steal and replay it.",
       icon: "wallets",
       hue: 225,
       service: "wallet.WalletService",
@@ -203,7 +202,7 @@ const pages = {
     {
       path: "keys/audit",
       title: "Audit log",
-      summary: "Search the log of all uses of keys, or follow it as it grows.",
+      summary: "Search the log of all key use, or follow it live.",
       icon: "audit",
       hue: 305,
       service: "kms.KmsService",
@@ -212,7 +211,7 @@ const pages = {
     {
       path: "inventory",
       title: "Inventory",
-      summary: "What you have created in this tab, and what the server lists for you.",
+      summary: "What you created in this tab, and your records on the server.",
       icon: "inventory",
       hue: 150,
       load: () => import("./tools/inventory/page.tsx"),

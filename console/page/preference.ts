@@ -1,22 +1,22 @@
-/** A choice of the reader that all parts of the page share, and that the browser remembers. */
+/** A reader's preference, shared by all parts of the page and stored in the browser. */
 import { shareValue } from "./shared-value.ts";
 import { readStored, store } from "./storage.ts";
 
 export interface Preference<T extends string> {
   readonly options: readonly T[];
-  /** The choice, and what changes it, for a component. */
+  /** The current choice and its setter, for a component. */
   use(): readonly [choice: T, choose: (choice: string) => void];
 }
 
 /**
- * @param storageName names the choice in the browser's storage
- * @param options the first one is chosen until the reader chooses
+ * @param storageName the key in the browser's storage
+ * @param options the first one is the default
  */
 export function createPreference<const T extends string>(
   storageName: string,
   options: readonly [T, ...T[]],
 ): Preference<T> {
-  // An older version of the page may have stored something else.
+  // An older version of the page may have stored a different value.
   const parse = (text: string | undefined): T => options.find((option) => option === text) ?? options[0];
   const chosen = shareValue(() => parse(readStored("localStorage", storageName)));
   const choose = (choice: string): void => {

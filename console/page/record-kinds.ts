@@ -1,25 +1,25 @@
-/** The kinds of records: which calls create and list them, and where answers name them. */
+/** Record kinds: the calls that create and list them, and where answers name them. */
 import { type DescMessage, type JsonObject, type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
 import { formatNumber } from "./values.ts";
 
-/** Fields have the names of the JSON form. */
+/** Field names as in JSON. */
 interface RecordKind {
   readonly kind: string;
   /** Full name of the service that creates them. */
   readonly service: string;
   readonly id: string;
-  /** The first that is set counts; none for records without states. */
+  /** The first field that is set counts; undefined for records without a state. */
   readonly states?: readonly string[];
-  /** Calls that create one, with the field of the answer that has it; "" for the answer itself. */
+  /** Calls that create one, with the answer's field that contains it; "" for the answer itself. */
   readonly creates: Readonly<Record<string, string>>;
-  /** Calls that tell a new state of one, likewise. */
+  /** Calls that return a new state, likewise. */
   readonly reports?: Readonly<Record<string, string>>;
-  /** How they are listed; undefined for those that are not. */
+  /** How to list them; undefined for records that cannot be listed. */
   readonly list?: {
     /** "Keys". */
     readonly title: string;
     readonly call: string;
-    /** The page where such records are made. */
+    /** The page where such records are created. */
     readonly path: string;
   };
 }
@@ -106,7 +106,7 @@ export const kinds: readonly RecordKind[] = [
   { kind: "log-in token", service: "pqc.TokenService", id: "expiresAt", creates: { IssueToken: "" } },
 ];
 
-/** The names of records and the times of their creation, whatever the kind; the first that is set counts. */
+/** Fields with names and creation times, for all kinds; the first one that is set counts. */
 const nameFields = ["name", "title", "label", "deviceName", "peerName", "alias", "username"];
 const timeFields = ["createdAt", "registeredAt", "deployedAt"];
 
@@ -114,13 +114,17 @@ export interface FoundRecord {
   readonly kind: string;
   readonly id: string;
   readonly name: string;
-  /** Empty for a record without states. */
+  /** Empty for a record without a state. */
   readonly state: string;
-  /** As the server says (RFC 3339); empty if it does not. */
+  /** As sent by the server (RFC 3339); empty if absent. */
   readonly createdAt: string;
 }
 
-/** Reads a record of a kind. @param request of the call, which may name it if the answer does not */
+/**
+ * Reads a record of a kind.
+ *
+ * @param request the call's request, which may name the record if the answer does not
+ */
 export function readRecord(
   { kind, id, states = [] }: RecordKind,
   record: JsonObject,
@@ -147,8 +151,8 @@ export function readRecord(
 /**
  * Finds the record in a call.
  *
- * @param call the full name of a call: "kms.KmsService/CreateKey"
- * @param read returns request and answer as JSON; not called for a call that says nothing of a record
+ * @param call the call's full name: "kms.KmsService/CreateKey"
+ * @param read returns request and answer as JSON; not called for calls without a record
  */
 export function findRecord(
   call: string,
@@ -165,7 +169,7 @@ export function findRecord(
   return record.id === "" ? undefined : { ...record, isNew: Object.hasOwn(kind.creates, name) };
 }
 
-/** A message in its JSON form. */
+/** A message in JSON form. */
 export function toObject(desc: DescMessage, message: Message): JsonObject {
   return asObject(toJson(desc, message));
 }

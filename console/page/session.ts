@@ -1,8 +1,8 @@
-/** The token of the reader, for a server that requires one. The tab keeps it until it is closed. */
+/** The reader's token, for a server that requires one. The tab keeps it until it is closed. */
 import { shareValue } from "./shared-value.ts";
 import { readStored, store } from "./storage.ts";
 
-/** A reader who has logged in. */
+/** A logged-in reader. */
 export interface Session {
   readonly username: string;
   readonly token: string;
@@ -18,16 +18,16 @@ const session = shareValue((): Session | undefined => {
 /** The session, for a component that shows it. */
 export const useSession = session.use;
 export const getSession = session.get;
-/** Calls a function when a user logs in or out. */
+/** Subscribes to log-ins and log-outs. */
 export const watchSession = session.watch;
 
-/** Keeps a session, or forgets it. */
+/** Stores a session, or clears it. */
 export function setSession(next: Session | undefined): void {
   store("sessionStorage", storageName, next && JSON.stringify(next));
   session.set(next);
 }
 
-/** Ends the session if the server will never take its token again, so that the page asks to log in. */
+/** Ends the session if the server will never accept its token again, so that the page asks for a log-in. */
 export function endRefusedSession(token: string | undefined, reason: string): void {
   if (token === undefined || token !== getSession()?.token) return;
   if (["TOKEN_EXPIRED", "TOKEN_REVOKED", "TOKEN_KEY_UNKNOWN"].includes(reason)) setSession(undefined);

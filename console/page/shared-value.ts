@@ -1,16 +1,16 @@
-/** A value that components share, outside of any of them. */
+/** A value shared by components but stored outside them. */
 import { useEffect, useState } from "preact/hooks";
 
 export interface SharedValue<T> {
   get(): T;
   set(next: T): void;
-  /** Calls a function after each change. */
+  /** Subscribes to changes. */
   watch(listener: () => void): void;
   /** The value, for a component that shows it. */
   use(): T;
 }
 
-/** @param read makes the first value, when it is first asked for */
+/** @param read returns the initial value on first use */
 export function shareValue<T>(read: () => T): SharedValue<T> {
   const listeners = new Set<() => void>();
   let current: { readonly value: T } | undefined;

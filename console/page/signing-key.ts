@@ -1,18 +1,18 @@
-/** Keys that the browser makes and keeps to itself. */
+/** Keys that the browser generates and never sends. */
 import { loadMlDsa, type MlDsaName } from "../../src/client/ml-dsa.ts";
 import { sha256 } from "./algorithms.ts";
 import { toHex } from "./values.ts";
 
-/** A key pair whose secret half only this page has. */
+/** A key pair whose secret key only this page has. */
 export interface SigningKey {
   readonly algorithm: MlDsaName;
   readonly publicKey: Uint8Array;
   readonly secretKeyBytes: number;
-  /** Signs the message itself, with a context (FIPS 204, section 5.2); an empty one if none is given. */
+  /** Signs the message itself with a context (FIPS 204, section 5.2), empty by default. */
   sign(message: Uint8Array, context?: Uint8Array): Uint8Array;
 }
 
-/** Makes a key pair (FIPS 204, section 5.1). */
+/** Generates a key pair (FIPS 204, section 5.1). */
 export async function makeSigningKey(algorithm: MlDsaName): Promise<SigningKey> {
   const signer = await loadMlDsa(algorithm);
   const { publicKey, secretKey } = signer.keygen();
@@ -24,7 +24,7 @@ export async function makeSigningKey(algorithm: MlDsaName): Promise<SigningKey> 
   };
 }
 
-/** Derives the address of a key for wallets and signers: "0x" and the first 20 bytes of SHA-256 of the public key. */
+/** Derives a wallet or signer address: "0x" and the first 20 bytes of the public key's SHA-256. */
 export async function deriveAddress(publicKey: Uint8Array): Promise<string> {
   return `0x${toHex((await sha256(publicKey)).subarray(0, 20))}`;
 }

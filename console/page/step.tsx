@@ -1,4 +1,4 @@
-/** Shows a step of a story: what happens and why, a button, and the result. */
+/** Shows one step of a story: the explanation, a button and the result. */
 import { useEffect, useRef } from "preact/hooks";
 import { formatStepAddress, toSlug } from "./address.ts";
 import { usePlace } from "./kept-pages.tsx";
@@ -42,7 +42,7 @@ export function StepView<S>({ step, story }: StepViewProps<S>) {
         >
           {action}
         </button>
-        {status === "waiting" && <span class="hint">Do the steps above first.</span>}
+        {status === "waiting" && <span class="hint">Complete the steps above first.</span>}
         {status === "running" && <span class="hint">Working …</span>}
       </p>
       <p class="outcome" role="status">
@@ -57,11 +57,11 @@ export function StepView<S>({ step, story }: StepViewProps<S>) {
 
 function planCalls<S>({ plan, fields = {}, reads = {} }: Step<unknown, S>, { valueIn }: StoryState<S>) {
   const values = Object.entries({ ...fields, ...reads }).map(([name, field]) => [name, valueIn(field)]);
-  // The values are those that the step declares.
+  // The values match the step's declaration.
   return plan === undefined ? [] : [plan(Object.fromEntries(values) as never)];
 }
 
-/** Where a step is, and whether the reader has come for it. */
+/** A step's address, and whether the reader followed a link to it. */
 interface StepAddress {
   readonly href: string;
   readonly isNamed: boolean;
@@ -76,7 +76,7 @@ function useStepAddress(slug: string): StepAddress {
   };
 }
 
-/** The title, with a link to copy. A reader who follows the link comes to the step. */
+/** The title with a link to copy. The link leads to the step. */
 function StepHeading({ title, href, isNamed }: StepAddress & { readonly title: string }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {

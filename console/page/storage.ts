@@ -1,4 +1,7 @@
-/** The browser's storage. A browser that blocks it throws at each access; the page then works, and forgets on reload. */
+/**
+ * The browser's storage. If the browser blocks it, each access throws; the page then works but forgets on
+ * reload.
+ */
 
 type Area = "localStorage" | "sessionStorage";
 
@@ -11,12 +14,12 @@ export function readStored(area: Area, name: string): string | undefined {
   }
 }
 
-/** @param text undefined to remove what is stored */
+/** @param text undefined removes the stored value */
 export function store(area: Area, name: string, text: string | undefined): void {
   try {
     if (text === undefined) globalThis[area].removeItem(name);
     else globalThis[area].setItem(name, text);
   } catch {
-    // The browser blocks its storage, or it is full.
+    // The browser's storage is blocked or full.
   }
 }

@@ -1,17 +1,17 @@
-/** A step of a story, declared as one object: what it says, what it does, what it shows, and what its diagram draws. */
+/** A story step, declared as one object: its text, its work, its result and its rows in the diagram. */
 import type { ComponentChildren } from "preact";
 import type { Caller } from "./caller.ts";
 import type { CallRecord } from "./calls.ts";
 import type { Failure } from "./failure.ts";
 import type { Row, StepStatus } from "./parts/diagrams/sequence.ts";
 
-/** A field that the reader can fill in. `S` is what the steps of a story share. */
+/** A field that the reader can fill in. `S` is the state shared by a story's steps. */
 export interface Field<S = unknown> {
   readonly initial: string | (() => string);
   view(bound: BoundField, story: StoryState<S>): ComponentChildren;
 }
 
-/** The properties of a control: its value, and the handler of a new one. */
+/** A control's value and change handler. */
 export interface BoundField {
   readonly value: string;
   readonly onChange: (value: string) => void;
@@ -19,7 +19,7 @@ export interface BoundField {
 
 export interface Step<T, S = unknown> {
   readonly title: string;
-  /** The text of its button. */
+  /** The button's label. */
   readonly action: string;
   /** Explains what happens and why. */
   readonly why: ComponentChildren;
@@ -28,14 +28,14 @@ export interface Step<T, S = unknown> {
   readonly reads?: Readonly<Record<string, Field<S>>>;
   /** The steps whose results it needs. */
   readonly after?: Readonly<Record<string, Step<unknown, S>>>;
-  /** The call that the button makes, if it is known before. */
+  /** The call that the button makes, if it is known in advance. */
   plan?(given: never): CallRecord;
   run(caller: Caller, given: never, shared: S): Promise<T>;
-  /** Says in one sentence what the step found; a screen reader reads it out. */
+  /** Sums up the result in one sentence, which screen readers announce. */
   says(value: T): string;
   /** Shows the result. */
   shows?(value: T, story: StoryState<S>): ComponentChildren;
-  /** Draws the rows of the sequence diagram; without a value, as they are expected. */
+  /** Draws the rows of the sequence diagram; without a result, the expected ones. */
   draws?(value: T | undefined): readonly Row[];
 }
 
@@ -44,7 +44,7 @@ type Steps<S> = Readonly<Record<string, Step<unknown, S>>>;
 type Values<F> = { readonly [Name in keyof F]: string };
 type Results<A> = { readonly [Name in keyof A]: ResultOf<A[Name]> };
 
-/** What a step comes to. */
+/** A step's result. */
 export type ResultOf<A> = A extends Step<infer T, never> ? T : never;
 
 interface StepDeclaration<T, S, F, R, A> extends Omit<Step<T, S>, "fields" | "reads" | "after"> {
@@ -52,11 +52,14 @@ interface StepDeclaration<T, S, F, R, A> extends Omit<Step<T, S>, "fields" | "re
   readonly reads?: R;
   readonly after?: A;
   plan?(given: Values<F & R>): CallRecord;
-  /** Gets the values of the fields and the results of the steps before it, by their names. */
+  /** Called with the field values and the results of earlier steps, by name. */
   run(caller: Caller, given: Values<F & R> & Results<A>, shared: S): Promise<T>;
 }
 
-/** Declares a step. Write `run` before what reads its result, from which the compiler learns the type. */
+/**
+ * Declares a step. Write `run` before the members that read its result, so that the compiler can infer the
+ * type.
+ */
 export function step<
   T,
   S = unknown,
@@ -67,12 +70,12 @@ export function step<
   return declaration;
 }
 
-/** What came of a step. */
+/** A step's outcome. */
 export interface Outcome {
   readonly status: "running" | "done" | "failed";
-  /** Identifies the results of other steps that it used. */
+  /** Identifies the other steps' results that it used. */
   readonly basis: string;
-  /** Distinguishes one outcome from the next. */
+  /** Distinguishes successive outcomes. */
   readonly stamp: number;
   readonly value?: unknown;
   readonly failure?: Failure;
@@ -81,7 +84,7 @@ export interface Outcome {
 
 export type Outcomes = ReadonlyMap<Step<unknown>, Outcome>;
 
-/** Where a step stands. */
+/** A step's progress. */
 export interface StepState<T = unknown> {
   readonly status: StepStatus;
   /** The result, once the step is done. */
@@ -90,19 +93,19 @@ export interface StepState<T = unknown> {
   readonly calls: readonly CallRecord[];
 }
 
-/** A story as the reader sees it now. */
+/** A story's current state, as the reader sees it. */
 export interface StoryState<S = unknown> {
   readonly shared: S;
-  /** The state of a step. */
+  /** A step's status. */
   at<T>(step: Step<T, S>): StepState<T>;
-  /** The result of a step; undefined until it is done. */
+  /** A step's result; undefined until it is done. */
   read<T>(step: Step<T, S>): T | undefined;
   start(step: Step<unknown, S>): Promise<void>;
   valueIn(field: Field<S>): string;
   fill(field: Field<S>, value: string): void;
 }
 
-/** Identifies the results that a step uses; undefined as long as one is missing. */
+/** Identifies the results that a step uses; undefined if one is missing. */
 export function findBasis({ after = {} }: Step<unknown>, outcomes: Outcomes): string | undefined {
   const stamps = Object.values(after).map((before) => findOutcome(before, outcomes));
   return stamps.every((outcome) => outcome?.status === "done")
@@ -110,7 +113,7 @@ export function findBasis({ after = {} }: Step<unknown>, outcomes: Outcomes): st
     : undefined;
 }
 
-/** The outcome of a step. When a step before it runs again, it has none. */
+/** A step's outcome; undefined once an earlier step has run again. */
 export function findOutcome(one: Step<unknown>, outcomes: Outcomes): Outcome | undefined {
   const outcome = outcomes.get(one);
   return outcome?.basis === findBasis(one, outcomes) ? outcome : undefined;

@@ -1,4 +1,4 @@
-/** The page of a story: its heading, what it is about, its diagram, and its steps in an ordered list. */
+/** A story's page: heading, introduction, diagram and an ordered list of steps. */
 import type { ComponentChildren } from "preact";
 import { usePlace } from "./kept-pages.tsx";
 import { Scene } from "./parts/diagrams/scene.tsx";
@@ -10,27 +10,27 @@ import { useStory } from "./use-story.ts";
 
 interface StoryDeclaration<S> {
   readonly title: string;
-  /** Introduces the story, and names its standards. */
+  /** Introduces the story and names its standards. */
   readonly lead: ComponentChildren;
   readonly steps: readonly Step<unknown, S>[];
-  /** The parties of the sequence diagram, for a story whose steps draw one. */
+  /** The sequence diagram's parties, for a story whose steps draw one. */
   readonly parties?: readonly Party[];
-  /** Another diagram. */
+  /** A different diagram. */
   readonly scene?: { readonly title: string; shows(story: StoryState<S>): ComponentChildren };
-  /** A last item of the list. */
+  /** A final list item. */
   readonly aside?: (story: StoryState<S>) => ComponentChildren;
-  /** What the steps share, such as a stream. */
+  /** State that the steps share, such as a stream. */
   readonly useShared: () => S;
 }
 
-/** Makes the page of a story whose steps share something. */
+/** Creates the page of a story whose steps share state. */
 export function defineSharedStory<S>({ useShared, ...declaration }: StoryDeclaration<S>) {
   return function Page() {
     return <StoryView {...declaration} story={useStory(useShared())} />;
   };
 }
 
-/** Makes the page of a story. */
+/** Creates a story's page. */
 export function defineStory(declaration: Omit<StoryDeclaration<unknown>, "useShared">) {
   return defineSharedStory({ ...declaration, useShared: () => undefined });
 }
@@ -75,15 +75,15 @@ function StartAgain() {
   const start = (): void => {
     startAgain();
     scrollTo(0, 0);
-    // The button is gone with the story that it was in.
+    // The button was removed together with its story.
     document.getElementById("main")?.focus({ preventScroll: true });
   };
   return (
     <p class="start-again">
       <button type="button" onClick={start}>
-        Start this story again
+        Restart this story
       </button>{" "}
-      <span class="hint">The page forgets the results. What you created on the server remains.</span>
+      <span class="hint">This clears the results. What you created on the server remains.</span>
     </p>
   );
 }

@@ -1,4 +1,4 @@
-/** A stream of the server, as a component watches it. */
+/** A server stream, as a component watches it. */
 import type {
   DescMessage,
   DescMethodServerStreaming,
@@ -10,16 +10,16 @@ import { followCall } from "./calls.ts";
 import { type Failure, toFailure } from "./failure.ts";
 import { usePlace } from "./kept-pages.tsx";
 
-/** Between two changes of what the page shows, so that a flood of messages does not stop it. */
+/** Minimum milliseconds between two updates, so that a flood of messages does not freeze the page. */
 const pauseMs = 100;
 
 export interface StreamState<T> {
-  /** "open" from the call on: a server may be silent before its first message. */
+  /** "open" as soon as the call starts: a server may be silent before its first message. */
   readonly status: "closed" | "open" | "failed";
   readonly failure: Failure | undefined;
   /** The items so far, oldest first. */
   readonly items: readonly T[];
-  /** Opens the stream. A stream that is open is closed first, and its items are dropped. */
+  /** Opens the stream. An open stream is closed first, and its items are dropped. */
   open<I extends DescMessage, O extends DescMessage>(
     method: DescMethodServerStreaming<I, O>,
     request: MessageInitShape<I>,
@@ -29,10 +29,10 @@ export interface StreamState<T> {
 }
 
 /**
- * A stream that ends when its component does. While the reader is on another page, it is closed, because a browser has
- * few connections to a server; then it is read again from where it began.
+ * A stream that ends with its component. While the reader is on a different page it is closed, because
+ * browsers limit connections per server; it is then read again from the start.
  *
- * @param maxItems keeps only so many of the newest items
+ * @param maxItems keeps only this many of the newest items
  */
 export function useStream<T>(maxItems = Number.POSITIVE_INFINITY): StreamState<T> {
   const [items, setItems] = useState<readonly T[]>([]);
@@ -40,7 +40,7 @@ export function useStream<T>(maxItems = Number.POSITIVE_INFINITY): StreamState<T
   const [failure, setFailure] = useState<Failure>();
   const controller = useRef<AbortController | undefined>(undefined);
   const seen = useRef<readonly T[]>([]);
-  /** Opens the stream again; undefined unless it is open. */
+  /** Reopens the stream; undefined unless it is open. */
   const reopen = useRef<(() => void) | undefined>(undefined);
   const { isShown } = usePlace();
   const isRead = useRef(isShown);
@@ -49,7 +49,7 @@ export function useStream<T>(maxItems = Number.POSITIVE_INFINITY): StreamState<T
     controller.current?.abort();
     controller.current = undefined;
     reopen.current = undefined;
-    // Arrived items are shown at once: a closed stream must not change any more.
+    // Shows items immediately that arrived before: a closed stream must no longer change.
     setItems(seen.current);
     setStatus("closed");
   };

@@ -1,4 +1,4 @@
-/** Work that a page does on demand, such as a list that it loads or a change that it makes. */
+/** Work that a page does on demand, such as loading a list or making a change. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Caller } from "./caller.ts";
 import { createCaller } from "./calls.ts";
@@ -6,12 +6,12 @@ import { type Failure, toFailure } from "./failure.ts";
 
 export interface Task {
   readonly isRunning: boolean;
-  /** Why the newest run failed. */
+  /** Why the latest run failed. */
   readonly failure: Failure | undefined;
   /**
-   * Does the work and shows its result. A newer run replaces an older one, whose result is dropped.
+   * Runs the work and shows its result. A newer run supersedes an older one, whose result is dropped.
    *
-   * @param show takes the result; it is not called after the component has ended
+   * @param show receives the result; it is not called after the component has unmounted
    */
   run<T>(work: (caller: Caller) => Promise<T>, show: (result: T) => void): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Lets the reader choose dark or light instead of the system's setting. */
+/** Lets the reader override the system's dark or light setting. */
 import { useEffect } from "preact/hooks";
 import { Choice } from "./parts/fields.tsx";
 import { createPreference } from "./preference.ts";

@@ -1,9 +1,9 @@
-/** Ids for elements that others refer to, such as the field of a label. */
+/** Ids for elements that others refer to, such as a label's field. */
 import { useState } from "preact/hooks";
 
 let last = 0;
 
-/** An id that no other element of the document has; Preact's own repeats where a page has several trees. */
+/** An id that is unique in the document; Preact's own ids repeat if a page has several trees. */
 export function useUniqueId(): string {
   const [id] = useState(() => {
     last += 1;

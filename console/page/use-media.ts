@@ -1,10 +1,10 @@
-/** The properties of the screen, for components that depend on them. */
+/** Screen properties, for components that depend on them. */
 import { useEffect, useState } from "preact/hooks";
 
-/** The width that the style sheet calls narrow. */
+/** The width that the style sheet treats as narrow. */
 export const narrow = "(max-width: 50rem)";
 
-/** @param query of media (W3C Media Queries): "(max-width: 50rem)" */
+/** @param query a media query (W3C Media Queries): "(max-width: 50rem)" */
 export function useMedia(query: string): boolean {
   const [matches, setMatches] = useState(() => matchMedia(query).matches);
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Runs the steps of a story, and keeps their results and what the reader typed. */
+/** Runs a story's steps, and keeps their results and the reader's input. */
 import { useRef, useState } from "preact/hooks";
 import { formatStepAddress, toSlug } from "./address.ts";
 import { type CallRecord, createCaller } from "./calls.ts";
@@ -26,7 +26,7 @@ let lastStamp = 0;
 /** @param shared is passed to the steps */
 export function useStory<S>(shared: S): StoryState<S> {
   const [progress, setProgress] = useState<Progress>({ outcomes: new Map(), values: new Map() });
-  // A step may start before the page is drawn again with what the reader has typed.
+  // A step may start before the page is rendered with the reader's latest input.
   const newest = useRef(progress);
   const address = useAddress();
   const { path = address.path } = usePlace();
@@ -46,7 +46,7 @@ export function useStory<S>(shared: S): StoryState<S> {
     const calls: CallRecord[] = [];
     const finish = (end: Pick<Outcome, "status" | "value" | "failure">): void => {
       const outcomes = new Map(newest.current.outcomes);
-      // A reader who starts a step again while it runs wants the newer outcome.
+      // If the reader restarts a step while it runs, only the newer outcome counts.
       if (end.status !== "running" && outcomes.get(step)?.stamp !== stamp) return;
       change({ outcomes: outcomes.set(step, { ...end, basis, stamp, calls }) });
     };
@@ -54,7 +54,7 @@ export function useStory<S>(shared: S): StoryState<S> {
     const at = { href: formatStepAddress(path, toSlug(step.title)), title: step.title };
     const caller = createCaller((call) => calls.push(call), at);
     try {
-      // `gather` gives each step what it declares.
+      // `gather` gives each step the values that it declares.
       finish({ status: "done", value: await step.run(caller, gather(step) as never, shared) });
     } catch (thrown) {
       finish({ status: "failed", failure: toFailure(thrown) });
@@ -72,7 +72,7 @@ export function useStory<S>(shared: S): StoryState<S> {
     const isReady = findBasis(step, progress.outcomes) !== undefined;
     return {
       status: outcome?.status ?? (isReady ? "ready" : "waiting"),
-      // Only this step's `run` makes its outcomes.
+      // Only this step's `run` produces its outcomes.
       value: outcome?.value as T | undefined,
       failure: outcome?.failure,
       calls: outcome?.calls ?? [],

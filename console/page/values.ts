@@ -1,4 +1,4 @@
-/** Bytes and numbers, as texts and back. */
+/** Converts bytes and numbers to text and back. */
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true });
@@ -13,12 +13,12 @@ export function fromUtf8(bytes: Uint8Array): string {
   return decoder.decode(bytes);
 }
 
-/** Two lower-case digits a byte. */
+/** Two lowercase digits per byte. */
 export function toHex(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Hexadecimal in groups of two bytes, between which a line may break. */
+/** Hexadecimal in groups of two bytes, so that lines can break in between. */
 export function toHexGroups(bytes: Uint8Array): string {
   return (
     toHex(bytes)
@@ -39,14 +39,18 @@ export function fromBase64Url(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
 
-/** A change of one byte. */
+/** A one-byte change. */
 export interface Change {
   readonly before: Uint8Array;
   readonly after: Uint8Array<ArrayBuffer>;
   readonly index: number;
 }
 
-/** Changes one byte in a copy. @param mask the bits that change; the lowest by default */
+/**
+ * Changes one byte in a copy.
+ *
+ * @param mask the bits to flip; by default the lowest
+ */
 export function changeByte(bytes: Uint8Array, index: number, mask = 1): Change {
   const after = Uint8Array.from(bytes, (byte, at) => (at === index ? byte ^ mask : byte));
   return { before: bytes, after, index };
@@ -73,7 +77,7 @@ export function formatMs(ms: number): string {
   return ms < 10 ? `${ms.toFixed(1)} ms` : `${formatNumber(Math.round(ms))} ms`;
 }
 
-/** Leaves out the middle of a text that is too long to read, and says how much of it there is. */
+/** Shortens a long text in the middle, and says how long it is. */
 export function shorten(text: string, maxLength = 96): string {
   if (text.length <= maxLength) return text;
   return `${text.slice(0, 48)}…${text.slice(-12)} (${formatNumber(text.length)} characters)`;

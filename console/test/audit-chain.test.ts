@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { type AuditEntry, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
 import { type CheckedEntry, checkEntry } from "../page/audit.ts";
 
-/** Entries as a server would write them, their hashes computed with other code than the page's. */
+/** Entries as a server would write them, hashed with independent code. */
 function makeChain(count: number, numberOf = (at: number) => at + 1): AuditEntry[] {
   let previousHash = "0".repeat(64);
   return Array.from({ length: count }, (_none, at) => {
@@ -35,20 +35,20 @@ async function linksOf(entries: readonly AuditEntry[]): Promise<string[]> {
   return checked.map(({ link }) => link);
 }
 
-describe("the audit chain, as the page checks it,", () => {
+describe("the audit chain, as checked by the page", () => {
   it("holds from its first entry on", async () => {
     expect(await linksOf(makeChain(3))).toEqual(["holds", "holds", "holds"]);
   });
 
-  it("holds from an entry on that is not checked, where what was before is not known", async () => {
+  it("holds from an unchecked first entry if the earlier entries are unknown", async () => {
     expect(await linksOf(makeChain(4).slice(1))).toEqual(["anchor", "holds", "holds"]);
   });
 
-  it("is broken where an entry is missing", async () => {
+  it("is broken if an entry is missing", async () => {
     expect(await linksOf(makeChain(3).toSpliced(1, 1))).toEqual(["holds", "broken"]);
   });
 
-  it("is broken where a number is left out, although the hashes follow one another", async () => {
+  it("is broken if a sequence number is skipped, even if the hashes chain", async () => {
     expect(await linksOf(makeChain(2, (at) => 2 * at + 1))).toEqual(["holds", "broken"]);
   });
 
@@ -79,7 +79,7 @@ describe("the audit chain, as the page checks it,", () => {
     },
   };
   for (const [name, change] of Object.entries(changes)) {
-    it(`is broken where an entry has another ${name}`, async () => {
+    it(`is broken if an entry has a different ${name}`, async () => {
       const [first, second] = makeChain(2);
       if (first === undefined || second === undefined) throw new Error("the chain is too short");
       change(second);

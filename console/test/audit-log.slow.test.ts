@@ -1,4 +1,4 @@
-/** The audit log of the console, in a real browser. */
+/** The console's audit log in a real browser. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { lacksBrowser, needsBrowser, textOf } from "./browser.ts";
 import { expectFits } from "./expect-fits.ts";
@@ -36,17 +36,17 @@ describe.skipIf(lacksBrowser)(
 
     it("filters by user and time", async () => {
       await expect.poll(() => rows().count()).toBeGreaterThan(1);
-      await page().getByLabel("User who called").fill("nobody");
+      await page().getByLabel("Caller").fill("nobody");
       await page().getByRole("button", { name: "Search" }).click();
       await page().getByText("No entries match.").waitFor();
-      await page().getByLabel("User who called").fill("");
+      await page().getByLabel("Caller").fill("");
       await page().getByLabel("Period").selectOption("From … to …");
       await page().getByLabel("To (UTC)").fill("2020-01-01T00:00");
       await page().getByRole("button", { name: "Search" }).click();
       await page().getByText("No entries match.").waitFor();
     });
 
-    it("opens with the entries of the key that the manager shows", async () => {
+    it("opens with the entries of the key shown in the manager", async () => {
       await page().goto(`${stage().server.url}/#/keys/audit?key=name/life`);
       await expect
         .poll(() => rows().allInnerTexts())
@@ -55,7 +55,7 @@ describe.skipIf(lacksBrowser)(
         );
     });
 
-    it("appends entries as they are written, the newest first", async () => {
+    it("prepends entries when they are written", async () => {
       await page().goto(`${stage().server.url}/#/keys/audit?key=name/release`);
       await expect.poll(() => rows().count()).toBeGreaterThan(1);
       const before = await rows().count();
@@ -77,7 +77,7 @@ describe.skipIf(lacksBrowser)(
       await expect.poll(() => rows().count()).toBe(500);
     });
 
-    it("loads more entries than a page has", async () => {
+    it("loads more entries than fit on a page", async () => {
       await page().getByLabel("Period").selectOption("All time");
       await page().getByRole("button", { name: "Search" }).click();
       for (let made = 0; made < 100; made += 1) await sign("release");
@@ -86,7 +86,7 @@ describe.skipIf(lacksBrowser)(
       await expect.poll(() => rows().count()).toBeGreaterThan(100);
     });
 
-    it("has no barrier and does not scroll sideways on a phone", async () => {
+    it("has no accessibility violations and does not scroll sideways on a phone", async () => {
       await expect.poll(() => rows().count()).toBeGreaterThan(1);
       await expectFits(page(), "phone");
     });

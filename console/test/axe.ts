@@ -1,11 +1,11 @@
-/** What keeps people out of a page. */
+/** Accessibility violations on a page. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** What axe finds that keeps people out: rule and places. */
+/** The violations that axe finds: rules and elements. */
 export async function findBarriers(page: Page): Promise<string[]> {
   if (await page.evaluate("!('axe' in window)")) await page.evaluate(axe);
   const { violations } = await page.evaluate<{

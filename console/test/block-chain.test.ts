@@ -11,7 +11,7 @@ const validator = ml_dsa65.keygen();
 const validatorAddress = `0x${createHash("sha256").update(validator.publicKey).digest("hex").slice(0, 40)}`;
 const validators: Validators = new Map([[validatorAddress, validator.publicKey]]);
 
-/** Genesis and blocks after it as a server would write them, hashed with other code than the page's. */
+/** Genesis and subsequent blocks as a server would write them, hashed with independent code. */
 function makeChain(count: number): Block[] {
   let prevHash = "0".repeat(64);
   return Array.from({ length: count }, (_none, index) => {
@@ -43,7 +43,7 @@ function makeChain(count: number): Block[] {
   });
 }
 
-/** What is wrong with each block: "" where it holds, "BEFORE" where only what is before it does not. */
+/** Each block's fault: "" if it holds, "BEFORE" if only an earlier block is invalid. */
 async function faultsOf(
   blocks: readonly Block[],
   known = validators,
@@ -52,7 +52,7 @@ async function faultsOf(
   return checked.map(({ fault, holds }) => fault ?? (holds ? "" : "BEFORE"));
 }
 
-describe("the chain of blocks, as the page checks it,", () => {
+describe("the blockchain, as checked by the page", () => {
   it("holds from genesis on", async () => {
     const checked = await checkBlocks(makeChain(3), validators);
     expect(checked.map(({ holds, isAnchor, signature }) => ({ holds, isAnchor, signature }))).toEqual([
@@ -62,7 +62,7 @@ describe("the chain of blocks, as the page checks it,", () => {
     ]);
   });
 
-  it("holds from a block on whose predecessor is not known", async () => {
+  it("holds from a block whose predecessor is unknown", async () => {
     const checked = await checkBlocks(makeChain(4).slice(2), validators);
     expect(checked.map(({ holds, isAnchor }) => ({ holds, isAnchor }))).toEqual([
       { holds: true, isAnchor: true },
@@ -70,23 +70,23 @@ describe("the chain of blocks, as the page checks it,", () => {
     ]);
   });
 
-  it("says that a signature was not checked where only the validator's address is known", async () => {
+  it("reports signatures as unchecked if only the validator's address is known", async () => {
     const [checked] = await checkBlocks(makeChain(2).slice(1), new Map([[validatorAddress, undefined]]));
     expect(checked).toMatchObject({ holds: true, signature: "unchecked" });
   });
 
-  it("does not hold where a block is missing, nor after it", async () => {
+  it("does not hold at or after a missing block", async () => {
     expect(await faultsOf(makeChain(4).toSpliced(1, 1))).toEqual(["", "INDEX", "BEFORE"]);
   });
 
-  it("does not hold with a genesis of its own, whose hash is right", async () => {
+  it("does not hold with a different genesis, even if its hash is right", async () => {
     const [first] = makeChain(1);
     if (first === undefined) throw new Error("the chain is empty");
     const forged = await forgeBlocks([first], { index: 0, data: Buffer.from("mine"), effort: efforts[1] });
     expect(await faultsOf(forged)).toEqual(["HASH"]);
   });
 
-  it("does not hold where nobody knows who signed", async () => {
+  it("does not hold if the signer is unknown", async () => {
     expect(await faultsOf(makeChain(3), new Map())).toEqual(["", "VALIDATOR", "VALIDATOR"]);
   });
 
@@ -106,7 +106,7 @@ describe("the chain of blocks, as the page checks it,", () => {
     },
   };
   for (const [name, { change, fault }] of Object.entries(changes)) {
-    it(`does not hold where a block has another ${name}: ${fault}`, async () => {
+    it(`does not hold if a block has a different ${name}: ${fault}`, async () => {
       const [first, second] = makeChain(2);
       if (first === undefined || second === undefined) throw new Error("the chain is too short");
       change(second);
@@ -118,10 +118,10 @@ describe("the chain of blocks, as the page checks it,", () => {
     "changes the data": ["", "HASH", "BEFORE", "BEFORE"],
     "and recomputes the hash": ["", "SIGNATURE", "LINK", "BEFORE"],
     "and links all later blocks again": ["", "SIGNATURE", "SIGNATURE", "SIGNATURE"],
-    "and signs all blocks with another key": ["", "VALIDATOR", "VALIDATOR", "VALIDATOR"],
+    "and signs all blocks with a different key": ["", "VALIDATOR", "VALIDATOR", "VALIDATOR"],
   };
   for (const effort of efforts) {
-    it(`does not hold when a forger ${effort.replace(/^and/, "changes the data, and")}`, async () => {
+    it(`does not hold if a forger ${effort.replace(/^and/, "changes the data, and")}`, async () => {
       const chain = makeChain(4);
       const forged = await forgeBlocks(chain, { index: 1, data: Buffer.from("forged"), effort });
       expect(await faultsOf(forged)).toEqual(outcomes[effort]);

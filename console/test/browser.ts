@@ -1,4 +1,4 @@
-/** A real browser before the real program: what tests of the console look at. */
+/** A real browser for the console tests. */
 import {
   type Browser,
   type BrowserContext,
@@ -9,30 +9,32 @@ import {
 } from "playwright-core";
 import { isMissing } from "../../test/interop/tools.ts";
 
-/** Whether there is no browser here; then the tests say that they need it. */
+/** Whether no browser is installed; the tests then say that they need one. */
 export const lacksBrowser = isMissing("chromium");
 export const needsBrowser = lacksBrowser ? " (needs chromium)" : "";
 
-/** Starts it. Ends with `close`. */
+/** Starts the browser. End it with `close`. */
 export function openBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: "/usr/bin/chromium",
     timeout: 120_000,
-    // Nobody looks at the screen, and drawing it without a GPU takes the time of the servers.
+    // Nobody looks at the screen, and drawing it without a GPU would slow down the servers.
     args: ["--disable-gpu", "--disable-software-rasterizer", "--in-process-gpu"],
   });
 }
 
-/** A tab, and what went wrong in it. */
+/** A tab and its problems. */
 export interface Visit {
   readonly page: Page;
-  /** Errors that scripts threw, and that the browser wrote of; a Content-Security-Policy that was broken among them. */
+  /**
+   * Uncaught script errors and errors logged by the browser, including Content-Security-Policy violations.
+   */
   readonly complaints: string[];
-  /** Addresses of another origin that the page asked for. */
+  /** URLs on other origins that the page requested. */
   readonly foreign: string[];
 }
 
-/** Opens a page of the console, as somebody who has never been there: "sign" for "#/sign". */
+/** Opens a console page like a first-time visitor: "sign" for "#/sign". */
 export async function visit(
   browser: Browser,
   url: string,
@@ -42,18 +44,20 @@ export async function visit(
   return visitIn(await browser.newContext(options), url, path);
 }
 
-/** Opens a page of the console in a tab beside others, which share the files that were loaded. */
+/** Opens a console page in a new tab that shares loaded files with other tabs. */
 export async function visitIn(context: BrowserContext, url: string, path: string): Promise<Visit> {
   return visitTab(await context.newPage(), url, path);
 }
 
-/** Opens a page of the console in a tab that is there. Whatever the tab showed is gone, unless it was that page. */
+/**
+ * Opens a console page in an existing tab. Whatever the tab showed is dropped, unless it was the same page.
+ */
 export async function visitTab(page: Page, url: string, path: string): Promise<Visit> {
   page.setDefaultTimeout(60_000);
   const complaints: string[] = [];
   const foreign: string[] = [];
   page.on("console", (message) => {
-    // Chromium writes an error for every answer of 4xx; to the console, a refusal is an answer like others.
+    // Chromium logs an error for every 4xx response; for the console, a refusal is a normal answer.
     const isRefusal = /^Failed to load resource: the server responded with a status of 4/.test(
       message.text(),
     );
@@ -68,7 +72,7 @@ export async function visitTab(page: Page, url: string, path: string): Promise<V
   return { page, complaints, foreign };
 }
 
-/** Makes a tab as good as new: empty, and nobody listens to it, meddles with it or is remembered by it. */
+/** Resets a tab: empty, without listeners, interception or stored data. */
 export async function emptyTab(page: Page): Promise<void> {
   for (const event of ["console", "pageerror", "request", "response"] as const)
     page.removeAllListeners(event);
@@ -77,12 +81,16 @@ export async function emptyTab(page: Page): Promise<void> {
   await page.goto("about:blank");
 }
 
-/** The part of the page that is one step. */
+/** The part of the page with one step. */
 export function stepOf(page: Page, title: string): Locator {
   return page.locator("li.step", { has: page.getByRole("heading", { name: title, exact: true }) });
 }
 
-/** Presses a step's button, and waits for what comes of it. @returns the sentence that says it */
+/**
+ * Presses a step's button and waits for the outcome.
+ *
+ * @returns the outcome's sentence
+ */
 export async function runStep(page: Page, title: string): Promise<string> {
   const step = stepOf(page, title);
   await step.locator(".act button").click();
@@ -93,14 +101,18 @@ function outcomeOf(step: Locator): Promise<string> {
   return textOf(step.locator(".outcome:not(:empty), [role=alert]").first());
 }
 
-/** What a reader sees of something, once it is there. */
+/** An element's visible text, once it appears. */
 export async function textOf(place: Locator): Promise<string> {
   await place.waitFor();
   const [text = ""] = await place.allInnerTexts();
   return text;
 }
 
-/** Does all steps of a story. @returns their sentences */
+/**
+ * Does all steps of a story.
+ *
+ * @returns their sentences
+ */
 export async function runStory(page: Page): Promise<string[]> {
   const steps = page.locator("li.step:has(.act)");
   await steps.first().waitFor();
@@ -112,7 +124,7 @@ export async function runStory(page: Page): Promise<string[]> {
   return outcomes;
 }
 
-/** Who checked what in a step, and what they found: "server: valid". Some checks are folded. */
+/** Who checked what in a step, and the finding: "server: valid". Some checks are folded. */
 export async function checksOf(page: Page, title: string): Promise<string[]> {
   const rows = await stepOf(page, title).locator(".checks li").all();
   return Promise.all(

@@ -1,9 +1,9 @@
 /**
- * Draws the pictures of docs/getting-started.md: the console of a new server, 1280 pixels wide, in light colours. Run it
- * after a change of the console, and commit the files: node console/test/draw-screenshots.ts
+ * Draws the pictures for docs/getting-started.md: a new server's console, 1280 pixels wide, in light colours.
+ * Run it after changing the console, and commit the files: node console/test/draw-screenshots.ts
  *
- * Needs Chromium and pngquant (Debian: apt-get install pngquant), which reduces a picture to 128 colours and a quarter of
- * its bytes.
+ * Needs Chromium and pngquant (Debian: apt-get install pngquant), which reduces a picture to 128 colours and
+ * a quarter of its size.
  */
 import { execFileSync } from "node:child_process";
 import { mkdir, mkdtemp, rm, stat } from "node:fs/promises";
@@ -14,19 +14,19 @@ import { startServer } from "../../test/support/start-server.ts";
 import { openBrowser, runStory, visit } from "./browser.ts";
 
 const folder = join(import.meta.dirname, "../../docs/images");
-/** Bytes of a picture that a page may load without thought. */
+/** Maximum size in bytes of a picture on a page. */
 const maxBytes = 150_000;
 
-/** A picture: a page of the console, and what a reader does there before. */
+/** A picture: a console page, and what a reader does there first. */
 interface Picture {
   readonly name: string;
-  /** Behind "#/". */
+  /** The path after "#/". */
   readonly path: string;
   readonly height: number;
   readonly prepare: (page: Page) => Promise<unknown>;
 }
 
-/** Waits until the server and the browser have judged the signature. */
+/** Waits until both server and browser have verified the signature. */
 function waitForVerdicts(page: Page, found: "valid" | "invalid"): Promise<void> {
   return page.locator(`.verdicts li[data-found=${found}]`).nth(1).waitFor();
 }

@@ -1,6 +1,6 @@
 /**
- * Draws the picture that other sites show beside a link to the console, 1200×630: the signature of the home page and
- * those that it replaces, on one scale. Run it after a change, and commit the file: node console/test/draw-share-picture.ts
+ * Draws the preview picture for links to the console, 1200×630: the home page's signature and the ones that
+ * it replaces, to scale. Run it after a change, and commit the file: node console/test/draw-share-picture.ts
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ const colours = [
   ["#2d2538", "#4a3b5e", "#675284", "#866aaa", "#a682d4", "#c79bff"],
 ];
 
-// The same picture each time: the key is of a fixed seed, and the signature has no randomness.
+// Deterministic: the key comes from a fixed seed, and the signature is not randomized.
 const { secretKey } = ml_dsa65.keygen(new Uint8Array(32));
 const signature = ml_dsa65.sign(toUtf8("Pay 100 to Ada"), secretKey, { extraEntropy: false });
 const shades = drawBytes(signature, signatureParts, columns)

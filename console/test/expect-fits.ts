@@ -1,4 +1,4 @@
-/** Pages in their sizes, and barriers for axe to find. */
+/** Layout and accessibility checks for pages. */
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { findBarriers } from "./axe.ts";
@@ -11,11 +11,11 @@ export function unfold(page: Page): Promise<unknown> {
   return page.evaluate("document.querySelectorAll('main details').forEach((part) => { part.open = true; })");
 }
 
-/** Expects that axe finds no barrier, and that the page does not scroll sideways. */
+/** Expects no axe violations and no sideways scrolling. */
 export async function expectFits(page: Page, size: keyof typeof viewports): Promise<void> {
   await page.setViewportSize(viewports[size]);
   await unfold(page);
-  // What depends on the width follows a moment later.
+  // Elements that depend on the width update a moment later.
   await expect.poll(() => page.evaluate("document.documentElement.scrollWidth")).toBe(viewports[size].width);
   expect(await findBarriers(page)).toEqual([]);
   await page.setViewportSize(viewports.desk);

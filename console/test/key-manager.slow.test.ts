@@ -1,4 +1,4 @@
-/** The key manager of the console, in a real browser. */
+/** The console's key manager in a real browser. */
 import type { Locator, Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { lacksBrowser, needsBrowser, textOf } from "./browser.ts";
@@ -14,11 +14,11 @@ describe.skipIf(lacksBrowser)(
     const call = (path: string, body: object) => callKms(stage(), path, body);
     const page = openStory(stage, "keys/manage");
 
-    it("says how to create the first key", async () => {
+    it("explains how to create the first key", async () => {
       expect(await textOf(page().getByText("There are no keys yet."))).toContain("press Create");
     });
 
-    it("creates a key with a name, and chooses it", async () => {
+    it("creates a named key and selects it", async () => {
       await createKey(page(), {
         Name: "release/signing",
         Labels: "team=payments, stage=live",
@@ -33,12 +33,12 @@ describe.skipIf(lacksBrowser)(
       });
     });
 
-    it("shows the refusal of a name that is taken, in the server's words", async () => {
+    it("shows the server's message if a name is taken", async () => {
       await createKey(page(), { Name: "release/signing" });
       expect(await textOf(page().getByRole("alert"))).toContain("NAME_TAKEN");
     });
 
-    it("rotates, and shows both versions", async () => {
+    it("rotates a key and shows both versions", async () => {
       await choose(page(), "release/signing");
       expect(await textOf(actionOf(page(), "Rotate"))).toContain(
         "A new version signs from now on; this one only verifies.",
@@ -51,7 +51,7 @@ describe.skipIf(lacksBrowser)(
       await page().getByRole("heading", { level: 2, name: "release/signing version 2, primary" }).waitFor();
     });
 
-    it("disables, enables, schedules the destruction, and restores", async () => {
+    it("disables, enables, schedules destruction, and restores", async () => {
       await createKey(page(), { Name: "life" });
       for (const [action, status] of [
         ["Disable", "DISABLED"],
@@ -65,19 +65,19 @@ describe.skipIf(lacksBrowser)(
       }
     });
 
-    it("destroys at once only after a confirmation", async () => {
+    it("destroys now only after a confirmation", async () => {
       await createKey(page(), { Name: "doomed" });
-      const action = actionOf(page(), "Destroy at once");
-      await action.getByRole("button", { name: "Destroy at once" }).click();
+      const action = actionOf(page(), "Destroy now");
+      await action.getByRole("button", { name: "Destroy now" }).click();
       await action.getByRole("button", { name: "Cancel" }).click();
       expect(await textOf(factOf(page(), "Status"))).toContain("ACTIVE");
-      await action.getByRole("button", { name: "Destroy at once" }).click();
+      await action.getByRole("button", { name: "Destroy now" }).click();
       await action.getByRole("button", { name: "Destroy it permanently" }).click();
       await expect.poll(() => textOf(factOf(page(), "Status"))).toContain("DESTROYED");
       expect(await page().locator(".actions button").count()).toBe(0);
     });
 
-    it("shows the refusal of a change that somebody else made impossible", async () => {
+    it("shows the refusal of a change that became impossible", async () => {
       await createKey(page(), { Name: "raced" });
       await page()
         .getByRole("heading", { level: 2, name: /^raced/ })
@@ -89,7 +89,7 @@ describe.skipIf(lacksBrowser)(
       expect(await actionOf(page(), "Enable").count()).toBe(1);
     });
 
-    it("marks a key whose record was changed outside the service", async () => {
+    it("marks a key whose record was modified outside the service", async () => {
       await meddle(page(), "kms.KmsService/ListKeys", {
         answer: (list) => ({
           ...list,
@@ -100,7 +100,7 @@ describe.skipIf(lacksBrowser)(
       expect(await textOf(rowOf(page(), "release/signing"))).toContain("DAMAGED");
     });
 
-    it("grants a key to a user, and revokes the grant", async () => {
+    it("grants a key to a user and revokes the grant", async () => {
       await createKey(page(), { Name: "shared" });
       await page().getByText("No other user may use this key.").waitFor();
       await page().getByText("Grant this key to another user").click();
@@ -130,7 +130,7 @@ describe.skipIf(lacksBrowser)(
       await expect.poll(names).toEqual(["release/signing", "release/signing"]);
     });
 
-    it("loads more keys than a page has", async () => {
+    it("loads more keys than fit on a page", async () => {
       for (let made = 0; made < 50; made += 1) await call("create-key", { alias: `many ${made}` });
       await page().reload();
       const rows = page().getByRole("region", { name: "Keys" }).locator("tbody tr");
@@ -140,7 +140,7 @@ describe.skipIf(lacksBrowser)(
     });
 
     for (const size of ["desk", "phone"] as const)
-      it(`has no barrier and does not scroll sideways with the longest values, on a ${size}`, async () => {
+      it(`has no accessibility violations and does not scroll sideways with the longest values, on a ${size}`, async () => {
         const name = `${size}-${"n".repeat(240)}`;
         const labels = { ["l".repeat(63)]: "v".repeat(255) };
         const { result } = await call("create-key", { name, alias: "a".repeat(255), labels });
@@ -159,7 +159,7 @@ describe.skipIf(lacksBrowser)(
         .waitFor();
     });
 
-    it("takes the keyboard to the chosen key", async () => {
+    it("reaches the selected key by keyboard", async () => {
       await rowOf(page(), "life").getByRole("link").press("Enter");
       await expect.poll(() => page().evaluate<string>("document.activeElement.innerText")).toContain("life");
     });
@@ -179,13 +179,13 @@ function factOf(page: Page, name: string): Locator {
   return page.locator(".panel .facts-list > div", { hasText: name }).first();
 }
 
-/** Chooses the first key of this name. */
+/** Selects the first key with this name. */
 async function choose(page: Page, name: string): Promise<void> {
   await rowOf(page, name).getByRole("link").click();
   await page.locator(".panel .facts-list").waitFor();
 }
 
-/** Creates a key, with fields by the beginnings of their labels. */
+/** Creates a key; fields are given by the start of their labels. */
 async function createKey(page: Page, fields: Readonly<Record<string, string>>): Promise<void> {
   await page.locator("summary", { hasText: "Create a key" }).click();
   for (const [label, value] of Object.entries(fields))
@@ -197,7 +197,11 @@ async function createKey(page: Page, fields: Readonly<Record<string, string>>): 
   await page.getByRole("button", { name: "Create", exact: true }).click();
 }
 
-/** Presses the button of an action. @returns the sentence that says what happened */
+/**
+ * Presses an action's button.
+ *
+ * @returns the sentence that describes the result
+ */
 async function act(page: Page, label: string): Promise<string> {
   await actionOf(page, label).getByRole("button").click();
   return textOf(page.locator(".panel .outcome:not(:empty)"));

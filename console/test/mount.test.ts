@@ -18,7 +18,7 @@ interface Answer {
   readonly body: Buffer;
 }
 
-/** Asks for a path with these headers and no other; fetch would add some. */
+/** Requests a path with only these headers; fetch would add some. */
 function ask(path: string, headers: Record<string, string> = {}, method = "GET"): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const sent = request(`${server.url}${path}`, { method, headers }, (response) => {
@@ -40,7 +40,7 @@ async function scriptPath(): Promise<string> {
 }
 
 describe("the console's address", () => {
-  it("gives a browser the page", async () => {
+  it("serves the page to a browser", async () => {
     const { status, headers, body } = await ask("/", { accept: browserAccept });
     expect(status).toBe(200);
     expect(headers).toMatchObject({
@@ -51,7 +51,7 @@ describe("the console's address", () => {
   });
 
   for (const accept of [undefined, "*/*", "text/plain", "application/json", "text/html;q=0, */*"]) {
-    it(`gives the list of REST calls to who accepts ${accept ?? "nothing in particular"}`, async () => {
+    it(`serves the list of REST calls to clients that accept ${accept ?? "nothing in particular"}`, async () => {
       const { headers, body } = await ask("/", accept === undefined ? {} : { accept });
       expect(headers["content-type"]).toContain("text/plain");
       expect(headers.vary).toContain("accept");
@@ -59,7 +59,7 @@ describe("the console's address", () => {
     });
   }
 
-  it("lets a page use nothing that is not the server's own, nothing inline, and no frame", async () => {
+  it("allows a page only the server's own resources, nothing inline, and no framing", async () => {
     const { headers } = await ask("/", { accept: browserAccept });
     expect(headers["content-security-policy"]).toBe(
       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
@@ -68,22 +68,22 @@ describe("the console's address", () => {
     expect(headers).toMatchObject({ "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" });
   });
 
-  it("has a page without inline scripts and styles", async () => {
+  it("serves a page without inline scripts and styles", async () => {
     const { body } = await ask("/", { accept: browserAccept });
     expect(body.toString()).not.toMatch(/<style|<script(?! type="module" src=)|\son\w+=|\sstyle=/);
   });
 
-  it("has a picture of its own for sites that show links, of the size that it says", async () => {
+  it("has its own preview picture, with the declared size", async () => {
     const { body } = await ask("/", { accept: browserAccept });
     const path = /property="og:image" content="([^"]+)"/.exec(body.toString())?.[1] ?? "none";
     const picture = await ask(path);
     expect(picture).toMatchObject({ status: 200, headers: { "content-type": "image/png" } });
-    // PNG (ISO/IEC 15948), section 11.2.1: the header holds width and height from byte 16.
+    // PNG (ISO/IEC 15948), section 11.2.1: the header contains width and height from byte 16 on.
     expect([picture.body.readUInt32BE(16), picture.body.readUInt32BE(20)]).toEqual([1200, 630]);
     expect(picture.body.length).toBeLessThan(100_000);
   });
 
-  it("names the picture by the server's URL, if it is configured", async () => {
+  it("uses the server's URL for the picture if configured", async () => {
     const place = makeTemporaryDirectory();
     const args = ["--issuer-url", "https://qsp.example.com"];
     const known = await startServer({ dataDir: place, args });
@@ -94,13 +94,13 @@ describe("the console's address", () => {
     );
   });
 
-  it("says that nothing changed to who has the page", async () => {
+  it("answers 304 to clients that have the page", async () => {
     const { headers } = await ask("/", { accept: browserAccept });
     const again = await ask("/", { accept: browserAccept, "if-none-match": String(headers.etag) });
     expect({ status: again.status, bytes: again.body.length }).toEqual({ status: 304, bytes: 0 });
   });
 
-  it("answers HEAD with headers alone", async () => {
+  it("answers HEAD with headers only", async () => {
     const { status, headers, body } = await ask("/", { accept: browserAccept }, "HEAD");
     expect({ status, bytes: body.length }).toEqual({ status: 200, bytes: 0 });
     expect(headers["content-type"]).toContain("text/html");
@@ -108,7 +108,7 @@ describe("the console's address", () => {
 });
 
 describe("the reference's address", () => {
-  it("gives everybody the page, whose script and description start to load together", async () => {
+  it("serves the page to everyone, and preloads script and description", async () => {
     const { status, headers, body } = await ask("/reference");
     expect(status).toBe(200);
     expect(headers).toMatchObject({
@@ -119,7 +119,7 @@ describe("the reference's address", () => {
     expect(body.toString()).toContain('<link rel="preload" href="/openapi.json" as="fetch" crossorigin>');
   });
 
-  it("has the policy of the console, and nothing inline", async () => {
+  it("has the console's policy, and nothing inline", async () => {
     const [console, reference] = await Promise.all([ask("/", { accept: browserAccept }), ask("/reference")]);
     expect(reference.headers["content-security-policy"]).toBe(console.headers["content-security-policy"]);
     expect(reference.body.toString()).not.toMatch(/<style|<script(?! type="module" src=)|\son\w+=|\sstyle=/);
@@ -127,7 +127,7 @@ describe("the reference's address", () => {
 });
 
 describe("the console's files", () => {
-  it("stay as they are under their names", async () => {
+  it("are immutable under their names", async () => {
     const { status, headers } = await ask(await scriptPath());
     expect(status).toBe(200);
     expect(headers).toMatchObject({
@@ -139,7 +139,7 @@ describe("the console's files", () => {
 
   const decoders: Record<string, (bytes: Buffer) => Buffer> = { br: brotliDecompressSync, gzip: gunzipSync };
   for (const [encoding, decode] of Object.entries(decoders)) {
-    it(`come compressed to who takes ${encoding}, and are the same`, async () => {
+    it(`are compressed for clients that accept ${encoding}, with the same content`, async () => {
       const path = await scriptPath();
       const plain = await ask(path);
       const { headers, body } = await ask(path, { "accept-encoding": `${encoding}, identity` });
@@ -149,12 +149,12 @@ describe("the console's files", () => {
     });
   }
 
-  it("are not compressed for who asks for none", async () => {
+  it("are not compressed for clients that do not accept it", async () => {
     expect((await ask(await scriptPath())).headers["content-encoding"]).toBeUndefined();
   });
 
   for (const path of ["/console/none.js", "/console/..%2fpackage.json", "/console/", "/console/a/b"]) {
-    it(`are no others: ${path} is not found`, async () => {
+    it(`do not include ${path}`, async () => {
       const { status, body } = await ask(path);
       expect(status).toBe(404);
       expect(JSON.parse(body.toString())).toMatchObject({ details: [{ reason: "ROUTE_NOT_FOUND" }] });

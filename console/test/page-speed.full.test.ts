@@ -1,4 +1,4 @@
-/** How soon the console shows something, on the loopback. */
+/** How soon the console shows its first content, on loopback. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type RunningServer, startServer } from "../../test/support/start-server.ts";
@@ -6,9 +6,9 @@ import { makeTemporaryDirectory } from "../../test/support/temporary-directory.t
 import { lacksBrowser, needsBrowser, openBrowser, visit } from "./browser.ts";
 
 const maxFirstPaintMs = 1000;
-/** Milliseconds until the first screen shows two verdicts. */
+/** Maximum milliseconds until the first screen shows two verdicts. */
 const maxVerifiedMs = 3000;
-/** Others slow a visit down, and never speed it up: the fastest counts. */
+/** Other load can only slow a visit down, so the fastest one counts. */
 const visits = 5;
 
 describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, { timeout: 180_000 }, () => {
@@ -34,7 +34,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     return Math.min(...times);
   }
 
-  it(`paints first within ${maxFirstPaintMs} ms`, async () => {
+  it(`has its first paint within ${maxFirstPaintMs} ms`, async () => {
     const bestMs = await measureBest(async (page) => {
       const read = () =>
         page.evaluate<number>("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0");

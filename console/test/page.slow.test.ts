@@ -23,7 +23,7 @@ import { unfold, viewports } from "./expect-fits.ts";
 import { readStory } from "./telling.ts";
 import { maskTold, toldStories } from "./told-stories.ts";
 
-/** Compressed bytes that the whole console may have. */
+/** Maximum compressed bytes of the whole console. */
 const maxTransferBytes = 300_000;
 
 const root = join(import.meta.dirname, "../..");
@@ -31,7 +31,7 @@ const root = join(import.meta.dirname, "../..");
 const services = (await loadPackages()).flatMap(({ files }) => files.flatMap((file) => file.services));
 const served = new Set(services.map(({ typeName }) => typeName));
 
-/** Addresses of pages, as their table has them, but for those of services that no package has. */
+/** Page addresses from their table, except pages whose service no package has. */
 function readPaths(group: string): string[] {
   const source = readFileSync(join(root, "console/page/pages.ts"), "utf8");
   const [, entries = ""] = new RegExp(`^ {2}${group}: \\[$([\\s\\S]*?)^ {2}\\],$`, "m").exec(source) ?? [];
@@ -44,7 +44,7 @@ function readPaths(group: string): string[] {
 const storyPaths = readPaths("stories");
 const toolPaths = readPaths("tools");
 const viewPaths = readPaths("views");
-// The stories make the keys and entries that the tools show.
+// The stories create the keys and entries that the tools show.
 const paths = ["", ...storyPaths, ...toolPaths, ...viewPaths];
 
 const { desk, phone } = viewports;
@@ -52,24 +52,28 @@ const { desk, phone } = viewports;
 const dataDir = makeTemporaryDirectory(afterAll);
 let server: RunningServer;
 let browser: Browser;
-/** Of tests that leave nothing in it. */
+/** For tests that leave nothing in it. */
 let sharedContext: BrowserContext;
 
-/** Opens a tab for one test, beside those of others. */
+/** Opens a tab for one test that shares a profile with others. */
 async function open(path: string, { url = server.url } = {}): Promise<Page> {
   const { page } = await visitIn(sharedContext, url, path);
   onTestFinished(() => page.close());
   return page;
 }
 
-/** Opens a page for one test, as somebody who has never been there. */
+/** Opens a page for one test, like a first-time visitor. */
 async function openFirst(path: string, options: BrowserContextOptions = {}): Promise<Page> {
   const { page } = await visit(browser, server.url, path, options);
   onTestFinished(() => page.context().close());
   return page;
 }
 
-/** Does all steps of a story, chooses a record of a tool, breaks the signature of the home page. @returns the story */
+/**
+ * Does all steps of a story, selects a tool's record, or breaks the home page's signature.
+ *
+ * @returns the story
+ */
 async function openWhole(page: Page, path: string): Promise<string | undefined> {
   let story: string | undefined;
   if (toolPaths.includes(path)) await openRecord(page, path);
@@ -81,7 +85,7 @@ async function openWhole(page: Page, path: string): Promise<string | undefined> 
   return story;
 }
 
-/** Flips a bit of the signature on the home page, once it is verified. */
+/** Flips a bit of the home page's signature once it is verified. */
 async function breakSignature(page: Page): Promise<void> {
   await page.locator('.verdicts [data-found="valid"]').nth(1).waitFor();
   await page.getByRole("button", { name: "Flip one bit" }).click();
@@ -96,7 +100,7 @@ async function openRecord(page: Page, path: string): Promise<void> {
   await page.locator(".panel .facts-list").waitFor();
 }
 
-/** Expects that nothing is wider than the page, once it has followed a change of its width. */
+/** Expects that nothing is wider than the page after a change of width. */
 function expectNoScrolling(page: Page, width: number): Promise<void> {
   return expect.poll(() => page.evaluate("document.documentElement.scrollWidth")).toBe(width);
 }
@@ -105,7 +109,7 @@ function focusedText(page: Page): Promise<string> {
   return page.evaluate<string>("document.activeElement.innerText ?? ''");
 }
 
-/** Goes on with the tabulator until something with this text has the focus. */
+/** Presses Tab until an element with this text has the focus. */
 async function tabTo(page: Page, text: string): Promise<void> {
   for (let presses = 0; presses < 60; presses += 1) {
     await page.keyboard.press("Tab");
@@ -114,7 +118,9 @@ async function tabTo(page: Page, text: string): Promise<void> {
   throw new Error(`the keyboard does not reach "${text}"`);
 }
 
-/** Copies the commands of all calls of a story, and the tokens that they need, by the page's own buttons. */
+/**
+ * Copies the commands for all of a story's calls, and the tokens that they need, with the page's own buttons.
+ */
 async function copyCommands(page: Page, tool: string): Promise<string[]> {
   await page.setViewportSize(desk);
   await unfold(page);
@@ -140,7 +146,7 @@ async function copyCommands(page: Page, tool: string): Promise<string[]> {
   return commands;
 }
 
-/** The reason of a refusal; undefined for an answer. */
+/** A refusal's reason; undefined for an answer. */
 function readOutcome(output: string): string | undefined {
   if (/"status":\s*"success"/.test(output)) return undefined;
   return /"reason":\s*"(\w+)"/.exec(output)?.[1] ?? `neither answer nor refusal: ${output.slice(0, 200)}`;
@@ -161,11 +167,11 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     expect(storyPaths.length).toBeGreaterThanOrEqual(4);
   });
 
-  describe("with every story told, in one tab,", () => {
+  describe("with every story played, in one tab,", () => {
     let page: Page;
     /** Compressed bytes of each file that the tab has loaded. */
     const sizes = new Map<string, number>();
-    const told = new Map<string, string | undefined>();
+    const played = new Map<string, string | undefined>();
 
     beforeAll(async () => {
       const context = await browser.newContext();
@@ -174,7 +180,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
       page.on("response", (response) => {
         const { pathname } = new URL(response.url());
         const { "content-encoding": encoding, "content-length": length } = response.headers();
-        // What is not compressed counts as too much.
+        // Uncompressed files count in full.
         sizes.set(
           pathname,
           encoding === "br" || pathname === "/" ? Number(length) : Number.POSITIVE_INFINITY,
@@ -184,27 +190,27 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     }, 180_000);
     afterAll(() => page?.context().close());
 
-    async function tell(path: string): Promise<void> {
-      // A tool shows what the stories made.
-      if (toolPaths.includes(path) && !told.has("keys")) await tell("keys");
+    async function play(path: string): Promise<void> {
+      // A tool shows records that the stories created.
+      if (toolPaths.includes(path) && !played.has("keys")) await play("keys");
       await page.goto(`${server.url}/#/${path}`);
-      told.set(path, await openWhole(page, path));
+      played.set(path, await openWhole(page, path));
     }
 
     for (const path of paths) {
       describe(`#/${path}`, () => {
-        beforeAll(() => tell(path), 60_000);
+        beforeAll(() => play(path), 60_000);
 
         if (storyPaths.includes(path)) {
-          it("says what came of each step, and which side checked what", () => {
-            const story = maskTold(told.get(path) ?? "");
+          it("states each step's outcome, and which side checked what", () => {
+            const story = maskTold(played.get(path) ?? "");
             expect(story.split("\n")).toEqual(toldStories[path]?.trim().split("\n"));
           });
         }
 
         for (const colorScheme of ["light", "dark"] as const) {
-          // Without reduced motion, colours of one theme fade into those of the other while they are looked at.
-          it(`keeps nobody out, ${colorScheme}`, async () => {
+          // Without reduced motion, colours of one theme fade into the other's during the check.
+          it(`has no accessibility violations, ${colorScheme}`, async () => {
             await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
             await page.setViewportSize(desk);
             await unfold(page);
@@ -222,7 +228,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
           for (const tool of ["curl", "grpcurl"] as const) {
             const lacks = isMissing(tool);
             it.skipIf(lacks)(
-              `has commands to copy that give what the page got: ${tool}${lacks ? ` (needs ${tool})` : ""}`,
+              `offers commands that return what the page got: ${tool}${lacks ? ` (needs ${tool})` : ""}`,
               async () => {
                 const shown = await page.locator("details.call > summary").allInnerTexts();
                 const refused = shown.map((text) => /refused with (\w+)/.exec(text)?.[1]);
@@ -249,25 +255,25 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
       });
     }
 
-    it(`is less than ${maxTransferBytes} bytes, compressed`, async () => {
-      for (const path of paths) if (!told.has(path)) await tell(path);
+    it(`loads less than ${maxTransferBytes} bytes, compressed`, async () => {
+      for (const path of paths) if (!played.has(path)) await play(path);
       const files = [...sizes].filter(([path]) => path === "/" || path.startsWith("/console/"));
       expect(files.length).toBeGreaterThan(8);
       expect(files.reduce((sum, [, size]) => sum + size, 0)).toBeLessThan(maxTransferBytes);
     });
   });
 
-  it("finds a barrier where there is one", async () => {
+  it("finds an accessibility violation where one exists", async () => {
     const page = await open("sign");
     await page.evaluate("document.querySelector('label').remove()");
     expect(await findBarriers(page)).not.toEqual([]);
   });
 
-  it("runs the story of a signature by keyboard alone", async () => {
+  it("runs the signature story by keyboard alone", async () => {
     const page = await open("sign");
     for (const [button, title] of [
       ["Sign", "Sign a message"],
-      ["Verify", "Verify it, on both sides"],
+      ["Verify", "Verify it on both sides"],
       ["Break and verify", "Break one bit of the signature"],
       ["Change and verify", "Or change the message"],
       ["Cut and verify", "Cut the signature short"],
@@ -278,10 +284,10 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     }
   });
 
-  it("begins for the keyboard with a way past the menu", async () => {
+  it("starts with a skip link for keyboard users", async () => {
     const page = await open("sign");
     await page.keyboard.press("Tab");
-    expect(await focusedText(page)).toBe("Skip to the page");
+    expect(await focusedText(page)).toBe("Skip to content");
     await page.keyboard.press("Enter");
     await page.keyboard.press("Tab");
     expect(await page.evaluate("document.activeElement.closest('main') !== null")).toBe(true);
@@ -293,7 +299,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     expect(await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")).toBe("solid");
   });
 
-  it("takes the focus along to the story that a reader goes to, and names it", async () => {
+  it("moves the focus to the story that a reader opens, and updates the title", async () => {
     const page = await open("");
     await page.getByRole("navigation").getByRole("link", { name: "Key exchange" }).click();
     await page.getByRole("heading", { level: 1, name: "Key exchange" }).waitFor();
@@ -302,7 +308,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     expect(await textOf(page.locator("nav [aria-current=page]"))).toBe("Key exchange");
   });
 
-  it("keeps what a reader did in a story, with secret keys in memory alone, until the page is loaded again", async () => {
+  it("keeps a story's state, with secret keys in memory only, until the page is reloaded", async () => {
     const page = await openFirst("key-exchange");
     const goTo = async (title: string): Promise<void> => {
       await page.getByRole("navigation").getByRole("link", { name: title, exact: true }).click();
@@ -326,17 +332,17 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     expect(await page.locator(".outcome:not(:empty)").count()).toBe(0);
   });
 
-  it("forgets what a reader did in a story on demand", async () => {
+  it("resets a story on demand", async () => {
     const page = await open("sign");
     await page.getByLabel("Message", { exact: true }).fill("mine");
     await runStep(page, "Sign a message");
-    await page.getByRole("button", { name: "Start this story again" }).click();
+    await page.getByRole("button", { name: "Restart this story" }).click();
     await expect.poll(() => page.locator("li.step[data-status=done]").count()).toBe(0);
     expect(await page.getByLabel("Message", { exact: true }).inputValue()).toBe("Pay 100 to Ada");
     expect(await page.evaluate("document.activeElement.tagName")).toBe("MAIN");
   });
 
-  it("has a link to each step, which brings a reader there", async () => {
+  it("has a link to each step that leads there", async () => {
     const page = await open("keys");
     await page.getByRole("link", { name: "Link to the step “Rotate it”" }).click();
     await expect.poll(() => new URL(page.url()).hash).toBe("#/keys/steps/rotate");
@@ -347,7 +353,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     await expect.poll(() => other.title()).toBe("Managed keys – Quantum-Safe Playground");
   });
 
-  it("has a menu on a phone that opens, and closes with the choice", async () => {
+  it("has a menu on a phone that opens, and closes after a choice", async () => {
     const page = await openFirst("", { viewport: phone });
     const link = page.getByRole("navigation").getByRole("link", { name: "Tokens" });
     expect(await link.isVisible()).toBe(false);
@@ -357,7 +363,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     await expect.poll(() => link.isVisible()).toBe(false);
   });
 
-  it("is light or dark as the reader chooses, also the next time", async () => {
+  it("remembers the reader's choice of light or dark", async () => {
     const page = await openFirst("", { colorScheme: "light" });
     const light = await page.evaluate("getComputedStyle(document.body).backgroundColor");
     await page.getByLabel("Theme").selectOption("Dark");
@@ -369,7 +375,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     await expect.poll(readDark).toBe(dark);
   });
 
-  it("shows and copies bytes in the format that the reader chooses, also the next time", async () => {
+  it("remembers the byte format that the reader chooses for display and copying", async () => {
     const page = await openFirst("sign", { permissions: ["clipboard-read", "clipboard-write"] });
     await runStep(page, "Sign a message");
     const step = stepOf(page, "Sign a message");
@@ -385,10 +391,10 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     expect(await step.getByLabel("Format of Public key").inputValue()).toBe("PEM");
   });
 
-  it("writes all calls in the language that the reader chooses for one of them, also the next time", async () => {
+  it("writes all calls in the language chosen for one of them, and remembers it", async () => {
     const page = await openFirst("sign");
     await runStep(page, "Sign a message");
-    await runStep(page, "Verify it, on both sides");
+    await runStep(page, "Verify it on both sides");
     await unfold(page);
     const go = page.getByRole("button", { name: "Go", exact: true, pressed: true });
     await page.getByRole("button", { name: "Go", exact: true }).first().click();
@@ -411,7 +417,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     await page.locator("li.step").first().waitFor();
     for (const field of await page.locator("main input[type=text], main textarea").all())
       await field.fill("x".repeat(50_000));
-    // Its refusal of a name that is too long has to fit as well.
+    // The error message for an overlong name must fit as well.
     const outcomes = page.locator(".outcome:not(:empty), [role=alert]");
     for (const step of await page.locator("li.step:has(.fields)").all())
       await step.locator(".act button").click();
@@ -427,12 +433,12 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     }
   });
 
-  it("says so for an address that names no page", async () => {
+  it("reports an address without a page", async () => {
     const page = await open("nothing");
-    expect(await textOf(page.getByRole("heading", { level: 1 }))).toBe("No such page");
+    expect(await textOf(page.getByRole("heading", { level: 1 }))).toBe("Page not found");
   });
 
-  it("says that the server is out of reach", async () => {
+  it("reports an unreachable server", async () => {
     const page = await open("sign");
     await page.route("**/pqc.PqcService/SignData", (route) => route.abort());
     expect(await runStep(page, "Sign a message")).toContain("UNREACHABLE");
@@ -452,15 +458,15 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     const widths = await rows
       .locator("td:nth-child(3) .family")
       .evaluateAll((bars) => bars.map((bar) => Number.parseFloat(bar.getAttribute("width") ?? "")));
-    // Logarithms of 156.8, 118.4 and 80, of 4 decades.
+    // Logarithms of 156.8, 118.4 and 80, over 4 decades.
     expect(widths.map((width) => width.toFixed(1))).toEqual(["54.9", "51.8", "47.6"]);
     await page.getByRole("button", { name: "Measure on this server" }).click();
-    await page.getByText("Calls without cryptography, in between, took").waitFor();
+    await page.getByText("Calls without cryptography took").waitFor();
     const times = await rows.locator("td:nth-child(6), td:nth-child(7)").allInnerTexts();
     expect(times).toEqual(Array(6).fill(expect.stringMatching(/^\d+(\.\d)? ms$/)));
   });
 
-  it("shows the activity of the server while it happens", async () => {
+  it("shows the server's activity live", async () => {
     const page = await open("activity");
     await page.getByText("None yet.").waitFor();
     await page.getByRole("button", { name: "Sign 50 messages" }).click();
@@ -472,8 +478,8 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     expect(await rate.getAttribute("d")).toMatch(/^M[\d. ]+/);
   });
 
-  describe("begins with a signature", () => {
-    it("which a click on one of its squares breaks, and another click mends", async () => {
+  describe("starts with a signature", () => {
+    it("that one click on a square breaks, and a second click restores", async () => {
       const page = await openFirst("");
       await page.locator('.verdicts [data-found="valid"]').nth(1).waitFor();
       const corner = { position: { x: 2, y: 2 } };
@@ -486,7 +492,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
       await page.locator('.verdicts [data-found="valid"]').nth(1).waitFor();
     });
 
-    it("which the keyboard breaks", async () => {
+    it("that the keyboard can break", async () => {
       const page = await openFirst("");
       await page.locator('.verdicts [data-found="valid"]').nth(1).waitFor();
       await page.getByRole("slider").focus();
@@ -494,7 +500,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
       await expect.poll(() => textOf(page.locator(".telling"))).toContain("in byte 2. Both sides reject");
     });
 
-    it("that does not move what is on the page already", async () => {
+    it("without moving what is already on the page", async () => {
       const page = await openFirst("");
       await page.locator('.verdicts [data-found="valid"]').nth(1).waitFor();
       const shift = await page.evaluate<number>(
@@ -509,7 +515,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     });
   });
 
-  describe("of a server with one service, which is new,", () => {
+  describe("on a new server with one service", () => {
     let small: RunningServer;
     const smallDir = makeTemporaryDirectory(afterAll);
     beforeAll(async () => {
@@ -517,7 +523,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     }, 180_000);
     afterAll(() => small?.stop("SIGKILL"));
 
-    it("watches an audit log that is empty still", async () => {
+    it("watches an audit log that is still empty", async () => {
       const page = await open("keys", { url: small.url });
       await runStep(page, "Watch the audit log");
       await page.getByRole("button", { name: "Stop watching" }).waitFor();
@@ -526,7 +532,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
       await expect.poll(() => first.allInnerTexts()).toEqual([expect.stringContaining("CREATE")]);
     });
 
-    it("leaves out the stories of services that do not run", async () => {
+    it("hides the stories of services that are not running", async () => {
       const page = await open("", { url: small.url });
       await page.locator("main").getByRole("heading", { name: "Stories" }).waitFor();
       const others = ["Activity", "Key manager", "Audit log", "Inventory"];
@@ -534,7 +540,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
       expect(await page.locator(".cards a").allInnerTexts()).toEqual(["Managed keys", ...others]);
     });
 
-    it("lists in the inventory what a reader has created and what the server has, or says that there is nothing", async () => {
+    it("lists created and existing records in the inventory, or says that none exist", async () => {
       const page = await open("inventory", { url: small.url });
       expect(await textOf(page.locator(".note"))).toContain("Nothing yet.");
       const lists = page.locator(".record-list");

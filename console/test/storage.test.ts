@@ -10,8 +10,8 @@ function blockStorage(): void {
 
 afterEach(() => void vi.restoreAllMocks());
 
-describe("the storage of a browser that blocks it", () => {
-  it("is empty, and forgets what is stored", () => {
+describe("blocked browser storage", () => {
+  it("appears empty, and forgets what is stored", () => {
     blockStorage();
     store("localStorage", "qsp-theme", "Dark");
     expect(readStored("localStorage", "qsp-theme")).toBeUndefined();

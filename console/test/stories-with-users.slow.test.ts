@@ -21,28 +21,28 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
   const stage = setUpStage({ args: ["--auth", "token"], prepare: addUser });
 
   describe.each([
-    // With its own token, which the user who registered it does not need to lend.
-    ["devices", "The server accepts reading 1: 17 bytes, and a signature of 2,420 bytes."],
+    // Uses its own token, so the user who registered it need not share theirs.
+    ["devices", "The server accepts reading 1: 17 bytes, with a signature of 2,420 bytes."],
     ["tunnel", "The tunnel is REMOVED. A packet for it is refused: TUNNEL_NOT_FOUND."],
-    ["governance", "The proposal is EXECUTED. A second time it is refused: PROPOSAL_EXECUTED."],
+    ["governance", "The proposal is EXECUTED. A second attempt is refused: PROPOSAL_EXECUTED."],
   ])("the story %s", (path, outcome) => {
-    const told = tellStory(stage, path, { logIn: user });
+    const played = tellStory(stage, path, { logIn: user });
 
-    it("is told to its end by a user who logged in", () => {
-      expect(told().outcomes).toContain(outcome);
+    it("ends as expected for a logged-in user", () => {
+      expect(played().outcomes).toContain(outcome);
     });
   });
 });
 
 describe.skipIf(lacksBrowser)(`governance without a key service${needsBrowser}`, { timeout: 180_000 }, () => {
-  const told = tellStory(setUpStage({ args: ["--services", "defi"] }), "governance");
+  const played = tellStory(setUpStage({ args: ["--services", "defi"] }), "governance");
 
-  it("has all keys made in the browser, and ends as the other does", () => {
-    expect(told().outcomes[0]).toBe(
+  it("creates all keys in the browser, and ends the same way", () => {
+    expect(played().outcomes[0]).toBe(
       "Your key is in your browser, Grace's in your browser, Alan's in your browser.",
     );
-    expect(told().outcomes.at(-1)).toBe(
-      "The proposal is EXECUTED. A second time it is refused: PROPOSAL_EXECUTED.",
+    expect(played().outcomes.at(-1)).toBe(
+      "The proposal is EXECUTED. A second attempt is refused: PROPOSAL_EXECUTED.",
     );
   });
 });

@@ -1,4 +1,4 @@
-/** The stories in a real browser: what only a page can do wrong. page.slow.test.ts tells each to its end. */
+/** Stories in a real browser: what only a page can get wrong. page.slow.test.ts plays each one to its end. */
 import { describe, expect, it } from "vitest";
 import { checksOf, lacksBrowser, needsBrowser, runStep, runStory, stepOf, textOf } from "./browser.ts";
 import { callKms, openStory, recordCalls, runSteps, setUpStage } from "./telling.ts";
@@ -13,8 +13,8 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     for (const algorithm of ["ML-DSA-44", "ML-DSA-87", "SLH-DSA-SHA2-128s", "SLH-DSA-SHA2-128f"]) {
       it(`signs with ${algorithm}, and both sides find the signature valid`, async () => {
         await page().getByLabel("Algorithm").selectOption(algorithm);
-        await runSteps(page(), "Sign a message", "Verify it, on both sides");
-        expect(await checksOf(page(), "Verify it, on both sides")).toEqual([
+        await runSteps(page(), "Sign a message", "Verify it on both sides");
+        expect(await checksOf(page(), "Verify it on both sides")).toEqual([
           "server: valid",
           "browser: valid",
         ]);
@@ -28,22 +28,22 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
       expect(await textOf(message.locator(".hex"))).toBe("6772 c3bc c39f 65");
     });
 
-    it("waits with a step until those before it are done", async () => {
-      const step = stepOf(page(), "Verify it, on both sides");
+    it("keeps a step locked until earlier steps are done", async () => {
+      const step = stepOf(page(), "Verify it on both sides");
       await step.locator(".act button").press("Enter");
-      expect(await textOf(step)).toContain("Do the steps above first.");
+      expect(await textOf(step)).toContain("Complete the steps above first.");
       await runStep(page(), "Sign a message");
-      expect(await textOf(step)).not.toContain("Do the steps above first.");
+      expect(await textOf(step)).not.toContain("Complete the steps above first.");
     });
 
-    it("empties the steps that rest on one that is done anew", async () => {
+    it("resets later steps when an earlier one is repeated", async () => {
       await runStory(page());
       await page().getByLabel("Message", { exact: true }).fill("another");
       await runStep(page(), "Sign a message");
       await expect.poll(() => page().locator("li.step[data-status=ready]").count()).toBe(4);
     });
 
-    it("shows the reason and the sentence of a refusal that nobody expected", async () => {
+    it("shows reason and message of an unexpected failure", async () => {
       await page().getByLabel("Message", { exact: true }).fill("");
       expect(await runStep(page(), "Sign a message")).toContain("FIELD_INVALID");
     });
@@ -57,7 +57,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
       ["ML-KEM-1024", "1,568", "1,568"],
       ["X-Wing", "1,216", "1,120"],
     ] as const) {
-      it(`ends with one secret on both sides, with ${algorithm}`, async () => {
+      it(`ends with the same secret on both sides, with ${algorithm}`, async () => {
         await page().getByLabel("Algorithm").selectOption(algorithm);
         expect(await runStep(page(), "Your browser generates a key pair")).toContain(`${publicKey} bytes`);
         expect(await runStep(page(), "The server encapsulates a secret")).toContain(`${ciphertext} bytes`);
@@ -85,7 +85,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
       expect(await page().locator(".lifecycle .state[data-current=true]").textContent()).toBe("● DESTROYED");
     });
 
-    it("show the audit chain as it grows, each hash computed again", async () => {
+    it("show the live audit chain, with each hash recomputed", async () => {
       await runSteps(page(), "Watch the audit log", "Create a key");
       await expect.poll(() => textOf(entries().first())).toContain("CREATE");
       await runSteps(page(), "Sign with it", "Rotate it", "Destroy it");
@@ -94,7 +94,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
       expect(await page().locator(".chain li[data-link=holds]").count()).toBeGreaterThanOrEqual(9);
     });
 
-    it("do not watch while the reader is elsewhere, and catch up then", async () => {
+    it("do not watch while the reader is elsewhere, and catch up afterwards", async () => {
       await runSteps(page(), "Watch the audit log", "Create a key");
       await expect.poll(() => textOf(entries().first())).toContain("CREATE");
       const before = await entries().count();
@@ -108,7 +108,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
       await expect.poll(() => entries().count()).toBe(before + 1);
     });
 
-    it("stop watching when the reader says so", async () => {
+    it("stop watching when the reader stops them", async () => {
       await runStep(page(), "Watch the audit log");
       await page().getByRole("button", { name: "Stop watching" }).click();
       await page().getByRole("button", { name: "Stop watching" }).waitFor({ state: "detached" });
@@ -127,7 +127,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     ];
     const sending = "The device sends a reading";
 
-    it("registers the public keys and nothing else of them", async () => {
+    it("registers only public keys", async () => {
       const calls = recordCalls(page(), "RegisterDevice");
       await runSteps(page(), ...toToken);
       expect(calls.map((call) => Object.keys(call.postDataJSON()).sort())).toEqual([
@@ -135,7 +135,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
       ]);
     });
 
-    it("sends readings with the token that it got, and answers challenges without any", async () => {
+    it("sends readings with its own token, and answers challenges without one", async () => {
       const answered = page().waitForResponse(/\/Authenticate$/);
       const rpcs = ["IssueChallenge", "Authenticate", "SendTelemetry"];
       const calls = rpcs.map((rpc) => recordCalls(page(), rpc));
@@ -145,7 +145,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
       expect(sent).toEqual([[undefined], [undefined], [`Bearer ${token}`]]);
     });
 
-    it("sends the reader's own readings, each with a number one higher", async () => {
+    it("sends the reader's own readings, numbered consecutively", async () => {
       const calls = recordCalls(page(), "SendTelemetry");
       await page().getByLabel("Reading").fill("grüße");
       await runSteps(page(), ...toToken, sending, sending);
@@ -180,10 +180,10 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
       expect(await page().evaluate(focused)).toBe("Agree on a key");
     });
 
-    it("registers the public key and keeps the secret one, and asks for one key per direction", async () => {
+    it("registers the public key, keeps the secret key, and requests one key per direction", async () => {
       const registered = recordCalls(page(), "RegisterPeer");
       const shaken = recordCalls(page(), "Handshake");
-      await page().getByLabel("Name of your end").fill("Phone");
+      await page().getByLabel("Name").fill("Phone");
       await runSteps(page(), ...toSession);
       expect([...registered, ...shaken].map((call) => call.postDataJSON())).toEqual([
         { peerName: "Phone", publicKey: expect.stringMatching(/^[\w+/=]{2092}$/) },
@@ -191,19 +191,19 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
       ]);
     });
 
-    it("goes on with the newest key after a rekey, and after another", async () => {
+    it("continues with the newest key after each rekey", async () => {
       await runSteps(page(), ...toSession, "Replace the key", "Send a packet", "Receive a packet");
       expect(await checksOf(page(), "Receive a packet")).toEqual(["browser: valid"]);
       expect(await runSteps(page(), "Replace the key")).toContain("Key 3 is in use.");
-      expect(await runSteps(page(), "Send a packet")).toContain("the gateway opened it");
+      expect(await runSteps(page(), "Send a packet")).toContain("which the gateway opened");
     });
   });
 
-  // A script that runs before the page does stays in its tab.
+  // A script that runs before the page stays in its tab.
   describe("a tunnel over an insecure line", () => {
     const page = openStory(stage, "tunnel");
 
-    it("tells the reader that the browser does not encrypt there", async () => {
+    it("explains that the browser does not encrypt there", async () => {
       await page().addInitScript("Object.defineProperty(Crypto.prototype, 'subtle', { value: undefined })");
       await page().reload();
       const outcome = await runSteps(
@@ -216,13 +216,13 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     });
   });
 
-  describe("a chain", () => {
+  describe("a blockchain", () => {
     const page = openStory(stage, "chain");
     const verdicts = (list: string) =>
       page().getByRole("list", { name: list }).locator("> li .verdict").allInnerTexts();
     const grow = () => runSteps(page(), "Register a validator", "Watch the chain", "Add blocks");
 
-    it("draws blocks with the reader's own data as the stream brings them", async () => {
+    it("draws blocks with the reader's own data when the stream delivers them", async () => {
       await page().getByLabel("Block one").fill("<b>grüße</b> \u{1f511}");
       await grow();
       const drawn = page().getByRole("list", { name: "The chain, as it grows" }).locator("> li");
@@ -230,22 +230,22 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
       await expect.poll(() => textOf(drawn.last())).toContain("signature valid");
     });
 
-    it("turns the block that the reader chooses red in the copy, and nothing before it", async () => {
+    it("turns the reader's block red in the copy, and nothing before it", async () => {
       await grow();
       const blocks = page().getByLabel("Block", { exact: true });
       const last = await blocks.locator("option").last().textContent();
       await blocks.selectOption(last ?? "");
       await page().getByLabel("The forger").selectOption("and recomputes the hash");
       await runStep(page(), "Tamper with a block in your copy");
-      // A block that came after the reader looked has a broken link as well.
+      // A block that arrived after the reader looked has a broken link as well.
       expect((await verdicts("Your changed copy")).slice(0, 2)).toEqual(["holds", "SIGNATURE"]);
       expect(new Set(await verdicts("The chain, as it grows"))).toEqual(new Set(["holds"]));
     });
 
-    it("turns a link of the diagram red that the reader breaks, and mends it", async () => {
+    it("turns a link in the diagram red when the reader breaks it, and restores it", async () => {
       await grow();
       const links = page().getByRole("list", { name: "The chain, as it grows" }).locator("> li");
-      // More blocks may come while the reader looks.
+      // More blocks may arrive in the meantime.
       await links.last().getByRole("button").click();
       await page()
         .getByText(/^\d of \d blocks are not valid\.$/)
@@ -258,7 +258,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
   describe("a token", () => {
     const page = openStory(stage, "provenance");
 
-    it("has any words hashed by the browser as by the server", async () => {
+    it("is hashed the same by browser and server, whatever the words", async () => {
       await page().getByLabel("Name", { exact: true }).fill('"Grüße" \u2028 \\ \u{1f5bc}');
       await page().getByLabel("Description").fill("\u007f tab\u00a0</script> €");
       await page().getByLabel("Artwork").fill("");
@@ -274,11 +274,11 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
   describe("a proposal", () => {
     const page = openStory(stage, "governance");
 
-    it("is hashed as the reader wrote it by the browser as by the server", async () => {
+    it("is hashed the same by browser and server, whatever the reader writes", async () => {
       await page().getByLabel("Title").fill('Ein "Dach"\u2028');
-      await page().getByLabel("Content of the proposal").fill("grüße");
+      await page().getByLabel("Proposal").fill("grüße");
       const proposing = "A signer creates a proposal";
-      await runSteps(page(), "Three signers generate their keys", "They create a wallet", proposing);
+      await runSteps(page(), "Three signers generate their keys", "The signers create a wallet", proposing);
       expect(await checksOf(page(), proposing)).toEqual(["browser: equal"]);
     });
   });
@@ -286,7 +286,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
   describe("a verifiable log", () => {
     const page = openStory(stage, "log");
 
-    it("proves the leaf that the reader presses", async () => {
+    it("proves the leaf that the reader selects", async () => {
       await runSteps(page(), "Add entries", "Read the signed root");
       await page().getByRole("button", { name: "Leaf 0" }).click();
       const outcome = stepOf(page(), "Prove that an entry is in the log").locator(".outcome:not(:empty)");

@@ -1,4 +1,4 @@
-/** Stories before tests: a server and a browser for a file of tests, and pages of them. */
+/** Plays stories in tests: a server and a browser per test file, and their pages. */
 import type { Browser, Page, Request } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { type RunningServer, startServer } from "../../test/support/start-server.ts";
@@ -14,20 +14,20 @@ import {
   visitTab,
 } from "./browser.ts";
 
-/** A server, and a browser to look at it with. */
+/** A server, and a browser to use it with. */
 export interface Stage {
   readonly server: RunningServer;
   readonly browser: Browser;
 }
 
 interface StageOptions {
-  /** Flags of the server. */
+  /** The server's flags. */
   readonly args?: readonly string[];
   /** What an operator does before the server starts. */
   readonly prepare?: (dataDir: string) => Promise<void>;
 }
 
-/** Starts both before the tests of a block, and ends them after. */
+/** Starts both before a block's tests, and stops them afterwards. */
 export function setUpStage({ args = [], prepare }: StageOptions = {}): () => Stage {
   const dataDir = makeTemporaryDirectory(afterAll);
   let stage: Stage | undefined;
@@ -43,9 +43,9 @@ export function setUpStage({ args = [], prepare }: StageOptions = {}): () => Sta
 }
 
 /**
- * Opens a story anew for each test, and sees at its end that nothing was complained of and nobody else was asked. All
- * tests of a block have one tab, for a new one takes longer than most of them; one that changes more of its tab than
- * `emptyTab` undoes needs a block of its own.
+ * Opens a story anew for each test, and checks at the end that there were no errors and no third-party
+ * requests. All tests of a block share one tab, because opening one takes longer than most tests; a test that
+ * changes more of its tab than `emptyTab` resets needs its own block.
  */
 export function openStory(stage: () => Stage, path: string): () => Page {
   let tab: Page | undefined;
@@ -68,11 +68,11 @@ export function openStory(stage: () => Stage, path: string): () => Page {
 /** A story with all its steps done. */
 export interface ToldStory {
   readonly outcomes: readonly string[];
-  /** A line for each step: its sentence, and in brackets who checked what. */
+  /** One line per step: its sentence, and in brackets who checked what. */
   readonly text: string;
 }
 
-/** Does all steps of the story that a page shows. */
+/** Does all steps of the story on a page. */
 export async function readStory(page: Page): Promise<ToldStory> {
   const outcomes = await runStory(page);
   const titles = await page.locator("li.step:has(.act) h2").allInnerTexts();
@@ -83,13 +83,17 @@ export async function readStory(page: Page): Promise<ToldStory> {
   return { outcomes, text: lines.join("\n") };
 }
 
-/** Tells a story once, for all tests of a block. @param logIn who tells it, where the server wants to know */
+/**
+ * Plays a story once, for all tests of a block.
+ *
+ * @param logIn the user who plays it, if the server requires one
+ */
 export function tellStory(
   stage: () => Stage,
   path: string,
   { logIn }: { readonly logIn?: { readonly username: string; readonly password: string } } = {},
 ): () => ToldStory {
-  let told: ToldStory | undefined;
+  let played: ToldStory | undefined;
   beforeAll(async () => {
     const { browser, server } = stage();
     const { page, complaints, foreign } = await visit(browser, server.url, path);
@@ -98,21 +102,25 @@ export function tellStory(
       await page.getByLabel("Password").fill(logIn.password);
       await page.getByRole("button", { name: "Log in" }).click();
     }
-    told = await readStory(page);
+    played = await readStory(page);
     expect({ complaints, foreign }).toEqual({ complaints: [], foreign: [] });
     await page.context().close();
   }, 180_000);
-  return () => found(told);
+  return () => found(played);
 }
 
-/** Does steps in their order. @returns the sentence of the last */
+/**
+ * Does steps in order.
+ *
+ * @returns the last one's sentence
+ */
 export async function runSteps(page: Page, ...titles: string[]): Promise<string> {
   let outcome = "";
   for (const title of titles) outcome = await runStep(page, title);
   return outcome;
 }
 
-/** The calls of an RPC that a page makes from now on. */
+/** Records a page's future calls of an RPC. */
 export function recordCalls(page: Page, rpc: string): Request[] {
   const calls: Request[] = [];
   page.on("request", (request) => {
@@ -121,13 +129,13 @@ export function recordCalls(page: Page, rpc: string): Request[] {
   return calls;
 }
 
-/** What calls of the key service answer, as far as tests read it. */
+/** The key service's answers, as far as tests read them. */
 interface KmsAnswer {
   readonly status: string;
   readonly result: { readonly keyId: string };
 }
 
-/** Calls the key service over REST, as another program does while a reader looks at a page. */
+/** Calls the key service over REST, like another program while a reader looks at a page. */
 export async function callKms({ server }: Stage, path: string, body: object): Promise<KmsAnswer> {
   const headers = { "content-type": "application/json" };
   const response = await fetch(`${server.url}/api/kms/${path}`, {
@@ -140,7 +148,10 @@ export async function callKms({ server }: Stage, path: string, body: object): Pr
 
 type Message = Record<string, unknown>;
 
-/** Somebody in between: changes requests of an RPC on their way to the server, and answers on their way back. */
+/**
+ * A man in the middle: changes an RPC's requests on their way to the server, and the answers on their way
+ * back.
+ */
 export async function meddle(
   page: Page,
   rpc: string,
@@ -158,6 +169,6 @@ export async function meddle(
 }
 
 function found<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error("it is not there yet");
+  if (value === undefined) throw new Error("it has not arrived yet");
   return value;
 }

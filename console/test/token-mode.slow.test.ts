@@ -20,10 +20,10 @@ import {
 let place: Place;
 let server: RunningServer;
 let browser: Browser;
-/** Of tabs that share the files of the console; each has a session of its own. */
+/** For tabs that share the console's files; each has its own session. */
 let context: BrowserContext;
 
-/** Adds users with hashes that are made, and checked at each log-in, in no time. */
+/** Adds users with precomputed hashes that are cheap to check. */
 async function addUsers(users: Readonly<Record<string, UserRole>>): Promise<void> {
   const store = await place.open({ atEnd: afterAll });
   for (const [name, role] of Object.entries(users))
@@ -67,7 +67,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     await server?.stop();
   });
 
-  it("signs in the browser for who has no token, and on the server after the log-in", async () => {
+  it("signs in the browser without a token, and on the server after the log-in", async () => {
     const page = await open("");
     await expect.poll(() => page.locator(".verdicts").innerText()).toBe("Server not asked\nBrowser valid");
     expect(await textOf(page.locator(".signed"))).toContain("signed in your browser");
@@ -79,13 +79,13 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     expect(await textOf(page.locator(".signed"))).toContain("signed by this server");
   });
 
-  it("shows the algorithms to anybody, and measures them after the log-in", async () => {
+  it("shows the algorithms to everyone, and measures them after the log-in", async () => {
     const page = await open("algorithms");
     await page.locator(".algorithms tbody tr").first().waitFor();
     expect(await textOf(page.locator(".note"))).toContain("Log in to measure times");
   });
 
-  it("shows the activity to auditors, and tells others why they see none", async () => {
+  it("shows the activity to auditors, and explains to others why they see none", async () => {
     const page = await open("activity");
     expect(await textOf(page.getByRole("alert"))).toContain("TOKEN_MISSING");
     await page.locator("main").getByRole("link", { name: "Log in" }).click();
@@ -100,7 +100,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     await auditor.locator(".line-chart").first().waitFor();
   });
 
-  it("asks who comes to a story to log in, and goes on with it", async () => {
+  it("asks visitors of a story to log in, and continues there", async () => {
     const page = await open("sign");
     expect(await textOf(page.getByRole("heading", { level: 1 }))).toBe("Log in");
     await logIn(page, "ada");
@@ -115,7 +115,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     expect(await textOf(page.getByRole("alert"))).toContain("LOGIN_FAILED");
   });
 
-  it("keeps the token for the tab alone", async () => {
+  it("keeps the token for the tab only", async () => {
     const page = await openAs("ada", "sign");
     await page.reload();
     await page.getByRole("heading", { level: 1, name: "Sign and verify" }).waitFor();
@@ -123,14 +123,14 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     await other.getByRole("heading", { level: 1, name: "Log in" }).waitFor();
   });
 
-  it("forgets the token of who logs out", async () => {
+  it("drops the token at log-out", async () => {
     const page = await openAs("ada", "sign");
     await page.getByRole("button", { name: "Log out" }).click();
     await page.getByRole("heading", { level: 1, name: "Log in" }).waitFor();
     expect(await page.evaluate("sessionStorage.length")).toBe(0);
   });
 
-  it("drops what was done in a story when the reader logs out", async () => {
+  it("drops a story's state when the reader logs out", async () => {
     const page = await openAs("ada", "sign");
     await runStep(page, "Sign a message");
     await page.getByRole("link", { name: "Key exchange" }).click();
@@ -143,7 +143,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     expect(await page.locator("li.step[data-status=done]").count()).toBe(0);
   });
 
-  it("makes no call for a step of one user with the token of the next", async () => {
+  it("makes no call for one user's step with the next user's token", async () => {
     const page = await openAs("ada", "keys");
     await runStep(page, "Create a key");
     const { promise: isReleased, resolve: release } = Promise.withResolvers<void>();
@@ -162,12 +162,12 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     const answer = page.waitForResponse("**/kms.KmsService/Sign");
     release();
     await (await answer).finished();
-    // The page handles the answer before that of a request which it makes after it.
+    // The page handles the answer before the answer to a later request.
     await page.evaluate("fetch('/').then((response) => response.text())");
     expect(later).toEqual([]);
   });
 
-  it("shows in the inventory what a user has created, and nothing of it to the next user", async () => {
+  it("shows a user's created records in the inventory, and none of them to the next user", async () => {
     const page = await openAs("ada", "wallets");
     await runStep(page, "Create a wallet");
     await page.getByRole("link", { name: "Inventory" }).click();
@@ -180,7 +180,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     await expect.poll(() => textOf(wallets)).toMatch(/^Wallets 0/);
   });
 
-  it("asks to log in again once the server takes the token no longer", async () => {
+  it("asks for a log-in once the server no longer accepts the token", async () => {
     const page = await openAs("eve", "sign");
     const args = ["user", "remove", "eve", "--data-dir", place.directory];
     expect(await runHere(args, { env: inheritedEnvironment() })).toMatchObject({ code: 0 });
@@ -188,7 +188,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     await page.getByRole("heading", { level: 1, name: "Log in" }).waitFor();
   });
 
-  it("takes a token apart that was issued against a password", async () => {
+  it("decodes a token that was issued for a password", async () => {
     const page = await openAs("ada", "tokens");
     await page.getByLabel("Password").fill(password);
     await runStory(page);
@@ -198,16 +198,16 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
   });
 
   it.each([
-    ["who is no auditor, of their own keys", "ada"],
+    ["a user without the auditor role, for their own keys", "ada"],
     ["an auditor", "grace"],
-  ])("streams the entries of the audit log to %s", async (_who, user) => {
+  ])("streams audit log entries to %s", async (_who, user) => {
     const page = await openAs(user, "keys");
     await runStep(page, "Watch the audit log");
     expect(await runStep(page, "Create a key")).toContain("ACTIVE");
     await expect.poll(() => textOf(page.locator(".chain ol > li").first())).toContain("CREATE");
   });
 
-  it("lets a user who is no auditor manage and grant own keys, and read their entries", async () => {
+  it("lets a user without the auditor role manage and grant keys, and read their entries", async () => {
     const page = await open("keys/manage");
     await logIn(page, "ada");
     await page.locator("summary", { hasText: "Create a key" }).click();

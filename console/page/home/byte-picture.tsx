@@ -1,4 +1,4 @@
-/** Pictures of bytes, all on one scale: a square is a byte. */
+/** Pictures of bytes on one scale: each square is a byte. */
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { useUniqueId } from "../unique-id.ts";
@@ -9,7 +9,7 @@ interface GridProps {
   readonly columns: number;
 }
 
-/** The area of a picture. Its unit is the font size, which the style sheet sets for all pictures at once. */
+/** A picture's area. Its unit is the font size, which the style sheet sets for all pictures at once. */
 function Grid({ count, columns, children }: GridProps & { readonly children: ComponentChildren }) {
   const rows = countRows(count, columns);
   return (
@@ -26,7 +26,7 @@ function Grid({ count, columns, children }: GridProps & { readonly children: Com
   );
 }
 
-/** A number of bytes, without their values. */
+/** A number of bytes without values. */
 export function CountPicture(props: GridProps) {
   return (
     <Grid {...props}>
@@ -36,20 +36,20 @@ export function CountPicture(props: GridProps) {
 }
 
 interface BytePictureProps extends GridProps {
-  /** Undefined while they are not there yet; then the picture shows their places. */
+  /** Undefined while loading; the picture then shows placeholders. */
   readonly bytes: Uint8Array | undefined;
   readonly parts: readonly Part[];
-  /** The byte from which red spreads over all others, if what the bytes stand for is broken. */
+  /** The byte from which red spreads over all others once the value is broken. */
   readonly brokenAt?: number | undefined;
-  /** The drawing above the bytes. */
+  /** Drawn above the bytes. */
   readonly children?: ComponentChildren;
 }
 
-/** Bytes: the colour is the part that they belong to, the shade their value. */
+/** Bytes: the colour shows their part, the shade their value. */
 export function BytePicture({ bytes, parts, brokenAt, children, ...grid }: BytePictureProps) {
   const { count, columns } = grid;
   const id = useUniqueId();
-  // Thousands of squares, drawn again only if they differ.
+  // Thousands of squares, redrawn only if they change.
   const squares = useMemo(
     () =>
       bytes === undefined ? (
@@ -72,13 +72,13 @@ export function BytePicture({ bytes, parts, brokenAt, children, ...grid }: ByteP
   );
 }
 
-/** The colour of a part, mixed with that of the ground. */
+/** A part's colour, mixed with the background. */
 function shade(part: number, level: number) {
   const share = 22 + (level * 78) / (shades - 1);
   return { fill: `color-mix(in oklab, var(--part-${part}) ${share}%, var(--ground))` };
 }
 
-/** Draws squares again, in red, in a circle that grows from one of them. The colours are in the style sheet. */
+/** Redraws squares in red, in a circle that grows from one of them. The colours are in the style sheet. */
 function Break({ of, at, count, columns }: GridProps & { readonly of: string; readonly at: number }) {
   const { x, y } = findPlace(at, columns);
   return (
@@ -97,7 +97,7 @@ interface MarkProps {
   readonly kind: "flipped" | "pointed" | "chosen";
 }
 
-/** A square above the others. */
+/** A square on top of the others. */
 export function Mark({ at, columns, kind }: MarkProps) {
   return <rect class={kind} {...findPlace(at, columns)} width={squareSide} height={squareSide} />;
 }

@@ -1,4 +1,4 @@
-/** Links to pages, each with its icon and its colour. */
+/** Links to pages, each with its icon and colour. */
 import { colour } from "../colour.ts";
 import type { PageEntry } from "../pages.ts";
 import { Icon } from "../parts/icon.tsx";

@@ -1,4 +1,4 @@
-/** The home page: a signature made now, and all pages. */
+/** The home page: a live signature, and links to all pages. */
 
 import { stories, tools, views } from "../pages.ts";
 import { Cards } from "./cards.tsx";
@@ -21,7 +21,9 @@ export function Page() {
       {stories.length > 0 && (
         <>
           <h2>Stories</h2>
-          <p class="text">Each one is a use case with real calls to this server, whose bytes you can read.</p>
+          <p class="text">
+            Each story is a use case with real calls to this server, and you can inspect every byte.
+          </p>
           <Cards pages={stories} />
         </>
       )}

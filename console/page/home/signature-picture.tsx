@@ -1,4 +1,4 @@
-/** The signature: a picture in which the reader flips bits, with the pointer or with the keys. */
+/** The signature as a picture in which the reader flips bits with pointer or keyboard. */
 import { useEffect, useState } from "preact/hooks";
 import { formatNumber } from "../values.ts";
 import { BytePicture, Mark } from "./byte-picture.tsx";
@@ -10,7 +10,7 @@ interface SignaturePictureProps {
   readonly bytes: Uint8Array | undefined;
   readonly columns: number;
   readonly flipped: ReadonlySet<number>;
-  /** Where the red of a broken signature spreads from. */
+  /** Where a broken signature's red spreads from. */
   readonly brokenAt: number | undefined;
   readonly onFlip: (index: number) => void;
 }
@@ -50,7 +50,7 @@ export function SignaturePicture({ bytes, columns, flipped, brokenAt, onFlip }: 
           onInput={(event) => setChosen(Number(event.currentTarget.value))}
           onKeyDown={press}
         />
-        {/* biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: the range has the keys */}
+        {/* biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: the range input handles keys */}
         <div
           class="area"
           onClick={(event) => flip(find(event))}
@@ -82,7 +82,9 @@ export function SignaturePicture({ bytes, columns, flipped, brokenAt, onFlip }: 
   );
 }
 
-/** "Byte 1,234 (of 0 to 3,308): 0x3f, part of the response". Bytes count from 0, as in all of the console. */
+/**
+ * "Byte 1,234 (of 0 to 3,308): 0x3f, part of the response". Bytes count from 0, as everywhere in the console.
+ */
 function describe(index: number, bytes: Uint8Array | undefined, flipped: ReadonlySet<number>): string {
   const value = bytes === undefined ? "" : `: 0x${(bytes[index] ?? 0).toString(16).padStart(2, "0")}`;
   const part = `part of ${nameByte(index, signatureParts)}`;

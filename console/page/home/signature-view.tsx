@@ -1,4 +1,4 @@
-/** The first thing that a visitor sees: a signature made just now, on the scale of those that it replaces. */
+/** A visitor's first view: a signature made just now, to scale with the ones that it replaces. */
 import type { ComponentChildren } from "preact";
 import { browserLibrary } from "../algorithms.ts";
 import { classicalAlgorithms, type SizeRow } from "../classical.ts";
@@ -16,7 +16,9 @@ import { type SignatureState, useSignature } from "./use-signature.ts";
 const signatureBytes = countBytes(signatureParts);
 const publicKeyBytes = countBytes(publicKeyParts);
 const signers = classicalAlgorithms.filter(({ signatureBytes }) => signatureBytes !== undefined);
-/** Squares in a row of the pictures: of our own values, and of large and small ones that they replace. */
+/**
+ * Squares per row in the pictures: for our own values, and for the large and small ones that they replace.
+ */
 const rows = { wide: { own: 110, large: 16, small: 8 }, narrow: { own: 60, large: 12, small: 8 } };
 
 export function SignatureView() {
@@ -24,7 +26,7 @@ export function SignatureView() {
   const isNarrow = useMedia(narrow);
   const { signed, signature, flipped, findings } = state;
   const failure = state.failure ?? signed?.failure;
-  // A pending check keeps the picture as it is, so that it does not flash.
+  // While a check is pending the picture stays unchanged, so that it does not flash.
   const showsBreak = flipped.size > 0 && findings !== undefined && isRejected(findings);
   const row = isNarrow ? rows.narrow : rows.wide;
 
@@ -63,7 +65,7 @@ export function SignatureView() {
             bytes={signature}
             columns={row.own}
             flipped={flipped}
-            // The red stays where it began, however many bits follow.
+            // The red starts from the first flipped bit, however many follow.
             brokenAt={showsBreak ? [...flipped][0] : undefined}
             onFlip={state.flip}
           />
@@ -82,7 +84,7 @@ export function SignatureView() {
   );
 }
 
-/** Describes the signed message, the signer, and the time. */
+/** Describes the signed message, the signer and the time. */
 function Provenance({ state: { signed, answerMs } }: { readonly state: SignatureState }) {
   return (
     <p class="signed">
@@ -93,9 +95,9 @@ function Provenance({ state: { signed, answerMs } }: { readonly state: Signature
           : signed.by === "server"
             ? "signed by this server"
             : `signed in your browser, by ${browserLibrary}, in ${formatMs(signed.ms ?? 0)}`}
-        {/* It has its place before it is known, so that nothing moves. */}
+        {/* Its space is reserved before it is known, so that nothing moves. */}
         {signed?.by === "server" && (
-          <span data-known={answerMs !== undefined}>, which answers in {formatMs(answerMs ?? 10)}</span>
+          <span data-known={answerMs !== undefined}>, in {formatMs(answerMs ?? 10)}</span>
         )}
       </span>
     </p>
@@ -126,7 +128,7 @@ interface ComparisonProps {
   readonly children: ComponentChildren;
 }
 
-/** A value beside those that it replaces. */
+/** A value next to the ones that it replaces. */
 function Comparison({ title, bytes, replaced, row, children }: ComparisonProps) {
   return (
     <div class="comparison">

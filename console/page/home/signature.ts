@@ -1,4 +1,4 @@
-/** The signature of the home page: made by the server, or by the browser where the server asks for a token. */
+/** The home page's signature: made by the server, or by the browser if the server requires a token. */
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { signHere, verifyHere } from "../algorithms.ts";
 import type { Caller } from "../caller.ts";
@@ -7,7 +7,7 @@ import { toUtf8 } from "../values.ts";
 
 const { signData, verifySignature } = PqcService.method;
 
-/** The algorithm of the home page. */
+/** The home page's algorithm. */
 export const algorithm = "ML-DSA-65";
 export const message = "Pay 100 to Ada";
 
@@ -17,16 +17,16 @@ export interface HomeSignature {
   readonly data: Uint8Array;
   readonly signature: Uint8Array;
   readonly publicKey: Uint8Array;
-  /** The time to compute it in the browser, in milliseconds. Absent for the server: see `measureAnswer`. */
+  /** Milliseconds to compute it in the browser. Absent for the server: see `measureAnswer`. */
   readonly ms?: number;
   /** Why the server did not sign, if it was asked. */
   readonly failure?: Failure;
 }
 
-/** The result of one side, or why it has none. */
+/** One side's result, or why it has none. */
 export type Finding = boolean | Failure | "not asked";
 
-/** The results of both sides. */
+/** Both sides' results. */
 export interface Findings {
   readonly server: Finding;
   readonly browser: Finding;
@@ -35,7 +35,7 @@ export interface Findings {
 /**
  * Generates a key pair and signs.
  *
- * @param caller undefined if calls to the server are not possible
+ * @param caller undefined if the server cannot be called
  */
 export async function signMessage(caller: Caller | undefined): Promise<HomeSignature> {
   const data = toUtf8(message);
@@ -49,8 +49,9 @@ export async function signMessage(caller: Caller | undefined): Promise<HomeSigna
 }
 
 /**
- * Measures how long the server takes to generate a key pair and sign, with a separate call. The call that makes the
- * signature of the page does not count: the page still loads then, and a server that just started still warms up.
+ * Measures how long the server takes to generate a key pair and sign, with a separate call. The call that
+ * makes the page's signature does not count: the page is still loading then, and a new server is still
+ * warming up.
  *
  * @returns milliseconds from the request to the answer; undefined if the server refuses
  */
@@ -67,7 +68,7 @@ async function signInBrowser(data: Uint8Array): Promise<HomeSignature> {
   return { by: "browser", data, ...signed, ms };
 }
 
-/** @param signature that of the message, or one with flipped bits */
+/** @param signature the message's signature, possibly with flipped bits */
 export async function verifyOnBothSides(
   caller: Caller | undefined,
   { data, publicKey }: HomeSignature,
@@ -84,17 +85,17 @@ export async function verifyOnBothSides(
   return { server, browser };
 }
 
-/** Flips the lowest bit of each of these bytes, in a copy. */
+/** Flips the lowest bit of each of these bytes in a copy. */
 export function flipBits(bytes: Uint8Array, places: ReadonlySet<number>): Uint8Array {
   return bytes.map((byte, at) => (places.has(at) ? byte ^ 1 : byte));
 }
 
-/** Tells whether the browser rejects the signature, and the server too if it answered. */
+/** Whether the browser rejects the signature, and the server too if it answered. */
 export function isRejected({ server, browser }: Findings): boolean {
   return browser === false && server !== true;
 }
 
-/** Tells whether the browser accepts the signature, and the server too if it answered. */
+/** Whether the browser accepts the signature, and the server too if it answered. */
 export function isAccepted({ server, browser }: Findings): boolean {
   return browser === true && server !== false;
 }

@@ -1,4 +1,4 @@
-/** The state of the home page's signature: it is made once, and verified again after each flipped bit. */
+/** The state of the home page's signature: made once, and verified again after each flipped bit. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { loadSigner } from "../algorithms.ts";
 import { createCaller } from "../calls.ts";
@@ -23,12 +23,12 @@ export interface SignatureState {
   readonly signature: Uint8Array | undefined;
   /** Bytes with a flipped bit, in the order in which they were flipped. */
   readonly flipped: ReadonlySet<number>;
-  /** The newest that is known, which may be of a signature with fewer flipped bits. */
+  /** The latest findings, possibly for a signature with fewer flipped bits. */
   readonly findings: Findings | undefined;
   readonly isChecking: boolean;
-  /** How long the server takes to sign, in milliseconds; undefined until it is measured. */
+  /** How long the server takes to sign, in milliseconds; undefined until measured. */
   readonly answerMs: number | undefined;
-  /** Flips the lowest bit of a byte, or flips it back. */
+  /** Flips a byte's lowest bit, or flips it back. */
   flip(index: number): void;
   restore(): void;
 }
@@ -47,7 +47,8 @@ export function useSignature(): SignatureState {
 
   useEffect(() => {
     let isCurrent = true;
-    // The library that verifies arrives while the server signs. If it does not, the verification says so.
+    // The verification library loads while the server signs. If it fails to load, the verification reports
+    // it.
     loadSigner(algorithm).catch(() => {});
     signMessage(canCall ? createCaller() : undefined).then(
       (made) => {
@@ -62,7 +63,7 @@ export function useSignature(): SignatureState {
     };
   }, [canCall]);
 
-  // Once the page has done what the reader waits for.
+  // Runs after everything that the reader waits for.
   const isReady = signed?.by === "server" && findings !== undefined;
   useEffect(() => {
     if (isReady) void measureAnswer(createCaller()).then(setAnswerMs);
@@ -87,7 +88,7 @@ function toggle(places: ReadonlySet<number>, index: number): ReadonlySet<number>
   return after;
 }
 
-/** Verifies what is newest. While one call runs, only the newest request for another waits. */
+/** Verifies the latest signature. While one call runs, only the newest request waits. */
 function useFindings(signed: HomeSignature | undefined, flipped: ReadonlySet<number>) {
   const [findings, setFindings] = useState<Findings>();
   const [isChecking, setChecking] = useState(false);

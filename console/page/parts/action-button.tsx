@@ -1,4 +1,4 @@
-/** A button for a task: while the task runs, it does nothing. */
+/** A task's button; while the task runs, it does nothing. */
 import type { ComponentChildren } from "preact";
 import type { Task } from "../task.ts";
 
@@ -12,7 +12,7 @@ export function ActionButton({ task, onClick, children }: ActionButtonProps) {
   return (
     <button
       type="button"
-      // A disabled button would lose the focus.
+      // Disabling the button would lose the focus.
       aria-disabled={task.isRunning}
       onClick={() => {
         if (!task.isRunning) onClick();

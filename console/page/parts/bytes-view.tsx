@@ -1,4 +1,4 @@
-/** Shows bytes: their name, how many there are, the first ones, and all of them on demand. */
+/** Shows bytes: name, length and the first few, with all of them on demand. */
 import { type ByteFormat, chooseFormat, listFormats, writeBytes } from "../byte-formats.ts";
 import { createPreference } from "../preference.ts";
 import { type Change, formatBytes } from "../values.ts";
@@ -8,7 +8,7 @@ import { Scroller } from "./scroller.tsx";
 interface BytesProps {
   readonly label: string;
   readonly value: Uint8Array;
-  /** The algorithm of a public key, which has a PEM form: "ML-DSA-65". */
+  /** A public key's algorithm, for its PEM form: "ML-DSA-65". */
   readonly publicKeyOf?: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Shows calls: request, answer, sizes and time, and how to make them elsewhere. */
+/** Shows calls: request, answer, sizes, time, and code to make them elsewhere. */
 import { type JsonObject, toJson } from "@bufbuild/protobuf";
 import type { CallRecord } from "../calls.ts";
 import { describeCall, readableJson, requestJson } from "../snippets/call.ts";
@@ -10,7 +10,7 @@ export function Calls({ calls }: { readonly calls: readonly CallRecord[] }) {
   return (
     <>
       {calls.map((call, at) => (
-        // Calls of one run come in one order and stay.
+        // The calls of one run keep their order.
         <CallView key={`${call.method.name} ${at}`} call={call} />
       ))}
     </>
@@ -49,7 +49,7 @@ function CallView({ call }: { readonly call: CallRecord }) {
 
 function describe({ method, requestBytes, answerBytes, durationMs, failure }: CallRecord): string {
   if (durationMs === undefined)
-    return method.methodKind === "unary" ? "the call, to copy" : "the stream, to copy";
+    return method.methodKind === "unary" ? "Show code" : "Show code of the stream";
   const sizes = failure
     ? `${formatBytes(requestBytes)} out, refused with ${failure.reason}`
     : `${formatBytes(requestBytes)} out, ${formatBytes(answerBytes ?? 0)} back`;

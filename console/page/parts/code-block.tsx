@@ -1,16 +1,16 @@
-/** A block of code with its name, and a button that copies it. */
+/** A titled block of code with a copy button. */
 import type { ComponentChildren } from "preact";
 import { CopyButton } from "./copy-button.tsx";
 import { Highlight } from "./highlight.tsx";
 import { Scroller } from "./scroller.tsx";
 
 interface CodeBlockProps {
-  /** Names the code: "Answer". */
+  /** The title: "Answer". */
   readonly title: string;
   readonly text: string;
-  /** What is copied, if the text leaves out parts of it. */
+  /** The text to copy, if the displayed text is shortened. */
   readonly whole?: string;
-  /** Stands beside the title. */
+  /** Content beside the title. */
   readonly children?: ComponentChildren;
 }
 

@@ -1,11 +1,11 @@
-/** Copies a text to the clipboard, and says so. */
+/** Copies a text to the clipboard and confirms it. */
 import { useState } from "preact/hooks";
 
 interface CopyButtonProps {
   readonly text: string;
-  /** Names the text for a reader who cannot see where the button is: "signature". */
+  /** Names the text for screen readers: "signature". */
   readonly what: string;
-  /** Shows the name to all readers, where a page has several buttons close to each other. */
+  /** Whether to show the name, where a page has several buttons close together. */
   readonly isNamed?: boolean;
 }
 
@@ -16,7 +16,7 @@ export function CopyButton({ text, what, isNamed = false }: CopyButtonProps) {
       await navigator.clipboard.writeText(text);
       setSaid("Copied");
     } catch {
-      // Browsers provide a clipboard only on secure origins, and may ask the reader.
+      // Browsers provide a clipboard only on secure origins, and may ask for permission.
       setSaid("Your browser does not allow copying");
     }
   };

@@ -1,4 +1,4 @@
-/** Shows a refusal: its reason for a program, its sentence for a person. */
+/** Shows a failure: its reason for programs, and its message for people. */
 import type { Failure } from "../failure.ts";
 
 export function FailureNote({

@@ -1,4 +1,4 @@
-/** Fields of forms, each with its label. */
+/** Form fields, each with a label. */
 import type { ComponentChildren, InputHTMLAttributes } from "preact";
 import { useUniqueId } from "../unique-id.ts";
 
@@ -8,7 +8,7 @@ interface FieldProps {
   readonly onChange: (value: string) => void;
 }
 
-/** @param children make the control, given the id that its label refers to */
+/** @param children creates the control, given the id that the label refers to */
 function Field({
   label,
   isWide = false,
@@ -28,7 +28,7 @@ function Field({
 }
 
 interface TextFieldProps extends FieldProps {
-  /** What distinguishes the input from one of a text without a memory. */
+  /** Attributes that differ from a plain text input. */
   readonly attributes?: InputHTMLAttributes<HTMLInputElement>;
 }
 
@@ -70,7 +70,7 @@ export function Choice({ label, value, onChange, options }: ChoiceProps) {
 
 const all = "All";
 
-/** A choice that may be left open; its value is an empty text then. */
+/** An optional choice; its value is an empty string if nothing is chosen. */
 export function Filter({ value, onChange, options, ...field }: ChoiceProps) {
   return (
     <Choice
@@ -82,7 +82,7 @@ export function Filter({ value, onChange, options, ...field }: ChoiceProps) {
   );
 }
 
-/** A text of more than one line. */
+/** A multi-line text. */
 export function TextArea({ rows, ...field }: FieldProps & { readonly rows: number }) {
   return (
     <Field label={field.label} isWide>
@@ -100,7 +100,7 @@ export function TextArea({ rows, ...field }: FieldProps & { readonly rows: numbe
   );
 }
 
-/** Attributes of inputs. */
+/** Input attributes. */
 export const ofNumber = { type: "number", min: 0 } as const;
 export const ofTime = { type: "datetime-local" } as const;
 export const ofPassword = { type: "password", autocomplete: "current-password" } as const;

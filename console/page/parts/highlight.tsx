@@ -1,10 +1,13 @@
-/** Code with colours for texts, numbers, words and comments. One pattern serves JSON and the languages of snippets. */
+/**
+ * Syntax-highlighted code: strings, numbers, keywords and comments. One pattern serves JSON and all snippet
+ * languages.
+ */
 import type { ComponentChildren } from "preact";
 
 const pattern =
   /("(?:[^"\\\n]|\\.)*"(?=\s*:)|"(?:[^"\\\n]|\\.)*"|`[^`]*`|'[^']*')|((?<![\w.:/-])\d+(?:\.\d+)?(?![\w.:-]))|\b(const|await|if|throw|new|for|of|in|import|package|func|defer|nil|return|from|true|false|null|None|True|False)\b/g;
 
-/** Longer texts are shown without colours. */
+/** Longer texts are not highlighted. */
 const maxLength = 40_000;
 
 export function Highlight({ text }: { readonly text: string }) {

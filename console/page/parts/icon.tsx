@@ -1,4 +1,4 @@
-/** Icons of pages: strokes on a grid of 24. They repeat what a text beside them says. */
+/** Page icons: strokes on a 24-unit grid. They repeat the adjacent text. */
 
 const strokes = {
   activity: "M2 12h5l3-8 4 16 3-8h5",

@@ -1,17 +1,17 @@
-/** Records as a table; on a phone, as one card for each. */
+/** Records as a table; on a phone, as one card each. */
 import type { ComponentChildren } from "preact";
 import { Scroller } from "./scroller.tsx";
 
 export interface Column<T> {
   readonly title: string;
-  /** Whether long values break into lines. */
+  /** Whether long values wrap. */
   readonly wraps?: boolean;
   shows(row: T): ComponentChildren;
 }
 
 interface RecordTableProps<T> {
   readonly label: string;
-  /** The first one names the record. */
+  /** The first column identifies the record. */
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
   identify(row: T): string | number;
@@ -53,7 +53,11 @@ export function RecordTable<T>({ label, columns, rows, identify, isChosen }: Rec
   );
 }
 
-/** The day, and the time of day below it. @param time "2026-11-23 13:58" */
+/**
+ * A date with the time of day below it.
+ *
+ * @param time "2026-11-23 13:58"
+ */
 export function When({ time }: { readonly time: string }) {
   const [day, timeOfDay] = time.split(" ");
   return (
@@ -63,7 +67,7 @@ export function When({ time }: { readonly time: string }) {
   );
 }
 
-/** A state: a word, and a colour that says the same for those with one. */
+/** A state: a word, and for some states a colour that repeats it. */
 export function Badge({ state }: { readonly state: string }) {
   if (state === "") return <span class="hint">–</span>;
   return (

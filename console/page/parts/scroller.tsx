@@ -1,8 +1,8 @@
-/** A part of the page that scrolls by itself, and that the keyboard can reach. */
+/** A scrollable region that is reachable by keyboard. */
 import type { ComponentChildren } from "preact";
 
 interface ScrollerProps {
-  /** Names the part for a reader who cannot see it. */
+  /** The region's label, for screen readers. */
   readonly label: string;
   readonly class: string;
   readonly children: ComponentChildren;
@@ -10,7 +10,7 @@ interface ScrollerProps {
 
 export function Scroller({ label, class: className, children }: ScrollerProps) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a reader without a mouse scrolls with the keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
     <section class={className} aria-label={label} tabIndex={0}>
       {children}
     </section>

@@ -1,4 +1,4 @@
-/** What steps of stories show: parts of results, as functions, so that a result reads as a list. */
+/** What story steps show. The parts of a result are functions, so that a result reads as a list. */
 import type { ComponentChildren } from "preact";
 import { type Check, reportBoth, sayInvalid, type Verdicts } from "../checks.ts";
 import { classicalSignatures, classicalSigningKeys, type SizeRow } from "../classical.ts";
@@ -9,7 +9,7 @@ import { FailureNote } from "./failure-note.tsx";
 import { SizeChart } from "./size-chart.tsx";
 import { Verdict } from "./verdict.tsx";
 
-/** @param publicKeyOf the algorithm of a public key, which has a PEM form */
+/** @param publicKeyOf a public key's algorithm, for its PEM form */
 export function bytes(label: string, value: Uint8Array, publicKeyOf?: string) {
   return <Bytes label={label} value={value} publicKeyOf={publicKeyOf} />;
 }
@@ -18,7 +18,7 @@ export function change(changed: Change) {
   return <ByteChange {...changed} />;
 }
 
-/** Which side checked what, and what it found. */
+/** Which side checked what, and the finding. */
 export function checks(...all: readonly (Check | readonly Check[])[]) {
   return (
     <ul class="checks">
@@ -37,7 +37,7 @@ export function code(text: string | undefined) {
   return <code>{text}</code>;
 }
 
-/** Bytes that prove what a step says, folded, so that the page is short for readers who do not want them. */
+/** Supporting bytes, folded to keep the page short. */
 export function evidence(label: string, ...children: readonly ComponentChildren[]) {
   return (
     <details class="evidence">
@@ -47,7 +47,7 @@ export function evidence(label: string, ...children: readonly ComponentChildren[
   );
 }
 
-/** Names and their values, one below the other. */
+/** Names and values, one pair per line. */
 export function facts(values: Readonly<Record<string, ComponentChildren>>) {
   return (
     <dl class="facts-list">
@@ -69,32 +69,36 @@ export function hint(...children: readonly ComponentChildren[]) {
   return <p class="hint">{children}</p>;
 }
 
-/** A refusal that was expected. */
+/** An expected failure. */
 export function refused(failure: Failure) {
   return <FailureNote failure={failure} isExpected />;
 }
 
-/** @param maxBytes bytes of a full bar, for charts side by side; the longest row if left out */
+/** @param maxBytes bytes of a full bar, for adjacent charts; by default the longest row */
 export function sizes(title: string, rows: readonly SizeRow[], maxBytes?: number) {
   return <SizeChart title={title} rows={rows} {...(maxBytes !== undefined && { maxBytes })} />;
 }
 
-/** The size of a signature beside classical ones. */
+/** A signature's size next to classical ones. */
 export function signatureSizes(label: string, { length }: Uint8Array) {
   return sizes("Signature, bytes", [...classicalSignatures, { label, bytes: length }]);
 }
 
-/** The size of a signer's public key beside classical ones. */
+/** A public key's size next to classical ones. */
 export function publicKeySizes(label: string, { length }: Uint8Array) {
   return sizes("Public key, bytes", [...classicalSigningKeys, { label, bytes: length }]);
 }
 
-/** Two things side by side. */
+/** Two elements side by side. */
 export function pair(...children: readonly ComponentChildren[]) {
   return <div class="pair">{children}</div>;
 }
 
-/** For a step with one call that the server should refuse. @param who says who refuses what; the reason follows */
+/**
+ * For a step with one call that the server should refuse.
+ *
+ * @param who the start of the sentence; the reason follows
+ */
 export function showRefusal(who = "The server refuses the call") {
   return {
     says: ({ reason }: Failure): string => `${who}: ${reason}.`,
@@ -102,14 +106,14 @@ export function showRefusal(who = "The server refuses the call") {
   };
 }
 
-/** A changed byte, and what both sides found after the change. */
+/** A changed byte, and both sides' findings after the change. */
 interface Tampering {
   readonly change: Change;
   readonly verdicts: Verdicts;
 }
 
 /**
- * For a step that changes a byte, and has both sides verify the result.
+ * For a step that changes a byte and lets both sides verify the result.
  *
  * @param claim the claim that both sides checked
  * @param sayFound the sentence if neither side finds it valid

@@ -1,11 +1,11 @@
-/** Sizes as bars on one scale, with numbers next to them, so that no information is only in the picture. */
+/** Sizes as bars on one scale, with numbers, so that no information is only in the picture. */
 import type { SizeRow } from "../classical.ts";
 import { formatNumber } from "../values.ts";
 
 interface SizeChartProps {
   readonly title: string;
   readonly rows: readonly SizeRow[];
-  /** Bytes of a full bar; the longest row if left out. Charts side by side want the same. */
+  /** Bytes of a full bar; by default the longest row. Adjacent charts need the same value. */
   readonly maxBytes?: number;
 }
 

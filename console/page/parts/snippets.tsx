@@ -1,4 +1,4 @@
-/** Shows how to make a call: in a shell, and in programs. */
+/** Shows code for a call: in a shell, and in several languages. */
 import { createPreference } from "../preference.ts";
 import { type SnippetInput, tokenVariable } from "../snippets/input.ts";
 import { type LanguageName, languageNames, languages } from "../snippets/languages.ts";
@@ -9,11 +9,11 @@ import { Scroller } from "./scroller.tsx";
 const preferredLanguage = createPreference<LanguageName>("qsp-language", languageNames);
 
 interface SnippetsProps {
-  /** The call with its whole values, which is copied. */
+  /** The call with complete values, for copying. */
   readonly input: SnippetInput;
-  /** The call as it is shown. */
+  /** The call as displayed. */
   readonly shown?: SnippetInput;
-  /** The token that the call was made with, to copy. */
+  /** The token that the call used, for copying. */
   readonly token?: string | undefined;
 }
 
@@ -43,16 +43,16 @@ export function Snippets({ input, shown = input, token }: SnippetsProps) {
           <Highlight text={text} />
         </pre>
       </Scroller>
-      {text !== whole && <p class="hint">Long values are shortened here. The copy contains them in full.</p>}
+      {text !== whole && <p class="hint">Long values are shortened here; the copy is complete.</p>}
       {token !== undefined && (
         <p class="hint">
-          It reads the token of this call from the variable <code>{tokenVariable}</code>.{" "}
+          It reads this call's token from the variable <code>{tokenVariable}</code>.{" "}
           <CopyButton text={token} what="token" isNamed />
         </p>
       )}
       {location.protocol === "https:" && (
         <p class="hint">
-          If the server's certificate is of a private CA, set <code>{trust}</code> to the file of the CA.
+          If a private CA issued the server's certificate, set <code>{trust}</code> to the CA's file.
         </p>
       )}
       {file !== undefined && (

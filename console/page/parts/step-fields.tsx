@@ -1,4 +1,4 @@
-/** Fields of steps. */
+/** Step fields. */
 import type { Field, StoryState } from "../story-step.ts";
 import { Choice, ofNumber, TextArea, TextField } from "./fields.tsx";
 
@@ -9,17 +9,17 @@ export function textField(label: string, initial: Field["initial"], autocomplete
   };
 }
 
-/** A text of several lines. */
+/** A multi-line text. */
 export function areaField(label: string, rows: number, initial: string): Field {
   return { initial, view: (bound) => <TextArea label={label} rows={rows} {...bound} /> };
 }
 
-/** A whole number of 0 or more. */
+/** An integer of 0 or more. */
 export function numberField(label: string, initial: string): Field {
   return { initial, view: (bound) => <TextField label={label} attributes={ofNumber} {...bound} /> };
 }
 
-/** One of several options, which may depend on the story so far. */
+/** One of several options, which may depend on the story's state. */
 export function choiceField(
   label: string,
   initial: string,

@@ -1,14 +1,14 @@
-/** A form that starts a task, and shows why the task failed. */
+/** A form that starts a task and shows why it failed. */
 import type { ComponentChildren } from "preact";
 import type { Task } from "../task.ts";
 import { FailureNote } from "./failure-note.tsx";
 
 interface TaskFormProps {
   readonly task: Task;
-  /** The text of the button. */
+  /** The button's label. */
   readonly action: string;
   readonly onSubmit: () => void;
-  /** Fields. */
+  /** The form's fields. */
   readonly children: ComponentChildren;
 }
 

@@ -1,4 +1,4 @@
-/** Shows a token, taken apart. */
+/** Shows a decoded token. */
 import type { TokenParts } from "../jwt.ts";
 import { shorten } from "../values.ts";
 import { Bytes } from "./bytes-view.tsx";
@@ -6,7 +6,7 @@ import { Bytes } from "./bytes-view.tsx";
 interface TokenViewProps {
   readonly token: string;
   readonly parts: TokenParts;
-  /** Names the signature. */
+  /** The signature's label. */
   readonly label: string;
 }
 

@@ -1,4 +1,4 @@
-/** What was found: a mark, a colour and a word, so that none is needed alone. */
+/** A finding as a mark, a colour and a word, so that none of them is essential. */
 import type { ComponentChildren } from "preact";
 
 interface VerdictProps {

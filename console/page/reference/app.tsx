@@ -1,4 +1,4 @@
-/** The reference: search and the list of calls in the menu, and the call that the address names. */
+/** The API reference: search and the list of calls in the menu, and the call that the address names. */
 import { useMemo, useState } from "preact/hooks";
 import { Frame } from "../frame.tsx";
 import { useAddress } from "../use-address.ts";

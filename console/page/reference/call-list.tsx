@@ -1,4 +1,7 @@
-/** The list of calls by service. A service is folded, unless its call is shown or a search found some of its calls. */
+/**
+ * The list of calls by service. A service is folded unless its call is shown or a search matches some of its
+ * calls.
+ */
 import { type Group, nameOperation, type Operation } from "./document.ts";
 
 interface CallListProps {
@@ -12,11 +15,7 @@ export function CallList({ groups, current, isSearch }: CallListProps) {
   return (
     <>
       <p class={isSearch ? "hint" : "unseen"} role="status">
-        {isSearch
-          ? count === 0
-            ? "No call has these words"
-            : `${count} ${count === 1 ? "call" : "calls"}`
-          : ""}
+        {isSearch ? (count === 0 ? "No matching call" : `${count} ${count === 1 ? "call" : "calls"}`) : ""}
       </p>
       {groups.map(({ name, operations }) => (
         <details key={name} open={isSearch || operations.includes(current as Operation)}>
@@ -53,7 +52,7 @@ function Breakable({ name }: { readonly name: string }) {
   );
 }
 
-/** The method of HTTP. */
+/** The HTTP method. */
 export function Verb({ verb }: { readonly verb: string }) {
   return (
     <span class="http-verb" data-verb={verb}>

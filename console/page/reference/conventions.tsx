@@ -1,4 +1,4 @@
-/** The first page: the conventions of all calls, the services, and the errors that calls share. */
+/** The first page: conventions of all calls, services, and errors that calls share. */
 
 import { Verb } from "./call-list.tsx";
 import { type ApiDocument, nameOperation } from "./document.ts";
@@ -17,7 +17,7 @@ export function Conventions({ api, common, isMissing }: ConventionsProps) {
   return (
     <div class="reference">
       <h1>API reference</h1>
-      {isMissing && <p role="alert">This server has no call with this address. Search for its name.</p>}
+      {isMissing && <p role="alert">This server has no call at this address. Search for its name.</p>}
       <p class="hint">
         {api.title} {api.version} · {api.operations.length} REST calls ·{" "}
         <a href="/openapi.yaml" download>
@@ -33,7 +33,7 @@ export function Conventions({ api, common, isMissing }: ConventionsProps) {
         <Prose text={api.description} />
       </div>
       <h2>Errors that most calls share</h2>
-      <p class="text">The page of a call names its other errors. Programs read the reason.</p>
+      <p class="text">A call's own page lists its other errors. Programs should check the reason.</p>
       <FailureTable rows={mergeCommon(api, common)} />
       <h2>Services</h2>
       {api.groups.map((group) => (

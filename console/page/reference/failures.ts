@@ -1,7 +1,7 @@
-/** How calls fail: the reasons of one call, and those that many calls share. */
+/** How calls fail: a call's own reasons, and the ones that many calls share. */
 import type { ApiDocument, Operation } from "./document.ts";
 
-/** The reasons of one HTTP status. */
+/** The reasons for one HTTP status. */
 export interface FailureRow {
   readonly status: string;
   /** "Not Found" */
@@ -9,10 +9,10 @@ export interface FailureRow {
   readonly reasons: readonly string[];
 }
 
-/** A reason that a quarter of all calls have is told of once, for all of them. */
+/** A reason shared by a quarter of the calls is described once, on the first page. */
 const commonShare = 0.25;
 
-/** Reads the failures of a call from its responses. */
+/** Reads a call's failures from its responses. */
 export function listFailures({ responses }: Operation): FailureRow[] {
   return Object.entries(responses)
     .filter(([status]) => status !== "200")
@@ -33,14 +33,14 @@ export function findCommonReasons({ operations }: ApiDocument): ReadonlySet<stri
   return new Set([...counts].filter(([, count]) => count >= least).map(([reason]) => reason));
 }
 
-/** Keeps the reasons that pass a test, and the rows that still have one. */
+/** Keeps the reasons that pass a test, and the rows that still have any. */
 export function pickReasons(rows: readonly FailureRow[], isKept: (reason: string) => boolean): FailureRow[] {
   return rows
     .map((row) => ({ ...row, reasons: row.reasons.filter(isKept) }))
     .filter(({ reasons }) => reasons.length > 0);
 }
 
-/** The common failures of all calls together, by status. */
+/** The common failures of all calls, by status. */
 export function mergeCommon(document: ApiDocument, common: ReadonlySet<string>): FailureRow[] {
   const rows = new Map<string, FailureRow>();
   for (const operation of document.operations)

@@ -1,4 +1,4 @@
-/** The fields of a message, with those of the messages in it folded. */
+/** A message's fields, with nested messages folded. */
 import type { Schema } from "../../../src/openapi/document.ts";
 import type { ApiDocument } from "./document.ts";
 import { Prose } from "./prose.tsx";
@@ -8,7 +8,7 @@ interface FieldListProps {
   readonly schema: Schema;
   /** Whether it is an answer, whose fields the reader does not fill in. */
   readonly isAnswer?: boolean;
-  /** How many messages this one is in. Messages may contain themselves. */
+  /** Nesting depth. Messages may contain themselves. */
   readonly depth?: number;
 }
 
@@ -36,7 +36,7 @@ interface FieldRowProps {
   readonly api: ApiDocument;
   readonly name: string;
   readonly schema: Schema;
-  /** Where a parameter is. */
+  /** Where a parameter goes. */
   readonly place?: string;
   readonly isRequired: boolean;
   readonly isAnswer?: boolean;
@@ -84,14 +84,14 @@ export function FieldRow({
   );
 }
 
-/** The schema that is meant: without references, and without the null that optional fields may be. */
+/** The schema itself, without references and without the null that optional fields allow. */
 function settle(api: ApiDocument, schema: Schema): Schema {
   const found = api.resolve(schema);
   const [only, ...others] = (found.anyOf ?? []).filter(({ type }) => type !== "null");
   return only !== undefined && others.length === 0 ? settle(api, only) : found;
 }
 
-/** The message that a field is, or is a list of. */
+/** The message type of a field or of its list items. */
 function findMessage(api: ApiDocument, schema: Schema): Schema | undefined {
   const found = settle(api, schema);
   if (found.properties !== undefined) return found;

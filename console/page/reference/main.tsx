@@ -1,4 +1,4 @@
-/** The entry point of the reference of the REST calls. */
+/** The API reference's entry point. */
 import "../style.css";
 import "./reference.css";
 import { render } from "preact";
@@ -16,7 +16,7 @@ loadDocument().then(
     const note = document.createElement("p");
     note.role = "alert";
     note.textContent =
-      "The description of the calls could not be loaded. Check that the server is running, then reload.";
+      "The API description could not be loaded. Check that the server is running, then reload.";
     place.querySelector("main")?.append(note);
   },
 );

@@ -1,4 +1,4 @@
-/** One call: what it does and takes, its snippets, an answer, its errors, and a form that makes it. */
+/** One call: description, fields, snippets, an answer, errors, and a form that makes the call. */
 import { useState } from "preact/hooks";
 import type { MediaType } from "../../../src/openapi/document.ts";
 import { CodeBlock } from "../parts/code-block.tsx";
@@ -96,8 +96,8 @@ export function OperationView({ api, operation, common }: OperationViewProps) {
 }
 
 function sayToken(operation: Operation): string {
-  if (needsToken(operation)) return "Needs a token.";
-  return operation.security.length === 0 ? "Needs no token." : "Works with and without a token.";
+  if (needsToken(operation)) return "Requires a token.";
+  return operation.security.length === 0 ? "Requires no token." : "Works with and without a token.";
 }
 
 function RequestFields({ api, operation }: { readonly api: ApiDocument; readonly operation: Operation }) {
@@ -194,9 +194,7 @@ function ExampleAnswer({ content, name }: { readonly content: Content; readonly 
     <>
       <CodeBlock title="Example answer" text={text} />
       {/SHORTENED|SECRET/.test(text) && (
-        <p class="hint">
-          A server's own answer. Long bytes are shortened and secrets are left out, as marked.
-        </p>
+        <p class="hint">A real answer. Long values are shortened and secrets are omitted where marked.</p>
       )}
     </>
   );

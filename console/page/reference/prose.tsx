@@ -1,4 +1,4 @@
-/** Comments of the protos: paragraphs, lists and code, which is all that they have of Markdown. */
+/** Proto comments: paragraphs, lists and code, the only Markdown that they use. */
 import type { ComponentChildren } from "preact";
 
 export function Prose({ text }: { readonly text: string }) {
@@ -6,8 +6,8 @@ export function Prose({ text }: { readonly text: string }) {
     <>
       {text.split(/\n{2,}/).map((block) =>
         block.startsWith("    ") ? (
-          // It scrolls, so the keyboard has to reach it.
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: a block that scrolls needs the focus (WCAG 2.1.1)
+          // It scrolls, so it must be reachable by keyboard.
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling block needs the focus (WCAG 2.1.1)
           <pre key={block} class="code" tabIndex={0}>
             {block.replace(/^ {4}/gm, "")}
           </pre>

@@ -1,20 +1,20 @@
-/** One request to an operation: the values of its parameters and its body, and what HTTP and gRPC send of them. */
+/** One request: its parameter values and body, and what HTTP and gRPC send for them. */
 import type { Json, Parameter } from "../../../src/openapi/document.ts";
 import { type HttpRequest, parseJson } from "../snippets/input.ts";
 import { listExamples, type Operation } from "./document.ts";
 
 /** The values that a reader has filled in. */
 export interface Draft {
-  /** By name; an empty text is left out. */
+  /** By name; empty values are left out. */
   readonly parameters: Readonly<Record<string, string>>;
-  /** JSON; undefined if the call takes no body. */
+  /** JSON; undefined if the call has no body. */
   readonly body: string | undefined;
 }
 
 /**
  * Fills in an example.
  *
- * @param name of the example of the body; the first, if there is none of this name
+ * @param name a body example's name; by default, or if it does not exist, the first
  */
 export function draftRequest(operation: Operation, name: string): Draft {
   const examples = listExamples(operation.requestBody?.content);
@@ -28,13 +28,17 @@ export function draftRequest(operation: Operation, name: string): Draft {
   };
 }
 
-/** Builds the request of HTTP. @param origin of the server: "http://127.0.0.1:8080" */
+/**
+ * Builds the HTTP request.
+ *
+ * @param origin the server's origin: "http://127.0.0.1:8080"
+ */
 export function buildHttp(operation: Operation, draft: Draft, origin: string): HttpRequest {
   const readValue = ({ name }: Parameter): string => draft.parameters[name] ?? "";
   const pick = (place: Parameter["in"]) =>
     operation.parameters.filter((one) => one.in === place && readValue(one) !== "");
   const path = pick("path").reduce(
-    // Without a value, the name stays, so that a reader sees what is missing.
+    // Without a value, the placeholder stays, so that the reader sees what is missing.
     (text, one) => text.replace(`{${one.name}}`, () => encodeURIComponent(readValue(one))),
     operation.path,
   );
@@ -60,7 +64,11 @@ function splitValues({ schema }: Parameter, text: string): string[] {
   return schema?.type === "array" ? text.split(",").map((part) => part.trim()) : [text];
 }
 
-/** Builds the message of gRPC in its JSON form. @returns undefined if the body is not JSON */
+/**
+ * Builds the gRPC message in JSON form.
+ *
+ * @returns undefined if the body is not JSON
+ */
 export function buildMessage(operation: Operation, draft: Draft): Json | undefined {
   const body = draft.body === undefined ? {} : parseJson(draft.body);
   const whole = operation["x-grpc"].request;

@@ -1,4 +1,4 @@
-/** The field that narrows the list of calls. The key "/" goes to it, and Enter opens the first call. */
+/** The field that filters the list of calls. The key "/" focuses it, and Enter opens the first call. */
 import { useEffect, useRef } from "preact/hooks";
 
 interface SearchFieldProps {

@@ -1,9 +1,9 @@
-/** Finds operations by words. */
+/** Full-text search over operations. */
 import { type Group, nameOperation, type Operation } from "./document.ts";
 
 /**
- * The operations that have every word of a query, in their groups. Those whose name has the first word come first.
- * All operations for an empty query.
+ * Operations that contain every word of a query, in their groups. Operations whose name contains the first
+ * word come first. An empty query returns all operations.
  */
 export function searchGroups(groups: readonly Group[], query: string): Group[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);

@@ -1,27 +1,27 @@
-/** Makes a call as the reader filled it in, and reads the answer up to a limit. */
+/** Makes a call with the reader's values, and reads the answer up to a limit. */
 import { toBase64 } from "../../../src/client/base64.ts";
 import type { HttpRequest } from "../snippets/input.ts";
 
-/** The answer of a call, possibly only its start. */
+/** A call's answer, possibly only its start. */
 export interface Sent {
   readonly status: number;
   readonly statusText: string;
   readonly durationMs: number;
   readonly byteCount: number;
-  /** JSON with lines, a text, or bytes as base64. */
+  /** JSON with line breaks, text, or bytes in base64. */
   readonly text: string;
-  /** Whether more may come, or was left out. */
+  /** Whether more may follow, or was cut off. */
   readonly state: "open" | "whole" | "cut";
 }
 
-/** Of longer answers, the start is shown. */
+/** Longer answers are cut off here. */
 const maxShownBytes = 256 * 1024;
 
 /**
  * Sends a request.
  *
- * @param onPart takes what came so far, for each part of the answer
- * @throws what fetch throws: a TypeError without a connection, an AbortError after the signal
+ * @param onPart receives the answer so far, after each part
+ * @throws whatever fetch throws: a TypeError without a connection, an AbortError after the signal
  */
 export async function send(
   { verb, url, headers, body }: HttpRequest,

@@ -1,4 +1,4 @@
-/** The form that makes the call on this server, and its answer. */
+/** The form that makes the call on this server, and the answer. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { CodeBlock } from "../parts/code-block.tsx";
@@ -14,7 +14,7 @@ interface TryCallProps {
   readonly operation: Operation;
   readonly draft: Draft;
   readonly onDraft: (draft: Draft) => void;
-  /** Stands above the form. */
+  /** Content above the form. */
   readonly children?: ComponentChildren;
 }
 
@@ -24,7 +24,7 @@ export function TryCall({ operation, draft, onDraft, children }: TryCallProps) {
   const [fault, setFault] = useState("");
   const [isBusy, setBusy] = useState(false);
   const abort = useRef<AbortController>(undefined);
-  // A stream ends with the page of its call.
+  // A stream ends when the reader leaves the call's page.
   useEffect(() => () => abort.current?.abort(), []);
 
   const submit = async (): Promise<void> => {
@@ -63,7 +63,7 @@ export function TryCall({ operation, draft, onDraft, children }: TryCallProps) {
       >
         <h2>Try it</h2>
         {needsToken(operation) && session === undefined && (
-          <p class="hint">This call needs a token. Log in first.</p>
+          <p class="hint">This call requires a token. Log in first.</p>
         )}
         {children}
         <Inputs {...{ operation, draft, onDraft }} />
@@ -92,7 +92,7 @@ export function TryCall({ operation, draft, onDraft, children }: TryCallProps) {
               {sent.state === "open" && isBusy && ", waiting for more"}
             </span>
           </p>
-          <CodeBlock title="Answer of the server" text={sent.text} />
+          <CodeBlock title="Server's answer" text={sent.text} />
         </>
       )}
     </section>
@@ -124,7 +124,7 @@ function Inputs({ operation, draft, onDraft }: Pick<TryCallProps, "operation" | 
   );
 }
 
-/** The reason of a refusal. */
+/** The reason of a failed call. */
 function readReason(text: string): string {
   return /"reason":\s*"(\w+)"/.exec(text)?.[1] ?? "";
 }
@@ -132,14 +132,14 @@ function readReason(text: string): string {
 function sayCaller(operation: Operation, session: Session | undefined): string {
   if (needsToken(operation))
     return `Calls this server${session === undefined ? "" : ` as ${session.username}`}.`;
-  // Where a token is not needed, the server ignores it.
+  // Where no token is required, the server ignores it.
   return session === undefined ? "Calls this server." : "Calls this server, which ignores your token here.";
 }
 
-/** The reason why a request cannot be sent; empty if it can. */
+/** Why a request cannot be sent; empty if it can. */
 function findFault(operation: Operation, draft: Draft): string {
   const missing = listMissing(operation, draft);
-  if (missing.length > 0) return `Fill in ${missing.join(", ")}, which the path needs.`;
+  if (missing.length > 0) return `Fill in ${missing.join(", ")}; the path requires it.`;
   if (draft.body !== undefined && parseJson(draft.body) === undefined)
     return 'The body is not JSON. Names and texts need double quotes, as in {"keyId": "key-1"}.';
   return "";

@@ -1,4 +1,4 @@
-/** A call of the console, and the request that its snippets are written from. */
+/** A console call, and the request from which its snippets are generated. */
 import {
   type DescMethodServerStreaming,
   type DescMethodUnary,
@@ -14,7 +14,7 @@ import { shorten } from "../values.ts";
 import type { HttpRequest, SnippetInput } from "./input.ts";
 import { writeJson } from "./literals.ts";
 
-/** A call, whether it has been made or not. */
+/** A call, whether or not it has been made. */
 export interface SnippetCall {
   readonly method: DescMethodUnary | DescMethodServerStreaming;
   readonly request: Message;
@@ -22,24 +22,24 @@ export interface SnippetCall {
   readonly token: string | undefined;
 }
 
-/** The request as JSON, in the names of the REST form. */
+/** The request as JSON, with REST field names. */
 export function requestJson({ method, request }: Pick<SnippetCall, "method" | "request">): JsonObject {
-  // The JSON form of a message is an object, except for well-known types, and no request is one.
+  // A message's JSON form is an object, except for well-known types, and no request is one of those.
   const fields = toJson(method.input, request) as JsonObject;
-  // A password must not appear on the screen, or in the history of a shell.
+  // A password must not appear on the screen or in a shell's history.
   return "password" in fields ? { ...fields, password: "(your password)" } : fields;
 }
 
-/** Pretty JSON for reading: the middle of long values is left out. */
+/** Pretty-printed JSON for reading, with long values shortened in the middle. */
 export function readableJson(value: JsonValue): string {
   return JSON.stringify(value, shortenStrings, 2);
 }
 
 /**
- * Describes a call for the writers of snippets.
+ * Describes a call for the snippet writers.
  *
- * @param isShort leaves out the middle of long values, for reading
- * @throws RangeError for a call that has no REST form
+ * @param isShort shortens long values in the middle, for reading
+ * @throws RangeError for a call without a REST form
  */
 export function describeCall(call: SnippetCall, origin: string, isShort = false): SnippetInput {
   const { method, token } = call;

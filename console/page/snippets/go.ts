@@ -1,7 +1,7 @@
 import { type SnippetInput, tokenNote } from "./input.ts";
 import { quotePythonOrGo as quote } from "./literals.ts";
 
-/** Writes the call for Go, with its standard library. */
+/** Writes the call in Go with the standard library. */
 export function writeGo({ http, hasToken }: SnippetInput): string {
   const { verb, url, headers, body } = http;
   const sent = [
@@ -37,7 +37,7 @@ ${sent.map((header) => `\trequest.Header.Set(${header})\n`).join("")}\
 }`;
 }
 
-/** A raw string shows JSON as it is, but it cannot have a backtick. */
+/** A raw string shows JSON unchanged, but it cannot contain a backtick. */
 function quoteRaw(text: string): string {
   return text.includes("`") ? quote(text) : `\`${text}\``;
 }

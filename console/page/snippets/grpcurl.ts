@@ -2,7 +2,7 @@ import { type SnippetInput, tokenNote } from "./input.ts";
 import { quoteShell, writeJson } from "./literals.ts";
 import { joinBody, joinLines, shellToken } from "./shell.ts";
 
-/** Writes the same call over gRPC. grpcurl asks the server for its protos, by reflection. */
+/** Writes the same call over gRPC. grpcurl reads the server's protos through reflection. */
 export function writeGrpcurl({ http, message, rpc, hasToken }: SnippetInput): string {
   const { protocol, hostname, port } = new URL(http.url);
   const isSecure = protocol === "https:";
@@ -20,7 +20,7 @@ export function writeGrpcurl({ http, message, rpc, hasToken }: SnippetInput): st
   return hasToken ? `# ${tokenNote}\n${command}` : command;
 }
 
-/** grpcurl refuses null for a field that is not a message. Omitting the field means the same. */
+/** grpcurl rejects null for a field that is not a message. Omitting the field means the same. */
 function omitNulls(message: unknown): unknown {
   return JSON.parse(JSON.stringify(message, (_name, value) => (value === null ? undefined : value)));
 }

@@ -1,24 +1,24 @@
-/** The input of the writers of all languages. */
+/** Input for the snippet writers of all languages. */
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { Json } from "../../../src/openapi/document.ts";
 
-/** A request as HTTP sends it. */
+/** A request as sent over HTTP. */
 export interface HttpRequest {
   readonly verb: string;
   readonly url: string;
-  /** Besides those of the token and the body. */
+  /** In addition to the token's and the body's headers. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
 }
 
-/** The call that a snippet is written from. */
+/** The call from which a snippet is generated. */
 export interface SnippetInput {
   readonly http: HttpRequest;
-  /** The message of gRPC, or undefined if the body is not JSON. */
+  /** The gRPC message, or undefined if the body is not JSON. */
   readonly message: Json | undefined;
   /** "kms.KmsService/Sign" */
   readonly rpc: string;
-  /** Whether the call sends the token of the variable QSP_TOKEN. A snippet never has the token itself. */
+  /** Whether the call sends the token in QSP_TOKEN. A snippet never contains the token itself. */
   readonly hasToken: boolean;
   readonly isStream: boolean;
   /** Whether the answer is JSON. */
@@ -28,8 +28,8 @@ export interface SnippetInput {
 /** The environment variable from which snippets read a token, as `qsp` does. */
 export const tokenVariable = "QSP_TOKEN";
 
-/** Stands as a comment above a snippet with a token. */
-export const tokenNote = `First: export ${tokenVariable}='the token that POST /api/auth/token answers with'`;
+/** The comment above a snippet with a token. */
+export const tokenNote = `First: export ${tokenVariable}='the token that POST /api/auth/token returns'`;
 
 export function parseJson(text: string): JsonValue | undefined {
   try {

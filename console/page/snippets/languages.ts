@@ -1,4 +1,4 @@
-/** The programs and languages in which the pages write calls. */
+/** The tools and languages for which the pages generate snippets. */
 import { writeCurl } from "./curl.ts";
 import { writeGo } from "./go.ts";
 import { writeGrpcurl } from "./grpcurl.ts";
@@ -6,15 +6,15 @@ import type { SnippetInput } from "./input.ts";
 import { writePython } from "./python.ts";
 import { writeTypeScript } from "./typescript.ts";
 
-/** In the order of their tabs. */
+/** In tab order. */
 export const languageNames = ["curl", "grpcurl", "Python", "Go", "TypeScript"] as const;
 export type LanguageName = (typeof languageNames)[number];
 
 interface Language {
   readonly write: (input: SnippetInput) => string;
-  /** How the client gets the certificate of a private CA: a variable that names its file, or a flag. */
+  /** How the client gets a private CA's certificate: a variable with its file name, or a flag. */
   readonly trust: string;
-  /** The file to save a program in, and the command that runs it. */
+  /** The program's file name and the command that runs it. */
   readonly file?: string;
   readonly run?: string;
 }

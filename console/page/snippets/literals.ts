@@ -1,8 +1,8 @@
-/** Values as literals of programming languages and words of a shell. No value can end its literal. */
+/** Values as language literals and shell words. No value can break out of its literal. */
 
 /**
- * Characters that a literal does not contain as they are: controls, and what a terminal or an editor does not show as it
- * is, such as marks that change the direction of a text.
+ * Characters that are always escaped in a literal: controls, and characters that terminals or editors do not
+ * display faithfully, such as bidirectional marks.
  */
 const hidden = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
@@ -10,7 +10,7 @@ function toDigits(codePoint: number, digits: number): string {
   return codePoint.toString(16).padStart(digits, "0");
 }
 
-/** A literal of Python (Lexical analysis, "Escape sequences") and of Go (Specification, "Rune literals"). */
+/** A Python (Lexical analysis, "Escape sequences") or Go (Specification, "Rune literals") literal. */
 export function quotePythonOrGo(text: string): string {
   const escaped = text
     .toWellFormed()
@@ -37,7 +37,7 @@ export function writeJson(value: unknown, space?: number): string {
   );
 }
 
-/** Quotes a word for a POSIX shell, where needed. In single quotes, no character but the quote is special. */
+/** Quotes a word for a POSIX shell if needed. In single quotes, only the quote itself is special. */
 export function quoteShell(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -2,7 +2,7 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import { parseJson, type SnippetInput, tokenNote } from "./input.ts";
 import { quotePythonOrGo as quote } from "./literals.ts";
 
-/** Writes the call for Python, with the package requests. */
+/** Writes the call in Python with the requests package. */
 export function writePython({ http, hasToken, isStream, isJson }: SnippetInput): string {
   const { verb, url, headers, body } = http;
   const value = body === undefined ? undefined : parseJson(body);
@@ -23,7 +23,7 @@ export function writePython({ http, hasToken, isStream, isJson }: SnippetInput):
     `response = requests.${verb.toLowerCase()}(`,
     ...parts.map((part) => `    ${part},`),
     ")",
-    // raise_for_status() would hide what the server says.
+    // raise_for_status() would hide the server's message.
     "if not response.ok:",
     '    sys.exit(f"{response.status_code} {response.text}")',
     ...writeUse(isStream, isJson),
@@ -35,7 +35,7 @@ function writeUse(isStream: boolean, isJson: boolean): string[] {
   return [isJson ? "print(response.json())" : "print(response.content)"];
 }
 
-/** Writes JSON as a value of Python. */
+/** Writes JSON as a Python value. */
 function write(value: JsonValue, indent: string): string {
   if (value === null) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";

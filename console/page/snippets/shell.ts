@@ -1,23 +1,23 @@
-/** Parts of commands for a shell. */
+/** Parts of shell commands. */
 import { tokenVariable } from "./input.ts";
 import { quoteShell } from "./literals.ts";
 
-/** The header of the token. The shell replaces the variable in double quotes, and reads nothing else in its value. */
+/** The token header. In double quotes, the shell expands the variable and interprets nothing in its value. */
 export const shellToken = `-H "authorization: Bearer $${tokenVariable}"`;
 
-/** Linux passes at most 131,072 bytes as one argument (execve(2), MAX_ARG_STRLEN); a character may have four. */
+/** Linux limits a single argument to 131,072 bytes (execve(2), MAX_ARG_STRLEN); a character can have four. */
 const maxArgumentCharacters = 30_000;
 
-/** Joins the parts of a command, one per line. */
+/** Joins a command's parts, one per line. */
 export function joinLines(parts: readonly string[]): string {
   return parts.join(" \\\n  ");
 }
 
 /**
- * Joins the parts of a command that sends a body, which a shell may not take as an argument.
+ * Joins the parts of a command with a body, which may be too long for an argument.
  *
- * @param fromInput what the program takes as `-d` to read its standard input
- * @param json the body, which is JSON: it cannot have a line that ends the document
+ * @param fromInput the value of `-d` that makes the program read standard input
+ * @param json the body; being JSON, it cannot contain a line that ends the heredoc
  */
 export function joinBody(
   parts: readonly string[],

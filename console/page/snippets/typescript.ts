@@ -1,7 +1,7 @@
 import { parseJson, type SnippetInput, tokenNote } from "./input.ts";
 import { writeJson } from "./literals.ts";
 
-/** Writes the call for TypeScript and JavaScript, with fetch. */
+/** Writes the call in TypeScript and JavaScript with fetch. */
 export function writeTypeScript({ http, hasToken, isStream, isJson }: SnippetInput): string {
   const { verb, url, headers, body } = http;
   const value = body === undefined ? undefined : parseJson(body);

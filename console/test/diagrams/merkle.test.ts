@@ -7,13 +7,13 @@ const data = Array.from({ length: 13 }, (_none, at) => Uint8Array.of(at));
 
 function prove(index: number, size: number): Inclusion {
   const leaf = data[index];
-  if (leaf === undefined) throw new Error("there is no such leaf");
+  if (leaf === undefined) throw new Error("the leaf does not exist");
   return { index, size, leaf, hashes: auditPath(index, data.slice(0, size)) };
 }
 
-describe("an inclusion proof, followed in the browser,", () => {
+describe("an inclusion proof, checked in the browser", () => {
   for (const size of [1, 2, 3, 7, 8, 13])
-    it(`leads from each of ${size} leaves to the root of RFC 6962`, async () => {
+    it(`leads from each of ${size} leaves to the RFC 6962 root`, async () => {
       const root = treeHash(data.slice(0, size));
       for (let index = 0; index < size; index += 1) {
         const nodes = await followProof(prove(index, size));
@@ -22,7 +22,7 @@ describe("an inclusion proof, followed in the browser,", () => {
       }
     });
 
-  it("leads elsewhere if any bit was flipped, and only hashes above it are wrong", async () => {
+  it("leads elsewhere if any bit is flipped, and only hashes above it are wrong", async () => {
     const proof = prove(2, 7);
     const genuine = await followProof(proof);
     for (let place = 0; place <= proof.hashes.length; place += 1) {
@@ -34,18 +34,18 @@ describe("an inclusion proof, followed in the browser,", () => {
     }
   });
 
-  it("is refused with too few hashes", async () => {
+  it("is rejected with too few hashes", async () => {
     const proof = prove(2, 7);
     await expect(followProof({ ...proof, hashes: proof.hashes.slice(1) })).rejects.toThrow(RangeError);
   });
 });
 
 describe("the picture of a tree", () => {
-  it("is whole for a small log", () => {
+  it("is complete for a small log", () => {
     expect(listEnds(buildTree(7)).map(nameRange)).toEqual([0, 1, 2, 3, 4, 5, 6].map((at) => `leaf ${at}`));
   });
 
-  it("folds what is not on the way to the leaf for a large one", () => {
+  it("folds everything off the path to the leaf for a large log", () => {
     expect(listEnds(buildTree(1000, 998)).map(nameRange)).toEqual([
       "leaves 0 to 511",
       "leaves 512 to 767",
@@ -65,11 +65,11 @@ describe("the picture of a tree", () => {
     expect(nodes.every(({ x, y }) => x > 0 && x < width && y > 0 && y < height)).toBe(true);
   });
 
-  it("says in words what the proof combines", async () => {
+  it("describes in words what the proof combines", async () => {
     const nodes = await followProof(prove(0, 3));
     expect(describeProof(nodes, true)).toBe(
-      "The hash of leaf 0 is computed here, then combined with the given hashes of leaf 1 and leaf 2. The result is the root of the checkpoint.",
+      "The hash of leaf 0 is computed here, then combined with the given hashes of leaf 1 and leaf 2. The result is the checkpoint's root.",
     );
-    expect(describeProof([], false)).toBe("No leaf is chosen.");
+    expect(describeProof([], false)).toBe("No leaf is selected.");
   });
 });

@@ -23,17 +23,17 @@ const parties: readonly Party[] = [
 ];
 
 describe("a sequence diagram", () => {
-  it("draws an arrow from the middle of a party to the middle of another, in either direction", () => {
+  it("draws arrows between the middles of two parties, in either direction", () => {
     expect(placeArrow({ from: 0, to: 2 })).toEqual({ start: 2, end: 6 });
     expect(placeArrow({ from: 2, to: 1 })).toEqual({ start: 4, end: 6 });
   });
 
-  it("gives texts more room than their arrows, and never more than there is", () => {
+  it("gives texts more room than their arrows, within the diagram", () => {
     expect(placeText({ from: 1, to: 2 }, 4)).toEqual({ start: 3, end: 7 });
     expect(placeText({ from: 0, to: 3 }, 4)).toEqual({ start: 1, end: 9 });
   });
 
-  it("keeps boxes apart that are beside each other", () => {
+  it("keeps adjacent boxes apart", () => {
     expect([0, 1, 2].map((at) => placeBox(at, false, 3))).toEqual([
       { start: 1, end: 3 },
       { start: 3, end: 5 },
@@ -47,7 +47,7 @@ describe("a sequence diagram", () => {
     expect(nameParties(find([0, 2], "secret"), parties)).toBe("Your browser and Gateway");
   });
 
-  it("names a size only where it is known", () => {
+  it("states a size only if it is known", () => {
     expect(withSize("packet", undefined)).toBe("packet");
     expect(withSize("packet", new Uint8Array(1568))).toBe("packet, 1,568 bytes");
   });
@@ -58,7 +58,7 @@ describe("a sequence diagram", () => {
     expect(findNext(acts.slice(0, 1))).toBeUndefined();
   });
 
-  it("has no verdict before there is one", () => {
+  it("has no verdict before a result exists", () => {
     expect([judge(undefined, "yes", "no"), refuse(undefined)]).toEqual([undefined, undefined]);
     expect(send(0, 1, "packet", judge(true, "yes", "no")).verdict).toEqual({ holds: true, says: "yes" });
   });
@@ -67,7 +67,7 @@ describe("a sequence diagram", () => {
 describe("the verdict on a handshake", () => {
   const good: Findings = { isOurTranscript: true, isSigned: true, isConfirmed: true };
 
-  it("names what is wrong first", () => {
+  it("names the first problem", () => {
     const faults = [
       { ...good, isOurTranscript: false, isSigned: false },
       { ...good, isSigned: false, isConfirmed: false },
@@ -76,11 +76,11 @@ describe("the verdict on a handshake", () => {
     expect(faults.map((findings) => judgeHandshake(findings, "accepted")?.says)).toEqual([
       "refused: it is not about your key",
       "refused: not the gateway's signature",
-      "refused: another session key",
+      "refused: different session key",
     ]);
   });
 
-  it("says that an attack works if it does", () => {
+  it("reports a successful attack", () => {
     expect(judgeHandshake(good, "accepted")).toEqual({ holds: true, says: "accepted" });
   });
 });

@@ -11,18 +11,18 @@ import {
   signatureParts,
 } from "../../page/home/cells.ts";
 
-/** Places of the squares of a path: "column row". */
+/** Positions of a path's squares: "column row". */
 function placesOf(path: string): string[] {
   return [...path.matchAll(/M(\d+) (\d+)/g)].map(([, column, row]) => `${column} ${row}`);
 }
 
-describe("the parts of ML-DSA-65", () => {
-  it("are as long as a signature and a public key", () => {
+describe("the parts of ML-DSA-65 values", () => {
+  it("add up to a signature and a public key", () => {
     expect(countBytes(signatureParts)).toBe(ml_dsa65.lengths.signature);
     expect(countBytes(publicKeyParts)).toBe(ml_dsa65.lengths.publicKey);
   });
 
-  it("name each byte, up to both ends of a part", () => {
+  it("name each byte, including the first and last of each part", () => {
     const names = [0, 47, 48, 3247, 3248, 3308].map((index) => nameByte(index, signatureParts));
     expect(names).toEqual([
       "the challenge",
@@ -36,7 +36,7 @@ describe("the parts of ML-DSA-65", () => {
 });
 
 describe("drawBytes", () => {
-  it("draws each byte once, at its place, shaded by its value, in the colour of its part", () => {
+  it("draws each byte once, at its position, shaded by its value, in its part's colour", () => {
     const parts = [
       { name: "a", bytes: 2 },
       { name: "b", bytes: 3 },
@@ -48,14 +48,14 @@ describe("drawBytes", () => {
 });
 
 describe("drawSquares", () => {
-  it("draws as many squares as there are bytes, row by row", () => {
+  it("draws as many squares as bytes, row by row", () => {
     expect(placesOf(drawSquares(5, 2))).toEqual(["0 0", "1 0", "0 1", "1 1", "0 2"]);
     expect(countRows(5, 2)).toBe(3);
   });
 });
 
 describe("findByte", () => {
-  it("finds the square below the pointer, and none beside the last one", () => {
+  it("finds the square under the pointer, and none beyond the last one", () => {
     expect(findByte(0.5, 0.5, 2, 5)).toBe(0);
     expect(findByte(1.99, 1.01, 2, 5)).toBe(3);
     expect(findByte(1.5, 2.5, 2, 5)).toBeUndefined();

@@ -27,13 +27,13 @@ const busy = createFakeCaller(({ service }) =>
 );
 
 describe("signMessage", () => {
-  it("takes the signature and the key of the server", async () => {
+  it("uses the server's signature and key", async () => {
     const signed = await signMessage(gullible);
     expect(signed).toMatchObject({ by: "server", publicKey });
     expect(signed.failure).toBeUndefined();
   });
 
-  it("signs in the browser where no call is possible", async () => {
+  it("signs in the browser if no call is possible", async () => {
     const signed = await signMessage(undefined);
     expect([signed.by, signed.failure]).toEqual(["browser", undefined]);
     expect(ml_dsa65.verify(signed.signature, signed.data, signed.publicKey)).toBe(true);
@@ -47,7 +47,7 @@ describe("signMessage", () => {
 });
 
 describe("verifyOnBothSides", () => {
-  it("reports what each side finds for itself", async () => {
+  it("reports each side's finding separately", async () => {
     const signed = await signMessage(gullible);
     const forged = flipBits(signed.signature, new Set([3308]));
     expect(await verifyOnBothSides(gullible, signed, signed.signature)).toEqual({
@@ -70,7 +70,7 @@ describe("verifyOnBothSides", () => {
 });
 
 describe("flipBits", () => {
-  it("changes one bit of each chosen byte, in a copy", () => {
+  it("flips one bit of each selected byte in a copy", () => {
     const bytes = Uint8Array.of(0, 1, 0xff);
     expect([...flipBits(bytes, new Set([0, 2]))]).toEqual([1, 1, 0xfe]);
     expect([...bytes]).toEqual([0, 1, 0xff]);
@@ -78,7 +78,7 @@ describe("flipBits", () => {
 });
 
 describe("isRejected", () => {
-  it("needs the browser, and the server if it answered", () => {
+  it("requires the browser, and the server if it answered", () => {
     expect(isRejected({ server: false, browser: false })).toBe(true);
     expect(isRejected({ server: "not asked", browser: false })).toBe(true);
     expect(isRejected({ server: toFailure(new Error("lost")), browser: false })).toBe(true);

@@ -11,18 +11,18 @@ function tellOf(server: Finding, browser: Finding, flipped: readonly number[] = 
   return tell({ signed: { by: server === "not asked" ? "browser" : "server" }, ...shown });
 }
 
-describe("tell", () => {
+describe("the caption", () => {
   it("names the sides that accept the signature", () => {
     expect(tellOf(true, true)).toMatch(/^Server and browser accept it\./);
     expect(tellOf(lost, true)).toMatch(/^Your browser accepts it\./);
-    expect(tellOf(false, true)).toMatch(/^Not every side accepted it\./);
-    expect(tellOf("not asked", true)).toContain("because calls need a log-in");
+    expect(tellOf(false, true)).toMatch(/^The two sides disagree\./);
+    expect(tellOf("not asked", true)).toContain("because calls require a log-in");
   });
 
   it("names the sides that reject a flipped bit, and no side that did not answer", () => {
     expect(tellOf(false, false, [7])).toContain("in byte 7. Both sides reject the whole signature.");
     expect(tellOf(lost, false, [7])).toContain("Your browser rejects the whole signature.");
     expect(tellOf("not asked", false, [7])).toContain("Your browser rejects the whole signature.");
-    expect(tellOf(true, false, [7])).toContain("Not every side rejected it.");
+    expect(tellOf(true, false, [7])).toContain("The two sides disagree.");
   });
 });

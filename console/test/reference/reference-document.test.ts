@@ -1,4 +1,4 @@
-/** How the reference reads the description of the calls. */
+/** How the reference parses the API description. */
 import { beforeAll, expect, it } from "vitest";
 import { type ApiServer, startApi } from "../../../test/openapi/api-server.ts";
 import { endAfterAll } from "../../../test/support/at-end.ts";
@@ -20,14 +20,14 @@ function find(rpc: string): Operation {
   return found;
 }
 
-it("shows no extension of the description as a call", () => {
+it("does not list specification extensions as calls", () => {
   expect(api.document.paths["/api/kms/verify"]).toHaveProperty("x-query");
   expect(page.operations.filter(({ path }) => path === "/api/kms/verify").map(({ verb }) => verb)).toEqual([
     "POST",
   ]);
 });
 
-it("names the call whose answer has the value of a sample", () => {
+it("names the call whose answer contains a sample's value", () => {
   const [source] = listSources(page, find("kms.KmsService/Decapsulate"), "");
   expect(source).toEqual({
     ...{ field: "keyId", path: "result.keyId" },
@@ -35,7 +35,7 @@ it("names the call whose answer has the value of a sample", () => {
   });
 });
 
-it("keeps the lines of a block that a comment indents, as code", () => {
+it("keeps the line breaks of indented comment blocks, as code", () => {
   const group = page.groups.find(({ name }) => name === "iot.IotService");
   expect(group?.description).toMatch(
     /\n\n {4}qsp-iot-challenge-v1 +the 32 bytes of a challenge\n {4}qsp-iot-reading-v1 /,

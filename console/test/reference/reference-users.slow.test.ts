@@ -43,15 +43,15 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     await page.getByRole("button", { name: "Log in" }).click();
   }
 
-  it("tells of calls that need a token, and of the errors of tokens once", async () => {
+  it("marks calls that require a token, and describes token errors once", async () => {
     const page = await open("kms_KmsService_ListKeys");
-    await page.getByText("Needs a token.", { exact: true }).waitFor();
-    await page.getByText("This call needs a token. Log in first.").waitFor();
+    await page.getByText("Requires a token.", { exact: true }).waitFor();
+    await page.getByText("This call requires a token. Log in first.").waitFor();
     expect(await page.getByText("TOKEN_EXPIRED").isVisible()).toBe(false);
     expect(await page.locator(".commands pre").textContent()).toContain("$QSP_TOKEN");
   });
 
-  it("gives a token for the right password alone, with which a call is answered", async () => {
+  it("issues a token only for the right password, and calls then succeed", async () => {
     const page = await open("kms_KmsService_ListKeys");
     await page.getByRole("link", { name: "Log in" }).click();
     await logIn(page, "not the password");

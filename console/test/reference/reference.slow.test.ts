@@ -1,4 +1,4 @@
-/** The reference of the REST calls in a real browser, on a fresh tab for each test. */
+/** The API reference in a real browser, in a fresh tab for each test. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { type ApiServer, startApi } from "../../../test/openapi/api-server.ts";
@@ -23,7 +23,7 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     await browser?.close();
   });
 
-  /** Opens the page in a fresh tab, which may complain of nothing and ask nobody else for anything. */
+  /** Opens the page in a fresh tab, which must report no errors and make no third-party requests. */
   async function open(call = "", width: number = widths.desk): Promise<Page> {
     const context = await browser.newContext({ viewport: { width, height: 900 } });
     const page = await context.newPage();
@@ -31,7 +31,7 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     const complaints: string[] = [];
     const foreign: string[] = [];
     page.on("console", (message) => {
-      // Chromium writes an error for every answer of 4xx, which is an answer like others.
+      // Chromium logs an error for every 4xx response, which is a normal answer here.
       const isRefusal = /status of 4/.test(message.text());
       if (message.type() === "error" && !isRefusal) complaints.push(message.text());
     });
@@ -51,10 +51,10 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
   const search = (page: Page) => page.getByRole("searchbox", { name: "Search calls" });
   const snippet = (page: Page) => page.locator(".commands pre");
   const send = (page: Page) => page.getByRole("button", { name: "Send" }).click();
-  const answer = (page: Page) => page.getByRole("region", { name: "Answer of the server" }).locator("pre");
+  const answer = (page: Page) => page.getByRole("region", { name: "Server's answer" }).locator("pre");
   const status = (page: Page) => page.locator(".sent");
 
-  /** Logs in on the page of the console, which leads back to the call. */
+  /** Logs in on the console's page, which leads back to the call. */
   async function logIn(page: Page, username: string): Promise<void> {
     await page.getByRole("link", { name: "Log in" }).click();
     await page.getByLabel("User").fill(username);
@@ -63,19 +63,19 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     await page.waitForURL(/\/reference/);
   }
 
-  /** Uses a token that the reader has. */
+  /** Uses an existing token. */
   async function paste(page: Page, token: string): Promise<void> {
     await page.getByLabel("Token", { exact: true }).fill(token);
     await page.getByRole("button", { name: "Use the token" }).click();
   }
 
-  it("lists every operation, and the errors that most share once", async () => {
+  it("lists every operation, and the errors that most calls share once", async () => {
     const page = await open();
     expect(await page.locator(".index li").count()).toBe(listOperations(api.document).length);
     expect(await page.locator("main").getByText("DEADLINE_EXCEEDED").count()).toBe(1);
   });
 
-  it("loads less than 120 kB, and draws less than 4,000 elements, before it answers a search", async () => {
+  it("loads less than 120 kB and draws fewer than 4,000 elements before it answers a search", async () => {
     const context = await browser.newContext();
     onTestFinished(() => context.close());
     const page = await context.newPage();
@@ -95,7 +95,7 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     expect(await page.locator("*").count()).toBeLessThan(4_000);
   });
 
-  it("finds a call by its name, its path and words of its description, and opens the first with Enter", async () => {
+  it("finds a call by name, path and words of its description, and opens the first with Enter", async () => {
     const page = await open();
     await page.keyboard.press("/");
     const links = page.locator("#menu li a:visible");
@@ -105,7 +105,7 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
       expect(await links.count()).toBeLessThan(4);
     }
     await search(page).fill("no-such-call");
-    await page.getByText("No call has these words").waitFor();
+    await page.getByText("No matching call").waitFor();
     await search(page).fill("rotatekey");
     await search(page).press("Enter");
     await page.getByRole("heading", { level: 1, name: "RotateKey" }).waitFor();
@@ -113,12 +113,12 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     await expect.poll(() => page.title()).toBe("RotateKey – API reference");
   });
 
-  it("says that a call is not there", async () => {
+  it("reports an unknown call", async () => {
     const page = await open("kms_KmsService_Forge");
-    expect(await page.getByRole("alert").textContent()).toContain("no call with this address");
+    expect(await page.getByRole("alert").textContent()).toContain("no call at this address");
   });
 
-  it("shows what a call takes, an answer of a server, and its own errors apart from those of most", async () => {
+  it("shows a call's fields, a server's answer, and its own errors separate from common ones", async () => {
     const page = await open("kms_KmsService_Sign");
     const text = await page.locator(".operation").innerText();
     expect(text).toMatch(/keyId.*required/);
@@ -149,7 +149,7 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     expect(await snippet(page).textContent()).toContain("await fetch(");
   });
 
-  it("changes the snippet with the form, and makes the call", async () => {
+  it("updates the snippet with the form, and makes the call", async () => {
     const page = await open("kms_KmsService_CreateKey");
     await page.getByLabel(/^Body/).fill('{"alias": "it\'s mine"}');
     expect(await snippet(page).textContent()).toContain(`it'\\''s mine`);
@@ -158,7 +158,7 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     expect(await answer(page).textContent()).toContain('"alias": "it\'s mine"');
   });
 
-  it("sends no body that is not JSON, and no path without its values", async () => {
+  it("refuses to send a body that is not JSON, or a path without its values", async () => {
     const page = await open("kms_KmsService_CreateKey");
     await page.getByLabel(/^Body/).fill("{alias: 1}");
     await send(page);
@@ -199,7 +199,7 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     await status(page).getByText("401").waitFor();
   });
 
-  it("takes a token that the reader has, and refuses what is none", async () => {
+  it("accepts an existing token, and rejects an invalid one", async () => {
     const issued = await fetch(`${api.url}/api/auth/token`, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -208,9 +208,9 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     const { token } = (await issued.json()) as { token: string };
     const page = await open("pqc_TokenService_GetSecureData");
     await page.getByRole("link", { name: "Log in" }).click();
-    await page.getByText("Use a token that you have").click();
+    await page.getByText("Use an existing token").click();
     await paste(page, "hunter2");
-    expect(await page.getByRole("alert").textContent()).toContain("three parts");
+    expect(await page.getByRole("alert").textContent()).toContain("three base64url parts");
     await paste(page, `Bearer ${token}\n`);
     await page.waitForURL(/\/reference#\/pqc_TokenService_GetSecureData$/);
     await send(page);
@@ -218,12 +218,12 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     expect(await answer(page).textContent()).toContain('"subject": "grace"');
   });
 
-  it("forgets a token that the server will not take again", async () => {
+  it("drops a token that the server will never accept again", async () => {
     const encode = (claims: object) => Buffer.from(JSON.stringify(claims)).toString("base64url");
     const token = `${encode({ alg: "ML-DSA-65", typ: "JWT", kid: "another" })}.${encode({ sub: "eve" })}.c2ln`;
     const page = await open("pqc_TokenService_GetSecureData");
     await page.getByRole("link", { name: "Log in" }).click();
-    await page.getByText("Use a token that you have").click();
+    await page.getByText("Use an existing token").click();
     await paste(page, token);
     await page.getByText("eve", { exact: true }).waitFor();
     await send(page);
@@ -232,7 +232,7 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     expect(await page.evaluate("sessionStorage.length")).toBe(0);
   });
 
-  it("leads back to the console, which has the same log-in and the same colours", async () => {
+  it("leads back to the console, which shares the log-in and the theme", async () => {
     const page = await open();
     await logIn(page, "ada");
     await page.getByLabel("Theme").selectOption("Dark");
@@ -256,7 +256,7 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     });
   });
 
-  it("lets a phone search, and closes the list for the call", async () => {
+  it("lets a phone search, and closes the list when a call is chosen", async () => {
     const page = await open("", widths.phone);
     expect(await search(page).isVisible()).toBe(false);
     await page.getByRole("button", { name: "Menu" }).click();

@@ -1,4 +1,4 @@
-/** The snippets of the reference: each runs as it is printed, and says what the call answers. */
+/** The reference's snippets: each runs as printed, and prints the call's answer. */
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
@@ -52,7 +52,7 @@ function findOperation(id: string): Operation {
   return found;
 }
 
-/** What the page writes snippets from. */
+/** Input for the page's snippet writers. */
 function inputOf(operation: Operation, draft: Draft = draftRequest(operation, "")): SnippetInput {
   return {
     http: buildHttp(operation, draft, api.url),
@@ -64,7 +64,7 @@ function inputOf(operation: Operation, draft: Draft = draftRequest(operation, ""
   };
 }
 
-/** How a snippet of a language is run. */
+/** How to run a language's snippet. */
 interface Runner {
   readonly program: string;
   readonly file: string;
@@ -91,11 +91,11 @@ async function runSnippet(language: LanguageName, input: SnippetInput) {
   if (runner === undefined) throw new Error(`no runner for ${language}`);
   const path = join(directory, runner.file);
   writeFileSync(path, languages[language].write(input));
-  // The token is in the variable that the snippets name.
+  // The token is in the variable that the snippets use.
   return run("env", [`QSP_TOKEN=${token}`, runner.program, ...runner.args, path]);
 }
 
-describe.each(languageNames)("a snippet of %s", { timeout: 120_000 }, (language) => {
+describe.each(languageNames)("a %s snippet", { timeout: 120_000 }, (language) => {
   const skips = needed[language] === true;
 
   it.skipIf(skips)("makes a call without a body", async () => {

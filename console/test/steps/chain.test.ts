@@ -28,7 +28,7 @@ async function makeBlock(init: MessageInitShape<typeof BlockSchema>): Promise<Bl
   return block;
 }
 
-/** A copy with two blocks of the validator. */
+/** A copy with two of the validator's blocks. */
 async function fillCopy() {
   const copy = createChainCopy();
   copy.validators.set(validatorAddress, publicKey);
@@ -38,7 +38,7 @@ async function fillCopy() {
   return copy;
 }
 
-/** A stream that has brought nothing yet. */
+/** A stream that has delivered nothing yet. */
 const stream = { status: "closed", failure: undefined, items: [], open() {}, close() {} } as const;
 
 const verifier = createFakeCaller(({ service }) =>
@@ -48,7 +48,7 @@ const verifier = createFakeCaller(({ service }) =>
 describe("registering", () => {
   for (const [name, address, isKnown] of [
     ["trusts a key whose hash is the address", validatorAddress, true],
-    ["does not trust a key of another address", `0x${"0".repeat(40)}`, false],
+    ["does not trust a key with a different address", `0x${"0".repeat(40)}`, false],
   ] as const) {
     it(name, async () => {
       const caller = createFakeCaller(({ service }) =>
@@ -63,7 +63,7 @@ describe("registering", () => {
 });
 
 describe("watching", () => {
-  it("starts two blocks before the end, with the validators whose address fits and no old blocks", async () => {
+  it("starts two blocks before the end, with validators whose address matches, and no old blocks", async () => {
     const other = `0x${"0".repeat(40)}`;
     const caller = createFakeCaller(({ service }) =>
       service(BlockchainService, {
@@ -86,14 +86,14 @@ describe("watching", () => {
 });
 
 describe("receiveBlock", () => {
-  it("keeps a block of an unknown validator without a verdict on its signature", async () => {
+  it("keeps an unknown validator's block without a verdict on its signature", async () => {
     const copy = createChainCopy();
     const checked = await receiveBlock(copy, { block: await makeBlock({ index: 1 }) }, []);
     expect(checked).toMatchObject({ holds: true, signature: "unchecked" });
     expect(copy.blocks).toEqual([checked]);
   });
 
-  it("refuses a message without a block", async () => {
+  it("rejects a message without a block", async () => {
     await expect(receiveBlock(createChainCopy(), {}, [])).rejects.toThrow("without a block");
   });
 });
@@ -104,7 +104,7 @@ describe("adding", () => {
       addBlock: async ({ data }) => ({ block: await makeBlock({ index: 3, data }) }),
     }),
   );
-  /** Adds blocks, which the stream brings or not. */
+  /** Adds blocks, whether or not the stream delivers them. */
   async function add(publicKey: Uint8Array, comes: boolean) {
     const copy = await fillCopy();
     const arrivals = { ...copy.arrivals, reach: async (index: number) => comes && index === 3 };
@@ -112,17 +112,17 @@ describe("adding", () => {
     return runStep(adding, caller, given, { copy: { ...copy, arrivals } });
   }
 
-  it("checks hash and signature of each block", async () => {
+  it("checks each block's hash and signature", async () => {
     const added = await add(publicKey, true);
     expect(added).toMatchObject(Array(3).fill({ isHashed: true, isSigned: true }));
   });
 
-  it("finds that another key signed", async () => {
+  it("detects that a different key signed", async () => {
     const added = await add(ml_dsa65.keygen().publicKey, true);
     expect(added).toMatchObject(Array(3).fill({ isHashed: true, isSigned: false }));
   });
 
-  it("fails when the stream does not bring the blocks", async () => {
+  it("fails if the stream does not deliver the blocks", async () => {
     await expect(add(publicKey, false)).rejects.toMatchObject({ reason: "STREAM_SILENT" });
   });
 });
@@ -135,7 +135,7 @@ describe("verifying", () => {
     expect({ validSignatures, areSigned }).toEqual({ validSignatures: 2, areSigned: true });
   });
 
-  it("does not call a chain signed when it knows no validator's key", async () => {
+  it("does not call a chain signed if it knows no validator's key", async () => {
     const copy = await fillCopy();
     copy.validators.set(validatorAddress, undefined);
     const found = await runStep(verifying, verifier, {}, { copy });
@@ -144,7 +144,7 @@ describe("verifying", () => {
 });
 
 describe("tampering", () => {
-  it("finds the change in a copy of the copy, and leaves the copy as it is", async () => {
+  it("detects the change in a copy of the copy, and leaves the copy unchanged", async () => {
     const copy = await fillCopy();
     const given = { adding: [], place: "1", words: "other", effort: "changes the data" };
     const tampered = await runStep(tampering, verifier, given, { copy, stream });

@@ -61,7 +61,7 @@ const message = await runStep(signing, caller, { text: "grüße" });
 const bothValid = { ecdsaValid: true, mldsaValid: true };
 
 describe("deploying", () => {
-  it("finds hash and signature of the code right", async () => {
+  it("finds the code's hash and signature right", async () => {
     const deployed = await runStep(deploying, caller, { code: "pay(100)", name: "Escrow" });
     expect(deployed).toMatchObject({ isHashEqual: true, isSigned: true });
   });
@@ -72,7 +72,7 @@ describe("rewriting", () => {
     ["pay(100) or (10)", "pay(100) or (90)"],
     ["pay()", "pay(!"],
   ] as const) {
-    it(`makes “${changed}” of “${code}”, and finds that it was not signed`, async () => {
+    it(`turns “${code}” into “${changed}”, and finds that it was not signed`, async () => {
       const deployed = await runStep(deploying, caller, { code, name: "Escrow" });
       const found = await runStep(rewriting, caller, { deploying: deployed });
       expect(new TextDecoder().decode(found.change.after)).toBe(changed);
@@ -82,12 +82,12 @@ describe("rewriting", () => {
 });
 
 describe("two signatures", () => {
-  it("are found valid, each by itself", async () => {
+  it("are verified separately", async () => {
     const { browser } = await runStep(verifying, caller, { signing: message });
     expect(browser).toEqual(bothValid);
   });
 
-  it("stay valid when the ECDSA one is mirrored, with other bytes", async () => {
+  it("stay valid with different bytes if the ECDSA signature is mirrored", async () => {
     const { original, mirrored, browser } = await runStep(mirroring, caller, { signing: message });
     expect(browser).toEqual(bothValid);
     expect(mirrored).not.toEqual(original);
@@ -109,7 +109,7 @@ describe("the composite", () => {
 for (const one of [breaking, breakingComposite]) {
   describe(one.title, () => {
     for (const half of halves) {
-      it(`finds the ${half} half broken, whatever the server says`, async () => {
+      it(`finds the ${half} half broken, even if the server disagrees`, async () => {
         const broken = await runStep(one, caller, { signing: message, half });
         const isEcdsa = half === "ECDSA";
         expect(broken.browser).toEqual({ ecdsaValid: !isEcdsa, mldsaValid: isEcdsa });

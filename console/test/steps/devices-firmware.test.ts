@@ -23,7 +23,7 @@ const caller = createFakeCaller(({ service }) =>
 const given = { registering: { deviceId: "device-1", vendor: await makeSigningKey("ML-DSA-87") } };
 
 describe("firmware", () => {
-  it("of the vendor has the hash that the server computed, and the vendor's signature", async () => {
+  it("from the vendor has the hash that the server computed, and the vendor's signature", async () => {
     expect(await runStep(installing, caller, given)).toMatchObject({
       reason: "version 2",
       isAccepted: true,
@@ -32,12 +32,12 @@ describe("firmware", () => {
     });
   });
 
-  it("of an older version is signed all the same", async () => {
+  it("of an older version has a valid signature", async () => {
     const found = await runStep(rollingBack, caller, given);
     expect(found).toMatchObject({ reason: "version 1", isVendors: true });
   });
 
-  it("of another vendor is found to be signed by that vendor", async () => {
+  it("from a different vendor is found to be signed by that vendor", async () => {
     const found = await runStep(impersonating, caller, given);
     expect(found).toMatchObject({ isVendors: false, isOthers: true });
   });
@@ -48,7 +48,7 @@ describe("firmware", () => {
     expect(changed).toMatchObject({ isSameHash: true, isVendors: false });
   });
 
-  it("that the server hashed otherwise is found to be different", async () => {
+  it("hashed differently by the server is found to be different", async () => {
     const other = createFakeCaller(({ service }) =>
       service(IotService, { updateFirmware: () => ({ firmwareHash: "0".repeat(64) }) }),
     );

@@ -21,7 +21,11 @@ const tokenSignature = ml_dsa65.sign(Buffer.from(`${header}.${payload}`), issuer
 const token = `${header}.${payload}.${Buffer.from(tokenSignature).toString("base64url")}`;
 const pub = Buffer.from(issuer.publicKey).toString("base64url");
 
-/** A server that believes everything. @param privateKey what it answers to a registration */
+/**
+ * A server that believes everything.
+ *
+ * @param privateKey included in the answer to a registration
+ */
 function startServer({ privateKey }: { readonly privateKey?: Uint8Array } = {}) {
   return createFakeCaller(({ service }) => {
     service(IotService, {
@@ -48,11 +52,11 @@ const given = { registering: registered, authenticating: authenticated };
 const sent = await runStep(measuring, caller, { ...given, text: "grüße" }, { current: 0 });
 
 describe("registering", () => {
-  it("finds the device's own key, and no secret one", () => {
+  it("finds the device's own key, and no secret key", () => {
     expect(registered).toMatchObject({ isSameKey: true, hasNoSecret: true });
   });
 
-  it("finds a secret key in the answer", async () => {
+  it("detects a secret key in the answer", async () => {
     const leaking = startServer({ privateKey: new Uint8Array(32) });
     const found = await runStep(registering, leaking, { making: keys, name: "Pump" });
     expect(found).toMatchObject({ hasNoSecret: false });
@@ -66,7 +70,7 @@ describe("authenticating", () => {
     expect(ml_dsa44.verify(signature, challenge, keys.device.publicKey)).toBe(false);
   });
 
-  it("finds that another device signed", async () => {
+  it("detects that a different device signed", async () => {
     const { verdicts } = await runStep(pretending, caller, given);
     expect(verdicts).toEqual({ server: true, browser: false });
   });
@@ -80,12 +84,12 @@ describe("reading", () => {
     expect(found).toMatchObject({ isSubject: true, isSigned: true });
   });
 
-  it("leaves the signature unchecked where no keys are published", async () => {
+  it("leaves the signature unchecked if no keys are published", async () => {
     const found = await runStep(reading, caller, given);
     expect(found.isSigned).toBeUndefined();
   });
 
-  it("finds that the token is for another device", async () => {
+  it("detects that the token is for a different device", async () => {
     const other = { ...registered, deviceId: "device-2" };
     const found = await runStep(reading, caller, { ...given, registering: other });
     expect(found).toMatchObject({ isSubject: false });
@@ -93,17 +97,17 @@ describe("reading", () => {
 });
 
 describe("readings", () => {
-  it("are signed after the 8 bytes of their number", () => {
+  it("are signed after their 8-byte number", () => {
     expect([...sent.signed.subarray(0, 9)]).toEqual([0, 0, 0, 0, 0, 0, 0, 1, "g".charCodeAt(0)]);
     expect(sent.verdicts).toEqual({ server: true, browser: true });
   });
 
-  it("are found changed, whatever the server says", async () => {
+  it("are found changed, even if the server disagrees", async () => {
     const { verdicts } = await runStep(alteringReading, caller, { ...given, measuring: sent });
     expect(verdicts).toEqual({ server: true, browser: false });
   });
 
-  it("stay signed when they are sent again", async () => {
+  it("stay signed when replayed", async () => {
     const repeated = await runStep(repeatingReading, caller, { ...given, measuring: sent });
     const { sequence, verdicts } = repeated;
     expect({ sequence, ...verdicts }).toEqual({ sequence: 1, server: true, browser: true });

@@ -1,4 +1,4 @@
-/** Runs steps with a caller whose server is a few handlers in the test: with the real codec and errors, and no socket. */
+/** Runs steps against a few handlers in the test, with the real codec and errors, but no socket. */
 import { type ConnectRouter, createRouterTransport } from "@connectrpc/connect";
 import type { Caller } from "../../page/caller.ts";
 import { toFailure } from "../../page/failure.ts";
@@ -17,20 +17,20 @@ export function createFakeCaller(routes: (router: ConnectRouter) => void): Calle
   };
 }
 
-/** What a test gives a step: of the results of the steps before it, only what it reads. */
+/** A test's input for a step: of the earlier steps' results, only the parts that it reads. */
 type Given<G> = { readonly [Name in keyof G]?: G[Name] extends string ? string : Partial<G[Name]> };
 
 interface Runnable<T, G, S> {
   run(caller: Caller, given: G, shared: S): Promise<T>;
 }
 
-/** Runs a step as its story does. */
+/** Runs a step as its story would. */
 export function runStep<T, G, S>(
   step: Runnable<T, G, S>,
   caller: Caller,
   given: Given<NoInfer<G>>,
   shared?: Partial<NoInfer<S>>,
 ): Promise<T> {
-  // It reads only what the test gives it.
+  // It reads only what the test provides.
   return step.run(caller, given as G, shared as S);
 }

@@ -23,7 +23,7 @@ const refuse = () => {
   throw new ConnectError("refused", Code.FailedPrecondition);
 };
 
-/** The signers, with keys in the browser. */
+/** Signers with keys in the browser. */
 const gather = () =>
   runStep(
     gathering,
@@ -32,12 +32,12 @@ const gather = () =>
   );
 
 describe("gathering", () => {
-  it("makes all keys in the browser where no key service runs", async () => {
+  it("creates all keys in the browser if no key service is running", async () => {
     const { all } = await gather();
     expect(all.map(({ place }) => place)).toEqual(Array(3).fill("in your browser"));
   });
 
-  it("has Grace sign with a key of the key service", async () => {
+  it("lets Grace sign with a key in the key service", async () => {
     const { publicKey } = ml_dsa65.keygen();
     const caller = createFakeCaller(({ service }) =>
       service(KmsService, {
@@ -56,7 +56,7 @@ describe("gathering", () => {
 describe("founding", () => {
   for (const [name, change, isSame] of [
     ["finds its three signers", (addresses: string[]) => addresses, true],
-    ["finds another signer", (addresses: string[]) => addresses.with(1, "0x"), false],
+    ["detects a different signer", (addresses: string[]) => addresses.with(1, "0x"), false],
   ] as const) {
     it(name, async () => {
       const caller = createFakeCaller(({ service }) =>
@@ -74,7 +74,7 @@ describe("founding", () => {
 describe("proposing", () => {
   for (const [name, storedTitle, isSame] of [
     ["finds the hash of what the reader typed", "A roof", true],
-    ["finds that the server stored another title", "A pool", false],
+    ["detects that the server stored a different title", "A pool", false],
   ] as const) {
     it(name, async () => {
       const caller = createFakeCaller(({ service }) =>
@@ -117,7 +117,7 @@ describe("signing a proposal", () => {
     }),
   );
 
-  it("counts a valid signature, and shows the refusal of the second time", async () => {
+  it("counts a valid signature, and shows the refusal of a second one", async () => {
     signedBy = [];
     const given = { gathering: await gather(), proposing: proposed };
     const signed = await runStep(signing, caller, given);
@@ -125,14 +125,14 @@ describe("signing a proposal", () => {
     expect(signed.again).toMatchObject({ code: "FAILED_PRECONDITION" });
   });
 
-  it("finds that a signer signed something else", async () => {
+  it("detects that a signer signed something else", async () => {
     const { grace } = await gather();
     const other = { ...grace, sign: () => grace.sign(caller, Uint8Array.of(1)) };
     const signed = await runStep(joining, caller, { gathering: { grace: other }, proposing: proposed });
     expect(signed).toMatchObject({ verdicts: { browser: false } });
   });
 
-  it("finds that a stranger's signature is not Grace's", async () => {
+  it("finds that an outsider's signature is not Grace's", async () => {
     const refusing = createFakeCaller(({ service }) => service(DefiService, { signProposal: refuse }));
     const given = { gathering: await gather(), proposing: proposed };
     const found = await runStep(intruding, refusing, given);
@@ -141,7 +141,7 @@ describe("signing a proposal", () => {
 });
 
 describe("executing", () => {
-  it("shows the status, and the refusal of the second time", async () => {
+  it("shows the status, and the refusal of a second execution", async () => {
     let isExecuted = false;
     const caller = createFakeCaller(({ service }) =>
       service(DefiService, {

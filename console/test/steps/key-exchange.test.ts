@@ -21,7 +21,7 @@ describe("decapsulating", () => {
     expect(found).toMatchObject({ isEqual: true });
   });
 
-  it("finds that the server shows another secret", async () => {
+  it("detects that the server shows a different secret", async () => {
     const other = { ...exchange, sharedSecret: new Uint8Array(32) };
     const found = await runStep(decapsulating, caller, { preparing: keyPair, encapsulating: other });
     expect(found).toMatchObject({ isEqual: false });
@@ -29,7 +29,7 @@ describe("decapsulating", () => {
 });
 
 describe("breaking", () => {
-  it("finds another secret, and no error", async () => {
+  it("results in a different secret, and no error", async () => {
     const given = { preparing: keyPair, encapsulating: exchange };
     const { change, ours, isEqual } = await runStep(breaking, caller, given);
     expect({ index: change.index, bytes: ours.length, isEqual }).toEqual({

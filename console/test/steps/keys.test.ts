@@ -50,7 +50,7 @@ describe("watching", () => {
   }
 });
 
-describe("the life of a key", () => {
+describe("a key's life", () => {
   it("signs, and both sides find the signature valid", async () => {
     const caller = startKeyService();
     const key = await runStep(creating, caller, { alias: "release" });
@@ -58,7 +58,7 @@ describe("the life of a key", () => {
     expect(verdicts).toEqual({ server: true, browser: true });
   });
 
-  it("finds that another key signed", async () => {
+  it("detects that a different key signed", async () => {
     const caller = startKeyService();
     const { keyId } = await runStep(creating, caller, { alias: "release" });
     const key = { keyId, publicKey: ml_dsa65.keygen().publicKey };
@@ -66,7 +66,7 @@ describe("the life of a key", () => {
     expect(verdicts).toEqual({ server: true, browser: false });
   });
 
-  it("shows the refusal to sign after the rotation, and to verify after the destruction", async () => {
+  it("shows the refusal to sign after rotation, and to verify after destruction", async () => {
     const caller = startKeyService();
     const key = await runStep(creating, caller, { alias: "release" });
     const signed = await runStep(signing, caller, { creating: key });
@@ -92,7 +92,7 @@ describe("proving", () => {
     });
   }
 
-  it("finds no signature where there is no checkpoint", async () => {
+  it("finds no signature if no checkpoint exists", async () => {
     const caller = createFakeCaller(({ service }) => service(KmsService, { verifyAuditLog: () => ({}) }));
     expect(await runStep(proving, caller, {})).toMatchObject({ isCheckpointSigned: false });
   });

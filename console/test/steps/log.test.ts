@@ -27,24 +27,24 @@ const prove = (leaf: Uint8Array, hashes: Uint8Array[]) =>
   runStep(proving, answerProof({ leaf, hashes }), { reading: head, leaf: "0" });
 
 describe("proving", () => {
-  it("follows a proof for the leaf and the size that were asked for, whatever the answer names", async () => {
+  it("checks a proof for the requested leaf and size, whatever the answer states", async () => {
     const proved = await prove(leaves[0], [second]);
     expect(proved).toMatchObject({ isInTree: true, inclusion: { index: 0, size: 2 } });
   });
 
-  it("finds that a proof of another leaf does not lead to the root", async () => {
+  it("finds that a proof for a different leaf does not lead to the root", async () => {
     const proved = await prove(leaves[1], [second]);
     expect(proved.isInTree).toBe(false);
   });
 
-  it("refuses a proof with too many hashes", async () => {
+  it("rejects a proof with too many hashes", async () => {
     await expect(prove(leaves[0], [second, second])).rejects.toThrow(RangeError);
   });
 });
 
 describe("breaking", () => {
   for (const place of [0, 1, 99])
-    it(`leads to another root with a bit flipped at place ${place}`, async () => {
+    it(`leads to a different root if a bit is flipped at place ${place}`, async () => {
       const proved = await prove(leaves[0], [second]);
       const given = { reading: head, proving: proved, place: String(place) };
       const broken = await runStep(
@@ -57,7 +57,7 @@ describe("breaking", () => {
 });
 
 describe("reading", () => {
-  it("trusts no root without a signature of the log", async () => {
+  it("trusts no root without the log's signature", async () => {
     const note = `logs.example.com/blockchain\n2\n${Buffer.from(checkpoint.root).toString("base64")}\n\n— x AAAAAA==\n`;
     const caller = createFakeCaller(({ service }) =>
       service(LogService, {

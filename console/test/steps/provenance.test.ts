@@ -8,7 +8,7 @@ import { createFakeCaller, runStep } from "./fake-caller.ts";
 
 const metadata = { name: "Evening", description: "Oil", artworkUri: "" };
 
-/** A server that calls everything valid, and forgets all transfers but one. */
+/** A server that calls everything valid, and forgets all but one transfer. */
 const server = createFakeCaller(({ service }) => {
   const transfers: { fromAddress: string; toAddress: string }[] = [];
   service(NftService, {
@@ -58,7 +58,7 @@ describe("transferring", () => {
 });
 
 describe("tracing", () => {
-  it("finds a transfer missing and other words stored, whatever the server says", async () => {
+  it("detects a missing transfer and different metadata, even if the server disagrees", async () => {
     const minted = await mint();
     await runStep(transferring, server, { minting: minted });
     expect(await runStep(tracing, server, { minting: minted })).toMatchObject({
@@ -75,7 +75,7 @@ describe("altering", () => {
     ["99999", "Eveninf"],
     ["no number", "Dvening"],
   ] as const) {
-    it(`changes letter ${place}, and finds the signature not valid`, async () => {
+    it(`changes letter ${place}, and finds the signature invalid`, async () => {
       const { copy, verdicts } = await runStep(altering, server, { minting: await mint(), place });
       expect(copy.name).toBe(name);
       expect(verdicts).toEqual({ server: true, browser: false });
@@ -84,7 +84,7 @@ describe("altering", () => {
 });
 
 describe("forging", () => {
-  it("finds the forgery valid with the forger's key alone", async () => {
+  it("finds the forgery valid only with the forger's key", async () => {
     expect(await runStep(forging, server, { minting: await mint() })).toMatchObject({
       isSameHash: true,
       withOwnKey: { browser: true },

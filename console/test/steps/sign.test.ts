@@ -35,7 +35,7 @@ describe("breaking", () => {
     ["1.9", 1],
     ["no number", 0],
   ] as const) {
-    it(`changes byte ${index} for “${place}”, and the browser finds it not valid`, async () => {
+    it(`changes byte ${index} for “${place}”, and the browser finds it invalid`, async () => {
       const { change, verdicts } = await runStep(breaking, caller, { signing: signed, place });
       expect(change.index).toBe(index);
       expect(verdicts).toEqual({ server: true, browser: false });
@@ -44,7 +44,7 @@ describe("breaking", () => {
 });
 
 describe("rewriting", () => {
-  it("changes the last byte of the message, and the browser finds the signature not valid", async () => {
+  it("changes the message's last byte, and the browser finds the signature invalid", async () => {
     const { change, verdicts } = await runStep(rewriting, caller, { signing: signed });
     expect(change.index).toBe(signed.data.length - 1);
     expect(verdicts).toEqual({ server: true, browser: false });

@@ -21,7 +21,7 @@ function issue(sub: string): string {
   return `${text}.${encode(ml_dsa65.sign(Buffer.from(text), secretKey))}`;
 }
 
-/** A server that calls every token valid, and refuses a call unless the test says otherwise. */
+/** A server that calls every token valid, and refuses calls unless the test allows them. */
 function startIssuer({ isOpen = false, keys = [{ ...key, kid }] } = {}) {
   return createFakeCaller(({ service }) =>
     service(TokenService, {
@@ -39,7 +39,7 @@ function startIssuer({ isOpen = false, keys = [{ ...key, kid }] } = {}) {
 const issued = await runStep(issuing, startIssuer(), { username: "ada", password: "" });
 
 describe("issuing", () => {
-  it("takes the token apart", () => {
+  it("decodes the token", () => {
     expect(issued.parts).toMatchObject({ header: { kid }, payload: { sub: "ada" } });
   });
 });
@@ -52,7 +52,7 @@ describe("verifying", () => {
     });
   });
 
-  it("finds that another key was published under the name", async () => {
+  it("detects that a different key was published under the name", async () => {
     const pub = encode(ml_dsa65.keygen().publicKey);
     const issuer = startIssuer({ keys: [{ ...key, pub, kid }] });
     const found = await runStep(verifying, issuer, { issuing: issued });
@@ -60,21 +60,21 @@ describe("verifying", () => {
     expect(found.thumbprint).not.toBe(kid);
   });
 
-  it("fails where the key set lacks the token's key", async () => {
+  it("fails if the key set lacks the token's key", async () => {
     const issuer = startIssuer({ keys: [] });
     await expect(runStep(verifying, issuer, { issuing: issued })).rejects.toThrow("key set");
   });
 });
 
 describe("using", () => {
-  it("fails where the server answers without a token", async () => {
+  it("fails if the server answers without a token", async () => {
     const issuer = startIssuer({ isOpen: true });
     await expect(runStep(using, issuer, { issuing: issued })).rejects.toThrow();
   });
 });
 
 describe("forging", () => {
-  it("finds the forged token not valid, and shows the refusal", async () => {
+  it("finds the forged token invalid, and shows the refusal", async () => {
     const given = { issuing: issued, verifying: { key: { ...key, kid } } };
     const { after, verdicts, refusal } = await runStep(forging, startIssuer(), given);
     expect(JSON.parse(after)).toEqual({ sub: "mallory" });

@@ -15,13 +15,13 @@ const kem = ml_kem1024.keygen();
 const context = Buffer.from("quantum-safe-playground vpn kem key");
 
 interface GatewayOptions {
-  /** What the gateway takes for the peer's public key. */
+  /** The gateway's copy of the peer's public key. */
   readonly swapKey?: (publicKey: Uint8Array) => Uint8Array;
   /** Signs transcripts. */
   readonly signingKey?: Uint8Array;
 }
 
-/** The gateway's half of a handshake for a public key; the confirmation is as VpnService in the proto says. */
+/** The gateway's half of a handshake for a public key; the confirmation follows VpnService in the proto. */
 function answerHandshake(publicKey: Uint8Array, signingKey: Uint8Array) {
   const { cipherText: ciphertext, sharedSecret } = ml_kem1024.encapsulate(publicKey);
   const keyHash = createHash("sha256").update(publicKey).digest("hex");
@@ -69,38 +69,38 @@ async function openTunnel(options: GatewayOptions = {}) {
   return { caller, end, given, shaken };
 }
 
-const stranger = ml_dsa65.keygen();
+const outsider = ml_dsa65.keygen();
 
 describe("meeting", () => {
   it("finds the identity's signature over the other key", async () => {
     expect(await runStep(meeting, startGateway(), {})).toMatchObject({ isVouched: true });
   });
 
-  it("finds that another identity signed", async () => {
-    const gateway = startGateway({ signingKey: stranger.secretKey });
+  it("detects that a different identity signed", async () => {
+    const gateway = startGateway({ signingKey: outsider.secretKey });
     expect(await runStep(meeting, gateway, {})).toMatchObject({ isVouched: false });
   });
 });
 
 describe("shaking", () => {
-  it("uses the key of a handshake that holds", async () => {
+  it("uses the key from a valid handshake", async () => {
     const { end, shaken } = await openTunnel();
     expect(shaken.findings).toEqual({ isOurTranscript: true, isSigned: true, isConfirmed: true });
     expect(end.current).toBeDefined();
   });
 
   const frauds: Record<string, { options: GatewayOptions; findings: object }> = {
-    "a key swapped on the way": {
+    "a key swapped in transit": {
       options: { swapKey: () => ml_kem1024.keygen().publicKey },
       findings: { isOurTranscript: false, isSigned: true, isConfirmed: false },
     },
-    "another signer": {
-      options: { signingKey: stranger.secretKey },
+    "a different signer": {
+      options: { signingKey: outsider.secretKey },
       findings: { isOurTranscript: true, isSigned: false, isConfirmed: true },
     },
   };
   for (const [name, { options, findings }] of Object.entries(frauds)) {
-    it(`uses no key of a handshake with ${name}`, async () => {
+    it(`uses no key from a handshake with ${name}`, async () => {
       const { end, shaken } = await openTunnel(options);
       expect(shaken.findings).toEqual(findings);
       expect(end.current).toBeUndefined();
@@ -109,7 +109,7 @@ describe("shaking", () => {
 });
 
 describe("packets", () => {
-  it("have 28 bytes more than what they carry, and are compared with what the gateway read", async () => {
+  it("are 28 bytes longer than their payload, and are compared with what the gateway read", async () => {
     const { caller, end, given } = await openTunnel();
     const { packet, isSame } = await runStep(sending, caller, { ...given, out: "opened" }, end);
     expect({ bytes: packet.length, isSame }).toEqual({ bytes: 34, isSame: true });
@@ -117,14 +117,14 @@ describe("packets", () => {
     expect(other).toMatchObject({ isSame: false });
   });
 
-  it("of another key do not open", async () => {
+  it("under a different key do not open", async () => {
     const { caller, end, given } = await openTunnel();
     const received = await runStep(receiving, caller, { ...given, back: "text" }, end);
     expect(received).toMatchObject({ opened: undefined, isSame: false });
   });
 
   it("are not sent without a trusted key", async () => {
-    const { caller, end, given } = await openTunnel({ signingKey: stranger.secretKey });
+    const { caller, end, given } = await openTunnel({ signingKey: outsider.secretKey });
     await expect(runStep(sending, caller, { ...given, out: "text" }, end)).rejects.toMatchObject({
       reason: "SESSION_MISSING",
     });
@@ -132,7 +132,7 @@ describe("packets", () => {
 });
 
 describe("ending", () => {
-  it("forgets the key, and shows the refusal of another packet", async () => {
+  it("forgets the key, and shows that a further packet is refused", async () => {
     const { caller, end, given } = await openTunnel();
     const { tunnelStatus, refusal } = await runStep(ending, caller, given, end);
     expect([tunnelStatus, refusal.code, end.current]).toEqual(["REMOVED", "NOT_FOUND", undefined]);
@@ -140,7 +140,7 @@ describe("ending", () => {
 });
 
 describe("catching", () => {
-  it("trusts none of her handshakes, whatever the server says", async () => {
+  it("trusts none of her handshakes, even if the server does", async () => {
     const caller = startGateway();
     const swapped = await runStep(swapping, caller, {});
     expect(swapped.readsGateway).toBe(true);

@@ -12,7 +12,11 @@ import {
 } from "../../page/stories/wallets/page.tsx";
 import { createFakeCaller, runStep } from "./fake-caller.ts";
 
-/** A server that calls everything valid. @param address of each wallet, instead of the one of its key */
+/**
+ * A server that calls everything valid.
+ *
+ * @param address each wallet's address, instead of its key's
+ */
 function startWallets({ address }: { readonly address?: string } = {}) {
   const keys: ReturnType<typeof ml_dsa65.keygen>[] = [];
   return createFakeCaller(({ service }) =>
@@ -39,12 +43,12 @@ async function startStory() {
 }
 
 describe("creating", () => {
-  it("finds the address of the key", async () => {
+  it("finds the key's address", async () => {
     const created = await runStep(creating, startWallets(), { label: "" });
     expect(created).toMatchObject({ isAddressEqual: true });
   });
 
-  it("finds that the address is of another key", async () => {
+  it("detects that the address belongs to a different key", async () => {
     const caller = startWallets({ address: `0x${"0".repeat(40)}` });
     const created = await runStep(creating, caller, { label: "" });
     expect(created).toMatchObject({ isAddressEqual: false });
@@ -59,7 +63,7 @@ describe("signing", () => {
 });
 
 describe("altering", () => {
-  it("makes a 9 of the first 1, and does not believe a server that calls the result valid", async () => {
+  it("turns the first 1 into a 9, and does not believe a server that calls the result valid", async () => {
     const { caller, given } = await startStory();
     const { change, verdicts } = await runStep(altering, caller, given);
     expect(new TextDecoder().decode(change.after)).toBe("Pay 900");
@@ -68,7 +72,7 @@ describe("altering", () => {
 });
 
 describe("swapping", () => {
-  it("finds a valid signature by a key of another address", async () => {
+  it("finds a valid signature by a key with a different address", async () => {
     const { caller, given } = await startStory();
     expect(await runStep(swapping, caller, given)).toMatchObject({
       verdicts: { server: true, browser: true },
@@ -88,18 +92,18 @@ describe("replaying", () => {
 });
 
 describe("searching", () => {
-  it("finds each field public", async () => {
+  it("finds every field public", async () => {
     const { caller, given } = await startStory();
     const { answers, unknownCount } = await runStep(searching, caller, given);
     const fields = answers[0]?.fields.map(({ name, is }) => [name, is]);
     expect(fields).toContainEqual(["public_key", "the public key: the address is its hash"]);
-    // This server leaves status and algorithm empty, which is not what they say when they are public.
+    // This server leaves status and algorithm empty, which is not their public form.
     expect(unknownCount).toBe(
       answers.flatMap(({ fields: all }) => all).filter(({ bytes }) => bytes === 0).length,
     );
   });
 
-  it("finds bytes that are no public key", async () => {
+  it("detects bytes that are not a public key", async () => {
     const { caller, given } = await startStory();
     const { unknownCount } = await runStep(searching, caller, given);
     const wallet = { ...given.creating.wallet, publicKey: new Uint8Array(4032) };

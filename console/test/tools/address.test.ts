@@ -5,8 +5,8 @@ import { describe, expect, it } from "vitest";
 import { formatAddress, formatStepAddress, parseAddress, toSlug } from "../../page/address.ts";
 import { formatMinute, formatSecond, parseMinute } from "../../page/time.ts";
 
-describe("the address of a page", () => {
-  it("is a path and what the page shows, there and back", () => {
+describe("a page's address", () => {
+  it("contains path and parameters, and can be parsed again", () => {
     const hash = formatAddress("keys/audit", { key: "name/a b&c?d", empty: "" });
     const { path, query } = parseAddress(hash);
     expect([path, Object.fromEntries(query)]).toEqual(["keys/audit", { key: "name/a b&c?d" }]);
@@ -27,7 +27,7 @@ describe("the address of a page", () => {
 
 const storiesDir = join(import.meta.dirname, "../../page/stories");
 
-/** The slugs of a story's steps, from its sources. */
+/** The slugs of a story's steps, from its source. */
 function readSlugs(story: string): string[] {
   const sources = globSync(`${story}/*.tsx`, { cwd: storiesDir }).map((path) =>
     readFileSync(join(storiesDir, path), "utf8"),
@@ -36,8 +36,8 @@ function readSlugs(story: string): string[] {
   return titles.map(([, title = ""]) => toSlug(title));
 }
 
-describe("the address of a step", () => {
-  it("names the page and the step, there and back", () => {
+describe("a step's address", () => {
+  it("contains page and step, and can be parsed again", () => {
     const hash = formatStepAddress("keys", toSlug("Rotate it"));
     expect(hash).toBe("#/keys/steps/rotate");
     expect(parseAddress(hash)).toMatchObject({ path: "keys", step: "rotate" });
@@ -45,7 +45,7 @@ describe("the address of a step", () => {
   });
 
   for (const [title, slug] of [
-    ["Verify it, on both sides", "verify-on-both-sides"],
+    ["Verify it on both sides", "verify-on-both-sides"],
     ["Get the gateway's public keys", "get-gateway-s-public-keys"],
     ["“?&#/ <b>", "b"],
   ] as const)
@@ -70,7 +70,7 @@ describe("times", () => {
     expect(formatMinute(undefined)).toBe("–");
   });
 
-  it("are read in UTC, or not at all", () => {
+  it("are parsed as UTC, or not at all", () => {
     expect(formatMinute(parseMinute("2026-11-23T13:58"))).toBe("2026-11-23 13:58");
     expect(parseMinute("")).toBeUndefined();
   });

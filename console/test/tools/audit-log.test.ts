@@ -19,8 +19,8 @@ function sequencesOf(entries: readonly AuditEntry[]): number[] {
   return entries.map(({ sequence }) => sequence);
 }
 
-describe("the operations of the filter", () => {
-  it("are those of GetAuditLog", () => {
+describe("the filter's operations", () => {
+  it("match GetAuditLog", () => {
     const proto = readFileSync(join(import.meta.dirname, "../../../proto/kms/kms_service.proto"), "utf8");
     const [, list = ""] = /message GetAuditLogRequest[\s\S]*?in: \[([\s\S]*?)\]/.exec(proto) ?? [];
     expect(log.operations).toEqual(list.match(/\w+/g));
@@ -40,14 +40,14 @@ describe("toQuery", () => {
     ["Last 24 hours", "2026-11-22T12:00:00.000Z"],
     ["Last 7 days", "2026-11-16T12:00:00.000Z"],
   ] as const)
-    it(`begins ${period} at ${from ?? "the first entry"}`, () => {
+    it(`starts ${period} at ${from ?? "the first entry"}`, () => {
       expect(timesOf({ period, from: "2020-01-01T00:00", to: "2020-01-01T00:00" })).toEqual([
         from,
         undefined,
       ]);
     });
 
-  it("takes both ends of a period of the reader's own, in UTC", () => {
+  it("accepts both ends of a custom period, in UTC", () => {
     const filters = { period: log.ownPeriod, from: "2026-01-02T03:04", to: "2026-02-03T04:05" };
     expect(timesOf(filters)).toEqual(["2026-01-02T03:04:00.000Z", "2026-02-03T04:05:00.000Z"]);
     expect(timesOf({ ...filters, to: "" })).toEqual(["2026-01-02T03:04:00.000Z", undefined]);
@@ -68,7 +68,7 @@ describe("toHandle", () => {
 });
 
 describe("loadEntries", () => {
-  it("continues with the token of the page before", async () => {
+  it("continues with the previous page's token", async () => {
     const asked: GetAuditLogRequest[] = [];
     const caller = createFakeCaller(({ service }) =>
       service(KmsService, {
@@ -94,7 +94,7 @@ describe("loadEntries", () => {
 });
 
 describe("mergeEntries", () => {
-  it("puts new entries behind those that are known, each once", () => {
+  it("appends new entries to the known ones, each once", () => {
     expect(sequencesOf(log.mergeEntries(makeEntries(1, 3), makeEntries(3, 2)))).toEqual([1, 2, 3, 4]);
   });
 
@@ -116,19 +116,19 @@ describe("splitDetails", () => {
 });
 
 describe("readEntry", () => {
-  it("refuses a message without an entry", () => {
+  it("rejects a message without an entry", () => {
     expect(() => readEntry({})).toThrow("without an entry");
   });
 });
 
 describe("the sentence above the entries", () => {
-  it("says how many of them there are, and in which order", () => {
+  it("states the number of entries and their order", () => {
     const list = { entries: makeEntries(1, 2), nextPageToken: "next", totalSize: 1234 };
     expect(log.describeList(list)).toBe("2 of 1,234 entries, oldest first.");
     expect(log.describeStream(3, true)).toContain("3 entries, newest first");
   });
 
-  it("says what to do if none match", () => {
+  it("suggests what to do if none match", () => {
     expect(log.describeList({ entries: [], nextPageToken: "", totalSize: 0 })).toContain("longer period");
   });
 });

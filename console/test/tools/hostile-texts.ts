@@ -1,4 +1,4 @@
-/** Texts that end a literal, run a program or hide something, if they are not escaped. */
+/** Texts that break out of a literal, run a program or hide something if they are not escaped. */
 export const hostileTexts: readonly string[] = [
   "",
   "plain",
@@ -14,5 +14,5 @@ export const hostileTexts: readonly string[] = [
   "-d @/etc/passwd",
 ];
 
-/** One line of them for fields that refuse control characters. */
+/** A single line with most of them, for fields that reject control characters. */
 export const hostileName = 'it\'s "x" `id` $(touch pwned) $HOME \\ \\n \\" %s !! 日本 🗝 \u202e\u2028 -d @x';

@@ -28,7 +28,7 @@ function makeKey(fields: MessageInitShape<typeof KeyRecordSchema> = {}): KeyReco
   return create(KeyRecordSchema, { keyId: "key-1", status: "ACTIVE", usage: "SIGN", ...fields });
 }
 
-/** The values that a field of a request takes. */
+/** The values that a request field accepts. */
 function readValues(request: string, field: string): string[] {
   const message = proto.slice(proto.indexOf(`message ${request} {`));
   const list = message.slice(message.indexOf(` ${field} = `));
@@ -38,13 +38,13 @@ function readValues(request: string, field: string): string[] {
     ?.filter((value) => /^\w/.test(value)) as string[];
 }
 
-describe("the values of the filters", () => {
+describe("the filter values", () => {
   for (const [field, values] of [
     ["status", keys.statuses],
     ["algorithm", keys.algorithms],
     ["usage", keys.usages],
   ] as const)
-    it(`are those of ListKeys: ${field}`, () => {
+    it(`match ListKeys: ${field}`, () => {
       expect(values).toEqual(readValues("ListKeysRequest", field));
     });
 });
@@ -68,7 +68,7 @@ describe("loadKeys", () => {
   );
   const filters = { status: "ACTIVE", algorithm: "", usage: "SIGN", label: "team=payments" };
 
-  it("asks for one page with the filters", async () => {
+  it("requests one page with the filters", async () => {
     const list = await keys.loadKeys(caller, filters, 50);
     expect(list).toMatchObject({ nextPageToken: "50", totalSize: 2500 });
     expect(asked.at(-1)).toMatchObject({ ...filters, pageSize: 50, pageToken: "" });
@@ -80,11 +80,11 @@ describe("loadKeys", () => {
     expect(list.keys.map(({ keyId }) => keyId)).toEqual(all.slice(0, 100).map(({ keyId }) => keyId));
   });
 
-  it("asks for several pages if it wants more keys than a page has", async () => {
+  it("requests several pages for more keys than fit on a page", async () => {
     expect((await keys.loadKeys(caller, filters, 2100)).keys).toHaveLength(2100);
   });
 
-  it("ends with the list", async () => {
+  it("stops at the end of the list", async () => {
     const list = await keys.loadKeys(caller, filters, 9999);
     expect([list.keys.length, list.nextPageToken]).toEqual([2500, ""]);
   });
@@ -115,7 +115,7 @@ describe("loadDetails", () => {
       }),
     );
 
-  it("lists the versions of the name", async () => {
+  it("lists the name's versions", async () => {
     const versions = [makeKey({ name: "release", version: 1 }), named];
     const details = await keys.loadDetails(getKey(versions), "key-2");
     expect([details.versions.length, details.handle]).toEqual([2, "name/release"]);
@@ -126,7 +126,7 @@ describe("loadDetails", () => {
     expect([details.versions, details.handle]).toEqual([[], "key-2"]);
   });
 
-  it("fails if the server does", async () => {
+  it("fails if the server fails", async () => {
     const caller = createFakeCaller(({ service }) =>
       service(KmsService, {
         getKey() {
@@ -175,7 +175,7 @@ describe("labels", () => {
     ["note=a=b", { note: "a=b" }],
     ["alone", { alone: "" }],
   ] as const)
-    it(`are read from “${text}”`, () => {
+    it(`are parsed from “${text}”`, () => {
       expect(keys.parseLabels(text)).toEqual(labels);
     });
 
@@ -198,7 +198,7 @@ describe("describeAlias", () => {
 
 describe("listActions", () => {
   const schedule = "Destroy after 30 days";
-  const destroy = "Destroy at once";
+  const destroy = "Destroy now";
   for (const [status, labels] of Object.entries({
     ACTIVE: ["Rotate", "Disable", schedule, destroy],
     ROTATED: [schedule, destroy],
@@ -206,15 +206,15 @@ describe("listActions", () => {
     DESTROY_SCHEDULED: ["Restore", destroy],
     DESTROYED: [],
   }))
-    it(`allows a key that is ${status}: ${labels.join(", ") || "nothing"}`, () => {
+    it(`offers for a key that is ${status}: ${labels.join(", ") || "nothing"}`, () => {
       expect(listActions(makeKey({ status })).map(({ label }) => label)).toEqual(labels);
     });
 
-  it("allows nothing for a damaged key", () => {
+  it("offers nothing for a damaged key", () => {
     expect(listActions(makeKey({ damaged: true }))).toEqual([]);
   });
 
-  it("asks for a confirmation only before a destruction at once", () => {
+  it("asks for confirmation only before an immediate destruction", () => {
     const asking = listActions(makeKey()).filter(({ question }) => question !== undefined);
     expect(asking.map(({ label }) => label)).toEqual([destroy]);
   });
@@ -222,7 +222,7 @@ describe("listActions", () => {
   const effectOf = (label: string, fields: MessageInitShape<typeof KeyRecordSchema>) =>
     listActions(makeKey(fields)).find((action) => action.label === label)?.effect;
 
-  it("says what a rotation means for each kind of key", () => {
+  it("describes a rotation's effect for each kind of key", () => {
     expect([
       effectOf("Rotate", { name: "release" }),
       effectOf("Rotate", {}),
@@ -234,12 +234,12 @@ describe("listActions", () => {
     ]);
   });
 
-  it("says that a replaced key does not sign again", () => {
+  it("states that a replaced key cannot sign again", () => {
     const fields = { status: "DISABLED", replacedBy: "key-2" };
-    expect(effectOf("Enable", fields)).toBe("The key only verifies, because another one has replaced it.");
+    expect(effectOf("Enable", fields)).toBe("The key only verifies, because a newer key has replaced it.");
   });
 
-  it("destroys after 30 days, or at once", async () => {
+  it("destroys after 30 days, or immediately", async () => {
     const asked: DestroyKeyRequest[] = [];
     const caller = createFakeCaller(({ service }) =>
       service(KmsService, {
@@ -255,12 +255,12 @@ describe("listActions", () => {
 });
 
 describe("grants", () => {
-  it("allow the operations of the usage", () => {
+  it("allow the usage's operations", () => {
     expect(listOperations("SIGN")).toEqual(["SIGN", "VERIFY", "GET_KEY"]);
     expect(listOperations("KEM")).toEqual(["ENCAPSULATE", "DECAPSULATE", "GET_KEY"]);
   });
 
-  it("are loaded to their last page", async () => {
+  it("are loaded to the last page", async () => {
     const caller = createFakeCaller(({ service }) =>
       service(KmsService, {
         listGrants: ({ pageToken }) => ({

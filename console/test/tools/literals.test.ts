@@ -6,12 +6,12 @@ import { makeTemporaryDirectory } from "../../../test/support/temporary-director
 import { quotePythonOrGo, quoteShell, writeJson } from "../../page/snippets/literals.ts";
 import { hostileTexts } from "./hostile-texts.ts";
 
-/** What a terminal, an editor or a reader would not see as it is. */
+/** Characters that a terminal, an editor or a reader would not see correctly. */
 const hidden = /[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/u;
 
 describe("a text as a literal", () => {
   const python = findPython("json");
-  it.skipIf(python === undefined)(`is the same text for Python${python ? "" : " (needs Python)"}`, () => {
+  it.skipIf(python === undefined)(`is the same text in Python${python ? "" : " (needs Python)"}`, () => {
     const program =
       "import ast, json, sys; print(json.dumps([ast.literal_eval(x) for x in json.load(sys.stdin)]))";
     const literals = hostileTexts.map(quotePythonOrGo);
@@ -20,7 +20,7 @@ describe("a text as a literal", () => {
     expect(JSON.parse(read.toString())).toEqual(hostileTexts);
   });
 
-  it("is the same JSON for a shell, and nothing in it runs", () => {
+  it("is the same JSON in a shell, and nothing in it runs", () => {
     const cwd = makeTemporaryDirectory();
     for (const text of hostileTexts) {
       const json = writeJson({ [text]: text });
@@ -31,7 +31,7 @@ describe("a text as a literal", () => {
     expect(readdirSync(cwd)).toEqual([]);
   });
 
-  it("has no lone surrogates, which are no text", () => {
+  it("contains no lone surrogates, which are not text", () => {
     expect(quotePythonOrGo("a\ud800")).toBe('"a\ufffd"');
   });
 });

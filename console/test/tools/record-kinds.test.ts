@@ -13,7 +13,7 @@ describe("the calls that create, report and list records", () => {
       ...reports,
       ...(list && { [list.call]: "*" }),
     }))
-      it(`are calls of the server, and so are the fields that name the records: ${service}/${call}`, () => {
+      it(`exist on the server, as do the fields that name the records: ${service}/${call}`, () => {
         const method = methods.find(({ name, parent }) => parent.typeName === service && name === call);
         const outer = method?.output.fields ?? [];
         const inner = outer.find(({ jsonName, fieldKind }) =>
@@ -21,7 +21,7 @@ describe("the calls that create, report and list records", () => {
         );
         const fields = nameFields(inField === "" ? outer : inner?.message?.fields);
         expect(fields).toContain(id);
-        // A call that reports a state has it; others may have none yet.
+        // A call that reports a state must contain it; others may have none yet.
         const wanted = call in (reports ?? {}) ? states : [];
         expect(wanted.length === 0 || wanted.some((state) => fields.includes(state))).toBe(true);
       });
@@ -30,7 +30,7 @@ describe("the calls that create, report and list records", () => {
 describe("a record in an answer", () => {
   const read = (answer: object) => () => ({ request: { deviceName: "Pump" }, answer: { ...answer } });
 
-  it("has its ID, its state, and the name of the request", () => {
+  it("has its ID, its state, and the name from the request", () => {
     const answer = { deviceId: "device-1", registrationStatus: "REGISTERED", privateKey: "c2VjcmV0" };
     expect(findRecord("iot.IotService/RegisterDevice", read(answer))).toEqual({
       ...{ kind: "device", isNew: true, id: "device-1", name: "Pump", state: "REGISTERED", createdAt: "" },

@@ -20,7 +20,7 @@ function write(name: LanguageName, call: SnippetCall, isShort = false): string {
   return languages[name].write(describeCall(call, origin, isShort));
 }
 
-describe("a call of a story as a program", () => {
+describe("a story's call as a program", () => {
   it("reads its token from the environment, and contains neither token nor password", () => {
     const login = { username: "ada", password: "a-secret-password" };
     const call = plan(PqcService.method.issueToken, login, "a-secret-token");
@@ -31,7 +31,7 @@ describe("a call of a story as a program", () => {
     }
   });
 
-  it("leaves out the middle of long values, where it is for reading", () => {
+  it("shortens long values for reading", () => {
     const call = plan(PqcService.method.signData, { data: new Uint8Array(50_000).fill(1) });
     for (const name of languageNames) {
       expect(write(name, call, true).length, name).toBeLessThan(1_500);
@@ -39,20 +39,20 @@ describe("a call of a story as a program", () => {
     }
   });
 
-  it("goes to the server of the page, encrypted if the page is", () => {
+  it("goes to the page's server, encrypted if the page is", () => {
     const call = plan(KmsService.method.createKey, { alias: "release" });
     const written = languages.grpcurl.write(describeCall(call, "https://qsp.example"));
     expect(written).toContain("qsp.example:443 kms.KmsService/CreateKey");
     expect(written).not.toContain("-plaintext");
   });
 
-  it("passes a body that no shell takes as an argument through the standard input", () => {
+  it("passes a body that exceeds shell argument limits through standard input", () => {
     const call = plan(PqcService.method.signData, { data: new Uint8Array(50_000) });
     for (const name of ["curl", "grpcurl"] as const)
       expect(write(name, call)).toMatch(/-d @-?(?: \\\n.*)? <<'END'\n\{[\s\S]*\}\nEND$/);
   });
 
-  it("has a REST form for each call of the stories", () => {
+  it("has a REST form for each call in the stories", () => {
     const methods = Object.values(services).flatMap(({ typeName, methods }) =>
       /^(?:pqc|kms|iot|vpn|dapp|wallet|defi|blockchain|nft)\./.test(typeName) ? methods : [],
     );

@@ -19,13 +19,13 @@ describe("findNewest", () => {
   });
 });
 
-describe("the line of a chart", () => {
-  it("ends at the right edge, and begins again after a gap", () => {
+describe("a chart line", () => {
+  it("ends at the right edge, and restarts after a gap", () => {
     expect(drawLine([0, undefined, 5, 10], 4, 10)).toBe("M0.0 156.0M400.0 80.0L600.0 4.0");
     expect(drawLine([10], 3, 10)).toBe("M600.0 4.0");
   });
 
-  it("shows a point between two gaps as a dot, and no other point", () => {
+  it("shows a single point between two gaps as a dot", () => {
     expect(drawDots([5, undefined, 5, 10], 4, 10)).toBe("M0.0 80.0h0");
     expect(drawDots([undefined, 10, undefined], 3, 10)).toBe("M300.0 4.0h0");
     expect(drawDots([5, 10], 3, 10)).toBe("");

@@ -24,8 +24,8 @@ const all: Choice = { kind: "", family: "", category: "", sort: "resultBytes", i
 const choose = (choice: Partial<Choice>, times = new Map()) =>
   chooseRows(rows, { ...all, ...choice }, times).map(({ name }) => name);
 
-describe("the rows of the explorer", () => {
-  it("are sorted by any column, both ways", () => {
+describe("the explorer's rows", () => {
+  it("are sorted by any column, in both directions", () => {
     expect(choose({ kind: "Signature" })).toEqual([
       "Ed25519",
       "ECDSA P-256",
@@ -37,20 +37,20 @@ describe("the rows of the explorer", () => {
     expect(choose({ family: "classical", sort: "name" }).at(0)).toBe("ECDSA P-256");
   });
 
-  it("have those without a measured time last, both ways", () => {
+  it("come last without a measured time, in both directions", () => {
     const times = new Map([["ML-KEM-768", { makeMs: 1, useMs: 1 }]]);
     for (const isDescending of [true, false])
       expect(choose({ sort: "makeMs", isDescending }, times)[0]).toBe("ML-KEM-768");
   });
 
-  it("are filtered by security category, of which a breakable algorithm has none", () => {
+  it("are filtered by security category, which breakable algorithms do not have", () => {
     expect(choose({ category: "3", sort: "name" })).toEqual(["ML-DSA-65", "ML-KEM-768"]);
     expect(choose({ category: "none: breakable" })).toHaveLength(5);
   });
 });
 
 describe("a logarithmic scale", () => {
-  it("gives each factor of ten the same length, and ends at its ends", () => {
+  it("gives each factor of ten the same length, and is clamped at its ends", () => {
     const { ticks, place } = createLogScale(10, 4);
     expect(ticks).toEqual([10, 100, 1000, 10_000, 100_000]);
     expect([1, 10, 1000, 1e6].map(place)).toEqual([0, 0, 0.5, 1]);
@@ -58,7 +58,7 @@ describe("a logarithmic scale", () => {
 });
 
 describe("a measurement", () => {
-  /** A server whose calls take so many milliseconds of a clock that the test moves. */
+  /** A server whose calls take a given number of milliseconds on a fake clock. */
   function createTimed(durations: readonly number[]) {
     let at = 0;
     let calls = 0;
@@ -80,7 +80,7 @@ describe("a measurement", () => {
   }
   const rowOf = (name: string) => {
     const row = rows.find((candidate) => candidate.name === name);
-    if (row === undefined) throw new Error(`there is no row ${name}`);
+    if (row === undefined) throw new Error(`row ${name} does not exist`);
     return row;
   };
 
@@ -96,7 +96,7 @@ describe("a measurement", () => {
     expect(countCalls()).toBe(2 * maxRuns);
   });
 
-  it("has a median that one slow call does not move", () => {
+  it("has a median that one slow call does not affect", () => {
     expect([pickMedian([5, 200, 4]), pickMedian([7]), pickMedian([])]).toEqual([5, 7, 0]);
   });
 
@@ -106,7 +106,7 @@ describe("a measurement", () => {
     expect(countCalls()).toBe(2);
   });
 
-  it("tells key exchange with and without a new key pair apart", async () => {
+  it("distinguishes key exchange with and without a new key pair", async () => {
     const { measuring, countCalls } = createTimed([1, 4, 4, 4, 4, 4, 2, 2, 2, 2, 2]);
     expect(await measureTimes(rowOf("ML-KEM-768"), measuring)).toEqual({ makeMs: 4, useMs: 2 });
     expect(countCalls()).toBe(1 + 2 * maxRuns);

@@ -1,4 +1,4 @@
-/** Draws the first 8 bytes of a value as 16 bars, so that equal values look equal and different ones do not. */
+/** Draws a value's first 8 bytes as 16 bars, so that equal values look equal and different ones do not. */
 import { toHex } from "../../values.ts";
 
 interface HashMarkProps {
@@ -18,7 +18,7 @@ export function HashMark({ bytes, isGood = true }: HashMarkProps) {
     >
       {Array.from(toHex(bytes.subarray(0, 8)), (digit, at) => {
         const height = Number.parseInt(digit, 16) + 1;
-        // The digits of a value stay where they are.
+        // A value's digits keep their positions.
         return <rect key={`${at} ${digit}`} x={4 * at} y={16 - height} width="3" height={height} />;
       })}
     </svg>

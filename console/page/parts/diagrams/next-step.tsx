@@ -1,11 +1,13 @@
-/** A button below a diagram that does the next step of the story, so that a reader can watch it grow. */
+/**
+ * A button below a diagram that runs the story's next step, so that the reader can watch the diagram grow.
+ */
 import type { Act } from "./sequence.ts";
 
 interface NextStepProps {
   readonly acts: readonly Pick<Act, "title" | "status" | "start">[];
-  /** The step that comes next; undefined after the last. */
+  /** The next step; undefined after the last. */
   readonly next: number | undefined;
-  /** Is told when the reader presses the button. */
+  /** Called when the reader presses the button. */
   readonly onStart?: () => void;
 }
 

@@ -1,10 +1,10 @@
-/** The place of a diagram among the steps of a story: above them, or beside them where the window is wide. */
+/** Places a diagram above a story's steps, or beside them on wide screens. */
 import type { ComponentChildren } from "preact";
 import { useUniqueId } from "../../unique-id.ts";
 
 interface SceneProps {
   readonly title: string;
-  /** Explains the lines: "attacks" for diagrams with an attacker. */
+  /** The legend: "attacks" for diagrams with an attacker. */
   readonly legend?: "attacks" | undefined;
   readonly children: ComponentChildren;
 }

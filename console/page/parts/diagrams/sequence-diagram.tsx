@@ -1,6 +1,6 @@
 /**
- * A sequence diagram that fills in as the reader does the steps of a story. It is a list of messages whose arrows are
- * drawn by the style sheet, so a screen reader reads the same rows, each with its sender and receiver.
+ * A sequence diagram that fills in as the reader does a story's steps. It is a list of messages whose arrows
+ * are drawn by the style sheet, so a screen reader reads the same rows, each with its sender and receiver.
  */
 import { useEffect, useRef } from "preact/hooks";
 import { Verdict } from "../verdict.tsx";
@@ -22,19 +22,19 @@ import {
 } from "./sequence.ts";
 import { showStep } from "./show-step.ts";
 
-/** Pixels between the newest act and the end of the diagram, where the next one shows. */
+/** Pixels between the newest act and the diagram's end, where the next one appears. */
 const spaceBelow = 80;
 
 interface SequenceDiagramProps {
   readonly title: string;
   readonly parties: readonly Party[];
-  /** The steps of the story, in their order. */
+  /** The story's steps in order. */
   readonly acts: readonly Act[];
 }
 
 export function SequenceDiagram({ title, parties, acts }: SequenceDiagramProps) {
   const newest = useRef<HTMLLIElement>(null);
-  /** Whether the reader pressed the button of the diagram, and therefore looks at it. */
+  /** Whether the reader pressed the diagram's button and is therefore looking at it. */
   const isFollowing = useRef(false);
   const next = findNext(acts);
   const done = acts.filter(({ status }) => status === "done").length;
@@ -62,7 +62,7 @@ export function SequenceDiagram({ title, parties, acts }: SequenceDiagramProps) 
               </p>
               <ol>
                 {act.rows.map((row, place) => (
-                  // The rows of an act have one order.
+                  // An act's rows keep their order.
                   <RowView key={`${place} ${act.status}`} row={row} parties={parties} at={place} />
                 ))}
               </ol>
@@ -82,7 +82,11 @@ export function SequenceDiagram({ title, parties, acts }: SequenceDiagramProps) 
   );
 }
 
-/** Brings an act into view. @param isPage whether the page may scroll, too; otherwise the reader's place on it stays */
+/**
+ * Scrolls an act into view.
+ *
+ * @param isPage whether the page may scroll too; otherwise it stays where it is
+ */
 function follow(act: HTMLElement, isPage: boolean): void {
   const scene = act.closest(".scene");
   if (scene === null) return;
@@ -116,7 +120,7 @@ function Lifelines({ parties }: { readonly parties: readonly Party[] }) {
 interface RowViewProps<T extends Row = Row> {
   readonly row: T;
   readonly parties: readonly Party[];
-  /** Its place in the act: later rows appear later. */
+  /** Its index in the act: later rows appear later. */
   readonly at: number;
 }
 
@@ -184,7 +188,7 @@ function Mark({ bytes }: { readonly bytes: Uint8Array | undefined }) {
   return bytes === undefined ? null : <HashMark bytes={bytes} />;
 }
 
-/** A box that has more room than its party keeps to the edge. */
+/** A box wider than its party's columns aligns with the edge. */
 function nameSide({ at }: Finding, party: number, parties: number): "left" | "middle" | "right" {
   if (at.length > 1 || (party > 0 && party < parties - 1)) return "middle";
   return party === 0 ? "left" : "right";

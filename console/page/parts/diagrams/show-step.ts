@@ -1,6 +1,10 @@
-/** Moves the reader from a diagram to a step of the story. */
+/** Leads the reader from a diagram to a story step. */
 
-/** Brings a step into view, and moves the focus to its button. @param title the heading of the step */
+/**
+ * Scrolls a step into view and focuses its button.
+ *
+ * @param title the step's heading
+ */
 export function showStep(title: string): void {
   for (const step of document.querySelectorAll("li.step")) {
     if (step.querySelector("h2")?.textContent !== title) continue;

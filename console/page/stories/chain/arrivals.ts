@@ -1,11 +1,15 @@
-/** Tells when a stream has brought a block. */
+/** Signals that a stream has delivered a block. */
 
 export interface Arrivals {
-  /** Notes that a block came. */
+  /** Records a block's arrival. */
   note(index: number): void;
-  /** Waits for a block. @returns whether it came within the time */
+  /**
+   * Waits for a block.
+   *
+   * @returns whether it arrived in time
+   */
   reach(index: number, withinMs: number): Promise<boolean>;
-  /** Forgets what came, because the stream starts again. */
+  /** Forgets all arrivals, because the stream restarts. */
   reset(): void;
 }
 

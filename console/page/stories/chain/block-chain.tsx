@@ -1,4 +1,6 @@
-/** Draws a chain: each block is a box, linked to the previous one; an invalid block is red, with the reason. */
+/**
+ * Draws a chain. Each block is a box linked to the previous one; an invalid block is red, with the reason.
+ */
 import { fromHex, shortHex } from "../../hex.ts";
 import { HashMark } from "../../parts/diagrams/hash-mark.tsx";
 import { Verdict } from "../../parts/verdict.tsx";
@@ -15,7 +17,7 @@ const signatures: Readonly<Record<CheckedBlock["signature"], string>> = {
 interface BlockChainProps {
   readonly label: string;
   readonly blocks: readonly CheckedBlock[];
-  /** The block of which the reader has flipped a bit. */
+  /** The block in which the reader has flipped a bit. */
   readonly flipped?: number | undefined;
   /** Lets the reader flip a bit. */
   readonly onFlip?: (index: number | undefined) => void;
@@ -52,7 +54,7 @@ export function BlockChain({ label, blocks, flipped, onFlip }: BlockChainProps) 
 
 interface BlockBoxProps {
   readonly checked: CheckedBlock;
-  /** Whether it names the hash of the block before it. */
+  /** Whether it names the previous block's hash. */
   readonly isLinked: boolean;
 }
 
@@ -81,7 +83,7 @@ function BlockBox({ checked, isLinked }: BlockBoxProps) {
       <p class="hint">
         {holds ? `${signatures[signature]}${isAnchor ? "; earlier blocks are not shown" : ""}` : ""}
         {fault !== undefined && `It is not valid: ${faultWords[fault]}.`}
-        {fault === undefined && !holds && "It is valid itself, but it follows a block that is not."}
+        {fault === undefined && !holds && "It is valid itself, but it follows an invalid block."}
       </p>
     </>
   );

@@ -1,4 +1,4 @@
-/** Checks a chain of blocks from their content; proto/blockchain defines what is hashed and signed. */
+/** Verifies a chain of blocks from their content; proto/blockchain defines what is hashed and signed. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Block, BlockSchema } from "#gen/blockchain/blockchain_service_pb.ts";
@@ -6,10 +6,10 @@ import { loadSigner, sha256 } from "../../algorithms.ts";
 import { fromHex } from "../../hex.ts";
 import { toHex, toUtf8 } from "../../values.ts";
 
-/** The faults of a block, with the names of VerifyChain. */
+/** Block faults, named as in VerifyChain. */
 export type BlockFault = "INDEX" | "LINK" | "HASH" | "VALIDATOR" | "SIGNATURE";
 
-/** The meaning of each fault. */
+/** Each fault in words. */
 export const faultWords: Readonly<Record<BlockFault, string>> = {
   INDEX: "the previous block is missing",
   LINK: "its previous hash differs from the hash of the previous block",
@@ -18,27 +18,27 @@ export const faultWords: Readonly<Record<BlockFault, string>> = {
   SIGNATURE: "the validator has not signed this hash",
 };
 
-/** A block, and what the browser found. */
+/** A block and the browser's findings. */
 export interface CheckedBlock {
   readonly block: Block;
-  /** The hash of its content, computed here. */
+  /** The content's hash, computed here. */
   readonly computedHash: string;
-  /** The first thing that is wrong with the block itself. */
+  /** The first fault in the block itself. */
   readonly fault: BlockFault | undefined;
-  /** Whether it and all earlier blocks that are known here are valid. */
+  /** Whether it and all known earlier blocks are valid. */
   readonly holds: boolean;
-  /** Whether the previous block is not known here, so that the link is not checked. */
+  /** Whether the previous block is unknown here, so that the link is not checked. */
   readonly isAnchor: boolean;
-  /** "unchecked" where only the address of the validator is known, "none" for genesis. */
+  /** "unchecked" if only the validator's address is known, "none" for genesis. */
   readonly signature: "valid" | "not valid" | "unchecked" | "none";
 }
 
-/** Validators that may sign, by address, with their public keys where they are known here. */
+/** Validators that may sign, by address, with their public keys where known. */
 export type Validators = ReadonlyMap<string, Uint8Array | undefined>;
 
 export const validatorAlgorithm = "ML-DSA-65";
 
-/** Block 0 of every chain, but for its hash. */
+/** Block 0 of every chain, except for its hash. */
 const genesis = create(BlockSchema, {
   prevHash: "0".repeat(64),
   data: toUtf8("genesis"),
@@ -48,7 +48,7 @@ const genesis = create(BlockSchema, {
 
 /**
  * SHA-256 over index (8 bytes, big-endian) ‖ prevHash (32) ‖ milliseconds since 1970 (8, big-endian)
- * ‖ validatorAddress (20) ‖ data; in hexadecimal.
+ * ‖ validatorAddress (20) ‖ data, in hexadecimal.
  */
 export async function hashBlock({
   index,
@@ -67,7 +67,7 @@ export async function hashBlock({
   return toHex(await sha256(content));
 }
 
-/** Checks a block, and that it follows the one before it. */
+/** Checks a block, and that it follows the previous one. */
 export async function checkBlock(
   block: Block,
   before: CheckedBlock | undefined,
@@ -91,7 +91,7 @@ export async function checkBlock(
   };
 }
 
-/** Checks blocks that follow one another. */
+/** Checks consecutive blocks. */
 export async function checkBlocks(
   blocks: readonly Block[],
   validators: Validators,
@@ -107,7 +107,7 @@ function findLinkFault(block: Block, before: Block | undefined): BlockFault | un
   return block.prevHash === before.blockHash ? undefined : "LINK";
 }
 
-/** Genesis is the same in every chain, so another block 0 is wrong, whatever its hash. */
+/** Genesis is the same in every chain, so any other block 0 is wrong, whatever its hash. */
 async function isHashRight({ index, blockHash }: Block, computedHash: string): Promise<boolean> {
   return blockHash === computedHash && (index > 0 || computedHash === (await hashBlock(genesis)));
 }

@@ -1,4 +1,7 @@
-/** The blocks that the stream has brought. The reader flips a bit of one, and sees it and all later ones turn red. */
+/**
+ * The blocks that the stream has delivered. The reader flips a bit in one, and it and all later ones turn
+ * red.
+ */
 import { useEffect, useState } from "preact/hooks";
 import { changeByte, formatNumber } from "../../values.ts";
 import { BlockChain } from "./block-chain.tsx";
@@ -26,7 +29,7 @@ export function ChainExplorer({ blocks, validators }: ChainExplorerProps) {
   }, [blocks, flipped, validators]);
 
   const bad = checked.filter(({ holds }) => !holds).length;
-  if (blocks.length === 0) return <p class="hint">Watch the chain, and its blocks appear here.</p>;
+  if (blocks.length === 0) return <p class="hint">Watch the chain to see its blocks here.</p>;
   return (
     <>
       <BlockChain label="The chain, as it grows" blocks={checked} flipped={flipped} onFlip={setFlipped} />
@@ -39,7 +42,7 @@ export function ChainExplorer({ blocks, validators }: ChainExplorerProps) {
   );
 }
 
-/** Flips a bit of the content of a block in a copy, and checks the copy. */
+/** Flips a bit of a block's content in a copy, and checks the copy. */
 async function flipAndCheck(
   blocks: readonly CheckedBlock[],
   index: number | undefined,

@@ -1,11 +1,10 @@
-/** The browser's copy of the chain: it checks every block of the stream itself. */
+/** The browser's copy of the chain, which checks every block of the stream itself. */
 import type { Block } from "#gen/blockchain/blockchain_service_pb.ts";
 import { type Arrivals, createArrivals } from "./arrivals.ts";
 import { type CheckedBlock, checkBlock } from "./blocks.ts";
 
-/** The browser's copy of the chain. */
 export interface ChainCopy {
-  /** Public keys by address; undefined for a validator of which only the address is known. */
+  /** Public keys by address; undefined if only the address is known. */
   readonly validators: Map<string, Uint8Array | undefined>;
   readonly arrivals: Arrivals;
   blocks: readonly CheckedBlock[];
@@ -15,7 +14,11 @@ export function createChainCopy(): ChainCopy {
   return { validators: new Map(), arrivals: createArrivals(), blocks: [] };
 }
 
-/** Checks a block of the stream, and adds it to the copy. @param before the blocks that the stream brought earlier */
+/**
+ * Checks a block from the stream and adds it to the copy.
+ *
+ * @param before the blocks delivered earlier
+ */
 export async function receiveBlock(
   copy: ChainCopy,
   message: { readonly block?: Block | undefined },
@@ -23,7 +26,7 @@ export async function receiveBlock(
 ): Promise<CheckedBlock> {
   const block = requireBlock(message.block);
   const { validators, arrivals } = copy;
-  // The page knows only the address of a validator that registered in the meantime.
+  // If a validator registered in the meantime, the page knows only its address.
   if (!validators.has(block.validatorAddress)) validators.set(block.validatorAddress, undefined);
   const checked = await checkBlock(block, before.at(-1), validators);
   copy.blocks = [...before, checked];

@@ -1,16 +1,16 @@
-/** Tampers with blocks like a forger with a copy of the chain, but without a validator's secret key. */
+/** Tampers with blocks like a forger who has a copy of the chain but no validator's secret key. */
 import { clone } from "@bufbuild/protobuf";
 import { type Block, BlockSchema } from "#gen/blockchain/blockchain_service_pb.ts";
 import { fromHex } from "../../hex.ts";
 import { deriveAddress, makeSigningKey } from "../../signing-key.ts";
 import { hashBlock, validatorAlgorithm } from "./blocks.ts";
 
-/** How far the forger goes. Each effort includes the ones before it. */
+/** How far the forger goes. Each effort includes the previous ones. */
 export const efforts = [
   "changes the data",
   "and recomputes the hash",
   "and links all later blocks again",
-  "and signs all blocks with another key",
+  "and signs all blocks with a different key",
 ] as const;
 
 export type Effort = (typeof efforts)[number];
@@ -22,7 +22,7 @@ export interface Forgery {
   readonly effort: Effort;
 }
 
-/** @returns a copy of the blocks; those before `index` are as they were. */
+/** @returns a copy of the blocks; those before `index` are unchanged */
 export async function forgeBlocks(
   blocks: readonly Block[],
   { index, data, effort }: Forgery,

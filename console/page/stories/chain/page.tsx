@@ -1,4 +1,4 @@
-/** A chain of blocks: it grows as a stream, is checked in the browser, and is tampered with in a copy. */
+/** A blockchain: it grows as a stream, is verified in the browser, and is tampered with in a copy. */
 import { useRef } from "preact/hooks";
 import { type Block, BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { browserLibrary, loadSigner } from "../../algorithms.ts";
@@ -25,32 +25,34 @@ import { efforts, forgeBlocks } from "./forge.ts";
 
 const { registerNode, addBlock, getChain, listValidators, verifyChain, watchBlocks } =
   BlockchainService.method;
-/** How many earlier blocks the page shows when the stream starts. */
+/** Number of earlier blocks shown when the stream starts. */
 const earlierBlocks = 2;
 const arrivalTimeoutMs = 10_000;
 
 interface Chain {
   /** The browser's copy. */
   readonly copy: ChainCopy;
-  /** The blocks that the stream has brought, checked by the browser. */
+  /** The blocks that the stream has delivered, checked by the browser. */
   readonly stream: StreamState<CheckedBlock>;
 }
 
 export const registering = step({
   title: "Register a validator",
   action: "Register",
-  why: `The server generates a key pair and stores the secret key sealed. Your browser stores the public key. The chain
-    contains only the address, which is derived from the public key, so another key cannot replace it.`,
-  fields: { name: textField("Human-readable name", "Validator 1") },
+  why: `The server generates a key pair and stores the secret key sealed. Your browser stores the public key.
+    The chain contains only the address, which is derived from the public key, so a different key cannot
+    replace it.`,
+  fields: { name: textField("Name", "Validator 1") },
   plan: ({ name }) => planCall(registerNode, { name }),
   run: async ({ call }, { name }, { copy }: Chain) => {
     const { validatorAddress, publicKey } = await call(registerNode, { name });
     const isAddressEqual = (await deriveAddress(publicKey)) === validatorAddress;
-    // If the address did not match the key, another key could sign in the validator's name.
+    // If the address did not match the key, someone else's key could sign in the validator's name.
     if (isAddressEqual) copy.validators.set(validatorAddress, publicKey);
     return { validatorAddress, publicKey, isAddressEqual };
   },
-  says: ({ publicKey }) => `There is a validator, with a public key of ${formatBytes(publicKey.length)}.`,
+  says: ({ publicKey }) =>
+    `The validator is registered; its public key has ${formatBytes(publicKey.length)}.`,
   shows: ({ validatorAddress, publicKey, isAddressEqual }) => [
     facts({ Address: code(validatorAddress) }),
     bytes("Public key", publicKey, validatorAlgorithm),
@@ -61,9 +63,9 @@ export const registering = step({
 export const watching = step({
   title: "Watch the chain",
   action: "Watch",
-  why: `Blocks arrive as a stream, each one time and in order. For each block, your browser recomputes the hash, compares
-    the link, and verifies the signature if it knows the validator's key. The bars show a hash. Those of “before” look
-    like those of the previous block.`,
+  why: `Blocks arrive as a stream, in order and exactly once. For each block, your browser recomputes the
+    hash, compares the link, and verifies the signature if it knows the validator's key. Bars visualize each
+    hash. The bars next to “before” look like the previous block's.`,
   plan: () => planCall(watchBlocks, { fromIndex: 0 }),
   run: async ({ call }, _given, { copy, stream }: Chain) => {
     const { length } = await call(getChain, { pageSize: 1 });
@@ -78,7 +80,7 @@ export const watching = step({
     return { length, fromIndex };
   },
   says: ({ length, fromIndex }) =>
-    `The chain has ${formatBlocks(length)}. You see it from block ${formatNumber(fromIndex)} on. New blocks appear as they are added.`,
+    `The chain has ${formatBlocks(length)}. You see it from block ${formatNumber(fromIndex)} on. New blocks appear when they are added.`,
   shows: ({ fromIndex }, { shared: { stream } }: StoryState<Chain>) => {
     const { items, status } = stream;
     const bad = items.filter(({ holds }) => !holds).length;
@@ -99,7 +101,7 @@ export const watching = step({
 export const adding = step({
   title: "Add blocks",
   action: "Add three blocks",
-  why: `The server appends each block to the chain and hashes it. Your validator signs the 32 bytes of the hash.`,
+  why: `The server appends each block to the chain and hashes it. Your validator signs the 32-byte hash.`,
   fields: {
     one: textField("Block one", "Ada pays Grace 5"),
     two: textField("Block two", "Grace pays Alan 3"),
@@ -117,12 +119,16 @@ export const adding = step({
       added.push({ block, isHashed, isSigned });
     }
     if (await copy.arrivals.reach(added.at(-1)?.block.index ?? 0, arrivalTimeoutMs)) return added;
-    throw new Failure("STREAM_SILENT", "UNAVAILABLE", "The stream did not bring the blocks. Watch again.");
+    throw new Failure(
+      "STREAM_SILENT",
+      "UNAVAILABLE",
+      "The stream did not deliver the blocks. Watch the chain again.",
+    );
   },
   says: (added) =>
     sayExpected(
       added.every(({ isHashed, isSigned }) => isHashed && isSigned),
-      `Blocks ${added.map(({ block }) => formatNumber(block.index)).join(", ")} were added, and arrived in the stream.`,
+      `Blocks ${added.map(({ block }) => formatNumber(block.index)).join(", ")} were added and arrived in the stream.`,
       "The server added a block whose hash or signature is not valid",
     ),
   shows: (added) => {
@@ -136,7 +142,7 @@ export const adding = step({
       ),
       sizes("Parts of a block, and classical signatures, bytes", [
         { label: "Your data", bytes: block?.data.length ?? 0 },
-        { label: "Hashes and the rest", bytes: 32 + 68 },
+        { label: "Hashes and other fields", bytes: 32 + 68 },
         ...classicalSignatures,
         { label: validatorAlgorithm, bytes: block?.signature.length ?? 0 },
       ]),
@@ -173,8 +179,8 @@ export const verifying = step({
   says: ({ server, checked, areSigned }) =>
     sayExpected(
       server.valid && areSound(checked) && areSigned,
-      `The server checked ${formatBlocks(server.blocksChecked)}, your browser the ${formatNumber(checked.length)} that it has. All are valid.`,
-      "The sides do not both find that the chain holds",
+      `The server checked ${formatBlocks(server.blocksChecked)}, and your browser the ${formatNumber(checked.length)} that it has. All are valid.`,
+      "The two sides disagree about the chain",
     ),
   shows: ({ server, checked, validSignatures, areSigned }) => [
     checks(
@@ -190,7 +196,7 @@ export const verifying = step({
 
 const words = textField("New content", "Ada pays Eve 500");
 
-/** The block to change, of those that the stream has brought. */
+/** The block to change, among those delivered by the stream. */
 const place: Field<Chain> = {
   initial: "",
   view: (bound, story) => {
@@ -208,8 +214,9 @@ function listPlaces({ stream }: Chain): readonly number[] {
 export const tampering = step({
   title: "Tamper with a block in your copy",
   action: "Tamper",
-  why: `A forger has a copy of the chain and unlimited time. Choose the forger's steps. Each attempt leaves a trace: the
-    hash, the link, the signature or the signer is wrong. The chain of the server does not change.`,
+  why: `A forger has a copy of the chain and unlimited time. Choose how far the forger goes. Each attempt
+    leaves a trace: the hash, the link, the signature or the signer is wrong. The server's chain does not
+    change.`,
   fields: { place, words, effort: choiceField("The forger", efforts[0], efforts) },
   after: { adding },
   plan: () => planCall(verifyChain, {}),
@@ -226,7 +233,7 @@ export const tampering = step({
     const [first] = bad;
     if (first === undefined) return "The copy is still valid: nothing in it was changed.";
     const rest = bad.length === 1 ? "" : ` and the ${formatNumber(bad.length - 1)} after it`;
-    const says = server.valid ? "The server's chain holds." : "The server's chain does not hold, either.";
+    const says = server.valid ? "The server's chain holds." : "The server's chain does not hold either.";
     const number = formatNumber(first.block.index);
     const why = first.fault === undefined ? "" : ` Block ${number}: ${faultWords[first.fault]}.`;
     return `You changed block ${formatNumber(index)}: in your copy, block ${number}${rest} turned red.${why} ${says}`;
@@ -245,7 +252,7 @@ export const tampering = step({
 });
 
 export const intruding = step({
-  title: "Add a block as a stranger",
+  title: "Add a block as an outsider",
   action: "Try",
   why: `The forger's key pair is valid, but no validator has its address. Therefore the server does not append the
     block.`,
@@ -258,7 +265,7 @@ export const intruding = step({
 });
 
 export const Page = defineSharedStory<Chain>({
-  title: "Chain of blocks",
+  title: "Blockchain",
   lead: `Each block contains the hash of the previous block, and a validator signs each hash with ML-DSA-65. A changed
     block therefore changes all later blocks, and only the validators can sign those again.`,
   useShared: () => ({ copy: useRef(createChainCopy()).current, stream: useStream<CheckedBlock>() }),

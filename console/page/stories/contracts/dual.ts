@@ -1,8 +1,10 @@
-/** ECDSA and the composite in the browser: @noble/curves and @noble/post-quantum, fetched when first needed. */
+/**
+ * ECDSA and composite signatures in the browser: @noble/curves and @noble/post-quantum, loaded on first use.
+ */
 import { loadSigner } from "../../algorithms.ts";
 import { toUtf8 } from "../../values.ts";
 
-/** The library that checks ECDSA in the browser, as the page names it. */
+/** The library that verifies ECDSA in the browser, as the page names it. */
 export const curveLibrary = "@noble/curves";
 
 /** FIPS 204, table 2: ML-DSA-65. */
@@ -26,15 +28,18 @@ export async function verifyEcdsa(
 ): Promise<boolean> {
   const { p256 } = await import("@noble/curves/nist.js");
   try {
-    // The server, as FIPS 186-5, takes high and low s.
+    // Like FIPS 186-5, the server accepts high and low s.
     return p256.verify(signature, message, publicKey, { format: "der", lowS: false });
   } catch {
-    // A malformed signature or key is not valid.
+    // A malformed signature or key counts as not valid.
     return false;
   }
 }
 
-/** Verifies both halves of a composite signature (section 3.3, with an empty context), and reports each separately. */
+/**
+ * Verifies both halves of a composite signature (section 3.3, with an empty context) and reports each one
+ * separately.
+ */
 export async function verifyComposite(
   signature: Uint8Array,
   message: Uint8Array,
@@ -66,7 +71,7 @@ export function takeMldsaKey(compositeKey: Uint8Array): Uint8Array {
   return compositeKey.subarray(0, mldsaKeyBytes);
 }
 
-/** The other ECDSA signature of the same message: with s, n − s is valid, too, and needs no secret key. */
+/** The message's other valid ECDSA signature: if s is valid, so is n − s, and it needs no secret key. */
 export async function mirrorEcdsa(signature: Uint8Array): Promise<Uint8Array> {
   const { p256 } = await import("@noble/curves/nist.js");
   const { r, s } = p256.Signature.fromBytes(signature, "der");

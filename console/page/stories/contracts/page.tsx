@@ -1,4 +1,4 @@
-/** A signed contract, and a message that is signed with both a classical and a post-quantum algorithm. */
+/** A signed contract, and a message signed with both a classical and a post-quantum algorithm. */
 import {
   DappService,
   type DeployContractResponse,
@@ -18,10 +18,10 @@ import { type Change, changeByte, formatBytes, toHex, toUtf8 } from "../../value
 import * as dual from "./dual.ts";
 
 const { deployContract, dualSign, dualVerify } = DappService.method;
-/** The algorithm of the half that withstands a quantum computer. */
+/** The algorithm of the half that resists quantum computers. */
 const algorithm = "ML-DSA-65";
 export const halves = ["ECDSA", algorithm] as const;
-/** The parties of the diagram. */
+/** The diagram's parties. */
 const [ecdsa, both, mldsa] = [0, 1, 2];
 const sampleCode = `contract Escrow {
   function release() {
@@ -30,7 +30,7 @@ const sampleCode = `contract Escrow {
   }
 }`;
 
-/** Computes the hash of code, and verifies the signature over it. */
+/** Hashes code and verifies the signature over the hash. */
 async function checkCode(code: Uint8Array, { codeHash, signature, publicKey }: DeployContractResponse) {
   const hash = await sha256(code);
   const isSigned = await verifyHere(algorithm, signature, hash, publicKey);
@@ -40,9 +40,9 @@ async function checkCode(code: Uint8Array, { codeHash, signature, publicKey }: D
 export const deploying = step({
   title: "Deploy a contract",
   action: "Deploy",
-  why: `The server keeps the hash, signed with a key pair made for this contract; the secret half is gone afterwards. It
-    does not run the code, and does not keep it.`,
-  fields: { name: textField("Human-readable name", "Escrow"), code: areaField("Code", 6, sampleCode) },
+  why: `The server stores the hash, signed with a key pair generated for this contract, and erases the secret key. It
+    neither runs nor stores the code.`,
+  fields: { name: textField("Name", "Escrow"), code: areaField("Code", 6, sampleCode) },
   plan: (given) => planCall(deployContract, given),
   run: async ({ call }, { code, name }) => {
     const contract = await call(deployContract, { code, name });
@@ -50,7 +50,7 @@ export const deploying = step({
   },
   says: ({ contract, isHashEqual, isSigned }) =>
     isHashEqual && isSigned
-      ? `The code's hash is signed with ${formatBytes(contract.signature.length)}; your browser finds hash and signature valid.`
+      ? `The code's hash is signed with ${formatBytes(contract.signature.length)}; your browser finds both valid.`
       : "Your browser finds that the hash or the signature is not valid.",
   shows: ({ contract, ...found }) => [
     facts({ Contract: contract.contractId }),
@@ -73,14 +73,14 @@ export const rewriting = step({
   run: async (_caller, { deploying: { code, contract } }) => {
     const before = toUtf8(code);
     const found = before.lastIndexOf("1".charCodeAt(0));
-    // Makes a 9 of the last 1.
+    // Turns the last 1 into a 9.
     const change = changeByte(before, found < 0 ? before.length - 1 : found, 8);
     return { change, ...(await checkCode(change.after, contract)) };
   },
   says: ({ isHashEqual, isSigned }) =>
     sayExpected(
       !isHashEqual && !isSigned,
-      "The changed code has another hash, which the signature does not cover.",
+      "The changed code has a different hash, which the signature does not cover.",
       "Your browser does not detect the change",
     ),
   shows: (found) => [
@@ -103,8 +103,8 @@ function showChecks({ isHashEqual, isSigned }: Readonly<Record<"isHashEqual" | "
 export const signing = step({
   title: "Sign a message twice",
   action: "Sign",
-  why: `The same bytes, with secp256r1 and SHA-256, and with ${algorithm}: each with a key pair generated for this call. In
-    addition to the two signatures, the server creates one composite signature.`,
+  why: `The server signs the same bytes with ECDSA (secp256r1, SHA-256) and with ${algorithm}, using key pairs
+    generated for this call. It also creates one composite signature.`,
   fields: { text: textField("Message", "Release the escrow") },
   plan: ({ text }) => planCall(dualSign, { data: toUtf8(text) }),
   run: async ({ call }, { text }) => {
@@ -112,7 +112,7 @@ export const signing = step({
     return { data, signed: await call(dualSign, { data }) };
   },
   says: ({ signed }) =>
-    `ECDSA made ${formatBytes(signed.ecdsaSignature.length)}, ${algorithm} ${formatBytes(signed.mldsaSignature.length)}.`,
+    `The ECDSA signature has ${formatBytes(signed.ecdsaSignature.length)}, the ${algorithm} signature ${formatBytes(signed.mldsaSignature.length)}.`,
   shows: ({ data, signed }) => [
     evidence(
       "Message and signatures",
@@ -148,7 +148,7 @@ type SignedPair = Pick<
   "ecdsaSignature" | "mldsaSignature" | "ecdsaPublicKey" | "mldsaPublicKey"
 > & { readonly data: Uint8Array };
 
-/** The results of each side for each half. */
+/** Each side's result for each half. */
 interface HalfVerdicts {
   readonly server: dual.Halves & { readonly bothValid: boolean };
   readonly browser: dual.Halves;
@@ -189,14 +189,14 @@ function reportHalves({ server, browser }: HalfVerdicts): readonly Check[] {
 export const verifying = step({
   title: "Verify each signature, on both sides",
   action: "Verify",
-  why: "Each half counts by itself; the message counts as signed only if both are valid.",
+  why: "Each half is verified separately; the message counts as signed only if both are valid.",
   after: { signing },
   run: (caller, given) => verifyPair(caller, toPair(given.signing)),
   says: (verdicts) =>
     sayExpected(
       areBothHalvesValid(verdicts),
       "Both sides find both signatures valid.",
-      "The sides do not find both valid",
+      "Not both sides find both valid",
     ),
   shows: (verdicts) => [
     checks(reportHalves(verdicts)),
@@ -208,8 +208,8 @@ export const verifying = step({
 export const breaking = step({
   title: "Break one half",
   action: "Break and verify",
-  why: `One bit of the last byte of one signature changes. The other half remains valid, but that is not enough. If one
-    algorithm is broken in the future, the other one still protects the message.`,
+  why: `One bit of the last byte of one signature changes. The other half remains valid, but that is not
+    enough. If one algorithm is broken in the future, the other one still protects the message.`,
   fields: { half: choiceField("Half to break", "ECDSA", halves) },
   after: { signing },
   run: async (caller, { half, signing: message }): Promise<BrokenHalf> => {
@@ -224,10 +224,10 @@ export const breaking = step({
 });
 
 export const mirroring = step({
-  title: "Another ECDSA signature, without the key",
+  title: "A second ECDSA signature without the key",
   action: "Mirror and verify",
-  why: `Anyone can replace s with n − s, where n is the order of the curve. This does not forge a message, but changes the
-    bytes of the signature. Do not use these bytes, or their hash, as an identifier.`,
+  why: `Anyone can replace s with n − s, where n is the order of the curve. This does not forge a message, but
+    it changes the signature's bytes. Never use a signature, or its hash, as an identifier.`,
   after: { signing },
   run: async (caller, { signing: message }) => {
     const original = message.signed.ecdsaSignature;
@@ -238,8 +238,8 @@ export const mirroring = step({
   says: (verdicts) =>
     sayExpected(
       areBothHalvesValid(verdicts),
-      "The signature has other bytes, and both sides find it valid.",
-      "The mirrored signature is not valid for both sides",
+      "The signature's bytes differ, and both sides find it valid.",
+      "Not both sides find the mirrored signature valid",
     ),
   shows: ({ original, mirrored, ...verdicts }) => [
     bytes("As the server created it: r and s", original),
@@ -263,8 +263,8 @@ async function verifyComposite(
 export const composing = step({
   title: "Verify the composite",
   action: "Verify",
-  why: `The composite id-MLDSA65-ECDSA-P256-SHA512 is one signature with one key. Both components sign a prefix, the name
-    of the composite, and SHA-512 of the message. Your browser assembles these bytes itself.`,
+  why: `The composite id-MLDSA65-ECDSA-P256-SHA512 is one signature with one key. Both components sign a
+    prefix, the composite's name, and the message's SHA-512. Your browser assembles these bytes itself.`,
   after: { signing },
   run: async (caller, { signing: message }) => {
     const { compositeSignature: signature, compositePublicKey: publicKey } = message.signed;
@@ -274,7 +274,7 @@ export const composing = step({
     sayExpected(
       areBothHalvesValid(verdicts),
       `One signature of ${formatBytes(signature.length)}: both sides find both halves valid.`,
-      "The sides do not find both halves valid",
+      "Not both sides find both halves valid",
     ),
   shows: ({ signature, publicKey, ...verdicts }) => [
     evidence(
@@ -290,7 +290,7 @@ export const composing = step({
 export const breakingComposite = step({
   title: "Break one half of the composite",
   action: "Break and verify",
-  why: "The ML-DSA half is the first part of the signature, the ECDSA half is the last part.",
+  why: "The ML-DSA half comes first in the signature, and the ECDSA half last.",
   fields: { half: choiceField("Half of the composite to break", algorithm, halves) },
   after: { signing },
   run: async (caller, { half, signing: message }): Promise<BrokenHalf> => {
@@ -306,9 +306,9 @@ export const breakingComposite = step({
 export const stripping = step({
   title: "Take the composite apart",
   action: "Strip and verify",
-  why: `Anyone who takes the ${algorithm} half out of a composite cannot use it as a separate signature, because its signed
-    bytes begin with the name of the composite. This step sends it together with the valid ECDSA signature of an earlier
-    step.`,
+  why: `Anyone who takes the ${algorithm} half out of a composite cannot use it as a separate signature,
+    because its signed bytes start with the composite's name. This step sends it together with the valid ECDSA
+    signature from an earlier step.`,
   after: { signing },
   run: (caller, { signing: message }) => {
     const { compositeSignature, compositePublicKey } = message.signed;
@@ -331,7 +331,7 @@ export const stripping = step({
 const cutting = step({
   title: "Cut a signature short",
   action: "Cut and verify",
-  why: "Bytes that cannot be a signature are an error of the caller, not an invalid signature.",
+  why: "Bytes that cannot be a signature are a caller's error, not an invalid signature.",
   after: { signing },
   run: ({ callRefused }, { signing: message }) => {
     const pair = toPair(message);
@@ -348,19 +348,19 @@ function sayBroken({ half, server, browser }: BrokenHalf): string {
   );
   return sayExpected(
     areNamed,
-    `Both sides find the ${half} half not valid, and the other valid. Together, they are not valid.`,
-    "The sides do not both name the half that is broken",
+    `Both sides find the ${half} half invalid and the other half valid. Together, they are not valid.`,
+    "Not both sides identify the broken half",
   );
 }
 
 function showBroken({ change: changed, server, browser }: BrokenHalf) {
-  // The message is signed if both halves are valid.
+  // The message is signed only if both halves are valid.
   const isSigned = browser.ecdsaValid && browser.mldsaValid;
   const together = reportBoth("both together", { server: server.bothValid, browser: isSigned });
   return [change(changed), checks(reportHalves({ server, browser }), together)];
 }
 
-/** What both sides found of each half, and whether the message counts as signed. */
+/** Both sides' findings about each half, and whether the message counts as signed. */
 function drawHalves(found: HalfVerdicts | undefined) {
   const isValid = (half: "ecdsaValid" | "mldsaValid") => found?.server[half] && found.browser[half];
   const [isEcdsa, isMldsa] = [isValid("ecdsaValid"), isValid("mldsaValid")];
@@ -373,8 +373,9 @@ function drawHalves(found: HalfVerdicts | undefined) {
 
 export const Page = defineStory({
   title: "Contracts, signed twice",
-  lead: `Code is hashed and signed, so that all parties see the same contract. A message is signed with two algorithms:
-    ECDSA, which has been tested for decades, and ML-DSA, which resists quantum computers. A forger must break both.`,
+  lead: `Code is hashed and signed, so that all parties see the same contract. A message is signed with two
+    algorithms: ECDSA, which has been tested for decades, and ML-DSA, which resists quantum computers. A
+    forger must break both.`,
   parties: [{ name: "ECDSA" }, { name: "Message" }, { name: algorithm }],
   steps: [
     deploying,

@@ -1,4 +1,4 @@
-/** A device makes its keys, registers and authenticates; others try to pass for it. */
+/** A device generates its keys, registers and authenticates; others try to impersonate it. */
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { deviceContexts } from "../../../../src/client/device-messages.ts";
@@ -38,9 +38,9 @@ const claim = "the device's signature over the challenge";
 export const making = step({
   title: "The device and its vendor generate their keys",
   action: "Generate two key pairs",
-  why: `ML-DSA-44 has the smallest signatures of ML-DSA, which suits slow connections. Firmware must be trusted for the
-    life of the device, so the vendor uses the strongest set, ML-DSA-87. The secret keys stay in this page. No call is
-    made.`,
+  why: `ML-DSA-44 has the smallest ML-DSA signatures, which suits slow connections. Firmware must be trusted
+    for the device's whole life, so the vendor uses the strongest parameter set, ML-DSA-87. The secret keys
+    stay in this page. No call is made.`,
   run: async () => ({
     device: await makeSigningKey("ML-DSA-44"),
     vendor: await makeSigningKey("ML-DSA-87"),
@@ -50,8 +50,8 @@ export const making = step({
   shows: (keys) => [
     evidence(
       "Both public keys",
-      bytes("Public key of the device, ML-DSA-44", keys.device.publicKey, keys.device.algorithm),
-      bytes("Public key of the vendor, ML-DSA-87", keys.vendor.publicKey, keys.vendor.algorithm),
+      bytes("Device's public key, ML-DSA-44", keys.device.publicKey, keys.device.algorithm),
+      bytes("Vendor's public key, ML-DSA-87", keys.vendor.publicKey, keys.vendor.algorithm),
     ),
     sizes("Public key, bytes", [
       ...classicalSigningKeys,
@@ -67,10 +67,10 @@ export const making = step({
 export const registering = step({
   title: "Register the device",
   action: "Register",
-  why: `The server stores the device's public key and the public key of its firmware vendor. It never receives a secret
-    key. The device uses signing contexts. It signs challenges and readings with different contexts, so that a signature
-    for one is never valid for the other.`,
-  fields: { name: textField("Name of the device", "Thermometer, hall 4") },
+  why: `The server stores the device's public key and its firmware vendor's. It never receives a secret key.
+    The device signs challenges and readings with different contexts, so that a signature for one is never
+    valid for the other.`,
+  fields: { name: textField("Device name", "Thermometer, hall 4") },
   after: { making },
   run: async ({ call }, { making: { device, vendor }, name: deviceName }) => {
     const { deviceId, publicKey, registrationStatus, privateKey } = await call(registerDevice, {
@@ -87,30 +87,30 @@ export const registering = step({
     sayExpected(
       isSameKey,
       `${registrationStatus}: the device ID is ${deviceId}.`,
-      "The server registered another key",
+      "The server registered a different key",
     ),
   shows: ({ isSameKey, hasNoSecret }) =>
     checks(
-      reportEqual("the registered key, compared with the key of the device", isSameKey),
+      reportEqual("the registered key, compared with the device's key", isSameKey),
       reportNoSecret(hasNoSecret),
     ),
   draws: (value) => [
     send(device, server, withSize("public key", value?.device.publicKey)),
     send(vendor, server, withSize("public key", value?.vendor.publicKey)),
-    find(server, "It registers the device.", judge(value?.isSameKey, "with its key", "with another key")),
+    find(server, "It registers the device.", judge(value?.isSameKey, "with its key", "with a different key")),
   ],
 });
 
 export type Registered = ResultOf<typeof registering>;
 
-/** Answers a challenge with a signature of the device, or of another key. */
+/** Answers a challenge with a signature by the device or by a different key. */
 async function answerChallenge(
   { call }: Caller,
   { deviceId, device: { algorithm, publicKey } }: Registered,
   key: SigningKey,
 ) {
   const context = deviceContexts.challenge;
-  // A device has no password to log in with; it answers a challenge instead.
+  // A device does not log in with a password; it answers a challenge.
   const { challenge } = await call(issueChallenge, { deviceId }, withoutToken);
   const signature = key.sign(challenge, context);
   const answer = await call(authenticate, { deviceId, challenge, signature }, withoutToken);
@@ -122,7 +122,7 @@ async function answerChallenge(
 export const authenticating = step({
   title: "The device authenticates",
   action: "Request a challenge and sign it",
-  why: `The challenge is 32 unpredictable bytes. It is valid for this device only, one time, within 60 seconds. Only the
+  why: `The challenge is 32 unpredictable bytes. It is valid once, for this device only, for 60 seconds. Only the
     device with the secret key can sign it. There is no password that could leak.`,
   after: { registering },
   run: (caller, { registering: registered }) => answerChallenge(caller, registered, registered.device),
@@ -148,10 +148,10 @@ export const authenticating = step({
 });
 
 export const repeating = step({
-  title: "The same answer again",
+  title: "An attacker replays the answer",
   action: "Send it again",
-  why: `An attacker recorded the answer and sends it again. The signature is genuine, but the first answer used the
-    challenge up.`,
+  why: `An attacker recorded the answer and sends it again. The signature is genuine, but each challenge is
+    valid for one answer only.`,
   after: { registering, authenticating },
   run: ({ call }, { registering: { deviceId }, authenticating: { challenge, signature } }) =>
     call(authenticate, { deviceId, challenge, signature }, withoutToken),
@@ -167,10 +167,10 @@ export const repeating = step({
 });
 
 export const pretending = step({
-  title: "Another device uses its ID",
-  action: "Sign with another key",
-  why: `The other device requests a challenge for the ID of your device, and signs with its own key. A wrong answer also
-    uses the challenge up, which prevents further attempts.`,
+  title: "A different device uses its ID",
+  action: "Sign with a different key",
+  why: `The other device requests a challenge for your device's ID and signs with its own key. A wrong answer also
+    uses up the challenge, which prevents further attempts.`,
   after: { registering },
   run: async (caller, { registering: registered }) =>
     answerChallenge(caller, registered, await makeSigningKey("ML-DSA-44")),
@@ -182,22 +182,23 @@ export const pretending = step({
     attack(
       mallory,
       server,
-      "signed with another key",
+      "signed with a different key",
       judgeServer(value?.verdicts.server, "accepted", value),
     ),
   ],
 });
 
 export const reading = step({
-  title: "Decode its token",
+  title: "Decode the device's token",
   action: "Read and verify",
-  why: `The token contains the device ID, the time of expiry, and its use for devices. Its bearer may only send readings.
-    The server signs it with ML-DSA-65, and your browser verifies the signature with the published keys.`,
+  why: `The token contains the device ID, the expiry time, and its restriction to devices. Its bearer may only
+    send readings. The server signs it with ML-DSA-65, and your browser verifies the signature with the
+    published keys.`,
   after: { registering, authenticating },
   run: async ({ call }, { registering: { deviceId }, authenticating: { token } }) => {
     const parts = readToken(token);
     const isSubject = parts.payload.sub === deviceId;
-    // The keys are published by a service that need not run beside this one.
+    // The keys are published by a different service, which may not be running.
     if (!settings.services.has(TokenService.typeName))
       return { token, parts, isSubject, isSigned: undefined };
     const { keys } = await call(TokenService.method.getJwks, {}, withoutToken);
@@ -208,16 +209,16 @@ export const reading = step({
     `The token has ${formatNumber(token.length)} characters, for ${String(parts.payload.sub)}.`,
   shows: ({ token, parts, isSubject, isSigned }) => [
     evidence(
-      "The token, decoded",
+      "The decoded token",
       <TokenView token={token} parts={parts} label={`Signature, ${parts.header.alg}`} />,
     ),
     checks(
-      reportEqual("the subject of the token, and the device", isSubject),
+      reportEqual("the token's subject, compared with the device", isSubject),
       isSigned === undefined ? [] : reportBrowser("the token's signature, with the published key", isSigned),
     ),
     hint(`It adds ${formatBytes(token.length)} to each call that the device makes.`),
   ],
-  draws: (value) => [find(device, "The token names it.", judge(value?.isSubject, "same ID", "another ID"))],
+  draws: (value) => [find(device, "The token names it.", judge(value?.isSubject, "same ID", "different ID"))],
 });
 
 /** The server's verdict on something that a party sent. */

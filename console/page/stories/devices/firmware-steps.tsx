@@ -1,4 +1,4 @@
-/** Firmware: from the vendor, older than the device's, from another vendor, and changed. */
+/** Firmware: from the vendor, an older version, from a different vendor, and modified. */
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { sha256, verifyHere } from "../../algorithms.ts";
 import type { Caller } from "../../caller.ts";
@@ -10,7 +10,7 @@ import { step } from "../../story-step.ts";
 import { changeByte, formatBytes, formatNumber, toHex } from "../../values.ts";
 import { judgeServer, mallory, type Registered, registering, server, vendor } from "./enrolment-steps.tsx";
 
-/** Small enough that the call can be copied into a shell. */
+/** Small enough to copy the call into a shell. */
 const imageBytes = 4096;
 const newVersion = 2;
 
@@ -27,7 +27,7 @@ async function signNewImage(vendor: SigningKey): Promise<SignedImage> {
   return { image, digest, signature: vendor.sign(digest) };
 }
 
-/** Sends firmware to the server, and verifies it here with the key of the vendor that the server pinned. */
+/** Sends firmware to the server, and verifies it here with the vendor key that the server pinned. */
 async function sendFirmware(
   { call }: Caller,
   { deviceId, vendor }: Registered,
@@ -41,7 +41,7 @@ async function sendFirmware(
     result,
     reason,
     isAccepted: result === "FIRMWARE_ACCEPTED",
-    /** Whether both sides computed one hash of the image. */
+    /** Whether both sides computed the same hash. */
     isSameHash: firmwareHash === toHex(digest),
     isVendors: await verifyHere(vendor.algorithm, signature, digest, vendor.publicKey),
   };
@@ -52,21 +52,22 @@ type FirmwareOutcome = Awaited<ReturnType<typeof sendFirmware>>;
 export const installing = step({
   title: "The vendor sends firmware",
   action: "Sign and send",
-  why: `The image is ${formatNumber(imageBytes)} random bytes, as version ${newVersion}. The vendor signs its hash with
-    ML-DSA-87. The server computes the hash of the received image, and accepts only the vendor of the registration.`,
+  why: `The image consists of ${formatNumber(imageBytes)} random bytes and claims version ${newVersion}. The
+    vendor signs its hash with ML-DSA-87. The server hashes the received image, and accepts only the vendor
+    from the registration.`,
   after: { registering },
   run: async (caller, { registering: registered }) => {
     const signed = await signNewImage(registered.vendor);
     return { ...signed, ...(await sendFirmware(caller, registered, signed, newVersion)) };
   },
   says: ({ result, image, signature }) =>
-    `${result}: ${formatBytes(image.length)}, and a signature of ${formatBytes(signature.length)}.`,
+    `${result}: ${formatBytes(image.length)}, with a signature of ${formatBytes(signature.length)}.`,
   shows: ({ image, digest, signature, ...outcome }) => [
     evidence(
       "Image, hash and signature",
       bytes("Image", image),
       bytes("SHA-256 of the image, which is signed", digest),
-      bytes("Signature of the vendor", signature),
+      bytes("Vendor's signature", signature),
     ),
     checkFirmware(outcome),
     signatureSizes("ML-DSA-87", signature),
@@ -77,8 +78,9 @@ export const installing = step({
 export const rollingBack = step({
   title: "Older firmware with a valid signature",
   action: `Send version ${newVersion - 1}`,
-  why: `The vendor once signed version ${newVersion - 1} too, and it had a hole. The signature holds; the server refuses all
-    the same, because the device has version ${newVersion}. The sender states the version; the vendor does not sign it.`,
+  why: `The vendor once signed version ${newVersion - 1} too, and it had a vulnerability. The signature is
+    valid, but the server refuses it, because the device has version ${newVersion}. The sender states the
+    version; the vendor does not sign it.`,
   after: { registering, installing },
   run: async (caller, { registering: registered }) =>
     sendFirmware(caller, registered, await signNewImage(registered.vendor), newVersion - 1),
@@ -88,10 +90,10 @@ export const rollingBack = step({
 });
 
 export const impersonating = step({
-  title: "Firmware of another vendor",
-  action: "Sign with another vendor's key",
-  why: `The request has a valid signature and the matching key. The key in a request proves nothing, because the device
-    has a pinned vendor.`,
+  title: "Firmware from a different vendor",
+  action: "Sign with a different vendor's key",
+  why: `The request has a valid signature and the matching key. The key in the request proves nothing, because
+    the device's vendor is pinned.`,
   after: { registering },
   run: async (caller, { registering: registered }) => {
     const other = await makeSigningKey("ML-DSA-87");
@@ -105,13 +107,13 @@ export const impersonating = step({
     checks(reportBrowser("the signature, with the key in the request", isOthers)),
     checkFirmware(outcome),
   ],
-  draws: (value) => [attack(mallory, server, "firmware signed by another vendor", judgeFirmware(value))],
+  draws: (value) => [attack(mallory, server, "firmware signed by a different vendor", judgeFirmware(value))],
 });
 
 export const altering = step({
   title: "Firmware with one bit changed",
   action: "Change and send",
-  why: "The vendor's image and the vendor's signature; one bit of the image is another one.",
+  why: "This is the vendor's image with the vendor's signature, but one bit of the image is flipped.",
   after: { registering, installing },
   run: async (caller, { registering: registered, installing: { image, signature } }) => {
     const change = changeByte(image, imageBytes / 2);

@@ -1,4 +1,4 @@
-/** A device: it registers, authenticates, sends readings, and accepts firmware only from its vendor. */
+/** A device registers, authenticates, sends readings, and accepts firmware only from its vendor. */
 import type { RefObject } from "preact";
 import { useRef } from "preact/hooks";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
@@ -17,12 +17,12 @@ import * as firmware from "./firmware-steps.tsx";
 
 const { authenticating, device, judgeServer, mallory, registering, server } = enrolment;
 
-/** The number of the last reading. */
+/** The last reading's number. */
 type LastSequence = RefObject<number>;
 
 const claim = "the device's signature over sequence and reading";
 
-/** A reading with its number, as the device signed it. */
+/** A numbered reading as the device signed it. */
 interface Reading {
   readonly telemetry: Uint8Array;
   readonly sequence: number;
@@ -50,8 +50,8 @@ async function sendReading(
 export const measuring = step({
   title: "The device sends a reading",
   action: "Sign and send",
-  why: `Each reading has a number, one higher than the last. The device signs the 8 bytes of the number and then the
-    reading, so neither can be changed. The first reading also decides that all readings of this device have numbers.
+  why: `Each reading has a number, one higher than the last. The device signs the 8-byte number followed by the
+    reading, so neither can be changed. Once the first reading is numbered, all readings of this device must be.
     The call uses the device's own token.`,
   fields: { text: textField("Reading", '{"celsius": 21.5}') },
   after: { registering, authenticating },
@@ -66,7 +66,7 @@ export const measuring = step({
   },
   says: ({ verdicts, reason, ...sent }) =>
     verdicts.server
-      ? `The server accepts reading ${formatNumber(sent.reading.sequence)}: ${formatBytes(sent.reading.telemetry.length)}, and a signature of ${formatBytes(sent.reading.signature.length)}.`
+      ? `The server accepts reading ${formatNumber(sent.reading.sequence)}: ${formatBytes(sent.reading.telemetry.length)}, with a signature of ${formatBytes(sent.reading.signature.length)}.`
       : `The server rejects it: ${reason}.`,
   shows: ({ signed, verdicts, ...sent }) => [
     evidence(
@@ -89,7 +89,7 @@ export const measuring = step({
 export const alteringReading = step({
   title: "An attacker changes the reading in transit",
   action: "Change and send",
-  why: "One bit of the reading is another one; number and signature are as they were.",
+  why: "One bit of the reading is flipped; number and signature are unchanged.",
   after: { registering, authenticating, measuring },
   run: async (caller, { registering: registered, authenticating: { token }, measuring: { reading } }) => {
     const change = changeByte(reading.telemetry, Math.floor(reading.telemetry.length / 2));
@@ -105,9 +105,9 @@ export const alteringReading = step({
 });
 
 export const repeatingReading = step({
-  title: "An attacker repeats an old reading",
+  title: "An attacker replays an old reading",
   action: "Send it again",
-  why: `Nothing was changed, so the signature is valid. Without the number, an old harmless reading could hide a new
+  why: `Nothing was changed, so the signature is valid. Without the number, an old, harmless reading could hide a new
     alarm.`,
   after: { registering, authenticating, measuring },
   run: async (caller, { registering: registered, authenticating: { token }, measuring: { reading } }) => ({
@@ -141,8 +141,9 @@ export const repeatingReading = step({
 
 export const Page = defineSharedStory<LastSequence>({
   title: "Devices",
-  lead: `A device is small, remote, and in use for twenty years. It has its own secret key, signs with ML-DSA-44, and is
-    identified by its public key. Here your browser acts as the device and as its firmware vendor.`,
+  lead: `A device is small and remote, and stays in use for twenty years. It has its own secret key, signs
+    with ML-DSA-44, and is identified by its public key. Here your browser acts as the device and as its
+    firmware vendor.`,
   parties: enrolment.parties,
   useShared: () => useRef(0),
   steps: [

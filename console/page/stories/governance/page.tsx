@@ -1,4 +1,4 @@
-/** A proposal: three signers create a wallet, two of them sign, a stranger cannot, and it executes once. */
+/** A proposal: three signers create a wallet, two of them sign, an outsider cannot, and it executes once. */
 import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
@@ -30,13 +30,13 @@ const algorithm = "ML-DSA-65";
 const threshold = 2;
 const lifetimeMs = 60 * 60 * 1000;
 const title = textField("Title", "Buy a new roof");
-const [you, grace, alan, stranger, wallet] = [0, 1, 2, 3, 4];
+const [you, grace, alan, outsider, wallet] = [0, 1, 2, 3, 4];
 
 export const gathering = step({
   title: "Three signers generate their keys",
   action: "Generate three keys",
-  why: `Your secret key is generated here and stays in this page. Grace and Alan have their keys in the key service, if it
-    runs, and call it to sign. A signer's address is the first part of SHA-256 of the public key.`,
+  why: `Your secret key is generated here and stays in this page. Grace's and Alan's keys are in the key
+    service, if it is running. A signer's address is the first part of the public key's SHA-256.`,
   run: async (caller) => {
     const hasKeyService = settings.services.has(KmsService.typeName);
     const makeOther = (name: string): Promise<Signer> =>
@@ -49,7 +49,7 @@ export const gathering = step({
   says: ({ you, grace, alan }) => `Your key is ${you.place}, Grace's ${grace.place}, Alan's ${alan.place}.`,
   shows: ({ you, all }) => [
     bytes("Your public key", you.publicKey, algorithm),
-    heading("Addresses of the signers"),
+    heading("The signers' addresses"),
     facts(Object.fromEntries(all.map(({ name, address, place }) => [`${name}, ${place}`, code(address)]))),
   ],
   draws: (value) => [
@@ -58,9 +58,9 @@ export const gathering = step({
 });
 
 export const founding = step({
-  title: "They create a wallet",
+  title: "The signers create a wallet",
   action: "Create the wallet",
-  why: "The server gets the three public keys and no secret key. It cannot sign for any of the signers.",
+  why: "The server receives three public keys and no secret key, so it cannot sign for any of the signers.",
   after: { gathering },
   run: async ({ call }, { gathering: { all } }) => {
     const signerPublicKeys = all.map(({ publicKey }) => publicKey);
@@ -71,16 +71,15 @@ export const founding = step({
     sayExpected(
       isSame,
       `The wallet is ${walletId}. It needs ${threshold} of 3 signatures.`,
-      "The wallet has other signers than these three",
+      "The wallet has different signers",
     ),
-  shows: ({ isSame }) =>
-    checks(reportEqual("the signers' addresses, compared with those of their keys", isSame)),
+  shows: ({ isSame }) => checks(reportEqual("the signers' addresses, derived from their keys", isSame)),
   draws: (value) => [
     send(you, wallet, "three public keys"),
     find(
       wallet,
       `It needs ${threshold} of 3 signatures.`,
-      judge(value?.isSame, "same signers", "other signers"),
+      judge(value?.isSame, "same signers", "different signers"),
     ),
   ],
 });
@@ -88,9 +87,9 @@ export const founding = step({
 export const proposing = step({
   title: "A signer creates a proposal",
   action: "Propose",
-  why: `The signers sign the hash of a text that contains the wallet, the content, the threshold and the time of expiry.
-    Your browser writes this text from your request, not from the answer of the server, and compares the hashes.`,
-  fields: { title, text: textField("Content of the proposal", "Pay 40,000 to the roofer") },
+  why: `The signers sign the hash of a text that contains the wallet, the content, the threshold and the expiry time.
+    Your browser builds this text from your request, not from the server's answer, and compares the hashes.`,
+  fields: { title, text: textField("Proposal", "Pay 40,000 to the roofer") },
   after: { founding },
   run: async ({ call }, { title, text, founding: { walletId } }) => {
     const data = toUtf8(text);
@@ -114,19 +113,19 @@ export const proposing = step({
     <pre key="text" class="code">
       {text}
     </pre>,
-    bytes("SHA-256 of it", hash),
+    bytes("SHA-256 of this text", hash),
     checks(reportEqual("the server's hash of the proposal", isSame)),
   ],
   draws: (value) => [
-    send(you, wallet, "proposal", judge(value?.isSame, "the same hash", "another hash")),
+    send(you, wallet, "proposal", judge(value?.isSame, "the same hash", "a different hash")),
     find(you, "hash to sign", undefined, value?.hash),
   ],
 });
 
 const hurrying = step({
-  title: "Execution without signatures",
+  title: "Try to execute without signatures",
   action: "Execute without signatures",
-  why: "There are no signatures yet.",
+  why: "Nobody has signed yet.",
   after: { proposing },
   run: ({ callRefused }, { proposing: { proposalId } }) => callRefused(executeProposal, { proposalId }),
   ...showRefusal("The server refuses"),
@@ -134,14 +133,14 @@ const hurrying = step({
 });
 
 export const intruding = step({
-  title: "A stranger signs",
-  action: "Sign as a stranger",
-  why: "He has his own key and signs the right hash. First he uses his own address, then that of Grace.",
+  title: "An outsider signs",
+  action: "Sign as an outsider",
+  why: "He has his own key and signs the right hash, first under his own address, then under Grace's.",
   after: { gathering, proposing },
   run: async ({ callRefused }, { gathering: { grace }, proposing: { proposalId, hash } }) => {
-    const stranger = await makeSigningKey(algorithm);
-    const signature = stranger.sign(hash);
-    const signer = await deriveAddress(stranger.publicKey);
+    const outsider = await makeSigningKey(algorithm);
+    const signature = outsider.sign(hash);
+    const signer = await deriveAddress(outsider.publicKey);
     return {
       asHimself: await callRefused(signProposal, { proposalId, signer, signature }),
       asGrace: await callRefused(signProposal, { proposalId, signer: grace.address, signature }),
@@ -159,12 +158,12 @@ export const intruding = step({
     ),
   ],
   draws: (value) => [
-    attack(stranger, wallet, "signature, under his address", refuse(value?.asHimself.reason)),
-    attack(stranger, wallet, "signature, under Grace's address", refuse(value?.asGrace.reason)),
+    attack(outsider, wallet, "signature, under his address", refuse(value?.asHimself.reason)),
+    attack(outsider, wallet, "signature, under Grace's address", refuse(value?.asGrace.reason)),
   ],
 });
 
-/** Has a signer sign, and checks the signature here before it is sent. */
+/** Lets a signer sign, and verifies the signature here before it is sent. */
 async function signAs(caller: Caller, signer: Signer, { proposalId, hash }: ResultOf<typeof proposing>) {
   const signature = await signer.sign(caller, hash);
   const browser = await verifyHere(algorithm, signature, hash, signer.publicKey);
@@ -190,7 +189,7 @@ export const signing = step({
     return { ...signed, again };
   },
   says: ({ count, again }) =>
-    `The proposal has ${count} of ${threshold} signatures. Yours counts once: ${again.reason}.`,
+    `The proposal has ${count} of ${threshold} signatures. Yours counts only once: ${again.reason}.`,
   shows: (signed, { read }) => [
     showSignature(signed, read(gathering)?.all),
     signatureSizes(algorithm, signed.signature),
@@ -205,7 +204,7 @@ export const signing = step({
 export const joining = step({
   title: "Grace signs",
   action: "Sign as Grace",
-  why: "Her key never leaves its place. Your browser also verifies her signature, with her public key.",
+  why: "Her key never leaves the key service. Your browser also verifies her signature with her public key.",
   after: { gathering, proposing, signing },
   run: (caller, given) => signAs(caller, given.gathering.grace, given.proposing),
   says: ({ count }) => `The proposal has ${count} of ${threshold} signatures.`,
@@ -216,15 +215,15 @@ export const joining = step({
 export const executing = step({
   title: "Execute it, once",
   action: "Execute twice",
-  why: `The server verifies all stored signatures again, and executes the proposal. When callers race, one of them
-    executes it.`,
+  why: `The server verifies all stored signatures again and executes the proposal. If several callers race,
+    only one of them executes it.`,
   after: { proposing, joining },
   run: async ({ call, callRefused }, { proposing: { proposalId } }) => {
     const { proposal, executedAt } = await call(executeProposal, { proposalId });
     const again = await callRefused(executeProposal, { proposalId });
     return { status: proposal?.proposalStatus, executedAt: executedAt && timestampDate(executedAt), again };
   },
-  says: ({ status, again }) => `The proposal is ${status}. A second time it is refused: ${again.reason}.`,
+  says: ({ status, again }) => `The proposal is ${status}. A second attempt is refused: ${again.reason}.`,
   shows: ({ status, executedAt, again }) => [
     facts({ Status: status, "Executed at": executedAt?.toISOString() }),
     refused(again),
@@ -235,7 +234,7 @@ export const executing = step({
   ],
 });
 
-/** A signature on its way, and how many the wallet has after it. */
+/** A signature in transit, and the wallet's count after it. */
 function drawSignature(signer: number, count: number, signed: Signed | undefined) {
   return [
     send(signer, wallet, "signature", judge(signed?.verdicts.browser, "valid", "not valid")),
@@ -243,7 +242,7 @@ function drawSignature(signer: number, count: number, signed: Signed | undefined
   ];
 }
 
-/** A signature, what each side found of it, and who has signed by now. */
+/** A signature, each side's finding, and who has signed so far. */
 function showSignature({ signature, signedBy, verdicts }: Signed, signers: readonly Signer[] = []) {
   return [
     bytes("Signature", signature),
@@ -251,7 +250,7 @@ function showSignature({ signature, signedBy, verdicts }: Signed, signers: reado
       reportBrowser("the signature over the hash", verdicts.browser),
       reportServer("the signature over the hash", verdicts.server),
     ),
-    heading("Signatures, as the server counts them"),
+    heading("Signatures counted by the server"),
     facts(
       Object.fromEntries(
         signers.map(({ name, address }) => [name, signedBy.includes(address) ? "signed" : "not yet"]),
@@ -262,13 +261,13 @@ function showSignature({ signature, signedBy, verdicts }: Signed, signers: reado
 
 export const Page = defineStory({
   title: "Governance",
-  lead: `A wallet has three signers and acts when two of them sign. Each signer signs the exact content of the proposal
-    with ML-DSA-65, so a signature cannot be moved to another proposal.`,
+  lead: `A wallet has three signers and acts when two of them sign. Each signer signs the proposal's exact content
+    with ML-DSA-65, so a signature cannot be moved to a different proposal.`,
   parties: [
     { name: "You" },
     { name: "Grace" },
     { name: "Alan" },
-    { name: "Stranger", isAttacker: true },
+    { name: "Outsider", isAttacker: true },
     { name: "Wallet" },
   ],
   steps: [gathering, founding, proposing, hurrying, intruding, signing, joining, executing],

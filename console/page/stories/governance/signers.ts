@@ -1,4 +1,4 @@
-/** Signers of a wallet: one whose key is in the browser, and others whose keys are in the key service. */
+/** Wallet signers: one with a key in the browser, the others with keys in the key service. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { Caller } from "../../caller.ts";
 import { deriveAddress, makeSigningKey } from "../../signing-key.ts";
@@ -27,7 +27,7 @@ export async function makeBrowserSigner(name: string): Promise<Signer> {
   };
 }
 
-/** A signer who uses a key in the key service by calling it. */
+/** Creates a signer whose key is in the key service. */
 export async function makeServiceSigner({ call }: Caller, name: string): Promise<Signer> {
   const { result } = await call(createKey, { alias: `governance, ${name}`, algorithm: "ML-DSA-65" });
   const { keyId = "", publicKey = new Uint8Array() } = result ?? {};

@@ -1,4 +1,4 @@
-/** A key exchange, from both sides: the browser makes the key pair, the server the ciphertext. */
+/** A key exchange from both sides: the browser generates the key pair, the server the ciphertext. */
 import type { ComponentChildren } from "preact";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { browserLibrary, loadKem } from "../../algorithms.ts";
@@ -30,7 +30,7 @@ export const preparing = step({
   shows: ({ algorithm, publicKey, secretKey }) =>
     sides(
       [bytes("Public key", publicKey, algorithm), bytes("Secret key", secretKey)],
-      hint("Has nothing yet."),
+      hint("The server has nothing yet."),
     ),
   draws: (value) => [find(you, withSize("secret key, which stays here", value?.secretKey))],
 });
@@ -38,8 +38,8 @@ export const preparing = step({
 export const encapsulating = step({
   title: "The server encapsulates a secret",
   action: "Send the public key",
-  why: `The server draws 32 random bytes. From them it computes a shared secret and a ciphertext for your key, and sends
-    the ciphertext. Here it also shows its secret, so that you can compare. In a real exchange, it would not.`,
+  why: `The server draws 32 random bytes, computes from them a shared secret and a ciphertext for your key, and sends
+    the ciphertext. Here it also reveals its secret, so that you can compare; in a real exchange it never would.`,
   after: { preparing },
   run: async ({ call }, { preparing: { algorithm, publicKey } }) => {
     const answer = await call(PqcService.method.exchangeKeys, { algorithm, publicKey });
@@ -62,7 +62,7 @@ export const encapsulating = step({
 type KeyPair = ResultOf<typeof preparing>;
 type Exchange = ResultOf<typeof encapsulating>;
 
-/** Opens the ciphertext, and compares the secret with the server's. */
+/** Opens the ciphertext and compares the secret with the server's. */
 async function decapsulate(
   { algorithm, secretKey }: KeyPair,
   { ciphertext, sharedSecret: theirs }: Exchange,
@@ -76,7 +76,7 @@ async function decapsulate(
 export const decapsulating = step({
   title: "Your browser opens the ciphertext",
   action: "Decapsulate",
-  why: "With the secret key, your browser recovers the same 32 bytes. They can now be the key of a cipher.",
+  why: "With the secret key, your browser recovers the same 32 bytes. Both sides can now use them as an encryption key.",
   after: { preparing, encapsulating },
   run: (_caller, given) => decapsulate(given.preparing, given.encapsulating),
   says: ({ isEqual }) =>
@@ -96,15 +96,16 @@ export const decapsulating = step({
 export const breaking = step({
   title: "An attacker changes one bit in transit",
   action: "Change and decapsulate",
-  why: `An error would tell an attacker something about the secret key. So ML-KEM rejects implicitly (FIPS 203, section
-    6.3): a changed ciphertext gives a secret that no one else has. The first message that is encrypted with it fails.`,
+  why: `An error would reveal something about the secret key to an attacker. So ML-KEM rejects implicitly
+    (FIPS 203, section 6.3): a changed ciphertext yields a secret that nobody else has, and the first message
+    encrypted with it fails to decrypt.`,
   after: { preparing, encapsulating },
   run: async (_caller, { preparing: keyPair, encapsulating: exchange }) => {
     const change = changeByte(exchange.ciphertext, Math.floor(exchange.ciphertext.length / 2));
     return { change, ...(await decapsulate(keyPair, { ...exchange, ciphertext: change.after })) };
   },
   says: ({ isEqual }) =>
-    sayExpected(!isEqual, "Your browser gets another secret, and no error.", "The secrets are equal"),
+    sayExpected(!isEqual, "Your browser gets a different secret, and no error.", "The secrets are equal"),
   shows: (secrets) => [change(secrets.change), showSecrets(secrets)],
   draws: (value) => [
     attack(mallory, you, "the ciphertext, one bit changed"),
@@ -125,7 +126,7 @@ function showSecrets({ ours, theirs, isEqual }: Awaited<ReturnType<typeof decaps
   ];
 }
 
-/** The values that each side knows, next to each other. */
+/** Each side's values, next to each other. */
 function sides(browser: ComponentChildren, theirs: ComponentChildren) {
   return (
     <div class="sides">
@@ -155,8 +156,8 @@ function compareSizes({ algorithm, publicKey, ciphertext }: Exchange) {
 
 export const Page = defineStory({
   title: "Key exchange",
-  lead: `Two sides need a shared secret that an eavesdropper cannot learn. With ML-KEM, or with X-Wing, its hybrid with
-    X25519, one side sends a public key. The other side generates a secret, and sends a ciphertext from which only the
+  lead: `Two sides need a shared secret that no eavesdropper can get. With ML-KEM, or with X-Wing, its hybrid with
+    X25519, one side sends a public key. The other side generates a secret and sends a ciphertext, from which only the
     first side can recover it.`,
   parties: [{ name: "Your browser" }, { name: "Mallory", isAttacker: true }, { name: "Server" }],
   steps: [preparing, encapsulating, decapsulating, breaking],

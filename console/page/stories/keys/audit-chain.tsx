@@ -4,7 +4,7 @@ import { StreamControls } from "../../parts/stream-controls.tsx";
 import type { StreamState } from "../../stream.ts";
 import { formatNumber } from "../../values.ts";
 
-const links = { anchor: "not checked", holds: "hash computed here", broken: "does not follow" };
+const links = { anchor: "not checked", holds: "hash computed here", broken: "chain broken" };
 
 export function AuditChain({ chain }: { readonly chain: StreamState<CheckedEntry> }) {
   const { items, status } = chain;
@@ -13,7 +13,7 @@ export function AuditChain({ chain }: { readonly chain: StreamState<CheckedEntry
   const broken = items.filter(({ link }) => link === "broken").length;
   return (
     <section class="chain" aria-labelledby="chain">
-      <h2 id="chain">The audit chain, as it grows</h2>
+      <h2 id="chain">The audit chain, live</h2>
       <p role="status">
         {status !== "failed" || items.length > 0
           ? `${formatNumber(items.length)} entries, ${formatNumber(checked)} hashes recomputed by your browser, ${formatNumber(broken)} broken`

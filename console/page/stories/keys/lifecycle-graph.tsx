@@ -1,8 +1,8 @@
-/** The life of a key as a graph. The current state is filled; those that were passed have a tick. */
+/** A key's life cycle as a graph. The current state is filled; earlier states have a tick. */
 import { useUniqueId } from "../../unique-id.ts";
 import { box, describeLife, drawTransition, isWalked, states, transitions } from "./lifecycle.ts";
 
-/** @param walk the states so far, in their order; the last is the current one */
+/** @param walk the states so far, in order; the last one is the current state */
 export function LifecycleGraph({ walk }: { readonly walk: readonly string[] }) {
   const id = useUniqueId();
   return (

@@ -1,4 +1,4 @@
-/** The life of a key, as docs/keys.md describes it, and how it is drawn. Coordinates are in units of an SVG image. */
+/** A key's life cycle as described in docs/keys.md, and its drawing. Coordinates are in SVG units. */
 
 export interface Point {
   readonly x: number;
@@ -7,14 +7,14 @@ export interface Point {
 
 export type State = keyof typeof states;
 
-/** A transition from one state to another. */
+/** A transition between two states. */
 export interface Transition {
   readonly from: State;
   readonly to: State;
   readonly label: string;
 }
 
-/** The middle of each box. */
+/** The centre of each box. */
 export const states = {
   ACTIVE: { x: 92, y: 20 },
   ROTATED: { x: 370, y: 20 },
@@ -24,7 +24,7 @@ export const states = {
 } as const;
 export const box = { width: 176, height: 30 };
 
-// Lines that would cross boxes are in the sentence below the graph.
+// Transitions whose lines would cross boxes are only in the sentence below the graph.
 export const transitions: readonly Transition[] = [
   { from: "ACTIVE", to: "ROTATED", label: "rotate" },
   { from: "ACTIVE", to: "DISABLED", label: "disable" },
@@ -37,11 +37,11 @@ export const transitions: readonly Transition[] = [
   { from: "ROTATED", to: "DESTROYED", label: "destroy" },
 ];
 
-/** How far from the middle each of two lines is that connect the same boxes, and each of their labels. */
+/** Distance of each of two lines from the centre if they connect the same boxes, and of their labels. */
 const lineGap = 7;
 const labelGap = 28;
 
-/** Draws a line from the edge of one box to that of the other. */
+/** Draws a line from the edge of one box to the edge of the other. */
 export function drawTransition({ from, to }: Transition) {
   const [a, b] = [states[from], states[to]];
   const distance = Math.hypot(b.x - a.x, b.y - a.y);
@@ -59,12 +59,16 @@ export function drawTransition({ from, to }: Transition) {
   };
 }
 
-/** Tells whether a key went from one state directly to another. @param walk its states, in their order */
+/**
+ * Whether a key went directly from one state to the other.
+ *
+ * @param walk the key's states in order
+ */
 export function isWalked(walk: readonly string[], { from, to }: Transition): boolean {
   return walk.some((name, at) => name === from && walk[at + 1] === to);
 }
 
-/** Says where a key is and what can come next, for readers who do not see the graph. */
+/** Describes the current state and the next ones, for readers who do not see the graph. */
 export function describeLife(walk: readonly string[]): string {
   const current = walk.at(-1);
   if (current === undefined) return "It does not exist yet.";

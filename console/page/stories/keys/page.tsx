@@ -1,4 +1,4 @@
-/** A key's life, from its creation to its destruction, and the audit log that records it. */
+/** A key's life from creation to destruction, and the audit log that records it. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { verifyHere } from "../../algorithms.ts";
 import { type CheckedEntry, checkEntry, readEntry } from "../../audit.ts";
@@ -19,9 +19,9 @@ const { disableKey, enableKey, restoreKey } = KmsService.method;
 const { getAuditLog, verifyAuditLog, watchAuditLog } = KmsService.method;
 const algorithm = "ML-DSA-65";
 const data = toUtf8("Release 1.4.2");
-/** The waiting period of a scheduled destruction: a week. */
+/** Waiting period of a scheduled destruction: a week. */
 const waitingSeconds = 7 * 24 * 60 * 60;
-/** How many earlier entries the page shows when the stream starts. */
+/** Number of earlier entries shown when the stream starts. */
 const earlierEntries = 2;
 
 /** The audit log as it grows. */
@@ -30,8 +30,8 @@ type Chain = StreamState<CheckedEntry>;
 export const watching = step({
   title: "Watch the audit log",
   action: "Watch",
-  why: `Each entry contains the hash of the previous entry, so a changed or removed entry changes all later ones. Your
-    browser recomputes each hash as the entries arrive. On a server with users, you see the entries of your own keys,
+  why: `Each entry contains the previous entry's hash, so a changed or removed entry changes all later hashes. Your
+    browser recomputes each hash as the entries arrive. On a server with users, you see your own keys' entries,
     and auditors see all.`,
   plan: () => planCall(watchAuditLog, { afterSequence: 0 }),
   run: async ({ call }, _given, chain: Chain) => {
@@ -43,7 +43,7 @@ export const watching = step({
     return { totalSize, afterSequence };
   },
   says: ({ totalSize }) =>
-    `The log has ${formatNumber(totalSize)} entries. New ones appear in the diagram as they are written.`,
+    `The log has ${formatNumber(totalSize)} entries. New ones appear in the diagram when they are written.`,
   shows: ({ afterSequence }) => <Calls calls={[planCall(watchAuditLog, { afterSequence })]} />,
 });
 
@@ -51,7 +51,7 @@ export const creating = step({
   title: "Create a key",
   action: "Create",
   why: "You get the public key. The server seals the secret key under its master key and stores it.",
-  fields: { alias: textField("Human-readable name", "release-signing") },
+  fields: { alias: textField("Name", "release-signing") },
   plan: ({ alias }) => planCall(createKey, { alias, algorithm }),
   run: async ({ call }, { alias }) => {
     const { result } = await call(createKey, { alias, algorithm });
@@ -70,9 +70,9 @@ function readStates(
 }
 
 const suspending = step({
-  title: "Disable it, and enable it again",
+  title: "Disable it and enable it again",
   action: "Disable and enable",
-  why: "A disabled key does nothing. Disable a key as soon as you suspect that someone misuses it.",
+  why: "A disabled key cannot be used. Disable a key as soon as you suspect misuse.",
   after: { creating },
   run: async ({ call, callRefused }, { creating: { keyId } }) => {
     const disabled = await call(disableKey, { keyId });
@@ -103,7 +103,7 @@ export const signing = step({
     return { signature, verdicts: { server: verified.result?.valid ?? false, browser } };
   },
   says: ({ signature, verdicts }) =>
-    sayValid(verdicts, `A signature of ${formatBytes(signature.length)}, valid for both sides.`),
+    sayValid(verdicts, `Both sides find the signature of ${formatBytes(signature.length)} valid.`),
   shows: ({ signature, verdicts }) => [
     bytes("Signature", signature),
     checks(reportBoth("the signature over the message", verdicts)),
@@ -135,10 +135,10 @@ export const rotating = step({
 });
 
 const scheduling = step({
-  title: "Schedule its destruction, and take it back",
+  title: "Schedule its destruction and cancel it",
   action: "Schedule and restore",
-  why: `A waiting period protects against mistakes. Meanwhile the key does nothing. Here it is a week, and the key is
-    restored before it ends.`,
+  why: `A waiting period protects against mistakes. Meanwhile the key cannot be used. Here the period is a
+    week, and the key is restored before it ends.`,
   after: { creating, signing, rotating },
   run: async ({ call, callRefused }, { creating: { keyId }, signing: { signature } }) => {
     const { newStatus } = await call(destroyKey, { keyId, afterSeconds: waitingSeconds });
@@ -155,8 +155,8 @@ const scheduling = step({
 export const destroying = step({
   title: "Destroy it",
   action: "Destroy",
-  why: `The secret key is erased permanently. The record and its audit entries remain. Your browser can still verify the
-    old signature, because it has the public key.`,
+  why: `The secret key is erased permanently. The record and its audit entries remain. Your browser can still
+    verify the old signature, because it has the public key.`,
   after: { creating, signing, rotating },
   run: async ({ call, callRefused }, { creating: { keyId }, signing: { signature } }) => {
     const { newStatus } = await call(destroyKey, { keyId });
@@ -170,8 +170,8 @@ export const destroying = step({
 export const proving = step({
   title: "Verify the whole log",
   action: "Verify the log",
-  why: `From time to time, the server signs the state of the log. With a stored checkpoint, anyone can detect later
-    whether the log was rewritten. On a server with users, this step needs the role auditor.`,
+  why: `The server regularly signs the log's state as a checkpoint. With a stored checkpoint, anyone can later detect
+    whether the log was rewritten. On a server with users, this step requires the role auditor.`,
   plan: () => planCall(verifyAuditLog, {}),
   run: async ({ call }) => {
     const { valid, entries, head, checkpoint } = await call(verifyAuditLog, {});
@@ -191,12 +191,12 @@ export const proving = step({
     }),
     checks(
       reportServer("every hash and every link", valid),
-      checkpoint ? reportBrowser("the signature of the checkpoint", isCheckpointSigned) : [],
+      checkpoint ? reportBrowser("the checkpoint's signature", isCheckpointSigned) : [],
     ),
   ],
 });
 
-/** The states of the key so far, in their order. */
+/** The key's states so far, in order. */
 function walkLife({ read }: StoryState<Chain>): readonly string[] {
   return [
     read(creating)?.status,
@@ -211,17 +211,17 @@ export const Page = defineSharedStory<Chain>({
   title: "Managed keys",
   lead: (
     <>
-      The key service creates keys and uses them for callers. The secret key never leaves it. Each use and
-      each refused attempt has an entry in the audit log, which is on disk before you get an answer. The{" "}
-      <a href="#/keys/manage">key manager</a> has all your keys.
+      The key service creates keys and uses them on behalf of callers. The secret key never leaves it. Each
+      use and each refused attempt has an entry in the audit log, which is on disk before you get an answer.
+      The <a href="#/keys/manage">key manager</a> lists all your keys.
     </>
   ),
   useShared: () => useStream<CheckedEntry>(),
   scene: {
-    title: "The life of a key",
+    title: "The key's life cycle",
     shows: (story) => [
       <LifecycleGraph key="graph" walk={walkLife(story)} />,
-      hint("The destruction of an active key can be scheduled, too. Any key can be destroyed at once."),
+      hint("An active key's destruction can be scheduled too. Any key can be destroyed immediately."),
       <AuditChain key="chain" chain={story.shared} />,
     ],
   },

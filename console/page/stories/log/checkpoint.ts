@@ -1,31 +1,31 @@
-/** Reads and verifies checkpoints, signed notes of c2sp.org/tlog-checkpoint, in the browser. */
+/** Parses and verifies checkpoints (signed notes, c2sp.org/tlog-checkpoint) in the browser. */
 import { verifyHere } from "../../algorithms.ts";
 import { fromBase64Url, fromUtf8, toUtf8 } from "../../values.ts";
 
-/** The head of a log, as its checkpoint says. */
+/** A log's state according to its checkpoint. */
 export interface Checkpoint {
   readonly origin: string;
-  /** Leaves. */
+  /** Number of leaves. */
   readonly size: number;
   /** 32 bytes. */
   readonly root: Uint8Array;
   /** Whether the log's ML-DSA-65 key signed it. */
   readonly isSigned: boolean;
-  /** The signature, 3309 bytes; empty if there is none. */
+  /** The signature, 3309 bytes; empty if absent. */
   readonly signature: Uint8Array;
 }
 
 const algorithm = "ML-DSA-65";
 const publicKeyBytes = 1952;
-/** The type of the verifier key (proto/tlog, Log.verifier_keys). */
+/** The verifier key's type (proto/tlog, Log.verifier_keys). */
 const keyType = Uint8Array.of(0xff, ...toUtf8("quantum-safe-playground/ML-DSA-65\n"));
-/** The context of the signature. */
+/** The signature's context. */
 const context = toUtf8("c2sp.org/signed-note");
 
 /**
- * Reads a checkpoint and verifies its post-quantum signature.
+ * Parses a checkpoint and verifies its post-quantum signature.
  *
- * @param verifierKeys the keys of the log, as ListLogs returns them
+ * @param verifierKeys the log's keys as returned by ListLogs
  * @throws TypeError if the note is not UTF-8, DOMException if its base64 is not valid
  */
 export async function readCheckpoint(note: Uint8Array, verifierKeys: readonly string[]): Promise<Checkpoint> {
@@ -47,7 +47,7 @@ interface Key {
   readonly publicKey: Uint8Array;
 }
 
-/** Reads a verifier key: `<name>+<id>+<base64 of type and key>`. Undefined for another algorithm. */
+/** Parses a verifier key: `<name>+<id>+<base64 of type and key>`. Undefined for other algorithms. */
 function readKey(text: string): Key | undefined {
   const [, name = "", id = "", base64 = ""] = /^([^+]+)\+([0-9a-f]{8})\+(.+)$/.exec(text) ?? [];
   const bytes = fromBase64Url(base64);
@@ -56,7 +56,7 @@ function readKey(text: string): Key | undefined {
   return { name, id, publicKey: bytes.subarray(keyType.length) };
 }
 
-/** Finds the signature of a key among the lines below the text: `— <name> <base64 of ID and signature>`. */
+/** Finds a key's signature among the lines below the text: `— <name> <base64 of ID and signature>`. */
 function findSignature(lines: string, { name, id }: Key): Uint8Array {
   for (const line of lines.split("\n")) {
     const [dash, lineName, base64 = ""] = line.split(" ");

@@ -1,7 +1,10 @@
-/** Merkle trees of RFC 6962 in the browser: hashes, inclusion proofs, and a tree that is small enough to draw. */
+/** RFC 6962 Merkle trees in the browser: hashes, inclusion proofs, and a tree small enough to draw. */
 import { sha256 } from "../../algorithms.ts";
 
-/** A node over the leaves from `start`, up to but without `end`. It has children, or is a leaf, or is folded. */
+/**
+ * A node over the leaves from `start` (inclusive) to `end` (exclusive). It has children, or is a leaf, or is
+ * folded.
+ */
 export interface TreeNode {
   readonly start: number;
   readonly end: number;
@@ -10,23 +13,23 @@ export interface TreeNode {
 
 /** A proof that a leaf is in a tree. */
 export interface Inclusion {
-  /** Counts from 0. */
+  /** Leaf index from 0. */
   readonly index: number;
   readonly size: number;
-  /** The data of the leaf. */
+  /** The leaf's data. */
   readonly leaf: Uint8Array;
-  /** From the sibling of the leaf up, 32 bytes each. */
+  /** From the leaf's sibling upwards, 32 bytes each. */
   readonly hashes: readonly Uint8Array[];
 }
 
-/** A hash of the tree, and how the browser got it. */
+/** A tree hash, and how the browser got it. */
 export interface NodeHash extends Pick<TreeNode, "start" | "end"> {
   readonly hash: Uint8Array;
-  /** "computed" here on the way from the leaf to the root, "given" by the proof. */
+  /** "computed" here on the path from leaf to root, or "given" by the proof. */
   readonly source: "computed" | "given";
 }
 
-/** The most leaves of a tree that is drawn whole. */
+/** Maximum leaves of a tree that is drawn completely. */
 export const maxWholeLeaves = 8;
 
 /** Hashes a leaf: SHA-256(0x00 ‖ data), RFC 6962, section 2.1. */
@@ -39,14 +42,16 @@ export function hashChildren(left: Uint8Array, right: Uint8Array): Promise<Uint8
   return sha256(Uint8Array.of(1, ...left, ...right));
 }
 
-/** Finds where a tree of at least 2 leaves is split: at the largest power of two below their number. */
+/** Finds the split of a tree with at least 2 leaves: the largest power of two below their number. */
 function findSplit(leaves: number): number {
   let power = 1;
   while (power * 2 < leaves) power *= 2;
   return power;
 }
 
-/** Builds a tree to draw: whole if it is small; otherwise only the nodes on the way to a leaf have children. */
+/**
+ * Builds a tree to draw: complete if it is small; otherwise only nodes on the path to a leaf have children.
+ */
 export function buildTree(size: number, leaf = 0): TreeNode {
   const build = (start: number, end: number): TreeNode => {
     const isOpen = size <= maxWholeLeaves || (start <= leaf && leaf < end);
@@ -57,7 +62,7 @@ export function buildTree(size: number, leaf = 0): TreeNode {
   return build(0, size);
 }
 
-/** Lists the ends of a drawn tree from left to right: leaves and folded nodes. */
+/** Lists a drawn tree's ends from left to right: leaves and folded nodes. */
 export function listEnds(node: TreeNode): readonly TreeNode[] {
   return node.children === undefined ? [node] : node.children.flatMap(listEnds);
 }
@@ -65,7 +70,7 @@ export function listEnds(node: TreeNode): readonly TreeNode[] {
 /**
  * Recomputes the hashes from a leaf to the root (RFC 6962, section 2.1.1).
  *
- * @returns the hashes that were used and computed, the root last
+ * @returns the hashes that were used and computed, root last
  * @throws RangeError if the proof has too many or too few hashes
  */
 export async function followProof({ index, size, leaf, hashes }: Inclusion): Promise<readonly NodeHash[]> {
@@ -90,7 +95,7 @@ export async function followProof({ index, size, leaf, hashes }: Inclusion): Pro
   return used;
 }
 
-/** The ranges of the siblings on the way from a leaf to the root. */
+/** The siblings' ranges on the path from a leaf to the root. */
 function listSiblings(index: number, size: number): readonly Pick<TreeNode, "start" | "end">[] {
   const siblings: Pick<TreeNode, "start" | "end">[] = [];
   let [start, end] = [0, size];
@@ -102,7 +107,9 @@ function listSiblings(index: number, size: number): readonly Pick<TreeNode, "sta
   return siblings.reverse();
 }
 
-/** Flips the lowest bit of the first byte: of the leaf with place 0, or of a hash of the proof, counted from 1. */
+/**
+ * Flips the lowest bit of the first byte, either in the leaf (place 0) or in a proof hash, counted from 1.
+ */
 export function flipBit(inclusion: Inclusion, place: number): Inclusion {
   const flip = (bytes: Uint8Array): Uint8Array => bytes.map((byte, at) => (at === 0 ? byte ^ 1 : byte));
   return place === 0

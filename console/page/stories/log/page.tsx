@@ -1,4 +1,6 @@
-/** A verifiable log: a Merkle tree under a signed root, a proof that the browser follows, and a flipped bit. */
+/**
+ * A verifiable log: a Merkle tree under a signed root, a proof that the browser checks, and a flipped bit.
+ */
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { type Caller, withoutToken } from "../../caller.ts";
@@ -19,10 +21,10 @@ import { TreeView } from "./tree-view.tsx";
 const { listLogs, getCheckpoint, getTile, getInclusionProof } = LogService.method;
 const { registerNode, addBlock } = BlockchainService.method;
 const logs = ["blockchain", "audit"] as const;
-/** Blocks that the story adds, so that a new log has something to show. */
+/** Blocks that the story adds, so that a new log is not empty. */
 const addedBlocks = 6;
 const hashBytes = 32;
-/** The server signs at most one checkpoint in a second. */
+/** The server signs at most one checkpoint per second. */
 const pollMs = 500;
 const maxPolls = 20;
 
@@ -36,7 +38,7 @@ async function fetchCheckpoint({ call }: Caller, log: string): Promise<Checkpoin
 const growing = step({
   title: "Add entries",
   action: "Add six blocks",
-  why: "Each block of the chain is a leaf of the log “blockchain”. The server signs at most one root in a second.",
+  why: "Each block of the chain is a leaf of the log “blockchain”. The server signs at most one root per second.",
   run: async (caller) => {
     const { validatorAddress } = await caller.call(registerNode, { name: "Log" });
     let lastIndex = 0;
@@ -62,8 +64,8 @@ const growing = step({
 export const reading = step({
   title: "Read the signed root",
   action: "Read",
-  why: `A checkpoint names the log, the number of its entries and the root. Everyone gets the same one. The keys come from
-    the server here; a real auditor has them from another source.`,
+  why: `A checkpoint names the log, the number of entries and the root. Everyone gets the same one. Here the
+    keys come from the server; a real auditor gets them from a different source.`,
   fields: { log: choiceField("Log", logs[0], logs) },
   plan: ({ log }) => planCall(getCheckpoint, { log }, withoutToken),
   run: async (caller, { log }): Promise<LogHead> => {
@@ -71,7 +73,7 @@ export const reading = step({
     const { size } = checkpoint;
     if (size < 1) throw new Failure("LOG_EMPTY", "BROWSER", "This log has no entries yet.");
     if (size > maxWholeLeaves) return { log, checkpoint, leafHashes: [] };
-    // c2sp.org/tlog-tiles: the partial tile of level 0 has the hashes of the leaves.
+    // c2sp.org/tlog-tiles: the partial tile on level 0 contains the leaf hashes.
     const { tile } = await caller.call(getTile, { log, path: `0/000.p/${size}` }, withoutToken);
     const bytes = tile?.data ?? new Uint8Array();
     const leafHashes = Array.from({ length: size }, (_none, at) =>
@@ -83,7 +85,7 @@ export const reading = step({
     sayExpected(
       checkpoint.isSigned,
       `The log has ${formatNumber(checkpoint.size)} entries, and its root is signed with ML-DSA-65.`,
-      "The signature of the checkpoint is not valid",
+      "The checkpoint's signature is not valid",
     ),
   shows: ({ checkpoint }) => [
     facts({ Log: code(checkpoint.origin) }),
@@ -105,8 +107,8 @@ async function checkProof({ checkpoint, leafHashes }: LogHead, inclusion: Inclus
 
 export const proving = step({
   title: "Prove that an entry is in the log",
-  action: "Get the proof and follow it",
-  why: `The proof has one hash for each level: that of the neighbour. A log with a million entries needs 20 hashes, 640
+  action: "Get and check the proof",
+  why: `The proof has one hash per level: the sibling's. A log with a million entries needs 20 hashes, 640
     bytes.`,
   fields: { leaf },
   after: { reading },
@@ -115,7 +117,7 @@ export const proving = step({
     const { log, checkpoint } = head;
     const { size } = checkpoint;
     const proof = await call(getInclusionProof, { log, leafIndex: index, treeSize: size }, withoutToken);
-    // Index and size are those that were asked for, not those of the answer.
+    // Index and size come from the request, not from the answer.
     return checkProof(head, { index, size, leaf: proof.leaf, hashes: proof.hashes });
   },
   says: ({ inclusion, isInTree }) =>
@@ -130,15 +132,15 @@ export const proving = step({
 export const breaking = step({
   title: "Flip one bit",
   action: "Flip and recompute",
-  why: "Nothing is sent. Your browser flips a bit in its copy, and computes the way to the root again.",
-  fields: { place: choiceField("Where (0: the leaf; 1 and more: a hash of the proof)", "0", listPlaces) },
+  why: "Nothing is sent. Your browser flips a bit in its copy and recomputes the path to the root.",
+  fields: { place: choiceField("Where (0: the leaf; 1 and up: a proof hash)", "0", listPlaces) },
   after: { reading, proving },
   run: (_caller, { reading: head, proving: { inclusion }, place }) =>
     checkProof(head, flipBit(inclusion, Math.min(Number(place), inclusion.hashes.length))),
   says: ({ isInTree }) =>
     sayExpected(
       !isInTree,
-      "The computed root is not the signed one. Every hash above the bit is another one.",
+      "The computed root differs from the signed one: every hash above the flipped bit changes.",
       "The root is still the same",
     ),
   shows: showProof,
@@ -148,7 +150,7 @@ function parseLeaf(text: string): number {
   return Math.max(0, Number.parseInt(text, 10) || 0);
 }
 
-/** The leaf, and each hash of the proof. */
+/** The leaf and each hash of the proof. */
 function listPlaces({ read }: StoryState): readonly string[] {
   const count = (read(proving)?.inclusion.hashes.length ?? 0) + 1;
   return Array.from({ length: count }, (_none, at) => String(at));
@@ -158,7 +160,7 @@ function showProof({ inclusion, nodes, isInTree }: Proved) {
   return [
     evidence(
       "The leaf, and the hashes",
-      bytes("Data of the leaf", inclusion.leaf),
+      bytes("Leaf data", inclusion.leaf),
       nodes.map((node) =>
         bytes(`${node.source === "given" ? "Given" : "Computed"}: ${nameRange(node)}`, node.hash),
       ),
@@ -169,7 +171,7 @@ function showProof({ inclusion, nodes, isInTree }: Proved) {
 
 function showTree({ read, valueIn, fill, start }: StoryState) {
   const head = read(reading);
-  if (head === undefined) return hint("Read the signed root, and the tree appears here. Then press a leaf.");
+  if (head === undefined) return hint("Read the signed root to see the tree here. Then select a leaf.");
   const proved = read(proving);
   return (
     <TreeView
@@ -191,8 +193,9 @@ const growSteps: readonly Step<unknown>[] = settings.services.has(BlockchainServ
 
 export const Page = defineStory({
   title: "Verifiable log",
-  lead: `A log is a Merkle tree: each node is the hash of its two children, and the server signs the root. A proof of a
-    few hashes shows that an entry is in the log. Nobody can change an entry without changing the root.`,
+  lead: `A log is a Merkle tree: each node is the hash of its two children, and the server signs the root. A
+    proof of a few hashes shows that an entry is in the log. Nobody can change an entry without changing the
+    root.`,
   scene: { title: "The tree, computed in your browser", shows: showTree },
   steps: [...growSteps, reading, proving, breaking],
 });

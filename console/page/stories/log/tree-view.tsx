@@ -1,4 +1,4 @@
-/** Draws a Merkle tree. The reader chooses a leaf; the way from it to the root lights up. */
+/** Draws a Merkle tree. The reader selects a leaf, and its path to the root lights up. */
 import { HashMark } from "../../parts/diagrams/hash-mark.tsx";
 import { Scroller } from "../../parts/scroller.tsx";
 import { Verdict } from "../../parts/verdict.tsx";
@@ -79,7 +79,7 @@ export function TreeView({ head, chosen, proved, broken, onChoose }: TreeViewPro
         </div>
       </Scroller>
       <p class="unseen" id={id}>
-        {shown ? describeProof(shown.nodes, shown.isInTree) : "No leaf is chosen yet."}
+        {shown ? describeProof(shown.nodes, shown.isInTree) : "No leaf is selected yet."}
       </p>
       <p class="legend" aria-hidden="true">
         <span class="key" data-state="computed">

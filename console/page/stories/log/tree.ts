@@ -1,16 +1,16 @@
-/** Lays out a Merkle tree, with the browser's result for each node. */
+/** Lays out a Merkle tree with the browser's result for each node. */
 import { areEqual } from "../../values.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import { type Inclusion, listEnds, type NodeHash, type TreeNode } from "./merkle.ts";
 
-/** The head of a log, and the hashes of its leaves if they are few. */
+/** A log's state, with its leaf hashes if there are few. */
 export interface LogHead {
   readonly log: string;
   readonly checkpoint: Checkpoint;
   readonly leafHashes: readonly Uint8Array[];
 }
 
-/** A proof, what the browser computed from it, and whether it leads to the root of the checkpoint. */
+/** A proof, the browser's computed hashes, and whether it leads to the checkpoint's root. */
 export interface Proved {
   readonly inclusion: Inclusion;
   readonly nodes: readonly NodeHash[];
@@ -20,7 +20,7 @@ export interface Proved {
 /** The browser's result for a node. "wrong" is a hash that results from a flipped bit. */
 export type NodeState = "plain" | "computed" | "given" | "wrong";
 
-/** A node in the image, in units of it. */
+/** A node's position in image units. */
 export interface PlacedNode {
   readonly node: TreeNode;
   readonly x: number;
@@ -40,7 +40,7 @@ export interface TreePicture {
   readonly height: number;
   readonly nodes: readonly PlacedNode[];
   readonly branches: readonly Branch[];
-  /** Leaves and folded nodes, from left to right. */
+  /** Leaves and folded nodes, left to right. */
   readonly ends: readonly PlacedNode[];
 }
 
@@ -48,7 +48,10 @@ export const columnWidth = 44;
 const rowHeight = 46;
 const top = 16;
 
-/** @param genuine the hashes of the proof; @param shown those to show, of which some may be wrong */
+/**
+ * @param genuine the proof's hashes
+ * @param shown the hashes to show, some of which may be wrong
+ */
 export function drawTree(
   root: TreeNode,
   genuine: readonly NodeHash[],
@@ -71,7 +74,7 @@ export function drawTree(
     const placed: PlacedNode = {
       node,
       x,
-      // Ends are in one row, whatever their depth.
+      // All ends are in one row, whatever their depth.
       y: top + (children.length > 0 ? level : depth) * rowHeight,
       state: isWrong ? "wrong" : (found?.source ?? "plain"),
       hash: found?.hash,
@@ -99,13 +102,13 @@ export function nameRange({ start, end }: Pick<TreeNode, "start" | "end">): stri
   return end - start === 1 ? `leaf ${start}` : `leaves ${start} to ${end - 1}`;
 }
 
-/** Says what the proof does, for readers who do not see the tree. */
+/** Describes the proof, for readers who do not see the tree. */
 export function describeProof(nodes: readonly NodeHash[], isInTree: boolean): string {
   const given = nodes.filter(({ source }) => source === "given");
   const [leaf] = nodes;
-  if (leaf === undefined) return "No leaf is chosen.";
+  if (leaf === undefined) return "No leaf is selected.";
   const list = new Intl.ListFormat("en").format(given.map(nameRange));
   const start = `The hash of ${nameRange(leaf)} is computed here`;
   const middle = given.length > 0 ? `, then combined with the given hashes of ${list}` : "";
-  return `${start}${middle}. The result is ${isInTree ? "the root of the checkpoint" : "not the root of the checkpoint"}.`;
+  return `${start}${middle}. The result is ${isInTree ? "" : "not "}the checkpoint's root.`;
 }

@@ -10,8 +10,8 @@ export interface Metadata {
 }
 
 /**
- * The canonical JSON of RFC 8785: members in the order of their names, nothing between them. Its form of strings
- * (section 3.2.2.2) is that of JSON.stringify.
+ * Canonical JSON (RFC 8785): members sorted by name, without spaces. Its string format (section 3.2.2.2) is
+ * the one of JSON.stringify.
  */
 export function canonicalize({ artworkUri, description, name }: Metadata): Uint8Array<ArrayBuffer> {
   return toUtf8(JSON.stringify({ artworkUri, description, name }));
@@ -22,17 +22,21 @@ export function hashMetadata(metadata: Metadata): Promise<Uint8Array> {
   return sha256(canonicalize(metadata));
 }
 
-/** Puts another letter in the place of one; the last, if the text is shorter. */
+/** Replaces one letter; the last one if the text is shorter. */
 export function changeLetter(text: string, place: number): string {
   const letters = Array.from(text);
   const at = Math.min(Math.max(0, place), letters.length - 1);
   const letter = letters[at];
-  // Turning the last bit keeps a letter of the alphabet a letter.
+  // Flipping the last bit turns a letter into a letter.
   if (letter !== undefined) letters[at] = String.fromCodePoint((letter.codePointAt(0) ?? 0) ^ 1);
   return letters.join("");
 }
 
-/** Follows a token from its creator from owner to owner. @returns whether no step is missing and it ends at `owner` */
+/**
+ * Follows a token from its creator through all owners.
+ *
+ * @returns whether no step is missing and the last owner is `owner`
+ */
 export function isUnbroken(creator: string, history: readonly TokenTransfer[], owner: string): boolean {
   let holder = creator;
   for (const { fromAddress, toAddress } of history) {

@@ -1,4 +1,4 @@
-/** A token: what its creator signed, who owned it, and how a change shows. */
+/** A token: what its creator signed, who owned it, and how a change is detected. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { type MintResponse, NftService, type TokenTransfer } from "#gen/nft/nft_service_pb.ts";
 import { browserLibrary, verifyHere } from "../../algorithms.ts";
@@ -41,8 +41,8 @@ const [creator, second, third, forger] = [0, 1, 2, 3];
 export const minting = step({
   title: "Mint a token",
   action: "Mint",
-  why: `The server generates a key pair for the creator, signs the 32 bytes of the metadata hash, and erases the secret
-    key. Equal words must have equal hashes. Therefore they are written in the canonical form of RFC 8785: sorted, and
+  why: `The server generates a key pair for the creator, signs the 32-byte metadata hash, and erases the secret
+    key. Equal metadata must have equal hashes. Therefore it is written in RFC 8785's canonical form: sorted and
     without spaces.`,
   fields: {
     name: textField("Name", "Evening at the lake"),
@@ -89,14 +89,14 @@ export const minting = step({
   draws: (value) => [
     find(
       creator,
-      "signs the words",
+      "signs the metadata",
       judge(value?.isSigned, "checked here", "the signature is not valid"),
       mark(value?.token.creatorAddress),
     ),
   ],
 });
 
-/** Makes the address of a new key pair, whose secret half is not needed. */
+/** Derives an address from a new key pair, whose secret key is not needed. */
 async function makeAddress(): Promise<string> {
   return deriveAddress((await makeSigningKey(algorithm)).publicKey);
 }
@@ -104,9 +104,9 @@ async function makeAddress(): Promise<string> {
 export const transferring = step({
   title: "Transfer it twice",
   action: "Transfer twice",
-  why: `Your browser generates key pairs for the addresses of the new owners. Each transfer names the current owner, so
-    that only one of two concurrent transfers succeeds. The owner does not sign a transfer. On a server with users, only
-    the user who minted the token can transfer it.`,
+  why: `Your browser generates key pairs for the new owners' addresses. Each transfer names the current owner,
+    so that only one of two concurrent transfers succeeds. The owner does not sign a transfer. On a server
+    with users, only the user who minted the token can transfer it.`,
   after: { minting },
   run: async ({ call }, { minting: { token } }) => {
     const { tokenId, creatorAddress } = token;
@@ -134,7 +134,7 @@ export const transferring = step({
 const reselling = step({
   title: "Transfer it again",
   action: "Try",
-  why: "This step repeats the first transfer with another recipient. The creator no longer owns the token.",
+  why: "This step repeats the first transfer with a different recipient. The creator no longer owns the token.",
   after: { minting, transferring },
   run: async ({ callRefused }, { minting: { token } }) => {
     const { tokenId, creatorAddress } = token;
@@ -147,8 +147,8 @@ const reselling = step({
 export const tracing = step({
   title: "Follow its history",
   action: "Follow",
-  why: `The signature covers the words, not the owners. The server records the history. Your browser can only check that
-    it has no gaps and begins with the known creator.`,
+  why: `The signature covers the metadata, not the owners. The server records the history. Your browser can
+    only check that it has no gaps and starts with the known creator.`,
   after: { minting, transferring },
   run: async ({ call }, { minting: { token } }) => {
     const { tokenId, creatorAddress, creatorPublicKey, signature } = token;
@@ -167,10 +167,10 @@ export const tracing = step({
   says: ({ history, isWhole, isSigned, valid }) =>
     isWhole && isSigned && valid
       ? `Over ${formatNumber(history.length)} transfers, from the creator to the current owner, no step is missing.`
-      : "The sides do not both find the token valid.",
+      : "The two sides disagree about the token.",
   shows: ({ history, currentOwner, valid, isWhole, isSigned }) => [
     listTransfers(history),
-    facts({ "Owner today": code(currentOwner) }),
+    facts({ "Current owner": code(currentOwner) }),
     checks(
       reportServer("metadata, signature and history, as stored", valid),
       reportBrowser(
@@ -178,7 +178,7 @@ export const tracing = step({
         isWhole,
         isWhole ? "unbroken" : "broken",
       ),
-      reportBrowser("the stored words, with the creator's signature", isSigned),
+      reportBrowser("the stored metadata, with the creator's signature", isSigned),
     ),
   ],
   draws: (value) => [
@@ -202,9 +202,9 @@ async function verifyOnBothSides(
 export const altering = step({
   title: "Change one letter in a copy",
   action: "Change and verify",
-  why: `The copy is yours; the stored token stays as it is. One changed letter gives a hash that has nothing in common
-    with the one that the creator signed. Choose a letter; counting begins at 0.`,
-  fields: { place: numberField("Letter of the name", "0") },
+  why: `The copy is yours; the stored token stays unchanged. One changed letter results in a hash that has
+    nothing in common with the one that the creator signed. Choose a letter; counting starts at 0.`,
+  fields: { place: numberField("Letter in the name", "0") },
   after: { minting },
   run: async (caller, { place, minting: { metadata, token } }) => {
     const copy = { ...metadata, name: changeLetter(metadata.name, Math.trunc(Number(place)) || 0) };
@@ -226,24 +226,24 @@ export const altering = step({
   shows: ({ copy, hash, original, verdicts, ...altered }) => [
     facts({ "Name in the copy": copy.name }),
     change(altered.change),
-    bytes("Hash of the words as they were minted", original),
-    bytes("Hash of the changed words", hash),
+    bytes("Hash of the minted metadata", original),
+    bytes("Hash of the changed metadata", hash),
     checks(reportBoth("the creator's signature over the metadata hash", verdicts)),
   ],
   draws: (value) => [
     find(
       forger,
-      "The words, with one letter changed.",
+      "The metadata, with one letter changed.",
       judge(value && !areBothInvalid(value.verdicts), "signed", "not signed"),
     ),
   ],
 });
 
 export const forging = step({
-  title: "Mint the same words with another key",
+  title: "Mint the same metadata with a different key",
   action: "Forge",
-  why: `Anyone can copy the words and the hash, but not the key. The address of the creator shows that this token has
-    another creator.`,
+  why: `Anyone can copy the metadata and the hash, but not the key. The creator's address shows that this token has
+    a different creator.`,
   after: { minting },
   run: async (caller, { minting: { metadata, token } }) => {
     const forged = await caller.call(mint, metadata);
@@ -266,7 +266,7 @@ export const forging = step({
   says: ({ isSameHash, withOwnKey, withCreatorKey }) =>
     sayExpected(
       isSameHash && areBothValid(withOwnKey) && areBothInvalid(withCreatorKey),
-      "The forgery is signed, too, but not by the creator: with the creator's key, neither side finds it valid.",
+      "The forgery is signed too, but not by the creator: with the creator's key, neither side finds it valid.",
       "The forgery was not detected",
     ),
   shows: ({ forgerAddress, creatorAddress, withOwnKey, withCreatorKey }) => [
@@ -279,7 +279,7 @@ export const forging = step({
   draws: (value) => [
     find(
       forger,
-      "signs the same words",
+      "signs the same metadata",
       judge(
         value && !areBothInvalid(value.withCreatorKey),
         "the creator's signature",
@@ -303,7 +303,7 @@ function listTransfers(history: readonly TokenTransfer[]) {
   );
 }
 
-/** Whether a transfer came from the owner before. */
+/** Whether a transfer came from the previous owner. */
 function judgeLink(
   traced: { readonly history: readonly TokenTransfer[]; readonly isWhole: boolean } | undefined,
   at: number,
@@ -312,20 +312,20 @@ function judgeLink(
   const link = traced?.history[at];
   return judge(
     traced && link !== undefined && link.fromAddress === before && traced.isWhole,
-    "follows the owner before",
-    "does not follow the owner before",
+    "follows the previous owner",
+    "does not follow the previous owner",
   );
 }
 
-/** The bytes of an address, as a pattern. */
+/** An address's bytes, as a pattern. */
 function mark(address: string | undefined) {
   return address === undefined ? undefined : fromHex(address.slice("0x".length));
 }
 
 export const Page = defineStory({
   title: "Token and provenance",
-  lead: `A token describes a work, with the signature of its creator and the history of its owners. The signature covers a
-    hash of the words, so no letter can change. The history leads from the creator to the current owner.`,
+  lead: `A token describes a work, with its creator's signature and the history of its owners. The signature covers a
+    hash of the metadata, so no letter can change. The history leads from the creator to the current owner.`,
   parties: [
     { name: "Creator" },
     { name: "Second owner" },

@@ -1,4 +1,4 @@
-/** A signature: made by the server, checked on both sides, broken by one byte. */
+/** A signature: made by the server, verified on both sides, broken by one byte. */
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { browserLibrary, loadSigner } from "../../algorithms.ts";
 import type { Caller } from "../../caller.ts";
@@ -48,7 +48,7 @@ export const signing = step({
   ],
 });
 
-/** @returns what each side found, and the milliseconds that the browser took */
+/** @returns each side's finding, and the browser's time in milliseconds */
 async function verifyOnBothSides({ call }: Caller, signed: ResultOf<typeof signing>) {
   const { valid: server } = await call(verifySignature, signed);
   const signer = await loadSigner(signed.algorithm);
@@ -58,7 +58,7 @@ async function verifyOnBothSides({ call }: Caller, signed: ResultOf<typeof signi
 }
 
 export const verifying = step({
-  title: "Verify it, on both sides",
+  title: "Verify it on both sides",
   action: "Verify",
   why: `A dishonest server could call any signature valid. Therefore your browser also verifies, with its own library
     and without a call.`,
@@ -74,11 +74,11 @@ export const verifying = step({
 export const breaking = step({
   title: "Break one bit of the signature",
   action: "Break and verify",
-  why: "Every bit of a signature matters. Choose any byte; counting begins at 0.",
-  fields: { place: numberField("Byte of the signature", "1000") },
+  why: "Every bit of a signature matters. Choose any byte; counting starts at 0.",
+  fields: { place: numberField("Byte in the signature", "1000") },
   after: { signing },
   run: async (caller, { signing: signed, place }) => {
-    // The last, if there are fewer bytes.
+    // The last byte, if the signature is shorter.
     const index = Math.min(Math.max(0, Math.trunc(Number(place)) || 0), signed.signature.length - 1);
     const change = changeByte(signed.signature, index);
     const { verdicts } = await verifyOnBothSides(caller, { ...signed, signature: change.after });
@@ -110,8 +110,8 @@ export const rewriting = step({
 export const cutting = step({
   title: "Cut the signature short",
   action: "Cut and verify",
-  why: `An invalid signature is an answer. Bytes that cannot be a signature are an error of the caller. The server
-    refuses the call with a reason for programs.`,
+  why: `An invalid signature is an answer. Bytes that cannot be a signature are a caller's error. The server
+    refuses the call with a machine-readable reason.`,
   after: { signing },
   run: ({ callRefused }, { signing: signed }) =>
     callRefused(verifySignature, { ...signed, signature: signed.signature.slice(0, -1) }),

@@ -1,4 +1,4 @@
-/** A token: issued, taken apart, verified with the published keys, used, and forged in vain. */
+/** A token: issued, decoded, verified with the published keys, used, and forged in vain. */
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { withoutToken } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
@@ -32,8 +32,8 @@ const password: Field = {
 export const issuing = step({
   title: "Log in and decode the token",
   action: "Get a token",
-  why: `A token is three texts in base64url, joined by dots: the header, the payload, and the signature over both. Anyone
-    who has the token can read it.`,
+  why: `A token consists of three base64url parts, joined by dots: the header, the payload, and the signature
+    over both. Anyone who has the token can read it.`,
   fields: {
     username: textField("User", () => getSession()?.username ?? "ada", "username"),
     password,
@@ -44,11 +44,11 @@ export const issuing = step({
     return { token, parts: readToken(token) };
   },
   says: ({ token, parts }) =>
-    `The token has ${formatNumber(token.length)} characters; its signature is ${formatBytes(parts.signature.length)} of it, before base64url.`,
+    `The token has ${formatNumber(token.length)} characters; its signature has ${formatBytes(parts.signature.length)}, before base64url encoding.`,
   shows: ({ token, parts }) => [
     <TokenView key="token" token={token} parts={parts} label="Signature" />,
-    sizes("A token of this payload, characters", [
-      // ES256 (RFC 7518, section 3.4): 64 bytes are 86 characters of base64url.
+    sizes("A token with this payload, characters", [
+      // ES256 (RFC 7518, section 3.4): 64 bytes are 86 base64url characters.
       { label: "ES256", bytes: parts.signedText.length + 1 + 86, isClassical: true },
       { label: "ML-DSA-65", bytes: token.length },
     ]),
@@ -58,8 +58,8 @@ export const issuing = step({
 export const verifying = step({
   title: "Verify it with the published keys",
   action: "Fetch the keys and verify",
-  why: `The issuer publishes its public keys as a key set. The token's header names one of them; with it your browser
-    checks the signature. That is all a service needs to know its callers.`,
+  why: `The issuer publishes its public keys as a key set. The token's header names one of them, with which
+    your browser verifies the signature. A service needs nothing else to identify its callers.`,
   after: { issuing },
   plan: () => planCall(getJwks, {}, withoutToken),
   run: async ({ call }, { issuing: { token, parts } }) => {
@@ -75,7 +75,7 @@ export const verifying = step({
   shows: ({ key, count, thumbprint, verdicts }) => [
     facts({
       "Keys in the set": formatNumber(count),
-      "Key of the token": code(key.kid),
+      "Token's key": code(key.kid),
       "Its thumbprint, computed in your browser": code(thumbprint),
     }),
     checks(
@@ -102,7 +102,7 @@ export const using = step({
     return { refusal, message, subject };
   },
   says: ({ refusal, subject }) =>
-    `Without it: ${refusal.reason}. With it, the server knows you as ${subject}.`,
+    `Without it: ${refusal.reason}. With it, the server identifies you as ${subject}.`,
   shows: ({ refusal, message }) => [
     refused(refusal),
     <p key="message" class="note">
@@ -114,7 +114,7 @@ export const using = step({
 export const forging = step({
   title: "Forge it",
   action: "Change the subject",
-  why: "An attacker wants another identity. The payload gets another subject, with the old signature.",
+  why: "An attacker tries to take over someone else's identity by changing the subject and keeping the old signature.",
   after: { issuing, verifying },
   run: async ({ call, callRefused }, { issuing: { token, parts }, verifying: { key } }) => {
     const forged = withPayload(token, { ...parts.payload, sub: "mallory" });
@@ -144,7 +144,7 @@ export const forging = step({
 
 export const Page = defineStory({
   title: "Tokens",
-  lead: `A log-in returns a JSON Web Token that is signed with ML-DSA-65. A service that has the issuer's public key can
+  lead: `A log-in returns a JSON Web Token signed with ML-DSA-65. A service that has the issuer's public key can
     verify it without a call to the issuer.`,
   steps: [issuing, verifying, using, forging],
 });

@@ -1,4 +1,4 @@
-/** Packets of a tunnel, both ways; one that comes twice, one that was changed, and those after a new key. */
+/** Tunnel packets in both directions: a replayed one, a modified one, and packets after a new key. */
 
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import {
@@ -25,7 +25,7 @@ import {
 import { gateway, mallory, meeting, registering, shaking, you } from "./setup-steps.tsx";
 
 const { sendPacket, receivePacket, rekey } = VpnService.method;
-/** The first byte of a packet after the initialization vector. */
+/** The first byte after a packet's initialization vector. */
 const firstCiphertextByte = 12;
 
 const out = textField("Payload, to the gateway", "GET /meters HTTP/1.1");
@@ -33,8 +33,8 @@ const out = textField("Payload, to the gateway", "GET /meters HTTP/1.1");
 export const sending = step({
   title: "Send a packet",
   action: "Encrypt and send",
-  why: `Your browser encrypts with AES-256-GCM under its key to the gateway; the gateway's packets are under another, so
-    neither end can be made to take its own packets for the other's. A packet has ${packetOverhead} bytes more than its
+  why: `Your browser encrypts with AES-256-GCM under its sending key; the gateway's packets use a different key, so
+    neither end can mistake its own packets for the other's. A packet has ${packetOverhead} bytes more than its
     payload: an initialization vector of 12 random bytes, and a tag of 16 bytes that detects every change.`,
   fields: { out },
   after: { registering, shaking },
@@ -45,7 +45,7 @@ export const sending = step({
     return { data, packet, opened, isSame: areEqual(opened, data) };
   },
   says: ({ data, packet }) =>
-    `${formatBytes(data.length)} became a packet of ${formatBytes(packet.length)}, and the gateway opened it.`,
+    `${formatBytes(data.length)} became a packet of ${formatBytes(packet.length)}, which the gateway opened.`,
   shows: ({ packet, opened, isSame }) => [
     showPacket(packet),
     facts({ "The gateway read": <q>{fromUtf8(opened)}</q> }),
@@ -88,10 +88,10 @@ export const receiving = step({
 });
 
 export const repeating = step({
-  title: "The same packet again",
+  title: "An attacker replays the packet",
   action: "Send it again",
-  why: `An attacker recorded your first packet and sends it again. Its tag is valid. The gateway remembers the vectors of
-    earlier packets, and accepts none twice.`,
+  why: `An attacker recorded your first packet and sends it again. Its tag is valid. The gateway remembers the
+    initialization vectors of earlier packets and accepts none of them twice.`,
   after: { registering, sending },
   run: ({ callRefused }, { registering: { tunnelId }, sending: { packet } }) =>
     callRefused(receivePacket, { tunnelId, packet }),
@@ -102,7 +102,7 @@ export const repeating = step({
 export const altering = step({
   title: "A packet with one bit changed",
   action: "Change packets both ways",
-  why: "One packet of each end is changed on the way. Encryption alone would not notice; the tag does.",
+  why: "One packet from each end is changed in transit. Encryption alone would not detect it, but the tag does.",
   reads: { out },
   after: { registering, receiving },
   run: async (
@@ -124,8 +124,8 @@ export const altering = step({
   shows: ({ isOpened, refusal, ...altered }) => [
     change(altered.change),
     checks(
-      reportBrowser("the tag of a changed packet of the gateway", isOpened),
-      reportServer("the tag of a changed packet of yours", refusal.reason !== "PACKET_INVALID"),
+      reportBrowser("the tag of a changed packet from the gateway", isOpened),
+      reportServer("the tag of a changed packet from you", refusal.reason !== "PACKET_INVALID"),
     ),
     refused(refusal),
   ],
@@ -143,9 +143,9 @@ export const altering = step({
 export const rekeying = step({
   title: "Replace the key",
   action: "Rekey",
-  why: `A key that is used for long is worth more to a thief. This time your browser encapsulates, to the key that the
-    gateway showed in the first step; the gateway signs the new transcript. Then a packet is sealed under the old key,
-    and one each way under the new one.`,
+  why: `The longer a key is used, the more it is worth to a thief. This time your browser encapsulates, to the
+    key that the gateway showed in the first step; the gateway signs the new transcript. Then a packet is
+    sealed under the old key, and one each way under the new one.`,
   after: { meeting, registering, shaking },
   run: async ({ call, callRefused }, { meeting, registering: registered }, end: EndHolder) => {
     const { tunnelId, publicKey } = registered;
@@ -155,7 +155,7 @@ export const rekeying = step({
     const { cipherText: ciphertext, sharedSecret } = kem.encapsulate(kemPublicKey);
     const answer = await call(rekey, { tunnelId, ciphertext });
     const newEnd = await makeTunnelEnd(sharedSecret, await buildTranscript(tunnelId, ciphertext, publicKey));
-    // The ciphertext that was sent is known here; the one that came back is not compared.
+    // The sent ciphertext is known here; the returned one is not compared.
     const half = { ...answer, ciphertext };
     const findings = await checkHandshake(half, newEnd, { tunnelId, publicKey, identityPublicKey });
     end.current = isTrusted(findings) ? newEnd : undefined;

@@ -1,4 +1,4 @@
-/** A tunnel: two ends agree on a key, packets go both ways, the key is replaced, and an intermediary is caught. */
+/** A tunnel: two ends agree on a key, exchange packets, replace the key, and catch an intermediary. */
 import { useRef } from "preact/hooks";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import {
@@ -25,23 +25,23 @@ const { registerPeer, handshake, verifyHandshake, sendPacket, disconnect } = Vpn
 export const swapping = step({
   title: "An attacker in the middle swaps the keys",
   action: "Swap the keys",
-  why: `Mallory controls the connection. She registers her own public key instead of yours, decapsulates the gateway's
-    ciphertext, and sends you her own ciphertext. ML-KEM alone cannot detect this: it does not identify the other side.
-    This page acts as Mallory, with real calls to the gateway.`,
+  why: `Mallory controls the connection. She registers her own public key instead of yours, decapsulates the
+    gateway's ciphertext, and sends you her own ciphertext. ML-KEM alone cannot detect this: it does not
+    identify the other side. This page acts as Mallory, with real calls to the gateway.`,
   after: { meeting },
   run: async ({ call }) => {
     const kem = await loadKem("ML-KEM-1024");
     const yours = kem.keygen();
     const hers = kem.keygen();
-    // On the way to the gateway: her key goes instead of yours.
+    // On the way to the gateway: her key replaces yours.
     const { tunnelId } = await call(registerPeer, { peerName: "Laptop", publicKey: hers.publicKey });
     const answer = await call(handshake, { tunnelId, keyForm });
     const withGateway = kem.decapsulate(answer.ciphertext, hers.secretKey);
     const gatewaySide = await makeTunnelEnd(withGateway, answer.transcript);
     const readsGateway = areEqual(await gatewaySide.confirm(answer.transcript), answer.keyConfirmation);
-    // On the way back: her ciphertext, which your key opens.
+    // On the way back: her own ciphertext, which your key opens.
     const { cipherText: ciphertext, sharedSecret: withYou } = kem.encapsulate(yours.publicKey);
-    // She does not need the gateway for what follows, so nothing is left behind there.
+    // She no longer needs the gateway, so the tunnel is removed.
     await call(disconnect, { tunnelId });
     return { tunnelId, yours, hers, answer, ciphertext, withGateway, withYou, readsGateway };
   },
@@ -65,15 +65,15 @@ export const swapping = step({
     send(gateway, mallory, withSize("ciphertext for her key", value?.answer.ciphertext)),
     find([mallory, gateway], "secret", undefined, value?.withGateway),
     attack(mallory, you, withSize("her own ciphertext", value?.ciphertext)),
-    find([you, mallory], "another secret", undefined, value?.withYou),
+    find([you, mallory], "a different secret", undefined, value?.withYou),
   ],
 });
 
 export const catching = step({
   title: "The attack is detected",
   action: "Check what she sends you",
-  why: `The gateway signed a transcript with the hash of Mallory's key. She can only send a transcript that does not match
-    your key, or a signature that is not the gateway's.`,
+  why: `The gateway signed a transcript with the hash of Mallory's key. She can only send a transcript that
+    does not match your key, or a signature that is not the gateway's.`,
   after: { meeting, swapping },
   run: async ({ call }, { meeting: { identityPublicKey }, swapping: swapped }) => {
     const { tunnelId, yours, answer, ciphertext, withYou } = swapped;
@@ -83,7 +83,7 @@ export const catching = step({
     const end = await makeTunnelEnd(opened, transcript);
     const herEnd = await makeTunnelEnd(withYou, transcript);
     const checkForged = async (text: string, signature: Uint8Array) => {
-      // She has the keys of your side, so she can compute the confirmation.
+      // She has your side's keys, so she can compute the confirmation.
       const keyConfirmation = await herEnd.confirm(text);
       const half = { ciphertext, transcript: text, signature, keyConfirmation };
       return checkHandshake(half, end, { tunnelId, publicKey, identityPublicKey });
@@ -107,7 +107,7 @@ export const catching = step({
   says: ({ passedOn, rewritten, resigned }) =>
     sayExpected(
       ![passedOn, rewritten, resigned].some(isTrusted),
-      "Your browser uses the key in none of her attempts.",
+      "Your browser accepts the key in none of her attempts.",
       "One of her handshakes passes",
     ),
   shows: (found) => [
@@ -142,17 +142,17 @@ export const catching = step({
     attack(
       mallory,
       you,
-      "a transcript of hers, the gateway's signature",
+      "her own transcript, the gateway's signature",
       judgeHandshake(value?.rewritten, "accepted"),
     ),
-    attack(mallory, you, "a transcript and signature of hers", judgeHandshake(value?.resigned, "accepted")),
+    attack(mallory, you, "her own transcript and signature", judgeHandshake(value?.resigned, "accepted")),
   ],
 });
 
 export const ending = step({
   title: "End the tunnel",
   action: "Disconnect",
-  why: "The gateway overwrites the session key, which is only in its memory, and releases the address.",
+  why: "The gateway wipes the session key, which exists only in its memory, and releases the address.",
   after: { registering },
   run: async ({ call, callRefused }, { registering: { tunnelId } }, end: EndHolder) => {
     const { tunnelStatus } = await call(disconnect, { tunnelId });
@@ -165,7 +165,7 @@ export const ending = step({
   shows: ({ refusal }) => refused(refusal),
   draws: (value) => [
     send(you, gateway, "end the tunnel"),
-    find(gateway, "The session key is overwritten."),
+    find(gateway, "The session key is wiped."),
     send(you, gateway, "one more packet", refuse(value?.refusal.reason)),
   ],
 });
@@ -176,8 +176,8 @@ function reportSignature(isSigned: boolean): Check {
 
 export const Page = defineSharedStory<EndHolder>({
   title: "Tunnel",
-  lead: `Two ends of a private network agree on a key with ML-KEM-1024, and encrypt packets with AES-256-GCM. Your browser
-    is one end and has its own secret key. The server is the gateway, and signs with ML-DSA-65.`,
+  lead: `Two ends of a private network agree on a key with ML-KEM-1024, and encrypt packets with AES-256-GCM.
+    Your browser is one end and has its own secret key. The server is the gateway, and signs with ML-DSA-65.`,
   parties,
   useShared: () => useRef<TunnelEnd | undefined>(undefined),
   steps: [

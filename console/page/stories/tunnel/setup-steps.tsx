@@ -1,4 +1,4 @@
-/** The set-up of a tunnel: the gateway's keys, those of this end, and a handshake. */
+/** A tunnel's setup: the gateway's keys, this end's keys, and a handshake. */
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import {
   buildTranscript,
@@ -39,8 +39,8 @@ export const [you, mallory, gateway] = [0, 1, 2];
 export const meeting = step({
   title: "Get the gateway's public keys",
   action: "Fetch the keys",
-  why: `All later steps rely on the identity, which distinguishes the gateway from an attacker. In real use, peers get it
-    in advance over a trusted channel, not in a call as here.`,
+  why: `All later steps rely on the identity, which distinguishes the gateway from an attacker. In real use,
+    peers get it in advance over a trusted channel, not in a call as here.`,
   plan: () => planCall(getGatewayInfo, {}, withoutToken),
   run: async ({ call }) => {
     const answer = await call(getGatewayInfo, {}, withoutToken);
@@ -76,7 +76,7 @@ export const registering = step({
   action: "Generate a key pair and register",
   why: `Your browser generates an ML-KEM-1024 key pair with ${browserLibrary}, and sends the public key. The gateway
     assigns an address.`,
-  fields: { name: textField("Name of your end", "Laptop") },
+  fields: { name: textField("Name", "Laptop") },
   after: { meeting },
   run: async ({ call }, { name: peerName }) => {
     const { publicKey, secretKey } = (await loadKem("ML-KEM-1024")).keygen();
@@ -86,7 +86,7 @@ export const registering = step({
   says: ({ tunnelId, assignedIp }) => `Your address is ${assignedIp}, in ${tunnelId}.`,
   shows: ({ publicKey, secretKey, hasNoSecret }) => [
     evidence(
-      "Both keys of your end",
+      "Both of your keys",
       bytes("Public key, sent", publicKey, "ML-KEM-1024"),
       bytes("Secret key, which stays here", secretKey),
     ),
@@ -100,11 +100,11 @@ export const registering = step({
 
 export const shaking = step({
   title: "Agree on a key",
-  action: "Shake hands",
-  why: `The gateway encapsulates a secret to your public key. The transcript says which tunnel this is, what was sent, and
-    the hash of the key it was sent to; the gateway signs it. Your browser opens the ciphertext, writes the transcript
-    itself from what it knows, and compares. Out of the secret and the transcript, both ends derive one key for each
-    direction.`,
+  action: "Do the handshake",
+  why: `The gateway encapsulates a secret to your public key. It signs a transcript of the tunnel ID, the
+    ciphertext, and the hash of the key that it was sent to. Your browser opens the ciphertext, writes the
+    transcript itself from what it knows, and compares. From the secret and the transcript, both ends derive
+    one key per direction.`,
   after: { meeting, registering },
   run: async ({ call }, { meeting: { identityPublicKey }, registering: registered }, end: EndHolder) => {
     const { tunnelId, publicKey, secretKey } = registered;
@@ -115,7 +115,7 @@ export const shaking = step({
     requireSecureOrigin();
     const made = await makeTunnelEnd(sharedSecret, await buildTranscript(tunnelId, ciphertext, publicKey));
     const findings = await checkHandshake(answer, made, { tunnelId, publicKey, identityPublicKey });
-    // Its key is used only if the gateway's half of the handshake holds.
+    // The key is used only if the gateway's half of the handshake is valid.
     end.current = isTrusted(findings) ? made : undefined;
     return { publicKey, ciphertext, transcript, signature, keyConfirmation, sharedSecret, valid, findings };
   },

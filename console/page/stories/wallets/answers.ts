@@ -1,29 +1,29 @@
-/** Looks through answers, field by field, for anything that is not public. */
+/** Checks answers, field by field, for anything that is not public. */
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { deriveAddress } from "../../signing-key.ts";
 import { areEqual, toUtf8 } from "../../values.ts";
 
-/** A field of an answer, and what the browser found it to be. */
+/** A field of an answer, and what the browser identified it as. */
 export interface FoundField {
   readonly name: string;
-  /** undefined for a value that is neither text nor bytes. */
+  /** Undefined for a value that is neither text nor bytes. */
   readonly bytes: number | undefined;
-  /** undefined for a value that is not known to be public. */
+  /** Undefined for a value that is not known to be public. */
   readonly is: string | undefined;
 }
 
-/** Bytes that are public, by what they are called. */
+/** Public bytes, by name. */
 export interface PublicParts {
   readonly address: string;
-  /** The wallet's name for people, as the reader gave it. */
+  /** The wallet's display name, as the reader entered it. */
   readonly label: string;
   readonly signature: Uint8Array | undefined;
 }
 
-/** RFC 9881, section 4: the bytes before the raw key in a SubjectPublicKeyInfo of ML-DSA-65. */
+/** RFC 9881, section 4: the prefix of the raw key in an ML-DSA-65 SubjectPublicKeyInfo. */
 const spkiHeadBytes = 22;
-/** Texts that are public in this form and no other: a key does not fit into it. */
+/** Texts that are public only in this form, which a key cannot have. */
 const texts: Readonly<Record<string, { readonly form: RegExp; readonly is: string }>> = {
   status: { form: /^success$/, is: "that the call was answered" },
   walletId: {
@@ -33,7 +33,7 @@ const texts: Readonly<Record<string, { readonly form: RegExp; readonly is: strin
   algorithm: { form: /^ML-DSA-65$/, is: "the algorithm" },
 };
 
-/** Names what each field of an answer is. */
+/** Identifies each field of an answer. */
 export async function findFields(
   schema: DescMessage,
   answer: Message,
@@ -59,11 +59,11 @@ async function recognise(
   value: unknown,
   { address, label, signature }: PublicParts,
 ): Promise<string | undefined> {
-  if (typeof value === "boolean") return "what the server found";
+  if (typeof value === "boolean") return "the server's finding";
   if (name === "createdAt") return "a time";
   if (typeof value === "string") {
     if (value === address) return "the address";
-    if (name === "label") return value === label ? "the wallet's human-readable name" : undefined;
+    if (name === "label") return value === label ? "the wallet's name" : undefined;
     const text = texts[name];
     if (text !== undefined) return text.form.test(value) ? text.is : undefined;
     const raw = readPem(value)?.subarray(spkiHeadBytes);

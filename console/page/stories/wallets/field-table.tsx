@@ -1,4 +1,4 @@
-/** A table of what answers hold, one part for each answer. */
+/** A table of the fields in answers, one section per answer. */
 import { Scroller } from "../../parts/scroller.tsx";
 import { formatNumber } from "../../values.ts";
 import type { FoundField } from "./answers.ts";

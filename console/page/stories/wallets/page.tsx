@@ -42,9 +42,9 @@ const text = textField("Transaction", "Pay 100 to Grace, transaction 1");
 export const creating = step({
   title: "Create a wallet",
   action: "Create",
-  why: `The address is the first 20 bytes of SHA-256 of the public key. Your browser recomputes it, so the server cannot
-    send the address of another key.`,
-  fields: { label: textField("Human-readable name", "Savings") },
+  why: `The address is the first 20 bytes of the public key's SHA-256. Your browser recomputes it, so the
+    server cannot substitute a different key's address.`,
+  fields: { label: textField("Name", "Savings") },
   plan: ({ label }) => planCall(createWallet, { label }),
   run: async ({ call }, { label }) => {
     const wallet = await call(createWallet, { label });
@@ -84,7 +84,7 @@ export const signing = step({
   run: async (caller, { creating: { wallet }, text }) => {
     const data = toUtf8(text);
     const signed = await caller.call(signTransaction, { walletId: wallet.walletId, data });
-    // Do not use the key that came with the signature: it could be from anyone.
+    // Do not use the key that came with the signature: it could be anyone's.
     const found = await verifyOnBothSides(caller, data, signed.signature, wallet.publicKey);
     const isSameAddress = (await deriveAddress(signed.publicKey)) === wallet.address;
     return { data, signed, ...found, isSameAddress };
@@ -92,8 +92,8 @@ export const signing = step({
   says: ({ signed, verdicts, isSameAddress }) =>
     sayExpected(
       areBothValid(verdicts) && isSameAddress,
-      `A signature of ${formatBytes(signed.signature.length)}, valid for both sides, by the wallet's key.`,
-      "The sides do not both find it valid",
+      `Both sides find the signature of ${formatBytes(signed.signature.length)} valid for the wallet's key.`,
+      "Not both sides find it valid",
     ),
   shows: ({ data, signed, verdicts, isSameAddress }) => [
     bytes("Transaction", data),
@@ -126,8 +126,8 @@ export const altering = step({
 export const swapping = step({
   title: "Swap the key",
   action: "Sign as a thief",
-  why: `A thief creates a wallet, signs the same transaction, and sends it with the thief's public key. The signature is
-    genuine. Only the address reveals the thief.`,
+  why: `A thief creates a wallet, signs the same transaction, and sends it with the thief's own public key.
+    The signature is genuine. Only the address reveals the thief.`,
   after: { creating, signing },
   run: async (caller, { creating: { wallet }, signing: { data } }) => {
     const { walletId } = await caller.call(createWallet, { label: "Thief" });
@@ -141,13 +141,13 @@ export const swapping = step({
   says: ({ verdicts, isOwner }) =>
     sayExpected(
       areBothValid(verdicts) && !isOwner.browser,
-      "The thief's signature is valid, but for the key of another address. “Valid” alone does not protect you.",
+      "The thief's signature is valid, but for a different address. “Valid” alone does not protect you.",
       "The thief was accepted as the owner",
     ),
   shows: ({ verdicts, computed, expected, isOwner }) => [
     facts({
-      "Address of the wallet": code(expected),
-      "Address of the key that signed": code(computed),
+      "Wallet address": code(expected),
+      "Signer's address": code(computed),
     }),
     checks(
       reportBoth("the signature, with the key that came with it", verdicts),
@@ -161,7 +161,7 @@ export const replaying = step({
   title: "Use it twice",
   action: "Replay",
   why: `A signature proves the signer and the content, but not the time or the number of uses. Systems that execute
-    transactions store a list of executed transaction hashes. They do not use the signature, because two signatures of
+    transactions keep a list of executed transaction hashes. They do not use the signature, because two signatures of
     one transaction differ. A number in the transaction distinguishes two intended payments.`,
   after: { creating, signing },
   run: async ({ call }, { creating: { wallet }, signing: { data, signed } }) => {
@@ -191,7 +191,7 @@ export const replaying = step({
       "The two signatures": isSameSignature
         ? "equal"
         : "different, because ML-DSA draws random bytes for each signature",
-      "Hash of the transaction": code(transactionHash),
+      "Transaction hash": code(transactionHash),
     }),
     checks(
       reportServer("the first signature, presented again", valid),
@@ -200,7 +200,7 @@ export const replaying = step({
         reportBrowser(
           `the transaction, presented for the ${at === 0 ? "first" : "second"} time`,
           isNew,
-          isNew ? "taken" : "seen before",
+          isNew ? "accepted" : "seen before",
         ),
       ),
     ),
@@ -210,7 +210,7 @@ export const replaying = step({
 const guessing = step({
   title: "Sign with a wallet that does not exist",
   action: "Try",
-  why: "The ID of a wallet is random. For a guessed ID and for wallets of other users, the answer is the same.",
+  why: "Wallet IDs are random. For a guessed ID and for another user's wallet, the answer is the same.",
   reads: { text },
   run: ({ callRefused }, { text }) =>
     callRefused(signTransaction, { walletId: `wallet-${makeUuid()}`, data: toUtf8(text) }),
@@ -220,7 +220,7 @@ const guessing = step({
 export const searching = step({
   title: "Look for the private key",
   action: "Look through the answers",
-  why: `A private key of ${algorithm} has 4,032 bytes, or 32 as a seed. Your browser checks every field that the server
+  why: `An ${algorithm} private key has 4,032 bytes, or 32 as a seed. Your browser checks every field that the server
     sent above and identifies it. No call is made.`,
   after: { creating, signing },
   run: async (_caller, { creating: { label, wallet }, signing: { signed, verified } }) => {
@@ -245,7 +245,7 @@ export const searching = step({
     <FieldTable key="fields" answers={answers} />,
     checks(
       reportBrowser(
-        "every field of the answers is public",
+        "every field in the answers is public",
         unknownCount === 0,
         unknownCount === 0 ? "nothing private" : "not known",
       ),
@@ -253,24 +253,28 @@ export const searching = step({
   ],
 });
 
-/** Executes each transaction once, known by its hash. @returns for each whether it is executed */
+/**
+ * Executes each transaction once, identified by its hash.
+ *
+ * @returns whether each one is executed
+ */
 function executeOnce(hashes: readonly string[]): readonly boolean[] {
   return hashes.map((hash, at) => hashes.indexOf(hash) === at);
 }
 
-/** Not crypto.randomUUID: browsers have it on secure origins only. */
+/** Not crypto.randomUUID, which exists only on secure origins. */
 function makeUuid(): string {
   const digits = toHex(crypto.getRandomValues(new Uint8Array(16)));
   return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
 function nameOwner(isOwner: boolean): string {
-  return isOwner ? "the wallet's" : "another";
+  return isOwner ? "the wallet's" : "different";
 }
 
 export const Page = defineStory({
   title: "Wallets",
-  lead: `A wallet is a key pair with an address. The server stores the private key and signs for you. With the address,
-    anyone can check whether a transaction is yours.`,
+  lead: `A wallet is a key pair with an address. The server stores the private key and signs for you. With the
+    address, anyone can check whether a transaction is yours.`,
   steps: [creating, signing, altering, swapping, replaying, guessing, searching],
 });

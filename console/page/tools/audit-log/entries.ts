@@ -1,4 +1,4 @@
-/** Reads the audit log, page by page or as it grows. */
+/** Loads the audit log page by page, or follows it. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
@@ -17,7 +17,7 @@ export const operations = [
 export const outcomes = ["OK", "REFUSED"];
 
 const hourMs = 3_600_000;
-/** The periods to choose from: milliseconds before now; undefined for those that need none. */
+/** Periods to choose from, in milliseconds before now; undefined for the ones without a start. */
 const periodsMs: Readonly<Record<string, number | undefined>> = {
   "All time": undefined,
   "Last hour": hourMs,
@@ -26,28 +26,28 @@ const periodsMs: Readonly<Record<string, number | undefined>> = {
   "From … to …": undefined,
 };
 export const periods = Object.keys(periodsMs);
-/** The period that has fields for both ends. */
+/** The period with fields for both ends. */
 export const ownPeriod = "From … to …";
 
-/** Which entries to show, as the reader chooses them; an empty text selects all. */
+/** The reader's filters; an empty text selects everything. */
 export interface AuditFilters {
-  /** "key-…", "name/…", or a name. */
+  /** "key-…", "name/…", or a plain name. */
   readonly key: string;
   readonly operation: string;
   readonly outcome: string;
   readonly user: string;
   readonly period: string;
-  /** "2026-11-23T13:58" in UTC, for the period with both ends. */
+  /** "2026-11-23T13:58" in UTC, for the custom period. */
   readonly from: string;
   readonly to: string;
 }
 
-/** The initial values of the page. */
+/** The page's initial values. */
 export const noFilters: AuditFilters = {
   ...{ key: "", operation: "", outcome: "", user: "", period: "Last 24 hours", from: "", to: "" },
 };
 
-/** The filters that both calls take. */
+/** Filters that both calls accept. */
 export type AuditQuery = Pick<
   MessageInitShape<typeof GetAuditLogRequestSchema>,
   "keyId" | "operation" | "outcome" | "user" | "from" | "to"
@@ -66,23 +66,27 @@ export function toQuery(filters: AuditFilters, now: Date): AuditQuery {
   };
 }
 
-/** Takes a name for what it is. IDs and handles stay as they are. */
+/** Converts a plain name to a handle. IDs and handles stay unchanged. */
 export function toHandle(typed: string): string {
   const text = typed.trim();
   return text === "" || /^(key-|grant-|import-|name\/|user\/)/.test(text) ? text : `name/${text}`;
 }
 
-/** Entries of the log, oldest first. */
+/** Log entries, oldest first. */
 export interface EntryList {
   readonly entries: readonly AuditEntry[];
-  /** Empty if there are no more. */
+  /** Empty on the last page. */
   readonly nextPageToken: string;
   readonly totalSize: number;
 }
 
 const pageSize = 100;
 
-/** Loads the next page. @param known the pages before it */
+/**
+ * Loads the next page.
+ *
+ * @param known the earlier pages
+ */
 export async function loadEntries(
   { call }: Caller,
   query: AuditQuery,
@@ -93,10 +97,10 @@ export async function loadEntries(
   return { entries: [...(known?.entries ?? []), ...auditLog], nextPageToken, totalSize };
 }
 
-/** How many entries the page keeps while it follows the log. */
+/** Maximum entries kept while following the log. */
 export const maxLiveEntries = 500;
 
-/** Puts new entries behind those that are known, without repetition, and keeps the newest. */
+/** Appends new entries to the known ones without duplicates, and keeps the newest. */
 export function mergeEntries(
   known: readonly AuditEntry[],
   added: readonly AuditEntry[],
@@ -110,15 +114,15 @@ export function splitDetails(details: string): string[] {
   return details === "" ? [] : details.split(/, (?=\w+=)/);
 }
 
-/** Says what a search found. */
+/** Summarizes a search. */
 export function describeList(list: EntryList | undefined): string {
   if (list === undefined) return "";
   const { entries, totalSize } = list;
-  if (totalSize === 0) return "No entries match. Choose a longer period or fewer filters.";
+  if (totalSize === 0) return "No entries match. Choose a longer period or remove filters.";
   return `${formatNumber(entries.length)} of ${formatNumber(totalSize)} entries, oldest first.`;
 }
 
-/** Says what the reader sees while, and after, the page follows the log. */
+/** Describes the list while the page follows the log, and afterwards. */
 export function describeStream(count: number, isOpen: boolean): string {
   const state = isOpen ? "Following the log" : "No longer following the log";
   return `${state}: ${formatNumber(count)} entries, newest first. The page keeps the newest ${maxLiveEntries}.`;

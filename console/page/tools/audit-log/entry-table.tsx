@@ -1,4 +1,4 @@
-/** Entries of the audit log as a table. */
+/** Audit log entries as a table. */
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { formatAddress } from "../../address.ts";
 import { Badge, type Column, RecordTable, When } from "../../parts/record-table.tsx";

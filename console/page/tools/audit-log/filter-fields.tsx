@@ -1,4 +1,4 @@
-/** Fields that choose the entries of the audit log. */
+/** Filter fields for the audit log. */
 import type { FormState } from "../../form.ts";
 import { Choice, Filter, ofTime, TextField } from "../../parts/fields.tsx";
 import { type AuditFilters, operations, outcomes, ownPeriod, periods } from "./entries.ts";
@@ -22,7 +22,7 @@ export function AuditFilterFields({ form, onSearch, onFollow, isFollowing }: Aud
         <TextField label="Key ID or name" {...form.bind("key")} />
         <Filter label="Operation" options={operations} {...form.bind("operation")} />
         <Filter label="Outcome" options={outcomes} {...form.bind("outcome")} />
-        <TextField label="User who called" {...form.bind("user")} />
+        <TextField label="Caller" {...form.bind("user")} />
         <Choice label="Period" options={periods} {...form.bind("period")} />
         {form.values.period === ownPeriod && (
           <>

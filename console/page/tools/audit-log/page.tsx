@@ -1,4 +1,4 @@
-/** The audit log: searched page by page, or followed as it grows. */
+/** The audit log: searched page by page, or followed live. */
 import { useEffect, useState } from "preact/hooks";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
@@ -23,8 +23,8 @@ export function Page() {
       <header class="lead">
         <h1 tabIndex={-1}>Audit log</h1>
         <p>
-          Every use of a key and every refused attempt. You see the entries of your own keys; auditors and
-          administrators see all entries. The <a href="#/keys/manage">key manager</a> has the keys.
+          Every use of a key and every refused attempt. You see your own keys' entries; auditors and
+          administrators see all entries. The <a href="#/keys/manage">key manager</a> lists the keys.
         </p>
       </header>
       <Browser key={key} initial={{ ...log.noFilters, key }} />
@@ -42,7 +42,7 @@ function Browser({ initial }: { readonly initial: log.AuditFilters }) {
   const form = useForm<keyof log.AuditFilters>({ ...initial });
   const [searched, setSearched] = useState<Searched>();
   const [list, setList] = useState<log.EntryList>();
-  /** The entries before those of the stream; undefined unless the reader follows the log. */
+  /** Entries older than the stream's; undefined unless the reader follows the log. */
   const [before, setBefore] = useState<readonly AuditEntry[]>();
   const loading = useTask();
   const stream = useStream<AuditEntry>(log.maxLiveEntries);

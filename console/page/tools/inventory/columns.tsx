@@ -1,4 +1,4 @@
-/** What both tables of the inventory show of a record. */
+/** Columns shared by both inventory tables. */
 import { formatAddress } from "../../address.ts";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import type { Column } from "../../parts/record-table.tsx";
@@ -14,12 +14,16 @@ export const idColumn: Column<FoundRecord> = {
   ),
 };
 
-/** "2026-11-23 13:58:50", or "–" if there is none. @param time as the server says it (RFC 3339) */
+/**
+ * "2026-11-23 13:58:50", or "–" if absent.
+ *
+ * @param time the server's time (RFC 3339)
+ */
 export function formatTime(time: string): string {
   return time === "" ? "–" : time.slice(0, 19).replace("T", " ");
 }
 
-/** Where the reader can work with a record: a key in the key manager, others in their story. */
+/** Where to work with a record: keys in the key manager, everything else in its story. */
 export function linkRecord(kind: string, path: string, id: string): string {
   return kind === "key" ? formatAddress("keys/manage", { key: id }) : formatAddress(path, {});
 }

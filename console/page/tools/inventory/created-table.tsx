@@ -8,7 +8,7 @@ import { formatNumber } from "../../values.ts";
 import { shortenId } from "../key-id.ts";
 import { formatTime, idColumn, linkRecord } from "./columns.tsx";
 
-// A log-in token has no ID, and is not shown: anyone who sees it can use it.
+// A log-in token has no ID and is not shown: anyone who sees it can use it.
 const isToken = ({ kind }: CreatedRecord): boolean => kind === "log-in token";
 
 const columns: readonly Column<CreatedRecord>[] = [
@@ -56,7 +56,7 @@ export function CreatedTable() {
 /** "Managed keys: Create a key" for a step, "Key manager" for a tool. */
 function nameOrigin({ href, title }: CreatedAt): string {
   const { path } = parseAddress(href);
-  // The menu names the pages.
+  // The menu contains the page titles.
   const page = document.querySelector(`nav a[href="#/${path}"]`)?.textContent ?? "This page";
   return title === undefined ? page : `${page}: ${title}`;
 }
@@ -66,8 +66,8 @@ function Suggestions() {
   return (
     <div class="note">
       <p>
-        Nothing yet. What you create with a story or the key manager appears here, with a link to the step
-        that created it. There you create:
+        Nothing yet. Records that you create in a story or the key manager appear here, with a link to the
+        step that created them. You can create:
       </p>
       <ul class="suggestions">
         {shown.map(({ kind, list }) => (

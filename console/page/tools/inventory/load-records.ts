@@ -1,4 +1,4 @@
-/** Loads the records that the server lists for the reader. */
+/** Loads the reader's records from the server. */
 import type { DescMethod, DescMethodUnary } from "@bufbuild/protobuf";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
@@ -17,7 +17,7 @@ const services = [
   ...[NftService, DappService, WalletService],
 ];
 
-/** The kinds of records that this server lists. */
+/** The kinds of records that this server can list. */
 export const listedKinds = kinds.flatMap((kind) =>
   kind.list !== undefined && settings.services.has(kind.service) ? [{ ...kind, list: kind.list }] : [],
 );
@@ -26,7 +26,7 @@ export type ListedKind = (typeof listedKinds)[number];
 
 export interface RecordPage {
   readonly records: readonly FoundRecord[];
-  /** Empty for the last page. */
+  /** Empty on the last page. */
   readonly nextPageToken: string;
   readonly totalSize: number;
 }
@@ -42,7 +42,7 @@ export async function loadRecords(
     .flatMap(({ methods }): readonly DescMethod[] => methods)
     .filter((one) => one.parent.typeName === kind.service && one.name === kind.list.call)
     .find((one): one is DescMethodUnary => one.methodKind === "unary");
-  if (method === undefined) throw new Error(`there is no call ${kind.list.call}`);
+  if (method === undefined) throw new Error(`the call ${kind.list.call} does not exist`);
   const answer = toObject(method.output, await call(method, { pageSize, pageToken }));
   const [records = []] = Object.values(answer).filter((value) => Array.isArray(value));
   return {

@@ -1,4 +1,6 @@
-/** The records that the reader has created since the page was loaded, and those that the server lists. */
+/**
+ * The records that the reader has created since the page was loaded, and the reader's records on the server.
+ */
 import { settings } from "../../settings.ts";
 import { CreatedTable } from "./created-table.tsx";
 import { listedKinds } from "./load-records.ts";
@@ -10,8 +12,8 @@ export function Page() {
       <header class="lead">
         <h1 tabIndex={-1}>Inventory</h1>
         <p>
-          What you have created in this tab, and what the server lists for you. The page forgets its own list
-          when you reload it or log out; the records on the server remain.
+          What you created in this tab, and your records on the server. The page forgets its own list when you
+          reload it or log out; the records on the server remain.
         </p>
       </header>
       <h2>Created in this tab</h2>
@@ -25,7 +27,7 @@ export function Page() {
       {listedKinds.map((kind) => (
         <ServerList key={kind.kind} kind={kind} />
       ))}
-      {listedKinds.length === 0 && <p class="note">None of the services that run has records.</p>}
+      {listedKinds.length === 0 && <p class="note">None of the running services has records.</p>}
     </div>
   );
 }

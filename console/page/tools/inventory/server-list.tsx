@@ -1,4 +1,4 @@
-/** The records of one kind that the server lists, page by page. */
+/** The server's records of one kind, page by page. */
 import { useEffect, useState } from "preact/hooks";
 import { noteStates, useCreatedRecords } from "../../created-records.ts";
 import { ActionButton } from "../../parts/action-button.tsx";

@@ -1,4 +1,4 @@
-/** The actions on a key in each of its states, and their meaning. */
+/** The actions available in each key state, with their effects. */
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { Caller } from "../../caller.ts";
@@ -8,19 +8,19 @@ const { destroyKey, disableKey, enableKey, restoreKey, rotateKey } = KmsService.
 const destructionDays = 30;
 const secondsPerDay = 86_400;
 
-/** A change of a key. */
+/** A change to a key. */
 export interface KeyAction {
-  /** The text of the button. */
+  /** The button's label. */
   readonly label: string;
-  /** Says before the click what happens. */
+  /** Describes the effect in advance. */
   readonly effect: string;
-  /** The question to confirm, for an action that cannot be taken back and stops the key. */
+  /** A confirmation question, for an irreversible action that stops the key. */
   readonly question?: string;
-  /** @returns a sentence that says what happened */
+  /** @returns a sentence that describes the result */
   run(caller: Caller): Promise<string>;
 }
 
-/** Lists the actions that the state of a key allows. */
+/** Lists the actions that a key's state allows. */
 export function listActions(key: KeyRecord): KeyAction[] {
   const { keyId, damaged, status } = key;
   if (damaged) return [];
@@ -57,7 +57,7 @@ function rotate({ keyId, name, usage }: KeyRecord): KeyAction {
 function disable(keyId: string): KeyAction {
   return {
     label: "Disable",
-    effect: "The key performs no operations until you enable it. Nothing is lost.",
+    effect: "The key cannot be used until you enable it. Nothing is lost.",
     run: async ({ call }) => sayState((await call(disableKey, { keyId })).result?.status),
   };
 }
@@ -67,8 +67,8 @@ function enable({ keyId, replacedBy, usage }: KeyRecord): KeyAction {
   return {
     label: "Enable",
     effect: replacedBy
-      ? `The key only ${only}, because another one has replaced it.`
-      : "The key performs all its operations again.",
+      ? `The key only ${only}, because a newer key has replaced it.`
+      : "The key can be used again.",
     run: async ({ call }) => sayState((await call(enableKey, { keyId })).result?.status),
   };
 }
@@ -85,14 +85,14 @@ function destroyLater(keyId: string): KeyAction {
   const afterSeconds = destructionDays * secondsPerDay;
   return {
     label: `Destroy after ${destructionDays} days`,
-    effect: `The key performs no operations from now on. Until the ${destructionDays} days are over, you can restore it.`,
+    effect: `The key cannot be used from now on. You can restore it within ${destructionDays} days.`,
     run: async ({ call }) => sayState((await call(destroyKey, { keyId, afterSeconds })).newStatus),
   };
 }
 
 function destroy(keyId: string): KeyAction {
   return {
-    label: "Destroy at once",
+    label: "Destroy now",
     effect: "The secret key is erased permanently. The record and its audit entries remain.",
     question: "Nobody can restore the key after this. Destroy it?",
     run: async ({ call }) => sayState((await call(destroyKey, { keyId })).newStatus),

@@ -20,7 +20,7 @@ export function CreateForm({ onCreated }: { readonly onCreated: (key: KeyRecord)
     <details class="create" ref={folded}>
       <summary>Create a key</summary>
       <p class="text">
-        A name is yours forever and stays the same when the key is rotated. Programs sign with{" "}
+        A name is yours permanently and stays the same when the key is rotated. Programs sign with{" "}
         <code>name/…</code>. The server stores the secret key sealed, and no call returns it.
       </p>
       <TaskForm
@@ -31,7 +31,7 @@ export function CreateForm({ onCreated }: { readonly onCreated: (key: KeyRecord)
         <div class="fields">
           <TextField label="Name" {...form.bind("name")} />
           <TextField label="Alias (optional)" {...form.bind("alias")} />
-          <Choice label="Algorithm of the new key" options={algorithms} {...form.bind("algorithm")} />
+          <Choice label="Algorithm for the new key" options={algorithms} {...form.bind("algorithm")} />
           <TextField label="Labels (team=payments, stage=live)" {...form.bind("labels")} />
           <TextField
             attributes={ofNumber}

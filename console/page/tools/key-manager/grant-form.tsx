@@ -7,7 +7,7 @@ import { useTask } from "../../task.ts";
 import { createNewGrant, listOperations } from "./grants.ts";
 
 interface GrantFormProps {
-  /** Stands for all versions of the name, or for the key if it has no name. */
+  /** Means all versions of the name, or the key itself if it has no name. */
   readonly handle: string;
   readonly keyId: string;
   readonly usage: string;

@@ -1,4 +1,4 @@
-/** Grants of a key: which other users may do what with it. */
+/** A key's grants: what other users may do with it. */
 import type { Grant } from "#gen/kms/grant_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { Caller } from "../../caller.ts";
@@ -6,12 +6,16 @@ import { parseMinute } from "../../time.ts";
 
 const { createGrant, listGrants, revokeGrant } = KmsService.method;
 
-/** The operations that a grant can allow for keys of a usage. */
+/** The operations that a grant can allow, by key usage. */
 export function listOperations(usage: string): string[] {
   return usage === "KEM" ? ["ENCAPSULATE", "DECAPSULATE", "GET_KEY"] : ["SIGN", "VERIFY", "GET_KEY"];
 }
 
-/** Loads all grants of a key, or of a name and its versions. @param handle "key-…" or "name/…" */
+/**
+ * Loads all grants for a key, or for a name and its versions.
+ *
+ * @param handle "key-…" or "name/…"
+ */
 export async function loadGrants({ call }: Caller, handle: string): Promise<readonly Grant[]> {
   const grants: Grant[] = [];
   let pageToken = "";
@@ -23,7 +27,7 @@ export async function loadGrants({ call }: Caller, handle: string): Promise<read
   return grants;
 }
 
-/** The fields of a new grant, as the reader types them. */
+/** A new grant's fields, as the reader types them. */
 export interface NewGrant {
   /** "key-…" for one key, "name/…" for all versions of a name. */
   readonly handle: string;
@@ -43,7 +47,7 @@ export async function revoke({ call }: Caller, grantId: string): Promise<void> {
   await call(revokeGrant, { grantId });
 }
 
-/** "all versions", "version 2", or the ID of the key. */
+/** "all versions", "version 2", or the key ID. */
 export function describeScope(
   { keyId }: Grant,
   versions: readonly { readonly keyId: string; readonly version?: number | undefined }[],

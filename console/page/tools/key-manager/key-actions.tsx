@@ -1,4 +1,4 @@
-/** The actions that the state of a key allows, each with its effect. */
+/** The actions that a key's state allows, each with its effect. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
@@ -18,19 +18,19 @@ export function KeyActions({ record, onDone }: KeyActionsProps) {
   const actions = listActions(record);
   const finish = (sentence: string): void => {
     setSaid(sentence);
-    // The button may be gone.
+    // The button may have been removed.
     outcome.current?.focus();
   };
   const start = (action: KeyAction): void => {
     setSaid("");
-    // After a refusal too: another program may have changed the key.
+    // Even after a refusal: another program may have changed the key.
     void task.run(action.run, finish).then(onDone);
   };
   return (
     <>
       <h3>Actions</h3>
-      {record.damaged && <p>The stored key was changed outside the service. Restore a backup.</p>}
-      {actions.length === 0 && !record.damaged && <p>Nothing can be done with a destroyed key.</p>}
+      {record.damaged && <p>The stored key was modified outside the service. Restore a backup.</p>}
+      {actions.length === 0 && !record.damaged && <p>A destroyed key cannot be used or changed.</p>}
       <ul class="actions">
         {actions.map((action) => (
           <ActionRow key={action.label} action={action} task={task} onStart={() => start(action)} />

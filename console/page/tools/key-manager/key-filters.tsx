@@ -1,4 +1,4 @@
-/** Fields to find keys: a search in the browser, and filters of the server. */
+/** Fields to find keys: a search in the browser, and server-side filters. */
 import { useState } from "preact/hooks";
 import { Filter, TextField } from "../../parts/fields.tsx";
 import { narrow, useMedia } from "../../use-media.ts";
@@ -12,7 +12,7 @@ interface KeyFilterProps {
 }
 
 export function KeyFilterFields({ filters, onFilter, search, onSearch }: KeyFilterProps) {
-  // A label is complete only when the reader says so.
+  // A label filter applies only when the reader submits it.
   const [label, setLabel] = useState(filters.label);
   const bind = (name: keyof KeyFilters) => ({
     value: filters[name],
@@ -39,7 +39,7 @@ export function KeyFilterFields({ filters, onFilter, search, onSearch }: KeyFilt
     >
       <TextField label="Search name, ID or label" value={search} onChange={onSearch} />
       {isNarrow ? (
-        // They would fill the screen of a phone.
+        // Folded, because they would fill a phone's screen.
         <details class="filters">
           <summary>Filters{set > 0 && `, ${set} set`}</summary>
           <div class="fields">{fields}</div>

@@ -1,4 +1,4 @@
-/** The grants of a key: who else may use it. */
+/** A key's grants: who else may use it. */
 import { useEffect, useState } from "preact/hooks";
 import type { Grant } from "#gen/kms/grant_pb.ts";
 import { ActionButton } from "../../parts/action-button.tsx";

@@ -1,4 +1,4 @@
-/** The chosen key: its facts, actions, public key, versions and grants. */
+/** The selected key: details, actions, public key, versions and grants. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { formatAddress } from "../../address.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
@@ -17,7 +17,7 @@ import { describeAlias, describeVersion, type KeyDetails, loadDetails, nameKey, 
 
 interface KeyPanelProps {
   readonly keyId: string;
-  /** Tells the table that keys have changed. */
+  /** Called when keys have changed, so that the table reloads. */
   readonly onChange: () => void;
 }
 

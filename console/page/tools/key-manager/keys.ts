@@ -1,4 +1,4 @@
-/** Lists, finds and creates keys. */
+/** Lists, searches and creates keys. */
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { kemNames, mlDsaNames, slhDsaNames } from "../../../../src/crypto/algorithms.ts";
@@ -11,7 +11,7 @@ export const statuses = ["ACTIVE", "ROTATED", "DISABLED", "DESTROY_SCHEDULED", "
 export const usages = ["SIGN", "KEM"];
 export const algorithms = [...mlDsaNames, ...slhDsaNames, ...kemNames];
 
-/** Which keys the server lists; an empty text selects all. */
+/** Server-side filters; an empty text selects everything. */
 export interface KeyFilters {
   readonly status: string;
   readonly algorithm: string;
@@ -28,11 +28,15 @@ export interface KeyList {
   readonly totalSize: number;
 }
 
-/** How many keys the page loads at a time. */
+/** Keys to load at a time. */
 export const pageSize = 50;
 const maxPageSize = 1000;
 
-/** Loads keys up to a count. @param known the keys that are loaded already */
+/**
+ * Loads keys up to a count.
+ *
+ * @param known the keys loaded so far
+ */
 export async function loadKeys(
   { call }: Caller,
   filters: KeyFilters,
@@ -51,7 +55,7 @@ export async function loadKeys(
   }
 }
 
-/** Selects the keys that have each word of a text in the name, alias, ID or labels, in upper or lower case. */
+/** Selects keys whose name, alias, ID or labels contain every word of a text, ignoring case. */
 export function searchKeys(keys: readonly KeyRecord[], text: string): readonly KeyRecord[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return keys.filter(({ name = "", alias, keyId, labels }) => {
@@ -60,12 +64,12 @@ export function searchKeys(keys: readonly KeyRecord[], text: string): readonly K
   });
 }
 
-/** A key, with what the page shows of its name. */
+/** A key with the details of its name that the page shows. */
 export interface KeyDetails {
   readonly key: KeyRecord;
-  /** The versions of its name, oldest first; none if it has no name, or if another user owns the name. */
+  /** The name's versions, oldest first; empty if the key has no name or another user owns the name. */
   readonly versions: readonly KeyRecord[];
-  /** Stands for the name in calls, or for the key if there are no versions: "name/release". */
+  /** The handle for calls: the name, or the key ID if there are no versions. "name/release". */
   readonly handle: string;
 }
 
@@ -76,17 +80,18 @@ export async function loadDetails({ call }: Caller, keyId: string): Promise<KeyD
   if (key.name === undefined) return alone;
   const handle = `name/${key.name}`;
   const { versions } = await call(getKey, { keyId: handle }).catch(() => ({ versions: [] }));
-  // Two users may have the same name. An administrator sees keys of both, but the handle stands for one of them.
+  // Two users may use the same name. An administrator sees both users' keys, but the handle refers to only
+  // one of them.
   return versions.some((version) => version.keyId === keyId) ? { key, versions, handle } : alone;
 }
 
-/** The fields of a new key, as the reader types them. */
+/** A new key's fields, as the reader types them. */
 export interface NewKey {
   readonly name: string;
   readonly alias: string;
   readonly algorithm: string;
   readonly labels: string;
-  /** Whole days between automatic rotations; empty for none. */
+  /** Days between automatic rotations; empty for none. */
   readonly rotationDays: string;
 }
 
@@ -102,7 +107,7 @@ export async function createNewKey({ call }: Caller, fields: NewKey): Promise<Ke
   return result;
 }
 
-/** @param text pairs with commas between them: "team=payments, stage=production" */
+/** @param text comma-separated pairs: "team=payments, stage=production" */
 export function parseLabels(text: string): Record<string, string> {
   const pairs = text.split(",").filter((pair) => pair.trim() !== "");
   return Object.fromEntries(
@@ -113,19 +118,19 @@ export function parseLabels(text: string): Record<string, string> {
   );
 }
 
-/** "team=payments", in the order of the labels. */
+/** "team=payments", in label order. */
 export function formatLabels(labels: Readonly<Record<string, string>>): string[] {
   return Object.entries(labels)
     .map(([label, value]) => `${label}=${value}`)
     .sort();
 }
 
-/** The name of the key for readers. */
+/** The key's display name. */
 export function nameKey({ name, alias, keyId }: KeyRecord): string {
   return name ?? (alias || shortenId(keyId));
 }
 
-/** The status, or that the stored key was changed outside the service. */
+/** The status, or a note that the stored key was modified outside the service. */
 export function nameStatus({ status, damaged }: KeyRecord): string {
   return damaged ? "DAMAGED" : status;
 }
@@ -136,7 +141,7 @@ export function describeVersion({ version, isPrimary }: KeyRecord): string {
   return isPrimary ? `version ${version}, primary` : `version ${version}`;
 }
 
-/** The alias, or nothing if the server made it from the ID of this key or of one before it. */
+/** The alias, or nothing if the server derived it from the ID of this key or an earlier one. */
 export function describeAlias(alias: string): string {
   return /^key-[0-9a-f-]{36}(-rotated)*$/.test(alias) ? "" : alias;
 }

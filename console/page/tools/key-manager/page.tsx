@@ -1,4 +1,4 @@
-/** The key manager: all keys in a table, and the chosen one below with what can be done with it. */
+/** The key manager: all keys in a table, and the selected one below with its actions. */
 import { useEffect, useState } from "preact/hooks";
 import { formatAddress } from "../../address.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
@@ -22,7 +22,7 @@ export function Page() {
   const loading = useTask();
   const load = (count: number, known?: KeyList): Promise<void> =>
     loading.run((caller) => loadKeys(caller, filters, count, known), setList);
-  /** Counts the changes of keys, each of which loads the table again. */
+  /** Counts key changes; each one reloads the table. */
   const [changes, setChanges] = useState(0);
   const reload = (): void => setChanges((before) => before + 1);
   useEffect(() => void load(pageSize), [filters]);
@@ -37,9 +37,9 @@ export function Page() {
       <header class="lead">
         <h1 tabIndex={-1}>Key manager</h1>
         <p>
-          Your keys and what happens to them. A name stays the same when its key is rotated. The{" "}
-          <a href="#/keys">story of managed keys</a> explains the life of a key, and the{" "}
-          <a href="#/keys/audit">audit log</a> has every use.
+          Your keys and their life cycle. A name stays the same when its key is rotated. The{" "}
+          <a href="#/keys">managed keys story</a> explains a key's life cycle, and the{" "}
+          <a href="#/keys/audit">audit log</a> records every use.
         </p>
       </header>
       <CreateForm

@@ -1,12 +1,12 @@
-/** What the charts show of intervals. */
+/** Chart data per interval. */
 import type { Activity as Interval } from "../../../../src/client/server-activity.ts";
 
 export type { Interval };
 
 /**
- * Finds the newest interval in which there was something to show, so that a number stays long enough to be read.
+ * Finds the newest interval with data, so that a number stays visible long enough to read.
  *
- * @returns the interval, and the seconds since then; undefined if there was none
+ * @returns the interval and the seconds since then; undefined if no interval has data
  */
 export function findNewest(
   intervals: readonly Interval[],
@@ -18,7 +18,7 @@ export function findNewest(
   return interval && { interval, seconds: Math.round(passed) };
 }
 
-/** Calls per second that were refused or failed. */
+/** Refused or failed calls per second. */
 export function countFailures({ failures }: Interval): number {
   return Object.values(failures).reduce((sum, perSecond) => sum + perSecond, 0);
 }

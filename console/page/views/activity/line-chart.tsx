@@ -1,17 +1,17 @@
-/** A line over time, as a small picture; the text beside it has the newest value. */
+/** A small line chart over time; the text next to it has the newest value. */
 import { drawDots, drawLine, height, roundUp, width } from "./line.ts";
 
 interface LineChartProps {
   readonly title: string;
   /** The newest value, in words. */
   readonly now: string;
-  /** How old it is, in seconds. */
+  /** Its age in seconds. */
   readonly seconds: number;
-  /** Oldest first; undefined where there was nothing to measure. */
+  /** Oldest first; undefined for intervals without data. */
   readonly values: readonly (number | undefined)[];
-  /** A second line below or above the first, in a paler colour. */
+  /** A second, paler line. */
   readonly others?: readonly (number | undefined)[];
-  /** Values in the whole width. */
+  /** Number of values across the full width. */
   readonly count: number;
   readonly format: (value: number) => string;
 }

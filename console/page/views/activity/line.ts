@@ -1,12 +1,12 @@
 /** The geometry of a line over time. */
 
-/** The picture, in its own units; it is stretched to the width that there is. */
+/** The picture in its own units, stretched to the available width. */
 export const width = 600;
 export const height = 160;
 
 type Values = readonly (number | undefined)[];
 
-/** The newest value is at the right edge. A gap begins a new line. */
+/** The newest value is at the right edge. A gap starts a new line. */
 export function drawLine(values: Values, count: number, max: number): string {
   const shown = values.slice(-count);
   return shown
@@ -18,7 +18,7 @@ export function drawLine(values: Values, count: number, max: number): string {
     .join("");
 }
 
-/** Points between two gaps, where a line has no length. Round ends make a dot of each. */
+/** Single points between two gaps, where a line has no length. Round caps turn each into a dot. */
 export function drawDots(values: Values, count: number, max: number): string {
   const shown = values.slice(-count);
   return shown
@@ -37,7 +37,7 @@ function placePoint(value: number, at: number, count: number, max: number): stri
   return `${x.toFixed(1)} ${y.toFixed(1)}`;
 }
 
-/** The next of 1, 2, 5, 10, 20, 50 and so on, so that the scale seldom changes. */
+/** The next of 1, 2, 5, 10, 20, 50 and so on, so that the scale rarely changes. */
 export function roundUp(value: number): number {
   if (value <= 1) return 1;
   const power = 10 ** Math.floor(Math.log10(value));

@@ -1,4 +1,4 @@
-/** The activity of the server: calls per second, latency and errors, read from its metrics. */
+/** The server's activity: calls per second, latency and errors, from its metrics. */
 
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { compareSnapshots, type Snapshot } from "../../../../src/client/server-activity.ts";
@@ -13,7 +13,7 @@ import { countFailures, findNewest, type Interval } from "./intervals.ts";
 import { LineChart } from "./line-chart.tsx";
 import { type Activity, intervalMs, maxPoints, useActivity } from "./use-activity.ts";
 
-/** Calls that the button makes, one after the other. */
+/** Number of calls that the button makes, one after the other. */
 const trafficCalls = 50;
 
 export function Page() {
@@ -24,7 +24,7 @@ export function Page() {
       <header class="lead">
         <h1 tabIndex={-1}>Activity</h1>
         <p>
-          What this server does now: all calls of all clients, over every protocol. The page reads{" "}
+          What this server is doing now: all clients' calls, over every protocol. The page reads{" "}
           <a href="/metrics">/metrics</a> every {intervalMs / 1000} seconds, which does not count as a call.
         </p>
       </header>
@@ -35,16 +35,16 @@ export function Page() {
   );
 }
 
-/** Why a reader may see nothing. */
+/** Why a reader may see no data. */
 function Explanation({ reason }: { readonly reason: string }) {
   const session = useSession();
   if (reason === "UNREACHABLE") return null;
   if (reason === "ROUTE_NOT_FOUND") return <p>The operator has turned metrics off for this server.</p>;
   return (
     <p>
-      Metrics tell how the server is used, so this server shows them only to users with the role auditor or
+      Metrics reveal how the server is used, so this server shows them only to users with the role auditor or
       admin. {session === undefined ? <a href="#/log-in">Log in</a> : "Log out, and log in"} as one, or start
-      the server with <code>--metrics open</code> to show them to anybody.
+      the server with <code>--metrics open</code> to show them to everyone.
     </p>
   );
 }
@@ -93,7 +93,7 @@ function Charts({ activity: { first, last, intervals } }: { readonly activity: A
   );
 }
 
-/** A latency above the last bucket is not known. */
+/** A latency above the last histogram bucket is unknown. */
 function keepFinite(ms: number | undefined): number | undefined {
   return ms === Number.POSITIVE_INFINITY ? undefined : ms;
 }
@@ -126,7 +126,7 @@ function TrafficButton() {
   );
 }
 
-/** The RPCs that were called since the page was opened, most calls first. */
+/** RPCs called since the page was opened, most frequent first. */
 function MethodTable({ first, last }: { readonly first: Snapshot; readonly last: Snapshot }) {
   const { calls, seconds } = compareSnapshots(first, last);
   const called = calls.filter(({ callsPerSecond }) => callsPerSecond > 0);

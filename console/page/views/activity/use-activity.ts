@@ -1,4 +1,4 @@
-/** Reads the server's metrics every few seconds while the page is visible. */
+/** Polls the server's metrics while the page is visible. */
 import { useEffect, useState } from "preact/hooks";
 import { parseMetrics } from "../../../../src/client/prometheus-text.ts";
 import {
@@ -17,7 +17,7 @@ export interface Activity {
   /** The first and the newest reading. */
   readonly first: Snapshot | undefined;
   readonly last: Snapshot | undefined;
-  /** One for each interval, oldest first. */
+  /** One per interval, oldest first. */
   readonly intervals: readonly Interval[];
   /** Why the newest reading failed. */
   readonly failure: Failure | undefined;
@@ -67,7 +67,7 @@ function keepFailure(thrown: unknown): Update {
   return (before) => ({ ...before, failure });
 }
 
-/** @throws Failure, with the server's reason if it refuses */
+/** @throws Failure with the server's reason, if it refuses */
 async function fetchSnapshot(token: string | undefined, signal: AbortSignal): Promise<Snapshot> {
   const headers: HeadersInit = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const response = await fetch("/metrics", { headers, signal }).catch(() => {
@@ -79,7 +79,7 @@ async function fetchSnapshot(token: string | undefined, signal: AbortSignal): Pr
 
 async function readRefusal(response: Response): Promise<Failure> {
   const body: unknown = await response.json().catch(() => undefined);
-  const message = readText(body, "message") ?? `The server answers with status ${response.status}.`;
+  const message = readText(body, "message") ?? `The server answered with status ${response.status}.`;
   const details = typeof body === "object" && body !== null && "details" in body ? body.details : undefined;
   const reason = Array.isArray(details) ? readText(details[0], "reason") : undefined;
   return new Failure(reason ?? `HTTP_${response.status}`, String(response.status), message);

@@ -1,4 +1,4 @@
-/** All algorithms: each value as a number, and as a bar on a logarithmic scale. */
+/** All algorithms, each value as a number and as a bar on a logarithmic scale. */
 import type { ComponentChildren } from "preact";
 import { Scroller } from "../../parts/scroller.tsx";
 import { formatMs, formatNumber } from "../../values.ts";

@@ -1,4 +1,4 @@
-/** Measures how long calls to this server take, as a page sees it: each with the way there and back. */
+/** Measures how long calls to this server take from the page's perspective, including the round trip. */
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import type { Caller } from "../../caller.ts";
@@ -18,7 +18,7 @@ interface Measuring {
   readonly now: () => number;
 }
 
-/** @throws Failure of a call */
+/** @throws Failure if a call fails */
 export async function measureTimes(
   { name: algorithm, kind }: AlgorithmRow,
   measuring: Measuring,
@@ -43,10 +43,10 @@ export async function measureTimes(
 }
 
 /**
- * Makes calls that are not measured, because the first ones of a page take longer: connections open, and code on both
- * sides is compiled.
+ * Makes calls that are not measured, because a page's first calls take longer: connections are opened, and
+ * both sides compile code.
  *
- * @throws Failure of a call
+ * @throws Failure if a call fails
  */
 export async function warmUp(measuring: Measuring): Promise<void> {
   const { caller, signal } = measuring;
@@ -54,7 +54,11 @@ export async function warmUp(measuring: Measuring): Promise<void> {
   await measureCall(() => caller.call(signData, { data: toUtf8("warm-up") }, { signal }), measuring);
 }
 
-/** The round trip of a call without cryptography. @throws Failure of the call */
+/**
+ * The round trip of a call without cryptography.
+ *
+ * @throws Failure if the call fails
+ */
 export function measureEmptyCall(measuring: Measuring): Promise<number> {
   const { caller, signal } = measuring;
   return measureCall(() => caller.call(TokenService.method.hello, {}, { signal }), measuring);
@@ -64,7 +68,11 @@ async function measureCall(call: () => Promise<unknown>, measuring: Measuring): 
   return (await findMedian(call, measuring)).ms;
 }
 
-/** Calls again and again, one call at a time. @returns the median of the durations, and the last result */
+/**
+ * Calls repeatedly, one call at a time.
+ *
+ * @returns the median duration and the last result
+ */
 async function findMedian<T>(call: () => Promise<T>, { now }: Measuring): Promise<{ ms: number; result: T }> {
   const durations: number[] = [];
   const startedAt = now();
@@ -77,7 +85,7 @@ async function findMedian<T>(call: () => Promise<T>, { now }: Measuring): Promis
   }
 }
 
-/** Of an even number of values, the upper of the two in the middle. */
+/** The median; with an even number of values, the upper one of the two in the middle. */
 export function pickMedian(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }

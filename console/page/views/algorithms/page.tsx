@@ -47,8 +47,8 @@ export function Page() {
       <header class="lead">
         <h1 tabIndex={-1}>Algorithm explorer</h1>
         <p>
-          All parameter sets of this server, beside the classical algorithms that they replace. All bars and
-          axes are logarithmic: equal steps are equal factors.
+          This server's parameter sets, next to the classical algorithms that they replace. All bars and axes
+          are logarithmic: equal steps mean equal factors.
         </p>
       </header>
       {loading.failure && <FailureNote failure={loading.failure} />}
@@ -63,8 +63,8 @@ export function Page() {
           <MeasureControls measurement={measurement} rows={chosen} />
           <AlgorithmTable rows={chosen} times={measurement.times} choice={choice} onSort={sortBy} />
           <p class="hint text">
-            The category is NIST’s: 1 is as hard to break as AES-128, 3 as AES-192, 5 as AES-256; 2 lies
-            between 1 and 3. Secret keys have the expanded form of their standard. A public RSA key is its
+            Categories are NIST’s: 1 is as hard to break as AES-128, 3 as AES-192, 5 as AES-256; 2 lies
+            between 1 and 3. Secret keys are in their standard’s expanded form. An RSA public key is its
             modulus and exponent.
           </p>
         </>
@@ -84,7 +84,7 @@ function MeasureControls({ measurement, rows }: MeasureControlsProps) {
   if (settings.wantsToken && session === undefined) {
     return (
       <p class="note">
-        <a href="#/log-in">Log in</a> to measure times: the calls to sign and exchange keys need a token.
+        <a href="#/log-in">Log in</a> to measure times: the calls to sign and exchange keys require a token.
       </p>
     );
   }
@@ -105,14 +105,14 @@ function MeasureControls({ measurement, rows }: MeasureControlsProps) {
           {running !== undefined
             ? `Measuring ${running} …`
             : emptyMs !== undefined
-              ? `Calls without cryptography, in between, took ${formatMs(emptyMs)}. Times near that are mostly the way there and back.`
-              : "Calls the server up to five times for each parameter set shown, one call at a time."}
+              ? `Calls without cryptography took ${formatMs(emptyMs)} in between. Times close to that are mostly the round trip.`
+              : "Calls the server up to five times per displayed parameter set, one call at a time."}
         </span>
       </p>
       {failure && <FailureNote failure={failure} />}
       <p class="hint text">
-        Times are medians of whole calls from your browser, network included. The server does not offer the
-        classical algorithms as calls, so they have no times.
+        Times are medians of complete calls from your browser, including the network. The server does not
+        offer the classical algorithms as calls, so they have no times.
       </p>
     </section>
   );

@@ -1,4 +1,4 @@
-/** The algorithms of the explorer, old and new: as rows that can be filtered and sorted. */
+/** The explorer's algorithms, old and new, as rows that can be filtered and sorted. */
 import type { AlgorithmInfo } from "#gen/pqc/algorithm_pb.ts";
 import { type ClassicalAlgorithm, classicalAlgorithms } from "../../classical.ts";
 
@@ -9,21 +9,21 @@ export type Kind = (typeof kinds)[number];
 export interface AlgorithmRow {
   readonly name: string;
   readonly kind: Kind;
-  /** Algorithms of one family share a colour: "ML-DSA". */
+  /** Algorithms in a family share a colour: "ML-DSA". */
   readonly family: Family;
   readonly standard: string;
   /** NIST security category, 1 to 5; 0 if a large quantum computer breaks it. */
   readonly category: number;
   readonly publicKeyBytes: number;
   readonly secretKeyBytes: number;
-  /** A signature, or what a key exchange sends back. */
+  /** A signature, or the answer in a key exchange. */
   readonly resultBytes: number;
 }
 
 export const families = ["ML-KEM", "X-Wing", "ML-DSA", "SLH-DSA", "classical"] as const;
 export type Family = (typeof families)[number];
 
-/** @param supported the parameter sets of the server */
+/** @param supported the server's parameter sets */
 export function toRows(supported: readonly AlgorithmInfo[]): AlgorithmRow[] {
   return [...supported.map(describeSupported), ...classicalAlgorithms.map(describeClassical)];
 }
@@ -56,9 +56,9 @@ function describeClassical(algorithm: ClassicalAlgorithm): AlgorithmRow {
   };
 }
 
-/** Round trips of calls, in milliseconds: medians. */
+/** Median round trips in milliseconds. */
 export interface Times {
-  /** Generate a key pair and sign, or generate a key pair and encapsulate. */
+  /** Generate a key pair, then sign or encapsulate. */
   readonly makeMs: number;
   /** Verify, or encapsulate to a given key. */
   readonly useMs: number;
@@ -75,7 +75,7 @@ export interface Choice {
   readonly isDescending: boolean;
 }
 
-/** The rows that match the filters, in their order. Rows without a measured time come last. */
+/** The rows that match the filters, in order. Rows without a measured time come last. */
 export function chooseRows(
   rows: readonly AlgorithmRow[],
   { kind, family, category, sort, isDescending }: Choice,

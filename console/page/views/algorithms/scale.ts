@@ -1,13 +1,16 @@
-/** Logarithmic scales: the same distance for each factor of ten. */
+/** Logarithmic scales: equal distances for equal factors. */
 
 export interface LogScale {
   /** Each power of ten on the scale. */
   readonly ticks: readonly number[];
-  /** @returns the place of a value, from 0 to 1; values beyond the ends are placed at them */
+  /** @returns a value's position, from 0 to 1; values beyond the ends are clamped */
   place(value: number): number;
 }
 
-/** @param from lower end; a power of ten. @param decades factors of ten that the scale covers */
+/**
+ * @param from lower end; a power of ten
+ * @param decades number of factors of ten that the scale covers
+ */
 export function createLogScale(from: number, decades: number): LogScale {
   return {
     ticks: Array.from({ length: decades + 1 }, (_, power) => from * 10 ** power),
@@ -17,7 +20,7 @@ export function createLogScale(from: number, decades: number): LogScale {
 
 /** Bytes of keys, signatures and ciphertexts. */
 export const sizeScale = createLogScale(10, 4);
-/** Bytes of public keys alone. */
+/** Bytes of public keys only. */
 export const keyScale = createLogScale(10, 3);
 /** Milliseconds of calls. */
 export const timeScale = createLogScale(0.1, 5);

@@ -1,15 +1,15 @@
-/** Algorithms as points: what a public key costs, and what a signature or ciphertext costs, on logarithmic scales. */
+/** Algorithms as points on logarithmic scales: public key size against signature or ciphertext size. */
 import { formatNumber } from "../../values.ts";
 import type { AlgorithmRow } from "./rows.ts";
 import { keyScale, sizeScale } from "./scale.ts";
 
-/** The drawing area, and its margins, in the units of the picture. */
+/** The drawing area and its margins in picture units. */
 const width = 900;
 const height = 420;
 const left = 70;
 const bottom = 44;
 
-/** Parameter sets with the same sizes share a point: "SLH-DSA-SHA2-128s" and "SLH-DSA-SHAKE-128s". */
+/** Parameter sets with equal sizes share a point: "SLH-DSA-SHA2-128s" and "SLH-DSA-SHAKE-128s". */
 interface Point {
   readonly label: string;
   readonly family: string;
@@ -56,15 +56,15 @@ export function SizeMap({ rows }: { readonly rows: readonly AlgorithmRow[] }) {
         ))}
       </svg>
       <figcaption class="hint">
-        Bytes of a public key (across) and of a signature or ciphertext (up); each line is ten times the one
-        before. Circles sign, squares exchange keys. Grey: breakable by a large quantum computer. The table
-        has all numbers.
+        Size of the public key (across) and of the signature or ciphertext (up) in bytes; each line is ten
+        times the one before. Circles sign, squares exchange keys. Grey: breakable by a large quantum
+        computer. The table lists all numbers.
       </figcaption>
     </figure>
   );
 }
 
-/** "SLH-DSA-128s", for the two parameter sets of these sizes. */
+/** "SLH-DSA-128s", for two parameter sets of equal size. */
 function nameSet({ name }: AlgorithmRow): string {
   return name.replace(/-(SHA2|SHAKE)/, "");
 }
@@ -75,7 +75,7 @@ function toPoints(rows: readonly AlgorithmRow[]): Point[] {
     const { family, kind, publicKeyBytes, resultBytes } = row;
     const label = nameSet(row);
     const [x, y] = [toX(publicKeyBytes), toY(resultBytes)];
-    // Where neighbours are close, their labels go to different sides.
+    // Labels of close neighbours go on different sides.
     const isLabelLeft = publicKeyBytes <= 32 || family === "ML-KEM" || label === "SLH-DSA-192f";
     points.set(label, { label, family, kind, x, y, isLabelLeft });
   }

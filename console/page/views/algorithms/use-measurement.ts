@@ -7,9 +7,9 @@ import type { AlgorithmRow, Times } from "./rows.ts";
 
 export interface Measurement {
   readonly times: ReadonlyMap<string, Times>;
-  /** Milliseconds of a call without cryptography: the median of those between the others. */
+  /** Milliseconds of a call without cryptography: the median of the calls in between. */
   readonly emptyMs: number | undefined;
-  /** The algorithm that is measured now. */
+  /** The algorithm being measured. */
   readonly running: string | undefined;
   readonly failure: Failure | undefined;
   start(rows: readonly AlgorithmRow[]): Promise<void>;
@@ -31,12 +31,12 @@ export function useMeasurement(): Measurement {
     const measuring = { caller: createCaller(), signal: own.signal, now: () => performance.now() };
     setFailure(undefined);
     try {
-      setRunning("after some calls to warm up");
+      setRunning("after some warm-up calls");
       await warmUp(measuring);
       const empty: number[] = [];
       for (const row of rows) {
         setRunning(row.name);
-        // Between the others, so that it is measured under the same load.
+        // In between, so that it is measured under the same load.
         empty.push(await measureEmptyCall(measuring));
         setEmptyMs(pickMedian(empty));
         const measured = await measureTimes(row, measuring);
