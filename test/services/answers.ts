@@ -1,14 +1,14 @@
-/** What tests do with answers, whichever service gives them; it needs nothing of the servers. */
+/** Helpers for responses, whichever service sends them; they depend on no server. */
 import { errorOf } from "../transcoding/client.ts";
 
-/** An answer of the REST side, read to its end. */
+/** A REST response, read to its end. */
 export interface RestAnswer {
   readonly status: number;
   readonly text: string;
   readonly json: Record<string, unknown>;
 }
 
-/** Calls the REST side of the server at a URL: `GET /api/nft/list`. */
+/** Calls the server's REST interface: `GET /api/nft/list`. */
 export async function callRest(
   url: string,
   line: string,
@@ -23,14 +23,14 @@ export async function callRest(
   return { status: response.status, text, json: JSON.parse(text) };
 }
 
-/** How a REST call was refused: what a program can act on. */
+/** Returns how a REST call was refused, as programs see it. */
 export function restRefusal({ status, text }: RestAnswer) {
   return { status, ...errorOf(text) };
 }
 
-/** What an answer must have. */
+/** Asserts that a response contains a value. */
 export function present<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error("the answer lacks something");
+  if (value === undefined) throw new Error("the response lacks a required value");
   return value;
 }
 

@@ -1,4 +1,4 @@
-/** Servers that tests start on either database, and what a test does to any of them. */
+/** Servers that tests start on either database, and what a test can do to any of them. */
 import type { Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import type { Kysely } from "kysely";
@@ -15,12 +15,12 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { loadPackages } from "../support/whole-program.ts";
 import { callRest, type RestAnswer } from "./answers.ts";
 
-/** The flags that say where a database and its master key are. */
+/** Flags that select a database and its master key. */
 export type TestDatabase = readonly string[];
 
 /** Where a server starts, and how long it runs. */
 export interface Place {
-  /** The database of a server that is told no other. */
+  /** The database of a server whose options name no other. */
   database(): Promise<TestDatabase>;
   readonly atEnd: AtEnd;
 }
@@ -28,16 +28,16 @@ export interface Place {
 /** Starts one kind of server. */
 export type StartIn<Options, Started> = (place: Place, options?: Options) => Promise<Started>;
 
-/** Starts a server that ends with the test. */
+/** Starts a server that stops with the test. */
 export type Start<Options, Started> = (options?: Options) => Promise<Started>;
 
-/** The server that all tests of one description share; for those that look only at records of their own. */
+/** The server that all tests of one description share, for tests that look only at their own records. */
 export type Shared<Started> = () => Promise<Started>;
 
 /** Starts two servers on one database. */
 export type StartTwo<Started> = () => Promise<[Started, Started]>;
 
-/** Milliseconds; the first to ask for a database waits until PostgreSQL has started. */
+/** Milliseconds; the first test that needs a database waits until PostgreSQL has started. */
 const timeout = 180_000;
 
 /** Describes tests that use the server that `startIn` starts. */
@@ -48,8 +48,9 @@ type Describe = <Options, Started>(
 ) => void;
 
 /**
- * Describes tests on SQLite: those of what a service does with its records. What both databases must agree on has tests
- * on both, in files *.both.test.ts, and foreign clients use every service on both (test/interop).
+ * Describes tests on SQLite: what a service does with its records. Storage behaviour that both databases must
+ * share has tests on both, in *.both.test.ts files, and third-party clients use every service on both
+ * (test/interop).
  */
 export const describeOnSqlite: Describe = (name, startIn, define) => {
   if (!runsOn("sqlite")) return;
@@ -58,7 +59,10 @@ export const describeOnSqlite: Describe = (name, startIn, define) => {
   });
 };
 
-/** Describes the same tests for SQLite and, among the slow ones, for PostgreSQL: those of order, pages, races and feeds. */
+/**
+ * Describes the same tests for SQLite and, among the slow tests, for PostgreSQL: order, pages, races and
+ * feeds.
+ */
 export const describeOnBoth: Describe = (name, startIn, define) => {
   describeOnSqlite(name, startIn, define);
   describePostgres(name, () => {
@@ -86,7 +90,7 @@ function defineOn<Options, Started>(
   );
 }
 
-/** Describes tests of replicas: of two servers on one database, SQLite and, among the slow ones, PostgreSQL. */
+/** Describes tests of replicas: two servers on one database, SQLite and, among the slow tests, PostgreSQL. */
 export function describeTwoOnOne<Started>(
   name: string,
   startIn: StartIn<never, Started>,
@@ -113,21 +117,21 @@ async function makeDatabase(kind: DatabaseLocation["kind"], atEnd: AtEnd): Promi
   return kind === "sqlite" ? flags : [...flags, "--database-url", await freshDatabaseUrl()];
 }
 
-/** Starts the whole program where its settings say, and watches the reasons of its refusals. */
+/** Starts the whole program as configured, and checks the reasons of its refusals. */
 export async function serveApp(config: Config): Promise<App & { readonly url: string }> {
   const packages = await loadPackages();
-  // On a busy machine, calls wait that would be refused otherwise.
+  // On a busy machine, let calls wait that would otherwise be refused.
   const app = await createApp({ ...config, maxQueueMs: 60_000 }, watchReasons(packages), { packages });
   const { port } = await app.server.listen(config.port, config.host);
   return { ...app, url: `http://${config.host}:${port}` };
 }
 
-/** What clients are made of. */
+/** What clients are built from. */
 export interface Connections {
   readonly grpc: Transport;
   /** Connect, over HTTP/1.1. */
   readonly connect: Transport;
-  /** Lets go of the gRPC connection, which would hold up a server that stops in order. */
+  /** Closes the gRPC connection, which would delay a graceful stop. */
   disconnect(): void;
 }
 
@@ -146,20 +150,20 @@ export interface ServerUnderTest {
   readonly url: string;
   /** Calls over REST: `GET /api/nft/list`. */
   rest(line: string, body?: unknown, headers?: Record<string, string>): Promise<RestAnswer>;
-  /** Reads and writes the database behind the back of the services. */
+  /** Reads and writes the database without the services' knowledge. */
   tamper<Result>(change: (db: Kysely<Schema>) => Result): Promise<Awaited<Result>>;
-  /** Stops the server; a second time does nothing. */
+  /** Stops the server; a second call does nothing. */
   close(): Promise<void>;
 }
 
-/** A server that listens. */
+/** A listening server. */
 export interface Running {
   readonly url: string;
   readonly location: DatabaseLocation;
   stop(): Promise<void>;
 }
 
-/** Puts a server that listens under test, until the end. */
+/** Puts a listening server under test until the end. */
 export function putUnderTest({ url, location, stop }: Running, atEnd: AtEnd): ServerUnderTest {
   let stopped: Promise<void> | undefined;
   const close = (): Promise<void> => {
@@ -175,7 +179,10 @@ export function putUnderTest({ url, location, stop }: Running, atEnd: AtEnd): Se
   };
 }
 
-/** Returns what changes a database past the server that has it open; it stays open from the first change to the end. */
+/**
+ * Returns a function that changes a database while a server has it open; it stays open from the first change
+ * to the end.
+ */
 export function tamperWith(location: DatabaseLocation, atEnd: AtEnd): ServerUnderTest["tamper"] {
   let opening: Promise<Database> | undefined;
   const open = async (): Promise<Database> => {

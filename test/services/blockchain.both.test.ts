@@ -13,7 +13,7 @@ const data = bytesOf("5 from ada to bob");
 const noValidator = { code: "FailedPrecondition", reason: "VALIDATOR_MISSING" };
 
 describeService("BlockchainService.AddBlock", BlockchainService, (start, shared) => {
-  it("hashes, links and signs what anyone can compute and verify outside", async () => {
+  it("creates hashes, links and signatures that anyone can recompute and verify", async () => {
     const { client } = await start();
     const { publicKey, publicKeyPem, validatorAddress } = await client.registerNode({});
     expect(validatorAddress).toBe(addressOf(publicKey));
@@ -28,13 +28,13 @@ describeService("BlockchainService.AddBlock", BlockchainService, (start, shared)
     expect(verified).toEqual(Array(3).fill([true, true]));
   });
 
-  it("is refused if there is no validator", async () => {
+  it("fails without a validator", async () => {
     const { client } = await start();
     expect(await refusal(client.addBlock({ data }))).toEqual(noValidator);
     expect((await client.getHealth({})).chainLength).toBe(1);
   });
 
-  it("signs with the first validator, or with the one that is named, in either case", async () => {
+  it("signs with the first or the named validator, in upper or lower case", async () => {
     const { client } = await start();
     const [first, second] = [await client.registerNode({}), await client.registerNode({ name: "second" })];
     const validatorAddress = `0x${second.validatorAddress.slice(2).toUpperCase()}`;
@@ -46,7 +46,7 @@ describeService("BlockchainService.AddBlock", BlockchainService, (start, shared)
     expect(await client.verifyChain({})).toMatchObject({ valid: true, blocksChecked: 3 });
   });
 
-  it("tells when the block was made, to the millisecond", async () => {
+  it("returns the block's time to the millisecond", async () => {
     const { client } = await start();
     await client.registerNode({});
     onTestFinished(() => void vi.useRealTimers());
@@ -64,13 +64,13 @@ describeService("BlockchainService.AddBlock", BlockchainService, (start, shared)
       { validatorAddress: `0x${"0".repeat(40)}` },
       { code: "NotFound", reason: "VALIDATOR_NOT_FOUND" },
     ],
-  ])("refuses %s", async (_what, change, expected) => {
+  ])("rejects %s", async (_what, change, expected) => {
     const { client } = await shared();
     await client.registerNode({});
     expect(await refusal(client.addBlock({ data, ...change }))).toEqual(expected);
   });
 
-  it("takes 64 KiB of any bytes", async () => {
+  it("accepts 64 KiB of any bytes", async () => {
     const { client } = await shared();
     await client.registerNode({});
     const largest = Buffer.alloc(65_536, 0xff);
@@ -78,7 +78,7 @@ describeService("BlockchainService.AddBlock", BlockchainService, (start, shared)
     expect(largest.equals(present(block).data)).toBe(true);
   });
 
-  it("of one Idempotency-Key adds one block, also if calls of it share a transaction", async () => {
+  it("adds one block per Idempotency-Key, even if its calls share a transaction", async () => {
     const { client } = await start();
     await client.registerNode({});
     for (let times = 0; times < 10; times += 1) {
@@ -93,7 +93,7 @@ describeService("BlockchainService.AddBlock", BlockchainService, (start, shared)
     expect([chain.length, brokenIndexes(chain)]).toEqual([1 + 10 * 2, []]);
   });
 
-  it("goes on after a restart", async () => {
+  it("continues the chain after a restart", async () => {
     const before = await start();
     await before.client.registerNode({});
     await addBlocks(before.client, 2);
@@ -106,7 +106,7 @@ describeService("BlockchainService.AddBlock", BlockchainService, (start, shared)
 });
 
 describeReplicas("BlockchainService.AddBlock", BlockchainService, (startTwo) => {
-  it("gives 64 callers who race places without gaps, 32 on each of two", async () => {
+  it("appends the blocks of 64 racing callers without gaps, 32 on each of two servers", async () => {
     const [here, there] = await startTwo();
     await here.client.registerNode({});
     const calls = Array.from({ length: 64 }, (_, i) =>
@@ -124,7 +124,7 @@ describeService("BlockchainService.RegisterNode", BlockchainService, (_start, sh
   it.each([
     ["256 characters", "a".repeat(256)],
     ["a line break", "a\nb"],
-  ])("refuses a name with %s", async (_what, name) => {
+  ])("rejects a name with %s", async (_what, name) => {
     const { client } = await shared();
     expect(await refusal(client.registerNode({ name }))).toEqual(invalid("name"));
   });
@@ -144,7 +144,7 @@ describeService("BlockchainService.GetChain", BlockchainService, (start) => {
     expect([length, headHash]).toEqual([7, added.at(-1)?.blockHash]);
   });
 
-  it("refuses the page token of another list", async () => {
+  it("rejects a page token from a different list", async () => {
     const { client } = await start();
     for (const port of [1, 2]) await client.connectPeer({ address: `127.0.0.1:${port}` });
     const { nextPageToken } = await client.listPeers({ pageSize: 1 });

@@ -46,7 +46,7 @@ const all =
   async (db) => {
     for (const change of changes) await change(db);
   };
-/** Data and hash of a block, so that they fit each other again. */
+/** Changes a block's data and hash so that they match each other. */
 const rehashed =
   (index: number): Change =>
   async (db) => {
@@ -64,7 +64,7 @@ const rehashed =
     });
     await block(index, () => ({ data, block_hash: blockHash }))(db);
   };
-/** A sixth block that nobody added. */
+/** A sixth block that no validator added. */
 const forgedEnd: Change = async (db) => {
   const last = await readBlock(db, 5);
   await db
@@ -74,14 +74,14 @@ const forgedEnd: Change = async (db) => {
   await rehashed(6)(db);
 };
 
-/** A chain of genesis and blocks 1 to 5. */
+/** Creates a chain of genesis and blocks 1 to 5. */
 async function chainOfSix({ client }: ServiceServer<typeof BlockchainService>): Promise<void> {
   if ((await client.getHealth({})).chainLength === 6) return;
   await client.registerNode({});
   await addBlocks(client, 5);
 }
 
-/** Keeps three tables aside, and puts them back. */
+/** Copies three tables and returns a change that restores them. */
 async function keepTables(db: Db): Promise<Change> {
   const blocks = await db.selectFrom("blockchain_blocks").selectAll().execute();
   const heads = await db.selectFrom("blockchain_head").selectAll().execute();
@@ -104,7 +104,7 @@ describeService("BlockchainService.VerifyChain", BlockchainService, (start, shar
     ["HASH", 5, "data of the last block", block(5, () => ({ data: bytesOf("forged") }))],
     ["HASH", 1, "data of the first block", block(1, () => ({ data: new Uint8Array() }))],
     ["LINK", 3, "prev_hash", block(3, () => ({ prev_hash: "0".repeat(64) }))],
-    ["LINK", 3, "prev_hash, to what is no hash,", block(3, () => ({ prev_hash: "?" }))],
+    ["LINK", 3, "prev_hash, to an invalid hash,", block(3, () => ({ prev_hash: "?" }))],
     ["HASH", 3, "block_hash", block(3, () => ({ block_hash: "0".repeat(64) }))],
     ["HASH", 5, "block_hash of the last block", block(5, () => ({ block_hash: "?" }))],
     ["HASH", 3, "timestamp", block(3, ({ timestamp_ms }) => ({ timestamp_ms: timestamp_ms + 1 }))],
@@ -114,32 +114,37 @@ describeService("BlockchainService.VerifyChain", BlockchainService, (start, shar
     ["SIGNATURE", 3, "signature", block(3, ({ signature }) => ({ signature: flipBit(signature, 20) }))],
     ["SIGNATURE", 3, "signature, to another block's,", block(3, (_, { signature }) => ({ signature }))],
     ["SIGNATURE", 5, "signature, to none,", block(5, () => ({ signature: new Uint8Array() }))],
-    ["SIGNATURE", 3, "data and block_hash, which fit each other,", rehashed(3)],
-    ["SIGNATURE", 5, "last block's data and block_hash, which fit each other,", rehashed(5)],
+    ["SIGNATURE", 3, "data and block_hash, which match each other,", rehashed(3)],
+    ["SIGNATURE", 5, "last block's data and block_hash, which match each other,", rehashed(5)],
     [
       "SIGNATURE",
       2,
-      "blocks at two places, of which the first counts,",
+      "blocks in two places, of which the first counts,",
       all(
         block(2, ({ signature }) => ({ signature: flipBit(signature, 20) })),
         block(4, () => ({ data: bytesOf("forged") })),
       ),
     ],
-    ["INDEX", 3, "block in the middle, which is gone,", without(3)],
-    ["INDEX", 1, "first block, which is gone,", without(1)],
-    ["END", 5, "last block, which is gone,", without(5)],
-    ["END", 4, "last two blocks, which are gone,", without(4, 5)],
-    ["END", 5, "last block, which is gone, and the head, set back,", all(headBackTo(4), without(5))],
-    ["END", 1, "blocks, which are all gone,", without(1, 2, 3, 4, 5)],
+    ["INDEX", 3, "block in the middle, which was deleted,", without(3)],
+    ["INDEX", 1, "first block, which was deleted,", without(1)],
+    ["END", 5, "last block, which was deleted,", without(5)],
+    ["END", 4, "last two blocks, which were deleted,", without(4, 5)],
+    ["END", 5, "last block, which was deleted, and the head, set back,", all(headBackTo(4), without(5))],
+    ["END", 1, "blocks, which were all deleted,", without(1, 2, 3, 4, 5)],
     ["END", 6, "head, one further,", head({ chain_length: 7 })],
     ["END", 6, "head's hash", head({ head_hash: "0".repeat(64) })],
     ["END", 6, "head, set back while the blocks stay,", headBackTo(4)],
-    ["END", 6, "head, which is gone,", (db) => db.deleteFrom("blockchain_head").execute()],
-    ["END", 6, "end: one block more", forgedEnd],
+    ["END", 6, "head, which was deleted,", (db) => db.deleteFrom("blockchain_head").execute()],
+    ["END", 6, "end, which has an extra block", forgedEnd],
     ["VALIDATOR", 1, "validator's key", validator((row) => ({ public_key: flipBit(row.public_key, 20) }))],
     ["VALIDATOR", 1, "validator's key, to none,", validator(() => ({ public_key: new Uint8Array() }))],
-    ["VALIDATOR", 1, "validator, who is gone,", (db) => db.deleteFrom("blockchain_validators").execute()],
-  ])("says %s of block %i: somebody changed the %s", async (reason, index, _what, change) => {
+    [
+      "VALIDATOR",
+      1,
+      "validator, which was deleted,",
+      (db) => db.deleteFrom("blockchain_validators").execute(),
+    ],
+  ])("reports %s for block %i after tampering with the %s", async (reason, index, _what, change) => {
     const server = await shared();
     await chainOfSix(server);
     let putBack: Change = async () => {};
@@ -157,7 +162,7 @@ describeService("BlockchainService.VerifyChain", BlockchainService, (start, shar
     expect(await server.client.verifyChain({})).toMatchObject(isWhole);
   });
 
-  it("says END of a last block that was replaced by another which the validator signed in its place", async () => {
+  it("reports END for a last block replaced by a different validly signed block", async () => {
     const server = await start();
     await chainOfSix(server);
     const { client, tamper } = server;
@@ -179,10 +184,10 @@ describeService("BlockchainService.VerifyChain", BlockchainService, (start, shar
     });
   });
 
-  it("verifies a chain of more than one read, and finds the one block that is wrong", async () => {
+  it("verifies a chain longer than one read, and finds the one invalid block", async () => {
     const { client, tamper } = await start();
     await client.registerNode({});
-    // The server takes 320 calls of a client at a time.
+    // The server accepts 320 concurrent calls per client.
     for (let made = 0; made < 620; made += 310)
       await Promise.all(
         Array.from({ length: 310 }, (_, i) => client.addBlock({ data: bytesOf(`${made + i}`) })),
@@ -194,7 +199,7 @@ describeService("BlockchainService.VerifyChain", BlockchainService, (start, shar
     });
   });
 
-  it("verifies the chain as it was when it began, while blocks come", async () => {
+  it("verifies the chain up to its head at the start, while blocks are added", async () => {
     const { client } = await start();
     await client.registerNode({});
     const adding = Promise.all(Array.from({ length: 60 }, () => client.addBlock({ data: bytesOf("x") })));
@@ -209,7 +214,7 @@ describeService("BlockchainService.AddBlock", BlockchainService, (start) => {
     ["validator's key", validator((row) => ({ public_key: flipBit(row.public_key, 20) }))],
     ["validator's name", validator(() => ({ name: "mine" }))],
     ["head", head({ chain_length: 1 })],
-  ])("adds nothing when somebody changed the %s", async (_what, change) => {
+  ])("adds nothing after tampering with the %s", async (_what, change) => {
     const server = await start();
     await chainOfSix(server);
     await server.close();
@@ -244,7 +249,7 @@ describeService("BlockchainService.ListValidators", BlockchainService, (start) =
     ["key", validator((row) => ({ public_key: flipBit(row.public_key, 20) }))],
     ["name", validator(() => ({ name: "mine" }))],
     ["owner", validator(() => ({ owner: "mallory" }))],
-  ])("marks the one validator whose %s somebody changed, and shows no key of it", async (_what, change) => {
+  ])("marks only the validator whose %s was changed, and hides its key", async (_what, change) => {
     const { client, tamper } = await start();
     await client.registerNode({});
     await tamper(change);

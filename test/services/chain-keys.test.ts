@@ -11,7 +11,7 @@ import { systemCaller } from "../support/system-caller.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { present } from "./answers.ts";
 
-it("a block is signed although the key of its validator had to make room for others", async () => {
+it("signs a block even though the cache evicted the validator's key", async () => {
   const provider = await createCryptoProvider("openssl");
   const store = await openTestStore(makeTemporaryDirectory(), provider);
   onTestFinished(async () => {
@@ -22,7 +22,7 @@ it("a block is signed although the key of its validator had to make room for oth
   const register = (name: string) =>
     registerNode(deps, create(RegisterNodeRequestSchema, { name }), systemCaller);
   const validators = [await register("one"), await register("two"), await register("three")];
-  // With room for one key, each call takes the place of the one before.
+  // With a cache of one key, each call evicts the previous call's key.
   const addBlock = createAddBlock(deps, createOpenKeys(store, provider, 1));
   const data = new Uint8Array([1]);
   const adding = validators.map(({ validatorAddress }) =>

@@ -7,7 +7,7 @@ import { present, readPages } from "./answers.ts";
 import { addBlocks } from "./chain.ts";
 import { describeService } from "./service-server.ts";
 
-/** A port of this machine where nobody listens. */
+/** Returns a local port where nothing listens. */
 async function closedPort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -17,7 +17,7 @@ async function closedPort(): Promise<number> {
   return typeof address === "object" && address ? address.port : 0;
 }
 
-/** Stands before a server, and counts the connections that it has open. */
+/** A proxy in front of a server that counts its open connections. */
 async function countingGate(port: number) {
   const open = new Set<Socket>();
   const gate = createServer((socket) => {
@@ -39,7 +39,7 @@ async function countingGate(port: number) {
 }
 
 describeService("BlockchainService.ConnectPeer", BlockchainService, (start, shared) => {
-  it("remembers how far a peer's chain is, and when it was seen", async () => {
+  it("stores a peer's chain height, and when the peer was seen", async () => {
     const [{ client }, peer] = [await start(), await start()];
     await peer.client.registerNode({});
     await addBlocks(peer.client, 2);
@@ -56,7 +56,7 @@ describeService("BlockchainService.ConnectPeer", BlockchainService, (start, shar
     expect(await client.listPeers({})).toMatchObject({ peers: [gone], totalSize: 1 });
   });
 
-  it("answers UNREACHABLE for a port without a listener", async () => {
+  it("returns UNREACHABLE for a port without a listener", async () => {
     const { client } = await shared();
     const address = `127.0.0.1:${await closedPort()}`;
     const { status, peer } = await client.connectPeer({ address });
@@ -64,7 +64,7 @@ describeService("BlockchainService.ConnectPeer", BlockchainService, (start, shar
     expect([peer?.height, peer?.lastSeenAt]).toEqual([undefined, undefined]);
   });
 
-  it("lists peers in the order of their first connection, page by page", async () => {
+  it("lists peers in order of first connection, page by page", async () => {
     const { client } = await start();
     const addresses: string[] = [];
     for (let i = 0; i < 3; i += 1) addresses.push(`127.0.0.1:${await closedPort()}`);

@@ -10,7 +10,7 @@ import { describeReplicas, describeService } from "./service-server.ts";
 const from = (index: number, count: number) => Array.from({ length: count }, (_, i) => index + i);
 const indexesOf = (blocks: readonly { index: number }[]) => blocks.map(({ index }) => index);
 
-/** Watches until the test ends, and gives so many blocks at a time. */
+/** Watches until the test ends; the returned function reads a number of blocks. */
 function watch(client: ChainClient, fromIndex?: number) {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
@@ -30,25 +30,22 @@ function watch(client: ChainClient, fromIndex?: number) {
 
 describeService("BlockchainService.WatchBlocks", BlockchainService, (start, shared) => {
   it.each([
-    ["genesis, if it is not told where to begin", undefined, 0],
+    ["genesis, if the request names no index", undefined, 0],
     ["index 0", 0, 0],
     ["index 2", 2, 2],
-  ])(
-    "gives blocks from %s on, and then as they come, each once and in order",
-    async (_what, given, begin) => {
-      const { client } = await start();
-      await client.registerNode({});
-      await addBlocks(client, 4);
-      const take = watch(client, given);
-      const old = await take(5 - begin);
-      expect(indexesOf(old)).toEqual(from(begin, 5 - begin));
-      const fresh = take(50);
-      await Promise.all(from(0, 50).map((i) => client.addBlock({ data: bytesOf(`${i}`) })));
-      const blocks = [...old, ...(await fresh)];
-      expect(indexesOf(blocks)).toEqual(from(begin, 55 - begin));
-      expect(blocks).toEqual((await readChain(client)).slice(begin));
-    },
-  );
+  ])("streams blocks from %s on, and then new ones, each once and in order", async (_what, given, begin) => {
+    const { client } = await start();
+    await client.registerNode({});
+    await addBlocks(client, 4);
+    const take = watch(client, given);
+    const old = await take(5 - begin);
+    expect(indexesOf(old)).toEqual(from(begin, 5 - begin));
+    const fresh = take(50);
+    await Promise.all(from(0, 50).map((i) => client.addBlock({ data: bytesOf(`${i}`) })));
+    const blocks = [...old, ...(await fresh)];
+    expect(indexesOf(blocks)).toEqual(from(begin, 55 - begin));
+    expect(blocks).toEqual((await readChain(client)).slice(begin));
+  });
 
   it("waits for the next block", async () => {
     const { client } = await start();
@@ -59,7 +56,7 @@ describeService("BlockchainService.WatchBlocks", BlockchainService, (start, shar
     expect(await waiting).toEqual(added.slice(0, 1));
   });
 
-  it("refuses an index beyond the next block, which a longer chain had", async () => {
+  it("rejects an index beyond the next block, which only a longer chain has", async () => {
     const { client } = await start();
     await client.registerNode({});
     await addBlocks(client, 1);
@@ -67,7 +64,7 @@ describeService("BlockchainService.WatchBlocks", BlockchainService, (start, shar
     expect(await refusal(answers[Symbol.asyncIterator]().next())).toEqual(invalid("fromIndex"));
   });
 
-  it("gives the same to all who watch", async () => {
+  it("sends the same to all watchers", async () => {
     const { client } = await start();
     await client.registerNode({});
     const watchers = from(0, 5).map(() => watch(client, 0)(11));
@@ -77,10 +74,10 @@ describeService("BlockchainService.WatchBlocks", BlockchainService, (start, shar
 
   it.each([
     ["below 0", -1],
-    ["that is no number", Number.NaN],
+    ["that is not a number", Number.NaN],
     ["above 2^53 - 1", 2 ** 53],
     ["that is not whole", 2.5],
-  ])("refuses an index %s", async (_what, fromIndex) => {
+  ])("rejects an index %s", async (_what, fromIndex) => {
     const { client } = await shared();
     const stop = new AbortController();
     onTestFinished(() => stop.abort());
@@ -90,7 +87,7 @@ describeService("BlockchainService.WatchBlocks", BlockchainService, (start, shar
 });
 
 describeReplicas("BlockchainService.WatchBlocks", BlockchainService, (startTwo) => {
-  it("gives blocks that were added through another replica", async () => {
+  it("streams blocks that were added through another replica", async () => {
     const [here, there] = await startTwo();
     await here.client.registerNode({});
     const take = watch(here.client, 0);

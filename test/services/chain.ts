@@ -1,4 +1,4 @@
-/** What tests of the chain share: blocks made, read, and hashed again outside of the service. */
+/** Helpers for chain tests: add, read and rehash blocks outside the service. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import type { Block, BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
@@ -9,10 +9,10 @@ import { sha256 } from "./node-crypto.ts";
 export type ChainClient = Client<typeof BlockchainService>;
 
 export const zeros = "0".repeat(64);
-/** SHA-256 of genesis as the proto fixes it: 8 zeros, 32 zeros, 8 zeros, 20 zeros, "genesis". */
+/** SHA-256 of genesis as the proto specifies it: 8 zeros, 32 zeros, 8 zeros, 20 zeros, "genesis". */
 export const genesisHash = sha256(new Uint8Array(68), "genesis");
 
-/** Adds so many blocks one after another; gives them. */
+/** Adds a number of blocks one after another, and returns them. */
 export async function addBlocks(client: ChainClient, count: number): Promise<Block[]> {
   const blocks: Block[] = [];
   for (let i = 0; i < count; i += 1)
@@ -32,7 +32,7 @@ export async function readChain(client: ChainClient): Promise<Block[]> {
   return blocks;
 }
 
-/** The hash of a block, byte for byte as the proto says. */
+/** Hashes a block, byte for byte as the proto specifies. */
 export function hashOutside(block: Block): string {
   const number = (value: number | bigint) => {
     const bytes = Buffer.alloc(8);
@@ -45,7 +45,7 @@ export function hashOutside(block: Block): string {
   return sha256(number(block.index), prevHash, number(at), address, block.data);
 }
 
-/** The indexes of blocks that do not follow the one before them, or have another hash. */
+/** Returns the indexes of blocks that do not follow their predecessor, or have the wrong hash. */
 export function brokenIndexes(blocks: readonly Block[]): number[] {
   return blocks.flatMap((block, i) => {
     const isLinked = block.prevHash === (i === 0 ? zeros : blocks[i - 1]?.blockHash);

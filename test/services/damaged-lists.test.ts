@@ -1,7 +1,7 @@
 /**
- * What lists say of records that somebody changed straight in the database: whatever was put into whichever column, the
- * record is marked and shows nothing but its ID, or nothing of it looks different; the others are listed as if nothing
- * had happened. A record can be another owner's whose owner was changed.
+ * How lists show records that were changed directly in the database. Whatever value was put into whichever
+ * column, either the record is marked and shows only its ID, or it looks unchanged; the other records are
+ * listed as usual. A record whose owner was changed may disappear from the list.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { DescService } from "@bufbuild/protobuf";
@@ -25,40 +25,42 @@ import { describeService } from "./service-server.ts";
 type Value = string | number | Uint8Array | null;
 type Row = Readonly<Record<string, Value>>;
 
-/** A record of a list, as a message; `damaged` or a status may mark it. */
+/** A listed record, as a message; `damaged` or a status may mark it. */
 interface Listed {
   readonly damaged?: boolean | undefined;
   readonly registrationStatus?: string;
 }
 
-/** A list, and how a record comes into it. */
+/** A list, and how to create a record in it. */
 interface List<Service extends DescService> {
   readonly service: Service;
   readonly table: keyof Schema;
-  /** The field of the record's ID. */
+  /** Name of the ID field. */
   readonly id: string;
   make(client: Client<Service>): Promise<unknown>;
   read(client: Client<Service>): Promise<readonly Listed[]>;
-  /** Columns whose change is not noticed, for no tag is over them. */
+  /** Columns whose change goes unnoticed, because no tag covers them. */
   readonly unnoticed?: readonly string[];
 }
 
-/** The lists that are tried here. */
+/** The lists covered here. */
 const listed: string[] = [];
 
-/** The other lists, and why they are not among them. */
+/** The other lists, and why they are not covered here. */
 const otherLists: Readonly<Record<string, string>> = {
   "blockchain.BlockchainService.GetChain": "hashes and signatures protect blocks; VerifyChain checks them",
-  "kms.KmsService.ExportPublicKeys": "leaves damaged keys out; see test/services/kms",
+  "kms.KmsService.ExportPublicKeys": "omits damaged keys; see test/services/kms",
   "kms.KmsService.GetAuditLog":
-    "shows an entry to its true owner alone; see test/access/audit-readers.test.ts",
+    "shows an entry only to its true owner; see test/access/audit-readers.test.ts",
   "pqc.IdentityLogService.GetIdentityLog": "readers of the log verify the chain, as VerifyIdentityLog does",
   "blockchain.BlockchainService.ListPeers":
     "peers have neither an owner nor a tag: each call asks the peer again",
   "nft.NftService.GetHistory": "fails with RECORD_DAMAGED; see nft-transfer.test.ts",
 };
 
-/** What somebody may put in the place of a value: of its type, beyond what a message carries, of another type. */
+/**
+ * Values to put in place of a value: of its type, beyond what a message can carry, and of a different type.
+ */
 function changesOf(value: string | number | Uint8Array): Readonly<Record<string, Value>> {
   if (typeof value === "string")
     return { longer: `${value}0`, empty: "", bytes: Uint8Array.of(0xff, 0, 0xfe) };
@@ -95,7 +97,7 @@ function describeList<Service extends DescService>(
 ): void {
   listed.push(name);
   describeService(name, service, (start) => {
-    it("shows nothing but the ID and a mark of a record that was changed in whichever column, and the others as they are", async () => {
+    it("shows only a mark and the ID for a record with any changed column, and other records unchanged", async () => {
       const { client, tamper } = await start();
       await make(client);
       await make(client);
@@ -125,7 +127,7 @@ function describeList<Service extends DescService>(
   });
 }
 
-/** Tells whether the database takes a change: PostgreSQL minds types, and both mind what must be unique. */
+/** Returns whether the database accepts a change: PostgreSQL checks types, and both check unique values. */
 function takes(change: Promise<void>): Promise<boolean> {
   return change.then(
     () => true,
@@ -143,7 +145,7 @@ function describeFirst(changed: Listed | undefined, before: Listed | undefined, 
   return isDeepStrictEqual(changed, before) ? "as it was" : "not noticed";
 }
 
-/** The fields of a message that have a value. */
+/** Lists the fields of a message that have a value. */
 function listContents(message: object): string[] {
   const hasContent = (value: unknown): boolean =>
     typeof value === "object" && value !== null ? Object.keys(value).length > 0 : Boolean(value);
@@ -151,7 +153,7 @@ function listContents(message: object): string[] {
   return fields.filter(([, value]) => hasContent(value)).map(([name]) => name);
 }
 
-describe("a list with a record that was changed in the database", () => {
+describe("a list with a tampered record", () => {
   describeList("KmsService.ListKeys", {
     service: KmsService,
     table: "kms_keys",
@@ -231,7 +233,7 @@ describe("a list with a record that was changed in the database", () => {
     unnoticed: ["last_seen_at_ms"],
   });
 
-  it("is tried with every list of records of the core", () => {
+  it("covers every core list of records", () => {
     const services = servicePackages.flatMap(({ files }) => files.flatMap((file) => file.services));
     const lists = services.flatMap(({ typeName, methods }) =>
       methods

@@ -20,7 +20,7 @@ describeService("DappService.DeployContract", DappService, (_start, shared) => {
     },
   );
 
-  it("makes a key pair for each contract", async () => {
+  it("creates a key pair for each contract", async () => {
     const { client } = await shared();
     const one = await client.deployContract({ code: "x" });
     const other = await client.deployContract({ code: "x" });
@@ -29,7 +29,7 @@ describeService("DappService.DeployContract", DappService, (_start, shared) => {
     expect(one.contractId).not.toBe(other.contractId);
   });
 
-  it("takes 1 MiB of code", async () => {
+  it("accepts 1 MiB of code", async () => {
     const { client } = await shared();
     const code = "a".repeat(1024 * 1024);
     expect((await client.deployContract({ code })).codeHash).toBe(sha256(code));
@@ -39,14 +39,14 @@ describeService("DappService.DeployContract", DappService, (_start, shared) => {
     ["no code", { code: "" }, "code"],
     ["a name of 256 characters", { code: "x", name: "a".repeat(256) }, "name"],
     ["a control character in the name", { code: "x", name: "a\tb" }, "name"],
-  ])("refuses %s", async (_what, request, field) => {
+  ])("rejects %s", async (_what, request, field) => {
     const { client } = await shared();
     expect(await refusal(client.deployContract(request))).toEqual(invalid(field));
   });
 });
 
 describeService("DappService.ListContracts", DappService, (start) => {
-  it("lists in the order of deployment, page by page, whole contracts", async () => {
+  it("lists whole contracts in deployment order, page by page", async () => {
     const { client } = await start();
     const made: string[] = [];
     for (let i = 0; i < 5; i += 1) made.push((await client.deployContract({ code: `${i}` })).contractId);

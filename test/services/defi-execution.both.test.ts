@@ -17,7 +17,7 @@ const tooFew = { code: "FailedPrecondition", reason: "THRESHOLD_NOT_REACHED" };
 const hour = 3_600_000;
 
 describeService("DefiService.ExecuteProposal", DefiService, (_start, shared) => {
-  it("executes once enough signed, and tells when", async () => {
+  it("executes once enough signers have signed, and returns the time", async () => {
     const { client } = await shared();
     const { proposalId, signers } = await propose(client, { signed: 2 });
     const { proposal, executed, executedAt } = await client.executeProposal({ proposalId });
@@ -27,7 +27,7 @@ describeService("DefiService.ExecuteProposal", DefiService, (_start, shared) => 
     expect(await readProposal(client, proposalId)).toEqual(proposal);
   });
 
-  it("refuses below the threshold, names both numbers, and leaves the proposal PENDING", async () => {
+  it("rejects a proposal below the threshold, names both numbers, and leaves it PENDING", async () => {
     const { client } = await shared();
     const { proposalId, signers } = await propose(client, { signerCount: 9, threshold: 7, signed: 4 });
     expect(await refusal(client.executeProposal({ proposalId }))).toEqual(tooFew);
@@ -43,7 +43,7 @@ describeService("DefiService.ExecuteProposal", DefiService, (_start, shared) => 
     expect((await client.executeProposal({ proposalId })).executed).toBe(true);
   });
 
-  it("executes no second time, and takes no signature afterwards", async () => {
+  it("executes only once, and accepts no signature afterwards", async () => {
     const { client } = await shared();
     const { proposalId, signers } = await propose(client, { signed: 2 });
     await client.executeProposal({ proposalId });
@@ -53,7 +53,7 @@ describeService("DefiService.ExecuteProposal", DefiService, (_start, shared) => 
     expect((await readProposal(client, proposalId)).signatureCount).toBe(2);
   });
 
-  it("takes no signature and does not execute once the proposal expired", async () => {
+  it("accepts no signature and does not execute after expiry", async () => {
     const { client } = await shared();
     const expiresAt = new Date(Date.now() + hour);
     const { proposalId, signers } = await propose(client, { signed: 2, expiresAt });
@@ -67,7 +67,7 @@ describeService("DefiService.ExecuteProposal", DefiService, (_start, shared) => 
     expect((await client.executeProposal({ proposalId })).executed).toBe(true);
   });
 
-  it("refuses an unknown proposal", async () => {
+  it("rejects an unknown proposal", async () => {
     const { client } = await shared();
     const call = client.executeProposal({ proposalId: "proposal-x" });
     expect(await refusal(call)).toEqual({ code: "NotFound", reason: "PROPOSAL_NOT_FOUND" });
@@ -75,7 +75,7 @@ describeService("DefiService.ExecuteProposal", DefiService, (_start, shared) => 
 });
 
 describeReplicas("DefiService.ExecuteProposal", DefiService, (startTwo) => {
-  it("lets one of 64 win who race, 32 on each of two", async () => {
+  it("lets one of 64 racing callers win, 32 on each of two servers", async () => {
     const [here, there] = await startTwo();
     const { proposalId } = await propose(here.client, { signed: 2 });
     const calls = Array.from({ length: 64 }, (_, i) =>
@@ -107,12 +107,12 @@ const signatureRow =
     await update.where("proposal_id", "=", proposalId).where("signer", "=", signer).execute();
   };
 
-describeService("a proposal that somebody changed in the database", DefiService, (_start, shared) => {
+describeService("a proposal that was tampered with in the database", DefiService, (_start, shared) => {
   it.each<[string, Change]>([
     ["a stored signature", signatureRow((signature) => flipBit(signature, 20))],
     ["a stored signature, which is empty,", signatureRow(() => new Uint8Array())],
     [
-      "a stored signature, which is gone,",
+      "a stored signature, which was deleted,",
       (db, { proposalId, signers }) =>
         db
           .deleteFrom("defi_signatures")
@@ -123,12 +123,15 @@ describeService("a proposal that somebody changed in the database", DefiService,
     ["data", proposalRow(() => ({ data: bytesOf("pay 500 to mallory") }))],
     ["title", proposalRow(() => ({ title: "x" }))],
     ["threshold", proposalRow(() => ({ threshold: 1 }))],
-    ["signed_by, by one more,", proposalRow((_, { signers }) => ({ signed_by: JSON.stringify(signers) }))],
     [
-      "signed_by, to one twice,",
+      "signed_by, with an extra signer,",
+      proposalRow((_, { signers }) => ({ signed_by: JSON.stringify(signers) })),
+    ],
+    [
+      "signed_by, with a duplicate,",
       proposalRow((_, { signers: [one] }) => ({ signed_by: JSON.stringify([one, one]) })),
     ],
-    ["signed_by, to no JSON,", proposalRow(() => ({ signed_by: "?" }))],
+    ["signed_by, to invalid JSON,", proposalRow(() => ({ signed_by: "?" }))],
     ["wallet", proposalRow(() => ({ wallet_id: "multisig-x" }))],
     ["end", proposalRow(() => ({ expires_at_ms: Date.now() + hour }))],
     ["time", proposalRow(() => ({ created_at_ms: 1 }))],
@@ -142,14 +145,14 @@ describeService("a proposal that somebody changed in the database", DefiService,
       },
     ],
     [
-      "signer, who is gone,",
+      "signer, who was deleted,",
       (db, { signers }) =>
         db
           .deleteFrom("defi_signers")
           .where("address", "=", signers[0] ?? "")
           .execute(),
     ],
-  ])("does not execute: its %s was changed", async (_what, change) => {
+  ])("does not execute after tampering with its %s", async (_what, change) => {
     const { client, tamper } = await shared();
     const [one, other] = [await propose(client, { signed: 2 }), await propose(client, { signed: 2 })];
     await tamper((db) => change(db, one));
@@ -157,7 +160,7 @@ describeService("a proposal that somebody changed in the database", DefiService,
     expect((await client.executeProposal({ proposalId: other.proposalId })).executed).toBe(true);
   });
 
-  it("is not made PENDING again", async () => {
+  it("cannot be reset to PENDING", async () => {
     const { client, tamper } = await shared();
     const proposed = await propose(client, { signed: 2 });
     await client.executeProposal({ proposalId: proposed.proposalId });

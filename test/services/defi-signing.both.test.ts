@@ -9,11 +9,11 @@ import { data, type Owner, propose, proposeToOwners, readProposal } from "./prop
 import { describeReplicas, describeService } from "./service-server.ts";
 
 const counted = { code: "AlreadyExists", reason: "ALREADY_SIGNED" };
-const stranger = { code: "PermissionDenied", reason: "SIGNER_UNKNOWN" };
+const unknownSigner = { code: "PermissionDenied", reason: "SIGNER_UNKNOWN" };
 const notSigned = { code: "InvalidArgument", reason: "SIGNATURE_INVALID" };
 
 describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
-  it("signs for a signer whose key the service keeps: the signing hash", async () => {
+  it("signs the signing hash for a signer whose key the service stores", async () => {
     const { client, tamper } = await shared();
     const { proposalId, signers, signingHash } = await propose(client);
     const [signer = ""] = signers;
@@ -33,7 +33,7 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
     });
   });
 
-  it("takes the signature that a signer made with its own key", async () => {
+  it("accepts a signature that a signer made with its own key", async () => {
     const { client } = await shared();
     const { proposalId, signingHash, owners } = await proposeToOwners(client);
     for (const { privateKey, signer } of owners)
@@ -42,7 +42,7 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
     expect([executed, proposal?.signedBy]).toEqual([true, owners.map(({ signer }) => signer)]);
   });
 
-  it("takes a signer's address in upper case", async () => {
+  it("accepts a signer's address in upper case", async () => {
     const { client } = await shared();
     const { proposalId, signers } = await propose(client);
     const [signer = ""] = signers;
@@ -51,7 +51,7 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
     expect(proposal?.signedBy).toEqual([signer]);
   });
 
-  it("refuses a signer with its own key who gives no signature", async () => {
+  it("requires a signature from a signer that keeps its own key", async () => {
     const { client } = await shared();
     const { proposalId, owners } = await proposeToOwners(client);
     const call = client.signProposal({ proposalId, signer: owners[0].signer });
@@ -61,16 +61,16 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
 
   it.each([
     [
-      "of other bytes",
+      "over other bytes",
       (hash: Uint8Array, [{ privateKey }]: [Owner, Owner]) => sign(null, flipBit(hash, 20), privateKey),
     ],
     [
-      "of another signer",
+      "by another signer",
       (hash: Uint8Array, owners: [Owner, Owner]) => sign(null, hash, owners[1].privateKey),
     ],
-    ["of the data", (_: Uint8Array, [{ privateKey }]: [Owner, Owner]) => sign(null, data, privateKey)],
+    ["over the data", (_: Uint8Array, [{ privateKey }]: [Owner, Owner]) => sign(null, data, privateKey)],
     ["of nothing", () => new Uint8Array(3309)],
-  ])("refuses a signature %s, and does not count it", async (_what, make) => {
+  ])("rejects a signature %s, and does not count it", async (_what, make) => {
     const { client } = await shared();
     const { proposalId, signingHash, owners } = await proposeToOwners(client);
     const signature = make(signingHash, owners);
@@ -79,12 +79,12 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
     expect(await readProposal(client, proposalId)).toMatchObject({ signatureCount: 0, signedBy: [] });
   });
 
-  it("refuses a stranger, also one who signs for another wallet", async () => {
+  it("rejects a signer of no wallet or of another wallet", async () => {
     const { client } = await shared();
     const { proposalId } = await propose(client);
     const other = await propose(client);
     for (const signer of [`0x${"0".repeat(40)}`, other.signers[0] ?? ""])
-      expect(await refusal(client.signProposal({ proposalId, signer }))).toEqual(stranger);
+      expect(await refusal(client.signProposal({ proposalId, signer }))).toEqual(unknownSigner);
     expect((await readProposal(client, proposalId)).signatureCount).toBe(0);
   });
 
@@ -96,7 +96,7 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
     expect((await readProposal(client, proposalId)).signedBy).toEqual(signers.slice(0, 1));
   });
 
-  it("counts all signers who race", async () => {
+  it("counts all racing signers", async () => {
     const { client } = await shared();
     const { proposalId, signers } = await propose(client, { signerCount: 20, threshold: 20 });
     await Promise.all(signers.map((signer) => client.signProposal({ proposalId, signer })));
@@ -111,7 +111,7 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
     ["no proposal", { proposalId: "" }, invalid("proposalId")],
     ["no signer", { signer: "" }, invalid("signer")],
     ["a signature of 3308 bytes", { signature: new Uint8Array(3308) }, invalid("signature")],
-  ])("refuses %s", async (_what, change, expected) => {
+  ])("rejects %s", async (_what, change, expected) => {
     const { client } = await shared();
     const request = { proposalId: "proposal-x", signer: `0x${"0".repeat(40)}`, ...change };
     expect(await refusal(client.signProposal(request))).toEqual(expected);
@@ -119,7 +119,7 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
 });
 
 describeReplicas("DefiService.SignProposal", DefiService, (startTwo) => {
-  it("counts one of 64 signatures of one signer, 32 on each of two", async () => {
+  it("counts one of 64 signatures by one signer, 32 on each of two servers", async () => {
     const [here, there] = await startTwo();
     const { proposalId, signers } = await propose(here.client);
     const signer = signers[0] ?? "";

@@ -12,7 +12,7 @@ import { describeService } from "./service-server.ts";
 const data = bytesOf("pay 5 to bob");
 const noWallet = { code: "NotFound", reason: "WALLET_NOT_FOUND" };
 
-/** The raw public key of a signer who keeps its own secret key. */
+/** Returns the raw public key of a signer that keeps its own secret key. */
 function ownKey(): Buffer {
   const { publicKey } = generateKeyPairSync("ml-dsa-65");
   return publicKey.export({ format: "der", type: "spki" }).subarray(-1952);
@@ -23,14 +23,14 @@ describeService("DefiService.CreateMultisig", DefiService, (_start, shared) => {
     [1, 1],
     [3, 2],
     [100, 100],
-  ])("makes %i signers of whom %i must sign", async (signerCount, threshold) => {
+  ])("creates %i signers, of whom %i must sign", async (signerCount, threshold) => {
     const { client } = await shared();
     const wallet = await client.createMultisig({ signerCount, threshold });
     expect(wallet.threshold).toBe(threshold);
     expect(new Set(wallet.signers).size).toBe(signerCount);
   });
 
-  it("takes the public keys of signers, whose addresses it gives in their order", async () => {
+  it("accepts signers' public keys, and returns their addresses in order", async () => {
     const { client } = await shared();
     const signerPublicKeys = [ownKey(), ownKey()];
     const { signers } = await client.createMultisig({ signerPublicKeys, threshold: 2 });
@@ -47,7 +47,7 @@ describeService("DefiService.CreateMultisig", DefiService, (_start, shared) => {
     ["no signers", { threshold: 1 }, fieldInvalid],
     ["signerCount and keys", { signerCount: 1, signerPublicKeys: [key], threshold: 1 }, fieldInvalid],
     ["a threshold above the number of keys", { signerPublicKeys: [key], threshold: 2 }, fieldInvalid],
-    ["one key twice", { signerPublicKeys: [key, key], threshold: 1 }, invalid("signerPublicKeys")],
+    ["a duplicate key", { signerPublicKeys: [key, key], threshold: 1 }, invalid("signerPublicKeys")],
     [
       "a key that is too short",
       { signerPublicKeys: [key, key.subarray(1)], threshold: 1 },
@@ -58,7 +58,7 @@ describeService("DefiService.CreateMultisig", DefiService, (_start, shared) => {
       { signerPublicKeys: Array.from({ length: 101 }, (_, i) => Buffer.alloc(1952, i)), threshold: 1 },
       invalid("signerPublicKeys"),
     ],
-  ])("refuses %s", async (_what, request, expected) => {
+  ])("rejects %s", async (_what, request, expected) => {
     const { client } = await shared();
     expect(await refusal(client.createMultisig(request))).toMatchObject(expected);
   });
@@ -68,10 +68,10 @@ describeService("DefiService.CreateProposal", DefiService, (_start, shared) => {
   const inAnHour = { seconds: BigInt(Math.floor(Date.now() / 1000) + 3600), nanos: 120_000_000 };
 
   it.each([
-    ["a title and an end", { title: 'ж "a" \\ \u2028', expiresAt: inAnHour }],
+    ["a title and an expiry time", { title: 'ж "a" \\ \u2028', expiresAt: inAnHour }],
     ["neither", {}],
     ["a title that is a number", { title: "7" }],
-  ])("gives the hash that signers sign: of a proposal with %s", async (_what, more) => {
+  ])("returns the hash to sign for a proposal with %s", async (_what, more) => {
     const { client } = await shared();
     const { walletId } = await client.createMultisig({ signerCount: 3, threshold: 2 });
     const request = { walletId, data: Buffer.from([0, 0xff, 0x3e, 0x3f]), ...more };
@@ -98,14 +98,14 @@ describeService("DefiService.CreateProposal", DefiService, (_start, shared) => {
     ["no data", { data: new Uint8Array() }, invalid("data")],
     ["more than 64 KiB", { data: new Uint8Array(65_537) }, invalid("data")],
     ["a title of 256 characters", { title: "a".repeat(256) }, invalid("title")],
-    ["an end that is past", { expiresAt: { seconds: 1n } }, invalid("expiresAt")],
-  ])("refuses %s", async (_what, change, expected) => {
+    ["an expiry time in the past", { expiresAt: { seconds: 1n } }, invalid("expiresAt")],
+  ])("rejects %s", async (_what, change, expected) => {
     const { client } = await shared();
     const request = { walletId: "multisig-x", data, ...change };
     expect(await refusal(client.createProposal(request))).toEqual(expected);
   });
 
-  it("takes 64 KiB", async () => {
+  it("accepts 64 KiB", async () => {
     const { client } = await shared();
     const { walletId } = await client.createMultisig({ signerCount: 1, threshold: 1 });
     const largest = Buffer.alloc(65_536, 7);
@@ -115,7 +115,7 @@ describeService("DefiService.CreateProposal", DefiService, (_start, shared) => {
 });
 
 describeService("DefiService lists", DefiService, (start) => {
-  it("give wallets and proposals in the order of their creation, page by page, with filters", async () => {
+  it("return wallets and proposals in creation order, page by page, with filters", async () => {
     const { client } = await start();
     const make = async () => (await client.createMultisig({ signerCount: 1, threshold: 1 })).walletId;
     const walletIds = [await make(), await make(), await make()];
@@ -152,7 +152,7 @@ describeService("DefiService lists", DefiService, (start) => {
     expect(await refusal(client.listWallets({ pageToken: nextPageToken }))).toEqual(invalid("pageToken"));
   });
 
-  it("give 150 small proposals in one page, as pages have 1000 unless they would be too large", async () => {
+  it("return 150 small proposals on one page, because pages have up to 1000 rows unless they would be too large", async () => {
     const { client } = await start();
     const { walletId } = await client.createMultisig({ signerCount: 1, threshold: 1 });
     await Promise.all(Array.from({ length: 150 }, () => client.createProposal({ walletId, data })));
@@ -160,7 +160,7 @@ describeService("DefiService lists", DefiService, (start) => {
     expect([proposals.length, nextPageToken]).toEqual([150, ""]);
   });
 
-  it("end a page where it would be larger than 3 MiB", async () => {
+  it("end a page before it exceeds 3 MiB", async () => {
     const { client } = await start();
     const { walletId } = await client.createMultisig({ signerCount: 1, threshold: 1 });
     const largest = Buffer.alloc(65_536, 7);

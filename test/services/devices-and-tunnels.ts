@@ -1,4 +1,4 @@
-/** iot.IotService and vpn.VpnService of the whole app, on either database, and the streams of their callers. */
+/** iot.IotService and vpn.VpnService in the whole app, on either database, with clients and streams. */
 import { type Client, createClient } from "@connectrpc/connect";
 import { onTestFinished } from "vitest";
 import { type Device, IotService } from "#gen/iot/iot_service_pb.ts";
@@ -32,7 +32,7 @@ export interface Clients {
   /** Over Connect and HTTP/1.1. */
   readonly connectIot: IotClient;
   readonly connectVpn: VpnClient;
-  /** Lets go of the connection. */
+  /** Closes the connection. */
   disconnect(): void;
 }
 
@@ -63,12 +63,12 @@ function settingsOn(database: TestDatabase): Config {
   return readConfig(["--port", "0", ...database], {});
 }
 
-/** Settings of an app in a directory. */
+/** Returns the settings of an app in a directory. */
 export function settingsIn(dataDir: string, ...args: string[]): Config {
   return settingsOn(["--data-dir", dataDir, ...args]);
 }
 
-/** Starts an app; it stops in order. */
+/** Starts an app; it stops gracefully. */
 export async function startApp(config: Config, atEnd: AtEnd = onTestFinished): Promise<TestApp> {
   const { url, close } = await serveApp(config);
   const clients = connectTo(url);
@@ -83,7 +83,7 @@ export async function startApp(config: Config, atEnd: AtEnd = onTestFinished): P
   };
 }
 
-/** Makes clients of the app at a URL. */
+/** Creates clients of the app at a URL. */
 export function connectTo(url: string): Clients {
   const { grpc, connect, disconnect } = openConnections(url);
   return {
@@ -95,7 +95,7 @@ export function connectTo(url: string): Clients {
   };
 }
 
-/** A device as the list shows it. */
+/** Finds a device as the list shows it. */
 export async function findListed(iot: IotClient, deviceId: string): Promise<Device> {
   const { rows } = await readPages(
     (pageToken) => iot.listDevices({ pageToken }),

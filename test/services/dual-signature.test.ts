@@ -32,7 +32,7 @@ async function signAsComposite(client: Client<typeof DappService>) {
   return { data, compositeSignature, compositePublicKey };
 }
 
-/** The SubjectPublicKeyInfo of a point of P-256 up to the point (RFC 5480). */
+/** SubjectPublicKeyInfo of a P-256 point, up to the point (RFC 5480). */
 const p256Spki = Buffer.from("3059301306072a8648ce3d020106082a8648ce3d030107034200", "hex");
 
 function p256Key(point: Uint8Array): KeyObject {
@@ -40,7 +40,7 @@ function p256Key(point: Uint8Array): KeyObject {
 }
 
 describeService("DappService.DualSign", DappService, (_start, shared) => {
-  it("signs with ECDSA and ML-DSA-65 what verifies outside, with raw keys and with PEM", async () => {
+  it("returns ECDSA and ML-DSA-65 signatures that other software verifies, with raw keys and with PEM", async () => {
     const { client } = await shared();
     const signed = await dualSign(client);
     const { ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey } = signed;
@@ -51,7 +51,7 @@ describeService("DappService.DualSign", DappService, (_start, shared) => {
     expect(verifiesOutside(signed.mldsaPublicKeyPem, data, mldsaSignature)).toBe(true);
   });
 
-  it("makes all keys anew, and those of the composite for it alone", async () => {
+  it("generates all keys anew, and separate keys for the composite", async () => {
     const { client } = await shared();
     const all = [await dualSign(client), await dualSign(client)].flatMap((signed) => [
       signed.mldsaPublicKey,
@@ -62,14 +62,14 @@ describeService("DappService.DualSign", DappService, (_start, shared) => {
     expect(new Set(all.map((key) => Buffer.from(key).toString("hex"))).size).toBe(8);
   });
 
-  it("refuses no data", async () => {
+  it("rejects empty data", async () => {
     const { client } = await shared();
     expect(await refusal(client.dualSign({}))).toEqual({ ...fieldInvalid, fields: ["data"] });
   });
 });
 
 describeService("DappService.DualVerify", DappService, (_start, shared) => {
-  it.each(["der", "ieee-p1363"] as const)("takes an ECDSA signature in %s", async (dsaEncoding) => {
+  it.each(["der", "ieee-p1363"] as const)("accepts an ECDSA signature in %s", async (dsaEncoding) => {
     const { client } = await shared();
     const { mldsaSignature, mldsaPublicKey } = await signPair(client);
     const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -81,7 +81,7 @@ describeService("DappService.DualVerify", DappService, (_start, shared) => {
     });
   });
 
-  it("takes both keys as PEM", async () => {
+  it("accepts both keys as PEM", async () => {
     const { client } = await shared();
     const { ecdsaSignature, mldsaSignature, ecdsaPublicKeyPem, mldsaPublicKeyPem } = await dualSign(client);
     const request = { data, ecdsaSignature, mldsaSignature, ecdsaPublicKeyPem, mldsaPublicKeyPem };
@@ -113,7 +113,7 @@ describeService("DappService.DualVerify", DappService, (_start, shared) => {
     ["ML-DSA key", true, false, (_, { mldsaPublicKey }) => ({ mldsaPublicKey })],
   ];
   it.each(changed)(
-    "with another %s says ecdsaValid %s, mldsaValid %s",
+    "with a different %s returns ecdsaValid %s, mldsaValid %s",
     async (_what, ecdsa, mldsa, change) => {
       const { client } = await shared();
       const [one, other] = [await signPair(client), await signPair(client)];
@@ -128,13 +128,13 @@ describeService("DappService.DualVerify", DappService, (_start, shared) => {
     ["an ECDSA signature of 73 bytes", { ecdsaSignature: new Uint8Array(73) }, wrongLength("ecdsaSignature")],
     ["a point of 64 bytes", { ecdsaPublicKey: new Uint8Array(64) }, wrongKey("ecdsaPublicKey")],
     [
-      "a point that is on no curve",
+      "a point that is not on the curve",
       { ecdsaPublicKey: new Uint8Array(65).fill(4) },
       wrongKey("ecdsaPublicKey"),
     ],
     ["a short ML-DSA key", { mldsaPublicKey: new Uint8Array(1951) }, wrongKey("mldsaPublicKey")],
     [
-      "what is no PEM",
+      "text that is not PEM",
       { mldsaPublicKey: new Uint8Array(), mldsaPublicKeyPem: "x" },
       wrongKey("mldsaPublicKeyPem"),
     ],
@@ -147,7 +147,7 @@ describeService("DappService.DualVerify", DappService, (_start, shared) => {
     ["a composite signature too", { compositeSignature: new Uint8Array(3380) }, fieldInvalid],
     ["a composite key too", { compositePublicKey: new Uint8Array(2017) }, fieldInvalid],
     ["a composite key as PEM too", { compositePublicKeyPem: "x" }, fieldInvalid],
-  ])("refuses %s", async (_what, change, expected) => {
+  ])("rejects %s", async (_what, change, expected) => {
     const { client } = await shared();
     expect(await refusal(client.dualVerify({ ...(await signPair(client)), ...change }))).toMatchObject(
       expected,
@@ -155,7 +155,7 @@ describeService("DappService.DualVerify", DappService, (_start, shared) => {
   });
 });
 
-describeService("DappService.DualVerify of a composite", DappService, (_start, shared) => {
+describeService("DappService.DualVerify with a composite", DappService, (_start, shared) => {
   it("verifies", async () => {
     const { client } = await shared();
     const request = await signAsComposite(client);
@@ -174,18 +174,18 @@ describeService("DappService.DualVerify of a composite", DappService, (_start, s
   });
 
   it.each([
-    ["what is no PEM", { compositePublicKeyPem: "x" }, wrongKey("compositePublicKeyPem")],
+    ["text that is not PEM", { compositePublicKeyPem: "x" }, wrongKey("compositePublicKeyPem")],
     ["no key", { compositePublicKeyPem: "" }, fieldInvalid],
     ["a raw key too", { compositePublicKey: new Uint8Array(2017) }, fieldInvalid],
     ["no signature", { compositeSignature: new Uint8Array() }, fieldInvalid],
     ["an ML-DSA key too", { mldsaPublicKeyPem: "x" }, fieldInvalid],
-  ])("with a key as PEM refuses %s", async (_what, change, expected) => {
+  ])("rejects, with a PEM key, %s", async (_what, change, expected) => {
     const { client } = await shared();
     const request = { ...(await signAsCompositeWithPem(client)), ...change };
     expect(await refusal(client.dualVerify(request))).toMatchObject(expected);
   });
 
-  it("refuses as PEM the key of one component", async () => {
+  it("rejects a component's key as PEM", async () => {
     const { client } = await shared();
     const { compositeSignature, mldsaPublicKeyPem: compositePublicKeyPem } = await dualSign(client);
     const request = { data, compositeSignature, compositePublicKeyPem };
@@ -195,7 +195,7 @@ describeService("DappService.DualVerify of a composite", DappService, (_start, s
   it.each([
     ["ML-DSA half", 20, { ecdsaValid: true, mldsaValid: false, bothValid: false }],
     ["ECDSA half", 3309 + 20, { ecdsaValid: false, mldsaValid: true, bothValid: false }],
-  ])("tells that the %s was changed", async (_half, at, expected) => {
+  ])("detects that the %s was changed", async (_half, at, expected) => {
     const { client } = await shared();
     const request = await signAsComposite(client);
     const compositeSignature = flipBit(request.compositeSignature, at);
@@ -214,7 +214,7 @@ describeService("DappService.DualVerify of a composite", DappService, (_start, s
     ["no key", { compositePublicKey: new Uint8Array() }, fieldInvalid],
     ["an ECDSA key too", { ecdsaPublicKeyPem: "x" }, fieldInvalid],
     ["an ML-DSA signature too", { mldsaSignature: new Uint8Array(3309) }, fieldInvalid],
-  ])("refuses %s", async (_what, change, expected) => {
+  ])("rejects %s", async (_what, change, expected) => {
     const { client } = await shared();
     const request = { ...(await signAsComposite(client)), ...change };
     expect(await refusal(client.dualVerify(request))).toMatchObject(expected);

@@ -34,13 +34,13 @@ const vendor = makeSigner("ml-dsa-87");
 const header = (value: Header): Part => ({ part: { case: "header", value } });
 const chunk = (value: Uint8Array<ArrayBuffer>): Part => ({ part: { case: "chunk", value } });
 
-/** Sends items, and then nothing more, without an end, until the test is over. */
+/** Sends items, then stalls without ending until the test has finished. */
 async function* stalled<Item>(...items: Item[]): AsyncGenerator<Item> {
   yield* items;
   await new Promise<void>((resolve) => onTestFinished(() => resolve()));
 }
 
-/** An image of so many chunks of 1 MiB, all alike. */
+/** Returns an image of this many identical 1 MiB chunks. */
 function imageOf(mebibytes: number) {
   const one = new Uint8Array(mebibyte);
   randomFillSync(one);
@@ -73,19 +73,19 @@ describeApp("iot.IotService.UpdateFirmwareStream", (_start, shared) => {
     ["in one chunk", [image]],
     ["byte by byte", [...image].map((byte) => Uint8Array.of(byte))],
     ["with empty chunks between", [image.subarray(0, 5), new Uint8Array(), image.subarray(5)]],
-  ])("takes an image %s and answers with the hash of the whole", async (_how, chunks) => {
+  ])("accepts an image %s and returns the hash of the whole", async (_how, chunks) => {
     const { iot } = await shared();
     const answer = await iot.updateFirmwareStream(streamOf(headerOf(), ...chunks.map(chunk)));
     expect(answer).toMatchObject({ ...accepted, firmwareHash: sha256(image) });
   });
 
-  it("takes an image over Connect and HTTP/1.1", async () => {
+  it("accepts an image over Connect and HTTP/1.1", async () => {
     const { connectIot } = await shared();
     const answer = await connectIot.updateFirmwareStream(streamOf(headerOf(), chunk(image)));
     expect(answer).toMatchObject({ ...accepted, firmwareHash: sha256(image) });
   });
 
-  it("rejects an image that was changed", async () => {
+  it("rejects a modified image", async () => {
     const { iot } = await shared();
     const changed = flipBit(image, 3);
     expect(await iot.updateFirmwareStream(streamOf(headerOf(), chunk(changed)))).toMatchObject({
@@ -95,7 +95,7 @@ describeApp("iot.IotService.UpdateFirmwareStream", (_start, shared) => {
     });
   });
 
-  it("installs for a device, with its pinned vendor, and rejects a rollback and another vendor", async () => {
+  it("installs for a device with its pinned vendor, and rejects a rollback and a different vendor", async () => {
     const { iot } = await shared();
     const deviceId = await registerPinned(iot);
     const update = (part: Part) => iot.updateFirmwareStream(streamOf(part, chunk(image)));
@@ -118,20 +118,20 @@ describeApp("iot.IotService.UpdateFirmwareStream", (_start, shared) => {
     ["a chunk before the header", [chunk(image), headerOf()], "FIELD_INVALID", "header"],
     ["a second header", [headerOf(), chunk(image), headerOf()], "FIELD_INVALID", "header"],
     ["a header without an image", [headerOf()], "FIELD_INVALID", "firmware"],
-    ["an image of no bytes", [headerOf(), chunk(new Uint8Array())], "FIELD_INVALID", "firmware"],
+    ["an empty image", [headerOf(), chunk(new Uint8Array())], "FIELD_INVALID", "firmware"],
     [
-      "a key of another length",
+      "a key of the wrong length",
       [headerOf({ vendorPublicKey: new Uint8Array(7) }), chunk(image)],
       "KEY_INVALID",
       "vendorPublicKey",
     ],
     [
-      "a signature of another length",
+      "a signature of the wrong length",
       [headerOf({ signature: new Uint8Array(7) }), chunk(image)],
       "LENGTH_INVALID",
       "signature",
     ],
-  ])("refuses %s", async (_what, parts, reason, field) => {
+  ])("rejects %s", async (_what, parts, reason, field) => {
     const { iot } = await shared();
     expect(await refusal(iot.updateFirmwareStream(streamOf(...parts)))).toEqual(
       invalidArgument(reason, field),
@@ -142,14 +142,14 @@ describeApp("iot.IotService.UpdateFirmwareStream", (_start, shared) => {
     ["a version without a device", headerOf({ version: 1 })],
     ["neither a key nor a device", headerOf({ vendorPublicKey: new Uint8Array() })],
     ["a message that is neither header nor chunk", {}],
-  ])("refuses %s", async (_what, part) => {
+  ])("rejects %s", async (_what, part) => {
     const { iot } = await shared();
     expect(await refusal(iot.updateFirmwareStream(streamOf(part, chunk(image))))).toMatchObject({
       code: "InvalidArgument",
     });
   });
 
-  it("refuses a device that is not there, and one without a vendor, before the image comes", async () => {
+  it("rejects an unknown device, and a device without a vendor, before the image arrives", async () => {
     const { iot } = await shared();
     const unknown = iot.updateFirmwareStream(stalled(headerOf({ deviceId: noSuchDevice })));
     expect(await refusal(unknown)).toEqual({ code: "NotFound", reason: "DEVICE_NOT_FOUND" });
@@ -161,20 +161,20 @@ describeApp("iot.IotService.UpdateFirmwareStream", (_start, shared) => {
     });
   });
 
-  it("does not install what came of an image when the connection of its sender breaks", async () => {
+  it("does not install a partial image when the sender's connection breaks", async () => {
     const { iot, url } = await shared();
     const [broken, whole] = [await registerPinned(iot), await registerPinned(iot)];
     const sender = connectTo(url);
     const parts = async function* () {
       yield headerOf({ deviceId: broken });
       yield chunk(image);
-      // The server has the whole image now; only its end is missing.
+      // The server has received the whole image by this point; only the end of the stream is missing.
       await sender.iot.getHealth({});
       sender.disconnect();
       await new Promise<void>((resolve) => onTestFinished(() => resolve()));
     };
     await failureOf(sender.iot.updateFirmwareStream(parts()));
-    // Whoever began later and is done leaves the other no time.
+    // A later call has finished, so the earlier one had enough time.
     await iot.updateFirmwareStream(streamOf(headerOf({ deviceId: whole }), chunk(image)));
     expect((await findListed(iot, whole)).firmwareHash).toBe(sha256(image));
     expect((await findListed(iot, broken)).firmwareHash).toBeUndefined();
@@ -192,7 +192,7 @@ describe("iot.IotService.UpdateFirmwareStream of large images", { timeout: 180_0
     return { ...clients, pid: present(child.pid) };
   }
 
-  it("takes 64 MiB", async () => {
+  it("accepts 64 MiB", async () => {
     const { iot } = await start();
     const { stream, firmwareHash } = imageOf(64);
     const deviceId = await registerPinned(iot);
@@ -202,7 +202,7 @@ describe("iot.IotService.UpdateFirmwareStream of large images", { timeout: 180_0
   });
 });
 
-/** A device that keeps its own key, and its readings. */
+/** Registers a device that keeps its own key, and makes its readings. */
 async function registerReader(iot: IotClient) {
   const { deviceId, sign } = await registerOwn(iot);
   const reading = (sequence?: number, change: object = {}): ReadingRequest => {
@@ -245,7 +245,7 @@ describeApp("iot.IotService.StreamTelemetry", (_start, shared) => {
     expect((await answers.next()).done).toBe(true);
   });
 
-  it("answers 500 readings that are sent without waiting, each in its place", async () => {
+  it("answers 500 readings sent without waiting, in order", async () => {
     const { iot } = await shared();
     const { deviceId, reading } = await registerReader(iot);
     const readings: ReadingRequest[] = [];
@@ -259,7 +259,7 @@ describeApp("iot.IotService.StreamTelemetry", (_start, shared) => {
     expect((await findListed(iot, deviceId)).lastSeenAt).toBeDefined();
   });
 
-  it("answers a device that is not there and a signature of another length in place, and goes on", async () => {
+  it("answers an unknown device and a signature of the wrong length in order, and continues", async () => {
     const { iot } = await shared();
     const [one, two] = [await registerReader(iot), await registerReader(iot)];
     const answers = iot.streamTelemetry(
@@ -284,12 +284,12 @@ describeApp("iot.IotService.StreamTelemetry", (_start, shared) => {
     ]);
   });
 
-  it("ends with the end of a stream that had no reading", async () => {
+  it("ends an empty stream", async () => {
     const { iot } = await shared();
     expect(await reasonsOf(iot.streamTelemetry(streamOf<ReadingRequest>()))).toEqual([]);
   });
 
-  it("answers what came before a request that is malformed, and then refuses", async () => {
+  it("answers everything before a malformed request, then fails", async () => {
     const { iot } = await shared();
     const { reading } = await registerReader(iot);
     const outgoing = createOutgoing<ReadingRequest>();
@@ -300,7 +300,7 @@ describeApp("iot.IotService.StreamTelemetry", (_start, shared) => {
     expect(await refusal(answers.next())).toEqual(invalidArgument("FIELD_INVALID", "reading.sequence"));
   });
 
-  it("ends with RECORD_DAMAGED at a device whose last sequence was set back", async () => {
+  it("fails with RECORD_DAMAGED for a device whose last sequence was set back", async () => {
     const { iot, tamper } = await shared();
     const { deviceId, reading } = await registerReader(iot);
     await reasonsOf(iot.streamTelemetry(streamOf(reading(9))));
@@ -314,7 +314,10 @@ describeApp("iot.IotService.StreamTelemetry", (_start, shared) => {
   });
 });
 
-/** Streams the same readings to several; of each sequence one at most is verified, and the highest is. */
+/**
+ * Streams the same readings to several servers; at most one reading per sequence is verified, including the
+ * highest.
+ */
 async function expectEachOnce(reading: (sequence: number) => ReadingRequest, iots: IotClient[]) {
   const readings = Array.from({ length: 50 }, (_, i) => reading(i));
   const outcomes = await Promise.all(
@@ -327,8 +330,8 @@ async function expectEachOnce(reading: (sequence: number) => ReadingRequest, iot
   expect(timesVerified.at(-1)).toBe(1);
 }
 
-describeReplicas("two servers of iot.IotService.StreamTelemetry", (startTwo) => {
-  it("accept each sequence once when a stream to each races with the same readings", async () => {
+describeReplicas("iot.IotService.StreamTelemetry on two servers", (startTwo) => {
+  it("accepts each sequence once when streams to both race with the same readings", async () => {
     const iots = (await startTwo()).map(({ iot }) => iot);
     const { reading } = await registerReader(present(iots[0]));
     await expectEachOnce(reading, iots);

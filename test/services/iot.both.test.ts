@@ -40,13 +40,13 @@ const timeout = 180_000;
 const noSuchDevice = "device-00000000-0000-4000-8000-000000000000";
 const notFound = { code: "NotFound", reason: "DEVICE_NOT_FOUND" };
 
-/** Signs a challenge of the device's own and presents it. */
+/** Signs a challenge for the device and presents it. */
 async function authenticate(iot: IotClient, { deviceId, sign }: OwnDevice) {
   const { challenge } = await iot.issueChallenge({ deviceId });
   return iot.authenticate({ deviceId, challenge, signature: sign(challenge) });
 }
 
-/** What a device sends of a reading. */
+/** Builds a signed reading. */
 function readingOf({ deviceId, sign }: OwnDevice, telemetry: Uint8Array<ArrayBuffer>, sequence?: number) {
   const signature = sign(signedReading(telemetry, sequence));
   return { deviceId, telemetry, signature, ...(sequence !== undefined && { sequence }) };
@@ -66,7 +66,7 @@ function countByReason(answers: readonly { readonly reason: string }[]): Record<
 const telemetry = bytesOf('{"celsius":21.5}');
 
 describeApp("iot.IotService.RegisterDevice", (_start, shared) => {
-  it("takes a raw public key of the device, and tells no private key", async () => {
+  it("accepts the device's raw public key, and returns no private key", async () => {
     const { iot } = await shared();
     const { publicKey, publicKeyPem } = makeSigner("ml-dsa-44");
     const answer = await iot.registerDevice({ deviceName: "meter", deviceType: "sensor", publicKey });
@@ -81,7 +81,7 @@ describeApp("iot.IotService.RegisterDevice", (_start, shared) => {
     expect(answer.privateKey).toBeUndefined();
   });
 
-  it("takes a public key as PEM", async () => {
+  it("accepts a public key as PEM", async () => {
     const { iot } = await shared();
     const { publicKey, publicKeyPem } = makeSigner("ml-dsa-44");
     const answer = await iot.registerDevice({ publicKeyPem });
@@ -89,7 +89,7 @@ describeApp("iot.IotService.RegisterDevice", (_start, shared) => {
     expect(answer.privateKey).toBeUndefined();
   });
 
-  it("makes a pair whose 32-byte seed makes the public key", async () => {
+  it("generates a pair whose 32-byte seed yields the public key", async () => {
     const { iot } = await shared();
     const { privateKey, publicKey } = await iot.registerDevice({});
     const seed = present(privateKey);
@@ -102,7 +102,7 @@ describeApp("iot.IotService.RegisterDevice", (_start, shared) => {
     expect(rawOf(createPublicKey(imported))).toEqual(Uint8Array.from(publicKey));
   });
 
-  it("keeps the seed of a simulated device for itself, and signs as the device", async () => {
+  it("keeps a simulated device's seed secret, and signs as the device", async () => {
     const { iot } = await shared();
     const { deviceId, privateKey, publicKeyPem } = await iot.registerDevice({ simulated: true });
     expect(privateKey).toBeUndefined();
@@ -115,9 +115,13 @@ describeApp("iot.IotService.RegisterDevice", (_start, shared) => {
 
   const notSimulated = { code: "FailedPrecondition", reason: "DEVICE_NOT_SIMULATED" };
   it.each<[string, (iot: IotClient) => Promise<string>, object]>([
-    ["brought its own key", async (iot) => (await registerOwn(iot)).deviceId, notSimulated],
-    ["got a pair that is not stored", async (iot) => (await iot.registerDevice({})).deviceId, notSimulated],
-    ["is not there", async () => noSuchDevice, notFound],
+    ["keeps its own key", async (iot) => (await registerOwn(iot)).deviceId, notSimulated],
+    [
+      "received a pair that is not stored",
+      async (iot) => (await iot.registerDevice({})).deviceId,
+      notSimulated,
+    ],
+    ["does not exist", async () => noSuchDevice, notFound],
   ])("does not sign as a device that %s", async (_what, register, expected) => {
     const { iot } = await shared();
     const call = iot.simulatedSign({ deviceId: await register(iot), data: telemetry });
@@ -129,14 +133,18 @@ describeApp("iot.IotService.RegisterDevice", (_start, shared) => {
   const vendor = makeSigner("ml-dsa-87");
   it.each([
     ["a key one byte short", { publicKey: publicKey.subarray(1) }, wrongKey("publicKey")],
-    ["a key of another algorithm", { publicKey: other.publicKey }, wrongKey("publicKey")],
-    ["a PEM of another algorithm", { publicKeyPem: other.publicKeyPem }, wrongKey("publicKeyPem")],
-    ["a PEM that is none", { publicKeyPem: "no key" }, wrongKey("publicKeyPem")],
-    ["a vendor's key of the device's algorithm", { vendorPublicKey: publicKey }, wrongKey("vendorPublicKey")],
-    ["such a vendor's key as PEM", { vendorPublicKeyPem: publicKeyPem }, wrongKey("vendorPublicKeyPem")],
+    ["a key of a different algorithm", { publicKey: other.publicKey }, wrongKey("publicKey")],
+    ["a PEM key of a different algorithm", { publicKeyPem: other.publicKeyPem }, wrongKey("publicKeyPem")],
+    ["text that is not PEM", { publicKeyPem: "no key" }, wrongKey("publicKeyPem")],
+    ["a vendor key with the device algorithm", { vendorPublicKey: publicKey }, wrongKey("vendorPublicKey")],
+    [
+      "a vendor key with the device algorithm as PEM",
+      { vendorPublicKeyPem: publicKeyPem },
+      wrongKey("vendorPublicKeyPem"),
+    ],
     ["a name with a control character", { deviceName: "a\nb" }, invalid("deviceName")],
     ["a name of 256 characters", { deviceName: "a".repeat(256) }, invalid("deviceName")],
-  ])("refuses %s", async (_what, request, expected) => {
+  ])("rejects %s", async (_what, request, expected) => {
     const { iot } = await shared();
     expect(await refusal(iot.registerDevice(request))).toEqual(expected);
   });
@@ -147,27 +155,27 @@ describeApp("iot.IotService.RegisterDevice", (_start, shared) => {
       "the vendor's key raw and as PEM",
       { vendorPublicKey: vendor.publicKey, vendorPublicKeyPem: vendor.publicKeyPem },
     ],
-    ["a key of its own for a simulated device", { simulated: true, publicKey }],
-  ])("refuses %s at once", async (_what, request) => {
+    ["its own key for a simulated device", { simulated: true, publicKey }],
+  ])("rejects %s", async (_what, request) => {
     const { iot } = await shared();
     expect(await refusal(iot.registerDevice(request))).toMatchObject({ code: "InvalidArgument" });
   });
 });
 
 describeApp("a challenge in the store", (_start, shared) => {
-  /** The rows of a device's challenges. */
+  /** Reads the rows of a device's challenges. */
   const readRows = ({ tamper }: TestApp, deviceId: string) =>
     tamper((db) => db.selectFrom("iot_challenges").selectAll().where("device_id", "=", deviceId).execute());
 
   const forgeries: Record<string, (own: string) => Partial<Schema["iot_challenges"]>> = {
     "unused again": () => ({ used_at_ms: null }),
     "unused again and without a tag": () => ({ used_at_ms: null, record_tag: "" }),
-    "that of another device": (own) => ({ device_id: own }),
+    "owned by another device": (own) => ({ device_id: own }),
     "alive again": () => ({ expires_at_ms: Date.now() + 3_600_000 }),
   };
 
   it.each(Object.entries(forgeries))(
-    "does not take a challenge that a writer of the store makes %s",
+    "rejects a challenge that was tampered with to be %s",
     async (_what, forge) => {
       const app = await shared();
       const [issued, own] = [await registerOwn(app.iot), await registerOwn(app.iot)];
@@ -184,7 +192,7 @@ describeApp("a challenge in the store", (_start, shared) => {
     },
   );
 
-  it("does not take a used challenge whose row from before its use a writer of the store puts back", async () => {
+  it("rejects a used challenge whose earlier row was restored in the store", async () => {
     const app = await shared();
     const { deviceId, sign } = await registerOwn(app.iot);
     const { challenge } = await app.iot.issueChallenge({ deviceId });
@@ -201,7 +209,7 @@ describeApp("a challenge in the store", (_start, shared) => {
 });
 
 describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) => {
-  /** Puts the deaths of a device's challenges back in time, as the server would have written them then. */
+  /** Moves the expiry of a device's challenges back in time, as the server would have written it then. */
   async function ageChallenges({ config }: TestApp, deviceId: string, ageMs: number): Promise<void> {
     const provider = await createCryptoProvider("openssl");
     const store = await openStore({ ...storeSettings(config), provider });
@@ -215,7 +223,7 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
     await provider.close();
   }
 
-  it("gives 32 bytes that live for 60 seconds, others each time", async () => {
+  it("issues 32 fresh bytes that are valid for 60 seconds", async () => {
     const { iot } = await shared();
     const { deviceId } = await registerOwn(iot);
     const beforeMs = Date.now();
@@ -228,12 +236,12 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
     expect(diesMs).toBeLessThanOrEqual(Date.now() + 60_000);
   });
 
-  it("gives none to a device that is not there", async () => {
+  it("issues no challenge to an unknown device", async () => {
     const { iot } = await shared();
     expect(await refusal(iot.issueChallenge({ deviceId: noSuchDevice }))).toEqual(notFound);
   });
 
-  it("keeps no challenge in the clear", async () => {
+  it("stores no challenge in plaintext", async () => {
     const app = await shared();
     const { deviceId } = await registerOwn(app.iot);
     const { challenge } = await app.iot.issueChallenge({ deviceId });
@@ -258,7 +266,7 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
     expect(payload.exp).toBe(timestampDate(present(expiresAt)).getTime() / 1000);
   });
 
-  it("does not take a challenge twice", async () => {
+  it("accepts a challenge only once", async () => {
     const { iot } = await shared();
     const { deviceId, sign } = await registerOwn(iot);
     const { challenge } = await iot.issueChallenge({ deviceId });
@@ -270,7 +278,7 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
     expect(again.expiresAt).toBeUndefined();
   });
 
-  it("does not take another device's challenge, which stays that device's to use", async () => {
+  it("rejects another device's challenge, which that device can still use", async () => {
     const { iot } = await shared();
     const [owner, thief] = [await registerOwn(iot), await registerOwn(iot)];
     const { challenge } = await iot.issueChallenge({ deviceId: owner.deviceId });
@@ -282,11 +290,11 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
   });
 
   it.each([
-    ["is past its end", 60_000, "CHALLENGE_EXPIRED"],
+    ["has expired", 60_000, "CHALLENGE_EXPIRED"],
     ["is from the future, as after a clock was set back", -3_600_000, "CHALLENGE_EXPIRED"],
-    ["is about to end", 30_000, ""],
-    ["ended more than an hour ago, and was forgotten", 2 * 3_600_000, "CHALLENGE_UNKNOWN"],
-  ])("answers to a challenge that %s", async (_what, ageMs, expected) => {
+    ["is about to expire", 30_000, ""],
+    ["expired more than an hour ago and was forgotten", 2 * 3_600_000, "CHALLENGE_UNKNOWN"],
+  ])("returns the right reason for a challenge that %s", async (_what, ageMs, expected) => {
     const app = await shared();
     const { deviceId, sign } = await registerOwn(app.iot);
     const { challenge } = await app.iot.issueChallenge({ deviceId });
@@ -298,7 +306,7 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
     expect(token === undefined).toBe(expected !== "");
   });
 
-  it("does not take a challenge that was never issued", async () => {
+  it("rejects a challenge that was never issued", async () => {
     const { iot } = await shared();
     const { deviceId, sign } = await registerOwn(iot);
     const challenge = Uint8Array.from(randomBytes(32));
@@ -309,7 +317,7 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
     });
   });
 
-  it("uses a challenge up with a wrong signature", async () => {
+  it("uses up a challenge on a wrong signature", async () => {
     const { iot } = await shared();
     const { deviceId, sign } = await registerOwn(iot);
     const { challenge } = await iot.issueChallenge({ deviceId });
@@ -323,13 +331,13 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
     });
   });
 
-  it("refuses a device that is not there", async () => {
+  it("rejects an unknown device", async () => {
     const { iot } = await shared();
     const order = { challenge: new Uint8Array(32), signature: new Uint8Array(2420) };
     expect(await refusal(iot.authenticate({ ...order, deviceId: noSuchDevice }))).toEqual(notFound);
   });
 
-  it("refuses a signature of another length, and a challenge of another length, by name", async () => {
+  it("rejects a signature or challenge of the wrong length, naming the field", async () => {
     const { iot } = await shared();
     const { deviceId } = await registerOwn(iot);
     const { challenge } = await iot.issueChallenge({ deviceId });
@@ -345,7 +353,7 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
 });
 
 describeApp("iot.IotService.SendTelemetry", (_start, shared) => {
-  it("verifies a reading that the device signed, and says when it came", async () => {
+  it("verifies a signed reading, and returns when it arrived", async () => {
     const { iot } = await shared();
     const device = await registerOwn(iot);
     const beforeMs = Date.now();
@@ -356,14 +364,14 @@ describeApp("iot.IotService.SendTelemetry", (_start, shared) => {
     expect(receivedMs).toBeLessThanOrEqual(Date.now());
   });
 
-  it("does not verify a reading that was changed", async () => {
+  it("does not verify a modified reading", async () => {
     const { iot } = await shared();
     const reading = readingOf(await registerOwn(iot), telemetry);
     const changed = { ...reading, telemetry: flipBit(telemetry) };
     expect(await iot.sendTelemetry(changed)).toMatchObject({ verified: false, reason: "SIGNATURE_INVALID" });
   });
 
-  it("takes sequences that rise, and none that are equal or below", async () => {
+  it("accepts rising sequences, and rejects equal or lower ones", async () => {
     const { iot } = await shared();
     const device = await registerOwn(iot);
     const reasons: string[] = [];
@@ -373,7 +381,7 @@ describeApp("iot.IotService.SendTelemetry", (_start, shared) => {
     expect(reasons).toEqual(["", old, "", old, old, "", "", old]);
   });
 
-  it("takes a sequence as part of what the device signed", async () => {
+  it("requires the sequence to be part of the signed bytes", async () => {
     const { iot } = await shared();
     const device = await registerOwn(iot);
     const [plain, counted] = [readingOf(device, telemetry), readingOf(device, telemetry, 7)];
@@ -385,7 +393,7 @@ describeApp("iot.IotService.SendTelemetry", (_start, shared) => {
     expect(await iot.sendTelemetry(counted)).toMatchObject({ verified: true });
   });
 
-  it("takes no readings without a sequence between those with one", async () => {
+  it("rejects unnumbered readings after numbered ones", async () => {
     const { iot } = await shared();
     const device = await registerOwn(iot);
     const reasons: string[] = [];
@@ -396,7 +404,7 @@ describeApp("iot.IotService.SendTelemetry", (_start, shared) => {
   });
 
   it.each([1.5, -1, 9007199254740992, Number.NaN, Number.POSITIVE_INFINITY])(
-    "refuses the sequence %d",
+    "rejects the sequence %d",
     async (sequence) => {
       const { iot } = await shared();
       const reading = { ...readingOf(await registerOwn(iot), telemetry), sequence };
@@ -404,7 +412,7 @@ describeApp("iot.IotService.SendTelemetry", (_start, shared) => {
     },
   );
 
-  it("refuses a device that is not there, no telemetry, and a signature of another length", async () => {
+  it("rejects an unknown device, missing telemetry, and a signature of the wrong length", async () => {
     const { iot } = await shared();
     const reading = readingOf(await registerOwn(iot), telemetry);
     expect(await refusal(iot.sendTelemetry({ ...reading, deviceId: noSuchDevice }))).toEqual(notFound);
@@ -433,7 +441,7 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
   const vendor = makeSigner("ml-dsa-87");
   const otherVendor = makeSigner("ml-dsa-87");
   const signImage = ({ sign }: Signer, firmware: Uint8Array) => sign(Buffer.from(sha256(firmware), "hex"));
-  /** Firmware of a vendor; its key goes along. */
+  /** Firmware signed by a vendor, with the vendor's key. */
   const firmwareOf = ({ publicKey, ...by }: Signer, firmware = image) => ({
     firmware,
     signature: signImage({ publicKey, ...by }, firmware),
@@ -451,10 +459,10 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
   const { vendorPublicKey: _, ...keyless } = firmware;
   const changed = flipBit(image);
   it.each([
-    ["what the vendor signed, for no device in particular", firmware, accepted],
+    ["signed firmware for no particular device", firmware, accepted],
     ["the vendor's key as PEM", { ...keyless, vendorPublicKeyPem: vendor.publicKeyPem }, accepted],
     [
-      "an image that was changed",
+      "a modified image",
       { ...firmware, firmware: changed },
       { ...rejected("SIGNATURE_INVALID"), firmwareHash: sha256(changed) },
     ],
@@ -463,12 +471,12 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
       { ...firmware, signature: vendor.sign(image) },
       rejected("SIGNATURE_INVALID"),
     ],
-  ])("answers to %s", async (_what, request, expected) => {
+  ])("returns the right result for %s", async (_what, request, expected) => {
     const { iot } = await shared();
     expect(await iot.updateFirmware(request)).toMatchObject(expected);
   });
 
-  it("rejects another vendor's signature under the pinned vendor's key, and another key outright", async () => {
+  it("rejects another vendor's signature, both with the pinned key and with its own key", async () => {
     const { iot } = await shared();
     const { deviceId } = await registerOwn(iot, vendor.publicKey);
     const { signature } = firmwareOf(otherVendor);
@@ -494,14 +502,14 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
     expect(await foreign).toMatchObject(rejected("VENDOR_MISMATCH"));
   });
 
-  it("refuses firmware without a key for a device without a pinned vendor", async () => {
+  it("rejects firmware without a key for a device without a pinned vendor", async () => {
     const { iot } = await shared();
     const { deviceId } = await registerOwn(iot);
     const missing = { code: "FailedPrecondition", reason: "VENDOR_MISSING" };
     expect(await refusal(iot.updateFirmware({ ...keyless, deviceId }))).toEqual(missing);
   });
 
-  it("rejects a version below the installed one, and takes an equal and a higher one", async () => {
+  it("rejects a version below the installed one, and accepts an equal or higher one", async () => {
     const { iot } = await shared();
     const { deviceId } = await registerOwn(iot, vendor.publicKey);
     const reasons: string[] = [];
@@ -514,7 +522,7 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
     });
   });
 
-  it("keeps the highest of 20 versions that race", async () => {
+  it("keeps the highest of 20 racing versions", async () => {
     const { iot } = await shared();
     const { deviceId } = await registerOwn(iot, vendor.publicKey);
     const firmware = { ...firmwareOf(vendor), deviceId };
@@ -524,7 +532,7 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
     expect((await findListed(iot, deviceId)).firmwareVersion).toBe(19);
   });
 
-  it("keeps what is installed when firmware is rejected", async () => {
+  it("keeps the installed version when firmware is rejected", async () => {
     const { iot } = await shared();
     const { deviceId } = await registerOwn(iot, vendor.publicKey);
     await iot.updateFirmware({ ...firmwareOf(vendor), deviceId, version: 5 });
@@ -536,9 +544,9 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
   });
 
   it.each([
-    ["a device that is not there", { ...firmware, deviceId: noSuchDevice }, notFound],
-    ["a vendor's key of another length", { ...firmware, vendorPublicKey: new Uint8Array(2591) }, keyInvalid],
-    ["a signature of another length", { ...firmware, signature: new Uint8Array(4626) }, lengthInvalid],
+    ["an unknown device", { ...firmware, deviceId: noSuchDevice }, notFound],
+    ["a vendor key of the wrong length", { ...firmware, vendorPublicKey: new Uint8Array(2591) }, keyInvalid],
+    ["a signature of the wrong length", { ...firmware, signature: new Uint8Array(4626) }, lengthInvalid],
     ["no image", { ...firmware, firmware: new Uint8Array() }, fieldInvalid],
     ["neither a key nor a device", keyless, { code: "InvalidArgument" }],
     ["a version without a device", { ...firmware, version: 1 }, { code: "InvalidArgument" }],
@@ -547,14 +555,14 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
       { ...firmware, vendorPublicKeyPem: vendor.publicKeyPem },
       { code: "InvalidArgument" },
     ],
-  ])("refuses %s", async (_what, request, expected) => {
+  ])("rejects %s", async (_what, request, expected) => {
     const { iot } = await shared();
     expect(await refusal(iot.updateFirmware(request))).toMatchObject(expected);
   });
 });
 
 describeApp("iot.IotService.ListDevices", (start) => {
-  it("shows all that is known of a device, and leaves out what it never did", async () => {
+  it("shows everything known about a device, and omits what it never did", async () => {
     const { iot } = await start();
     const { publicKey } = makeSigner("ml-dsa-44");
     const request = { deviceName: "meter 0", deviceType: "meter", publicKey };
@@ -572,7 +580,7 @@ describeApp("iot.IotService.ListDevices", (start) => {
   it.each<[string, (iot: IotClient, device: OwnDevice) => Promise<unknown>]>([
     ["authenticated", authenticate],
     ["sent a reading", (iot, device) => iot.sendTelemetry(readingOf(device, telemetry))],
-  ])("tells when a device last %s", async (_deed, act) => {
+  ])("shows when a device last %s", async (_deed, act) => {
     const { iot } = await start();
     const device = await registerOwn(iot);
     const beforeMs = Date.now();
@@ -583,7 +591,7 @@ describeApp("iot.IotService.ListDevices", (start) => {
     expect(seenMs).toBeLessThanOrEqual(Date.now());
   });
 
-  it("does not tell that a device was seen when what it sent did not verify", async () => {
+  it("does not mark a device as seen when its message did not verify", async () => {
     const { iot } = await start();
     const device = await registerOwn(iot);
     await iot.sendTelemetry({ ...readingOf(device, telemetry), telemetry: flipBit(telemetry) });
@@ -592,7 +600,7 @@ describeApp("iot.IotService.ListDevices", (start) => {
     expect((await findListed(iot, device.deviceId)).lastSeenAt).toBeUndefined();
   });
 
-  it("knows devices, sequences and simulated keys again after a restart", async () => {
+  it("keeps devices, sequences and simulated keys across a restart", async () => {
     const first = await start();
     const device = await registerOwn(first.iot);
     const simulated = await first.iot.registerDevice({ simulated: true });
@@ -618,7 +626,7 @@ describeApp("iot.IotService.GetHealth", (start) => {
 });
 
 describePostgres("iot.IotService.GetHealth and vpn.VpnService.GetHealth", () => {
-  it("are DOWN, without counts, while the database is away", { timeout }, async () => {
+  it("are DOWN, without counts, while the database is down", { timeout }, async () => {
     const postgres = await startPostgres({ durable: false });
     onTestFinished(() => postgres.close());
     const databaseUrl = await postgres.createDatabase();
@@ -637,8 +645,8 @@ describePostgres("iot.IotService.GetHealth and vpn.VpnService.GetHealth", () => 
   });
 });
 
-describeApp("a device whose record was changed behind the back of iot.IotService", (_start, shared) => {
-  it("is refused if its last sequence was set back, and readings of others that come meanwhile are not", async () => {
+describeApp("a device whose record was tampered with", (_start, shared) => {
+  it("is rejected if its last sequence was set back, while other devices' readings are accepted", async () => {
     const { iot, tamper } = await shared();
     const [hurt, sound] = [await registerOwn(iot), await registerOwn(iot)];
     await iot.sendTelemetry(readingOf(hurt, telemetry, 9));
@@ -660,8 +668,8 @@ describeApp("a device whose record was changed behind the back of iot.IotService
   });
 });
 
-describeReplicas("two servers of iot.IotService", (startTwo) => {
-  it("authenticate one of 64 callers that race with one challenge", async () => {
+describeReplicas("iot.IotService on two servers", (startTwo) => {
+  it("authenticates one of 64 callers that race with one challenge", async () => {
     const apps = await startTwo();
     const { deviceId, sign } = await registerOwn(present(apps[0]).iot);
     const { challenge } = await present(apps[1]).iot.issueChallenge({ deviceId });
@@ -670,7 +678,7 @@ describeReplicas("two servers of iot.IotService", (startTwo) => {
     expect(countByReason(await Promise.all(calls))).toEqual({ "": 1, CHALLENGE_USED: 63 });
   });
 
-  it("accept each sequence at most once, and the highest is the last", async () => {
+  it("accepts each sequence at most once, and ends with the highest", async () => {
     const apps = await startTwo();
     const app = present(apps[0]);
     const device = await registerOwn(app.iot);

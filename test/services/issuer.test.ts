@@ -23,7 +23,7 @@ describe("the issuing key", () => {
     expect(answers).toEqual([keys, true]);
   });
 
-  it("is nowhere in the store but sealed", async () => {
+  it("is in the store only in sealed form", async () => {
     const dataDir = makeTemporaryDirectory();
     await visit(dataDir, startMs, async ({ tokens }) => tokens.getHealth({}));
     const database = new DatabaseSync(join(dataDir, "qsp.db"));
@@ -39,7 +39,7 @@ describe("the issuing key", () => {
     expect(secret?.wrapped_data_key).toHaveLength(60);
   });
 
-  it("stays in the key set for 3600 seconds after it was retired, and its tokens stay valid", async () => {
+  it("stays in the key set for 3600 seconds after retirement, and its tokens stay valid", async () => {
     const dataDir = makeTemporaryDirectory();
     const { token, keys } = await visit(dataDir, startMs, async ({ tokens }) => ({
       token: (await tokens.issueToken({ username: "ada" })).token,
@@ -66,7 +66,7 @@ describe("the issuing key", () => {
     expect(laterKeys).toEqual([newKeys[0]]);
   });
 
-  it("leaves the key set of a server that runs on, once no token of it can live", async () => {
+  it("leaves the key set of a running server once its last token has expired", async () => {
     const dataDir = makeTemporaryDirectory();
     await visit(dataDir, startMs + 1000, (server) => server.rotateKey());
     let nowMs = startMs + 2000;
@@ -78,7 +78,7 @@ describe("the issuing key", () => {
   });
 });
 
-describe("a foreign key among those of the issuer", () => {
+describe("an inserted key in the issuer's table", () => {
   const insertKey = (dataDir: string, row: Record<string, string | number | Uint8Array | null>): void => {
     const database = new DatabaseSync(join(dataDir, "qsp.db"));
     const names = Object.keys(row);
@@ -90,9 +90,9 @@ describe("a foreign key among those of the issuer", () => {
 
   it.each([
     ["as if it signed", null, "0".repeat(64)],
-    ["as if it had been retired a moment ago", startMs, "0".repeat(64)],
+    ["as if it had just been retired", startMs, "0".repeat(64)],
     ["without a tag", null, ""],
-  ])("%s is not in the key set, and its tokens are not accepted", async (_how, retiredAtMs, tag) => {
+  ])("%s is not in the key set, and its tokens are rejected", async (_how, retiredAtMs, tag) => {
     const dataDir = makeTemporaryDirectory();
     const server = await startPqcServer(dataDir, () => new Date(startMs));
     const { token } = await server.tokens.issueToken({ username: "ada" });
@@ -121,7 +121,7 @@ describe("a foreign key among those of the issuer", () => {
   });
 });
 
-/** Opens a server on a data directory at a time, asks it something, and closes it. */
+/** Opens a server on a data directory at a given time, queries it, and closes it. */
 async function visit<T>(dataDir: string, nowMs: number, ask: (server: PqcServer) => Promise<T>): Promise<T> {
   const server = await startPqcServer(dataDir, () => new Date(nowMs));
   try {
@@ -132,7 +132,7 @@ async function visit<T>(dataDir: string, nowMs: number, ask: (server: PqcServer)
 }
 
 describe("the health of both services", () => {
-  it("is DOWN when nothing can be signed", async () => {
+  it("is DOWN when signing is impossible", async () => {
     const server = await startPqcServer(makeTemporaryDirectory());
     try {
       await server.provider.close();

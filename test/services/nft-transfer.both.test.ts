@@ -18,7 +18,7 @@ const mismatch = { code: "FailedPrecondition", reason: "OWNER_MISMATCH" };
 const address = (i: number) => `0x${i.toString(16).padStart(40, "0")}`;
 const addresses = Array.from({ length: 64 }, (_, i) => address(i + 1));
 
-/** The history of a token as pairs of addresses, read in pages of 7. */
+/** Returns a token's history as pairs of addresses, read in pages of 7. */
 async function historyOf(client: NftClient, tokenId: string): Promise<[string, string][]> {
   const { rows } = await readPages(
     (pageToken) => client.getHistory({ tokenId, pageSize: 7, pageToken }),
@@ -27,7 +27,7 @@ async function historyOf(client: NftClient, tokenId: string): Promise<[string, s
   return rows;
 }
 
-/** A token that went from its creator to 1, 2 and 3. */
+/** Mints a token and transfers it from its creator to 1, 2 and 3. */
 async function travelled(client: NftClient) {
   const minted = await client.mint(metadata);
   for (const newOwner of addresses.slice(0, 3)) await client.transfer({ tokenId: minted.tokenId, newOwner });
@@ -35,7 +35,7 @@ async function travelled(client: NftClient) {
 }
 
 describeService("NftService.Transfer", NftService, (_start, shared) => {
-  it("gives the token to another owner, and remembers from whom to whom, oldest first", async () => {
+  it("transfers the token to a new owner, and stores the history, oldest first", async () => {
     const { client } = await shared();
     const { tokenId, creatorAddress } = await travelled(client);
     expect((await client.getToken({ tokenId })).currentOwner).toBe(address(3));
@@ -50,7 +50,7 @@ describeService("NftService.Transfer", NftService, (_start, shared) => {
     expect(times).toEqual(times.toSorted());
   });
 
-  it("leaves what the creator signed as it was", async () => {
+  it("leaves the creator's signature unchanged", async () => {
     const { client } = await shared();
     const { tokenId, signature, metadataHash, creatorAddress } = await travelled(client);
     const token = await client.getToken({ tokenId });
@@ -64,7 +64,7 @@ describeService("NftService.Transfer", NftService, (_start, shared) => {
     expect(await client.getHistory({ tokenId })).toMatchObject({ history: [], totalSize: 0 });
   });
 
-  it("takes addresses in upper case, and keeps them in lower case", async () => {
+  it("accepts addresses in upper case, and stores them in lower case", async () => {
     const { client } = await shared();
     const { tokenId } = await client.mint(metadata);
     const upper = `0x${"AB".repeat(20)}`;
@@ -74,7 +74,7 @@ describeService("NftService.Transfer", NftService, (_start, shared) => {
     expect(back.transfer?.fromAddress).toBe(upper.toLowerCase());
   });
 
-  it("gives a token to its own owner", async () => {
+  it("can transfer a token to its own owner", async () => {
     const { client } = await shared();
     const { tokenId, owner } = await client.mint(metadata);
     await client.transfer({ tokenId, newOwner: owner });
@@ -83,7 +83,7 @@ describeService("NftService.Transfer", NftService, (_start, shared) => {
     expect(await client.listTokens({ owner })).toMatchObject({ totalSize: 1, tokens: [{ tokenId }] });
   });
 
-  it("refuses when fromOwner is not the owner, and changes nothing", async () => {
+  it("fails if fromOwner is not the owner, and changes nothing", async () => {
     const { client } = await shared();
     const { tokenId, owner } = await client.mint(metadata);
     const call = client.transfer({ tokenId, fromOwner: address(9), newOwner: address(1) });
@@ -101,14 +101,14 @@ describeService("NftService.Transfer", NftService, (_start, shared) => {
     ["no 0x", { newOwner: "a".repeat(42) }, invalid("newOwner")],
     ["0X", { newOwner: `0X${"a".repeat(40)}` }, invalid("newOwner")],
     ["a line break at the end", { newOwner: `0x${"a".repeat(40)}\n` }, invalid("newOwner")],
-    ["a fromOwner that is no address", { fromOwner: "bob" }, invalid("fromOwner")],
-  ])("refuses %s", async (_what, change, expected) => {
+    ["a fromOwner that is not an address", { fromOwner: "bob" }, invalid("fromOwner")],
+  ])("rejects %s", async (_what, change, expected) => {
     const { client } = await shared();
     const request = { tokenId: "token-x", newOwner: address(1), ...change };
     expect(await refusal(client.transfer(request))).toEqual(expected);
   });
 
-  it("makes a history without gaps of 64 callers who race without fromOwner", async () => {
+  it("keeps a history without gaps for 64 racing callers without fromOwner", async () => {
     const { client } = await shared();
     const { tokenId, owner } = await client.mint(metadata);
     await Promise.all(addresses.map((newOwner) => client.transfer({ tokenId, newOwner })));
@@ -121,7 +121,7 @@ describeService("NftService.Transfer", NftService, (_start, shared) => {
 });
 
 describeReplicas("NftService.Transfer", NftService, (startTwo) => {
-  it("lets one of 64 callers of both win who race with fromOwner", async () => {
+  it("lets one of 64 racing callers with fromOwner win, 32 on each of two servers", async () => {
     const [here, there] = await startTwo();
     const { tokenId, owner } = await here.client.mint(metadata);
     const calls = addresses.map((newOwner, i) =>
@@ -186,14 +186,14 @@ const changes: [reason: string, what: string, change: Change][] = [
   ["CREATOR", "creator's key", token((row) => ({ creator_public_key: flipBit(row.creator_public_key, 20) }))],
   [
     "SIGNATURE",
-    "creator's key and address, to those of another token,",
+    "creator's key and address, to another token's,",
     token((_, { creator_address, creator_public_key }) => ({ creator_address, creator_public_key })),
   ],
   ["SIGNATURE", "signature", token((row) => ({ creator_signature: flipBit(row.creator_signature, 20) }))],
   ["SIGNATURE", "signature, which is empty,", token(() => ({ creator_signature: new Uint8Array() }))],
   [
     "CREATOR",
-    "creator's key, which has a length of no key, with its address",
+    "creator's key, which has an invalid length, with its address",
     token(() => ({
       creator_public_key: new Uint8Array(5),
       creator_address: addressOf(new Uint8Array(5)),
@@ -204,7 +204,7 @@ const changes: [reason: string, what: string, change: Change][] = [
   ["HISTORY", "count of transfers, down,", token(() => ({ transfer_count: 2 }))],
   [
     "RECORD",
-    "last transfer, which is undone as if it had never been,",
+    "last transfer, which was undone completely,",
     both(
       token(() => ({ transfer_count: 2, current_owner: address(2) })),
       without(3),
@@ -212,28 +212,36 @@ const changes: [reason: string, what: string, change: Change][] = [
   ],
   ["RECORD", "time of minting", token(() => ({ minted_at_ms: 1 }))],
   ["RECORD", "tag", token(() => ({ record_tag: "0".repeat(64) }))],
-  ["HISTORY", "history: whom the second transfer was to", transferRow(2, { to_address: address(9) })],
-  ["HISTORY", "history: whom the second transfer was from", transferRow(2, { from_address: address(9) })],
-  ["HISTORY", "history: when the second transfer was", transferRow(2, { transferred_at_ms: 1 })],
+  ["HISTORY", "second transfer's recipient", transferRow(2, { to_address: address(9) })],
+  ["HISTORY", "second transfer's sender", transferRow(2, { from_address: address(9) })],
+  ["HISTORY", "second transfer's time", transferRow(2, { transferred_at_ms: 1 })],
   ["HISTORY", "history: a transfer's tag", transferRow(2, { record_tag: "" })],
   [
     "HISTORY",
-    "history: whom the last transfer was to, and the owner",
+    "last transfer's recipient, and the owner",
     both(
       transferRow(3, { to_address: address(9) }),
       token(() => ({ current_owner: address(9) })),
     ),
   ],
-  ["HISTORY", "history: the first transfer is gone", without(1)],
-  ["HISTORY", "history: the second transfer is gone", without(2)],
-  ["HISTORY", "history: the last transfer is gone", without(3)],
-  ["HISTORY", "history: one more at its end", inserted({ from_address: address(3), to_address: address(9) })],
-  ["HISTORY", "history: its last transfer twice", inserted({})],
-  ["HISTORY", "history: one more after a gap", inserted({ transfer_index: 6, from_address: address(3) })],
+  ["HISTORY", "first transfer, which was deleted,", without(1)],
+  ["HISTORY", "second transfer, which was deleted,", without(2)],
+  ["HISTORY", "last transfer, which was deleted,", without(3)],
+  [
+    "HISTORY",
+    "history, which has an extra transfer,",
+    inserted({ from_address: address(3), to_address: address(9) }),
+  ],
+  ["HISTORY", "last transfer, which was duplicated,", inserted({})],
+  [
+    "HISTORY",
+    "history, which has an extra transfer after a gap,",
+    inserted({ transfer_index: 6, from_address: address(3) }),
+  ],
 ];
 
-describeService("a token that somebody changed in the database", NftService, (_start, shared) => {
-  it.each(changes)("is not valid for %s: its %s was changed", async (reason, _what, change) => {
+describeService("a token that was tampered with in the database", NftService, (_start, shared) => {
+  it.each(changes)("is not valid (%s) after tampering with its %s", async (reason, _what, change) => {
     const { client, tamper } = await shared();
     const [one, other] = [await travelled(client), await travelled(client)];
     await tamper((db) => change(db, one.tokenId, other.tokenId));
@@ -242,7 +250,7 @@ describeService("a token that somebody changed in the database", NftService, (_s
     expect(await client.verify({ tokenId: other.tokenId })).toMatchObject({ valid: true, reason: "" });
   });
 
-  it("shows no history with a transfer that was changed", async () => {
+  it("shows no history if a transfer was changed", async () => {
     const { client, tamper } = await shared();
     const [one, other] = [await travelled(client), await travelled(client)];
     await tamper((db) => transferRow(2, { to_address: address(9) })(db, one.tokenId, other.tokenId));

@@ -12,7 +12,7 @@ const unknown = { code: "NotFound", reason: "TOKEN_NOT_FOUND" };
 const bob = `0x${"b0".repeat(20)}`;
 
 describeService("NftService.Mint", NftService, (_start, shared) => {
-  /** What is hashed, as RFC 8785 has it: written by hand, not by a library. */
+  /** Hashed texts in RFC 8785 form, written by hand instead of by a library. */
   it.each([
     ["plain text", metadata, '{"artworkUri":"ipfs://bafy","description":"oil on canvas","name":"Dawn"}'],
     [
@@ -21,12 +21,12 @@ describeService("NftService.Mint", NftService, (_start, shared) => {
       String.raw`{"artworkUri":"","description":"","name":"\"a\" \\ /"}`,
     ],
     [
-      "control characters, in the short form where there is one, else in lower-case hexadecimal",
+      "control characters, in the short form if one exists, otherwise in lower-case hexadecimal",
       { name: "n", description: "\b\t\n\f\r\u0001\u001f\u007f", artworkUri: "" },
       `${String.raw`{"artworkUri":"","description":"\b\t\n\f\r\u0001\u001f`}\u007f","name":"n"}`,
     ],
     [
-      "letters outside of ASCII, which stay as they are",
+      "non-ASCII letters, which stay unescaped",
       { name: "Ω é e\u0301 \u2028 €", description: "\u{1f30c} ж", artworkUri: "https://x/ö" },
       '{"artworkUri":"https://x/ö","description":"\u{1f30c} ж","name":"Ω é e\u0301 \u2028 €"}',
     ],
@@ -40,7 +40,7 @@ describeService("NftService.Mint", NftService, (_start, shared) => {
     expect(await client.verify({ tokenId })).toMatchObject({ valid: true, reason: "" });
   });
 
-  it("signs the 32 bytes of the hash, with a key pair made for this mint", async () => {
+  it("signs the 32 bytes of the hash, with a key pair generated for this mint", async () => {
     const { client } = await shared();
     const [one, other] = [await client.mint(metadata), await client.mint(metadata)];
     const hash = Buffer.from(one.metadataHash, "hex");
@@ -60,12 +60,12 @@ describeService("NftService.Mint", NftService, (_start, shared) => {
     ["NUL in the description", { description: "a\0" }, "description"],
     ["a URI of 2,001 characters", { artworkUri: "a".repeat(2001) }, "artworkUri"],
     ["a line break in the URI", { artworkUri: "a\n" }, "artworkUri"],
-  ])("refuses %s", async (_what, change, field) => {
+  ])("rejects %s", async (_what, change, field) => {
     const { client } = await shared();
     expect(await refusal(client.mint({ ...metadata, ...change }))).toEqual(invalid(field));
   });
 
-  it("takes the largest of all", async () => {
+  it("accepts the maximum of every field", async () => {
     const { client } = await shared();
     const largest = {
       ...{ name: "ж".repeat(255), description: "ж".repeat(10_000), artworkUri: "ж".repeat(2000) },
@@ -76,13 +76,13 @@ describeService("NftService.Mint", NftService, (_start, shared) => {
 });
 
 describeService("NftService.Verify", NftService, (_start, shared) => {
-  /** What verifies, with some of it changed. */
+  /** Returns a valid request with changes. */
   async function request(client: Awaited<ReturnType<typeof shared>>["client"], change: object = {}) {
     const { signature: creatorSignature, metadataHash, creatorPublicKey } = await client.mint(metadata);
     return { metadataHash, creatorSignature, creatorPublicKey, ...change };
   }
 
-  it("takes the key as PEM, and the hash in upper case", async () => {
+  it("accepts the key as PEM, and the hash in upper case", async () => {
     const { client } = await shared();
     const { signature, metadataHash, creatorPublicKeyPem } = await client.mint(metadata);
     const whole = {
@@ -93,7 +93,7 @@ describeService("NftService.Verify", NftService, (_start, shared) => {
     expect(await client.verify(whole)).toMatchObject({ valid: true, reason: "" });
   });
 
-  it("says that a changed signature is not valid", async () => {
+  it("reports a modified signature as not valid", async () => {
     const { client } = await shared();
     const whole = await request(client);
     const changed = { ...whole, creatorSignature: flipBit(whole.creatorSignature, 20) };
@@ -103,7 +103,7 @@ describeService("NftService.Verify", NftService, (_start, shared) => {
   it.each([
     ["an unknown token", { tokenId: "token-x" }, unknown],
     ["nothing", {}, { code: "InvalidArgument", reason: "FIELD_INVALID" }],
-  ])("refuses %s", async (_what, whole, expected) => {
+  ])("rejects %s", async (_what, whole, expected) => {
     const { client } = await shared();
     expect(await refusal(client.verify(whole))).toMatchObject(expected);
   });
@@ -113,15 +113,15 @@ describeService("NftService.Verify", NftService, (_start, shared) => {
     ["two keys", { creatorPublicKeyPem: "x" }, { reason: "FIELD_INVALID" }],
     ["no hash", { metadataHash: "" }, { reason: "FIELD_INVALID" }],
     ["a hash of 63 digits", { metadataHash: "0".repeat(63) }, invalid("metadataHash")],
-    ["a hash that is no hexadecimal", { metadataHash: "g".repeat(64) }, invalid("metadataHash")],
+    ["a hash that is not hexadecimal", { metadataHash: "g".repeat(64) }, invalid("metadataHash")],
     ["a short signature", { creatorSignature: new Uint8Array(3308) }, wrongLength("creatorSignature")],
     ["a short key", { creatorPublicKey: new Uint8Array(1951) }, wrongKey("creatorPublicKey")],
     [
-      "what is no PEM",
+      "text that is not PEM",
       { creatorPublicKey: new Uint8Array(), creatorPublicKeyPem: "x" },
       wrongKey("creatorPublicKeyPem"),
     ],
-  ])("refuses %s", async (_what, change, expected) => {
+  ])("rejects %s", async (_what, change, expected) => {
     const { client } = await shared();
     const call = client.verify(await request(client, change));
     expect(await refusal(call)).toMatchObject({ code: "InvalidArgument", ...expected });
@@ -129,7 +129,7 @@ describeService("NftService.Verify", NftService, (_start, shared) => {
 });
 
 describeService("NftService.ListTokens", NftService, (start) => {
-  it("lists in the order of minting, page by page, and an owner's by his address in either case", async () => {
+  it("lists in minting order, page by page, and filters by owner address in either case", async () => {
     const { client } = await start();
     const ids: string[] = [];
     for (let i = 0; i < 5; i += 1) ids.push((await client.mint(metadata)).tokenId);
@@ -148,7 +148,7 @@ describeService("NftService.ListTokens", NftService, (start) => {
     expect(await read(bob)).toEqual({ rows: [first, fifth], sizes: [2], totals: [2] });
   });
 
-  it("refuses the page token of another owner's list, and of a history", async () => {
+  it("rejects a page token from another owner's list, and from a history", async () => {
     const { client } = await start();
     const { tokenId } = await client.mint(metadata);
     await client.mint(metadata);

@@ -1,14 +1,14 @@
-/** What node:crypto makes and checks without the services. */
+/** What node:crypto creates and verifies without the services. */
 import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from "node:crypto";
 
-/** SHA-256, 64 lower-case hexadecimal digits. */
+/** Returns SHA-256 as 64 lower-case hexadecimal digits. */
 export function sha256(...parts: readonly (Uint8Array | string)[]): string {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(part);
   return hash.digest("hex");
 }
 
-/** The SubjectPublicKeyInfo of an ML-DSA-65 key up to the raw key (RFC 9881, section 4). */
+/** SubjectPublicKeyInfo of an ML-DSA-65 key, up to the raw key (RFC 9881, section 4). */
 const mldsa65Spki = Buffer.from("308207b2300b0609608648016503040312038207a100", "hex");
 
 function mldsa65Key(raw: Uint8Array): KeyObject {
@@ -16,9 +16,9 @@ function mldsa65Key(raw: Uint8Array): KeyObject {
 }
 
 /**
- * Verifies a signature with the public key alone that a service gave.
+ * Verifies a signature with only the public key that a service returned.
  *
- * @param publicKey a PEM, or the raw bytes of an ML-DSA-65 key.
+ * @param publicKey a PEM, or the raw bytes of an ML-DSA-65 key
  */
 export function verifiesOutside(
   publicKey: Uint8Array | string,
@@ -30,7 +30,7 @@ export function verifiesOutside(
   return verify(null, data, { key, context }, signature);
 }
 
-/** Somebody with a signing key of his own. */
+/** Someone with their own signing key. */
 export interface Signer {
   /** Raw. */
   readonly publicKey: Uint8Array<ArrayBuffer>;
@@ -38,7 +38,7 @@ export interface Signer {
   sign(data: Uint8Array, context?: string): Uint8Array<ArrayBuffer>;
 }
 
-/** Makes a key pair outside of the services: of a device (ML-DSA-44) or a vendor (ML-DSA-87). */
+/** Generates a key pair outside the services: for a device (ML-DSA-44) or a vendor (ML-DSA-87). */
 export function makeSigner(algorithm: "ml-dsa-44" | "ml-dsa-65" | "ml-dsa-87"): Signer {
   const { publicKey, privateKey } = generateKeyPairSync(algorithm);
   return {
@@ -49,12 +49,12 @@ export function makeSigner(algorithm: "ml-dsa-44" | "ml-dsa-65" | "ml-dsa-87"): 
   };
 }
 
-/** The raw bytes of a public key. */
+/** Returns the raw bytes of a public key. */
 export function rawOf(publicKey: KeyObject): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(publicKey.export({ format: "raw-public" }));
 }
 
-/** The address of a raw public key: "0x" and 40 digits of its SHA-256. */
+/** Returns the address of a raw public key: "0x" and the first 40 digits of its SHA-256. */
 export function addressOf(publicKey: Uint8Array): string {
   return `0x${sha256(publicKey).slice(0, 40)}`;
 }

@@ -1,4 +1,4 @@
-/** The services of the package pqc behind a server of their own, with a clock that the test sets. */
+/** Runs the services of the package pqc on their own server, with a clock that the test sets. */
 import { type Client, createClient, createServiceImplSpec } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
@@ -16,7 +16,7 @@ import { tokenService } from "../../src/services/pqc/token-service.ts";
 import { serve } from "../server/serve.ts";
 import { openTestStore } from "../support/open-store.ts";
 
-/** Both services, and a client of each. */
+/** Both services, with a client for each. */
 export interface PqcServer {
   readonly pqc: Client<typeof PqcService>;
   readonly tokens: Client<typeof TokenService>;
@@ -26,7 +26,7 @@ export interface PqcServer {
   close(): Promise<void>;
 }
 
-/** Starts both services on the store of a data directory. */
+/** Starts both services on the store in a data directory. */
 export async function startPqcServer(
   dataDir: string,
   now: () => Date = () => new Date(),
@@ -52,7 +52,7 @@ export async function startPqcServer(
         authenticate: (authorization) => authenticate(issuer, accounts, authorization, undefined),
       },
     },
-    // `close` ends it.
+    // `close` stops it.
     () => {},
   );
   const transport = createConnectTransport({ baseUrl: url, httpVersion: "1.1" });

@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** FIPS 204, table 2; FIPS 205, table 2: name, public key, secret key and signature in bytes, category. */
+/** FIPS 204, table 2; FIPS 205, table 2: name, public key, secret key and signature lengths, category. */
 const signatureSets = [
   ["ML-DSA-44", 1312, 2560, 2420, 2],
   ["ML-DSA-65", 1952, 4032, 3309, 3],
@@ -40,14 +40,14 @@ const signatureSets = [
   ["SLH-DSA-SHAKE-256f", 64, 128, 49856, 5],
 ] as const;
 
-/** FIPS 203, tables 2 and 3: name, encapsulation key, decapsulation key and ciphertext in bytes, category. */
+/** FIPS 203, tables 2 and 3: name, encapsulation key, decapsulation key and ciphertext lengths, category. */
 const mlKemSets = [
   ["ML-KEM-512", 800, 1632, 768, 1],
   ["ML-KEM-768", 1184, 2400, 1088, 3],
   ["ML-KEM-1024", 1568, 3168, 1568, 5],
 ] as const;
 
-/** The same of draft-connolly-cfrg-xwing-kem-11, sections 1.2 and 5.1. */
+/** The same for draft-connolly-cfrg-xwing-kem-11, sections 1.2 and 5.1. */
 const kemSets = [...mlKemSets, ["X-Wing", 1216, 32, 1120, 1]] as const;
 
 const nobleKems = {
@@ -59,7 +59,7 @@ const nobleKems = {
 
 describe("PqcService.SignData", () => {
   describe.concurrent.each(signatureSets)("with %s", (algorithm, publicKeyBytes, _secret, signatureBytes) => {
-    it("answers a signature and a key of the standard's sizes, which verify", {
+    it("returns a valid signature and key with the standard's sizes", {
       timeout: 180_000,
     }, async () => {
       const answer = await pqc.signData({ data, algorithm });
@@ -76,22 +76,22 @@ describe("PqcService.SignData", () => {
     });
   });
 
-  it("signs with ML-DSA-65 if no algorithm is named", async () => {
+  it("signs with ML-DSA-65 by default", async () => {
     expect((await pqc.signData({ data })).algorithm).toBe("ML-DSA-65");
   });
 
-  it("makes a key pair of its own for every request", async () => {
+  it("generates a new key pair for every request", async () => {
     const [one, other] = await Promise.all([pqc.signData({ data }), pqc.signData({ data })]);
     expect(one.publicKey).not.toEqual(other.publicKey);
     expect(one.signature).not.toEqual(other.signature);
   });
 
-  it("refuses a request without data", async () => {
+  it("rejects a request without data", async () => {
     expect(await refusal(pqc.signData({}))).toEqual(invalid("data"));
   });
 
   it.each(["RSA", "ml-dsa-65", "ML-KEM-768", "ECDSA-P256", "ML-DSA-65 ", "constructor"])(
-    "refuses the algorithm %j and lists the known ones",
+    "rejects the algorithm %j and lists the supported ones",
     async (algorithm) => {
       const error = await failureOf(pqc.signData({ data, algorithm }));
       expect(error.code).toBe(Code.InvalidArgument);
@@ -110,34 +110,34 @@ describe("PqcService.VerifySignature", () => {
     publicKeyPem = answer.publicKeyPem;
   });
 
-  it("says true of a signature, with ML-DSA-65 if no algorithm is named", async () => {
+  it("accepts a valid signature, with ML-DSA-65 by default", async () => {
     expect(await pqc.verifySignature(signed)).toMatchObject({ status: "success", valid: true });
   });
 
-  it("takes the public key as PEM", async () => {
+  it("accepts the public key as PEM", async () => {
     const { signature } = signed;
     expect((await pqc.verifySignature({ data, signature, publicKeyPem })).valid).toBe(true);
   });
 
-  it("says true of a signature that another library made", async () => {
+  it("accepts a signature from another library", async () => {
     const { secretKey, publicKey } = ml_dsa87.keygen();
     const signature = ml_dsa87.sign(data, secretKey);
     const answer = await pqc.verifySignature({ data, signature, publicKey, algorithm: "ML-DSA-87" });
     expect(answer.valid).toBe(true);
   });
 
-  it("says false, and that the question was answered, of other data", async () => {
+  it("returns success with valid = false for other data", async () => {
     const answer = await pqc.verifySignature({ ...signed, data: Buffer.from("hallo") });
     expect(answer).toMatchObject({ status: "success", valid: false });
   });
 
-  it.each([0, 1654, 3308])("says false of a signature with byte %i changed", async (index) => {
+  it.each([0, 1654, 3308])("rejects a signature with byte %i changed", async (index) => {
     const { signature } = signed;
     const changed = Uint8Array.from(signature).with(index, (signature[index] ?? 0) ^ 1);
     expect((await pqc.verifySignature({ ...signed, signature: changed })).valid).toBe(false);
   });
 
-  it("says false with another public key", async () => {
+  it("rejects a signature with a different public key", async () => {
     const { publicKey } = await pqc.signData({ data });
     expect((await pqc.verifySignature({ ...signed, publicKey })).valid).toBe(false);
   });
@@ -149,18 +149,18 @@ describe("PqcService.VerifySignature", () => {
     ["a long signature", () => ({ signature: new Uint8Array(3310) }), wrongLength("signature")],
     ["a short public key", () => ({ publicKey: new Uint8Array(1951) }), wrongKey("publicKey")],
     ["a long public key", () => ({ publicKey: new Uint8Array(1953) }), wrongKey("publicKey")],
-    ["a public key of another algorithm", ({ publicKey }) => ({ publicKey }), wrongKey("publicKey")],
-    ["PEM of another algorithm", ({ publicKeyPem }) => pem(publicKeyPem), wrongKey("publicKeyPem")],
+    ["a public key of a different algorithm", ({ publicKey }) => ({ publicKey }), wrongKey("publicKey")],
+    ["PEM of a different algorithm", ({ publicKeyPem }) => pem(publicKeyPem), wrongKey("publicKeyPem")],
     ["no PEM", () => pem("hello"), wrongKey("publicKeyPem")],
     ["a private key", () => pem(String(ownPem())), wrongKey("publicKeyPem")],
     ["no data", () => ({ data: new Uint8Array() }), invalid("data")],
     ["no signature", () => ({ signature: new Uint8Array() }), invalid("signature")],
-  ])("refuses %s", async (_what, changeOf, expected) => {
+  ])("rejects %s", async (_what, changeOf, expected) => {
     const other = await pqc.signData({ data, algorithm: "ML-DSA-44" });
     expect(await refusal(pqc.verifySignature({ ...signed, ...changeOf(other) }))).toEqual(expected);
   });
 
-  it("refuses a request with two public keys, and one with none, and names both fields", async () => {
+  it("rejects a request with two public keys or none, and names both fields", async () => {
     const none = { data, signature: signed.signature };
     for (const request of [{ ...signed, publicKeyPem }, none]) {
       const error = await failureOf(pqc.verifySignature(request));
@@ -172,7 +172,7 @@ describe("PqcService.VerifySignature", () => {
     }
   });
 
-  it("refuses an unknown algorithm", async () => {
+  it("rejects an unknown algorithm", async () => {
     expect(await refusal(pqc.verifySignature({ ...signed, algorithm: "DSA" }))).toEqual(invalid("algorithm"));
   });
 });
@@ -181,7 +181,7 @@ describe("PqcService.ExchangeKeys", () => {
   describe.each(kemSets)("with %s", (algorithm, publicKeyBytes, secretKeyBytes, ciphertextBytes) => {
     const noble = nobleKems[algorithm];
 
-    it("answers a pair and a ciphertext from which the same secret comes", async () => {
+    it("returns a key pair and a ciphertext that yields the same secret", async () => {
       const answer = await pqc.exchangeKeys({ algorithm });
       expect(answer).toMatchObject({ status: "success", algorithm, sharedSecretLength: 32 });
       expect(answer.publicKey).toHaveLength(publicKeyBytes);
@@ -197,7 +197,7 @@ describe("PqcService.ExchangeKeys", () => {
       expect(Buffer.from(fromSeed.secretKey)).toEqual(Buffer.from(answer.decapsulationKey ?? []));
     });
 
-    it("encapsulates to the caller's raw key and keeps no secret key of it", async () => {
+    it("encapsulates to the caller's raw key and returns no secret key", async () => {
       const { publicKey, secretKey } = noble.keygen();
       const answer = await pqc.exchangeKeys({ algorithm, publicKey });
       expect(answer.decapsulationKey).toBeUndefined();
@@ -207,30 +207,27 @@ describe("PqcService.ExchangeKeys", () => {
       expect(Buffer.from(recovered)).toEqual(Buffer.from(answer.sharedSecret));
     });
 
-    it("refuses a key that fails the modulus check of FIPS 203, section 7.2", async () => {
+    it("rejects a key that fails the modulus check of FIPS 203, section 7.2", async () => {
       const publicKey = new Uint8Array(publicKeyBytes).fill(0xff);
       expect(await refusal(pqc.exchangeKeys({ algorithm, publicKey }))).toEqual(wrongKey("publicKey"));
     });
 
-    it("refuses a key of an impossible length", async () => {
+    it("rejects a key of an impossible length", async () => {
       const publicKey = new Uint8Array(publicKeyBytes + 1);
       expect(await refusal(pqc.exchangeKeys({ algorithm, publicKey }))).toEqual(wrongKey("publicKey"));
     });
   });
 
-  it.each(mlKemSets)(
-    "encapsulates to the caller's PEM key, and gives the same PEM back: %s",
-    async (name) => {
-      const { publicKey, privateKey } = makeNodePair(name);
-      const publicKeyPem = publicKey.export({ type: "spki", format: "pem" }).toString();
-      const answer = await pqc.exchangeKeys({ algorithm: name, publicKeyPem });
-      expect(answer.publicKeyPem.trim()).toBe(publicKeyPem.trim());
-      expect(answer.decapsulationKey).toBeUndefined();
-      expect(decapsulate(privateKey, answer.encapsulatedKey)).toEqual(Buffer.from(answer.sharedSecret));
-    },
-  );
+  it.each(mlKemSets)("encapsulates to the caller's PEM key, and returns the same PEM: %s", async (name) => {
+    const { publicKey, privateKey } = makeNodePair(name);
+    const publicKeyPem = publicKey.export({ type: "spki", format: "pem" }).toString();
+    const answer = await pqc.exchangeKeys({ algorithm: name, publicKeyPem });
+    expect(answer.publicKeyPem.trim()).toBe(publicKeyPem.trim());
+    expect(answer.decapsulationKey).toBeUndefined();
+    expect(decapsulate(privateKey, answer.encapsulatedKey)).toEqual(Buffer.from(answer.sharedSecret));
+  });
 
-  it("encapsulates to the PEM key of the draft of X-Wing, and gives the same PEM back", async () => {
+  it("encapsulates to the PEM key from the X-Wing draft, and returns the same PEM", async () => {
     const { seed, publicKeyPem } = xWingDraft.example;
     const answer = await pqc.exchangeKeys({ algorithm: "X-Wing", publicKeyPem });
     expect(answer.publicKeyPem).toBe(publicKeyPem);
@@ -239,17 +236,17 @@ describe("PqcService.ExchangeKeys", () => {
     expect(Buffer.from(recovered)).toEqual(Buffer.from(answer.sharedSecret));
   });
 
-  it("uses ML-KEM-768 if no algorithm is named", async () => {
+  it("uses ML-KEM-768 by default", async () => {
     expect((await pqc.exchangeKeys({})).algorithm).toBe("ML-KEM-768");
   });
 
-  it("makes another pair and another secret for every request", async () => {
+  it("generates a new pair and a new secret for every request", async () => {
     const [one, other] = await Promise.all([pqc.exchangeKeys({}), pqc.exchangeKeys({})]);
     expect(one.publicKey).not.toEqual(other.publicKey);
     expect(one.sharedSecret).not.toEqual(other.sharedSecret);
   });
 
-  it("makes another secret for every request to the same key", async () => {
+  it("generates a new secret for every request with the same key", async () => {
     const { publicKey } = ml_kem768.keygen();
     const [one, other] = await Promise.all([
       pqc.exchangeKeys({ publicKey }),
@@ -259,7 +256,7 @@ describe("PqcService.ExchangeKeys", () => {
   });
 
   it.each(["X25519", "ML-DSA-65", "ml-kem-768"])(
-    "refuses the algorithm %j and lists the known ones",
+    "rejects the algorithm %j and lists the supported ones",
     async (algorithm) => {
       const error = await failureOf(pqc.exchangeKeys({ algorithm }));
       for (const [name] of kemSets) expect(error.rawMessage).toContain(name);
@@ -267,7 +264,7 @@ describe("PqcService.ExchangeKeys", () => {
     },
   );
 
-  it("refuses two public keys", async () => {
+  it("rejects two public keys", async () => {
     const { publicKey, publicKeyPem } = await pqc.exchangeKeys({});
     expect(await refusal(pqc.exchangeKeys({ publicKey, publicKeyPem }))).toMatchObject({
       code: "InvalidArgument",
@@ -275,7 +272,7 @@ describe("PqcService.ExchangeKeys", () => {
     });
   });
 
-  it("refuses PEM of a signature key", async () => {
+  it("rejects the PEM of a signing key", async () => {
     const { publicKeyPem } = await pqc.signData({ data });
     expect(await refusal(pqc.exchangeKeys({ publicKeyPem }))).toEqual(wrongKey("publicKeyPem"));
   });
@@ -309,13 +306,16 @@ describe("PqcService.GetAlgorithmInfo", () => {
     ["ALL", [...kems, ...signatures]],
     ["KEM", kems],
     ["SIGNATURE", signatures],
-  ])("lists the sets of category %j as the standards have them, in order", async (category, expected) => {
-    const { status, algorithms } = await pqc.getAlgorithmInfo({ category });
-    expect(status).toBe("success");
-    expect(algorithms.map(({ $typeName, ...info }) => info)).toEqual(expected);
-  });
+  ])(
+    "lists the parameter sets of category %j with the standards' values, in order",
+    async (category, expected) => {
+      const { status, algorithms } = await pqc.getAlgorithmInfo({ category });
+      expect(status).toBe("success");
+      expect(algorithms.map(({ $typeName, ...info }) => info)).toEqual(expected);
+    },
+  );
 
-  it.each(["kem", "HASH"])("refuses the category %j and lists the known ones", async (category) => {
+  it.each(["kem", "HASH"])("rejects the category %j and lists the supported ones", async (category) => {
     const error = await failureOf(pqc.getAlgorithmInfo({ category }));
     for (const name of ["ALL", "SIGNATURE", "KEM"]) expect(error.rawMessage).toContain(name);
     expect(await refusal(pqc.getAlgorithmInfo({ category }))).toEqual(invalid("category"));
@@ -323,7 +323,7 @@ describe("PqcService.GetAlgorithmInfo", () => {
 });
 
 describe("PqcService.GetHealth", () => {
-  it("says UP, and what protects the gateway", async () => {
+  it("returns UP, and the protections of the gateway", async () => {
     expect(await pqc.getHealth({})).toMatchObject({
       status: "success",
       serviceStatus: "UP",

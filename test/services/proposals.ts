@@ -1,4 +1,4 @@
-/** What tests of governance share: wallets with proposals, some of them signed. */
+/** Helpers for governance tests: wallets with proposals, some of them signed. */
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
@@ -10,14 +10,14 @@ export type DefiClient = Client<typeof DefiService>;
 
 export const data = bytesOf("pay 5 to bob");
 
-/** A proposal, and who can sign what. */
+/** A proposal, and who can sign it. */
 export interface Proposed {
   readonly proposalId: string;
   readonly signers: string[];
   readonly signingHash: Uint8Array;
 }
 
-/** A proposal to a wallet whose signers' keys the service keeps, some of whom signed. */
+/** Creates a proposal in a wallet whose signers' keys the service stores; some signers sign it. */
 export async function propose(
   client: DefiClient,
   { signerCount = 3, threshold = 2, signed = 0, expiresAt = undefined as Date | undefined } = {},
@@ -30,7 +30,7 @@ export async function propose(
   return { proposalId, signers, signingHash };
 }
 
-/** A proposal to a wallet whose signers keep their own keys. */
+/** Creates a proposal in a wallet whose signers keep their own keys. */
 export async function proposeToOwners(client: DefiClient) {
   const pairs = [generateKeyPairSync("ml-dsa-65"), generateKeyPairSync("ml-dsa-65")];
   const signerPublicKeys = pairs.map(({ publicKey }) =>
@@ -43,13 +43,13 @@ export async function proposeToOwners(client: DefiClient) {
   return { proposalId, signingHash, owners: owners as [Owner, Owner] };
 }
 
-/** A signer who keeps its own key. */
+/** A signer that keeps its own key. */
 export interface Owner {
   readonly privateKey: KeyObject;
   readonly signer: string;
 }
 
-/** A proposal as a list shows it. */
+/** Reads a proposal from the list. */
 export async function readProposal(client: DefiClient, proposalId: string): Promise<Proposal> {
   let pageToken = "";
   do {

@@ -1,4 +1,7 @@
-/** Attacks with what a device or its vendor once signed: replays in another form, and in another role. */
+/**
+ * Attacks that reuse what a device or its vendor signed: replays in a different form, and in a different
+ * role.
+ */
 
 import { expect, it } from "vitest";
 import type { Config } from "../../src/config.ts";
@@ -32,7 +35,7 @@ async function reasonsOf(verdicts: AsyncIterable<{ readonly reason: string }>): 
 }
 
 describeApp("a device that numbers its readings", (start, shared) => {
-  it("is not believed when a numbered reading comes without its number, as telemetry of 8 bytes more", async () => {
+  it("cannot be replayed without the number, as telemetry with 8 extra bytes", async () => {
     const { iot } = await shared();
     const device = await registerOwn(iot);
     const recorded = numberedReading(device, 1);
@@ -56,7 +59,7 @@ describeApp("a device that numbers its readings", (start, shared) => {
     expect((await iot.sendTelemetry(plainReading(device))).reason).toBe("SEQUENCE_REQUIRED");
   });
 
-  it("cannot be turned into one that does not by changing its stored form", async () => {
+  it("cannot be switched to unnumbered readings by changing its stored form", async () => {
     const { iot, tamper } = await shared();
     const device = await registerOwn(iot);
     await iot.sendTelemetry(numberedReading(device, 1));
@@ -74,7 +77,7 @@ describeApp("a device that numbers its readings", (start, shared) => {
 });
 
 describeApp("a device that does not number its readings", (_start, shared) => {
-  it("may repeat them, and is not believed when one has a number", async () => {
+  it("may repeat them, and cannot start to number them", async () => {
     const { iot } = await shared();
     const device = await registerOwn(iot);
     const reasons: string[] = [];
@@ -83,7 +86,7 @@ describeApp("a device that does not number its readings", (_start, shared) => {
     expect(reasons).toEqual(["", "", "SEQUENCE_NOT_EXPECTED"]);
   });
 
-  it("has no form before the first reading that is verified", async () => {
+  it("has no form before its first verified reading", async () => {
     const { iot } = await shared();
     const device = await registerOwn(iot);
     const forged = { ...numberedReading(device, 1), telemetry: bytesOf("forged") };
@@ -91,7 +94,7 @@ describeApp("a device that does not number its readings", (_start, shared) => {
     expect(await iot.sendTelemetry(plainReading(device))).toMatchObject({ verified: true });
   });
 
-  it("or does: of first readings that race in both forms, one form wins", async () => {
+  it("or does: if first readings race in both forms, one form wins", async () => {
     const { iot } = await shared();
     await expectOneForm(iot, [iot, iot]);
   });
@@ -117,13 +120,13 @@ async function expectOneForm(registrar: IotClient, iots: readonly IotClient[]): 
   );
 }
 
-describeReplicas("two servers that a device sends its first readings to", (startTwo) => {
-  it("fix one form between them", async () => {
+describeReplicas("two servers that receive a device's first readings", (startTwo) => {
+  it("settle on one form", async () => {
     const [one, two] = await startTwo();
     await expectOneForm(one.iot, [one.iot, two.iot]);
   });
 
-  it("both know each other's challenges", async () => {
+  it("recognize each other's challenges", async () => {
     const [one, two] = await startTwo();
     const device = await registerOwn(one.iot);
     const { deviceId } = device;
@@ -133,7 +136,7 @@ describeReplicas("two servers that a device sends its first readings to", (start
   });
 });
 
-/** Opens the store of an app that is closed. */
+/** Opens the store of a closed app. */
 async function withStore<Result>(config: Config, use: (store: Store) => Result): Promise<Result> {
   const provider = await createCryptoProvider("openssl");
   const store = await openStore({ ...storeSettings(config), provider });
@@ -145,7 +148,7 @@ async function withStore<Result>(config: Config, use: (store: Store) => Result):
   }
 }
 
-describeApp("an answer to a challenge", (start, shared) => {
+describeApp("a response to a challenge", (start, shared) => {
   const asReading = (deviceId: string, challenge: Uint8Array, signature: Uint8Array) => ({
     deviceId,
     telemetry: Uint8Array.from(challenge),
@@ -153,7 +156,7 @@ describeApp("an answer to a challenge", (start, shared) => {
   });
   const refused = { verified: false, reason: "CHALLENGE_AS_READING" };
 
-  it("is no reading: not before it is used, not after, and not in a stream", async () => {
+  it("is not a reading: neither before nor after its use, nor in a stream", async () => {
     const { iot } = await shared();
     const { deviceId, sign } = await registerOwn(iot);
     const { challenge } = await iot.issueChallenge({ deviceId });
@@ -165,7 +168,7 @@ describeApp("an answer to a challenge", (start, shared) => {
     expect(await reasonsOf(iot.streamTelemetry(streamOf({ reading })))).toEqual([refused.reason]);
   });
 
-  it("does not decide whether the device numbers its readings", async () => {
+  it("does not determine whether the device numbers its readings", async () => {
     const { iot } = await shared();
     const device = await registerOwn(iot);
     const { challenge } = await iot.issueChallenge({ deviceId: device.deviceId });
@@ -173,7 +176,7 @@ describeApp("an answer to a challenge", (start, shared) => {
     expect(await iot.sendTelemetry(numberedReading(device, 1))).toMatchObject({ verified: true });
   });
 
-  it("is no reading of another device that was handed the challenge", async () => {
+  it("is not a reading of another device that received the challenge", async () => {
     const { iot } = await shared();
     const [one, two] = [await registerOwn(iot), await registerOwn(iot)];
     const { challenge } = await iot.issueChallenge({ deviceId: one.deviceId });
@@ -181,7 +184,7 @@ describeApp("an answer to a challenge", (start, shared) => {
     expect(await iot.sendTelemetry(reading)).toMatchObject(refused);
   });
 
-  it("is no reading when the store has forgotten the challenge, nor after a restart", async () => {
+  it("is not a reading after the store has forgotten the challenge, nor after a restart", async () => {
     const first = await start();
     const { deviceId, sign } = await registerOwn(first.iot);
     const { challenge } = await first.iot.issueChallenge({ deviceId });
@@ -193,7 +196,7 @@ describeApp("an answer to a challenge", (start, shared) => {
     expect(await iot.sendTelemetry(reading)).toMatchObject(refused);
   });
 
-  it("is no numbered reading whose number is the challenge's first 8 bytes", async () => {
+  it("is not a numbered reading whose number is the challenge's first 8 bytes", async () => {
     const first = await start();
     const { deviceId, sign } = await registerOwn(first.iot);
     await first.close();
@@ -205,7 +208,7 @@ describeApp("an answer to a challenge", (start, shared) => {
     expect(await iot.sendTelemetry(reading)).toMatchObject(refused);
   });
 
-  it("does not stand in the way of other readings of 32 bytes", async () => {
+  it("does not affect other readings of 32 bytes", async () => {
     const { iot } = await shared();
     const { deviceId, sign } = await registerOwn(iot);
     const reading = { deviceId, telemetry: new Uint8Array(32), signature: sign(new Uint8Array(32)) };
@@ -249,7 +252,7 @@ describeApp("a device with signing contexts", (_start, shared) => {
     return { ...signer, deviceId };
   }
 
-  it("authenticates with the context of challenges and no other", async () => {
+  it("authenticates only with the challenge context", async () => {
     const { iot } = await shared();
     const { deviceId, sign } = await registerWithContexts(iot);
     for (const context of ["", contexts.READING, contexts.NUMBERED_READING, contexts.CHALLENGE]) {
@@ -260,7 +263,7 @@ describeApp("a device with signing contexts", (_start, shared) => {
   });
 
   it.each([undefined, 1])(
-    "sends readings with the context of their form (sequence %s) and no other",
+    "sends readings only with the context of their form (sequence %s)",
     async (sequence) => {
       const { iot } = await shared();
       const { deviceId, sign } = await registerWithContexts(iot);
@@ -278,7 +281,7 @@ describeApp("a device with signing contexts", (_start, shared) => {
     },
   );
 
-  it("cannot have its first numbered reading taken for one without a number", async () => {
+  it("cannot have its first numbered reading passed off as unnumbered", async () => {
     const { iot } = await shared();
     const { deviceId, sign } = await registerWithContexts(iot);
     const signature = sign(signedReading(telemetry, 1), contexts.NUMBERED_READING);
@@ -288,7 +291,7 @@ describeApp("a device with signing contexts", (_start, shared) => {
     expect(await iot.sendTelemetry(reading)).toMatchObject({ verified: true });
   });
 
-  it("is listed as such, and damaged if someone takes its contexts away", async () => {
+  it("is listed as such, and as damaged if its contexts are removed", async () => {
     const { iot, tamper } = await shared();
     const { deviceId, sign } = await registerWithContexts(iot);
     expect((await findListed(iot, deviceId)).signingContexts).toBe(true);
@@ -300,7 +303,7 @@ describeApp("a device with signing contexts", (_start, shared) => {
     expect((await findListed(iot, deviceId)).registrationStatus).toBe("DAMAGED");
   });
 
-  it("is signed for by SimulatedSign with the context of the purpose, which it needs", async () => {
+  it("requires a purpose in SimulatedSign, which selects the context", async () => {
     const { iot } = await shared();
     const { deviceId, publicKeyPem } = await iot.registerDevice({ simulated: true, signingContexts: true });
     for (const [purpose, context] of Object.entries(contexts)) {
@@ -318,7 +321,7 @@ describeApp("a device with signing contexts", (_start, shared) => {
     expect(await iot.authenticate({ deviceId, challenge, signature })).toMatchObject({ authenticated: true });
   });
 
-  it("is opted in by itself: another simulated device signs with an empty context, whatever the purpose", async () => {
+  it("is opted in individually: another simulated device signs with an empty context, whatever the purpose", async () => {
     const { iot } = await shared();
     const { deviceId, publicKeyPem } = await iot.registerDevice({ simulated: true });
     for (const purpose of ["", "CHALLENGE", "NUMBERED_READING"]) {
@@ -328,7 +331,7 @@ describeApp("a device with signing contexts", (_start, shared) => {
   });
 });
 
-describeApp("firmware of a device that has a version", (_start, shared) => {
+describeApp("firmware for a device with an installed version", (_start, shared) => {
   const vendor = makeSigner("ml-dsa-87");
   const offer = (text: string) => ({
     firmware: bytesOf(text),
@@ -361,7 +364,7 @@ describeApp("firmware of a device that has a version", (_start, shared) => {
     });
   });
 
-  it("needs one from version 0 on", async () => {
+  it("needs a version from version 0 on", async () => {
     const { iot } = await shared();
     const { deviceId } = await registerOwn(iot, vendor.publicKey);
     await iot.updateFirmware({ ...offer("zero"), deviceId, version: 0 });
@@ -370,7 +373,7 @@ describeApp("firmware of a device that has a version", (_start, shared) => {
     );
   });
 
-  it("is rejected if it is an image that was installed before another, whatever version is claimed", async () => {
+  it("is rejected if the image was installed before the current one, whatever version is claimed", async () => {
     const { iot } = await shared();
     const { deviceId } = await registerOwn(iot, vendor.publicKey);
     for (const version of [4, 5])
@@ -391,7 +394,7 @@ describeApp("firmware of a device that has a version", (_start, shared) => {
       );
   });
 
-  it("is rejected if the device has had 1,000 others, none of which is forgotten", () => {
+  it("is rejected if the device has had 1,000 other images, none of which is forgotten", () => {
     const install = (state: DeviceState, n: number): DeviceState => {
       const next = installImage(state, { firmwareHash: `${n}`.padStart(64, "0"), version: n });
       if (typeof next === "string") throw new Error(next);
@@ -407,7 +410,7 @@ describeApp("firmware of a device that has a version", (_start, shared) => {
     expect(install(state, 1000)).toMatchObject({ firmwareVersion: 1000 });
   });
 
-  it("is rejected if it was installed before the first version", async () => {
+  it("is rejected if the image was installed before the first version", async () => {
     const { iot } = await shared();
     const { deviceId } = await registerOwn(iot, vendor.publicKey);
     for (const text of ["a", "b", "a"]) await iot.updateFirmware({ ...offer(text), deviceId });
@@ -421,7 +424,7 @@ describeApp("firmware of a device that has a version", (_start, shared) => {
     );
   });
 
-  it("may be any of the vendor's for a device that never had a version", async () => {
+  it("may be any of the vendor's images for a device that never had a version", async () => {
     const { iot } = await shared();
     const { deviceId } = await registerOwn(iot, vendor.publicKey);
     for (const text of ["a", "b", "a"])

@@ -1,4 +1,4 @@
-/** Attacks with what somebody on the line of a tunnel recorded: handshakes, packets of the peer and of the gateway. */
+/** Attacks with traffic recorded on a tunnel: handshakes, and packets from the peer and the gateway. */
 import { expect, it } from "vitest";
 import { bytesOf } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
@@ -18,7 +18,7 @@ const handshakeReplayed = { code: "AlreadyExists", reason: "HANDSHAKE_REPLAYED" 
 const packetReplayed = { code: "AlreadyExists", reason: "PACKET_REPLAYED" };
 const packetReflected = { code: "InvalidArgument", reason: "PACKET_REFLECTED" };
 
-/** A tunnel whose peer encapsulated to the gateway, and the ciphertext that did it. */
+/** Connects a tunnel whose peer encapsulates to the gateway, and returns the ciphertext. */
 async function connectGiven(vpn: VpnClient) {
   const { tunnelId } = await vpn.registerPeer({ publicKey: makePeer().publicKey });
   const { sessionKey, ciphertext } = await encapsulateTo(vpn);
@@ -27,7 +27,7 @@ async function connectGiven(vpn: VpnClient) {
 }
 
 describeApp("a recorded handshake", (start, shared) => {
-  it("does not come back: the packet that was received stays received", async () => {
+  it("cannot be replayed: a received packet stays received", async () => {
     const { vpn } = await shared();
     const { tunnelId, sessionKey, ciphertext } = await connectGiven(vpn);
     const packet = sealAsPeer(sessionKey, data);
@@ -35,11 +35,11 @@ describeApp("a recorded handshake", (start, shared) => {
     expect(await refusal(vpn.handshake({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
     expect(await refusal(vpn.rekey({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
     expect(await refusal(vpn.receivePacket({ tunnelId, packet }))).toEqual(packetReplayed);
-    // The session is as it was.
+    // The session is unaffected.
     expect((await vpn.receivePacket({ tunnelId, packet: sealAsPeer(sessionKey, data) })).data).toEqual(data);
   });
 
-  it("does not come back after other handshakes and rekeys", async () => {
+  it("cannot be replayed after other handshakes and rekeys", async () => {
     const { vpn } = await shared();
     const { tunnelId, ciphertext } = await connectGiven(vpn);
     await vpn.rekey({ tunnelId });
@@ -51,7 +51,7 @@ describeApp("a recorded handshake", (start, shared) => {
         expect(await refusal(call({ tunnelId, ciphertext: recorded }))).toEqual(handshakeReplayed);
   });
 
-  it("does not come back after a restart", async () => {
+  it("cannot be replayed after a restart", async () => {
     const first = await start();
     const { tunnelId, sessionKey, ciphertext } = await connectGiven(first.vpn);
     await first.vpn.receivePacket({ tunnelId, packet: sealAsPeer(sessionKey, data) });
@@ -73,7 +73,7 @@ describeApp("a recorded handshake", (start, shared) => {
     expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
   });
 
-  it("opens no session of another tunnel, in which recorded packets could be read", async () => {
+  it("opens no session in another tunnel, where recorded packets could be read", async () => {
     const { vpn } = await shared();
     const first = await connectGiven(vpn);
     const { ciphertext } = first;
@@ -85,7 +85,7 @@ describeApp("a recorded handshake", (start, shared) => {
     expect(await refusal(vpn.rekey({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
   });
 
-  it("is forgotten with its tunnel if its keys are bound to the tunnel", async () => {
+  it("is deleted with its tunnel if its keys are bound to the tunnel", async () => {
     const { vpn, tamper } = await shared();
     const { tunnelId } = await vpn.registerPeer({ publicKey: makePeer().publicKey });
     const { ciphertext } = await encapsulateTo(vpn);
@@ -104,7 +104,7 @@ describeApp("a recorded handshake", (start, shared) => {
     expect(await countKept()).toBe(0);
   });
 
-  it("is one of 10,000 of a tunnel; after that the gateway encapsulates", async () => {
+  it("is one of at most 10,000 per tunnel; after that, only the gateway encapsulates", async () => {
     const { vpn, tamper } = await shared();
     const { tunnelId } = await connectGiven(vpn);
     await tamper(async (db) => {
@@ -126,7 +126,7 @@ describeApp("a recorded handshake", (start, shared) => {
   });
 });
 
-describeReplicas("two servers that are handed one recorded handshake", (startTwo) => {
+describeReplicas("two servers that receive the same recorded handshake", (startTwo) => {
   it("open one session between them", async () => {
     const [one, two] = await startTwo();
     const { tunnelId, ciphertext } = await connectGiven(one.vpn);
@@ -140,7 +140,7 @@ describeReplicas("two servers that are handed one recorded handshake", (startTwo
 });
 
 describeApp("a packet that the gateway sealed", (_start, shared) => {
-  it("is refused when it comes back, while the peer opens it", async () => {
+  it("is rejected when reflected to the gateway, but the peer can open it", async () => {
     const { vpn } = await shared();
     const { tunnelId, sessionKey } = await connectPeer(vpn);
     const packets = [];
@@ -152,7 +152,7 @@ describeApp("a packet that the gateway sealed", (_start, shared) => {
     expect((await vpn.receivePacket({ tunnelId, packet: sealAsPeer(sessionKey, data) })).data).toEqual(data);
   });
 
-  it("is refused on the stream too", async () => {
+  it("is rejected on the stream too", async () => {
     const { vpn } = await shared();
     const { tunnelId } = await connectPeer(vpn);
     const { packet } = await vpn.sendPacket({ tunnelId, data });
@@ -164,7 +164,7 @@ describeApp("a packet that the gateway sealed", (_start, shared) => {
     expect(results).toMatchObject([{ case: "error", value: { reason: "PACKET_REFLECTED" } }]);
   });
 
-  it("has a vector that does not show how many came before it", async () => {
+  it("has an initialization vector that does not reveal the packet count", async () => {
     const { vpn } = await shared();
     const { tunnelId } = await connectPeer(vpn);
     const packets = await Promise.all(
@@ -181,7 +181,7 @@ describeApp("a session with one key per direction", (_start, shared) => {
   const keyForm = "PER_DIRECTION";
   const packetInvalid = { code: "InvalidArgument", reason: "PACKET_INVALID" };
 
-  it.each(["the peer", "the gateway"])("has keys that HKDF derives when %s encapsulates", async (by) => {
+  it.each(["the peer", "the gateway"])("has HKDF-derived keys when %s encapsulates", async (by) => {
     const { vpn } = await shared();
     const peer = makePeer();
     const { tunnelId } = await vpn.registerPeer({ publicKey: peer.publicKey });
@@ -203,7 +203,7 @@ describeApp("a session with one key per direction", (_start, shared) => {
       );
   });
 
-  it("keeps its form in a rekey, and another handshake chooses anew", async () => {
+  it("keeps its form in a rekey, and can change it in a new handshake", async () => {
     const { vpn } = await shared();
     const peer = makePeer();
     const { tunnelId } = await vpn.registerPeer({ publicKey: peer.publicKey });
@@ -222,7 +222,7 @@ describeApp("a session with one key per direction", (_start, shared) => {
     expect((await vpn.rekey({ tunnelId })).keyForm).toBeUndefined();
   });
 
-  it("is refused a form that does not exist", async () => {
+  it("rejects an unknown form", async () => {
     const { vpn } = await shared();
     const { tunnelId } = await vpn.registerPeer({ publicKey: makePeer().publicKey });
     expect(await refusal(vpn.handshake({ tunnelId, keyForm: "BOTH" }))).toEqual({

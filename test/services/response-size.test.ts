@@ -1,4 +1,6 @@
-/** Lists at their largest: no page is above 4 MiB on any protocol, and all pages together hold every row. */
+/**
+ * Lists at their largest: no page exceeds 4 MiB on any protocol, and all pages together contain every row.
+ */
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -28,7 +30,7 @@ import { openStore } from "../support/open-store.ts";
 
 const rows = 1001;
 const limitBytes = 4 * 1024 * 1024;
-/** What takes most bytes in UTF-8, and what takes most in JSON. */
+/** The largest text in UTF-8, and the largest in JSON. */
 const names = ["\u{1f511}".repeat(255), '"'.repeat(255)];
 
 const atEnd = endAfterAll();
@@ -42,7 +44,7 @@ beforeAll(async () => {
   authorization = `Bearer ${(await server.makePerson("admin")).token}`;
 }, 300_000);
 
-/** Each list: its REST path, the field of its rows, and the page size that it is asked for. */
+/** Each list: its REST path, the field of its rows, and the requested page size. */
 const lists = [
   ["ListKeys", "/api/kms/keys", "keys"],
   ["GetAuditLog", "/api/kms/audit", "auditLog"],
@@ -58,7 +60,7 @@ const lists = [
 ] as const;
 
 describe("a page of 1,000 of the largest rows", { timeout: 300_000 }, () => {
-  it.each(lists)("is not above 4 MiB over REST: %s", async (_, path, field) => {
+  it.each(lists)("is at most 4 MiB over REST: %s", async (_, path, field) => {
     let [count, pageToken, largest] = [0, "", 0];
     do {
       const answer = await fetch(`${server.url}${path}?pageSize=1000&pageToken=${pageToken}`, {
@@ -76,7 +78,7 @@ describe("a page of 1,000 of the largest rows", { timeout: 300_000 }, () => {
     expect(largest).toBeLessThanOrEqual(limitBytes);
   });
 
-  it.each(["gRPC", "Connect in JSON"])("is read by a client that takes 4 MiB: %s", async (protocol) => {
+  it.each(["gRPC", "Connect in JSON"])("is readable by a client with a 4 MiB limit: %s", async (protocol) => {
     const options = {
       baseUrl: server.url,
       readMaxBytes: limitBytes,
@@ -118,7 +120,7 @@ describe("a page of 1,000 of the largest rows", { timeout: 300_000 }, () => {
   });
 });
 
-/** Fills the store with rows that are as large as the rules of the API allow. */
+/** Fills the store with the largest rows that the API's rules allow. */
 async function fill(database: readonly string[]): Promise<void> {
   const provider = await createCryptoProvider("openssl");
   const store = await openStore({ ...storeSettings(readConfig([...database], {})), provider });
@@ -218,7 +220,7 @@ async function fill(database: readonly string[]): Promise<void> {
           ...about,
           proposalId: `proposal-${i}`,
           walletId: `multisig-${i}`,
-          // The largest alone, and many small ones with all that may be beside the data.
+          // A few with the largest data, and many small ones with everything else at its largest.
           data: new Uint8Array(i < 100 ? 65_536 : 1),
           title: nameOf(i),
           threshold: 100,

@@ -1,4 +1,4 @@
-/** One service behind the whole app, on either database: what tests of a service start. */
+/** Starts one service in the whole app, on either database. */
 import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
 import { readConfig } from "../../src/config.ts";
@@ -77,7 +77,7 @@ function startOf<Service extends DescService>(
   };
 }
 
-/** Opens a secret of a database that no server has open, as whoever has its master key can. */
+/** Opens a secret in a database that no server has open, as anyone with its master key can. */
 export async function readSecret(database: TestDatabase, identity: string): Promise<Uint8Array | undefined> {
   const provider = await createCryptoProvider("openssl");
   const store = await openStore({ ...storeSettings(readConfig(database, {})), provider });
@@ -91,13 +91,16 @@ export async function readSecret(database: TestDatabase, identity: string): Prom
 
 let names = 0;
 
-/** Call options with an Idempotency-Key that no other test has used. */
+/** Returns call options with a fresh Idempotency-Key. */
 export function freshOrder(): { headers: { "idempotency-key": string } } {
   names += 1;
   return { headers: { "idempotency-key": `order ${names}` } };
 }
 
-/** Makes the same call under one Idempotency-Key: twice, 20 times at once under another; gives how many differ. */
+/**
+ * Repeats a call under one Idempotency-Key: twice, and 20 times concurrently under a second key; returns the
+ * number of distinct answers.
+ */
 export async function countRepeated<Answer>(
   call: (options: ReturnType<typeof freshOrder>) => Promise<Answer>,
   at20 = call,

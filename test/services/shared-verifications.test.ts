@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createLine, shareVerifications } from "../../src/services/shared-verifications.ts";
 
-/** Verifications that end when the test says so. */
+/** Verifications that end when the test lets them. */
 function makeVerifications(line = createLine()) {
   const runs: (PromiseWithResolvers<number> & { signal: AbortSignal; show: (checked: number) => void })[] =
     [];
@@ -18,7 +18,7 @@ const forever = new AbortController().signal;
 const settle = () => new Promise(setImmediate);
 
 describe("shareVerifications", () => {
-  it("runs one for a hundred callers who wait, after the one that has begun", async () => {
+  it("runs one verification for a hundred waiting callers, after the running one", async () => {
     const { runs, shared } = makeVerifications();
     const first = shared.wait({ signal: forever });
     await settle();
@@ -33,7 +33,7 @@ describe("shareVerifications", () => {
     expect(runs).toHaveLength(2);
   });
 
-  it("runs one of several kinds at a time", async () => {
+  it("runs one verification at a time across kinds", async () => {
     const line = createLine();
     const [one, other] = [makeVerifications(line), makeVerifications(line)];
     const first = one.shared.wait({ signal: forever });
@@ -47,7 +47,7 @@ describe("shareVerifications", () => {
     expect(await second).toBe(2);
   });
 
-  it("shows progress to all who wait for it", async () => {
+  it("reports progress to all waiting callers", async () => {
     const { runs, shared } = makeVerifications();
     const shown: string[] = [];
     const waits = ["a", "b"].map((name) =>
@@ -63,7 +63,7 @@ describe("shareVerifications", () => {
     expect(shown).toEqual(["a 40/100", "b 40/100"]);
   });
 
-  it("ends a run when the last of its callers leaves, not before", async () => {
+  it("cancels a run when its last caller leaves, not before", async () => {
     const { runs, shared } = makeVerifications();
     const [one, other] = [new AbortController(), new AbortController()];
     const waits = [one, other].map(({ signal }) => shared.wait({ signal }));
@@ -76,7 +76,7 @@ describe("shareVerifications", () => {
     expect(runs[0]?.signal.aborted).toBe(true);
   });
 
-  it("does not begin a run whose callers have left", async () => {
+  it("does not start a run whose callers have left", async () => {
     const { runs, shared } = makeVerifications();
     const first = shared.wait({ signal: forever });
     await settle();

@@ -6,7 +6,7 @@ import { failureOf, refusal } from "../support/refusal.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type PqcServer, startPqcServer } from "./pqc-server.ts";
 
-/** A whole second, so that times in tokens are what the clock says. */
+/** A whole second, so that times in tokens match the clock exactly. */
 const startMs = Date.UTC(2026, 0, 1, 12, 0, 0);
 const lifetimeMs = 3_600_000;
 
@@ -28,7 +28,7 @@ describe.each(["PqcService", "TokenService"] as const)("%s.IssueToken", (name) =
   const issue = (request: { username?: string; password?: string }) =>
     name === "PqcService" ? pqc.issueToken(request) : tokens.issueToken(request);
 
-  it("gives a token of about 4,500 characters that ends in 3600 seconds", async () => {
+  it("issues a token of about 4,500 characters that expires after 3600 seconds", async () => {
     const answer = await issue({ username: "ada" });
     expect(answer.status).toBe("success");
     expect(answer.token.length).toBeGreaterThan(4400);
@@ -36,26 +36,26 @@ describe.each(["PqcService", "TokenService"] as const)("%s.IssueToken", (name) =
     expect(answer.expiresAt).toMatchObject({ seconds: BigInt((startMs + lifetimeMs) / 1000), nanos: 0 });
   });
 
-  it("writes the header of the contract and nothing else", async () => {
+  it("writes exactly the specified header", async () => {
     const { header } = takeApart((await issue({ username: "ada" })).token);
     const [key] = (await tokens.getJwks({})).keys;
     const common = { alg: "ML-DSA-65", typ: "JWT", kid: key?.kid };
     expect(header).toEqual(name === "PqcService" ? { ...common, use: "grpc" } : common);
   });
 
-  it("writes sub, iat in whole seconds, and exp = iat + 3600, and nothing else", async () => {
+  it("writes exactly sub, iat in whole seconds, and exp = iat + 3600", async () => {
     nowMs = startMs + 999;
     const { payload } = takeApart((await issue({ username: "Ada Lovelace ♥" })).token);
     const iat = startMs / 1000;
     expect(payload).toEqual({ sub: "Ada Lovelace ♥", iat, exp: iat + 3600 });
   });
 
-  it("signs header.payload with ML-DSA-65, as another library sees it", async () => {
+  it("signs header.payload with ML-DSA-65, as another library confirms", async () => {
     const { signed, signature } = takeApart((await issue({ username: "ada" })).token);
     expect(ml_dsa65.verify(signature, signed, await issuerPublicKey())).toBe(true);
   });
 
-  it("takes a username of 255 characters and any password while the server is open", async () => {
+  it("accepts a username of 255 characters and any password while the server is open", async () => {
     const username = "ü".repeat(255);
     const { token } = await issue({ username, password: "secret" });
     expect(takeApart(token).payload).toMatchObject({ sub: username });
@@ -67,7 +67,7 @@ describe.each(["PqcService", "TokenService"] as const)("%s.IssueToken", (name) =
     ["a username with a line break", { username: "ada\nadmin" }, "username"],
     ["a username with a NUL", { username: "ada\0" }, "username"],
     ["a password of 1025 bytes", { username: "ada", password: "x".repeat(1025) }, "password"],
-  ])("refuses %s", async (_what, request, field) => {
+  ])("rejects %s", async (_what, request, field) => {
     expect(await refusal(issue(request))).toEqual({
       code: "InvalidArgument",
       reason: "FIELD_INVALID",
@@ -77,7 +77,7 @@ describe.each(["PqcService", "TokenService"] as const)("%s.IssueToken", (name) =
 });
 
 describe.each(["PqcService", "TokenService"] as const)("%s.GetJwks", (name) => {
-  it("lists the issuing key as RFC 9964 has it, with its RFC 7638 thumbprint as kid", async () => {
+  it("lists the issuing key in RFC 9964 form, with its RFC 7638 thumbprint as kid", async () => {
     const { status, keys } = await (name === "PqcService" ? pqc.getJwks({}) : tokens.getJwks({}));
     expect(status).toBe("success");
     expect(keys).toHaveLength(1);
@@ -98,7 +98,7 @@ describe("TokenService.Hello", () => {
 });
 
 describe("TokenService.GetHealth", () => {
-  it("says UP, and which implementation is active", async () => {
+  it("returns UP, and the active implementation", async () => {
     expect(await tokens.getHealth({})).toMatchObject({
       status: "success",
       serviceStatus: "UP",
@@ -110,7 +110,7 @@ describe("TokenService.GetHealth", () => {
 
 describe("TokenService.VerifyToken with a token", () => {
   it.each(["PqcService", "TokenService"])(
-    "says true of one from %s, with its subject and end",
+    "accepts a token from %s, with its subject and expiry time",
     async (name) => {
       const { token } = await (name === "PqcService" ? pqc : tokens).issueToken({ username: "ada" });
       const answer = await tokens.verifyToken({ token });
@@ -122,7 +122,7 @@ describe("TokenService.VerifyToken with a token", () => {
     },
   );
 
-  it("says true until the last moment, and false from the second in which it ends", async () => {
+  it("accepts a token until the second in which it expires", async () => {
     const { token } = await tokens.issueToken({ username: "ada" });
     nowMs = startMs + lifetimeMs - 1;
     expect((await tokens.verifyToken({ token })).valid).toBe(true);
@@ -130,14 +130,14 @@ describe("TokenService.VerifyToken with a token", () => {
     expect(await tokens.verifyToken({ token })).toMatchObject(invalid(/expired/));
   });
 
-  it("says false of one from the future", async () => {
+  it("rejects a token from the future", async () => {
     nowMs = startMs + 60_000;
     const { token } = await tokens.issueToken({ username: "ada" });
     nowMs = startMs;
     expect(await tokens.verifyToken({ token })).toMatchObject(invalid(/not valid before/));
   });
 
-  it("tells of a token that is not valid neither subject nor end", async () => {
+  it("returns neither subject nor expiry time for an invalid token", async () => {
     const answer = await tokens.verifyToken({ token: forge(await adasToken()) });
     expect([answer.subject, answer.expiresAt]).toEqual([undefined, undefined]);
   });
@@ -145,10 +145,10 @@ describe("TokenService.VerifyToken with a token", () => {
   const bad: [what: string, make: () => Promise<string>, reason: RegExp][] = [
     ["not a token", async () => "hello", /not a JWT/],
     ["another payload", async () => forge(await adasToken()), /signature/],
-    ["a key of its own", async () => withKey(), /kid/],
+    ["its own key", async () => withKey(), /kid/],
     ["alg none", async () => withHeader({ alg: "none", typ: "JWT" }), /alg/],
   ];
-  it.each(bad)("says false of %s, and why", async (_what, make, reason) => {
+  it.each(bad)("rejects %s, and says why", async (_what, make, reason) => {
     expect(await tokens.verifyToken({ token: await make() })).toMatchObject(invalid(reason));
   });
 });
@@ -158,25 +158,25 @@ describe("TokenService.VerifyToken with a signature", () => {
   const { publicKey, secretKey } = ml_dsa65.keygen();
   const signature = ml_dsa65.sign(data, secretKey);
 
-  it("says true of one that verifies", async () => {
+  it("accepts a valid signature", async () => {
     const answer = await tokens.verifyToken({ data, signature, publicKey });
     expect(answer).toMatchObject({ status: "success", valid: true });
     expect([answer.reason, answer.subject, answer.expiresAt]).toEqual([undefined, undefined, undefined]);
   });
 
-  it("takes the public key as PEM", async () => {
+  it("accepts the public key as PEM", async () => {
     const jwk = { kty: "AKP", alg: "ML-DSA-65", pub: Buffer.from(publicKey).toString("base64url") };
     const publicKeyPem = createPublicKey({ key: jwk, format: "jwk" }).export({ type: "spki", format: "pem" });
     const answer = await tokens.verifyToken({ data, signature, publicKeyPem: String(publicKeyPem) });
     expect(answer.valid).toBe(true);
   });
 
-  it("says false of one that does not, and why", async () => {
+  it("rejects an invalid signature, and says why", async () => {
     const answer = await tokens.verifyToken({ data: Buffer.from("hallo"), signature, publicKey });
     expect(answer).toMatchObject(invalid(/signature/));
   });
 
-  it("refuses a signature of an impossible length", async () => {
+  it("rejects a signature of an impossible length", async () => {
     const short = signature.subarray(1);
     expect(await refusal(tokens.verifyToken({ data, signature: short, publicKey }))).toEqual({
       code: "InvalidArgument",
@@ -185,7 +185,7 @@ describe("TokenService.VerifyToken with a signature", () => {
     });
   });
 
-  it("refuses a public key that can be none", async () => {
+  it("rejects bytes that cannot be a public key", async () => {
     expect(await refusal(tokens.verifyToken({ data, signature, publicKey: data }))).toEqual({
       code: "InvalidArgument",
       reason: "KEY_INVALID",
@@ -200,7 +200,7 @@ describe("TokenService.VerifyToken with a signature", () => {
     ["no public key", { data, signature }],
     ["no data", { signature, publicKey }],
     ["two public keys", { data, signature, publicKey, publicKeyPem: "x" }],
-  ])("refuses %s", async (_what, request) => {
+  ])("rejects %s", async (_what, request) => {
     expect(await refusal(tokens.verifyToken(request))).toMatchObject({
       code: "InvalidArgument",
       reason: "FIELD_INVALID",
@@ -211,17 +211,17 @@ describe("TokenService.VerifyToken with a signature", () => {
 describe("the Authorization header", () => {
   const call = (authorization: string) => tokens.getSecureData({}, withAuthorization(authorization));
 
-  it.each(["Bearer", "bearer", "BEARER", "Bearer "])("lets a valid token pass after %j", async (scheme) => {
+  it.each(["Bearer", "bearer", "BEARER", "Bearer "])("accepts a valid token after %j", async (scheme) => {
     expect((await call(`${scheme} ${await adasToken()}`)).status).toBe("success");
   });
 
   it.each([
     ["another scheme", async () => "Basic YWRhOmFkYQ=="],
-    ["the scheme alone", async () => "Bearer"],
+    ["only the scheme", async () => "Bearer"],
     ["a token without a scheme", adasToken],
     ["two tokens", async () => `Bearer ${await adasToken()} ${await adasToken()}`],
-    ["no token in the form of one", async () => "Bearer hello"],
-  ])("is refused with %s, and the refusal says how to authenticate", async (_what, make) => {
+    ["text that is not a token", async () => "Bearer hello"],
+  ])("is rejected with %s, and the error says how to authenticate", async (_what, make) => {
     const error = await failureOf(call(await make()));
     expect(await refusal(Promise.reject(error))).toMatchObject({ reason: "TOKEN_MALFORMED" });
     expect(error.metadata.get("www-authenticate")).toBe('Bearer error="invalid_token"');
@@ -229,7 +229,7 @@ describe("the Authorization header", () => {
 });
 
 describe("TokenService.GetSecureData", () => {
-  it("tells the holder of a token what it says", async () => {
+  it("returns the contents of the caller's token", async () => {
     const answer = await tokens.getSecureData({}, withAuthorization(`Bearer ${await adasToken()}`));
     expect(answer).toMatchObject({ status: "success", subject: "ada" });
     expect(answer.issuedAt?.seconds).toBe(BigInt(startMs / 1000));
@@ -237,7 +237,7 @@ describe("TokenService.GetSecureData", () => {
     expect(answer.message).toContain("ada");
   });
 
-  it("takes a token of PqcService as well", async () => {
+  it("accepts a PqcService token too", async () => {
     const { token } = await pqc.issueToken({ username: "grace" });
     const answer = await tokens.getSecureData({}, withAuthorization(`Bearer ${token}`));
     expect(answer.subject).toBe("grace");
@@ -245,7 +245,7 @@ describe("TokenService.GetSecureData", () => {
 });
 
 describe("TokenService.GetCryptoInfo", () => {
-  it("lists the same sets as GetAlgorithmInfo: 3 of ML-KEM, X-Wing, 3 of ML-DSA, 12 of SLH-DSA", async () => {
+  it("lists the same parameter sets as GetAlgorithmInfo: 3 of ML-KEM, X-Wing, 3 of ML-DSA, 12 of SLH-DSA", async () => {
     const { algorithms } = await tokens.getCryptoInfo({}, withAuthorization(`Bearer ${await adasToken()}`));
     expect(algorithms).toEqual((await pqc.getAlgorithmInfo({})).algorithms);
     expect(algorithms).toHaveLength(19);
@@ -274,18 +274,18 @@ function takeApart(token: string) {
   };
 }
 
-/** The token with another subject, and the signature that it had. */
+/** Replaces a token's subject but keeps its signature. */
 function forge(token: string): string {
   const [header, , signature] = token.split(".");
   return [header, encode({ ...takeApart(token).payload, sub: "admin" }), signature].join(".");
 }
 
-/** A token with a header of the caller's, signed with nothing. */
+/** Builds a token with a chosen header, without a valid signature. */
 function withHeader(header: unknown): string {
   return `${encode(header)}.${encode(claims())}.${Buffer.alloc(3309).toString("base64url")}`;
 }
 
-/** A token that is good in all but the key: one that the issuer does not know. */
+/** Builds a token that is valid except for its key, which the issuer does not know. */
 function withKey(): string {
   const { publicKey, secretKey } = ml_dsa65.keygen();
   const pub = Buffer.from(publicKey).toString("base64url");

@@ -1,6 +1,6 @@
 /**
- * The whole app in a process of its own that can be looked into. Started with fork and the data directory; it sends its
- * URL, and then takes paths to write heap snapshots to, and answers when one is written.
+ * Runs the whole app in its own process, so that tests can inspect its memory. Started with fork and the data
+ * directory. It sends its URL, then accepts paths for heap snapshots and reports each written snapshot.
  */
 import { writeHeapSnapshot } from "node:v8";
 import { pino } from "pino";

@@ -1,4 +1,4 @@
-/** Peers of the gateway, who know nothing of it but what the proto says: node:crypto alone. */
+/** Peers of the gateway, built from the proto's specification with only node:crypto. */
 import {
   createCipheriv,
   createDecipheriv,
@@ -14,14 +14,14 @@ import {
 import type { VpnClient } from "./devices-and-tunnels.ts";
 import { rawOf } from "./node-crypto.ts";
 
-/** Somebody with an ML-KEM-1024 key of his own. */
+/** Someone with their own ML-KEM-1024 key. */
 export interface Peer {
   readonly publicKey: Uint8Array<ArrayBuffer>;
   readonly publicKeyPem: string;
   decapsulate(ciphertext: Uint8Array): Uint8Array<ArrayBuffer>;
 }
 
-/** Makes a key pair outside of the gateway. */
+/** Generates a key pair outside the gateway. */
 export function makePeer(): Peer {
   const { publicKey, privateKey } = generateKeyPairSync("ml-kem-1024");
   return {
@@ -31,7 +31,7 @@ export function makePeer(): Peer {
   };
 }
 
-/** A session key, and the ciphertext that brings it to the gateway. */
+/** Creates a session key, and the ciphertext that transports it to the gateway. */
 export async function encapsulateTo(vpn: VpnClient) {
   const { kemPublicKeyPem } = await vpn.getGatewayInfo({});
   const { sharedKey, ciphertext } = encapsulate(createPublicKey(kemPublicKeyPem));
@@ -44,7 +44,7 @@ export interface Connected extends Peer {
   readonly sessionKey: Uint8Array<ArrayBuffer>;
 }
 
-/** Registers a peer with a key of its own, and makes a handshake. */
+/** Registers a peer with its own key, and makes a handshake. */
 export async function connectPeer(vpn: VpnClient, peerName = ""): Promise<Connected> {
   const peer = makePeer();
   const { tunnelId } = await vpn.registerPeer({ peerName, publicKey: peer.publicKey });
@@ -52,7 +52,7 @@ export async function connectPeer(vpn: VpnClient, peerName = ""): Promise<Connec
   return { ...peer, tunnelId, sessionKey: peer.decapsulate(ciphertext) };
 }
 
-/** Makes a packet: 12 bytes of initialization vector, ciphertext, 16 bytes of tag (AES-256-GCM). */
+/** Seals a packet: 12 bytes of initialization vector, ciphertext, 16 bytes of tag (AES-256-GCM). */
 export function sealAsPeer(
   sessionKey: Uint8Array,
   data: Uint8Array,
@@ -62,21 +62,28 @@ export function sealAsPeer(
   return Uint8Array.from(Buffer.concat([iv, cipher.update(data), cipher.final(), cipher.getAuthTag()]));
 }
 
-/** Opens a packet. @throws Error if it is not genuine */
+/**
+ * Opens a packet.
+ *
+ * @throws Error if it is not authentic
+ */
 export function openAsPeer(sessionKey: Uint8Array, packet: Uint8Array): Uint8Array<ArrayBuffer> {
   const decipher = createDecipheriv("aes-256-gcm", sessionKey, packet.subarray(0, 12));
   decipher.setAuthTag(packet.subarray(-16));
   return Uint8Array.from(Buffer.concat([decipher.update(packet.subarray(12, -16)), decipher.final()]));
 }
 
-/** What a peer computes to tell that both sides have the same session key (proto/vpn, key_confirmation). */
+/**
+ * Computes the value by which a peer confirms that both sides have the same session key (proto/vpn,
+ * key_confirmation).
+ */
 export function confirmAsPeer(sessionKey: Uint8Array, transcript: string): Uint8Array<ArrayBuffer> {
   const info = "quantum-safe-playground vpn key confirmation";
   const key = Buffer.from(hkdfSync("sha256", sessionKey, "", info, 32));
   return Uint8Array.from(createHmac("sha256", key).update(transcript).digest());
 }
 
-/** What a peer derives of a shared secret for a session with one key per direction (proto/vpn, VpnService). */
+/** Derives the keys of a session with one key per direction from a shared secret (proto/vpn, VpnService). */
 export function directionKeysAsPeer(sharedSecret: Uint8Array, transcript: string) {
   const salt = hash("sha256", transcript, "buffer");
   const derive = (use: string) =>

@@ -1,4 +1,4 @@
-/** Session keys in the memory of the gateway, and the end of a key that sealed a million packets. */
+/** Session keys in the gateway's memory, and the rekey limit after a million packets. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync, readSync } from "node:fs";
@@ -15,7 +15,7 @@ import { connectPeer, encapsulateTo, makePeer, openAsPeer, sealAsPeer } from "./
 const data = bytesOf("the quick brown fox");
 
 describe("Session", () => {
-  it("refuses the packet after 1,000,000, but still seals", { timeout: 600_000 }, () => {
+  it("rejects packets after 1,000,000, but still seals", { timeout: 600_000 }, () => {
     const { session, sessionKey } = openSession();
     const vector = Buffer.alloc(12);
     for (let i = 0; i < 10; i++) {
@@ -23,7 +23,7 @@ describe("Session", () => {
       if (!session.open(sealAsPeer(sessionKey, data, vector)).ok) throw new Error(`packet ${i} is refused`);
     }
     expect(session.received.size).toBe(10);
-    // Packets count by their vectors; to seal and open so many takes a minute.
+    // The window counts nonces; sealing and opening so many packets would take a minute.
     for (let i = 10; i < 1_000_000; i++) session.received.add(`packet ${i}`);
     expect(outcomeOf(session.open(sealAsPeer(sessionKey, data)))).toBe("REKEY_NEEDED");
     vector.writeUInt32BE(5);
@@ -32,7 +32,7 @@ describe("Session", () => {
   });
 });
 
-/** The app in a process of its own that can be looked into. */
+/** Starts the app in its own process, so that tests can inspect its memory. */
 async function startGateway() {
   const dataDir = makeTemporaryDirectory();
   const script = join(import.meta.dirname, "vpn-gateway-process.ts");
@@ -57,7 +57,7 @@ async function startGateway() {
   };
 }
 
-/** A tunnel whose peer's pair the gateway made. */
+/** Connects a tunnel whose key pair the gateway generates. */
 async function connectMade(vpn: VpnClient) {
   const { tunnelId, privateKey } = await vpn.registerPeer({});
   const { ciphertext } = await vpn.handshake({ tunnelId });
@@ -65,7 +65,7 @@ async function connectMade(vpn: VpnClient) {
   return { tunnelId, sessionKey: ml_kem1024.decapsulate(Uint8Array.from(ciphertext), secretKey) };
 }
 
-/** A tunnel whose peer encapsulated to the gateway. */
+/** Connects a tunnel whose peer encapsulates to the gateway. */
 async function connectGiven(vpn: VpnClient) {
   const { tunnelId } = await vpn.registerPeer({ publicKey: makePeer().publicKey });
   const { sessionKey, ciphertext } = await encapsulateTo(vpn);
@@ -73,11 +73,11 @@ async function connectGiven(vpn: VpnClient) {
   return { tunnelId, sessionKey };
 }
 
-/** Of a key that is freed but not overwritten, the allocator keeps the second half. */
+/** The allocator keeps the second half of a key that is freed but not overwritten. */
 const halfBytes = 16;
 const pageBytes = 4096;
 
-/** Regions of a process's memory that it can write (proc(5), /proc/pid/maps). */
+/** Lists the writable regions of a process's memory (proc(5), /proc/pid/maps). */
 function listRegions(pid: number): { start: number; bytes: number }[] {
   const lines = readFileSync(`/proc/${pid}/maps`, "utf8").split("\n");
   return lines.flatMap((line) => {
@@ -87,7 +87,7 @@ function listRegions(pid: number): { start: number; bytes: number }[] {
   });
 }
 
-/** Counts how often each of some keys, or its second half, stands in the memory of a process. */
+/** Counts how often each key, or its second half, occurs in a process's memory. */
 function countInMemory<Name extends string>(
   pid: number,
   wanted: Record<Name, Uint8Array>,
@@ -99,7 +99,7 @@ function countInMemory<Name extends string>(
     try {
       return chunk.subarray(0, readSync(memory, chunk, 0, bytes, at));
     } catch {
-      return chunk.subarray(0, 0); // A page that is only reserved.
+      return chunk.subarray(0, 0); // A reserved page without content.
     }
   };
   try {
@@ -107,7 +107,7 @@ function countInMemory<Name extends string>(
       for (let done = 0; done < bytes; ) {
         const found = read(start + done, Math.min(chunk.length, bytes - done));
         for (const name in wanted) counts[name] += countIn(found, wanted[name].subarray(halfBytes));
-        // What stands across two chunks is found in the second.
+        // A match that spans two chunks is found in the second.
         done += found.length < halfBytes ? pageBytes : found.length - halfBytes + 1;
       }
     }
@@ -123,14 +123,14 @@ function countIn(found: Buffer, wanted: Uint8Array): number {
   return count;
 }
 
-describe("session keys, in the process of the gateway,", { timeout: 180_000 }, () => {
-  it("are in no heap snapshot: not in hexadecimal, not in base64, not as they are", async () => {
+describe("session keys in the gateway process", { timeout: 180_000 }, () => {
+  it("are in no heap snapshot, whether in hexadecimal, base64 or raw", async () => {
     const { vpn, readHeap } = await startGateway();
     const { tunnelId, sessionKey, decapsulate } = await connectPeer(vpn);
     const rekeyed = decapsulate((await vpn.rekey({ tunnelId })).ciphertext);
     await vpn.sendPacket({ tunnelId, data });
     const during = await readHeap();
-    expect(during.includes(tunnelId), "what is alive is found").toBe(true);
+    expect(during.includes(tunnelId), "live data is found").toBe(true);
     await vpn.disconnect({ tunnelId });
     const after = await readHeap();
     for (const heap of [during, after])
@@ -140,7 +140,7 @@ describe("session keys, in the process of the gateway,", { timeout: 180_000 }, (
   });
 
   it.runIf(process.platform === "linux")(
-    "are in its memory until a rekey, or the end of the tunnel, and nowhere in it after that",
+    "are in its memory until a rekey or the end of the tunnel, and nowhere after that",
     async () => {
       const { vpn, pid } = await startGateway();
       const peer = await connectPeer(vpn);

@@ -11,7 +11,7 @@ const data = bytesOf("the quick brown fox");
 type Opened = ReturnType<typeof openSession>;
 
 describe("Session", () => {
-  it("seals AES-256-GCM under a vector of 12 random bytes, with 28 bytes of overhead", () => {
+  it("seals with AES-256-GCM under a 12-byte random vector, with 28 bytes of overhead", () => {
     const { session, sessionKey } = openSession();
     const packets = Array.from({ length: 100 }, () => sealed(session, data));
     expect(packetOverhead).toBe(28);
@@ -32,7 +32,7 @@ describe("Session", () => {
     expect(packet).toEqual(before);
   });
 
-  it("opens what is a part of a larger buffer", () => {
+  it("opens a packet that is part of a larger buffer", () => {
     const { session, sessionKey } = openSession();
     const packet = sealAsPeer(sessionKey, data);
     const larger = Buffer.concat([randomBytes(7), packet, randomBytes(7)]);
@@ -41,7 +41,7 @@ describe("Session", () => {
     expect(outcomeOf(session.open(packet))).toBe("PACKET_REPLAYED");
   });
 
-  it("refuses a packet with any one of its bytes changed", () => {
+  it("rejects a packet with any single byte changed", () => {
     const { session, sessionKey } = openSession();
     const packet = sealAsPeer(sessionKey, data);
     const outcomes = Array.from(packet, (_, at) => outcomeOf(session.open(flipBit(packet, at))));
@@ -49,19 +49,19 @@ describe("Session", () => {
     expect(outcomeOf(session.open(packet))).toEqual(data);
   });
 
-  it("refuses a changed packet under a known vector as invalid, not as replayed", () => {
+  it("rejects a changed packet with a known vector as invalid, not as replayed", () => {
     const { session, sessionKey } = openSession();
     const packet = sealAsPeer(sessionKey, data);
     session.open(packet);
     expect(outcomeOf(session.open(flipBit(packet, 20)))).toBe("PACKET_INVALID");
   });
 
-  it("refuses a packet under another key", () => {
+  it("rejects a packet sealed with a different key", () => {
     const { session } = openSession();
     expect(outcomeOf(session.open(sealAsPeer(randomBytes(32), data)))).toBe("PACKET_INVALID");
   });
 
-  it("refuses its own packets, each time, and not those of the peer under a vector that differs in one bit", () => {
+  it("always rejects its own packets, but not peer packets whose vector differs in one bit", () => {
     const { session, sessionKey } = openSession();
     for (const packet of Array.from({ length: 200 }, () => sealed(session, data))) {
       expect(outcomeOf(session.open(packet))).toBe("PACKET_REFLECTED");
@@ -71,7 +71,7 @@ describe("Session", () => {
     }
   });
 
-  it("has with PER_DIRECTION a key for each direction, which the proto says how to derive", () => {
+  it("derives one key per direction with PER_DIRECTION, as the proto specifies", () => {
     const sharedSecret = Uint8Array.from(randomBytes(32));
     const [secret, transcript] = [Uint8Array.from(sharedSecret), "tunnel-1:Y2lwaGVydGV4dA==:00ff"];
     const keys = directionKeysAsPeer(secret, transcript);
@@ -87,7 +87,7 @@ describe("Session", () => {
     expect(keys.confirm(transcript)).not.toEqual(confirmAsPeer(secret, transcript));
   });
 
-  it("needs a rekey when its owner uses most of the gateway's memory, and others do not", () => {
+  it("needs a rekey when its owner uses most of the gateway's memory, while other owners' sessions do not", () => {
     const memory = createReplayMemory(100);
     const sessions = Array.from({ length: 4 }, () => openSession());
     const [long, short, other, ended] = sessions as [Opened, Opened, Opened, Opened];
@@ -106,7 +106,7 @@ describe("Session", () => {
     expect(receive(other, 20)).toEqual(Array(20).fill(data));
   });
 
-  it("overwrites the keys of both directions at its end", () => {
+  it("overwrites the keys of both directions on close", () => {
     const keys = deriveSessionKeys(Uint8Array.from(randomBytes(32)), "PER_DIRECTION", "transcript");
     new Session(keys).close();
     const { peerToGateway, gatewayToPeer, confirmation } = keys;
@@ -114,14 +114,14 @@ describe("Session", () => {
     expect([peerToGateway, gatewayToPeer, confirmation]).toEqual([zeros, zeros, zeros]);
   });
 
-  it("confirms its key as the proto says: HMAC-SHA-256 under a key that HKDF-SHA-256 derives", () => {
+  it("confirms its key as the proto specifies: HMAC-SHA-256 with an HKDF-SHA-256 key", () => {
     const { session, sessionKey } = openSession();
     const transcript = "tunnel-1:Y2lwaGVydGV4dA==:00ff";
     expect(Uint8Array.from(session.confirm(transcript))).toEqual(confirmAsPeer(sessionKey, transcript));
     expect(session.confirm(`${transcript}0`)).not.toEqual(session.confirm(transcript));
   });
 
-  it("overwrites its key at its end", () => {
+  it("overwrites its key on close", () => {
     const { session, sharedSecret } = openSession();
     session.close();
     expect(sharedSecret).toEqual(new Uint8Array(32));

@@ -49,7 +49,7 @@ describeApp("vpn.VpnService.SendPacket", (_start, shared) => {
     expect(() => openAsPeer(sessionKey, flipBit(packet, 20))).toThrow();
   });
 
-  it.each([1, 65_536])("seals %d random bytes, others each time, under another vector", async (size) => {
+  it.each([1, 65_536])("seals %d fresh random bytes under a fresh vector each time", async (size) => {
     const { vpn } = await shared();
     const { tunnelId, sessionKey } = await connectPeer(vpn);
     const packets = [];
@@ -65,7 +65,7 @@ describeApp("vpn.VpnService.SendPacket", (_start, shared) => {
     ["65537 bytes of data", { data: new Uint8Array(65_537) }, "data"],
     ["a size of 65537", { size: 65_537 }, "size"],
     ["a size below 0", { size: -1 }, "size"],
-  ])("refuses %s", async (_what, request, field) => {
+  ])("rejects %s", async (_what, request, field) => {
     const { vpn } = await shared();
     const { tunnelId } = await connectPeer(vpn);
     expect(await refusal(vpn.sendPacket({ tunnelId, ...request }))).toMatchObject({
@@ -77,7 +77,7 @@ describeApp("vpn.VpnService.SendPacket", (_start, shared) => {
   it.each([
     ["neither data nor size", {}],
     ["data and size", { data, size: 1 }],
-  ])("refuses %s", async (_what, request) => {
+  ])("rejects %s", async (_what, request) => {
     const { vpn } = await shared();
     const { tunnelId } = await connectPeer(vpn);
     expect(await refusal(vpn.sendPacket({ tunnelId, ...request }))).toMatchObject({
@@ -85,7 +85,7 @@ describeApp("vpn.VpnService.SendPacket", (_start, shared) => {
     });
   });
 
-  it("counts 200 packets of both directions that come at once, exactly, and none that was refused", async () => {
+  it("counts 200 concurrent packets in both directions exactly, and no rejected ones", async () => {
     const { vpn } = await shared();
     const { tunnelId, sessionKey } = await connectPeer(vpn);
     const sends = Array.from({ length: 100 }, (_, i) => vpn.sendPacket({ tunnelId, size: i + 1 }));
@@ -105,7 +105,7 @@ describeApp("vpn.VpnService.SendPacket", (_start, shared) => {
 });
 
 describeApp("vpn.VpnService.ReceivePacket", (_start, shared) => {
-  it.each([1, data.length, 65_536])("opens a packet of the peer with %d bytes", async (size) => {
+  it.each([1, data.length, 65_536])("opens a peer packet of %d bytes", async (size) => {
     const { vpn } = await shared();
     const { tunnelId, sessionKey } = await connectPeer(vpn);
     const sent = Uint8Array.from(randomBytes(size));
@@ -114,7 +114,7 @@ describeApp("vpn.VpnService.ReceivePacket", (_start, shared) => {
     expect(Buffer.from(answer.data).equals(sent)).toBe(true);
   });
 
-  it("refuses a packet that lost its last byte, and one of another tunnel", async () => {
+  it("rejects a truncated packet, and a packet from another tunnel", async () => {
     const { vpn } = await shared();
     const [one, two] = [await connectPeer(vpn), await connectPeer(vpn)];
     const packet = sealAsPeer(one.sessionKey, data);
@@ -125,7 +125,7 @@ describeApp("vpn.VpnService.ReceivePacket", (_start, shared) => {
     expect(await refusal(vpn.receivePacket({ tunnelId: two.tunnelId, packet }))).toEqual(packetInvalid);
   });
 
-  it("takes a packet once, also when 32 callers bring it at once", async () => {
+  it("accepts a packet once, even when 32 callers send it concurrently", async () => {
     const { vpn } = await shared();
     const { tunnelId, sessionKey } = await connectPeer(vpn);
     const packet = sealAsPeer(sessionKey, data);
@@ -140,7 +140,7 @@ describeApp("vpn.VpnService.ReceivePacket", (_start, shared) => {
     expect(await refusal(vpn.receivePacket({ tunnelId, packet }))).toEqual(packetReplayed);
   });
 
-  it("takes packets in any order", async () => {
+  it("accepts packets in any order", async () => {
     const { vpn } = await shared();
     const { tunnelId, sessionKey } = await connectPeer(vpn);
     const packets = Array.from({ length: 5 }, (_, i) => sealAsPeer(sessionKey, Uint8Array.of(i)));
@@ -150,7 +150,7 @@ describeApp("vpn.VpnService.ReceivePacket", (_start, shared) => {
     expect(opened).toEqual([4, 0, 3, 1, 2]);
   });
 
-  it.each(["rekey", "handshake"] as const)("refuses packets under the key before a %s", async (verb) => {
+  it.each(["rekey", "handshake"] as const)("rejects packets under the key from before a %s", async (verb) => {
     const { vpn } = await shared();
     const { tunnelId, sessionKey, decapsulate } = await connectPeer(vpn);
     const [late, replayed] = [sealAsPeer(sessionKey, data), sealAsPeer(sessionKey, data)];
@@ -166,7 +166,7 @@ describeApp("vpn.VpnService.ReceivePacket", (_start, shared) => {
     );
   });
 
-  it.each([28, 65_565])("refuses a packet of %d bytes", async (length) => {
+  it.each([28, 65_565])("rejects a packet of %d bytes", async (length) => {
     const { vpn } = await shared();
     const { tunnelId } = await connectPeer(vpn);
     const packet = new Uint8Array(length);
@@ -183,7 +183,7 @@ describeApp("vpn.VpnService", (_start, shared) => {
   };
 
   it.each(Object.entries(calls))(
-    "refuses an unknown tunnel, and one without a handshake: %s",
+    "rejects an unknown tunnel, and one without a handshake: %s",
     async (_, call) => {
       const { vpn } = await shared();
       expect(await refusal(call(vpn, noSuchTunnel))).toEqual(notFound);
@@ -193,7 +193,7 @@ describeApp("vpn.VpnService", (_start, shared) => {
 });
 
 describeApp("vpn.VpnService.Rekey", (_start, shared) => {
-  it("counts, and confirms the new key in a signed transcript", async () => {
+  it("counts rekeys, and confirms the new key in a signed transcript", async () => {
     const { vpn } = await shared();
     const { tunnelId, decapsulate } = await connectPeer(vpn);
     await vpn.sendPacket({ tunnelId, size: 10 });
@@ -209,7 +209,7 @@ describeApp("vpn.VpnService.Rekey", (_start, shared) => {
     expect(await readCounts(vpn, tunnelId)).toEqual({ packetCount: 1, byteCount: 10, rekeyCount: 2 });
   });
 
-  it("tells that both sides agree where the gateway made the pair", async () => {
+  it("confirms that both sides agree if the gateway generated the pair", async () => {
     const { vpn, rest } = await shared();
     const { tunnelId } = await vpn.registerPeer({});
     await vpn.handshake({ tunnelId });
@@ -217,7 +217,7 @@ describeApp("vpn.VpnService.Rekey", (_start, shared) => {
     expect(json).toMatchObject({ status: "success", rekeyCount: 1, sharedSecretMatch: true });
   });
 
-  it("takes the ciphertext of a peer that encapsulated to the gateway", async () => {
+  it("accepts the ciphertext of a peer that encapsulated to the gateway", async () => {
     const { vpn } = await shared();
     const { tunnelId } = await connectPeer(vpn);
     const { sessionKey, ciphertext } = await encapsulateTo(vpn);
@@ -226,7 +226,7 @@ describeApp("vpn.VpnService.Rekey", (_start, shared) => {
     expect(openAsPeer(sessionKey, packet)).toEqual(data);
   });
 
-  it("keeps the session when it is refused", async () => {
+  it("keeps the session after a rejected rekey", async () => {
     const { vpn } = await shared();
     const { tunnelId, sessionKey } = await connectPeer(vpn);
     expect(await refusal(vpn.rekey({ tunnelId, ciphertext: new Uint8Array(1) }))).toMatchObject({
@@ -244,7 +244,7 @@ const receiveOf = (tunnelId: string, packet: Uint8Array<ArrayBuffer>): Request =
   packet: { case: "receive", value: { tunnelId, packet } },
 });
 
-/** What came of each packet: its bytes as the peer or the caller has them in the end, or why not. */
+/** Returns the result for each packet: its bytes as the receiver sees them, or the error. */
 async function outcomesOf(answers: AsyncIterable<TunnelResponse>, sessionKey: Uint8Array): Promise<string[]> {
   const outcomes: string[] = [];
   for await (const { status, result } of answers) {
@@ -280,7 +280,7 @@ describeApp("vpn.VpnService.Tunnel", (_start, shared) => {
     expect(await readCounts(vpn, tunnelId)).toMatchObject({ packetCount: 2, byteCount: 8 });
   });
 
-  it("answers 300 packets that are sent without waiting in their order", async () => {
+  it("answers 300 packets sent without waiting, in order", async () => {
     const { vpn } = await shared();
     const { tunnelId, sessionKey } = await connectPeer(vpn);
     const numbered = Array.from({ length: 300 }, (_, i) => bytesOf(String(i)));
@@ -292,7 +292,7 @@ describeApp("vpn.VpnService.Tunnel", (_start, shared) => {
     );
   });
 
-  it("answers what is wrong with a packet in its place, and goes on", async () => {
+  it("reports a packet error in order, and continues", async () => {
     const { vpn } = await shared();
     const { tunnelId, sessionKey } = await connectPeer(vpn);
     const silent = await registerSilent(vpn);
@@ -320,7 +320,7 @@ describeApp("vpn.VpnService.Tunnel", (_start, shared) => {
     ]);
   });
 
-  it("answers NOT_FOUND in place for a tunnel that is disconnected meanwhile, and goes on with another", async () => {
+  it("reports NOT_FOUND in order for a disconnected tunnel, and continues with another", async () => {
     const { vpn } = await shared();
     const [gone, other] = [await connectPeer(vpn), await connectPeer(vpn)];
     const outgoing = createOutgoing<Request>();
@@ -356,7 +356,7 @@ describeApp("vpn.VpnService.Tunnel", (_start, shared) => {
     expect((await answers.next()).done).toBe(true);
   });
 
-  it("refuses a request that is malformed, after what came before it was answered", async () => {
+  it("rejects a malformed request after answering everything before it", async () => {
     const { vpn } = await shared();
     const { tunnelId } = await connectPeer(vpn);
     const outgoing = createOutgoing<Request>();

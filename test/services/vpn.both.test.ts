@@ -27,7 +27,7 @@ const noSuchTunnel = "tunnel-00000000-0000-4000-8000-000000000000";
 const notFound = { code: "NotFound", reason: "TUNNEL_NOT_FOUND" };
 const sessionMissing = { code: "FailedPrecondition", reason: "SESSION_MISSING" };
 
-/** Registers a peer whose pair the gateway makes. */
+/** Registers a peer whose key pair the gateway generates. */
 const registerMade = (vpn: VpnClient, peerName = "") => vpn.registerPeer({ peerName });
 
 async function listAll(vpn: VpnClient) {
@@ -38,11 +38,11 @@ async function findListed(vpn: VpnClient, tunnelId: string) {
   return present((await listAll(vpn)).find((tunnel) => tunnel.tunnelId === tunnelId));
 }
 
-/** What is the same on every server; each has a signature of its own. */
+/** What every server returns alike; the signature differs per server. */
 const keysOf = ({ kemPublicKeySignature: _, ...keys }: GetGatewayInfoResponse) => keys;
 
 describeApp("vpn.VpnService.GetGatewayInfo", (start, shared) => {
-  it("tells both public keys, raw and as PEM", async () => {
+  it("returns both public keys, raw and as PEM", async () => {
     const { vpn } = await shared();
     const info = await vpn.getGatewayInfo({});
     expect(info).toMatchObject({
@@ -57,7 +57,7 @@ describeApp("vpn.VpnService.GetGatewayInfo", (start, shared) => {
     expect(tailOf(info.identityPublicKeyPem).subarray(-1952).equals(info.identityPublicKey)).toBe(true);
   });
 
-  it("vouches with its identity for the key to encapsulate to", async () => {
+  it("signs the encapsulation key with its identity key", async () => {
     const { vpn } = await shared();
     const { identityPublicKeyPem, kemPublicKey, kemPublicKeySignature } = await vpn.getGatewayInfo({});
     const context = Buffer.from("quantum-safe-playground vpn kem key");
@@ -66,7 +66,7 @@ describeApp("vpn.VpnService.GetGatewayInfo", (start, shared) => {
     expect([isSigned(kemPublicKey), isSigned(flipBit(kemPublicKey))]).toEqual([true, false]);
   });
 
-  it("tells the same after a restart, and others in another store", async () => {
+  it("returns the same keys after a restart, and different keys in another store", async () => {
     const first = await start();
     const before = await first.vpn.getGatewayInfo({});
     await first.close();
@@ -80,7 +80,7 @@ describeApp("vpn.VpnService.GetGatewayInfo", (start, shared) => {
 
 describeApp("vpn.VpnService.RegisterPeer", (start, shared) => {
   it.each(["publicKey", "publicKeyPem"] as const)(
-    "takes a peer's own %s, and tells no private key",
+    "accepts a peer's own %s, and returns no private key",
     async (field) => {
       const { vpn } = await shared();
       const peer = makePeer();
@@ -97,7 +97,7 @@ describeApp("vpn.VpnService.RegisterPeer", (start, shared) => {
     },
   );
 
-  it("makes a pair whose raw decapsulation key opens what is encapsulated to its public key", async () => {
+  it("generates a pair whose decapsulation key matches its public key", async () => {
     const { vpn } = await shared();
     const { publicKey, privateKey, privateKeySeed } = await registerMade(vpn);
     const secretKey = present(privateKey);
@@ -127,7 +127,7 @@ describeApp("vpn.VpnService.RegisterPeer", (start, shared) => {
     expect(later).toEqual(["10.8.0.2", "10.8.0.4", "10.8.0.6"]);
   });
 
-  it("assigns the last usable address last, and then refuses until one is released", async () => {
+  it("assigns the last usable address last, and then fails until one is released", async () => {
     const { vpn, tamper } = await start();
     const { publicKey } = makePeer();
     await tamper((db) =>
@@ -154,19 +154,19 @@ describeApp("vpn.VpnService.RegisterPeer", (start, shared) => {
     ["a key one byte short", { publicKey: peer.publicKey.subarray(1) }, "KEY_INVALID", "publicKey"],
     ["a key with numbers above the modulus", { publicKey: overModulus }, "KEY_INVALID", "publicKey"],
     [
-      "a PEM of another algorithm",
+      "a PEM key of a different algorithm",
       { publicKeyPem: makeSigner("ml-dsa-44").publicKeyPem },
       "KEY_INVALID",
       "publicKeyPem",
     ],
     ["a name with a control character", { peerName: "a\u0000b" }, "FIELD_INVALID", "peerName"],
     ["a name of 256 characters", { peerName: "a".repeat(256) }, "FIELD_INVALID", "peerName"],
-  ])("refuses %s", async (_what, request, reason, field) => {
+  ])("rejects %s", async (_what, request, reason, field) => {
     const { vpn } = await shared();
     expect(await refusal(vpn.registerPeer(request))).toEqual(invalidArgument(reason, field));
   });
 
-  it("refuses a key raw and as PEM at once", async () => {
+  it("rejects a key given both raw and as PEM", async () => {
     const { vpn } = await shared();
     const { publicKey, publicKeyPem } = peer;
     expect(await refusal(vpn.registerPeer({ publicKey, publicKeyPem }))).toMatchObject({
@@ -176,7 +176,7 @@ describeApp("vpn.VpnService.RegisterPeer", (start, shared) => {
 });
 
 describeApp("vpn.VpnService.Handshake", (_start, shared) => {
-  /** What must hold of any handshake, told with nothing but the proto. */
+  /** Asserts what must hold for any handshake, by the proto's specification. */
   function expectGenuine(
     { transcript, ciphertext, signature, ...answer }: Awaited<ReturnType<VpnClient["handshake"]>>,
     tunnelId: string,
@@ -201,7 +201,7 @@ describeApp("vpn.VpnService.Handshake", (_start, shared) => {
     expect(answer.gatewayIdentityPublicKey).toEqual(info.identityPublicKey);
   });
 
-  it("encapsulates to a peer whose pair it made, and tells that both sides agree", async () => {
+  it("encapsulates to a peer whose pair it generated, and confirms that both sides agree", async () => {
     const { vpn } = await shared();
     const { tunnelId, publicKey, privateKey } = await registerMade(vpn);
     const answer = await vpn.handshake({ tunnelId });
@@ -213,7 +213,7 @@ describeApp("vpn.VpnService.Handshake", (_start, shared) => {
     expectGenuine(answer, tunnelId, publicKey, sessionKey);
   });
 
-  it("takes the ciphertext of a peer that encapsulated to the gateway", async () => {
+  it("accepts the ciphertext of a peer that encapsulated to the gateway", async () => {
     const { vpn } = await shared();
     const { publicKey } = makePeer();
     const { tunnelId } = await vpn.registerPeer({ publicKey });
@@ -224,7 +224,7 @@ describeApp("vpn.VpnService.Handshake", (_start, shared) => {
     expectGenuine(answer, tunnelId, publicKey, sessionKey);
   });
 
-  it("confirms another key for a ciphertext that was changed on its way", async () => {
+  it("confirms a different key for a ciphertext modified in transit", async () => {
     const { vpn } = await shared();
     const { tunnelId } = await vpn.registerPeer({ publicKey: makePeer().publicKey });
     const { sessionKey, ciphertext } = await encapsulateTo(vpn);
@@ -233,14 +233,14 @@ describeApp("vpn.VpnService.Handshake", (_start, shared) => {
     expect(Uint8Array.from(answer.keyConfirmation)).not.toEqual(expected);
   });
 
-  it("makes another session key each time", async () => {
+  it("creates a new session key each time", async () => {
     const { vpn } = await shared();
     const { tunnelId } = await registerMade(vpn);
     const answers = [await vpn.handshake({ tunnelId }), await vpn.handshake({ tunnelId })];
     expect(new Set(answers.map(({ ciphertext }) => base64(ciphertext))).size).toBe(2);
   });
 
-  it("refuses a tunnel that is not there, and a ciphertext of another length", async () => {
+  it("rejects an unknown tunnel, and a ciphertext of the wrong length", async () => {
     const { vpn } = await shared();
     expect(await refusal(vpn.handshake({ tunnelId: noSuchTunnel }))).toEqual(notFound);
     const { tunnelId } = await registerMade(vpn);
@@ -251,8 +251,8 @@ describeApp("vpn.VpnService.Handshake", (_start, shared) => {
   });
 });
 
-describe("vpn.VpnService.Handshake, while the gateway still computes,", () => {
-  /** The service on SQLite, with a gateway that encapsulates or signs when it is told to. */
+describe("vpn.VpnService.Handshake while the gateway still computes", () => {
+  /** Starts the service on SQLite, with a gateway whose encapsulation or signing waits for the test. */
   async function startSlow(slowMember: "encapsulate" | "sign") {
     const dataDir = makeTemporaryDirectory();
     const provider = await createCryptoProvider("openssl");
@@ -289,8 +289,8 @@ describe("vpn.VpnService.Handshake, while the gateway still computes,", () => {
     return { vpn: createClient(VpnService, transport), hasBegun: hasBegun.promise, goOn: goOn.resolve };
   }
 
-  it.each(["its own", "a made"])(
-    "leaves no session of a tunnel with %s key that is disconnected",
+  it.each(["its own", "a generated"])(
+    "leaves no session for a disconnected tunnel with %s key",
     async (kind) => {
       const { vpn, hasBegun, goOn } = await startSlow("sign");
       const request = kind === "its own" ? { publicKey: makePeer().publicKey } : {};
@@ -298,7 +298,7 @@ describe("vpn.VpnService.Handshake, while the gateway still computes,", () => {
       const handshake = vpn.handshake({ tunnelId }).catch(() => {});
       await hasBegun;
       const disconnect = vpn.disconnect({ tunnelId });
-      // Whether the one waits for the other is not said here.
+      // This test does not require either to wait for the other.
       await Promise.race([disconnect, setTimeout(500)]);
       goOn();
       await Promise.all([handshake, disconnect]);
@@ -307,7 +307,7 @@ describe("vpn.VpnService.Handshake, while the gateway still computes,", () => {
     },
   );
 
-  it("knows no tunnel with a made key that is disconnected, and does not call it damaged", async () => {
+  it("reports a disconnected tunnel with a generated key as missing, not as damaged", async () => {
     const { vpn, hasBegun, goOn } = await startSlow("encapsulate");
     const { tunnelId } = await registerMade(vpn);
     const handshake = refusal(vpn.handshake({ tunnelId }));
@@ -335,7 +335,7 @@ describeApp("vpn.VpnService.VerifyHandshake", (_start, shared) => {
       });
   });
 
-  it("is false for another transcript, signature or key", async () => {
+  it("is false for a different transcript, signature or key", async () => {
     const { vpn } = await shared();
     const { signature, transcript } = await handshake(vpn);
     const { publicKey: gatewayIdentityPublicKey } = makeSigner("ml-dsa-65");
@@ -351,7 +351,7 @@ describeApp("vpn.VpnService.VerifyHandshake", (_start, shared) => {
   const transcript = "tunnel:ciphertext:hash";
   it.each([
     [
-      "a signature of another length",
+      "a signature of the wrong length",
       { signature: new Uint8Array(3308), transcript },
       "LENGTH_INVALID",
       "signature",
@@ -359,19 +359,19 @@ describeApp("vpn.VpnService.VerifyHandshake", (_start, shared) => {
     ["no signature", { transcript }, "FIELD_INVALID", "signature"],
     ["no transcript", { signature }, "FIELD_INVALID", "transcript"],
     [
-      "a key of another length",
+      "a key of the wrong length",
       { signature, transcript, gatewayIdentityPublicKey: new Uint8Array(1951) },
       "KEY_INVALID",
       "gatewayIdentityPublicKey",
     ],
-  ])("refuses %s", async (_what, request, reason, field) => {
+  ])("rejects %s", async (_what, request, reason, field) => {
     const { vpn } = await shared();
     expect(await refusal(vpn.verifyHandshake(request))).toEqual(invalidArgument(reason, field));
   });
 });
 
 describeApp("vpn.VpnService.Disconnect", (_start, shared) => {
-  it("ends a tunnel: it is NOT_FOUND to every call from then on", async () => {
+  it("ends a tunnel: every later call returns NOT_FOUND", async () => {
     const { vpn } = await shared();
     const { tunnelId, sessionKey } = await connectPeer(vpn);
     expect(await vpn.disconnect({ tunnelId })).toMatchObject({
@@ -391,7 +391,7 @@ describeApp("vpn.VpnService.Disconnect", (_start, shared) => {
     expect((await listAll(vpn)).map((tunnel) => tunnel.tunnelId)).not.toContain(tunnelId);
   });
 
-  it("erases the sealed key of a peer whose pair the gateway made", async () => {
+  it("erases the sealed key of a peer whose pair the gateway generated", async () => {
     const { vpn, tamper } = await shared();
     const { tunnelId } = await registerMade(vpn);
     const countSecrets = () =>
@@ -406,7 +406,7 @@ describeApp("vpn.VpnService.Disconnect", (_start, shared) => {
 });
 
 describeApp("vpn.VpnService.ListTunnels and GetHealth", (start) => {
-  it("tell who has a session, and count its packets", async () => {
+  it("show which tunnels have a session, and count its packets", async () => {
     const { vpn } = await start();
     const { tunnelId } = await connectPeer(vpn, "laptop");
     await vpn.rekey({ tunnelId });
@@ -421,7 +421,7 @@ describeApp("vpn.VpnService.ListTunnels and GetHealth", (start) => {
     expect(await vpn.getHealth({})).toMatchObject({ activePeerCount: 1, sessionCount: 0 });
   });
 
-  it("has tunnels but no sessions after a restart, until there is another handshake", async () => {
+  it("keep tunnels but no sessions after a restart, until the next handshake", async () => {
     const first = await start();
     const { tunnelId, sessionKey, decapsulate } = await connectPeer(first.vpn);
     await first.vpn.sendPacket({ tunnelId, size: 100 });
@@ -441,8 +441,8 @@ describeApp("vpn.VpnService.ListTunnels and GetHealth", (start) => {
   });
 });
 
-describeApp("a tunnel whose record was changed behind the back of vpn.VpnService", (_start, shared) => {
-  it("is refused if it was the peer's public key, and others are not", async () => {
+describeApp("a tunnel whose record was tampered with", (_start, shared) => {
+  it("is rejected if the peer's public key was changed, while other tunnels work", async () => {
     const { vpn, tamper } = await shared();
     const [hurt, sound] = [await registerMade(vpn), await registerMade(vpn)];
     const { publicKey } = makePeer();
@@ -459,7 +459,7 @@ describeApp("a tunnel whose record was changed behind the back of vpn.VpnService
 });
 
 describeApp("the store of vpn.VpnService", (start) => {
-  /** All that the database holds, and all files of the data directory: as they are, and bytes as bytes. */
+  /** Reads everything that the database contains, and all files in the data directory, raw and decoded. */
   async function readEverything({ tamper, config }: TestApp): Promise<Buffer> {
     const cells = await tamper(async (db) => {
       const found: unknown[] = [];
@@ -485,7 +485,7 @@ describeApp("the store of vpn.VpnService", (start) => {
     ),
   ];
 
-  it("holds no session key: not after a handshake, a rekey, packets, or the end", async () => {
+  it("contains no session key: not after a handshake, a rekey, packets, or the end", async () => {
     const app = await start();
     const { vpn } = app;
     const peer = await connectPeer(vpn);
@@ -500,25 +500,25 @@ describeApp("the store of vpn.VpnService", (start) => {
     await app.close();
     held.push(await readEverything(app));
     for (const everything of held) {
-      expect(everything.includes(peer.publicKey), "what is kept is found").toBe(true);
+      expect(everything.includes(peer.publicKey), "stored data is found").toBe(true);
       const secrets = [peer.sessionKey, rekeyed, third, secretKey].flatMap(formsOf);
       expect(secrets.filter((secret) => everything.includes(secret))).toEqual([]);
     }
   });
 });
 
-describeReplicas("two servers of vpn.VpnService", (startTwo) => {
+describeReplicas("vpn.VpnService on two servers", (startTwo) => {
   async function startBoth() {
     const [one, two] = await startTwo();
     return { one: present(one).vpn, two: present(two).vpn };
   }
 
-  it("are one gateway: they have the same keys", async () => {
+  it("is one gateway: both servers have the same keys", async () => {
     const { one, two } = await startBoth();
     expect(keysOf(await two.getGatewayInfo({}))).toEqual(keysOf(await one.getGatewayInfo({})));
   });
 
-  it("give 32 peers that register with either at once 32 addresses", async () => {
+  it("assigns 32 addresses to 32 peers that register concurrently with either server", async () => {
     const { one, two } = await startBoth();
     const { publicKey } = makePeer();
     const calls = Array.from({ length: 32 }, (_, i) => (i % 2 ? one : two).registerPeer({ publicKey }));
@@ -526,7 +526,7 @@ describeReplicas("two servers of vpn.VpnService", (startTwo) => {
     expect(new Set(addresses).size).toBe(32);
   });
 
-  it("have sessions of their own: a handshake with one is none with the other", async () => {
+  it("keeps sessions separate: a handshake with one server is none with the other", async () => {
     const { one, two } = await startBoth();
     const { tunnelId } = await connectPeer(one);
     expect(await refusal(two.sendPacket({ tunnelId, size: 1 }))).toEqual(sessionMissing);
@@ -534,7 +534,7 @@ describeReplicas("two servers of vpn.VpnService", (startTwo) => {
     expect(await listAll(one)).toMatchObject([{ tunnelId, sessionStatus: "ESTABLISHED" }]);
   });
 
-  it("know no tunnel any more that was disconnected at the other, also one with a session", async () => {
+  it("drops a tunnel that was disconnected on the other server, even one with a session", async () => {
     const { one, two } = await startBoth();
     const { tunnelId } = await connectPeer(one);
     await two.disconnect({ tunnelId });

@@ -11,7 +11,7 @@ import { describeService, freshOrder, readSecret } from "./service-server.ts";
 const data = bytesOf("pay 5 to bob");
 const unknown = { code: "NotFound", reason: "WALLET_NOT_FOUND" };
 
-/** A wallet and a signature that it made. */
+/** Creates a wallet and a signature with it. */
 async function signed(wallet: Client<typeof WalletService>) {
   const made = await wallet.createWallet({});
   const { signature } = await wallet.signTransaction({ walletId: made.walletId, data });
@@ -19,7 +19,7 @@ async function signed(wallet: Client<typeof WalletService>) {
 }
 
 describeService("WalletService", WalletService, (start, shared) => {
-  it("gives the address of the public key: the first 20 bytes of its SHA-256", async () => {
+  it("derives the address from the public key: the first 20 bytes of its SHA-256", async () => {
     const { client } = await shared();
     const { publicKey, address, walletId } = await client.createWallet({});
     expect(address).toBe(addressOf(publicKey));
@@ -27,7 +27,7 @@ describeService("WalletService", WalletService, (start, shared) => {
   });
 
   it.each(["publicKey", "publicKeyPem"] as const)(
-    "makes signatures that %s verifies outside",
+    "creates signatures that %s verifies outside the server",
     async (field) => {
       const { client } = await shared();
       const { walletId, ...wallet } = await client.createWallet({});
@@ -39,14 +39,14 @@ describeService("WalletService", WalletService, (start, shared) => {
     },
   );
 
-  it("makes each wallet with a key of its own", async () => {
+  it("creates each wallet with its own key", async () => {
     const { client } = await shared();
     const wallets = await Promise.all(Array.from({ length: 5 }, () => client.createWallet({})));
     expect(new Set(wallets.map(({ address }) => address)).size).toBe(5);
     expect(new Set(wallets.map(({ walletId }) => walletId)).size).toBe(5);
   });
 
-  it("tells when a wallet was made", async () => {
+  it("returns when a wallet was created", async () => {
     const { client } = await shared();
     const before = Date.now();
     const { createdAt } = await client.createWallet({});
@@ -63,7 +63,7 @@ describeService("WalletService", WalletService, (start, shared) => {
     expect(verifiesOutside(publicKey, data, signature)).toBe(true);
   });
 
-  it("has the secret key in no answer", async () => {
+  it("never returns the secret key", async () => {
     const { rest, close, database } = await start();
     const { text, json } = await rest("POST /api/wallet/create", {}, freshOrder().headers);
     const id = String(json.walletId);
@@ -80,7 +80,7 @@ describeService("WalletService", WalletService, (start, shared) => {
   });
 
   it.each(["publicKey", "publicKeyPem"] as const)(
-    "verifies with %s, and tells whose address it is",
+    "verifies with %s, and returns the address of the key",
     async (field) => {
       const { client } = await shared();
       const { signature, address, ...wallet } = await signed(client);
@@ -91,7 +91,7 @@ describeService("WalletService", WalletService, (start, shared) => {
     },
   );
 
-  it("verifies no signature of another wallet", async () => {
+  it("rejects a signature from another wallet", async () => {
     const { client } = await shared();
     const { signature } = await signed(client);
     const { publicKey, address } = await client.createWallet({});
@@ -105,15 +105,15 @@ describeService("WalletService", WalletService, (start, shared) => {
     ["no signature", { signature: new Uint8Array() }, invalid("signature")],
     ["no data", { data: new Uint8Array() }, invalid("data")],
     ["a key that is too short", { publicKey: new Uint8Array(1951) }, wrongKey("publicKey")],
-    ["a key of ML-DSA-44", { publicKey: new Uint8Array(1312) }, wrongKey("publicKey")],
+    ["an ML-DSA-44 key", { publicKey: new Uint8Array(1312) }, wrongKey("publicKey")],
     [
-      "what is no PEM",
+      "text that is not PEM",
       { publicKey: new Uint8Array(), publicKeyPem: "-----BEGIN-----" },
       wrongKey("publicKeyPem"),
     ],
     ["two keys", { publicKeyPem: "-----BEGIN-----" }, { code: "InvalidArgument", reason: "FIELD_INVALID" }],
     ["no key", { publicKey: new Uint8Array() }, { code: "InvalidArgument", reason: "FIELD_INVALID" }],
-  ])("refuses to verify %s", async (_what, change, expected) => {
+  ])("rejects %s on verification", async (_what, change, expected) => {
     const { client } = await shared();
     const { signature, publicKey } = await signed(client);
     const call = client.verifyTransaction({ data, signature, publicKey, ...change });
@@ -125,7 +125,7 @@ describeService("WalletService", WalletService, (start, shared) => {
     ["no wallet", { walletId: "", data }, invalid("walletId")],
     ["no data", { walletId: "wallet-x" }, invalid("data")],
     ["a walletId of 256 characters", { walletId: "w".repeat(256), data }, invalid("walletId")],
-  ])("refuses to sign with %s", async (_what, request, expected) => {
+  ])("rejects signing with %s", async (_what, request, expected) => {
     const { client } = await shared();
     expect(await refusal(client.signTransaction(request))).toEqual(expected);
   });
@@ -133,12 +133,12 @@ describeService("WalletService", WalletService, (start, shared) => {
   it.each([
     ["256 characters", "a".repeat(256)],
     ["a line break", "a\nb"],
-  ])("refuses a label with %s", async (_what, label) => {
+  ])("rejects a label with %s", async (_what, label) => {
     const { client } = await shared();
     expect(await refusal(client.createWallet({ label }))).toEqual(invalid("label"));
   });
 
-  it("takes a label of 255 characters of any script", async () => {
+  it("accepts a label of 255 characters in any script", async () => {
     const { client } = await shared();
     const label = "ж".repeat(255);
     expect((await client.createWallet({ label })).label).toBe(label);

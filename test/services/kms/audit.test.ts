@@ -16,7 +16,7 @@ async function* streamOf(keyId: string) {
   yield { part: { case: "chunk", value: data } } as const;
 }
 
-/** Does with keys whatever can be done with them; gives what of it must not be told. */
+/** Uses keys in every possible way; returns the data that must not leak. */
 async function useEverything(kms: KmsClient) {
   const { keyId } = await createKey(kms);
   const context = bytesOf("a context that is nobody's business");
@@ -36,7 +36,7 @@ async function useEverything(kms: KmsClient) {
 }
 
 describeKms("the audit log", (start, shared) => {
-  it("has an entry for everything that was done with a key, in its order", async () => {
+  it("has an entry for every use of a key, in order", async () => {
     const { kms } = await start();
     const { keyId, newKeyId, kemKeyId } = await useEverything(kms);
     const entries = await readAudit(kms);
@@ -64,21 +64,21 @@ describeKms("the audit log", (start, shared) => {
     const { keyId, untold } = await useEverything(kms);
     const { text } = await rest("GET /api/kms/audit");
     expect(text).toContain(keyId);
-    const told = Object.entries(untold).filter(([, bytes]) => {
+    const leaked = Object.entries(untold).filter(([, bytes]) => {
       const beginning = Buffer.from(bytes).subarray(0, 12);
       return (["utf8", "base64", "hex"] as const).some((form) => text.includes(beginning.toString(form)));
     });
-    expect(told).toEqual([]);
+    expect(leaked).toEqual([]);
   });
 
-  it("tells when, to the millisecond", async () => {
+  it("has times with millisecond precision", async () => {
     const { kms } = await start({ now: () => new Date("2026-03-04T05:06:07.089Z") });
     await createKey(kms);
     const [entry] = await readAudit(kms);
     expect(timestampDate(present(entry?.timestamp)).toISOString()).toBe("2026-03-04T05:06:07.089Z");
   });
 
-  it("names the subject of the token as user where the server wants tokens", async () => {
+  it("names the token's subject as the user if the server requires tokens", async () => {
     const { kms } = await start({ auth: "token" });
     const as = (subject: string) => ({ headers: { authorization: `Bearer ${subject}` } });
     const { keyId } = present((await kms.createKey({ algorithm: "ML-DSA-44" }, as("ada"))).result);
@@ -94,7 +94,7 @@ describeKms("the audit log", (start, shared) => {
     ]);
   });
 
-  it.each([9e15, -9e15])("is still readable after the time of an entry was changed to %d ms", async (ms) => {
+  it.each([9e15, -9e15])("is still readable after an entry's time was changed to %d ms", async (ms) => {
     const { kms, tamper } = await start();
     const { keyId } = await createKey(kms);
     await kms.sign({ keyId, data });
@@ -105,7 +105,7 @@ describeKms("the audit log", (start, shared) => {
     expect(await readAudit(kms, keyId)).toEqual([{ ...created, timestamp: timestampFromMs(0) }, signed]);
   });
 
-  it("has no entry for what only reads", async () => {
+  it("has no entries for reads", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     await kms.getKey({ keyId });
@@ -117,7 +117,7 @@ describeKms("the audit log", (start, shared) => {
     expect(await readDeeds(kms, keyId)).toEqual(["CREATE OK algorithm=ML-DSA-44, usage=SIGN"]);
   });
 
-  it("has an entry for an attempt with a length that the algorithm does not have", async () => {
+  it("has an entry for an attempt with the wrong length for the algorithm", async () => {
     const { kms } = await shared();
     const signing = await createKey(kms);
     const kem = await createKey(kms, { algorithm: "ML-KEM-512" });
@@ -129,7 +129,7 @@ describeKms("the audit log", (start, shared) => {
   });
 
   it.each(["rotate", "destroy"] as const)(
-    "has an entry for an attempt to %s under an idempotency key that was used for another request",
+    "has an entry for an attempt to %s with an idempotency key that was used for a different request",
     async (change) => {
       const { kms } = await shared();
       const { keyId } = await createKey(kms);
@@ -141,25 +141,22 @@ describeKms("the audit log", (start, shared) => {
     },
   );
 
-  it.each(["rotate", "destroy"] as const)(
-    "has the number of the callers who race to %s and lose",
-    async (change) => {
-      const server = await start();
-      const { kms } = server;
-      const { keyId } = await createKey(kms);
-      const race = () => (change === "rotate" ? kms.rotateKey({ keyId }) : kms.destroyKey({ keyId }));
-      await Promise.allSettled(Array.from({ length: 10 }, race));
-      const operation = change.toUpperCase();
-      const deeds = await closeAndReadDeeds(server);
-      expect(deeds.filter((deed) => deed.startsWith(`${operation} OK`))).toHaveLength(1);
-      expect(deeds.filter((deed) => deed.includes("REFUSED"))).toEqual([
-        `${operation} REFUSED reason=KEY_STATE_INVALID`,
-        `${operation} REFUSED reason=KEY_STATE_INVALID, repeated=8`,
-      ]);
-    },
-  );
+  it.each(["rotate", "destroy"] as const)("counts the callers who lose a race to %s", async (change) => {
+    const server = await start();
+    const { kms } = server;
+    const { keyId } = await createKey(kms);
+    const race = () => (change === "rotate" ? kms.rotateKey({ keyId }) : kms.destroyKey({ keyId }));
+    await Promise.allSettled(Array.from({ length: 10 }, race));
+    const operation = change.toUpperCase();
+    const deeds = await closeAndReadDeeds(server);
+    expect(deeds.filter((deed) => deed.startsWith(`${operation} OK`))).toHaveLength(1);
+    expect(deeds.filter((deed) => deed.includes("REFUSED"))).toEqual([
+      `${operation} REFUSED reason=KEY_STATE_INVALID`,
+      `${operation} REFUSED reason=KEY_STATE_INVALID, repeated=8`,
+    ]);
+  });
 
-  it("has at most 100 characters of a name that does not exist, by which its entries are found", async () => {
+  it("stores at most 100 characters of an unknown name, by which its entries can be found", async () => {
     const { kms } = await start();
     for (const keyId of ["k".repeat(255), `name/${"n".repeat(590)}/7`, `name/${"€".repeat(590)}`]) {
       await refusal(kms.sign({ keyId, data }));
@@ -170,7 +167,7 @@ describeKms("the audit log", (start, shared) => {
     expect(await readDeeds(kms, `name/${"n".repeat(590)}/7`)).toEqual(["SIGN REFUSED reason=KEY_NOT_FOUND"]);
   });
 
-  it("has one entry for equal refusals of one caller, and one with their number", async () => {
+  it("has one entry for a caller's first refusal, and one that counts identical ones", async () => {
     const server = await start({ auth: "token" });
     const as = (subject: string) => ({ headers: { authorization: `Bearer ${subject}` } });
     for (let i = 0; i < 38; i += 1) await refusal(server.kms.sign({ keyId: "key-1", data }, as("ada")));
@@ -184,7 +181,7 @@ describeKms("the audit log", (start, shared) => {
     ]);
   });
 
-  it("names the key as the caller did, although there is none", async () => {
+  it("names an unknown key as the caller did", async () => {
     const { kms } = await shared();
     const keyId = `no "key" \\ of ours: 🔑`;
     await refusal(kms.sign({ keyId, data }));
@@ -194,7 +191,7 @@ describeKms("the audit log", (start, shared) => {
 });
 
 describeKms("a server that cannot write its audit log", (start) => {
-  it("answers nothing, and changes nothing, until it can again", async () => {
+  it("returns and changes nothing until it can write again", async () => {
     const { kms, tamper } = await start();
     const signing = await createKey(kms);
     const { keyId } = signing;
@@ -222,7 +219,7 @@ describeKms("a server that cannot write its audit log", (start) => {
     expect(await kms.verifyAuditLog({})).toMatchObject({ valid: true, entries: 5 });
   });
 
-  it("refuses every call that needs an entry after the end of the log was changed", async () => {
+  it("refuses every call that needs an entry after the end of the log was tampered with", async () => {
     const { kms, tamper } = await start();
     const { keyId } = await createKey(kms);
     await tamper((db) =>

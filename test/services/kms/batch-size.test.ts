@@ -1,4 +1,4 @@
-/** How many signatures of each algorithm fit into one response of BatchSign, as every protocol writes it. */
+/** How many signatures of each algorithm fit into one BatchSign response, as every protocol encodes it. */
 import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { BatchSignResponseSchema } from "#gen/kms/kms_service_pb.ts";
@@ -11,14 +11,14 @@ import { createKey, describeKms, readDeeds } from "./kms-server.ts";
 
 const limitBytes = 4 * 1024 * 1024;
 
-describe.each([...mlDsaNames, ...slhDsaNames])("a response with signatures of %s", (algorithm) => {
+describe.each([...mlDsaNames, ...slhDsaNames])("a response with %s signatures", (algorithm) => {
   const { signatureBytes } = signatureAlgorithms[algorithm];
   const sizeOf = { binary: sizeInBinary, json: sizeInJson };
 
-  it.each(["binary", "json"] as const)("holds as many in 4 MiB as it should: %s", (form) => {
+  it.each(["binary", "json"] as const)("holds the calculated number in 4 MiB: %s", (form) => {
     const most = countFitting(algorithm, form);
     expect(sizeOf[form](responseOf(most))).toBeLessThanOrEqual(limitBytes);
-    // No more than one in a hundred is given away.
+    // At most one in a hundred is wasted.
     expect(sizeOf[form](responseOf(Math.ceil(most * 1.01) + 1))).toBeGreaterThan(limitBytes);
   });
 
@@ -31,7 +31,7 @@ describe.each([...mlDsaNames, ...slhDsaNames])("a response with signatures of %s
   }
 });
 
-/** With the prefix of a message of gRPC. */
+/** Includes the prefix of a gRPC message. */
 function sizeInBinary(response: ReturnType<typeof create<typeof BatchSignResponseSchema>>): number {
   return 5 + toBinary(BatchSignResponseSchema, response).length;
 }
@@ -42,11 +42,11 @@ function sizeInJson(response: ReturnType<typeof create<typeof BatchSignResponseS
 
 const tooLarge = { code: "InvalidArgument", reason: "BATCH_TOO_LARGE", fields: ["data"] };
 
-describeKms("KmsService.BatchSign of more than fits into a response", (_start, shared) => {
+describeKms("KmsService.BatchSign with more signatures than fit into a response", (_start, shared) => {
   const data = Array<Uint8Array>(1000).fill(bytesOf("message"));
 
   it.each(["ML-DSA-87", "SLH-DSA-SHA2-128f"] as const)(
-    "signs nothing with %s, says how many fit, and leaves one audit entry",
+    "signs nothing with %s, states how many fit, and leaves one audit entry",
     async (algorithm) => {
       const { kms } = await shared();
       const { keyId } = await createKey(kms, { algorithm });

@@ -10,7 +10,7 @@ const messages = (count: number) => Array.from({ length: count }, (_, i) => byte
 
 describeKms("KmsService.BatchSign", (_start, shared) => {
   it.each(["ML-DSA-44", "ML-DSA-65", "SLH-DSA-SHA2-128f"])(
-    "signs with a key of %s each message, in their order",
+    "signs each message in order with a %s key",
     async (algorithm) => {
       const { kms } = await shared();
       const key = await createKey(kms, { algorithm });
@@ -45,7 +45,7 @@ describeKms("KmsService.BatchSign", (_start, shared) => {
     ["one", [bytesOf("a"), new Uint8Array(), bytesOf("c")], "data[1]"],
     ["all of 1,000", Array<Uint8Array>(1000).fill(new Uint8Array()), "data[0]"],
   ])(
-    "refuses the whole of it if %s of its messages is empty, with one audit entry",
+    "rejects the whole batch if %s of its messages is empty, with one audit entry",
     async (_what, data, field) => {
       const { kms } = await shared();
       const { keyId } = await createKey(kms);
@@ -54,13 +54,13 @@ describeKms("KmsService.BatchSign", (_start, shared) => {
     },
   );
 
-  it("does not tell of its empty messages whoever may not use the key", async () => {
+  it("does not report empty messages to callers who may not use the key", async () => {
     const { kms } = await shared();
     const call = kms.batchSign({ keyId: "key-of-nobody", data: [new Uint8Array()] });
     expect(await refusal(call)).toEqual({ code: "NotFound", reason: "KEY_NOT_FOUND" });
   });
 
-  it("signs 1,000 messages, and each has an audit entry of its own", async () => {
+  it("signs 1,000 messages, each with its own audit entry", async () => {
     const { kms } = await shared();
     const key = await createKey(kms);
     const data = messages(1000);
@@ -74,20 +74,20 @@ describeKms("KmsService.BatchSign", (_start, shared) => {
     expect(entries.map((entry) => `${entry.operation} ${entry.outcome} ${entry.details}`)).toEqual(expected);
   });
 
-  it.each([0, 1001])("refuses %i messages", async (count) => {
+  it.each([0, 1001])("rejects %i messages", async (count) => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     expect(await refusal(kms.batchSign({ keyId, data: messages(count) }))).toEqual(invalid("data"));
   });
 
-  it("refuses a context of 256 bytes", async () => {
+  it("rejects a context of 256 bytes", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     const context = new Uint8Array(256);
     expect(await refusal(kms.batchSign({ keyId, data: messages(1), context }))).toEqual(invalid("context"));
   });
 
-  it("refuses the whole of it for a key that does not sign, with one audit entry", async () => {
+  it("rejects the whole batch for a key that does not sign, with one audit entry", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     await kms.rotateKey({ keyId });
@@ -96,7 +96,7 @@ describeKms("KmsService.BatchSign", (_start, shared) => {
   });
 
   it.each(["rotate", "destroy"] as const)(
-    "refuses the whole of it for a key that somebody else comes to %s meanwhile",
+    "rejects the whole batch if another caller manages to %s the key in the meantime",
     async (change) => {
       const { kms } = await shared();
       const { keyId } = await createKey(kms, { algorithm: "ML-DSA-87" });

@@ -3,7 +3,7 @@ import { createCallerMutex } from "../../../src/services/kms/caller-mutex.ts";
 
 const { signal } = new AbortController();
 
-it("the work of one caller runs one at a time, also after a failure; that of others does not wait", async () => {
+it("runs a caller's work one at a time, even after a failure, without delaying other callers", async () => {
   const runExclusively = createCallerMutex();
   const first = Promise.withResolvers<string>();
   const begun: string[] = [];
@@ -16,13 +16,13 @@ it("the work of one caller runs one at a time, also after a failure; that of oth
   const two = take("ada", "two", async () => "done");
   expect(await take("bob", "other", async () => "done")).toBe("done");
   expect(begun).toEqual(["one", "other"]);
-  first.reject(new Error("the store is away"));
-  await expect(one).rejects.toThrow("away");
+  first.reject(new Error("the store is down"));
+  await expect(one).rejects.toThrow("down");
   expect(await two).toBe("done");
   expect(begun).toEqual(["one", "other", "two"]);
 });
 
-it("a call that has ended loses its turn", async () => {
+it("skips a call that has ended", async () => {
   const runExclusively = createCallerMutex();
   const first = Promise.withResolvers<void>();
   const one = runExclusively("ada", signal, () => first.promise);

@@ -5,7 +5,7 @@ import { invalid } from "../../support/refusals.ts";
 import { present } from "../answers.ts";
 import { createKey, describeKms } from "./kms-server.ts";
 
-/** Raw public keys in bytes: FIPS 204, table 2; FIPS 205, table 2; FIPS 203, table 3. */
+/** Raw public key lengths: FIPS 204, table 2; FIPS 205, table 2; FIPS 203, table 3. */
 const publicKeyBytes = {
   "ML-DSA-44": 1312,
   "ML-DSA-65": 1952,
@@ -30,7 +30,7 @@ const keyIdForm = /^key-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[
 
 describeKms("KmsService.CreateKey", (_start, shared) => {
   it.each(Object.entries(publicKeyBytes))(
-    "makes a key of %s with a raw public key of %i bytes, which its PEM holds too",
+    "creates a %s key with a raw public key of %i bytes, which its PEM contains too",
     async (algorithm, bytes) => {
       const { kms } = await shared();
       const key = await createKey(kms, { algorithm });
@@ -42,7 +42,7 @@ describeKms("KmsService.CreateKey", (_start, shared) => {
     },
   );
 
-  it("tells of the new key all but its secret half and its JWK", async () => {
+  it("returns everything about the new key except its secret half and its JWK", async () => {
     const { kms } = await shared();
     const before = Date.now();
     const { status, result } = await kms.createKey({ alias: "till 7", algorithm: "ML-DSA-65" });
@@ -72,7 +72,7 @@ describeKms("KmsService.CreateKey", (_start, shared) => {
     { usage: "", algorithm: "ML-KEM-512", made: "ML-KEM-512", madeFor: "KEM" },
     { usage: "KEM", algorithm: "ML-KEM-1024", made: "ML-KEM-1024", madeFor: "KEM" },
     { usage: "SIGN", algorithm: "ML-DSA-87", made: "ML-DSA-87", madeFor: "SIGN" },
-  ])("makes $made for $madeFor of the usage '$usage' and the algorithm '$algorithm'", async (row) => {
+  ])("creates $made for $madeFor with usage '$usage' and algorithm '$algorithm'", async (row) => {
     const { kms } = await shared();
     const { usage, algorithm, made, madeFor } = row;
     const { result } = await kms.createKey({ usage, algorithm });
@@ -85,13 +85,13 @@ describeKms("KmsService.CreateKey", (_start, shared) => {
     { usage: "SIGN", algorithm: "ML-KEM-768" },
     { usage: "BOTH", algorithm: "" },
     { usage: "sign", algorithm: "" },
-  ])("refuses the usage $usage for the algorithm '$algorithm'", async (wanted) => {
+  ])("rejects the usage $usage for the algorithm '$algorithm'", async (wanted) => {
     const { kms } = await shared();
     expect(await refusal(kms.createKey(wanted))).toEqual(invalid("usage"));
   });
 
   it.each(["ML-DSA-66", "ml-dsa-65", "ECDSA-P256", "RSA", " ML-DSA-65"])(
-    "refuses the algorithm '%s' and lists those that there are",
+    "rejects the algorithm '%s' and lists the supported ones",
     async (algorithm) => {
       const { kms } = await shared();
       const failure = await failureOf(kms.createKey({ algorithm }));
@@ -101,7 +101,7 @@ describeKms("KmsService.CreateKey", (_start, shared) => {
     },
   );
 
-  it("gives each key an id of its own, and that as alias where there is none", async () => {
+  it("gives each key a unique ID, which is also the default alias", async () => {
     const { kms } = await shared();
     const [one, other] = [await createKey(kms), await createKey(kms)];
     expect(one.keyId).toMatch(keyIdForm);
@@ -112,15 +112,15 @@ describeKms("KmsService.CreateKey", (_start, shared) => {
 
   it.each([
     ["255 characters", "a".repeat(255)],
-    ["255 characters outside of the basic plane", "🔑".repeat(255)],
+    ["255 characters outside the basic multilingual plane", "🔑".repeat(255)],
     ["letters of all kinds", "Schlüssel — 鍵 'x'; drop table kms_keys; --"],
-  ])("takes an alias of %s and gives it back as it was", async (_what, alias) => {
+  ])("accepts an alias of %s and returns it unchanged", async (_what, alias) => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms, { alias });
     expect((await kms.getKey({ keyId })).result?.alias).toBe(alias);
   });
 
-  it("takes an alias that another key has", async () => {
+  it("accepts an alias that another key has", async () => {
     const { kms } = await shared();
     const [one, other] = [await createKey(kms, { alias: "twin" }), await createKey(kms, { alias: "twin" })];
     expect([one.alias, other.alias]).toEqual(["twin", "twin"]);
@@ -134,12 +134,12 @@ describeKms("KmsService.CreateKey", (_start, shared) => {
     ["an escape character", "\u001b[31m"],
     ["a delete character", "a\u007f"],
     ["a control character of Latin-1", "a\u0085b"],
-  ])("refuses an alias with %s", async (_what, alias) => {
+  ])("rejects an alias with %s", async (_what, alias) => {
     const { kms } = await shared();
     expect(await refusal(kms.createKey({ alias }))).toEqual(invalid("alias"));
   });
 
-  it("makes nothing of what it refuses", async () => {
+  it("creates nothing for a rejected request", async () => {
     const { kms } = await shared();
     const before = await kms.getHealth({});
     await refusal(kms.createKey({ usage: "KEM", algorithm: "ML-DSA-65" }));

@@ -1,4 +1,4 @@
-/** CreateCsr: who may ask for a request, what is refused, and what is left in the audit log. */
+/** CreateCsr: who may create a CSR, what is refused, and what the audit log records. */
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
 import { outcomeOf, refusal } from "../../support/refusal.ts";
@@ -20,18 +20,18 @@ const everyName = {
   uris: ["https://example.com/release", "urn:example:release"],
 };
 
-/** Names that are refused, and the field that the refusal names. */
+/** Invalid names, and the field that the error names. */
 const malformed: Record<string, [Partial<typeof everyName>, string]> = {
-  "a subject that is not one": [{ subject: "release" }, "subject"],
-  "a subject with a line end": [{ subject: "CN=a\nO=b" }, "subject"],
-  "a subject with an escaped line end": [{ subject: "CN=a\\0AO=b" }, "subject"],
+  "an invalid subject": [{ subject: "release" }, "subject"],
+  "a subject with a line break": [{ subject: "CN=a\nO=b" }, "subject"],
+  "a subject with an escaped line break": [{ subject: "CN=a\\0AO=b" }, "subject"],
   "a subject with two common names": [{ subject: "CN=a,CN=b" }, "subject"],
   "a subject that is too long": [{ subject: `CN=${"a".repeat(2048)}` }, "subject"],
   "a host name with a NUL": [{ dnsNames: ["a.test", "b.test\0.c.test"] }, "dnsNames[1]"],
   "a wildcard in the middle": [{ dnsNames: ["a.*.test"] }, "dnsNames[0]"],
   "a host name that is an address": [{ dnsNames: ["10.0.0.1"] }, "dnsNames[0]"],
   "an address with a zone": [{ ipAddresses: ["fe80::1%eth0"] }, "ipAddresses[0]"],
-  "an address that is none": [{ ipAddresses: ["10.0.0.1", "10.0.0"] }, "ipAddresses[1]"],
+  "an invalid address": [{ ipAddresses: ["10.0.0.1", "10.0.0"] }, "ipAddresses[1]"],
   "an email address with a name": [{ emails: ["Ada <ada@example.com>"] }, "emails[0]"],
   "an email address with two dots": [{ emails: ["a..b@example.com"] }, "emails[0]"],
   "a relative URI": [{ uris: ["/release"] }, "uris[0]"],
@@ -50,7 +50,7 @@ describeKms("KmsService.CreateCsr", (start, shared) => {
     expect(keyId).toBe(newKey?.keyId);
   });
 
-  it("leaves one entry, which has the SHA-256 of the request and no name of it", async () => {
+  it("leaves one entry with the SHA-256 of the request, without its names", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     const { csr } = await createCsr(kms, { keyId, ...everyName });
@@ -58,27 +58,27 @@ describeKms("KmsService.CreateCsr", (start, shared) => {
     expect((await readDeeds(kms, keyId)).slice(1)).toEqual([`SIGN OK input=csr, sha256=${digest}`]);
   });
 
-  it("refuses a key that does not sign, and records it", async () => {
+  it("rejects a key that does not sign, and records the refusal", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms, { algorithm: "ML-KEM-512" });
     expect(await refusal(kms.createCsr({ keyId, subject: "CN=release" }))).toEqual(usageRefuses);
     expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=KEY_USAGE_MISMATCH"]);
   });
 
-  it.each(Object.entries(malformed))("refuses %s, and names the field", async (_what, [fields, field]) => {
+  it.each(Object.entries(malformed))("rejects %s, and names the field", async (_what, [fields, field]) => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     expect(await refusal(kms.createCsr({ keyId, ...fields }))).toEqual(invalid(field));
     expect(await readDeeds(kms, keyId)).toHaveLength(1);
   });
 
-  it("refuses a request without any name", async () => {
+  it("rejects a request without any name", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     expect(await refusal(kms.createCsr({ keyId }))).toMatchObject({ reason: "FIELD_INVALID" });
   });
 
-  it("refuses more than 100 names of all kinds together", async () => {
+  it("rejects more than 100 names of all kinds together", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     const dnsNames = Array.from({ length: 60 }, (_, i) => `a${i}.test`);
@@ -89,7 +89,7 @@ describeKms("KmsService.CreateCsr", (start, shared) => {
     expect((await createCsr(kms, { keyId, dnsNames, emails: emails.slice(1) })).keyId).toBe(keyId);
   });
 
-  it("gives no request that is entered after the key was destroyed, and enters all others", async () => {
+  it("returns no CSR that is recorded after the key was destroyed, and records all others", async () => {
     const { kms } = await start();
     const { keyId } = await createKey(kms, { algorithm: "SLH-DSA-SHA2-128f" });
     const requests = Array.from({ length: 8 }, () =>

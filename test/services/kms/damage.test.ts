@@ -8,7 +8,7 @@ import { createKey, describeKms, type KmsClient, type KmsServer, readDeeds } fro
 
 const data = bytesOf("hello");
 
-/** A key of each kind, in use, beside another of its kind. */
+/** A key of each kind in use, and a second key of the same kind. */
 interface Keys {
   readonly signing: string;
   readonly kem: string;
@@ -26,21 +26,21 @@ async function* streamOf(keyId: string) {
   yield { part: { case: "chunk", value: data } } as const;
 }
 
-/** What needs the secret half. */
+/** Calls that need the secret half. */
 const secretCalls: Record<string, Call> = {
   Sign: (kms, { signing }) => kms.sign({ keyId: signing, data }),
   SignStream: (kms, { signing }) => kms.signStream(streamOf(signing)),
   BatchSign: (kms, { signing }) => kms.batchSign({ keyId: signing, data: [data] }),
   Decapsulate: (kms, { kem, ciphertext }) => kms.decapsulate({ keyId: kem, ciphertext }),
 };
-/** What needs the record alone. */
+/** Calls that need only the record. */
 const publicCalls: Record<string, Call> = {
   Verify: (kms, { signing, signature }) => kms.verify({ keyId: signing, data, signature }),
   Encapsulate: (kms, { kem }) => kms.encapsulate({ keyId: kem }),
-  "GetKey of one that signs": (kms, { signing }) => kms.getKey({ keyId: signing }),
-  "GetKey of one of ML-KEM": (kms, { kem }) => kms.getKey({ keyId: kem }),
-  "RotateKey of one that signs": (kms, { signing }) => kms.rotateKey({ keyId: signing }),
-  "RotateKey of one of ML-KEM": (kms, { kem }) => kms.rotateKey({ keyId: kem }),
+  "GetKey of a signing key": (kms, { signing }) => kms.getKey({ keyId: signing }),
+  "GetKey of an ML-KEM key": (kms, { kem }) => kms.getKey({ keyId: kem }),
+  "RotateKey of a signing key": (kms, { signing }) => kms.rotateKey({ keyId: signing }),
+  "RotateKey of an ML-KEM key": (kms, { kem }) => kms.rotateKey({ keyId: kem }),
 };
 
 async function makeKeys(kms: KmsClient, { inUse = false } = {}): Promise<Keys> {
@@ -55,7 +55,7 @@ async function makeKeys(kms: KmsClient, { inUse = false } = {}): Promise<Keys> {
   return keys;
 }
 
-/** Changes both keys behind the back of the service. */
+/** Tampers with both keys without the service's knowledge. */
 function damage({ tamper }: KmsServer, keys: Keys, change: Change): Promise<void> {
   return tamper(async (db) => {
     await change(db, keys.signing, keys.otherSigning);
@@ -63,7 +63,7 @@ function damage({ tamper }: KmsServer, keys: Keys, change: Change): Promise<void
   });
 }
 
-/** How each call is refused, or that it is answered. */
+/** Returns how each call is refused, or that it succeeds. */
 async function outcomesOf(kms: KmsClient, keys: Keys, calls: Record<string, Call>) {
   const outcomes: Record<string, string> = {};
   for (const [name, call] of Object.entries(calls))
@@ -78,7 +78,7 @@ function allOf(outcome: string, calls: Record<string, Call>): Record<string, str
   return Object.fromEntries(Object.keys(calls).map((name) => [name, outcome]));
 }
 
-/** The keys beside those that were changed. */
+/** Returns the unchanged keys. */
 const others = ({ otherSigning, otherKem, ...keys }: Keys): Keys => ({
   ...keys,
   signing: otherSigning,
@@ -102,13 +102,13 @@ const flip = (bytes: Uint8Array) => flipBit(bytes, 20);
 const recordChanges: [what: string, change: Change][] = [
   ["alias", record({ alias: "mine" })],
   ["algorithm", record({ algorithm: "ML-DSA-87" })],
-  ["algorithm, to one that there is not,", record({ algorithm: "RSA" })],
+  ["algorithm, to an unknown one,", record({ algorithm: "RSA" })],
   ["usage", record({ key_usage: "BOTH" })],
   ["state", record({ key_state: "ROTATED" })],
-  ["state, to one that there is not,", record({ key_state: "LOST" })],
+  ["state, to an unknown one,", record({ key_state: "LOST" })],
   ["owner", record({ owner: "mallory" })],
   ["time of creation", record({ created_at_ms: 1 })],
-  ["time of creation, to one that no message carries,", record({ created_at_ms: 9e15 })],
+  ["time of creation, to one that no message can carry,", record({ created_at_ms: 9e15 })],
   ["tag", record({ record_tag: "0".repeat(64) })],
   [
     "public key",
@@ -118,7 +118,7 @@ const recordChanges: [what: string, change: Change][] = [
     },
   ],
   [
-    "public key and tag, to those of another key,",
+    "public key and tag, to another key's,",
     async (db, keyId, otherKeyId) => {
       const { public_key, record_tag } = await readRecord(db, otherKeyId);
       return record({ public_key, record_tag })(db, keyId, otherKeyId);
@@ -135,7 +135,7 @@ const readSecret = (db: Kysely<Schema>, keyId: string) =>
     .where("identity", "=", identityOf(keyId))
     .executeTakeFirstOrThrow();
 
-/** Records and secret halves of keys, as whoever reads the database can copy them. */
+/** Copies records and secret halves of keys, as anyone with access to the database can. */
 async function copyKeys(db: Kysely<Schema>, keyIds: readonly string[]) {
   const identities = keyIds.map(identityOf);
   return {
@@ -166,14 +166,14 @@ const secret =
   };
 
 const secretChanges: [what: string, change: Change][] = [
-  ["had a bit of its ciphertext changed", secret(({ ciphertext }) => ({ ciphertext: flip(ciphertext) }))],
-  ["had its ciphertext cut", secret(({ ciphertext }) => ({ ciphertext: ciphertext.subarray(0, 27) }))],
-  ["has no ciphertext left", secret(() => ({ ciphertext: new Uint8Array() }))],
+  ["had one bit of its ciphertext changed", secret(({ ciphertext }) => ({ ciphertext: flip(ciphertext) }))],
+  ["had its ciphertext truncated", secret(({ ciphertext }) => ({ ciphertext: ciphertext.subarray(0, 27) }))],
+  ["had its ciphertext removed", secret(() => ({ ciphertext: new Uint8Array() }))],
   [
-    "had a bit of its wrapped data key changed",
+    "had one bit of its wrapped data key changed",
     secret((row) => ({ wrapped_data_key: flip(row.wrapped_data_key) })),
   ],
-  ["is said to be under another master key", secret(() => ({ master_key_id: "0".repeat(16) }))],
+  ["claims to be under a different master key", secret(() => ({ master_key_id: "0".repeat(16) }))],
   ["was copied from another key", secret((_row, { identity: _, ...otherRow }) => otherRow)],
   [
     "was deleted",
@@ -181,14 +181,14 @@ const secretChanges: [what: string, change: Change][] = [
   ],
 ];
 
-describeKms("a key with a record that somebody changed in the database", (_start, shared) => {
+describeKms("a key whose record was tampered with", (_start, shared) => {
   const everyCall = { ...secretCalls, ...publicCalls };
   describe.each([
     ["before it was used", false],
     ["while it was in use", true],
   ])("%s", (_when, inUse) => {
     it.each(recordChanges)(
-      "is refused by every call that needs it: its %s was changed",
+      "is rejected by every call that needs it after tampering with its %s",
       async (_what, change) => {
         const server = await shared();
         const keys = await makeKeys(server.kms, { inUse });
@@ -199,7 +199,7 @@ describeKms("a key with a record that somebody changed in the database", (_start
     );
   });
 
-  it.each(["rotate", "destroy"] as const)("does not come back: ACTIVE again after %s", async (retire) => {
+  it.each(["rotate", "destroy"] as const)("cannot be made ACTIVE again after %s", async (retire) => {
     const server = await shared();
     const keys = await makeKeys(server.kms, { inUse: true });
     for (const keyId of [keys.signing, keys.kem])
@@ -209,7 +209,7 @@ describeKms("a key with a record that somebody changed in the database", (_start
   });
 
   it.each(["rotate", "destroy"] as const)(
-    "does not come back with its old record and secret half, which were put back after %s",
+    "cannot be revived by restoring its old record and secret half after %s",
     async (retire) => {
       const server = await shared();
       const keys = await makeKeys(server.kms, { inUse: true });
@@ -225,7 +225,7 @@ describeKms("a key with a record that somebody changed in the database", (_start
     },
   );
 
-  it("can be destroyed again when its old record was put back after it was destroyed, and then no more", async () => {
+  it("can be destroyed once more if its old record was restored after destruction", async () => {
     const { kms, tamper, store } = await shared();
     const { keyId } = await createKey(kms);
     const before = await tamper((db) => copyKeys(db, [keyId]));
@@ -236,7 +236,7 @@ describeKms("a key with a record that somebody changed in the database", (_start
     expect(await refusal(kms.destroyKey({ keyId }))).toMatchObject({ reason: "KEY_STATE_INVALID" });
   });
 
-  it("is not used when the entries of its making are gone from the audit log", async () => {
+  it("is not used if its creation entry was deleted from the audit log", async () => {
     const { kms, tamper } = await shared();
     const { keyId } = await createKey(kms);
     await tamper((db) =>
@@ -248,7 +248,7 @@ describeKms("a key with a record that somebody changed in the database", (_start
     );
   });
 
-  it("is refused with a sentence that names the key, and has an entry in the audit log", async () => {
+  it("is rejected with a message that names the key, and has an audit log entry", async () => {
     const { kms, tamper } = await shared();
     const { keyId } = await createKey(kms);
     await tamper((db) => record({ alias: "mine" })(db, keyId, ""));
@@ -258,24 +258,27 @@ describeKms("a key with a record that somebody changed in the database", (_start
     expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=KEY_DAMAGED"]);
   });
 
-  it.each(recordChanges)("can be destroyed, for good: its %s was changed", async (_what, change) => {
-    const server = await shared();
-    const keys = await makeKeys(server.kms);
-    await damage(server, keys, change);
-    for (const keyId of [keys.signing, keys.kem])
-      expect(await server.kms.destroyKey({ keyId })).toMatchObject({ newStatus: "DESTROYED" });
-    const left = await server.store.reader
-      .selectFrom("sealed_secrets")
-      .select("identity")
-      .where("identity", "in", [identityOf(keys.signing), identityOf(keys.kem)])
-      .execute();
-    expect(left).toEqual([]);
-    expect(Object.values(await outcomesOf(server.kms, keys, secretCalls))).not.toContain("answered");
-  });
+  it.each(recordChanges)(
+    "can be destroyed permanently after tampering with its %s",
+    async (_what, change) => {
+      const server = await shared();
+      const keys = await makeKeys(server.kms);
+      await damage(server, keys, change);
+      for (const keyId of [keys.signing, keys.kem])
+        expect(await server.kms.destroyKey({ keyId })).toMatchObject({ newStatus: "DESTROYED" });
+      const left = await server.store.reader
+        .selectFrom("sealed_secrets")
+        .select("identity")
+        .where("identity", "in", [identityOf(keys.signing), identityOf(keys.kem)])
+        .execute();
+      expect(left).toEqual([]);
+      expect(Object.values(await outcomesOf(server.kms, keys, secretCalls))).not.toContain("answered");
+    },
+  );
 });
 
-describeKms("a store with a key whose position somebody made too large", (start) => {
-  it("still makes and lists keys", async () => {
+describeKms("a store with a key whose position was set too large", (start) => {
+  it("still creates and lists keys", async () => {
     const { kms, tamper } = await start();
     const { keyId } = await createKey(kms);
     await tamper((db) => record({ position: 9_007_199_254_740_991 })(db, keyId, ""));
@@ -285,7 +288,7 @@ describeKms("a store with a key whose position somebody made too large", (start)
   });
 });
 
-describeKms("a store with a key whose state somebody changed", (start) => {
+describeKms("a store with a key whose state was tampered with", (start) => {
   it("still lists and counts its keys after the key was destroyed", async () => {
     const { kms, tamper } = await start();
     const { keyId } = await createKey(kms);
@@ -296,14 +299,17 @@ describeKms("a store with a key whose state somebody changed", (start) => {
   });
 });
 
-describeKms("a key with a sealed secret half that somebody changed", (_start, shared) => {
-  it.each(secretChanges)("is refused by every call that needs that half: it %s", async (_what, change) => {
-    const server = await shared();
-    const keys = await makeKeys(server.kms);
-    await damage(server, keys, change);
-    expect(await outcomesOf(server.kms, keys, secretCalls)).toEqual(allOf(damaged, secretCalls));
-    expect(await outcomesOf(server.kms, keys, publicCalls)).toEqual(allOf("answered", publicCalls));
-    const everyCall = { ...secretCalls, ...publicCalls };
-    expect(await outcomesOf(server.kms, others(keys), everyCall)).toEqual(allOf("answered", everyCall));
-  });
+describeKms("a key whose sealed secret half was tampered with", (_start, shared) => {
+  it.each(secretChanges)(
+    "is rejected by every call that needs the secret half if it %s",
+    async (_what, change) => {
+      const server = await shared();
+      const keys = await makeKeys(server.kms);
+      await damage(server, keys, change);
+      expect(await outcomesOf(server.kms, keys, secretCalls)).toEqual(allOf(damaged, secretCalls));
+      expect(await outcomesOf(server.kms, keys, publicCalls)).toEqual(allOf("answered", publicCalls));
+      const everyCall = { ...secretCalls, ...publicCalls };
+      expect(await outcomesOf(server.kms, others(keys), everyCall)).toEqual(allOf("answered", everyCall));
+    },
+  );
 });

@@ -1,4 +1,4 @@
-/** ExportPublicKeys: what verifies signatures outside of the service. */
+/** ExportPublicKeys: the public keys that verify signatures outside the service. */
 import { createPublicKey, verify } from "node:crypto";
 import { calculateJwkThumbprint, importJWK } from "jose";
 import { expect, it } from "vitest";
@@ -10,7 +10,7 @@ import { describeKms } from "./kms-server.ts";
 const data = bytesOf("hello");
 
 describeKms("KmsService.ExportPublicKeys", (start) => {
-  it("has every version that can verify, as PEM, and of ML-DSA as JWK", async () => {
+  it("returns every version that can verify, as PEM and, for ML-DSA, as JWK", async () => {
     const { kms } = await start();
     const name = "release";
     const { result } = await kms.createKey({ algorithm: "ML-DSA-44", name, labels: { team: "a" } });
@@ -49,7 +49,7 @@ describeKms("KmsService.ExportPublicKeys", (start) => {
 });
 
 describeKms("GET /api/kms/public-keys", (_start, shared) => {
-  it("is a JSON Web Key Set that jose takes as it is", async () => {
+  it("returns a JSON Web Key Set that jose accepts unchanged", async () => {
     const { kms, rest } = await shared();
     await kms.createKey({ name: "jwks" });
     const { status, json } = await rest("GET /api/kms/public-keys?name=jwks");
@@ -65,7 +65,7 @@ describeKms("GET /api/kms/public-keys", (_start, shared) => {
     ]);
   });
 
-  it("refuses the page token of another list", async () => {
+  it("rejects a page token from a different list", async () => {
     const { kms } = await shared();
     await kms.createKey({ algorithm: "ML-DSA-44" });
     await kms.createKey({ algorithm: "ML-DSA-44" });

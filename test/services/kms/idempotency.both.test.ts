@@ -8,14 +8,14 @@ import { createKey, describeKmsOnBoth, describeReplicas, type KmsServer, readDee
 const under = (idempotencyKey: string) => ({ headers: { "idempotency-key": idempotencyKey } });
 
 let names = 0;
-/** A name that no other test has used. */
+/** Returns a name that no other test has used. */
 function freshName(): string {
   names += 1;
   return `order ${names}`;
 }
 
 describeKmsOnBoth("an Idempotency-Key", (start, shared) => {
-  it("of RotateKey gives the first answer again, and rotates once", async () => {
+  it("makes RotateKey return the first response again, and rotate once", async () => {
     const { kms } = await shared();
     const order = under(freshName());
     const { keyId } = await createKey(kms);
@@ -26,7 +26,7 @@ describeKmsOnBoth("an Idempotency-Key", (start, shared) => {
     expect(await readDeeds(kms, newKeyId)).toHaveLength(1);
   });
 
-  it("is one and the same over all protocols", async () => {
+  it("is shared across all protocols", async () => {
     const { kms, connect, rest } = await shared();
     const name = freshName();
     const request = { alias: "till 7", algorithm: "ML-KEM-512", usage: "KEM" };
@@ -36,7 +36,7 @@ describeKmsOnBoth("an Idempotency-Key", (start, shared) => {
     expect(json).toMatchObject({ result: { keyId: present(first.result).keyId } });
   });
 
-  it("gives the answer as it was, although the key has changed since", async () => {
+  it("returns the original response, even if the key has changed since", async () => {
     const { kms } = await shared();
     const order = under(freshName());
     const first = await kms.createKey({ algorithm: "ML-DSA-44" }, order);
@@ -52,7 +52,7 @@ describeKmsOnBoth("an Idempotency-Key", (start, shared) => {
     expect(await after.kms.createKey({}, under("order"))).toEqual(first);
   });
 
-  it("refuses another request under the same key, and remembers the first", async () => {
+  it("rejects a different request under the same key, and still returns the first response", async () => {
     const { kms, rest } = await shared();
     const name = freshName();
     const first = await kms.createKey({ alias: "one" }, under(name));
@@ -70,7 +70,7 @@ describeKmsOnBoth("an Idempotency-Key", (start, shared) => {
     expect((await kms.getKey({ keyId })).result?.status).toBe("ACTIVE");
   });
 
-  it("tells an empty request of DestroyKey from one of RotateKey with the same keyId", async () => {
+  it("distinguishes requests for DestroyKey and RotateKey with the same keyId", async () => {
     const { kms } = await shared();
     const name = freshName();
     const { keyId } = await createKey(kms);
@@ -90,9 +90,9 @@ describeKmsOnBoth("an Idempotency-Key", (start, shared) => {
   it.each([
     ["256 characters", "a".repeat(256)],
     ["none", ""],
-    ["letters outside of ASCII", "caf\u00e9"],
+    ["non-ASCII letters", "caf\u00e9"],
     ["a control character", "a\tb"],
-  ])("is refused with %s", async (_what, name) => {
+  ])("is rejected with %s", async (_what, name) => {
     const { kms, rest } = await shared();
     const { keyCount } = await kms.getHealth({});
     const answer = await rest("POST /api/kms/create-key", {}, { "idempotency-key": name });
@@ -105,7 +105,7 @@ describeKmsOnBoth("an Idempotency-Key", (start, shared) => {
     expect((await kms.getHealth({})).keyCount).toBe(keyCount);
   });
 
-  it("of 256 characters is refused over gRPC and Connect too", async () => {
+  it("of 256 characters is rejected over gRPC and Connect too", async () => {
     const { kms, connect } = await shared();
     const invalid = {
       code: "InvalidArgument",
@@ -116,7 +116,7 @@ describeKmsOnBoth("an Idempotency-Key", (start, shared) => {
     expect(await refusal(connect.createKey({}, under("a".repeat(256))))).toEqual(invalid);
   });
 
-  it("does not remember what was refused", async () => {
+  it("does not store refusals", async () => {
     const { kms } = await shared();
     const name = freshName();
     const { keyId } = await createKey(kms);
@@ -130,7 +130,7 @@ describeKmsOnBoth("an Idempotency-Key", (start, shared) => {
     expect((await kms.createKey({}, under(name))).status).toBe("success");
   });
 
-  it("has no bearing on what only reads or uses keys", async () => {
+  it("has no effect on calls that only read or use keys", async () => {
     const { kms } = await shared();
     const order = under(freshName());
     const { keyId } = present((await kms.createKey({}, order)).result);
@@ -140,7 +140,7 @@ describeKmsOnBoth("an Idempotency-Key", (start, shared) => {
 });
 
 describeReplicas("an Idempotency-Key", (startTwo) => {
-  it("makes one key for callers of both at once", async () => {
+  it("creates one key for concurrent callers of both servers", async () => {
     const servers: KmsServer[] = await startTwo();
     const calls = servers.flatMap(({ kms }) =>
       Array.from({ length: 10 }, () => kms.createKey({}, under("order"))),

@@ -1,4 +1,4 @@
-/** Import jobs, which stay in lists after their end. */
+/** Import jobs, which stay in lists after they end. */
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { beginImport } from "../../../src/services/kms/import.ts";
@@ -12,7 +12,7 @@ const job = "projects/p/locations/l/keyRings/r/importJobs/j";
 const taken = () => new Error("taken");
 
 describe("an import job", () => {
-  it("keeps its secret key for 24 hours, and its place in lists for ever", async () => {
+  it("keeps its secret key for 24 hours, and its place in lists forever", async () => {
     let nowMs = Date.parse("2026-11-23T10:00:00.000Z");
     const now = () => new Date(nowMs);
     const place = await makeSqlitePlace();

@@ -1,4 +1,4 @@
-/** Imports of keys that other programs made. */
+/** Imports of keys that were created by other programs. */
 import { type AsymmetricKeyType, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { expect, it } from "vitest";
 import { bytesOf, flipBit } from "../../support/bytes.ts";
@@ -18,7 +18,7 @@ const data = bytesOf("hello");
 const tokenInvalid = { code: "NotFound", reason: "IMPORT_TOKEN_INVALID" };
 const keyInvalid = { code: "InvalidArgument", reason: "KEY_INVALID", fields: ["wrappedKey"] };
 
-/** Makes a key pair with node:crypto. */
+/** Generates a key pair with node:crypto. */
 function makePair(type: string): { readonly privateKey: KeyObject; readonly publicKey: KeyObject } {
   return generateKeyPairSync(type as "ed25519" & AsymmetricKeyType);
 }
@@ -42,7 +42,7 @@ describeKms("an imported key", (_start, shared) => {
     ["ML-DSA-87", "ml-dsa-87", "seed", seed],
     ["SLH-DSA-SHA2-128f", "slh-dsa-sha2-128f", "raw form", raw],
     ["SLH-DSA-SHAKE-128f", "slh-dsa-shake-128f", "PKCS#8", pkcs8],
-  ])("of %s in %3$s signs as the key that it was", async (algorithm, type, _form, write) => {
+  ])("of algorithm %s in %3$s signs like the original key", async (algorithm, type, _form, write) => {
     const { kms } = await shared();
     const { privateKey, publicKey } = makePair(type);
     const name = `imported/${type}`;
@@ -84,7 +84,7 @@ describeKms("an imported key", (_start, shared) => {
     expect(result?.origin).toBe("IMPORTED");
   });
 
-  it("is rotated to a generated one", async () => {
+  it("is rotated to a generated key", async () => {
     const { kms } = await shared();
     const file = pkcs8(makePair("ml-dsa-44").privateKey);
     await importFile(kms, file, { algorithm: "ML-DSA-44", name: "once/imported" });
@@ -92,7 +92,7 @@ describeKms("an imported key", (_start, shared) => {
     expect(newKey).toMatchObject({ version: 2, origin: "GENERATED" });
   });
 
-  it("uses its token up, also when callers race", async () => {
+  it("uses up its token, even when callers race", async () => {
     const { kms } = await shared();
     const parameters = await kms.getImportParameters({});
     const file = pkcs8(makePair("ml-dsa-44").privateKey);
@@ -103,7 +103,7 @@ describeKms("an imported key", (_start, shared) => {
     expect(await refusal(kms.importKey(wrapped))).toEqual(tokenInvalid);
   });
 
-  it("is imported once for an idempotency key", async () => {
+  it("is imported once per idempotency key", async () => {
     const { kms } = await shared();
     const headers = { "idempotency-key": "import-once" };
     const parameters = await kms.getImportParameters(
@@ -125,7 +125,7 @@ describeKms("a wrapped key", (start, shared) => {
     ["cut off", (wrapped: Uint8Array) => wrapped.slice(0, -1)],
     ["of one byte", () => bytesOf("x")],
     ["of zeros", (wrapped: Uint8Array) => new Uint8Array(wrapped.length)],
-  ])("that is %s is refused, and the token stays", async (_what, change) => {
+  ])("that is %s is rejected, and the token stays valid", async (_what, change) => {
     const { kms } = await shared();
     const parameters = await kms.getImportParameters({});
     const file = pkcs8(makePair("ml-dsa-44").privateKey);
@@ -135,7 +135,7 @@ describeKms("a wrapped key", (start, shared) => {
     expect((await kms.importKey(wrapped)).result?.origin).toBe("IMPORTED");
   });
 
-  it("is refused if the secret key of its token was changed in the store", async () => {
+  it("is rejected if its token's secret key was tampered with", async () => {
     const { kms, tamper } = await start();
     const parameters = await kms.getImportParameters({});
     const wrapped = await wrapKeyFile(parameters, pkcs8(makePair("ml-dsa-44").privateKey));
@@ -158,12 +158,12 @@ describeKms("a wrapped key", (start, shared) => {
     ["an Ed25519 key", () => pkcs8(makePair("ed25519").privateKey)],
     ["nothing", () => new Uint8Array()],
     ["a text", () => bytesOf("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")],
-  ])("that contains %s is refused", async (_what, makeFile) => {
+  ])("that contains %s is rejected", async (_what, makeFile) => {
     const { kms } = await shared();
     expect(await refusal(importFile(kms, makeFile(), { algorithm: "ML-DSA-44" }))).toEqual(keyInvalid);
   });
 
-  it("whose expanded form contradicts itself is refused", async () => {
+  it("whose expanded form contradicts itself is rejected", async () => {
     const { kms } = await shared();
     const [one, other] = [makePair("slh-dsa-sha2-128f"), makePair("slh-dsa-sha2-128f")];
     const file = raw(one.privateKey);
@@ -172,7 +172,7 @@ describeKms("a wrapped key", (start, shared) => {
     expect(await refusal(imported)).toEqual(keyInvalid);
   });
 
-  it("does not take the name of another key", async () => {
+  it("cannot take another key's name", async () => {
     const { kms } = await shared();
     await kms.createKey({ algorithm: "ML-DSA-44", name: "taken" });
     const file = pkcs8(makePair("ml-dsa-44").privateKey);
@@ -180,7 +180,7 @@ describeKms("a wrapped key", (start, shared) => {
     expect(await refusal(imported)).toEqual({ code: "AlreadyExists", reason: "NAME_TAKEN" });
   });
 
-  it("comes too late after 24 hours, when the server has erased the secret key of the token", async () => {
+  it("is rejected after 24 hours, when the server has erased the token's secret key", async () => {
     let nowMs = Date.parse("2026-11-23T10:00:00.000Z");
     const server = await start({ now: () => new Date(nowMs) });
     const { kms } = server;
@@ -195,7 +195,7 @@ describeKms("a wrapped key", (start, shared) => {
     expect(secret).toBeUndefined();
   });
 
-  it.each(["", "import-none", "key-1"])("with the token %j is refused", async (importToken) => {
+  it.each(["", "import-none", "key-1"])("with the token %j is rejected", async (importToken) => {
     const { kms } = await shared();
     const imported = kms.importKey({ importToken, wrappedKey: data, algorithm: "ML-DSA-44" });
     const missing = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: ["importToken"] };
@@ -204,7 +204,7 @@ describeKms("a wrapped key", (start, shared) => {
 });
 
 describeReplicas("an import token on two servers", (startTwo) => {
-  it("of one server imports on the other", async () => {
+  it("from one server works on the other", async () => {
     const [one, other] = await startTwo();
     const parameters = await one.kms.getImportParameters({});
     const file = seed(makePair("ml-dsa-44").privateKey);

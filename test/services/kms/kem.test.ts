@@ -4,12 +4,12 @@ import { refusal } from "../../support/refusal.ts";
 import { present } from "../answers.ts";
 import { createKey, describeKms } from "./kms-server.ts";
 
-/** Ciphertexts in bytes: FIPS 203, table 3. */
+/** Ciphertext lengths: FIPS 203, table 3. */
 const ciphertextBytes = { "ML-KEM-512": 768, "ML-KEM-768": 1088, "ML-KEM-1024": 1568 };
 
 describeKms("KmsService.Encapsulate and Decapsulate", (_start, shared) => {
-  describe.each(Object.entries(ciphertextBytes))("with a key of %s", (algorithm, bytes) => {
-    it("agree on a secret of 32 bytes", async () => {
+  describe.each(Object.entries(ciphertextBytes))("with a %s key", (algorithm, bytes) => {
+    it("agree on a 32-byte secret", async () => {
       const { kms } = await shared();
       const { keyId } = await createKey(kms, { algorithm });
       const sent = await kms.encapsulate({ keyId });
@@ -23,7 +23,7 @@ describeKms("KmsService.Encapsulate and Decapsulate", (_start, shared) => {
       expect({ ...received.result }).toEqual({ ...about, sharedSecret });
     });
 
-    it("agree with a stranger who has the public key alone", async () => {
+    it("agree with an outsider who has only the public key", async () => {
       const { kms } = await shared();
       const { keyId, publicKeyPem } = await createKey(kms, { algorithm });
       const { ciphertext, sharedKey } = encapsulate(createPublicKey(present(publicKeyPem)));
@@ -31,7 +31,7 @@ describeKms("KmsService.Encapsulate and Decapsulate", (_start, shared) => {
       expect(result?.sharedSecret).toEqual(new Uint8Array(sharedKey));
     });
 
-    it.each([bytes - 1, bytes + 1, 1])("refuse a ciphertext of %i bytes", async (length) => {
+    it.each([bytes - 1, bytes + 1, 1])("reject a ciphertext of %i bytes", async (length) => {
       const { kms } = await shared();
       const { keyId } = await createKey(kms, { algorithm });
       const lengthInvalid = { code: "InvalidArgument", reason: "LENGTH_INVALID", fields: ["ciphertext"] };
@@ -39,7 +39,7 @@ describeKms("KmsService.Encapsulate and Decapsulate", (_start, shared) => {
       expect(await refusal(call)).toEqual(lengthInvalid);
     });
 
-    it("still recover, once the key is rotated, what was made for it before", async () => {
+    it("still recover earlier secrets after the key was rotated", async () => {
       const { kms } = await shared();
       const { keyId } = await createKey(kms, { algorithm });
       const { ciphertext, sharedSecret } = present((await kms.encapsulate({ keyId })).result);
@@ -62,7 +62,7 @@ describeKms("KmsService.Encapsulate and Decapsulate", (_start, shared) => {
     expect(await refusal(kms.decapsulate(request))).toEqual(invalid);
   });
 
-  it("refuse an empty keyId before they make a secret", async () => {
+  it("reject an empty keyId before they create a secret", async () => {
     const { kms } = await shared();
     const invalid = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: ["keyId"] };
     expect(await refusal(kms.encapsulate({ keyId: "" }))).toEqual(invalid);

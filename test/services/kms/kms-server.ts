@@ -1,4 +1,4 @@
-/** kms.KmsService behind servers of their own, on either database, wired as src/app.ts does. */
+/** kms.KmsService on its own servers, on either database, wired as in src/app.ts. */
 import { type Client, createClient, createServiceImplSpec } from "@connectrpc/connect";
 import { onTestFinished } from "vitest";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
@@ -39,7 +39,6 @@ import {
 import * as outside from "../node-crypto.ts";
 import { readAudit } from "./read-audit.ts";
 
-/** A client of the key service. */
 export type KmsClient = Client<typeof KmsService>;
 
 /** A server that serves the key service. */
@@ -51,7 +50,7 @@ export interface KmsServer extends ServerUnderTest {
   readonly server: Server;
   readonly store: Store;
   readonly database: KmsDatabase;
-  /** Does the scheduled work that is due now, by the clock of the server. */
+  /** Does the scheduled work that is due by the server's clock. */
   readonly doDueWork: () => Promise<void>;
   readonly reportOverdue: () => Promise<void>;
 }
@@ -62,18 +61,18 @@ export interface KmsDatabase {
   readonly masterKey: MasterKeySource;
 }
 
-/** How a server is to be. */
+/** Server options. */
 export interface StartOptions {
-  /** A fresh one if left out; two servers on one are replicas. */
+  /** A fresh database if omitted; two servers on one database are replicas. */
   readonly database?: KmsDatabase;
   readonly limits?: Partial<ServerLimits>;
-  /** The clock of the store and of the service. */
+  /** Clock of the store and the service. */
   readonly now?: () => Date;
-  /** "token" wants a token, and takes the whole of it as its subject; "open" is the default. */
+  /** "token" requires a token, and uses all of it as the subject; "open" is the default. */
   readonly auth?: "open" | "token";
-  /** Where its long operations wait; nowhere if left out. */
+  /** Queue for long operations; without a queue if omitted. */
   readonly queue?: WorkQueue;
-  /** Hears of failures of work without a caller. */
+  /** Receives failures of background work. */
   readonly background?: Background;
 }
 
@@ -99,7 +98,7 @@ async function startIn(place: Place, options: StartOptions = {}): Promise<KmsSer
   return startKmsServer({ ...options, database }, place.atEnd);
 }
 
-/** A database at a URL, for tests with a PostgreSQL server of their own. */
+/** Returns a database at a URL, for tests with their own PostgreSQL server. */
 export function databaseAt(url: string): KmsDatabase {
   return { location: { kind: "postgres", url }, masterKey: masterKeyIn(makeTemporaryDirectory()) };
 }
@@ -163,7 +162,7 @@ function callerNamed(authorization: string | null) {
   return { subject, role: "admin" as const, issuedAt: new Date(0), expiresAt: new Date(0) };
 }
 
-/** Makes a key; ML-DSA-44 unless the test wants another, for it is the fastest. */
+/** Creates a key; ML-DSA-44 by default, because it is the fastest. */
 export async function createKey(
   kms: KmsClient,
   { algorithm = "ML-DSA-44", alias = "" }: { algorithm?: string; alias?: string } = {},
@@ -171,7 +170,7 @@ export async function createKey(
   return present((await kms.createKey({ algorithm, alias })).result);
 }
 
-/** Verifies a signature with node:crypto and nothing else than the PEM that the service gave. */
+/** Verifies a signature with only node:crypto and the PEM that the service returned. */
 export function verifiesOutside(
   { publicKeyPem }: KeyRecord,
   data: Uint8Array,
@@ -181,14 +180,16 @@ export function verifiesOutside(
   return outside.verifiesOutside(present(publicKeyPem), data, signature, context);
 }
 
-/** What the log of a server has when it has stopped, with the counts of refusals; one line each as of `readDeeds`. */
+/**
+ * Stops a server and returns its log, including counts of refusals; one line per entry, as in `readDeeds`.
+ */
 export async function closeAndReadDeeds({ close, tamper }: KmsServer): Promise<string[]> {
   await close();
   const rows = await tamper((db) => db.selectFrom("audit_entries").selectAll().orderBy("sequence").execute());
   return rows.map(({ operation, outcome, details }) => `${operation} ${outcome} ${details}`);
 }
 
-/** What was done with a key, one line each: `SIGN OK input=data`. */
+/** Reads what was done with a key, one line each: `SIGN OK input=data`. */
 export async function readDeeds(kms: KmsClient, keyId = ""): Promise<string[]> {
   const entries = await readAudit(kms, keyId);
   return entries.map(({ operation, outcome, details }) => `${operation} ${outcome} ${details}`);

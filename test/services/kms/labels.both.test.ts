@@ -1,4 +1,4 @@
-/** The index of labels: lists find keys by it, and the labels of the records decide. */
+/** The label index: lists find keys by it, and the labels in the records decide. */
 import { expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { systemPrincipal } from "../../../src/records/ownership.ts";
@@ -13,7 +13,7 @@ import { listPlan } from "./list-plan.ts";
 const provider = await createCryptoProvider("openssl");
 const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
 
-/** Adds a key; its alias tells it apart. */
+/** Adds a key with a distinctive alias. */
 async function addKey(store: Store, alias: string, labels: Record<string, string>, name = ""): Promise<void> {
   const keys = createKmsStore(store);
   const added = { alias, algorithm: "ML-DSA-44", usage: "SIGN", name, labels } as const;
@@ -21,7 +21,7 @@ async function addKey(store: Store, alias: string, labels: Record<string, string
   await store.write((transaction) => storeKey({ keys, now: () => new Date() }, transaction, input));
 }
 
-/** The aliases of the keys with a label, and their number as the list counts it. */
+/** Returns the aliases of the keys with a label, and their number according to the list. */
 async function findByLabel(store: Store, label: string) {
   const keys = createKmsStore(store);
   const query = { filter: { label } };
@@ -43,7 +43,7 @@ async function fill(place: Place): Promise<Store> {
 }
 
 describeStores("labels", (makePlace) => {
-  it("find keys and the versions of names", async () => {
+  it("find keys and versions of names", async () => {
     const store = await fill(await makePlace());
     expect(await findByLabel(store, "team=payments")).toEqual(["plain", "named"]);
     expect(await findByLabel(store, "stage=test")).toEqual(["plain"]);
@@ -51,7 +51,7 @@ describeStores("labels", (makePlace) => {
     expect(await findByLabel(store, "team=pay")).toEqual([]);
   });
 
-  it("of a name that changes find its keys by the new ones only", async () => {
+  it("of a changed name find its keys only by the new labels", async () => {
     const store = await fill(await makePlace());
     const { names } = createKmsStore(store);
     const name = present(await names.find("system", "release"));
@@ -62,7 +62,7 @@ describeStores("labels", (makePlace) => {
     expect(await findByLabel(store, "team=build")).toEqual(["named"]);
   });
 
-  it("of keys that are older than the index are in it, but for those of a damaged record", async () => {
+  it("of keys older than the index are added to it, except labels of a damaged record", async () => {
     const place = await makePlace();
     const store = await fill(place);
     await addKey(store, "damaged", { team: "payments" });
@@ -91,7 +91,7 @@ describeStores("labels", (makePlace) => {
     ]);
   });
 
-  it("cannot be given to a key by a change of the index", async () => {
+  it("cannot be given to a key by tampering with the index", async () => {
     const place = await makePlace();
     const store = await fill(place);
     await place.query(
@@ -100,7 +100,7 @@ describeStores("labels", (makePlace) => {
     expect(await findByLabel(store, "team=trusted")).toEqual([]);
   });
 
-  it("are searched in the index: no table is read as a whole", async () => {
+  it("are searched in the index: no table is scanned completely", async () => {
     const place = await makePlace();
     if (place.location.kind === "postgres") return;
     const store = await fill(place);

@@ -17,7 +17,7 @@ async function statusOf(kms: KmsClient, keyId: string): Promise<string | undefin
 
 describeKms("KmsService.GetKey", (_start, shared) => {
   it.each(["ML-DSA-44", "SLH-DSA-SHA2-128f", "ML-KEM-512"])(
-    "tells of a key of %s what CreateKey told",
+    "returns for a %s key what CreateKey returned",
     async (algorithm) => {
       const { kms } = await shared();
       const { result } = await kms.createKey({ algorithm, alias: "till 7" });
@@ -28,7 +28,7 @@ describeKms("KmsService.GetKey", (_start, shared) => {
   );
 
   it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])(
-    "gives a JWK of a key of %s that jose takes, with its RFC 7638 thumbprint as kid",
+    "returns a JWK of a %s key that jose accepts, with its RFC 7638 thumbprint as kid",
     async (algorithm) => {
       const { kms } = await shared();
       const { keyId, publicKey } = await createKey(kms, { algorithm });
@@ -40,13 +40,13 @@ describeKms("KmsService.GetKey", (_start, shared) => {
     },
   );
 
-  it.each(["SLH-DSA-SHA2-128f", "ML-KEM-768"])("gives no JWK of a key of %s", async (algorithm) => {
+  it.each(["SLH-DSA-SHA2-128f", "ML-KEM-768"])("returns no JWK for a %s key", async (algorithm) => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms, { algorithm });
     expect((await kms.getKey({ keyId })).result?.publicJwk).toBeUndefined();
   });
 
-  it("still describes a key that is destroyed", async () => {
+  it("still describes a destroyed key", async () => {
     const { kms } = await shared();
     const key = await createKey(kms);
     await kms.destroyKey({ keyId: key.keyId });
@@ -54,7 +54,7 @@ describeKms("KmsService.GetKey", (_start, shared) => {
     expect(result).toMatchObject({ ...key, status: "DESTROYED" });
   });
 
-  it.each(["", "a\nb", "a".repeat(256)])("refuses the keyId %j", async (keyId) => {
+  it.each(["", "a\nb", "a".repeat(256)])("rejects the keyId %j", async (keyId) => {
     const { kms } = await shared();
     const invalid = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: ["keyId"] };
     expect(await refusal(kms.getKey({ keyId }))).toEqual(invalid);
@@ -71,7 +71,7 @@ describeKms("KmsService.GetKey", (_start, shared) => {
 
 describeKms("KmsService.RotateKey", (_start, shared) => {
   it.each(["ML-DSA-65", "SLH-DSA-SHAKE-128f", "ML-KEM-768"])(
-    "makes a new ACTIVE key of %s in place of the old one, which is ROTATED then",
+    "creates a new ACTIVE %s key in place of the old one, which becomes ROTATED",
     async (algorithm) => {
       const { kms } = await shared();
       const old = await createKey(kms, { algorithm, alias: "till" });
@@ -97,7 +97,7 @@ describeKms("KmsService.RotateKey", (_start, shared) => {
     },
   );
 
-  it("names the key that took the place of a rotated one: in GetKey, in lists, and where the old one is refused", async () => {
+  it("names the replacement of a rotated key: in GetKey, in lists, and when the old key is rejected", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     expect((await kms.getKey({ keyId })).result?.replacedBy).toBeUndefined();
@@ -110,7 +110,7 @@ describeKms("KmsService.RotateKey", (_start, shared) => {
     expect((await kms.getKey({ keyId: replacedBy })).result?.replacedBy).toBeUndefined();
   });
 
-  it("advises what helps: another key only for new signatures, and for old ones the public key", async () => {
+  it("gives helpful advice: the replacement for new signatures only, and the public key for old ones", async () => {
     const { kms } = await shared();
     const data = bytesOf("data");
     const { keyId } = await createKey(kms);
@@ -131,7 +131,7 @@ describeKms("KmsService.RotateKey", (_start, shared) => {
     expect(await messageOf(kms.rotateKey({ keyId }))).toMatch(/ROTATE$/);
   });
 
-  it("puts -rotated behind the alias each time", async () => {
+  it("appends -rotated to the alias each time", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms, { alias: "till" });
     const second = present((await kms.rotateKey({ keyId })).newKey);
@@ -140,19 +140,19 @@ describeKms("KmsService.RotateKey", (_start, shared) => {
     expect(await statusOf(kms, second.keyId)).toBe("ROTATED");
   });
 
-  it("puts -rotated behind an alias of 255 characters too", async () => {
+  it("appends -rotated even to an alias of 255 characters", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms, { alias: "a".repeat(255) });
     expect((await kms.rotateKey({ keyId })).newKey?.alias).toBe(`${"a".repeat(255)}-rotated`);
   });
 
-  it("puts -rotated behind the keyId where that is the alias", async () => {
+  it("appends -rotated to the keyId if that is the alias", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     expect((await kms.rotateKey({ keyId })).newKey?.alias).toBe(`${keyId}-rotated`);
   });
 
-  it("refuses a key that was rotated before, and makes no other", async () => {
+  it("rejects a key that was rotated before, and creates no new key", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     await kms.rotateKey({ keyId });
@@ -163,7 +163,7 @@ describeKms("KmsService.RotateKey", (_start, shared) => {
 });
 
 describeKms("KmsService.DestroyKey", (_start, shared) => {
-  it.each(["ACTIVE", "ROTATED"])("destroys a key that is %s", async (state) => {
+  it.each(["ACTIVE", "ROTATED"])("destroys a key in the state %s", async (state) => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     if (state === "ROTATED") await kms.rotateKey({ keyId });
@@ -178,14 +178,14 @@ describeKms("KmsService.DestroyKey", (_start, shared) => {
     expect(await statusOf(kms, keyId)).toBe("DESTROYED");
   });
 
-  it("refuses a key that was destroyed before", async () => {
+  it("rejects a key that was destroyed before", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     await kms.destroyKey({ keyId });
     expect(await refusal(kms.destroyKey({ keyId }))).toEqual(stateRefuses);
   });
 
-  it("erases the sealed secret half of this key, and of no other", async () => {
+  it("erases the sealed secret half of only this key", async () => {
     const { kms, store } = await shared();
     const [key, other] = [await createKey(kms), await createKey(kms)];
     const countSecrets = async ({ keyId }: { keyId: string }) =>
@@ -203,7 +203,7 @@ describeKms("KmsService.DestroyKey", (_start, shared) => {
     expect((await kms.sign({ keyId: other.keyId, data: bytesOf("x") })).status).toBe("success");
   });
 
-  it("leaves the key that came in its place alone", async () => {
+  it("does not affect the replacement key", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     const newKey = present((await kms.rotateKey({ keyId })).newKey);
@@ -213,7 +213,7 @@ describeKms("KmsService.DestroyKey", (_start, shared) => {
 });
 
 describeKms("KmsService.GetHealth", (start) => {
-  it("counts the keys that there are, destroyed ones included", async () => {
+  it("counts all keys, including destroyed ones", async () => {
     const { kms } = await start();
     const up = { $typeName: "kms.KmsServiceGetHealthResponse", status: "success", serviceStatus: "UP" };
     expect({ ...(await kms.getHealth({})) }).toEqual({ ...up, keyCount: 0 });
@@ -224,18 +224,18 @@ describeKms("KmsService.GetHealth", (start) => {
     expect({ ...(await kms.getHealth({})) }).toEqual({ ...up, keyCount: 3 });
   });
 
-  it("needs no token where others do", async () => {
+  it("needs no token, unlike other calls", async () => {
     const { kms } = await start({ auth: "token" });
     expect((await kms.getHealth({})).serviceStatus).toBe("UP");
   });
 });
 
-describeKms("a change of a key that is already so", (_start, shared) => {
+describeKms("a change that has already happened", (_start, shared) => {
   it.each([
     ["enableKey", "is already active"],
     ["disableKey", "is already disabled"],
     ["restoreKey", "was destroyed; its secret key cannot be restored"],
-  ] as const)("is refused in words: %s", async (call, sentence) => {
+  ] as const)("is rejected with a clear message: %s", async (call, sentence) => {
     const { kms } = await shared();
     const { keyId } = present((await kms.createKey({ algorithm: "ML-DSA-44" })).result);
     if (call === "disableKey") await kms.disableKey({ keyId });

@@ -1,9 +1,9 @@
-/** How SQLite runs the queries of some work. */
+/** Shows how SQLite executes queries. */
 import { Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from "kysely";
 import type { Schema } from "../../../src/database/schema.ts";
 import type { Place, Value } from "../../support/on-both.ts";
 
-/** Lists the steps of the plans of all queries; the work sees no rows. */
+/** Lists the steps of all query plans; the work sees no rows. */
 export async function listPlan(
   place: Place,
   work: (reader: Kysely<Schema>) => Promise<unknown>,

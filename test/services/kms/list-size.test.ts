@@ -1,4 +1,4 @@
-/** Names with as many labels as they may have: every version shows them. */
+/** Names with the maximum labels, which every version shows. */
 
 import { toJsonString } from "@bufbuild/protobuf";
 import { expect, it } from "vitest";
@@ -9,11 +9,11 @@ import { describeKms } from "./kms-server.ts";
 /** 64 KB in UTF-8. */
 const labels = Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`label-${i}`, "🔑".repeat(255)]));
 const versions = 60;
-/** What many clients take of one message. */
+/** The message limit of many clients. */
 const clientLimit = 4 * 1024 * 1024;
 
 describeKms("a name with large labels and many versions", (start) => {
-  it("is shown and listed in answers that every client takes", async () => {
+  it("is returned and listed in responses that every client accepts", async () => {
     const { kms } = await start();
     const name = "large";
     await kms.createKey({ algorithm: "ML-KEM-512", usage: "KEM", name, labels });

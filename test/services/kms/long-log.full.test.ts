@@ -1,4 +1,7 @@
-/** A log of a million entries: a call verifies it within its deadline. It takes minutes to write on a busy machine. */
+/**
+ * Verifies a log of a million entries within the deadline of a call. Writing it takes minutes on a busy
+ * machine.
+ */
 import { expect, it } from "vitest";
 import { writeLongLog } from "../../support/long-log.ts";
 import { describeKms } from "./kms-server.ts";
@@ -12,7 +15,7 @@ describeKms("a log of a million entries", (start) => {
     expect(await kms.verifyAuditLog({})).toMatchObject({ valid: true, entries, verifiedFrom: 1 });
     const { json } = await rest("POST /api/kms/verify-audit", {});
     expect(json).toMatchObject({ valid: true, entries, verifiedFrom: 1 });
-    // A longer one continues where that ended.
+    // A longer log continues where that verification ended.
     await writeLongLog(store, 10);
     expect(await kms.verifyAuditLog({})).toMatchObject({ valid: true, entries: entries + 10 });
     const messages = await Array.fromAsync(kms.watchAuditVerification({}));

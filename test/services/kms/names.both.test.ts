@@ -1,4 +1,4 @@
-/** Names: the stable handles of keys that are rotated. */
+/** Names: stable handles of keys that are rotated. */
 import { expect, it } from "vitest";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { bytesOf } from "../../support/bytes.ts";
@@ -20,7 +20,7 @@ const stateInvalid = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" }
 
 let count = 0;
 
-/** A name that no other test uses. */
+/** Returns a name that no other test uses. */
 function freshName(): string {
   count += 1;
   return `team/release-${count}`;
@@ -30,8 +30,8 @@ async function createNamed(kms: KmsClient, name: string, fields: object = {}): P
   return present((await kms.createKey({ algorithm: "ML-DSA-44", name, ...fields })).result);
 }
 
-describeKmsOnBoth("a name with a NUL, which no database keeps", (_start, shared) => {
-  it("is refused in each field that takes a name", async () => {
+describeKmsOnBoth("a name with NUL, which no database can store", (_start, shared) => {
+  it("is rejected in every name field", async () => {
     const { kms } = await shared();
     const { keyId } = await createNamed(kms, freshName());
     const operations = ["SIGN"];
@@ -49,13 +49,13 @@ describeKmsOnBoth("a name with a NUL, which no database keeps", (_start, shared)
 });
 
 describeKmsOnBoth("a key with a name", (_start, shared) => {
-  it("is the first and primary version of it", async () => {
+  it("is the first and primary version of the name", async () => {
     const { kms } = await shared();
     const name = freshName();
     expect(await createNamed(kms, name)).toMatchObject({ name, version: 1, isPrimary: true });
   });
 
-  it("is suggested where its name is in the place of an ID; of an alias, the refusal says what to use", async () => {
+  it("is suggested if its name was sent as an ID; for an alias, the error says what to use", async () => {
     const { kms } = await shared();
     const [name, other] = [freshName(), freshName()];
     await createNamed(kms, name, { alias: other });
@@ -86,22 +86,25 @@ describeKmsOnBoth("a key with a name", (_start, shared) => {
     ["ML-DSA-44", "SIGN"],
     ["SLH-DSA-SHA2-128f", "SIGN"],
     ["ML-KEM-512", "KEM"],
-  ])("of %s is rotated under its name, which then stands for the next version", async (algorithm, usage) => {
-    const { kms } = await shared();
-    const name = freshName();
-    const first = await createNamed(kms, name, { algorithm });
-    const second = present((await kms.rotateKey({ keyId: `name/${name}` })).newKey);
-    expect(second).toMatchObject({ name, version: 2, isPrimary: true, algorithm, usage });
-    const { result, versions } = await kms.getKey({ keyId: `name/${name}` });
-    expect(result?.keyId).toBe(second.keyId);
-    expect(versions).toMatchObject([
-      { keyId: first.keyId, version: 1, status: "ROTATED", replacedBy: second.keyId },
-      { keyId: second.keyId, version: 2, status: "ACTIVE", isPrimary: true },
-    ]);
-    expect(versions[0]?.isPrimary).toBeUndefined();
-  });
+  ])(
+    "of algorithm %s is rotated under its name, which then stands for the next version",
+    async (algorithm, usage) => {
+      const { kms } = await shared();
+      const name = freshName();
+      const first = await createNamed(kms, name, { algorithm });
+      const second = present((await kms.rotateKey({ keyId: `name/${name}` })).newKey);
+      expect(second).toMatchObject({ name, version: 2, isPrimary: true, algorithm, usage });
+      const { result, versions } = await kms.getKey({ keyId: `name/${name}` });
+      expect(result?.keyId).toBe(second.keyId);
+      expect(versions).toMatchObject([
+        { keyId: first.keyId, version: 1, status: "ROTATED", replacedBy: second.keyId },
+        { keyId: second.keyId, version: 2, status: "ACTIVE", isPrimary: true },
+      ]);
+      expect(versions[0]?.isPrimary).toBeUndefined();
+    },
+  );
 
-  it("keeps verifying with a rotated version by its number", async () => {
+  it("still verifies with a rotated version by its number", async () => {
     const { kms } = await shared();
     const name = freshName();
     await createNamed(kms, name);
@@ -113,7 +116,7 @@ describeKmsOnBoth("a key with a name", (_start, shared) => {
     expect(await refusal(kms.sign({ keyId: `name/${name}/1`, data }))).toMatchObject(stateInvalid);
   });
 
-  it("takes no other key of its name, neither after its destruction", async () => {
+  it("does not share its name with another key, even after its destruction", async () => {
     const { kms } = await shared();
     const name = freshName();
     await createNamed(kms, name);
@@ -133,7 +136,7 @@ describeKmsOnBoth("a key with a name", (_start, shared) => {
     expect((await kms.getKey({ keyId: `name/${name}` })).versions).toHaveLength(2);
   });
 
-  it("has its entries in the audit log under the IDs of its versions, to be found by its name", async () => {
+  it("has audit log entries under the IDs of its versions, which can be found by its name", async () => {
     const { kms } = await shared();
     const name = freshName();
     const first = await createNamed(kms, name);
@@ -194,7 +197,7 @@ describeKms("the name of a key", (_start, shared) => {
     },
   );
 
-  it.each([0, 2, 99_999_999])("stands for no version %d of a key with one", async (version) => {
+  it.each([0, 2, 99_999_999])("does not stand for version %d of a key with one version", async (version) => {
     const { kms } = await shared();
     const name = freshName();
     await createNamed(kms, name);
@@ -231,7 +234,7 @@ describeKms("labels", (_start, shared) => {
 });
 
 describeReplicas("a name on two servers", (startTwo) => {
-  it("stands for the new version on both as soon as a rotation is answered", async () => {
+  it("stands for the new version on both servers as soon as a rotation returns", async () => {
     const [one, other] = await startTwo();
     const name = freshName();
     await createNamed(one.kms, name);

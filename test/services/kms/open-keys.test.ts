@@ -1,4 +1,4 @@
-/** The secret halves of keys that the server keeps open, and how long it works with them. */
+/** How long the server keeps secret halves of keys open and works with them. */
 import { setImmediate } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { expect, it, onTestFinished } from "vitest";
@@ -16,7 +16,7 @@ import { systemCaller } from "../../support/system-caller.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { present } from "../answers.ts";
 
-/** A store with one key, and a cache of it. */
+/** Opens a store with one key, and a cache for it. */
 async function openKey() {
   const provider = await createCryptoProvider("openssl");
   const store = await openTestStore(makeTemporaryDirectory(), provider);
@@ -38,17 +38,17 @@ async function openKey() {
   return { provider, keys, cache, keyId };
 }
 
-it("a key that the cache forgot before its first use is not opened, because nothing would erase it", async () => {
+it("does not open a key that was evicted before its first use, because nothing would erase it", async () => {
   const { cache, keyId } = await openKey();
   const found = present(await cache.find(keyId));
-  // As when another call has disabled it.
+  // As if another call had disabled it.
   cache.forget(keyId);
   await setImmediate();
   await expect(found.secretKey()).rejects.toMatchObject({ code: "CLOSED" });
   expect(await present(await cache.find(keyId)).secretKey()).toBeDefined();
 });
 
-it("a batch of which one signature has failed asks for no more", async () => {
+it("requests no more signatures for a batch after one has failed", async () => {
   const { provider, keys, cache, keyId } = await openKey();
   let signatures = 0;
   const unbounded: Pick<CryptoProvider, "sign"> = {
@@ -69,6 +69,6 @@ it("a batch of which one signature has failed asks for no more", async () => {
   const batch = signBatch(deps, create(BatchSignRequestSchema, { keyId, data }), systemCaller, "binary");
   await expect(batch).rejects.toThrow(CryptoBusyError);
   for (let turn = 0; turn < 100; turn += 1) await setImmediate();
-  // Those of which the queue has been asked already.
+  // Signatures already requested from the queue.
   expect(signatures).toBeLessThan(20);
 });

@@ -9,7 +9,7 @@ const timeout = 180_000;
 const data = bytesOf("hello");
 const unavailable = { code: "Unavailable", reason: "STORE_UNAVAILABLE" };
 
-/** A server on a PostgreSQL server of its own. */
+/** Starts a server with its own PostgreSQL server. */
 async function startBoth(): Promise<KmsServer & { readonly postgres: PostgresServer }> {
   const postgres = await startPostgres({ durable: false });
   onTestFinished(() => postgres.close());
@@ -24,8 +24,8 @@ async function bringBack({ postgres, kms }: Awaited<ReturnType<typeof startBoth>
   });
 }
 
-describePostgres("kms.KmsService, when PostgreSQL goes away and comes back,", () => {
-  it("is DOWN meanwhile, without a count of keys, and UP again", { timeout }, async () => {
+describePostgres("kms.KmsService during and after a PostgreSQL outage", () => {
+  it("is DOWN without a key count, then UP again", { timeout }, async () => {
     const server = await startBoth();
     const { kms, postgres, rest } = server;
     await createKey(kms);
@@ -41,7 +41,7 @@ describePostgres("kms.KmsService, when PostgreSQL goes away and comes back,", ()
     expect(await kms.getHealth({})).toMatchObject({ serviceStatus: "UP", keyCount: 1 });
   });
 
-  it("answers nothing meanwhile, and all of it again", { timeout }, async () => {
+  it("answers no call, then every call again", { timeout }, async () => {
     const server = await startBoth();
     const { kms, postgres } = server;
     const { keyId } = await createKey(kms);
@@ -64,11 +64,13 @@ describePostgres("kms.KmsService, when PostgreSQL goes away and comes back,", ()
     expect(await kms.verifyAuditLog({})).toMatchObject({ valid: true });
   });
 
-  it("signs again with a key whose secret half it could not read meanwhile", { timeout }, async () => {
+  it("signs again with a key whose secret half it could not read during the outage", {
+    timeout,
+  }, async () => {
     const server = await startBoth();
     const { kms, postgres } = server;
     const { keyId } = await createKey(kms);
-    // Now its record is known, but not its secret half.
+    // At this point, its record is known, but not its secret half.
     await kms.verify({ keyId, data, signature: new Uint8Array(2420) });
     await postgres.stop();
     expect(await refusal(kms.sign({ keyId, data }))).toEqual(unavailable);

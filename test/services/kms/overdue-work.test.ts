@@ -1,11 +1,11 @@
-/** Scheduled work that fails: it leaves a trace, is tried again, and holds up nothing else. */
+/** Scheduled work that fails: it leaves a trace, is retried, and blocks nothing else. */
 import { expect, it } from "vitest";
 import type { BackgroundFailure } from "../../../src/database/background.ts";
 import { createKey, describeKms, readDeeds } from "./kms-server.ts";
 
 const day = 86_400;
 
-/** A clock that a test moves, and what the server reports. */
+/** A clock that a test moves, and a record of what the server reports. */
 function observe() {
   let nowMs = Date.parse("2026-11-23T10:00:00.000Z");
   const failures: BackgroundFailure[] = [];
@@ -29,7 +29,7 @@ function observe() {
 }
 
 describeKms("scheduled work that fails", (start) => {
-  it("does not hold up the destruction of a key behind 70 damaged ones", async () => {
+  it("does not block the destruction of a key behind 70 damaged ones", async () => {
     const { failures, pass, options, overdue } = observe();
     const server = await start(options);
     const { kms } = server;
@@ -38,7 +38,7 @@ describeKms("scheduled work that fails", (start) => {
     const last = keys[70]?.keyId ?? "";
     await Promise.all(damaged.map((keyId) => kms.destroyKey({ keyId, afterSeconds: 60 })));
     await kms.destroyKey({ keyId: last, afterSeconds: 61 });
-    // Another state has no time, so the server cannot say what was meant.
+    // Other states have no destruction time, so the server cannot know what was intended.
     await server.tamper((db) =>
       db.updateTable("kms_keys").set({ key_state: "ACTIVE" }).where("key_id", "in", damaged).execute(),
     );
@@ -60,7 +60,7 @@ describeKms("scheduled work that fails", (start) => {
     expect(overdue.get("kms_rotate")).toEqual([0, 0]);
   });
 
-  it("does not hold up the rotation of a key behind 70 damaged names", async () => {
+  it("does not block the rotation of a key behind 70 damaged names", async () => {
     const { failures, pass, options, overdue } = observe();
     const server = await start(options);
     const { kms } = server;
@@ -69,7 +69,7 @@ describeKms("scheduled work that fails", (start) => {
     await Promise.all(Array.from({ length: 70 }, (_, i) => create(`damaged-${i}`)));
     pass(1);
     await create("intact");
-    // The tags do not match any more.
+    // The tags no longer match.
     await server.tamper((db) =>
       db.updateTable("kms_names").set({ versions: 9 }).where("key_name", "like", "damaged-%").execute(),
     );
@@ -85,7 +85,7 @@ describeKms("scheduled work that fails", (start) => {
     expect(overdue.get("kms_rotate")).toEqual([70, 121]);
   });
 
-  it("is tried again after 1, 2 and 4 seconds, and done when the record is repaired", async () => {
+  it("is retried after 1, 2 and 4 seconds, and succeeds once the record is repaired", async () => {
     const { failures, pass, options } = observe();
     const server = await start(options);
     const { kms } = server;
@@ -113,7 +113,7 @@ describeKms("scheduled work that fails", (start) => {
     expect((await readDeeds(kms, keyId)).at(-1)).toBe("DESTROY OK stateBefore=DESTROY_SCHEDULED");
   });
 
-  it("of one table that cannot be read does not stop that of another", async () => {
+  it("for one unreadable table does not stop work for another", async () => {
     const { pass, options } = observe();
     const server = await start(options);
     const { kms } = server;

@@ -28,7 +28,7 @@ async function readPages(
 
 const idsOf = (keys: readonly { keyId: string }[]) => keys.map(({ keyId }) => keyId);
 
-/** Makes two keys of ML-DSA-44 and one of ML-KEM-512, rotates the second, and destroys the third. */
+/** Creates two ML-DSA-44 keys and one ML-KEM-512 key, rotates the second, and destroys the third. */
 async function makeKeys(kms: KmsClient) {
   const first = await createKey(kms, { alias: "first" });
   const second = await createKey(kms, { alias: "second" });
@@ -39,7 +39,7 @@ async function makeKeys(kms: KmsClient) {
 }
 
 describeKmsOnBoth("KmsService.ListKeys", (start, shared) => {
-  it("lists keys in the order of their creation, without their public halves", async () => {
+  it("lists keys in creation order, without their public halves", async () => {
     const { kms } = await start();
     const ids = await makeKeys(kms);
     const { status, keys, nextPageToken, totalSize } = await kms.listKeys({});
@@ -59,7 +59,7 @@ describeKmsOnBoth("KmsService.ListKeys", (start, shared) => {
     expect(keys[1]?.createdAt).toEqual(present(result).createdAt);
   });
 
-  it("gives each key once while others are made and change, and those that are made at the end", async () => {
+  it("lists each key once while keys are created and changed, with new keys at the end", async () => {
     const { kms } = await start();
     const made = [await createKey(kms), await createKey(kms), await createKey(kms)];
     const later: KeyRecord[] = [];
@@ -70,7 +70,7 @@ describeKmsOnBoth("KmsService.ListKeys", (start, shared) => {
     expect(idsOf(pages.flat())).toEqual(idsOf([...made, ...later]));
   });
 
-  it("gives at most 1,000 keys on a page, and so many where no size is named", {
+  it("returns at most 1,000 keys per page, which is also the default", {
     timeout: 180_000,
   }, async () => {
     const { kms } = await start();
@@ -82,10 +82,10 @@ describeKmsOnBoth("KmsService.ListKeys", (start, shared) => {
   });
 
   it.each([
-    ["a status that there is not", { status: "LOST" }, "status"],
-    ["a status in small letters", { status: "active" }, "status"],
-    ["an algorithm that there is not", { algorithm: "RSA" }, "algorithm"],
-  ])("refuses %s", async (_what, query, field) => {
+    ["an unknown status", { status: "LOST" }, "status"],
+    ["a status in lower case", { status: "active" }, "status"],
+    ["an unknown algorithm", { algorithm: "RSA" }, "algorithm"],
+  ])("rejects %s", async (_what, query, field) => {
     const { kms } = await shared();
     expect(await refusal(kms.listKeys(query))).toEqual(invalid(field));
   });
@@ -94,7 +94,7 @@ describeKmsOnBoth("KmsService.ListKeys", (start, shared) => {
     ["another status", { status: "DESTROYED", pageSize: 1 }],
     ["another algorithm", { status: "ACTIVE", algorithm: "ML-DSA-44", pageSize: 1 }],
     ["no filter", { pageSize: 1 }],
-  ])("refuses a page token of the same list with %s", async (_what, query) => {
+  ])("rejects a page token of the same list with %s", async (_what, query) => {
     const { kms } = await shared();
     await createKey(kms);
     await createKey(kms);
@@ -104,7 +104,7 @@ describeKmsOnBoth("KmsService.ListKeys", (start, shared) => {
     expect(await refusal(call)).toEqual(invalid("pageToken"));
   });
 
-  it("takes a page token again, and with another page size", async () => {
+  it("accepts a page token again, and with a different page size", async () => {
     const { kms } = await start();
     const [, second, third] = await makeKeys(kms);
     const { nextPageToken: pageToken } = await kms.listKeys({ pageSize: 1 });
@@ -129,7 +129,7 @@ const filters: [filter: { status?: string; algorithm?: string }, positions: numb
 
 describeKmsOnBoth("KmsService.ListKeys", (_start, shared) => {
   let making: Promise<readonly string[]> | undefined;
-  it.each(filters)("gives only keys of %o, and counts them", async (filter, positions) => {
+  it.each(filters)("returns only keys matching %o, and counts them", async (filter, positions) => {
     const { kms } = await shared();
     making ??= makeKeys(kms);
     const ids = await making;
@@ -149,7 +149,7 @@ describeKmsOnBoth("KmsService.GetAuditLog", (start, shared) => {
     return [keyId, other.keyId];
   }
 
-  it.each([1, 3, 8])("gives pages of %i, oldest first, while more is written", async (pageSize) => {
+  it.each([1, 3, 8])("returns pages of %i, oldest first, while entries are written", async (pageSize) => {
     const { kms } = await start();
     const [keyId] = await fillLog(kms);
     const entries: AuditEntry[] = [];
@@ -167,7 +167,7 @@ describeKmsOnBoth("KmsService.GetAuditLog", (start, shared) => {
     );
   });
 
-  it("gives only entries of one key, and counts them", async () => {
+  it("returns only entries of one key, and counts them", async () => {
     const { kms } = await start();
     const [keyId, other] = await fillLog(kms);
     const { auditLog, totalSize } = await kms.getAuditLog({ keyId, pageSize: 2 });
@@ -178,7 +178,7 @@ describeKmsOnBoth("KmsService.GetAuditLog", (start, shared) => {
     expect(await kms.getAuditLog({ keyId: "key-no" })).toMatchObject({ auditLog: [], totalSize: 0 });
   });
 
-  it("gives at most 1,000 entries on a page, and so many where no size is named", async () => {
+  it("returns at most 1,000 entries per page, which is also the default", async () => {
     const { kms } = await start();
     const { keyId } = await createKey(kms);
     await kms.batchSign({ keyId, data: Array.from({ length: 1000 }, () => bytesOf("x")) });
@@ -191,14 +191,14 @@ describeKmsOnBoth("KmsService.GetAuditLog", (start, shared) => {
   it.each([
     ["a page size of 1001", { pageSize: 1001 }, "pageSize"],
     ["a page size of -1", { pageSize: -1 }, "pageSize"],
-    ["a page token that is none", { pageToken: "MQ" }, "pageToken"],
+    ["an invalid page token", { pageToken: "MQ" }, "pageToken"],
     ["a keyId of 256 characters", { keyId: "a".repeat(256) }, "keyId"],
-  ])("refuses %s", async (_what, query, field) => {
+  ])("rejects %s", async (_what, query, field) => {
     const { kms } = await shared();
     expect(await refusal(kms.getAuditLog(query))).toEqual(invalid(field));
   });
 
-  it("refuses a page token of another key's entries, and of the list of keys", async () => {
+  it("rejects a page token from another key's entries, and from the key list", async () => {
     const { kms } = await shared();
     const [keyId, other] = await fillLog(kms);
     const { nextPageToken: ofOne } = await kms.getAuditLog({ keyId, pageSize: 1 });

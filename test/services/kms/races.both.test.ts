@@ -1,4 +1,7 @@
-/** Callers and schedules that race for the state of one key: one wins each state, and no signature slips through. */
+/**
+ * Callers and schedules that race for the state of a key: each state has one winner, and no signature slips
+ * through.
+ */
 import { expect, it } from "vitest";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { bytesOf } from "../../support/bytes.ts";
@@ -12,7 +15,7 @@ const callsOfEach = 6;
 
 type State = "ACTIVE" | "ROTATED" | "DISABLED" | "DESTROY_SCHEDULED" | "DESTROYED";
 
-/** The states that each operation leaves, and to which; as docs/keys.md draws them. */
+/** The states that each operation leaves, and their next states, as in docs/keys.md. */
 const moves: Readonly<Record<string, Partial<Record<State, State>>>> = {
   ROTATE: { ACTIVE: "ROTATED" },
   DISABLE: { ACTIVE: "DISABLED" },
@@ -43,7 +46,7 @@ const deeds: readonly ((kms: KmsServer["kms"], keyId: string) => Promise<unknown
   (kms, keyId) => kms.restoreKey({ keyId }),
 ];
 
-/** Follows the states of a key through its entries; gives the entries that its state did not allow. */
+/** Follows a key's states through its entries; returns the entries that its state did not allow. */
 function findForbidden(entries: readonly AuditEntry[]): string[] {
   let state: State = "ACTIVE";
   let wasRotated = false;
@@ -62,8 +65,8 @@ function findForbidden(entries: readonly AuditEntry[]): string[] {
   return forbidden;
 }
 
-describeKmsOnBoth("64 callers of two servers who race for one name", (start) => {
-  it("each win a state alone, and get signatures only of versions that were ACTIVE", async () => {
+describeKmsOnBoth("64 callers on two servers who race for one name", (start) => {
+  it("win each state once, and get signatures only from versions that were ACTIVE", async () => {
     const one = await start();
     const other = await startKmsServer({ database: one.database });
     const { kms } = one;

@@ -24,14 +24,14 @@ function retire(kms: KmsClient, keyId: string, change: (typeof changes)[number])
   return change === "rotate" ? kms.rotateKey({ keyId }) : kms.destroyKey({ keyId });
 }
 
-/** How many calls were answered, and how the others were refused. */
+/** Returns how many calls succeeded, and how the others were refused. */
 async function outcomesOf(calls: readonly Promise<unknown>[]) {
   const settled = await Promise.allSettled(calls);
   const refused = calls.filter((_call, i) => settled[i]?.status === "rejected");
   return { answered: calls.length - refused.length, refusals: await Promise.all(refused.map(refusal)) };
 }
 
-/** Signs without end from several callers at once, until each is refused; gives how. */
+/** Signs continuously from several callers, until each is refused; returns the refusals. */
 async function signUntilRefused(clients: readonly KmsClient[], keyId: string) {
   const sign = async (kms: KmsClient): Promise<unknown> => {
     for (;;) {
@@ -45,33 +45,36 @@ async function signUntilRefused(clients: readonly KmsClient[], keyId: string) {
   return Promise.all(clients.map(sign));
 }
 
-/** The operations on a key, from the one that retired it on. */
+/** Returns the operations on a key, starting with the one that retired it. */
 async function deedsFrom(kms: KmsClient, keyId: string, change: string): Promise<string[]> {
   const deeds = await readDeeds(kms, keyId);
   return deeds.slice(deeds.findIndex((deed) => deed.startsWith(`${change.toUpperCase()} OK`)) + 1);
 }
 
-describeKmsOnBoth("a key that is retired while others sign with it", (_start, shared) => {
-  it.each(changes)("signs until then, and is refused to each from then on: %s", async (change) => {
-    const { kms } = await shared();
-    for (let round = 0; round < 10; round += 1) {
-      const { keyId } = await createKey(kms);
-      await kms.sign({ keyId, data });
-      const refusals = signUntilRefused(Array(8).fill(kms), keyId);
-      await kms.sign({ keyId, data });
-      await retire(kms, keyId, change);
-      expect(await refusals).toEqual(Array(8).fill(stateRefuses));
-      // The other seven refusals are counted.
-      const later = await deedsFrom(kms, keyId, change);
-      expect(later).toEqual(["SIGN REFUSED reason=KEY_STATE_INVALID"]);
-    }
-  });
+describeKmsOnBoth("a key that is retired while other callers sign with it", (_start, shared) => {
+  it.each(changes)(
+    "signs until it is retired, and is rejected for everyone afterwards: %s",
+    async (change) => {
+      const { kms } = await shared();
+      for (let round = 0; round < 10; round += 1) {
+        const { keyId } = await createKey(kms);
+        await kms.sign({ keyId, data });
+        const refusals = signUntilRefused(Array(8).fill(kms), keyId);
+        await kms.sign({ keyId, data });
+        await retire(kms, keyId, change);
+        expect(await refusals).toEqual(Array(8).fill(stateRefuses));
+        // The other seven refusals are counted.
+        const later = await deedsFrom(kms, keyId, change);
+        expect(later).toEqual(["SIGN REFUSED reason=KEY_STATE_INVALID"]);
+      }
+    },
+  );
 });
 
 describeReplicas("replicas", (startTwo) => {
   const start = async () => (await startTwo()) as [KmsServer, KmsServer];
 
-  it("know each other's keys at once", async () => {
+  it("see each other's keys immediately", async () => {
     const [here, there] = await start();
     const key = await createKey(here.kms, { alias: "till" });
     const { result } = await there.kms.sign({ keyId: key.keyId, data });
@@ -83,8 +86,8 @@ describeReplicas("replicas", (startTwo) => {
     expect((await there.kms.getHealth({})).keyCount).toBe(1);
   });
 
-  describe.each(changes)("that %s a key,", (change) => {
-    it("refuse it everywhere for each of its uses", async () => {
+  describe.each(changes)("that %s a key", (change) => {
+    it("reject it everywhere for each of its uses", async () => {
       const [here, there] = await start();
       const signing = await createKey(here.kms);
       const kem = await createKey(here.kms, { algorithm: "ML-KEM-512" });
@@ -110,7 +113,7 @@ describeReplicas("replicas", (startTwo) => {
       });
     });
 
-    it("sign until then, and no more from then on", async () => {
+    it("sign until then, and not afterwards", async () => {
       const [here, there] = await start();
       for (let round = 0; round < 10; round += 1) {
         const { keyId } = await createKey(here.kms);
@@ -125,7 +128,7 @@ describeReplicas("replicas", (startTwo) => {
       }
     });
 
-    it("let one of 64 callers win who race, 32 on each of two", async () => {
+    it("let one of 64 racing callers win, 32 on each server", async () => {
       const [here, there] = await start();
       const { keyId } = await createKey(here.kms);
       const calls = Array.from({ length: 32 }, () => [here, there])
@@ -159,9 +162,9 @@ describeReplicas("replicas", (startTwo) => {
   });
 });
 
-describePostgres("two servers on a database with another isolation level by default", () => {
+describePostgres("two servers on a database with a different default isolation level", () => {
   it.each(["repeatable read", "serializable"])(
-    "of %s write one audit log, and find no damage",
+    "(%s) write one audit log, and find no damage",
     async (level) => {
       const option = `-c default_transaction_isolation=${level.replace(" ", "\\ ")}`;
       const database = databaseAt(`${await freshDatabaseUrl()}?options=${encodeURIComponent(option)}`);

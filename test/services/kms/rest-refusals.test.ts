@@ -5,7 +5,7 @@ const unknown = "key-00000000-0000-4000-8000-000000000000";
 const data = "AAAA";
 
 describeKms("kms.KmsService over REST", (_start, shared) => {
-  it("refuses in the form of the contract", async () => {
+  it("returns errors in the specified form", async () => {
     const { rest } = await shared();
     const { status, json } = await rest(`GET /api/kms/key/${unknown}`);
     expect([status, json]).toStrictEqual([
@@ -26,7 +26,7 @@ describeKms("kms.KmsService over REST", (_start, shared) => {
     ]);
   });
 
-  it("names a path that does not exist, and guesses no other", async () => {
+  it("names an unknown path, and guesses no other", async () => {
     const { rest } = await shared();
     const path = "/api/kms/create-keys";
     expect((await rest(`POST ${path}`)).json).toMatchObject({
@@ -74,19 +74,19 @@ describeKms("kms.KmsService over REST", (_start, shared) => {
       { data: "AAAA", keyId: "a\nb" },
       "keyId: must not contain control characters, and have at most 255 characters if it is an ID",
     ],
-  ])("says what it takes: %j", async (fields, message) => {
+  ])("states the valid form: %j", async (fields, message) => {
     const { rest } = await shared();
     const { json } = await rest("POST /api/kms/sign", { keyId: unknown, ...fields });
     expect(json.message).toBe(message);
   });
 
-  it("says that a list is wanted where there is one value", async () => {
+  it("states that a list is expected if a single value was sent", async () => {
     const { rest } = await shared();
     const { json } = await rest("POST /api/kms/batch-sign", { keyId: unknown, data: "x" });
     expect(json.message).toBe('data: expected a list, got "x"');
   });
 
-  it("names each field once to programs, however many rules it breaks", async () => {
+  it("lists each field once for programs, however many rules it breaks", async () => {
     const { rest } = await shared();
     const { json } = await rest("POST /api/kms/sign", { keyId: unknown, data, mu: data, context: data });
     expect(json.details).toContainEqual(expect.objectContaining({ metadata: { field: "mu,context,data" } }));

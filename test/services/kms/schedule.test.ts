@@ -1,4 +1,4 @@
-/** What happens to keys when its time comes: scheduled destructions and rotations. */
+/** Scheduled destructions and rotations of keys. */
 import { expect, it } from "vitest";
 import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
@@ -17,7 +17,7 @@ const data = bytesOf("hello");
 const day = 86_400;
 const stateInvalid = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" };
 
-/** A clock that stands until a test moves it. */
+/** A clock that stands still until a test moves it. */
 function makeClock() {
   let nowMs = Date.parse("2026-11-23T10:00:00.000Z");
   return {
@@ -34,7 +34,7 @@ async function statusOf({ kms }: KmsServer, keyId: string): Promise<string | und
 
 describeKms("a scheduled destruction", (start) => {
   it.each(["ML-DSA-44", "SLH-DSA-SHA2-128f", "ML-KEM-512"])(
-    "destroys a key of %s when it is due, once, with one entry",
+    "destroys a %s key once when due, with one entry",
     async (algorithm) => {
       const clock = makeClock();
       const server = await start({ now: clock.now });
@@ -63,7 +63,7 @@ describeKms("a scheduled destruction", (start) => {
     },
   );
 
-  it("is taken back with RestoreKey; the key then waits to be enabled", async () => {
+  it("is cancelled with RestoreKey; the key is then disabled", async () => {
     const clock = makeClock();
     const server = await start({ now: clock.now });
     const { kms } = server;
@@ -80,7 +80,7 @@ describeKms("a scheduled destruction", (start) => {
     expect(verifiesOutside(key, data, signature)).toBe(true);
   });
 
-  it("cannot be taken back once it is due, even if no server has destroyed the key yet", async () => {
+  it("cannot be cancelled once it is due, even if no server has destroyed the key yet", async () => {
     const clock = makeClock();
     const server = await start({ now: clock.now });
     const { kms } = server;
@@ -92,7 +92,7 @@ describeKms("a scheduled destruction", (start) => {
     expect(await statusOf(server, keyId)).toBe("DESTROYED");
   });
 
-  it("acts once for each of 64 keys when two servers race, and one is killed and started again", async () => {
+  it("acts once for each of 64 keys when two servers race, and one is killed and restarted", async () => {
     const clock = makeClock();
     const one = await start({ now: clock.now });
     const other = await startKmsServer({ database: one.database, now: clock.now });
@@ -109,8 +109,8 @@ describeKms("a scheduled destruction", (start) => {
   });
 });
 
-describeKms("a key that waits for its destruction", (_start, shared) => {
-  it("can be destroyed at once, but not be scheduled again", async () => {
+describeKms("a key with a scheduled destruction", (_start, shared) => {
+  it("can be destroyed immediately, but not scheduled again", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     await kms.destroyKey({ keyId, afterSeconds: day });
@@ -118,7 +118,7 @@ describeKms("a key that waits for its destruction", (_start, shared) => {
     expect(await kms.destroyKey({ keyId })).toMatchObject({ newStatus: "DESTROYED" });
   });
 
-  it("that was rotated before never signs again, though it is restored and enabled", async () => {
+  it("that was rotated before never signs again, even if it is restored and enabled", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     const { newKey } = await kms.rotateKey({ keyId });
@@ -129,7 +129,7 @@ describeKms("a key that waits for its destruction", (_start, shared) => {
     expect(await refusal(kms.sign({ keyId, data }))).toEqual(stateInvalid);
   });
 
-  it.each([10_368_001, 4_294_967_295])("does not wait %d seconds", async (afterSeconds) => {
+  it.each([10_368_001, 4_294_967_295])("rejects a waiting period of %d seconds", async (afterSeconds) => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     expect(await refusal(kms.destroyKey({ keyId, afterSeconds }))).toEqual({
@@ -141,7 +141,7 @@ describeKms("a key that waits for its destruction", (_start, shared) => {
 });
 
 describeKms("a scheduled rotation", (start) => {
-  it("makes the next version when it is due, and is due again a period later", async () => {
+  it("creates the next version when due, and is due again a period later", async () => {
     const clock = makeClock();
     const server = await start({ now: clock.now });
     const { kms } = server;
@@ -164,7 +164,7 @@ describeKms("a scheduled rotation", (start) => {
     ]);
   });
 
-  it("waits for a key that is disabled, says so in the log once an hour, and follows when it is enabled", async () => {
+  it("waits for a disabled key, logs that once an hour, and follows when the key is enabled", async () => {
     const clock = makeClock();
     const server = await start({ now: clock.now });
     const { kms } = server;
@@ -181,7 +181,7 @@ describeKms("a scheduled rotation", (start) => {
     expect((await kms.getKey({ keyId: "name/paused" })).result?.version).toBe(2);
   });
 
-  it("ends with a key that is destroyed", async () => {
+  it("ends when the key is destroyed", async () => {
     const clock = makeClock();
     const server = await start({ now: clock.now });
     const { kms } = server;
@@ -197,7 +197,7 @@ describeKms("a scheduled rotation", (start) => {
     expect((await kms.getKey({ keyId: "name/gone" })).result?.nextRotationAt).toBeUndefined();
   });
 
-  it("begins anew with a rotation by a caller", async () => {
+  it("restarts the period after a rotation by a caller", async () => {
     const clock = makeClock();
     const server = await start({ now: clock.now });
     const { kms } = server;
@@ -213,8 +213,8 @@ describeKms("a scheduled rotation", (start) => {
 describeKms("a rotation period", (_start, shared) => {
   it.each([
     ["without a name", { rotationPeriodSeconds: day }],
-    ["of less than a day", { name: "short", rotationPeriodSeconds: day - 1 }],
-  ])("is refused %s", async (_what, fields) => {
+    ["with a period of less than a day", { name: "short", rotationPeriodSeconds: day - 1 }],
+  ])("is rejected %s", async (_what, fields) => {
     const { kms } = await shared();
     expect(await refusal(kms.createKey(fields))).toMatchObject({ reason: "FIELD_INVALID" });
   });

@@ -6,7 +6,7 @@ import { invalid, usageRefuses } from "../../support/refusals.ts";
 import { present } from "../answers.ts";
 import { createKey, describeKms, type KmsClient, verifiesOutside } from "./kms-server.ts";
 
-/** Signatures in bytes: FIPS 204, table 2; FIPS 205, table 2, of sets that sign fast. */
+/** Signature lengths: FIPS 204, table 2; FIPS 205, table 2, for sets that sign fast. */
 const signatureBytes = {
   "ML-DSA-44": 2420,
   "ML-DSA-65": 3309,
@@ -22,7 +22,7 @@ async function signData(kms: KmsClient, request: Parameters<KmsClient["sign"]>[0
   return present((await kms.sign(request)).result).signature;
 }
 
-/** FIPS 204, algorithm 7, line 6, as the comment of SignRequest.mu has it. */
+/** FIPS 204, algorithm 7, line 6, as in the comment of SignRequest.mu. */
 function computeMu(publicKey: Uint8Array, message: Uint8Array, binding: Uint8Array): Uint8Array {
   const shake256 = (...parts: Uint8Array[]) =>
     createHash("shake256", { outputLength: 64 }).update(Buffer.concat(parts)).digest();
@@ -31,8 +31,8 @@ function computeMu(publicKey: Uint8Array, message: Uint8Array, binding: Uint8Arr
 }
 
 describeKms("KmsService.Sign", (_start, shared) => {
-  describe.each(Object.entries(signatureBytes))("with a key of %s", (algorithm, bytes) => {
-    it(`gives a signature of ${bytes} bytes that verifies outside`, async () => {
+  describe.each(Object.entries(signatureBytes))("with a %s key", (algorithm, bytes) => {
+    it(`returns a signature of ${bytes} bytes that other software verifies`, async () => {
       const { kms } = await shared();
       const key = await createKey(kms, { algorithm });
       const { status, result } = await kms.sign({ keyId: key.keyId, data });
@@ -47,7 +47,7 @@ describeKms("KmsService.Sign", (_start, shared) => {
     it.each([
       ["1 byte", Uint8Array.of(0)],
       ["255 bytes", longest],
-    ])("binds it to a context of %s", async (_what, binding) => {
+    ])("binds the signature to a context of %s", async (_what, binding) => {
       const { kms } = await shared();
       const key = await createKey(kms, { algorithm });
       const signature = await signData(kms, { keyId: key.keyId, data, context: binding });
@@ -57,7 +57,7 @@ describeKms("KmsService.Sign", (_start, shared) => {
   });
 
   it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])(
-    "gives for a mu the plain signature of its message, with a key of %s",
+    "returns for a mu the plain signature over its message, with a %s key",
     async (algorithm) => {
       const { kms } = await shared();
       const key = await createKey(kms, { algorithm });
@@ -81,13 +81,13 @@ describeKms("KmsService.Sign", (_start, shared) => {
     ["a mu of 63 bytes", { mu: mu.subarray(1) }, ["mu"]],
     ["a mu of 65 bytes", { mu: new Uint8Array(65) }, ["mu"]],
   ];
-  it.each(badRequests)("refuses %s", async (_what, request, fields) => {
+  it.each(badRequests)("rejects %s", async (_what, request, fields) => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     expect(await refusal(kms.sign({ keyId, ...request }))).toEqual(invalid(...fields));
   });
 
-  it("refuses a mu for a key of SLH-DSA", async () => {
+  it("rejects a mu for an SLH-DSA key", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms, { algorithm: "SLH-DSA-SHA2-128f" });
     expect(await refusal(kms.sign({ keyId, mu }))).toEqual(usageRefuses);
@@ -95,8 +95,8 @@ describeKms("KmsService.Sign", (_start, shared) => {
 });
 
 describeKms("KmsService.Verify", (_start, shared) => {
-  describe.each(Object.entries(signatureBytes))("with a key of %s", (algorithm, bytes) => {
-    it("tells a signature of the key from all others", async () => {
+  describe.each(Object.entries(signatureBytes))("with a %s key", (algorithm, bytes) => {
+    it("accepts only the key's own signatures", async () => {
       const { kms } = await shared();
       const { keyId } = await createKey(kms, { algorithm });
       const other = await createKey(kms, { algorithm });
@@ -113,7 +113,7 @@ describeKms("KmsService.Verify", (_start, shared) => {
       expect(await valid({ keyId: other.keyId })).toBe(false);
     });
 
-    it.each([bytes - 1, bytes + 1, 1])("refuses a signature of %i bytes", async (length) => {
+    it.each([bytes - 1, bytes + 1, 1])("rejects a signature of %i bytes", async (length) => {
       const { kms } = await shared();
       const { keyId } = await createKey(kms, { algorithm });
       const call = kms.verify({ keyId, data, signature: new Uint8Array(length).fill(1) });
@@ -122,7 +122,7 @@ describeKms("KmsService.Verify", (_start, shared) => {
     });
   });
 
-  it("answers success with the key and its algorithm, valid or not", async () => {
+  it("returns success with the key and its algorithm, valid or not", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     const about = { $typeName: "kms.VerifyResult", keyId, algorithm: "ML-DSA-44" };
@@ -133,14 +133,14 @@ describeKms("KmsService.Verify", (_start, shared) => {
     expect([wrong.status, { ...wrong.result }]).toEqual(["success", { ...about, valid: false }]);
   });
 
-  it("takes what was signed as mu, and what was signed with a context of 255 bytes", async () => {
+  it("accepts signatures over mu, and signatures with a context of 255 bytes", async () => {
     const { kms } = await shared();
     const { keyId, publicKey } = await createKey(kms);
     const signature = await signData(kms, { keyId, mu: computeMu(present(publicKey), data, longest) });
     expect((await kms.verify({ keyId, data, signature, context: longest })).result?.valid).toBe(true);
   });
 
-  it("of a key that came in place of another, takes no signature of that", async () => {
+  it("rejects, with a replacement key, signatures by the old key", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     const signature = await signData(kms, { keyId, data });
@@ -154,7 +154,7 @@ describeKms("KmsService.Verify", (_start, shared) => {
     ["no data", { data: new Uint8Array() }, "data"],
     ["no signature", { signature: new Uint8Array() }, "signature"],
     ["a context of 256 bytes", { context: new Uint8Array(256) }, "context"],
-  ])("refuses %s", async (_what, change, field) => {
+  ])("rejects %s", async (_what, change, field) => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     const request = { keyId, data, signature: new Uint8Array(2420), ...change };

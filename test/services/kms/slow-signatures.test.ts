@@ -9,15 +9,15 @@ import { createKey, startKmsServer } from "./kms-server.ts";
 
 const data = bytesOf("message");
 
-describe("KmsService while another caller signs with SLH-DSA", { timeout: 180_000 }, () => {
-  it("answers who signs with ML-DSA during a batch, which ends when its caller goes", async () => {
+describe("KmsService, while another caller signs with SLH-DSA,", { timeout: 180_000 }, () => {
+  it("signs with ML-DSA during a batch, which ends when its caller disconnects", async () => {
     const queue = new WorkQueue({ threads: 2, maxWaitMs: 1000 });
     const directory = makeTemporaryDirectory();
     const database = { location: sqliteIn(directory), masterKey: masterKeyIn(directory) };
     const { kms, connect } = await startKmsServer({ database, queue });
     const slow = await createKey(kms, { algorithm: "SLH-DSA-SHAKE-256s" });
     const quick = await createKey(connect);
-    // Opens the key, so that the batch does nothing but sign.
+    // Opens the key, so that the batch only signs.
     await kms.sign({ keyId: slow.keyId, data });
     const call = new AbortController();
     const batch = refusal(

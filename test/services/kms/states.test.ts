@@ -6,7 +6,7 @@ import { createKey, describeKms, type KmsClient, readDeeds } from "./kms-server.
 
 type State = "ACTIVE" | "ROTATED" | "DISABLED" | "DESTROY_SCHEDULED" | "DESTROYED" | "unknown";
 
-/** A key in a state, with what it made while it was ACTIVE. */
+/** A key in a state, with what it produced while it was ACTIVE. */
 interface Prepared {
   readonly keyId: string;
   readonly data: Uint8Array;
@@ -49,7 +49,7 @@ const managing: Record<string, Call> = {
   DestroyKey: (kms, { keyId }) => kms.destroyKey({ keyId }),
 };
 
-/** The states in which a call does what it is for; in all others it is refused. */
+/** The states in which a call succeeds; in all others it is refused. */
 const allowed: Record<string, readonly State[]> = {
   Sign: ["ACTIVE"],
   SignStream: ["ACTIVE"],
@@ -66,7 +66,7 @@ const allowed: Record<string, readonly State[]> = {
   RestoreKey: ["DESTROY_SCHEDULED"],
   DestroyKey: ["ACTIVE", "ROTATED", "DISABLED", "DESTROY_SCHEDULED"],
 };
-/** What the audit log calls it; GetKey leaves no entry. */
+/** Operation names in the audit log; GetKey leaves no entry. */
 const operations: Record<string, string> = {
   Sign: "SIGN",
   SignStream: "SIGN",
@@ -98,7 +98,7 @@ const refusals = {
 
 let unknownKeys = 0;
 
-/** Makes a key, has it work, and brings it to a state. */
+/** Creates a key, uses it, and brings it to a state. */
 async function prepare(kms: KmsClient, algorithm: string, state: State): Promise<Prepared> {
   const { keyId } = await createKey(kms, { algorithm });
   const data = bytesOf("hello");
@@ -129,7 +129,7 @@ describeKms("what a key does in each state:", (_start, shared) => {
       for (const state of states) {
         const operation = operations[name];
         if (present(allowed[name]).includes(state)) {
-          it(`${name} takes a key that is ${state}`, async () => {
+          it(`${name} accepts a key in the state ${state}`, async () => {
             const { kms } = await shared();
             const key = await prepare(kms, algorithm, state);
             const before = await readDeeds(kms, key.keyId);
@@ -139,7 +139,7 @@ describeKms("what a key does in each state:", (_start, shared) => {
           });
         } else {
           const expected = state === "unknown" ? refusals.unknown : refusals.other;
-          it(`${name} refuses a key that is ${state}: ${expected.code}, ${expected.reason}`, async () => {
+          it(`${name} rejects a key in the state ${state}: ${expected.code}, ${expected.reason}`, async () => {
             const { kms } = await shared();
             const key = await prepare(kms, algorithm, state);
             const before = await readDeeds(kms, key.keyId);
@@ -155,7 +155,7 @@ describeKms("what a key does in each state:", (_start, shared) => {
   });
 });
 
-describeKms("what a key is for:", (_start, shared) => {
+describeKms("key usages:", (_start, shared) => {
   const wrong = { code: "FailedPrecondition", reason: "KEY_USAGE_MISMATCH" };
   for (const [algorithm, calls] of [
     ["ML-KEM-512", { ...signing, Verify: verifyAnything }],
@@ -163,7 +163,7 @@ describeKms("what a key is for:", (_start, shared) => {
     ["SLH-DSA-SHA2-128f", { ...encapsulating, Decapsulate: decapsulateAnything }],
   ] as const) {
     for (const [name, call] of Object.entries(calls)) {
-      it(`${name} refuses a key of ${algorithm}`, async () => {
+      it(`${name} rejects the algorithm ${algorithm}`, async () => {
         const { kms } = await shared();
         const { keyId } = await createKey(kms, { algorithm });
         const key = { keyId, data: bytesOf("hello"), signature: any, ciphertext: any, sharedSecret: any };

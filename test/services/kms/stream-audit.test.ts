@@ -1,4 +1,4 @@
-/** Which refused calls have an entry in the audit log: those whose key the service looked for, in streams too. */
+/** Which refused calls have an audit log entry: those that reached the key lookup, in streams too. */
 import { create, type MessageInitShape, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { expect, it, onTestFinished } from "vitest";
 import { SignRequestSchema, SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
@@ -17,7 +17,7 @@ const header = (keyId: string, context = new Uint8Array()): Part => ({
 });
 const chunk: Part = { part: { case: "chunk", value: one } };
 
-/** Protocols of streams. */
+/** Stream protocols. */
 const protocols = {
   gRPC: { type: "application/grpc", isJson: false },
   "gRPC-Web": { type: "application/grpc-web+proto", isJson: false },
@@ -33,14 +33,14 @@ function frame({ isJson }: Protocol, part: Part): Buffer {
   return envelope(write(SignStreamRequestSchema, message));
 }
 
-/** A prefix that announces more than a message may have. */
+/** A prefix that announces more bytes than a message may have. */
 function announceTooMuch(): Buffer {
   const prefix = Buffer.alloc(5);
   prefix.writeUInt32BE(5 * 1024 * 1024, 1);
   return prefix;
 }
 
-/** What a stream can have after its header, and the reason for which it is refused. */
+/** What a stream may contain after its header, and the reason for which it is refused. */
 const endings: [what: string, write: (protocol: Protocol) => Buffer, reason: string][] = [
   ["a message without a part", (protocol) => frame(protocol, {}), "FIELD_INVALID"],
   ["a second header", (protocol) => frame(protocol, header("key-1")), "FIELD_INVALID"],
@@ -51,7 +51,7 @@ const endings: [what: string, write: (protocol: Protocol) => Buffer, reason: str
     "FIELD_INVALID",
   ],
   [
-    "bytes that are no message",
+    "bytes that are not a message",
     ({ isJson }) => envelope(isJson ? "{" : Buffer.of(0xff)),
     "(MESSAGE_MALFORMED|JSON_INVALID)",
   ],
@@ -74,7 +74,7 @@ const invalidRequests: [
   ["Connect with JSON", path.unary, "application/json", signJson],
   ["REST", "/api/kms/sign", "application/json", signJson],
   [
-    "REST with a field of another type",
+    "REST with a field of the wrong type",
     "/api/kms/sign",
     "application/json",
     (keyId) => `{"keyId":["${keyId}"]}`,
@@ -91,14 +91,14 @@ function signJson(keyId: string): string {
   return JSON.stringify({ keyId, data: "AQ==", context: Buffer.from(tooLong).toString("base64") });
 }
 
-/** Sends a request over HTTP/2, and waits for its answer. */
+/** Sends a request over HTTP/2, and waits for its response. */
 async function post(url: string, path: string, type: string, body: Uint8Array | string): Promise<void> {
   const session = connectHttp2(url);
   await request(session, { ":method": "POST", ":path": path, "content-type": type }, body);
   session.destroy();
 }
 
-/** Sends parts, and then nothing more, without an end, until the test is over. */
+/** Sends parts, then stalls without ending until the test has finished. */
 async function* stalled(...parts: Part[]): AsyncGenerator<Part> {
   yield* parts;
   await new Promise<void>((resolve) => onTestFinished(() => resolve()));
@@ -107,7 +107,7 @@ async function* stalled(...parts: Part[]): AsyncGenerator<Part> {
 describeKms("the audit log", (start, shared) => {
   for (const [name, protocol] of Object.entries(protocols)) {
     it.each(endings)(
-      `has an entry of a stream over ${name} whose header precedes %s`,
+      `has an entry for a stream over ${name} whose header precedes %s`,
       async (_what, write, reason) => {
         const { kms, url } = await shared();
         const { keyId } = await createKey(kms);
@@ -118,7 +118,7 @@ describeKms("the audit log", (start, shared) => {
       },
     );
 
-    it(`has no entry of a stream over ${name} that does not begin with a valid header`, async () => {
+    it(`has no entry for a stream over ${name} that does not begin with a valid header`, async () => {
       const { kms, url } = await shared();
       const { keyId } = await createKey(kms);
       const rest = frame(protocol, header(keyId));
@@ -129,14 +129,14 @@ describeKms("the audit log", (start, shared) => {
     });
   }
 
-  it.each(invalidRequests)("has no entry of one invalid request over %s", async (_what, path, type, body) => {
+  it.each(invalidRequests)("has no entry for an invalid request over %s", async (_what, path, type, body) => {
     const { kms, url } = await shared();
     const { keyId } = await createKey(kms);
     await post(url, path, type, body(keyId));
     expect(await readDeeds(kms, keyId)).toHaveLength(1);
   });
 
-  it("has an entry of a stream whose token ends while the server waits for a chunk", async () => {
+  it("has an entry for a stream whose token expires while the server waits for a chunk", async () => {
     const { kms } = await start({ auth: "token" });
     const { keyId } = await createKey(kms);
     expect(await refusal(kms.signStream(stalled(header(keyId), chunk)))).toEqual({
@@ -148,7 +148,7 @@ describeKms("the audit log", (start, shared) => {
       .toEqual(["SIGN REFUSED reason=TOKEN_EXPIRED"]);
   });
 
-  it("has no entry of a stream whose deadline passes while the server waits for a chunk", async () => {
+  it("has no entry for a stream whose deadline passes while the server waits for a chunk", async () => {
     const server = await start();
     const { kms, url } = server;
     const { keyId } = await createKey(kms);

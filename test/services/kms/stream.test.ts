@@ -29,13 +29,13 @@ async function* partsOf(...parts: Part[]): AsyncGenerator<Part> {
   yield* parts;
 }
 
-/** Sends parts, and then nothing more, without an end, until the test is over. */
+/** Sends parts, then stalls without ending until the test has finished. */
 async function* stalled(...parts: Part[]): AsyncGenerator<Part> {
   yield* parts;
   await new Promise<void>((resolve) => onTestFinished(() => resolve()));
 }
 
-/** A message as gRPC frames it: not compressed, its length, itself. */
+/** Frames a message as gRPC does: uncompressed, its length, the message. */
 function frame(part: Part): Buffer {
   const message = toBinary(SignStreamRequestSchema, create(SignStreamRequestSchema, part));
   const head = Buffer.alloc(5);
@@ -43,7 +43,7 @@ function frame(part: Part): Buffer {
   return Buffer.concat([head, message]);
 }
 
-/** Cuts a message into chunks of the sizes, which repeat. */
+/** Cuts a message into chunks of these sizes, which repeat. */
 function cut(message: Uint8Array<ArrayBuffer>, sizes: readonly number[]): Part[] {
   const parts: Part[] = [];
   for (let at = 0, i = 0; at < message.length; i += 1) {
@@ -60,7 +60,7 @@ async function signParts(kms: KmsClient, ...parts: Part[]): Promise<Uint8Array> 
 
 describeKms("KmsService.SignStream", (start, shared) => {
   it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])(
-    "gives the plain signature of all bytes together, with a key of %s",
+    "returns the plain signature over all bytes together, with a %s key",
     async (algorithm) => {
       const { kms } = await shared();
       const key = await createKey(kms, { algorithm });
@@ -121,7 +121,7 @@ describeKms("KmsService.SignStream", (start, shared) => {
     ["a header without a keyId", () => [header(""), data], ["header.keyId"]],
     ["a context of 256 bytes", (keyId) => [header(keyId, new Uint8Array(256)), data], ["header.context"]],
   ];
-  it.each(badStreams)("refuses %s, and signs nothing", async (_what, parts, fields) => {
+  it.each(badStreams)("rejects %s, and signs nothing", async (_what, parts, fields) => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     expect(await refusal(kms.signStream(partsOf(...parts(keyId))))).toEqual(invalid(...fields));
@@ -129,16 +129,16 @@ describeKms("KmsService.SignStream", (start, shared) => {
   });
 
   it.each([
-    ["a header comes twice", (keyId: string) => [header(keyId), data, header(keyId)]],
-    ["there is no chunk", (keyId: string) => [header(keyId)]],
-  ])("has an entry of a stream that is refused for its parts: %s", async (_what, parts) => {
+    ["a second header", (keyId: string) => [header(keyId), data, header(keyId)]],
+    ["no chunk", (keyId: string) => [header(keyId)]],
+  ])("has an entry for a stream that is rejected for its parts: %s", async (_what, parts) => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     await refusal(kms.signStream(partsOf(...parts(keyId))));
     expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=FIELD_INVALID"]);
   });
 
-  it("signs and records nothing of a stream that its caller cancels", async () => {
+  it("signs and records nothing for a cancelled stream", async () => {
     const server = await start();
     const { kms } = server;
     const { keyId } = await createKey(kms);
@@ -153,7 +153,7 @@ describeKms("KmsService.SignStream", (start, shared) => {
     expect((await closeAndReadDeeds(server)).slice(1)).toEqual([]);
   });
 
-  it("signs nothing of a stream that ends and is canceled in one moment, as Node's clients cancel", async () => {
+  it("signs nothing for a stream that ends and is cancelled at the same time, as Node clients do", async () => {
     const server = await start();
     const { kms, url } = server;
     const { keyId } = await createKey(kms);
@@ -167,19 +167,19 @@ describeKms("KmsService.SignStream", (start, shared) => {
     call.end();
     call.close(http2.constants.NGHTTP2_CANCEL);
     await new Promise((resolve) => call.once("close", resolve));
-    // The server has read the cancellation when it answers what the connection carries after it.
+    // Once the server answers later frames on the connection, it has read the cancellation.
     await new Promise((resolve) => session.ping(resolve));
     expect((await closeAndReadDeeds(server)).slice(1)).toEqual([]);
   });
 
-  it.each(["SLH-DSA-SHA2-128f", "ML-KEM-512"])("refuses a key of %s as soon as it is named", async (name) => {
+  it.each(["SLH-DSA-SHA2-128f", "ML-KEM-512"])("rejects a %s key on the header message", async (name) => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms, { algorithm: name });
     expect(await refusal(kms.signStream(stalled(header(keyId))))).toEqual(usageRefuses);
     expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=KEY_USAGE_MISMATCH"]);
   });
 
-  it("refuses a key that is not there, or no more, as soon as it is named", async () => {
+  it("rejects a missing or destroyed key on the header message", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
     await kms.destroyKey({ keyId });
@@ -189,7 +189,7 @@ describeKms("KmsService.SignStream", (start, shared) => {
   });
 
   it.each(["rotate", "destroy"] as const)(
-    "refuses at its end a key that somebody else comes to %s while it runs",
+    "fails at the end if another caller manages to %s the key in the meantime",
     async (change) => {
       const { kms } = await shared();
       const { keyId } = await createKey(kms);

@@ -13,7 +13,7 @@ import { readAudit } from "./read-audit.ts";
 const zeros = "0".repeat(64);
 const data = bytesOf("hello");
 
-/** As the comment of kms.AuditEntry has it. */
+/** Computes the hash as the comment of kms.AuditEntry specifies. */
 function hashEntry(entry: AuditEntry, previousHash: string): string {
   const { keyId, operation, user, details, outcome, sequence, clientAddress, requestId } = entry;
   const timestamp = timestampDate(present(entry.timestamp)).toISOString();
@@ -32,7 +32,7 @@ function hashEntry(entry: AuditEntry, previousHash: string): string {
   return createHash("sha256").update(JSON.stringify(members), "utf8").digest("hex");
 }
 
-/** A log of 6 entries. */
+/** Writes a log of 6 entries. */
 async function fillLog({ kms }: KmsServer): Promise<void> {
   const { keyId } = await createKey(kms);
   for (let i = 0; i < 4; i += 1) await kms.sign({ keyId, data });
@@ -40,7 +40,7 @@ async function fillLog({ kms }: KmsServer): Promise<void> {
 }
 
 describeKms("KmsService.VerifyAuditLog", (start) => {
-  it("finds a log valid whose hashes match the entries of GetAuditLog", async () => {
+  it("accepts a log whose hashes match the entries from GetAuditLog", async () => {
     const server = await start();
     const { kms } = server;
     await fillLog(server);
@@ -71,7 +71,7 @@ describeKms("KmsService.WatchAuditVerification", (start) => {
     }
   });
 
-  it("names what was broken", async () => {
+  it("reports what was tampered with", async () => {
     const server = await start();
     await fillLog(server);
     await server.tamper(changeEntry(2, { details: "input=mu" }));
@@ -79,7 +79,7 @@ describeKms("KmsService.WatchAuditVerification", (start) => {
     expect(messages.at(-1)?.result).toMatchObject({ valid: false, firstBrokenSequence: 2 });
   });
 
-  it("gives several callers at once the same result", async () => {
+  it("returns the same result to concurrent callers", async () => {
     const server = await start();
     await fillLog(server);
     const verdicts = await Promise.all([

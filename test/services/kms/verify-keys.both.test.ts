@@ -1,4 +1,4 @@
-/** Verification of many keys: few reads, and threads for the computation. */
+/** Verifying many keys: few reads, and threads for the computation. */
 import { Worker } from "node:worker_threads";
 import { expect, it, vi } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
@@ -12,7 +12,11 @@ import { describeStores, type Place } from "../../support/on-both.ts";
 
 const provider = await createCryptoProvider("openssl");
 
-/** Adds keys that share one key pair, which is quick. @returns their IDs */
+/**
+ * Adds keys that share one key pair, which is quick.
+ *
+ * @returns their IDs
+ */
 async function addKeys(store: Store, count: number): Promise<string[]> {
   const keys = createKmsStore(store);
   const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
@@ -34,7 +38,7 @@ async function verifyAll(store: Store, { location, masterKey }: Place) {
   return { keys, secrets: await verifySecrets(store, () => {}, keys.opened) };
 }
 
-/** Counts the messages to threads, among them each read of a SQLite store. */
+/** Counts messages to threads, including each read of a SQLite store. */
 async function countMessages(work: () => Promise<unknown>): Promise<number> {
   const posted = vi.spyOn(Worker.prototype, "postMessage");
   await work();
@@ -43,8 +47,8 @@ async function countMessages(work: () => Promise<unknown>): Promise<number> {
   return messages;
 }
 
-describeStores("verification of keys", (makePlace) => {
-  it("reads as often for 400 keys as for 10", async () => {
+describeStores("key verification", (makePlace) => {
+  it("needs as many reads for 400 keys as for 10", async () => {
     const place = await makePlace();
     const store = await place.open();
     await addKeys(store, 10);
@@ -54,7 +58,7 @@ describeStores("verification of keys", (makePlace) => {
     expect(many).toBeLessThan(few + 10);
   });
 
-  it("finds a secret of another key among 1,200 keys, which threads check", async () => {
+  it("finds one swapped secret among 1,200 keys, which threads check", async () => {
     const place = await makePlace();
     const store = await place.open();
     const keyIds = await addKeys(store, 1200);

@@ -15,7 +15,7 @@ import { readAudit } from "./read-audit.ts";
 const data = bytesOf("hello");
 const shuttingDown = { code: "Unavailable", reason: "SHUTTING_DOWN" };
 
-/** Watches, and gives entries one at a time. */
+/** Watches the log, and returns entries one at a time. */
 function watch(kms: KmsClient, request: Parameters<KmsClient["watchAuditLog"]>[0], signal?: AbortSignal) {
   const answers = kms.watchAuditLog(request, signal ? { signal } : {})[Symbol.asyncIterator]();
   const next = async (): Promise<AuditEntry> => {
@@ -32,7 +32,7 @@ function watch(kms: KmsClient, request: Parameters<KmsClient["watchAuditLog"]>[0
   return { next, take };
 }
 
-/** Counts the watchers that a server has. */
+/** Counts a server's watchers. */
 function countWatchers({ store }: KmsServer): { readonly now: number } {
   const count = { now: 0 };
   const { onWrite } = store;
@@ -54,7 +54,7 @@ async function signTimes(kms: KmsClient, keyId: string, times: number): Promise<
 }
 
 describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
-  it("gives with afterSequence 0 all that there is, and then what comes, each once and in order", async () => {
+  it("streams with afterSequence 0 all existing entries and then new ones, each once and in order", async () => {
     const { kms } = await start();
     const { keyId } = await createKey(kms);
     await signTimes(kms, keyId, 4);
@@ -76,7 +76,7 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
     void first.finally(() => {
       isThere = true;
     });
-    // The call does not tell when it has begun, so there is something new until it has seen some of it.
+    // The call does not report when it has begun, so create new entries until it has seen one.
     while (!isThere) await kms.sign({ keyId, data });
     const sequences = (await first).map(({ sequence }) => sequence);
     const [begin = 0] = sequences;
@@ -103,7 +103,7 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
     ]);
   });
 
-  it("gives a log of more than 1,000 entries whole", async () => {
+  it("streams all of a log of more than 1,000 entries", async () => {
     const { kms } = await start();
     const { keyId } = await createKey(kms);
     await kms.batchSign({ keyId, data: Array.from({ length: 1000 }, () => data) });
@@ -112,7 +112,7 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
     expect(entries.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 1201 }, (_, i) => i + 1));
   });
 
-  it("gives several watchers the same", async () => {
+  it("sends the same entries to several watchers", async () => {
     const { kms, connect } = await start();
     const watchers = [kms, connect, kms].map((client) => watch(client, { afterSequence: 0 }));
     const { keyId } = await createKey(kms);
@@ -121,7 +121,7 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
     expect(seen).toEqual(Array(3).fill(await readAudit(kms)));
   });
 
-  it.each(["kms", "connect"] as const)("ends when its caller goes (%s)", async (client) => {
+  it.each(["kms", "connect"] as const)("ends when its caller disconnects (%s)", async (client) => {
     const server = await start();
     const watchers = countWatchers(server);
     const caller = new AbortController();
@@ -135,7 +135,7 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
     await expect.poll(() => watchers.now).toBe(0);
   });
 
-  it("ends when its caller over REST goes", async () => {
+  it("ends when its REST caller disconnects", async () => {
     const server = await start();
     const watchers = countWatchers(server);
     const caller = new AbortController();
@@ -148,7 +148,7 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
     await expect.poll(() => watchers.now).toBe(0);
   });
 
-  it.each(["kms", "connect"] as const)("is broken off by a server that stops (%s)", async (client) => {
+  it.each(["kms", "connect"] as const)("is ended by a stopping server (%s)", async (client) => {
     const server = await start({ limits: { maxDrainMs: 50 } });
     const watchers = countWatchers(server);
     const { keyId } = await createKey(server.kms);
@@ -160,7 +160,7 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
     expect(watchers.now).toBe(0);
   });
 
-  it("refuses to begin after an entry that the log does not have, and begins after its last", async () => {
+  it("fails to start after an unknown entry, and starts after the last entry", async () => {
     const { kms } = await start();
     const { keyId } = await createKey(kms);
     const invalid = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: ["afterSequence"] };
@@ -171,7 +171,7 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
     expect((await taken).map(({ operation }) => operation)).toEqual(["DESTROY"]);
   });
 
-  it.each([-1, 0.5, 2 ** 53, Number.NaN])("refuses to begin after %d", async (afterSequence) => {
+  it.each([-1, 0.5, 2 ** 53, Number.NaN])("rejects afterSequence %d", async (afterSequence) => {
     const { kms } = await shared();
     const invalid = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: ["afterSequence"] };
     await createKey(kms);
@@ -180,7 +180,7 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
 });
 
 describeReplicas("KmsService.WatchAuditLog", (startTwo) => {
-  it("gives what other replicas write too, each once and in order", { timeout: 120_000 }, async () => {
+  it("streams entries from other replicas too, each once and in order", { timeout: 120_000 }, async () => {
     const [here, there] = (await startTwo()) as [KmsServer, KmsServer];
     const { keyId } = await createKey(there.kms);
     const { take } = watch(here.kms, { afterSequence: 0 });
