@@ -128,7 +128,7 @@ const pour =
   };
 
 /** Peers that do not speak HTTP/2. */
-export const strangers: Readonly<Record<string, Behaviour>> = {
+export const foreignPeers: Readonly<Record<string, Behaviour>> = {
   "answers HTTP/1.1": reply("HTTP/1.1 400 Bad Request\r\ncontent-length: 4\r\n\r\nno\r\n"),
   "answers HTTP/1.1 and closes": reply("HTTP/1.1 505 HTTP Version Not Supported\r\n\r\n", (socket) =>
     socket.end(),
@@ -419,7 +419,7 @@ export const endlessAnswers: Readonly<Record<string, Behaviour>> = {
 
 /** Peers that end a call on their own. */
 export const quickPeers: Readonly<Record<string, Behaviour>> = {
-  ...strangers,
+  ...foreignPeers,
   ...frameErrors,
   ...grpcErrors,
 };

@@ -6,9 +6,9 @@ import {
   type Behaviour,
   collectEnds,
   endlessPeers,
+  foreignPeers,
   silent,
   startHostilePeer,
-  strangers,
   waitUntilClosed,
 } from "./hostile-peer.ts";
 import { requireSentence } from "./hostile-server.ts";
@@ -24,12 +24,12 @@ describe("a client verb whose peer", { timeout }, () => {
     fail(["kms", "list"], "http", behaviour),
   );
 
-  it.concurrent.each(Object.entries({ ...strangers, ...silent }))(
+  it.concurrent.each(Object.entries({ ...foreignPeers, ...silent }))(
     "%s exits with one sentence over https",
     (_name, behaviour) => fail(["kms", "list"], "https", behaviour),
   );
 
-  it.concurrent.each(Object.entries({ ...strangers, ...endlessPeers }))(
+  it.concurrent.each(Object.entries({ ...foreignPeers, ...endlessPeers }))(
     "%s ends its stream with one sentence",
     (_name, behaviour) => fail(["chain", "watch"], "http", behaviour),
   );
@@ -38,7 +38,7 @@ describe("a client verb whose peer", { timeout }, () => {
 describe("a server whose database peer", { timeout }, () => {
   const atEnd = collectEnds();
 
-  it.concurrent.each(Object.entries({ ...strangers, ...silent }))(
+  it.concurrent.each(Object.entries({ ...foreignPeers, ...silent }))(
     "%s does not start, and reports why",
     async (_name, behaviour) => {
       const peer = await startHostilePeer(behaviour, atEnd);

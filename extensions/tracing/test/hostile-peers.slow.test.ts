@@ -6,9 +6,9 @@ import { Health } from "#gen/grpc/health/v1/health_pb.ts";
 import {
   allPeers,
   collectEnds,
+  foreignPeers,
   maxTakenBytes,
   startHostilePeer,
-  strangers,
 } from "../../../test/faults/hostile-peer.ts";
 import { startServer } from "../../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
@@ -17,7 +17,7 @@ const timeout = 300_000;
 
 /** Every behaviour of an untrusted peer, and a selection of the others. */
 const somePeers = {
-  ...strangers,
+  ...foreignPeers,
   ...Object.fromEntries(Object.entries(allPeers).filter((_, index) => index % 5 === 0)),
 };
 
