@@ -59,18 +59,31 @@ export function openMessage(secret: HpkeSecret, sealed: Uint8Array, { info, aad 
 
 /** RFC 9180, section 5.1, KeySchedule: the key and the nonce of the first message. The caller wipes the key. */
 function scheduleKey({ kemId, sharedSecret }: HpkeSecret, info: Uint8Array) {
-  const suite = Buffer.concat([Buffer.from("HPKE"), writeUint16s(kemId, kdfId, aeadId)]);
-  const context = Buffer.concat([
-    baseMode,
-    labeledExtract(none, suite, "psk_id_hash", none),
-    labeledExtract(none, suite, "info_hash", info),
-  ]);
+  const { suite, pskIdHash } = openSuite(kemId);
+  const context = Buffer.concat([baseMode, pskIdHash, labeledExtract(none, suite, "info_hash", info)]);
   const secret = labeledExtract(sharedSecret, suite, "secret", none);
   const expand = (label: string, length: number): Buffer =>
     labeledExpand(secret, suite, label, context, length);
   const scheduled = { key: expand("key", keyBytes), nonce: expand("base_nonce", nonceBytes) };
   wipe(secret);
   return scheduled;
+}
+
+interface Suite {
+  readonly suite: Buffer;
+  readonly pskIdHash: Buffer;
+}
+
+const suites = new Map<number, Suite>();
+
+/** The parts of the schedule that depend on the KEM alone. */
+function openSuite(kemId: number): Suite {
+  const known = suites.get(kemId);
+  if (known !== undefined) return known;
+  const suite = Buffer.concat([Buffer.from("HPKE"), writeUint16s(kemId, kdfId, aeadId)]);
+  const opened = { suite, pskIdHash: labeledExtract(none, suite, "psk_id_hash", none) };
+  suites.set(kemId, opened);
+  return opened;
 }
 
 /** RFC 9180, section 4, LabeledExtract. HMAC pads an empty salt as RFC 5869 pads one that is not given. */

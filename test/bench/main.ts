@@ -1,6 +1,6 @@
 /**
  * Measures the server: `npm run bench [-- [--seconds 4] [--rounds 3] [--json FILE] [PART …]]`, where the parts
- * are calls, providers, start, servers, memory, audit, verification, chain, devices, tunnel, kms, logs, pqc, overload
+ * are calls, providers, start, servers, memory, audit, verification, chain, devices, tunnel, kms, encryption, logs, pqc, overload
  * and floods. The parts `calls` and `servers` require h2load (Debian: nghttp2-client).
  *
  * Every figure is compared with a baseline of the same run, because absolute times depend on the machine: read the
@@ -13,6 +13,7 @@ import { measureAudit } from "./audit.ts";
 import { measureCalls } from "./calls.ts";
 import { measureChain } from "./chain.ts";
 import { measureDevices } from "./devices.ts";
+import { measureEncryption } from "./encryption.ts";
 import { measureFloods } from "./floods.ts";
 import { measureKms } from "./kms.ts";
 import { measureLogs } from "./logs.ts";
@@ -41,6 +42,7 @@ const parts = {
   devices: () => measureDevices(app),
   tunnel: () => measureTunnel(app),
   kms: () => measureKms(app, dataDir),
+  encryption: () => measureEncryption(app),
   logs: () => measureLogs(dataDir),
   pqc: () => measurePqc(app, grpcJs),
   overload: () => measureOverload(dataDir),
