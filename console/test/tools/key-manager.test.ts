@@ -13,12 +13,7 @@ import {
   type ListKeysRequest,
 } from "#gen/kms/kms_service_pb.ts";
 import { listActions } from "../../page/tools/key-manager/actions.ts";
-import {
-  createNewGrant,
-  describeScope,
-  listOperations,
-  loadGrants,
-} from "../../page/tools/key-manager/grants.ts";
+import { createNewGrant, describeScope, loadGrants } from "../../page/tools/key-manager/grants.ts";
 import * as keys from "../../page/tools/key-manager/keys.ts";
 import { createFakeCaller } from "../steps/fake-caller.ts";
 
@@ -149,7 +144,14 @@ describe("createNewKey", () => {
         },
       }),
     );
-    const blank = { name: "", alias: "", algorithm: "ML-DSA-65", labels: "", rotationDays: "" };
+    const blank = {
+      name: "",
+      alias: "",
+      usage: "SIGN",
+      algorithm: "ML-DSA-65",
+      labels: "",
+      rotationDays: "",
+    };
     await keys.createNewKey(caller, { ...blank, ...fields });
     return asked;
   }
@@ -256,8 +258,9 @@ describe("listActions", () => {
 
 describe("grants", () => {
   it("allow the usage's operations", () => {
-    expect(listOperations("SIGN")).toEqual(["SIGN", "VERIFY", "GET_KEY"]);
-    expect(listOperations("KEM")).toEqual(["ENCAPSULATE", "DECAPSULATE", "GET_KEY"]);
+    expect(keys.findKind("SIGN").operations).toEqual(["SIGN", "VERIFY", "GET_KEY"]);
+    expect(keys.findKind("KEM").operations).toEqual(["ENCAPSULATE", "DECAPSULATE", "GET_KEY"]);
+    expect(keys.findKind("ENCRYPT").operations).toEqual(["ENCRYPT", "DECRYPT", "GET_KEY"]);
   });
 
   it("are loaded to the last page", async () => {

@@ -2,6 +2,7 @@
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { Caller } from "../../caller.ts";
+import { findKind } from "./keys.ts";
 
 const { destroyKey, disableKey, enableKey, restoreKey, rotateKey } = KmsService.method;
 
@@ -40,7 +41,7 @@ export function listActions(key: KeyRecord): KeyAction[] {
 }
 
 function rotate({ keyId, name, usage }: KeyRecord): KeyAction {
-  const [does, only] = usage === "KEM" ? ["encapsulates", "decapsulates"] : ["signs", "verifies"];
+  const { does, rotated: only } = findKind(usage);
   const next = name === undefined ? "key with a new ID" : "version";
   return {
     label: "Rotate",
@@ -63,7 +64,7 @@ function disable(keyId: string): KeyAction {
 }
 
 function enable({ keyId, replacedBy, usage }: KeyRecord): KeyAction {
-  const only = usage === "KEM" ? "decapsulates" : "verifies";
+  const { rotated: only } = findKind(usage);
   return {
     label: "Enable",
     effect: replacedBy

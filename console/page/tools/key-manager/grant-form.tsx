@@ -4,7 +4,8 @@ import { useForm } from "../../form.ts";
 import { Choice, ofTime, TextField } from "../../parts/fields.tsx";
 import { TaskForm } from "../../parts/task-form.tsx";
 import { useTask } from "../../task.ts";
-import { createNewGrant, listOperations } from "./grants.ts";
+import { createNewGrant } from "./grants.ts";
+import { findKind } from "./keys.ts";
 
 interface GrantFormProps {
   /** Means all versions of the name, or the key itself if it has no name. */
@@ -40,7 +41,7 @@ export function GrantForm({ handle, keyId, usage, onCreated }: GrantFormProps) {
         </div>
         <fieldset class="options">
           <legend>Operations</legend>
-          {listOperations(usage).map((operation) => (
+          {findKind(usage).operations.map((operation) => (
             <label key={operation}>
               <input
                 type="checkbox"

@@ -6,11 +6,6 @@ import { parseMinute } from "../../time.ts";
 
 const { createGrant, listGrants, revokeGrant } = KmsService.method;
 
-/** The operations that a grant can allow, by key usage. */
-export function listOperations(usage: string): string[] {
-  return usage === "KEM" ? ["ENCAPSULATE", "DECAPSULATE", "GET_KEY"] : ["SIGN", "VERIFY", "GET_KEY"];
-}
-
 /**
  * Loads all grants for a key, or for a name and its versions.
  *

@@ -8,8 +8,46 @@ import { shortenId } from "../key-id.ts";
 const { createKey, getKey, listKeys } = KmsService.method;
 
 export const statuses = ["ACTIVE", "ROTATED", "DISABLED", "DESTROY_SCHEDULED", "DESTROYED"];
-export const usages = ["SIGN", "KEM"];
 export const algorithms = [...mlDsaNames, ...slhDsaNames, ...kemNames];
+
+/** What keys of each usage do. The first algorithm is the default. */
+const kinds: Readonly<Record<string, KeyKind>> = {
+  SIGN: {
+    algorithms: ["ML-DSA-65", "ML-DSA-44", "ML-DSA-87", ...slhDsaNames],
+    does: "signs",
+    rotated: "verifies",
+    operations: ["SIGN", "VERIFY", "GET_KEY"],
+  },
+  KEM: {
+    algorithms: ["ML-KEM-768", "ML-KEM-512", "ML-KEM-1024", "X-Wing"],
+    does: "encapsulates",
+    rotated: "decapsulates",
+    operations: ["ENCAPSULATE", "DECAPSULATE", "GET_KEY"],
+  },
+  ENCRYPT: {
+    algorithms: ["X-Wing", "ML-KEM-768", "ML-KEM-1024"],
+    does: "encrypts",
+    rotated: "decrypts",
+    operations: ["ENCRYPT", "DECRYPT", "GET_KEY"],
+  },
+};
+
+interface KeyKind {
+  readonly algorithms: readonly string[];
+  readonly does: string;
+  /** What a rotated key still does. */
+  readonly rotated: string;
+  /** The operations that a grant can allow. */
+  readonly operations: readonly string[];
+}
+
+export const usages = Object.keys(kinds);
+
+export function findKind(usage: string): KeyKind {
+  const kind = kinds[usage];
+  if (kind === undefined) throw new Error(`unknown usage ${usage}`);
+  return kind;
+}
 
 /** Server-side filters; an empty text selects everything. */
 export interface KeyFilters {
@@ -89,6 +127,7 @@ export async function loadDetails({ call }: Caller, keyId: string): Promise<KeyD
 export interface NewKey {
   readonly name: string;
   readonly alias: string;
+  readonly usage: string;
   readonly algorithm: string;
   readonly labels: string;
   /** Days between automatic rotations; empty for none. */
@@ -98,9 +137,9 @@ export interface NewKey {
 const secondsPerDay = 86_400;
 
 export async function createNewKey({ call }: Caller, fields: NewKey): Promise<KeyRecord> {
-  const { name, alias, algorithm, rotationDays } = fields;
+  const { name, alias, usage, algorithm, rotationDays } = fields;
   const { result } = await call(createKey, {
-    ...{ name, alias, algorithm, labels: parseLabels(fields.labels) },
+    ...{ name, alias, usage, algorithm, labels: parseLabels(fields.labels) },
     ...(rotationDays !== "" && { rotationPeriodSeconds: Math.round(Number(rotationDays) * secondsPerDay) }),
   });
   if (result === undefined) throw new Error("the server sent no key");
