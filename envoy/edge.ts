@@ -1,4 +1,4 @@
-/** Runs Envoy with a configuration of this folder. */
+/** Runs Envoy with a configuration from this folder. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { accessSync, constants, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -7,18 +7,18 @@ import { delimiter, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type EdgeSettings, renderCertificate, renderEdge } from "./render.ts";
 
-/** The options for starting Envoy. */
+/** Options for starting Envoy. */
 export interface EdgeOptions extends Pick<EdgeSettings, "backends"> {
-  /** A file of this folder; envoy.yaml if omitted. */
+  /** A file in this folder; envoy.yaml by default. */
   readonly configuration?: string;
-  /** Where gateway.crt and gateway.key are. */
+  /** The directory of gateway.crt and gateway.key. */
   readonly tlsDirectory: string;
   readonly address?: string;
   /** 0, the default, picks a free one. */
   readonly port?: number;
   /** 0, the default, picks a free one. */
   readonly adminPort?: number;
-  /** Takes the access log, line by line; without it the log goes to standard output. */
+  /** Receives the access log line by line; without it, the log goes to standard output. */
   readonly onLog?: (line: string) => void;
 }
 
@@ -26,19 +26,19 @@ export interface EdgeOptions extends Pick<EdgeSettings, "backends"> {
 export interface Edge {
   /** The URL of the first listener. */
   readonly url: string;
-  /** The URLs of all listeners, by their names. */
+  /** The URLs of all listeners, by name. */
   readonly urls: Readonly<Record<string, string>>;
   readonly adminUrl: string;
   readonly process: ChildProcess;
   /** Resolves with the exit code when it has ended. */
   readonly exit: Promise<number | null>;
-  /** Tells callers to reconnect elsewhere; ends when no call has run for a second, or after `maxMs`. */
+  /** Asks callers to reconnect elsewhere; resolves when no call has run for a second, or after `maxMs`. */
   drain(maxMs?: number): Promise<void>;
-  /** Ends it; breaks off running calls. */
+  /** Stops Envoy and aborts running calls. */
   stop(): Promise<number | null>;
 }
 
-/** Says that the command is missing, and how to get it. */
+/** Reports that the command is missing, and how to install it. */
 export class EnvoyMissing extends Error {
   constructor() {
     super(
@@ -47,12 +47,12 @@ export class EnvoyMissing extends Error {
   }
 }
 
-/** Milliseconds that Envoy may take to start. */
+/** Startup timeout in milliseconds. */
 const maxStartMs = 60_000;
 
 const folder = import.meta.dirname;
 
-/** Finds the path of Envoy; undefined if it is not installed. */
+/** Returns the path of Envoy; undefined if it is not installed. */
 export function findEnvoy(env: NodeJS.ProcessEnv = process.env): string | undefined {
   const directories = (env.PATH ?? "").split(delimiter).filter((directory) => directory !== "");
   const candidates = env.QSP_ENVOY ? [env.QSP_ENVOY] : directories.map((path) => join(path, "envoy"));
@@ -69,7 +69,7 @@ export function findEnvoy(env: NodeJS.ProcessEnv = process.env): string | undefi
 /**
  * Starts Envoy and waits until it accepts calls.
  *
- * @throws EnvoyMissing, and Error with Envoy's output if it ends before that
+ * @throws EnvoyMissing, or an Error with Envoy's output if it exits early
  */
 export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const program = findEnvoy();
@@ -78,7 +78,8 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const adminFile = join(directory, "admin");
   const child = spawn(program, toArgs(writeConfiguration(directory, options), adminFile), {
     stdio: ["ignore", options.onLog ? "pipe" : "inherit", "pipe"],
-    // Its own process group: Ctrl-C in a terminal signals the starter's whole group, and would end Envoy undrained.
+    // Its own process group: Ctrl-C in a terminal signals the starter's whole group, and would end Envoy without
+    // draining.
     detached: true,
   });
   const kill = (): void => void child.kill("SIGKILL");
@@ -119,9 +120,9 @@ function toArgs(configuration: string, adminFile: string): string[] {
     ...["-c", configuration, "--admin-address-path", adminFile, "--log-level", "warn"],
     // Several can run on one machine; none takes over from another.
     "--disable-hot-restart",
-    // Tell every connection at once, and accept new ones until drain() ends.
+    // Notify every connection at once, and accept new ones until drain() ends.
     ...["--drain-strategy", "immediate", "--drain-time-s", "86400"],
-    // Write the log soon; the default is after ten seconds.
+    // Flush the log quickly; the default is ten seconds.
     ...["--concurrency", "2", "--file-flush-interval-msec", "100"],
   ];
 }
@@ -139,7 +140,11 @@ function writeConfiguration(directory: string, options: EdgeOptions): string {
   return configuration;
 }
 
-/** Waits until Envoy has everything that it needs at its start. @returns the address of the admin interface */
+/**
+ * Waits until Envoy has finished its startup.
+ *
+ * @returns the address of the admin interface
+ */
 async function waitUntilReady(adminFile: string): Promise<string> {
   const end = Date.now() + maxStartMs;
   while (Date.now() < end) {
@@ -158,7 +163,7 @@ async function isReady(adminUrl: string): Promise<boolean> {
   }
 }
 
-/** The status of a listener from the admin interface. */
+/** A listener's status from the admin interface. */
 interface ListenerStatus {
   readonly name: string;
   readonly local_address: { socket_address: { address: string; port_value: number } };
@@ -176,7 +181,7 @@ async function readUrls(adminUrl: string): Promise<Record<string, string>> {
 
 async function drain(adminUrl: string, maxMs = 10_000): Promise<void> {
   const end = Date.now() + maxMs;
-  // Balancers see it at /edge/healthz, callers by GOAWAY and connection: close in the next answer.
+  // Balancers see it at /edge/healthz; callers, by GOAWAY and connection: close in the next answer.
   await fetch(`${adminUrl}/healthcheck/fail`, { method: "POST" });
   await fetch(`${adminUrl}/drain_listeners?graceful&skip_exit`, { method: "POST" });
   let quietSince = Date.now();
@@ -189,7 +194,7 @@ async function drain(adminUrl: string, maxMs = 10_000): Promise<void> {
   }
 }
 
-/** Counts calls to servers, without requests for /edge/healthz, which continue. */
+/** Counts calls to servers, except requests for /edge/healthz, which continue while draining. */
 async function countCalls(adminUrl: string): Promise<{ active: number; total: number }> {
   const answer = await fetch(`${adminUrl}/stats?filter=^cluster\\.[^.]*\\.upstream_rq_(active|total)$`);
   const text = await answer.text();

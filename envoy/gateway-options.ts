@@ -6,31 +6,31 @@ import { explainTakenOptions } from "../src/cli/command-line/npm-options.ts";
 /** An error that the operator can fix. */
 export class CannotStart extends Error {}
 
-/** What the command line and the variables say. */
+/** The parsed command line and environment variables. */
 export interface GatewayOptions {
   readonly isHelp: boolean;
   readonly port: number;
   readonly replicas: number;
-  /** Goes on with the other servers when one ends. */
+  /** Whether to continue with the other servers when one ends. */
   readonly keepGoing: boolean;
   readonly serverArgs: readonly string[];
   readonly tlsDirectory: string;
   readonly auth: "open" | "token";
 }
 
-/** What `npm run gateway -- --help` prints. */
-export const gatewayHelp = `usage: npm run gateway -- [options] [-- settings of the servers]
+/** The output of `npm run gateway -- --help`. */
+export const gatewayHelp = `usage: npm run gateway -- [options] [-- server settings]
 
-Starts Envoy with TLS on 127.0.0.1, and servers behind it. Creates a private CA and a certificate in tls of the data
-directory if there is none, and a master key if the store is new. The first signal drains, the second ends at once.
+Starts Envoy with TLS on 127.0.0.1, and servers behind it. Creates a private CA and a certificate in tls/ in the data
+directory if none exist, and a master key for a new store. The first signal drains, the second stops immediately.
 
 Options:
   --port NUMBER      Port of Envoy, 0 to 65535; 0 picks a free one; default: 8443
-  --replicas NUMBER  Servers behind it, 1 to 64; more than one need a PostgreSQL database; default: 1
-  --keep-going       If a server ends, the others go on; without it, everything stops. Envoy must run in either case
+  --replicas NUMBER  Servers behind it, 1 to 64; more than one requires a PostgreSQL database; default: 1
+  --keep-going       If a server ends, the others continue; otherwise everything stops. If Envoy ends, everything stops
   --help             Prints this help
 
-Settings of the servers are those of qsp serve --help.
+Server settings are listed by qsp serve --help.
 
 Example:
   $ npm run gateway -- --port 9443 -- --auth token
@@ -56,19 +56,18 @@ export function readGatewayOptions(args: readonly string[], env: NodeJS.ProcessE
   const { port, replicas, keepGoing, isHelp } = readFlags(own);
   const hasDatabase = flagValueOf("--database-url", serverArgs) ?? env.QSP_DATABASE_URL;
   if (replicas > 1 && !hasDatabase && !isHelp)
-    throw new CannotStart(
-      "--replicas: several servers share a database; give -- --database-url postgres://…",
-    );
+    throw new CannotStart("--replicas: several servers share a database; add -- --database-url postgres://…");
   const isEncrypted = ["--tls-cert", "--tls-key"].some((flag) => flagValueOf(flag, serverArgs));
   if (!isHelp && (isEncrypted || env.QSP_TLS_CERT || env.QSP_TLS_KEY))
     throw new CannotStart(
-      "--tls-cert, --tls-key (QSP_TLS_CERT, QSP_TLS_KEY): Envoy speaks TLS here, and reaches its servers without; leave them out",
+      "--tls-cert, --tls-key (QSP_TLS_CERT, QSP_TLS_KEY): Envoy terminates TLS and reaches its servers without it; leave them out",
     );
   const dataDir = flagValueOf("--data-dir", serverArgs) ?? env.QSP_DATA_DIR ?? "data";
   const hasIssuer = flagValueOf("--issuer-url", serverArgs) ?? env.QSP_ISSUER_URL;
-  // One for all servers, whose own ports clients do not know. A port that is not chosen yet is not known here.
+  // One issuer URL for all servers, because clients do not know the servers' own ports. A port not yet chosen is
+  // unknown here.
   const issuer = hasIssuer || port === 0 ? [] : ["--issuer-url", `https://localhost:${port}`];
-  // The servers refuse any other value.
+  // The servers reject any other value.
   const auth = (flagValueOf("--auth", serverArgs) ?? env.QSP_AUTH) === "token" ? "token" : "open";
   return {
     ...{ isHelp, port, replicas, keepGoing, auth },
@@ -89,7 +88,7 @@ function readFlags(args: readonly string[]) {
   } catch (error) {
     if (error instanceof CannotStart) throw error;
     const [sentence] = String(error instanceof Error ? error.message : error).split(". ");
-    throw new CannotStart(`${sentence}; put settings of the servers after --; --help lists the options`);
+    throw new CannotStart(`${sentence}; put server settings after --; --help lists the options`);
   }
 }
 

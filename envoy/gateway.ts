@@ -1,8 +1,8 @@
 /**
- * Runs servers behind Envoy: `npm run gateway -- [--port 8443] [--replicas 1] [--keep-going] [-- settings of the servers]`.
+ * Runs servers behind Envoy: `npm run gateway -- [--port 8443] [--replicas 1] [--keep-going] [-- server settings]`.
  *
- * Makes a private CA and a certificate if there is none, or if it expires soon. A signal first drains Envoy and then
- * stops the servers; a second signal ends everything at once.
+ * Creates a private CA and a certificate if none exist or the certificate expires soon. A signal first drains Envoy
+ * and then stops the servers; a second signal ends everything immediately.
  */
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
@@ -20,7 +20,7 @@ const refusedToStart = 2;
 /** Envoy listens on loopback only, because anyone may call while the servers run with --auth open. */
 const address = "127.0.0.1";
 
-/** The signals that stop it: from Ctrl-C, a service manager, or a closed terminal. */
+/** The signals that stop the gateway: from Ctrl-C, a service manager, or a closed terminal. */
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 async function main(): Promise<void> {
@@ -49,7 +49,7 @@ async function main(): Promise<void> {
   );
 }
 
-/** Two Envoys can listen on one port and share its calls; here, that would be a mistake. */
+/** Refuses a port in use: two Envoys can share one port and its calls, which would be a mistake here. */
 async function requireFreePort(port: number): Promise<void> {
   const server = createServer().listen(port, address);
   try {
@@ -63,7 +63,10 @@ async function requireFreePort(port: number): Promise<void> {
   await once(server, "close");
 }
 
-/** @returns a sentence about what it made, if anything. The commands would print hints for the port of envoy.yaml. */
+/**
+ * @returns a sentence about what it created, if anything; the commands themselves would suggest the port in
+ *   envoy.yaml
+ */
 async function makeCertificate({ tlsDirectory }: GatewayOptions): Promise<string[]> {
   if (isGoodForToday(join(tlsDirectory, "gateway.crt"))) return [];
   const dataDir = join(tlsDirectory, "..");
@@ -82,7 +85,7 @@ function isGoodForToday(file: string): boolean {
   return new X509Certificate(readFileSync(file)).validToDate.getTime() > tomorrow;
 }
 
-/** Starts servers one after another, because the first creates what all of them share. */
+/** Starts servers one after another, because the first one creates what all of them share. */
 async function startServers({ replicas, serverArgs }: GatewayOptions): Promise<GatewayServer[]> {
   const servers: GatewayServer[] = [];
   while (servers.length < replicas) servers.push(await startGatewayServer(serverArgs));
@@ -101,7 +104,7 @@ function stopOnSignal(edge: Edge, servers: readonly GatewayServer[], { keepGoing
   };
   const onSignal = (): void => {
     if (stoppedAt === undefined) void stop(0);
-    // Its children end with it. One Ctrl-C arrives twice, from the terminal and from npm.
+    // Its children end with it. A single Ctrl-C arrives twice, from the terminal and from npm.
     else if (Date.now() - stoppedAt > 1000) process.exit(1);
   };
   for (const signal of signals) process.on(signal, onSignal);
@@ -115,10 +118,10 @@ function stopOnSignal(edge: Edge, servers: readonly GatewayServer[], { keepGoing
     void exit.then((code) => {
       running -= 1;
       if (stoppedAt !== undefined) return;
-      // Envoy notices that its connections end, and sends calls to the others.
+      // Envoy notices the closed connections and sends calls to the other servers.
       if (keepGoing && running > 0)
         process.stderr.write(
-          `gateway: the server on ${authority} ended with ${code}; ${running} of ${servers.length} go on\n`,
+          `gateway: the server on ${authority} ended with ${code}; ${running} of ${servers.length} continue\n`,
         );
       else stopAfter("a server", code);
     });

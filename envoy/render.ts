@@ -1,22 +1,22 @@
 /** Replaces addresses and paths in the configurations of this folder, and nothing else. */
 import { parse, stringify } from "yaml";
 
-/** The values for a configuration. */
+/** Values to insert into a configuration. */
 export interface EdgeSettings {
   /** The address that the listeners bind to. */
   readonly address: string;
-  /** The port of the first listener; further ones get the following ports. With 0, each picks a free one. */
+  /** The port of the first listener; the others get the following ports. With 0, each picks a free one. */
   readonly port: number;
   readonly adminPort: number;
-  /** The servers of all clusters, as "host:port", or the servers of each cluster by its name. */
+  /** Servers for all clusters, as "host:port", or servers by cluster name. */
   readonly backends: readonly string[] | Readonly<Record<string, readonly string[]>>;
-  /** Where certificate.yaml is. */
+  /** The path of certificate.yaml. */
   readonly certificateConfig: string;
-  /** Where metadata.lua is. */
+  /** The path of metadata.lua. */
   readonly metadataFilter: string;
 }
 
-/** The parts of a configuration that are read. */
+/** The part of a configuration that is read. */
 interface Bootstrap {
   readonly admin: { address: Address };
   readonly static_resources: { readonly listeners: Listener[]; readonly clusters: Cluster[] };
@@ -38,7 +38,7 @@ interface Cluster {
 /**
  * Replaces the addresses and paths of a configuration.
  *
- * @throws Error if a cluster gets no servers.
+ * @throws Error if a cluster gets no servers
  */
 export function renderEdge(template: string, settings: EdgeSettings): string {
   const bootstrap: Bootstrap = parse(template);

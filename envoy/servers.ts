@@ -9,9 +9,9 @@ export interface GatewayServer {
   readonly authority: string;
   /** Resolves with the exit code when it has ended. */
   readonly exit: Promise<number | null>;
-  /** What it says of a new store and a new master key, in sentences. */
+  /** Sentences about a new store and a new master key. */
   readonly created: readonly string[];
-  /** Lets running calls finish. */
+  /** Stops the server after its running calls. */
   stop(): Promise<number | null>;
 }
 
@@ -32,7 +32,7 @@ export async function startGatewayServer(args: readonly string[]): Promise<Gatew
     [
       ...["--max-semi-space-size=64", compiledMain, "serve", "--port", "0"],
       ...["--max-metadata-bytes", String(maxMetadataBytes)],
-      // Envoy names the client of each call that it forwards.
+      // Envoy reports the client's address for each call that it forwards.
       ...["--trusted-proxies", "127.0.0.1,::1", ...args],
     ],
     // Its own process group, as in edge.ts.
@@ -57,14 +57,18 @@ export async function startGatewayServer(args: readonly string[]): Promise<Gatew
   return { authority, created, exit, stop };
 }
 
-/** Runs one of the operator's commands to its end, without what it prints. @throws ServerEnded if it fails */
+/**
+ * Runs an operator command to its end and discards its output.
+ *
+ * @throws ServerEnded if it fails
+ */
 export async function runCommand(args: readonly string[]): Promise<void> {
   const child = spawn(process.execPath, [compiledMain, ...args], { stdio: ["ignore", "ignore", "inherit"] });
   const [code] = await once(child, "close");
   if (code !== 0) throw new ServerEnded(`qsp ${args.join(" ")} ended with ${code}; see its message above`);
 }
 
-/** Reads what a server prints until it is ready. */
+/** Reads a server's output until it is ready. */
 function readStart(child: ChildProcess): Promise<Pick<GatewayServer, "authority" | "created">> {
   return new Promise((resolve) => {
     let output = "";

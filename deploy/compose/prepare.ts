@@ -1,7 +1,8 @@
 /**
- * Makes what compose.yaml mounts, in the folder `local` next to this file: `node deploy/compose/prepare.ts`.
+ * Creates the files that compose.yaml mounts, in the folder `local` next to this file: `node
+ * deploy/compose/prepare.ts`.
  *
- * Run it as the user whom QSP_UID names, since the files are for this user only. A second run renders the configuration
+ * Run it as the user in QSP_UID, since only this user may read the files. A second run renders the configuration
  * again, issues a new certificate, and keeps the secrets.
  */
 import { randomBytes } from "node:crypto";
@@ -11,24 +12,24 @@ import { renderCertificate, renderEdge } from "../../envoy/render.ts";
 import { runCommand } from "../../envoy/servers.ts";
 
 const envoyFolder = join(import.meta.dirname, "../../envoy");
-/** As compose.yaml names and mounts them. */
+/** File names that compose.yaml mounts. */
 const servers = ["qsp-1:8080", "qsp-2:8080", "qsp-3:8080"];
 const mountedEnvoy = "/etc/envoy";
 const mountedTls = "/etc/envoy-tls";
 
 /**
- * Fills a folder.
+ * Fills the folder with secrets, certificates and Envoy's configuration.
  *
  * @throws ServerEnded if the certificates cannot be issued; the command has printed the reason
  */
 export async function prepare(directory: string): Promise<void> {
-  // Nobody else reaches what is below. PostgreSQL runs as another user, and must be able to read its password.
+  // No other user can enter this folder. PostgreSQL runs as a different user and must be able to read its password.
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   for (const name of ["envoy", "metrics"]) mkdirSync(join(directory, name), { recursive: true, mode: 0o700 });
   const password = keepSecret(join(directory, "postgres.password"), 0o644);
   keepSecret(join(directory, "master.key"), 0o600);
   keepSecret(join(directory, "grafana.password"), 0o600);
-  // Docker would make a folder of a file that is missing. `qsp client add` prints what belongs here.
+  // Docker would create a folder in place of a missing file. Put the output of `qsp client add` here.
   writeNew(join(directory, "prometheus.secret"), "", 0o600);
   writeFileSync(
     join(directory, "server.env"),
@@ -38,13 +39,17 @@ export async function prepare(directory: string): Promise<void> {
     },
   );
   writeEnvoy(join(directory, "envoy"));
-  // Certificates are in the folder tls of a data directory.
+  // Certificates are in the tls folder of a data directory.
   const store = ["--data-dir", directory];
   if (!existsSync(join(directory, "tls/ca.crt"))) await runCommand(["ca", "init", ...store]);
   await runCommand(["ca", "issue", "localhost", "127.0.0.1", ...store]);
 }
 
-/** Makes a secret of 256 bits, or reads the one of an earlier run. @returns 64 hexadecimal digits */
+/**
+ * Creates a 256-bit secret, or reads the one from an earlier run.
+ *
+ * @returns 64 hexadecimal digits
+ */
 function keepSecret(path: string, mode: number): string {
   writeNew(path, `${randomBytes(32).toString("hex")}\n`, mode);
   return readFileSync(path, "utf8").trim();

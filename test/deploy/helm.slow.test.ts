@@ -13,7 +13,7 @@ const needs = missing.length > 0 ? ` (needs ${missing.join(" and ")})` : "";
 const own = ["--set", "issuerUrl=https://qsp.example.com"];
 const everything = [...own, "--set", "serviceMonitor.enabled=true,secrets.tls=qsp-tls"];
 
-/** The parts of a Deployment that the tests read. */
+/** The part of a Deployment that the tests read. */
 interface Deployment {
   readonly kind: string;
   readonly spec: {

@@ -20,7 +20,11 @@ export function lintChart(): Promise<Result> {
   return run("helm", ["lint", "--strict", ...kubeVersion, chart]);
 }
 
-/** Builds test/interop/clients/go-manifests. @returns its path */
+/**
+ * Builds test/interop/clients/go-manifests.
+ *
+ * @returns its path
+ */
 export function buildManifestReader(atEnd: (remove: () => void) => void): string {
   const program = join(makeTemporaryDirectory(atEnd), "manifests");
   const { status, stderr } = spawnSync("go", ["build", "-o", program, "."], {

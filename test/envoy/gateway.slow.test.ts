@@ -124,7 +124,7 @@ describeEdge("npm run gateway", () => {
       const servers = execFileSync("pgrep", ["-P", String(process.pid), "-f", "serve"], { encoding: "utf8" });
       const [first, second] = servers.trim().split("\n").map(Number);
       kill(first ?? 0, "SIGKILL");
-      await eventually(() => expect(output.stderr).toMatch(/ended with null; 1 of 2 go on\n/));
+      await eventually(() => expect(output.stderr).toMatch(/ended with null; 1 of 2 continue\n/));
       const session = connectHttp2(edge);
       await eventually(async () => {
         expect((await request(session, { ":path": "/api/hello" })).status).toBe(200);
@@ -187,7 +187,7 @@ describe("npm run gateway, when it cannot start", () => {
     { args: ["--port", "70000"], says: '--port: "70000" is not a whole number' },
     { args: ["--replicas", "0"], says: '--replicas: "0" is not a whole number from 1 to 64' },
     { args: ["--replicas", "2"], says: "--database-url" },
-    { args: ["--data-dir", "x"], says: "put settings of the servers after --" },
+    { args: ["--data-dir", "x"], says: "put server settings after --" },
     { args: ["--keep-going=1"], says: "--help lists the options" },
   ])("rejects $args in one sentence", async ({ args, says }) => {
     const { exit, output } = launch(args, anyProgram);

@@ -51,8 +51,8 @@ describeEdge("a request that Envoy forwards", () => {
       "x-envoy-upstream-rq-timeout-ms": "1",
       "x-envoy-internal": "true",
     };
-    const told = await send(wishes);
-    expect(Object.keys(wishes).filter((name) => name in told)).toEqual([]);
+    const received = await send(wishes);
+    expect(Object.keys(wishes).filter((name) => name in received)).toEqual([]);
   });
 
   it("grows by less than the 1 KiB that the servers reserve for it", async () => {

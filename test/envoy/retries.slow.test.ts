@@ -67,8 +67,8 @@ describeEdge("Envoy", () => {
 
     it.each(unsafe)("does not retry $what", async ({ headers }) => {
       const { edge, backends } = await failOnce(answer);
-      const { status, headers: told } = await request(connectHttp2(edge), headers, "{}");
-      expect([status, told["grpc-status"]]).toEqual("te" in headers ? [200, "14"] : [503, undefined]);
+      const { status, headers: answered } = await request(connectHttp2(edge), headers, "{}");
+      expect([status, answered["grpc-status"]]).toEqual("te" in headers ? [200, "14"] : [503, undefined]);
       expect(countCalls(backends).toSorted()).toEqual([0, 1]);
     });
   });
