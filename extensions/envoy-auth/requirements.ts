@@ -1,34 +1,34 @@
-/** The demands of a route of Envoy on a token: its context extensions (CheckSettings.context_extensions). */
+/** A route's requirements for tokens, from Envoy's context extensions (CheckSettings.context_extensions). */
 import { LRUCache } from "lru-cache";
 import { excerpt } from "../../src/errors/shorten.ts";
 import { splitList } from "../../src/identity/access-claims.ts";
 
-/** The demands of one route. */
+/** The requirements of one route. */
 export interface Requirements {
   /** An audience that the token must name. */
   readonly audience: string;
-  /** The scopes that the token must have, all of them. */
+  /** Scopes that the token must all have. */
   readonly scopes: readonly string[];
-  /** The roles of which the subject must have one; any if empty. */
+  /** Roles, one of which the subject must have; empty for any role. */
   readonly roles: readonly string[];
-  /** Whether the upstream gets the token, besides the name of its holder. */
+  /** Whether the token is forwarded upstream, in addition to the caller's identity. */
   readonly forwardsToken: boolean;
 }
 
-/** The longest extensions of a route, names and values together, in characters. Callers can send any. */
+/** Maximum characters of a route's extensions, names and values together. Callers can send any. */
 const maxExtensionCharacters = 4096;
 
-/** The names that a route may set. */
+/** Names that a route may set. */
 const names = ["audience", "scopes", "roles", "forward-token"];
 
-/** The demands of routes that asked before. A configuration of Envoy has few. */
+/** Cached requirements. An Envoy configuration has few routes. */
 const known = new LRUCache<string, Requirements>({ max: 1000 });
 
 /**
- * Finds the demands of a route.
+ * Finds a route's requirements.
  *
- * @param defaultAudience the URL of this server
- * @returns the demands, or what is wrong with the route
+ * @param defaultAudience this server's URL
+ * @returns the requirements, or the problem with the route
  */
 export function findRequirements(
   extensions: Readonly<Record<string, string>>,
@@ -38,12 +38,12 @@ export function findRequirements(
   const before = known.get(key);
   if (before !== undefined) return before;
   const requirements = readRequirements(extensions, defaultAudience);
-  // Callers can send any demands. Faulty ones, including those that are too large, take no memory.
+  // Callers can send anything, so invalid or oversized requirements are not cached.
   if (typeof requirements !== "string") known.set(key, requirements);
   return requirements;
 }
 
-/** Reads the demands. A name that is misspelt must not make a route weaker than its author meant. */
+/** Parses the requirements. Unknown names are errors: a misspelt one must not weaken a route. */
 function readRequirements(
   extensions: Readonly<Record<string, string>>,
   defaultAudience: string | undefined,
@@ -58,7 +58,7 @@ function readRequirements(
   if (unknown !== undefined)
     return `the route has the unknown context extension "${excerpt(unknown)}"; use ${names.join(", ")}`;
   const empty = Object.keys(extensions).find((name) => extensions[name]?.trim() === "");
-  if (empty !== undefined) return `the context extension ${empty} of the route is empty`;
+  if (empty !== undefined) return `the route's context extension ${empty} is empty`;
   const {
     audience = defaultAudience,
     scopes = "",

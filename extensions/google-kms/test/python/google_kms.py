@@ -1,11 +1,11 @@
 """Calls a key service with google-cloud-kms, over gRPC and REST.
 
-It reads one call per line from its standard input and writes one outcome per line, both as JSON:
+It reads one call per line from standard input and writes one outcome per line, both as JSON:
 
     {"transport": "rest", "method": "get_crypto_key", "request": {"name": …}, "token": …}
     {"answer": …} or {"error": {"class": "NotFound", "code": "NOT_FOUND", "reason": …, "message": …}}
 
-The only argument is the address of the server, "127.0.0.1:port".
+The only argument is the server's address, "127.0.0.1:port".
 """
 
 import json

@@ -1,6 +1,6 @@
 """Signs TUF metadata with securesystemslib's Google Cloud KMS signer, and verifies it with python-tuf.
 
-The only argument is the address of the server, "127.0.0.1:port". Prints one line of JSON per algorithm.
+The only argument is the server's address, "127.0.0.1:port". Prints one line of JSON per algorithm.
 """
 
 import json

@@ -26,7 +26,7 @@ import org.bouncycastle.operator.jcajce.JcaDigestCalculatorProviderBuilder;
 /**
  * Verifies and creates detached CMS signatures with BouncyCastle.
  *
- * <p>verify KEY_OR_CERTIFICATE FILE MESSAGE; sign ALGORITHM PUBLIC_KEY_OUT FILE MESSAGE_OUT. All of them are files.
+ * <p>verify KEY_OR_CERTIFICATE FILE MESSAGE; sign ALGORITHM PUBLIC_KEY_OUT FILE MESSAGE_OUT. All arguments except ALGORITHM are files.
  */
 public class Cms {
   public static void main(String[] args) throws Exception {
