@@ -7,17 +7,17 @@ import { maxMessageDepth, type StructureLimits } from "./structure-limits.ts";
 import { findWireFields, type WireField, type WireFields } from "./wire-fields.ts";
 
 /**
- * Scans the bytes of a message once. It follows the descriptor into nested messages and skips texts and bytes.
+ * Scans the bytes of a message once. Follows the descriptor into nested messages and skips texts and bytes.
  *
- * @throws MESSAGE_TOO_COMPLEX, FIELD_INVALID for a list that its rules do not allow, MESSAGE_MALFORMED
+ * @throws MESSAGE_TOO_COMPLEX, MESSAGE_MALFORMED, or FIELD_INVALID for a list longer than its rules allow
  */
 export function scanMessage(desc: DescMessage, bytes: Uint8Array, limits: StructureLimits): void {
-  // An element has at least one byte, an unknown field has at least two, and the parser limits the depth itself.
+  // An element has at least one byte, an unknown field at least two, and the parser limits the depth itself.
   if (bytes.length <= Math.min(limits.maxElements, 2 * limits.maxUnknownFields)) return;
   new WireScan(bytes, limits).scanFields(findWireFields(desc), bytes.length, 1, "");
 }
 
-/** One scan, with its position and its counts. */
+/** One scan, with its position and counts. */
 class WireScan {
   readonly #bytes: Uint8Array;
   readonly #limits: StructureLimits;
@@ -33,7 +33,7 @@ class WireScan {
   /**
    * Scans records up to a position, or up to the tag that ends a group.
    *
-   * @param group the field number of the group; undefined outside of one.
+   * @param group the field number of the group; undefined outside a group
    */
   scanFields(fields: WireFields, end: number, depth: number, place: string, group?: number): void {
     if (depth > maxMessageDepth) throw messageTooComplex("levels of nesting", maxMessageDepth);
@@ -43,7 +43,7 @@ class WireScan {
       const number = Math.floor(tag / 8);
       const wireType = tag % 8;
       if (wireType === WireType.EndGroup) {
-        if (number !== group) throw malformed("a group ends that did not begin");
+        if (number !== group) throw malformed("a group ends without having begun");
         return;
       }
       const known = fields.get(number);
@@ -61,7 +61,7 @@ class WireScan {
     if (group !== undefined) throw malformed("a group does not end");
   }
 
-  /** @returns the number of values in the record. */
+  /** @returns the number of values in the record */
   #scanRecord(known: WireField, wireType: number, end: number, depth: number, place: string): number {
     if (known.isPackable && wireType === WireType.LengthDelimited) return this.#scanPacked(known, end);
     // The parser would read the bytes as the declared type, so its result would differ from this scan.
@@ -120,12 +120,12 @@ class WireScan {
       default:
         throw malformed(`a field has the wire type ${wireType}`);
     }
-    if (this.#at > end) throw malformed("a field ends behind its message");
+    if (this.#at > end) throw malformed("a field extends past the end of its message");
   }
 
   #readEnd(end: number): number {
     const length = this.#readVarint(end);
-    if (this.#at + length > end) throw malformed("a field ends behind its message");
+    if (this.#at + length > end) throw malformed("a field extends past the end of its message");
     return this.#at + length;
   }
 
@@ -139,7 +139,7 @@ class WireScan {
       value += (byte & 0x7f) * factor;
       if (byte < 0x80 && value < 2 ** 32) return value;
     }
-    throw malformed("a tag or a length is not a number of 32 bits");
+    throw malformed("a tag or length is not a 32-bit number");
   }
 
   #count(elements: number): void {
@@ -165,5 +165,5 @@ function join(place: string, { field }: WireField): string {
 }
 
 function malformed(reason: string): Error {
-  return refuse("MESSAGE_MALFORMED", `the request is not a message of its type: ${reason}`);
+  return refuse("MESSAGE_MALFORMED", `the request cannot be parsed as its message type: ${reason}`);
 }

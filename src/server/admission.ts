@@ -1,10 +1,10 @@
 /**
- * Decides whether a call may begin, before a byte of its body is read.
+ * Decides whether a call may begin, before any of its body is read.
  *
- *     room on the server → rate of the address → token and role → rate of the user → share of the user
+ *     server capacity → address rate → token and role → user rate → user share
  *
- * Cheap checks come first. A call releases what it takes here when its response is closed. A request that never ends
- * and a response that is never read keep their places.
+ * Cheap checks come first. A call releases what it has acquired when its response closes. A request that
+ * never ends and a response that is never read keep their places.
  */
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
@@ -30,23 +30,23 @@ import {
 import { chargeTo } from "./interceptors/caller.ts";
 import { createRateLimiter } from "./rate-limiter.ts";
 
-/** The resources that one call holds, to be released when it ends. */
+/** The resources that one call holds until it ends. */
 export class Ticket {
   readonly #held: Held[] = [];
   #isClosed = false;
 
-  /** Adds a resource to release. Releases it at once if the call has already ended. */
+  /** Adds a resource. Releases it at once if the call has already ended. */
   add(held: Held): void {
     if (this.#isClosed) held.close();
     else this.#held.push(held);
   }
 
-  /** Tells whether the call has ended. */
+  /** Returns whether the call has ended. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
 
-  /** Releases everything. A second call does nothing. */
+  /** Releases everything. Idempotent. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -54,53 +54,50 @@ export class Ticket {
   }
 }
 
-/** A call that is not admitted yet. */
+/** A call that has not been admitted yet. */
 export interface ArrivingCall {
   readonly method: DescMethod;
   /** The `authorization` header. */
   readonly authorization: string | null;
-  /** Holds the address of the client. Admission adds the caller and the account for the bytes of the request. */
+  /** Holds the client address. Admission adds the caller and the byte account of the request. */
   readonly values: ContextValues;
   readonly ticket: Ticket;
 }
 
-/** Names the client that a call counts for: its user, or its address while the user is unknown. */
+/** Names the client that a call is counted for: its user, or its address until the user is known. */
 export function nameClient(values: ContextValues): string {
   const caller = values.get(callerKey);
   return caller === undefined ? nameAddress(values.get(clientKey)) : `user ${caller.subject}`;
 }
 
-/** Names the client that the calls of an address count for. */
+/** Names the client that calls from an address are counted for. */
 export function nameAddress(address: string): string {
   return `address ${findNetwork(address)}`;
 }
 
-/** Admits calls. */
 export interface Admission {
   readonly calls: CallsInProgress;
   readonly bytes: ByteBudget;
   /**
-   * Admits a call: at once if it has no token to check, otherwise when the promise resolves.
+   * Admits a call: at once if there is no token to check, otherwise when the promise resolves.
    *
-   * @throws SERVER_BUSY, RATE_LIMITED, CONCURRENCY_LIMITED, BUFFER_LIMITED, ROLE_MISSING, SCOPE_MISSING, or what the access
-   *   policy throws.
+   * @throws SERVER_BUSY, RATE_LIMITED, CONCURRENCY_LIMITED, BUFFER_LIMITED, ROLE_MISSING, SCOPE_MISSING, or
+   *   whatever the access policy throws
    */
   admit(call: ArrivingCall): Promise<void> | undefined;
 }
 
-/** The policy, the limits and the clock of an admission. */
 export interface AdmissionOptions {
-  /** Without it every call is public. */
+  /** Without a policy, every call is public. */
   readonly access?: AccessPolicy | undefined;
   readonly profiles?: ServiceProfiles | undefined;
   readonly limits: CallLimits & ByteLimits & { readonly maxCallsPerSecond: number };
-  /** What clients hold. */
+  /** Counts the resources that clients hold. */
   readonly clients: Clients;
   /** Milliseconds of a monotonic clock. */
   readonly nowMs?: () => number;
 }
 
-/** Creates the admission of one server. */
 export function createAdmission(options: AdmissionOptions): Admission {
   const { access, profiles = {}, limits, clients, nowMs } = options;
   const calls = createCallsInProgress(limits, clients);
@@ -142,18 +139,18 @@ export function createAdmission(options: AdmissionOptions): Admission {
         share(call, address);
         return undefined;
       }
-      // Until its user is known, the call counts for the address.
+      // The call counts for the address until its user is known.
       const unknown = clients.claim(address);
       ticket.add(unknown);
       calls.enterUnknown(method, unknown);
-      // Token checks are charged separately, so that other calls of a network do not keep its users out.
+      // Token checks are charged separately, so that other calls from a network do not lock out its users.
       const authenticating = chargeTo(`tokens of ${address}`, () => access.authenticate(authorization));
       return authenticating.then((caller) => {
         unknown.close();
         requireRole(method, caller, roles);
         requireScope(method, caller, profiles);
         values.set(callerKey, caller);
-        // The call counts for its user, not for all users of the address.
+        // From here on the call counts for its user, so that one address does not limit all its users.
         rateOfAddress.giveBack(address);
         const user = nameClient(values);
         rateOfUser.take(user);
@@ -163,10 +160,10 @@ export function createAdmission(options: AdmissionOptions): Admission {
   };
 }
 
-/** Milliseconds after which a client that reads nothing may try again. */
+/** Milliseconds after which a client with unread responses may retry. */
 const retryMs = 1000;
 
-/** The server always answers health checks: they are cheap, and a load balancer may send many from one address. */
+/** Health checks bypass admission: they are cheap, and a load balancer may send many from one address. */
 function isProbe(method: DescMethod): boolean {
   return isInfrastructure(method) && method.parent.typeName.startsWith("grpc.health.");
 }

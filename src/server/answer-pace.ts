@@ -1,53 +1,52 @@
 /**
- * Spreads answers over time that are not those of admitted calls: refusals, pages, and whatever does not exist. A flood of
- * them leaves the event loop to the calls, and clients take turns.
+ * Paces answers outside admitted calls: refusals, pages and 404s. Under a flood of them, the event loop stays
+ * available for calls, and clients take turns.
  *
- * A client waits for its answers before it sends more: in HTTP/2 a connection has a limited number of streams, and in
- * HTTP/1.1 one request at a time. So an answer that comes later slows its client down.
+ * A client waits for answers before it sends more: an HTTP/2 connection has a limited number of streams, and
+ * HTTP/1.1 handles one request at a time. Delaying an answer therefore slows down its client (backpressure).
  */
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { FairQueue } from "../crypto/fair-queue.ts";
 import type { Exchange } from "./exchange.ts";
 
-/** The part of the event loop that these answers may take. */
+/** The share of the event loop that these answers may take. */
 const shareOfLoop = 0.2;
-/** Milliseconds of answers to send without a pause, and of the pause. */
+/** Milliseconds of answers to send without a pause, and the length of the pause. */
 const roundMs = 5;
-/** Milliseconds of the event loop that the refusal of a call takes whose head was accepted. */
+/** Milliseconds of event-loop time for refusing a call whose head was accepted. */
 const lateRefusalMs = 0.3;
-/** Answers that may wait. Each holds its stream. */
+/** Maximum number of waiting answers. Each holds a stream open. */
 const maxWaiting = 10_000;
 
-/** An answer that is to be sent. */
 export interface PacedAnswer {
-  /** Milliseconds of the event loop that it takes, with the request that it answers. */
+  /** Milliseconds of event-loop time, including reading the request. */
   readonly costMs: number;
-  /** Names the client that it is for. */
+  /** Names the client that receives the answer. */
   readonly client: () => string;
-  /** Tells whether the client has left: then nothing is sent, and others do not wait for it. */
+  /** Returns whether the client has disconnected. Then the answer is dropped without delaying others. */
   readonly isGone?: () => boolean;
   readonly send: () => void;
 }
 
-/** The pace of one server's answers. */
+/** The answer pace of one server. */
 export interface AnswerPace {
-  /** Answers that wait now. */
+  /** Number of answers waiting now. */
   readonly waiting: number;
   /**
-   * Sends an answer at once, or in its turn. At once is cheaper: Node then writes the answers to all requests of a segment
-   * together.
+   * Sends an answer at once, or when its turn comes. Sending at once is cheaper: Node then writes the answers
+   * to all requests of a TCP segment together.
    *
-   * @returns false if too many answers wait; then it is not sent
+   * @returns false if too many answers are waiting; the answer is then not sent
    */
   send(answer: PacedAnswer): boolean;
-  /** Resolves when the refusal of a call that is to be made later may be sent; at once for other errors. */
+  /** Resolves when a retryable refusal may be sent; undefined for other errors. */
   waitIfBusy(error: ConnectError, client: () => string): Promise<void> | undefined;
 }
 
 /**
- * Answers an exchange in its turn.
+ * Answers an exchange when its turn comes.
  *
- * @param discards whether to discard what its client sends while the answer waits, which would be held otherwise
+ * @param discards whether to discard data that the client sends meanwhile, which would otherwise be buffered
  */
 export function answerInTurn(
   pace: Pick<AnswerPace, "send">,
@@ -65,18 +64,17 @@ export function answerInTurn(
   else if (discards && !isAnswered) exchange.discard();
 }
 
-/** Creates the pace of one server. */
 export function createAnswerPace(nowMs: () => number = () => performance.now()): AnswerPace {
   const queue = new FairQueue<PacedAnswer>();
-  /** Milliseconds of answers that may be sent now. A last one may overdraw it. */
+  /** Milliseconds of answers that may be sent now. The last answer may overdraw it. */
   let leftMs = roundMs;
   let countedAtMs = nowMs();
   let isScheduled = false;
-  /** Within a turn of the event loop nothing is earned: on a busy machine, every answer would pay for the next. */
+  /** Earn nothing within one event-loop turn: on a busy machine, every answer would pay for the next. */
   let hasEarned = false;
 
   const earn = (): void => {
-    // While there is enough, nothing is counted: the turn of the event loop that it takes would cost more than a refusal may.
+    // Count nothing while there is plenty: the extra event-loop turn would cost more than a refusal may.
     if (hasEarned || leftMs > roundMs / 2) return;
     hasEarned = true;
     setImmediate(() => {

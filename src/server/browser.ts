@@ -1,18 +1,18 @@
-/** Headers for browsers: no type sniffing, no referrer, TLS only, and the other origins that may call. */
+/** Response headers for browsers (nosniff, no referrer, HSTS) and CORS for other origins that may call. */
 import type { IncomingHttpHeaders } from "node:http";
 import { CallHeaders } from "../calls/call-headers.ts";
 import type { Exchange } from "./exchange.ts";
 import { requestIdHeader } from "./request-ids.ts";
 
-/** The policy for browsers. */
+/** Settings that affect browsers. */
 export interface BrowserPolicy {
-  /** Other origins whose pages may call, such as https://console.example.com. */
+  /** Other origins whose pages may call, such as https://console.example.com (CORS). */
   readonly corsOrigins: readonly string[];
-  /** Whether the server speaks TLS itself. */
+  /** Whether the server terminates TLS itself. */
   readonly isTls: boolean;
 }
 
-/** Headers of answers that a page of another origin may read. */
+/** Response headers that pages on other origins may read. */
 const exposedHeaders = [
   "grpc-status",
   "grpc-message",
@@ -21,33 +21,35 @@ const exposedHeaders = [
   requestIdHeader,
 ].join(", ");
 
-/** Seconds that a browser may cache the answer to a preflight. */
+/** Seconds that a browser may cache a preflight response. */
 const preflightSeconds = 7200;
 
-/** Does not cover IP addresses, because browsers ignore Strict-Transport-Security for these. */
+/** Ignores IP addresses, because browsers ignore Strict-Transport-Security for them. */
 function isLocalhost(headers: IncomingHttpHeaders): boolean {
   const authority = headers[":authority"] ?? headers.host ?? "";
   return /^([^:]*\.)?localhost(:\d+)?$/i.test(String(authority));
 }
 
-/** The headers of every answer for browsers. */
 export interface BrowserHeaders {
-  /** Returns the headers of the answer to a request. */
+  /** Returns the headers for the response to a request. */
   headersOf(headers: IncomingHttpHeaders): Readonly<Record<string, string>>;
-  /** Answers a preflight of an origin that may call. @returns false if the origin may not, or if there is none */
+  /**
+   * Answers a CORS preflight from an origin that may call.
+   *
+   * @returns false if the origin may not call, or if the request names none
+   */
   answerPreflight(exchange: Exchange): boolean;
 }
 
-/** Tells whether a request is a preflight (Fetch standard, "CORS-preflight request"). */
+/** Returns whether a request is a preflight (Fetch standard, "CORS-preflight request"). */
 export function isPreflight({ method, headers }: Pick<Exchange, "method" | "headers">): boolean {
   return method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
 }
 
-/** Creates the headers of a policy. */
 export function createBrowserHeaders({ corsOrigins, isTls }: BrowserPolicy): BrowserHeaders {
   const origins = new Set(corsOrigins);
   const everywhere = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
-  // RFC 6797; one year. On localhost it would apply to all ports, and so to servers without TLS.
+  // RFC 6797; one year. On localhost, HSTS would apply to all ports, including servers without TLS.
   const overTls = { ...everywhere, "strict-transport-security": "max-age=31536000" };
   return {
     headersOf(headers) {
@@ -67,7 +69,7 @@ export function createBrowserHeaders({ corsOrigins, isTls }: BrowserPolicy): Bro
       if (origin === undefined || !origins.has(origin)) return false;
       const headers = new CallHeaders();
       headers.set("access-control-allow-methods", "GET, POST, PUT, PATCH, DELETE, QUERY");
-      // The server checks the headers of a page like those of any client.
+      // The server checks a page's headers like any other client's.
       if (wanted !== undefined) headers.set("access-control-allow-headers", wanted);
       headers.set("access-control-max-age", String(preflightSeconds));
       exchange.send({ status: 204, headers });

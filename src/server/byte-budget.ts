@@ -1,66 +1,75 @@
 /**
- * Limits the bytes of unfinished requests that the server holds in memory: in total, and for each client.
+ * Limits the bytes of unfinished requests that the server holds in memory, in total and per client.
  *
- * A limit on the size of one body does not bound memory: a client can leave thousands of bodies one byte short.
+ * A limit on the size of one body does not bound memory: a client can leave thousands of bodies one byte
+ * short.
  */
 import { createContextKey } from "@connectrpc/connect";
 import { refuseForNow } from "../errors.ts";
 import type { Claim } from "./clients.ts";
 import { MessageTurns } from "./message-turns.ts";
 
-/** How many bytes may be held at a time. */
+/** How many bytes may be held at the same time. */
 export interface ByteLimits {
-  /** For all clients together. */
+  /** Across all clients. */
   readonly maxBufferedBytes: number;
-  /** For one client. */
+  /** Per client. */
   readonly maxBufferedBytesPerClient: number;
 }
 
-/** Bytes of the objects that hold a piece of a body. Many tiny pieces are not free. */
+/** Overhead in bytes of the objects for one piece of a body. Many tiny pieces are not free. */
 const pieceBytes = 200;
 
-/** Milliseconds after which a refused client may try again. */
+/** Milliseconds after which a refused client may retry. */
 const retryMs = 1000;
 
 /** The bytes that one request holds. */
 export interface ByteAccount {
-  /** Counts a piece that was read. @returns its cost in bytes @throws BUFFER_LIMITED */
+  /**
+   * Counts a piece of the body.
+   *
+   * @returns its cost in bytes
+   * @throws BUFFER_LIMITED
+   */
   charge(bytes: number): number;
-  /** Releases the cost of pieces that were passed on. */
+  /** Refunds the cost of pieces that were passed on. */
   refund(cost: number): void;
-  /** Waits until a message of so many bytes may be parsed; undefined if it may be at once. */
+  /** Waits until a message of this size may be parsed; undefined if it may be parsed now. */
   takeTurn(bytes: number): Promise<void> | undefined;
   /** Releases everything. Later charges do not count. */
   close(): void;
 }
 
-/** The context key under which body readers find the account of their call. */
+/** Body readers find the account of their call under this context key. */
 export const accountKey = createContextKey<ByteAccount | undefined>(undefined, {
   description: "bytes that the request holds",
 });
 
-/** The budget of one server. */
 export class ByteBudget {
   readonly #limits: ByteLimits;
   readonly turns = new MessageTurns();
-  /** The bytes of all clients. */
+  /** Bytes held for all clients. */
   #heldBytes = 0;
 
   constructor(limits: ByteLimits) {
     this.#limits = limits;
   }
 
-  /** Bytes that all requests hold now. */
+  /** Bytes held for all requests. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
 
-  /** Opens the account of a request. @param name that of the client */
+  /**
+   * Opens the account of a request.
+   *
+   * @param name the client's name
+   */
   open(client: Claim, name: string): ByteAccount {
     return new Account(this, client, name);
   }
 
-  /** Counts bytes of a client; a negative number gives them back. */
+  /** Adds to the bytes of a client; a negative number releases them. */
   add(client: Claim, bytes: number): void {
     this.#heldBytes += bytes;
     client.add("bytes", bytes);

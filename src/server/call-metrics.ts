@@ -1,47 +1,51 @@
-/** The metrics of calls. Every call counts here, so counting costs a few additions; the text is made when it is read. */
+/**
+ * Call metrics. Every call is counted here, so counting costs a few additions; the text is rendered on
+ * scrape.
+ */
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import type { Metric, Registry } from "prom-client";
 import { type ReasonName, reasons } from "../errors.ts";
 
-/** Counts calls. */
 export interface CallMetrics {
   callStarted(method: DescMethod): void;
-  /** @param failure undefined for a call that succeeded */
+  /** @param failure undefined for a successful call */
   callEnded(method: DescMethod, failure: CallFailure | undefined, durationMs: number): void;
   /** Counts a call that was refused before any work. */
   callRefused(method: DescMethod, reason: ReasonName): void;
 }
 
-/** How a call failed. */
 export interface CallFailure {
   readonly code: Code;
   /** Undefined for an error without one of our reasons. */
   readonly reason: string | undefined;
 }
 
-/** The counts of one RPC. */
 interface Counts {
   readonly method: string;
   running: number;
-  /** Calls that ended, by Code; 0 stands for success. */
+  /** Ended calls by Code; 0 is success. */
   readonly ended: number[];
-  /** Calls that failed, by reason. The catalogue of reasons bounds it. */
+  /** Failed calls by reason. Bounded by the catalogue of reasons. */
   readonly failed: Map<string, number>;
-  /** Calls whose duration is at most the bound at the same index, and above the bound before it. */
+  /** Calls by duration bucket: at most the bound at this index, and above the previous bound. */
   readonly byDuration: number[];
   durations: number;
   durationSumMs: number;
 }
 
-/** A sample as Prometheus reads it. */
+/** A Prometheus sample. */
 interface Sample {
   readonly metricName?: string;
   readonly labels: Readonly<Record<string, string | number>>;
   readonly value: number;
 }
 
-/** Registers the metrics of calls. @param boundsSeconds upper bounds of the duration buckets, ascending */
+/**
+ * Registers the call metrics.
+ *
+ * @param boundsSeconds upper bounds of the duration buckets, ascending
+ */
 export function createCallMetrics(registry: Registry, boundsSeconds: readonly number[]): CallMetrics {
   const counts = new Map<DescMethod, Counts>();
   const boundsMs = boundsSeconds.map((seconds) => seconds * 1000);
@@ -68,11 +72,11 @@ export function createCallMetrics(registry: Registry, boundsSeconds: readonly nu
       help,
       values: [...counts.values()].flatMap(sample),
     });
-    // The registry asks a metric only for its name and its samples.
+    // The registry reads only the name and the samples of a metric.
     registry.registerMetric({ name, get, reset: () => counts.clear() } as unknown as Metric);
   };
 
-  expose("qsp_calls_total", "counter", "Calls that ended, by RPC and gRPC code.", ({ method, ended }) =>
+  expose("qsp_calls_total", "counter", "Finished calls, by RPC and gRPC code.", ({ method, ended }) =>
     ended.flatMap((value, code) =>
       value > 0 ? [{ labels: { method, code: Code[code] ?? "OK" }, value }] : [],
     ),
@@ -80,7 +84,7 @@ export function createCallMetrics(registry: Registry, boundsSeconds: readonly nu
   expose(
     "qsp_call_failures_total",
     "counter",
-    "Calls that failed, by RPC and by the reason in docs/errors.md; NONE is an error without a reason.",
+    "Failed calls, by RPC and by the reason in docs/errors.md; NONE is an error without a reason.",
     ({ method, failed }) => [...failed].map(([reason, value]) => ({ labels: { method, reason }, value })),
   );
   expose("qsp_calls_running", "gauge", "Calls in progress, by RPC.", ({ method, running }) => [
@@ -118,17 +122,17 @@ export function createCallMetrics(registry: Registry, boundsSeconds: readonly nu
   };
 }
 
-/** Stands for the reason of an error that has none. */
+/** Label value for an error without a reason. */
 const noReason = "NONE";
 
 function countFailure({ failed }: Counts, reason: string = noReason): void {
   failed.set(reason, (failed.get(reason) ?? 0) + 1);
 }
 
-/** One more than the highest code of gRPC. */
+/** One more than the highest gRPC code. */
 const codes = 17;
 
-/** The buckets of Prometheus are cumulative. */
+/** Prometheus buckets are cumulative. */
 function listDurations(
   { method, byDuration, durations, durationSumMs }: Counts,
   boundsSeconds: readonly number[],

@@ -1,6 +1,6 @@
 /**
- * Runs a unary call, once it is admitted: deadline, message, interceptors and handler, answer. Its protocol only says how
- * messages, answers and failures are read and written.
+ * Runs an admitted unary call: deadline, message, interceptors and handler, answer. The protocol only defines
+ * how messages, answers and failures are read and written.
  */
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
 import { CallHeaders } from "../calls/call-headers.ts";
@@ -13,26 +13,30 @@ import { canceled } from "./exchange.ts";
 import type { ArrivingMessage, UnaryProtocol } from "./protocols/unary.ts";
 import type { UnaryRpc } from "./rpcs.ts";
 
-/** What the calls of a server share. */
+/** Shared by all calls on a server. */
 export interface CallDeps {
   readonly running: RunningCalls;
   /** Milliseconds for a complete request to arrive. */
   readonly maxReceiveMs: number;
   /** Milliseconds that a handler may take. */
   readonly maxCallMs: number;
-  /** Logs and counts a call that ended before its interceptors, as with a body that cannot be read. */
+  /** Logs and counts a call that ended before its interceptors ran, such as one with an unreadable body. */
   readonly refused: (rpc: UnaryRpc, header: Headers, error: ConnectError) => void;
   /** Receives the errors of calls that had begun. */
   readonly onError: (error: ConnectError, values: ContextValues) => void;
 }
 
-/** A call that has been found and admitted. */
+/** A call that has been routed and admitted. */
 export interface AdmittedCall extends ArrivingMessage {
   readonly protocol: UnaryProtocol;
   readonly values: ContextValues;
 }
 
-/** Runs a call, and answers. @throws only if its answer cannot be written, which is a bug */
+/**
+ * Runs a call and answers it.
+ *
+ * @throws only if the answer cannot be written, which is a bug
+ */
 export async function runCall(deps: CallDeps, admitted: AdmittedCall): Promise<void> {
   const { exchange, form, protocol, rpc, values } = admitted;
   const call = new UnaryCall(
@@ -64,7 +68,7 @@ export async function runCall(deps: CallDeps, admitted: AdmittedCall): Promise<v
     const written = protocol.write(answer, call, admitted);
     void exchange.send(written instanceof Promise ? await written : written);
   } catch (thrown) {
-    // Nobody reads the answer, and the interceptors have seen the end of a call that had begun.
+    // Nobody reads the answer, and the interceptors have already seen the call end.
     if (exchange.isClosed) return;
     const error = toConnectError(thrown);
     if (hasBegun) deps.onError(error, values);
@@ -77,12 +81,12 @@ export async function runCall(deps: CallDeps, admitted: AdmittedCall): Promise<v
 
 const noBytes = Buffer.alloc(0);
 
-/** Receives the bytes of the message, decompressed. */
+/** Receives and decompresses the message bytes. */
 async function receive(call: UnaryCall, request: AdmittedCall): Promise<Uint8Array> {
   const { exchange, protocol, rpc, values } = request;
   const announced = protocol.readCompression(request);
   const account = values.get(accountKey);
-  // Also before a client that expects "100 Continue" sends it.
+  // Check before a client that expects "100 Continue" starts to send.
   protocol.check(noBytes, Number(exchange.headers["content-length"] ?? 0), [], request);
   const whole = exchange.readAll((piece, size, pieces) => {
     account?.charge(piece.length);

@@ -1,6 +1,6 @@
 /**
- * Counts the calls that are in progress, from their first byte to the end of their response, and refuses those beyond
- * the limits. A call counts while its request is still arriving, and while its response waits to be read.
+ * Counts calls in progress, from their first byte to the end of their response, and refuses calls beyond the
+ * limits. A call counts while its request is still arriving and while its response waits to be read.
  */
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
@@ -9,55 +9,69 @@ import type { Claim, Clients } from "./clients.ts";
 import { isInfrastructure } from "./interceptors/access.ts";
 import { Semaphore } from "./semaphore.ts";
 
-/** How many calls may be in progress at a time. */
+/** How many calls may be in progress at the same time. */
 export interface CallLimits {
-  /** Unary calls. */
   readonly maxCalls: number;
-  /** Streams. */
   readonly maxStreams: number;
-  /** Unary calls of one user, or of one address without a user; 0 for no limit. */
+  /** Unary calls per user, or per address without a user; 0 for no limit. */
   readonly maxCallsPerUser: number;
-  /** Streams of one user, or of one address without a user; 0 for no limit. */
+  /** Streams per user, or per address without a user; 0 for no limit. */
   readonly maxStreamsPerUser: number;
 }
 
-/** Something that a call holds. */
+/** A resource that a call holds. */
 export interface Held {
-  /** Releases it. Must be called once. */
+  /** Releases the resource. Must be called once. */
   close(): void;
 }
 
-/** The calls in progress of one server. */
+/** The calls in progress on one server. */
 export interface CallsInProgress {
-  /** Tells, at no cost, whether any client could have used up its share of unary calls. */
+  /** Returns, at no cost, whether any client could have used up its share of unary calls. */
   isCrowded(): boolean;
-  /** Tells whether one more unary call of a client would be refused. @param client its name */
+  /**
+   * Returns whether another unary call from a client would be refused.
+   *
+   * @param client returns the client's name
+   */
   isFullFor(method: DescMethod, client: () => string): boolean;
-  /** The refusal of unary calls while the server is full. All calls share it, because a flood must cost nothing. */
+  /** Refuses unary calls while the server is full. Shared by all calls, because a flood must cost nothing. */
   readonly fullRefusal: ConnectError;
-  /** Counts a call for the server. @throws SERVER_BUSY */
+  /**
+   * Counts a call against the server's limit.
+   *
+   * @throws SERVER_BUSY
+   */
   enter(method: DescMethod): Held;
-  /** Counts a call for the client that makes it, until its claim is closed. @throws CONCURRENCY_LIMITED, SERVER_BUSY */
+  /**
+   * Counts a call against its client's limit until the claim is closed.
+   *
+   * @throws CONCURRENCY_LIMITED, SERVER_BUSY
+   */
   enterFor(method: DescMethod, client: Claim): void;
-  /** Counts a call for an address until its user is known, so that it cannot take all places. @throws SERVER_BUSY */
+  /**
+   * Counts a call for an address until its user is known, so that one address cannot take all places.
+   *
+   * @throws SERVER_BUSY
+   */
   enterUnknown(method: DescMethod, address: Claim): void;
 }
 
-/** Milliseconds after which a refused client may try again. */
+/** Milliseconds after which a refused client may retry. */
 const retryMs = 1000;
 
 /**
- * A client may have at most so many times the free places of the server. So one client alone has four fifths of all, two
- * have four ninths each, and a new client always finds room (Choudhury and Hahne, "Dynamic queue length thresholds",
- * 1998).
+ * A client may hold at most this multiple of the server's free places. One client alone can take four fifths
+ * of all places, two can take four ninths each, and a new client always finds room (Choudhury and Hahne,
+ * "Dynamic queue length thresholds", 1998).
  */
 const shareOfFree = 4;
 
 /**
- * Creates the counts of one server.
+ * Creates the counters of one server.
  *
- * Health checks and reflection have separate counts with the same limits. So a full server still answers its probes,
- * and a client cannot open more streams by watching its health.
+ * Health checks and reflection are counted separately, with the same limits. A full server therefore still
+ * answers its probes, and a client cannot open more streams by watching its health.
  */
 export function createCallsInProgress(limits: CallLimits, clients: Clients): CallsInProgress {
   const [services, infrastructure] = [createSemaphores(limits), createSemaphores(limits)];
@@ -66,13 +80,13 @@ export function createCallsInProgress(limits: CallLimits, clients: Clients): Cal
     const { calls, streams } = isInfrastructure(method) ? infrastructure : services;
     return method.methodKind === "unary" ? calls : streams;
   };
-  /** The calls that each client may have while the server has so many. */
+  /** The number of calls that each client may have while the server has this many. */
   const shareOf = ({ limit }: Semaphore, calls: number): number => shareOfFree * Math.max(0, limit - calls);
   const enter = (method: DescMethod, client: Claim, limit: number): void => {
     const isUnary = method.methodKind === "unary";
     const holding = isUnary ? "calls" : "streams";
     const semaphore = semaphoreOf(method);
-    // The call itself is counted for the server already.
+    // The server count already includes this call.
     const share = isUnary ? shareOf(semaphore, semaphore.acquired - 1) : Number.POSITIVE_INFINITY;
     if (client.tryAcquire(holding, Math.min(limit, share))) return;
     throw share < limit ? clientShareUsed(semaphore.limit) : clientFull(limit, holding);

@@ -1,11 +1,11 @@
-/** Finds out whether a connection is HTTP/1.1 or HTTP/2. */
+/** Detects whether a connection uses HTTP/1.1 or HTTP/2. */
 import type http from "node:http";
 import type http2 from "node:http2";
 import type { Socket } from "node:net";
 import type { ListenerOptions } from "./listener-options.ts";
 import { stayPaused } from "./node-workarounds.ts";
 
-/** "PRI" begins the HTTP/2 preface and is not a method of HTTP/1.1. */
+/** The HTTP/2 preface starts with "PRI", which is not an HTTP/1.1 method. */
 const preface = Buffer.from("PRI");
 
 /**
@@ -50,7 +50,8 @@ export function chooseProtocol(
       // Put the bytes back for the server that takes over.
       socket.unshift(seen);
       if (seen.subarray(0, preface.length).equals(preface)) {
-        // In HTTP/1.1 a client may stop sending and still read a refusal. An HTTP/2 session ends with either side.
+        // An HTTP/1.1 client may stop sending and still read a refusal. An HTTP/2 session ends with either
+        // side.
         socket.allowHalfOpen = false;
         http2Server.emit("connection", socket);
       } else {

@@ -1,17 +1,17 @@
-/** Finds the address that a call came from, also through proxies that the operator trusts. */
+/** Finds the client address of a request, including behind proxies that the operator trusts. */
 import { BlockList, isIP, isIPv6 } from "node:net";
 
-/** Finds the address that a request comes from. */
+/** Returns the client address of a request. */
 export type ReadClient = (
   peer: string | undefined,
   forwardedFor: string | readonly string[] | undefined,
 ) => string;
 
 /**
- * Creates the function that finds the address of a request. This is the peer, unless the peer is a trusted proxy.
- * Then it is the last address that the proxy names in X-Forwarded-For, and so on.
+ * Creates the function that finds the client address of a request. This is the peer, unless the peer is a
+ * trusted proxy: then it is the last address in X-Forwarded-For, and so on from right to left.
  *
- * @param trusted addresses, and networks as in 10.0.0.0/8.
+ * @param trusted addresses, and networks such as 10.0.0.0/8
  */
 export function createReadClient(trusted: readonly string[]): ReadClient {
   const isTrusted = createAddressCheck(trusted);
@@ -29,7 +29,7 @@ export function createReadClient(trusted: readonly string[]): ReadClient {
   };
 }
 
-/** Creates the check whether an address is one of those, or in one of the networks. */
+/** Creates the check whether an address is listed or belongs to a listed network. */
 export function createAddressCheck(networks: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   for (const text of networks) {
@@ -40,7 +40,7 @@ export function createAddressCheck(networks: readonly string[]): (address: strin
   return (address) => isIP(address) !== 0 && list.check(address, isIPv6(address) ? "ipv6" : "ipv4");
 }
 
-/** Converts an IPv4-mapped IPv6 address, as a dual-stack socket shows it, to the IPv4 address. */
+/** Converts an IPv4-mapped IPv6 address, as a dual-stack socket reports it, to IPv4. */
 export function plain(address: string): string {
   return address.startsWith(":") ? address.replace(/^::ffff:(?=\d+\.)/i, "") : address;
 }

@@ -1,12 +1,11 @@
-/** The resources that clients hold: calls, streams, bytes of requests, unread responses, connections. */
+/** Counts the resources that clients hold: calls, streams, request bytes, unread responses, connections. */
 
-/** The counts of a client, by kind of resource. */
+/** Counts per kind of resource. */
 type Counts = Record<"calls" | "streams" | "bytes" | "unread" | "connections", number>;
 
-/** One kind of counted resource. */
 export type Holding = keyof Counts;
 
-/** A client, for as long as it has claims. */
+/** A client, which exists while it has claims. */
 interface Client {
   claims: number;
   readonly counts: Counts;
@@ -16,7 +15,7 @@ function createCounts(): Counts {
   return { calls: 0, streams: 0, bytes: 0, unread: 0, connections: 0 };
 }
 
-/** The resources that one call, or one connection, holds. */
+/** The resources that one call or one connection holds. */
 export class Claim {
   readonly #client: Client;
   readonly #onClose: () => void;
@@ -28,7 +27,11 @@ export class Claim {
     this.#onClose = onClose;
   }
 
-  /** Adds one, unless the client already holds as many as the limit. @returns whether it was added */
+  /**
+   * Adds one, unless the client already holds the limit.
+   *
+   * @returns whether it was added
+   */
   tryAcquire(holding: Holding, limit: number): boolean {
     if (this.sum(holding) >= limit) return false;
     this.add(holding, 1);
@@ -41,12 +44,12 @@ export class Claim {
     this.#client.counts[holding] += amount;
   }
 
-  /** Sums what all claims of the client hold. */
+  /** Returns the total over all claims of the client. */
   sum(holding: Holding): number {
     return this.#client.counts[holding];
   }
 
-  /** Releases all that was added through this claim. Later additions do not count. */
+  /** Releases everything added through this claim. Later additions do not count. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -61,16 +64,15 @@ export class Claim {
   }
 }
 
-/** The clients that hold something. */
+/** The clients that hold resources. */
 export class Clients {
   readonly #clients = new Map<string, Client>();
 
-  /** The number of clients that have claims. */
   get size(): number {
     return this.#clients.size;
   }
 
-  /** Opens a claim of a client. It must be closed. */
+  /** Opens a claim for a client. The caller must close it. */
   claim(name: string): Claim {
     const client = this.#clients.get(name) ?? { claims: 0, counts: createCounts() };
     client.claims += 1;

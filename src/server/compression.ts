@@ -1,4 +1,4 @@
-/** The compressions of gRPC, gRPC-Web and Connect messages. */
+/** Compression of gRPC, gRPC-Web and Connect messages. */
 
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
@@ -8,9 +8,9 @@ import { bodyTooLarge, refuse } from "../errors.ts";
 const compressions: readonly Compression[] = [compressionGzip, compressionBrotli];
 
 /**
- * Finds a compression by the name in a header; undefined for no compression.
+ * Finds a compression by its name in a header; undefined for no compression.
  *
- * @param acceptHeader the header in which the answer lists the known compressions.
+ * @param acceptHeader the response header that lists the supported compressions
  * @throws ENCODING_UNSUPPORTED (UNIMPLEMENTED, as grpc/grpc, doc/compression.md, requires)
  */
 export function findCompression(

@@ -1,8 +1,9 @@
 /**
- * Admits connections: so many in all, and a share of them, and of new ones in a second, for each client network.
+ * Admits connections: a maximum in total, and a share of it and a rate of new connections per client network.
  *
- * A request that ends without an answer counts as part of a connection. Reading it costs as much as answering it, and the
- * wait for the answer did not slow its client down: a client could open connections, or reset streams, without end.
+ * A request that ends without an answer counts as a fraction of a connection. Reading it costs as much as
+ * answering it, but no wait for an answer slows the client down: it could otherwise open connections or reset
+ * streams without end.
  */
 import type { Logger } from "pino";
 import { findNetwork } from "../http/networks.ts";
@@ -10,36 +11,42 @@ import { Clients } from "./clients.ts";
 import type { TokenBuckets } from "./rate-limiter.ts";
 import { Semaphore } from "./semaphore.ts";
 
-/** The limit that a connection was closed for. */
+/** The limit that caused a connection to be closed. */
 export type ConnectionLimit = "total" | "client" | "rate";
 
-/** Counts connections. */
 export interface ConnectionShares {
-  /** Counts a connection until the returned function runs. @returns undefined if there is no room for it */
+  /**
+   * Counts a connection until the returned function runs.
+   *
+   * @returns undefined if there is no room
+   */
   admit(address: string): (() => void) | undefined;
-  /** Counts a request that ended without an answer. @returns whether its connection may stay open */
+  /**
+   * Counts a request that ended without an answer.
+   *
+   * @returns whether its connection may stay open
+   */
   abandon(address: string): boolean;
 }
 
-/** What the shares depend on. */
 export interface ConnectionSharesDeps {
-  /** Connections at a time. */
+  /** Maximum connections at the same time. */
   readonly maxConnections: number;
-  /** Connections at a time of one client network; 0 for no limit. */
+  /** Maximum connections per client network; 0 for no limit. */
   readonly maxConnectionsPerClient: number;
-  /** New connections of one client network. */
+  /** Rate of new connections per client network. */
   readonly rate: Pick<TokenBuckets, "take">;
-  /** Whether an address has connections of many clients. */
+  /** Returns whether many clients share an address, as behind a proxy. */
   readonly isShared: (address: string) => boolean;
   readonly onRefused: (limit: ConnectionLimit) => void;
   readonly logger: Pick<Logger, "warn">;
-  /** Milliseconds of a monotonic clock. */
+  /** Milliseconds on a monotonic clock. */
   readonly nowMs?: () => number;
 }
 
 /** Milliseconds between log lines, however many connections are refused. */
 const logIntervalMs = 60_000;
-/** Requests without an answer that count as a new connection. */
+/** Unanswered requests that count as one new connection. */
 const requestsPerConnection = 10;
 
 const explanations: Readonly<Record<ConnectionLimit, string>> = {
@@ -49,7 +56,6 @@ const explanations: Readonly<Record<ConnectionLimit, string>> = {
   rate: "a client opened connections, or abandoned requests, faster than --max-connections-per-second allows, and its connections were closed; if it is a proxy, name it in --trusted-proxies",
 };
 
-/** Creates the counts of one server. */
 export function createConnectionShares(deps: ConnectionSharesDeps): ConnectionShares {
   const { maxConnections, maxConnectionsPerClient, isShared, nowMs = () => performance.now() } = deps;
   const all = new Semaphore(maxConnections);

@@ -1,44 +1,46 @@
-/** Tells the operator which pages of other origins the server refuses: their users see only an error of the browser. */
+/**
+ * Logs the origins that the server refuses: their users see only a browser error, so the operator must find
+ * out here.
+ */
 import type { Logger } from "pino";
 import { excerpt } from "../errors/shorten.ts";
 
-/** Milliseconds after which an origin may have another line. */
+/** Milliseconds until an origin may be logged again. */
 const pauseMs = 600_000;
 
-/** The most origins that have a line in this time. Any program can send any origin, so their number needs a bound. */
+/** Maximum origins logged in this time. Any program can send any origin, so their number needs a bound. */
 const maxOrigins = 20;
 
-/** A request of a page that may not call. */
+/** A refused request from a page of another origin. */
 export interface CrossSiteRefusal {
-  /** The header `origin`, as anyone may send it; undefined if there is none. */
+  /** The `origin` header (untrusted); undefined if absent. */
   readonly origin: string | undefined;
   readonly requestId: string;
 }
 
-/** Writes the lines. */
 export interface CrossSiteLog {
-  /** Writes a line, unless the origin had one in the last ten minutes, or twenty other origins had one. */
+  /** Writes a line, unless this origin or twenty others were logged in the last ten minutes. */
   refused(refusal: CrossSiteRefusal): void;
 }
 
-/** An origin that had a line. */
+/** An origin that was logged. */
 interface Known {
   readonly atMs: number;
-  /** Refusals since its line. */
+  /** Refusals since then. */
   more: number;
 }
 
 /**
  * Creates the log of one server.
  *
- * @param nowMs milliseconds of a monotonic clock
+ * @param nowMs milliseconds on a monotonic clock
  */
 export function createCrossSiteLog(
   logger: Pick<Logger, "warn">,
   nowMs: () => number = () => performance.now(),
 ): CrossSiteLog {
   const known = new Map<string, Known>();
-  /** Refusals of origins without a place, since the last line. */
+  /** Refusals of origins beyond the limit, since the last line. */
   let others = 0;
   return {
     refused({ origin, requestId }) {
@@ -65,7 +67,7 @@ export function createCrossSiteLog(
   };
 }
 
-/** Makes room for one more origin, if there is any. */
+/** Makes room for another origin if possible. */
 function hasPlace(known: Map<string, Known>, nowMs: number): boolean {
   if (known.size < maxOrigins) return true;
   for (const [name, { atMs }] of known) if (nowMs - atMs >= pauseMs) known.delete(name);
@@ -76,7 +78,7 @@ function nameOrigin(origin: string | undefined): string {
   return origin === undefined ? "none" : excerpt(origin).toWellFormed();
 }
 
-/** Tells whether --cors-origins can name an origin (HTML, section 7.1.1: "null" stands for opaque ones). */
+/** Returns whether --cors-origins can name an origin (HTML, section 7.1.1: "null" stands for opaque ones). */
 function isWebOrigin(name: string): boolean {
   return /^https?:[^*]+$/.test(name) && URL.canParse(name) && new URL(name).origin === name;
 }

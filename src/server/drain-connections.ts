@@ -1,8 +1,8 @@
 /**
- * Ends connections without losing a request that a client has already sent.
+ * Closes connections without losing a request that a client has already sent.
  *
- * Bytes may wait in the buffers of the system, and connections in its queue, where Node does not see them. A close
- * would reset them.
+ * Bytes may wait in system buffers, and connections in the accept queue, where Node does not see them.
+ * Closing would reset them.
  */
 import type http2 from "node:http2";
 import net from "node:net";
@@ -10,17 +10,17 @@ import { setImmediate as turn } from "node:timers/promises";
 import { TLSSocket } from "node:tls";
 
 /**
- * Milliseconds that idle connections stay open when the server stops: longer than a request is on its way. In HTTP/1.1
- * a server cannot say that it is about to close.
+ * Milliseconds that idle connections stay open when the server stops: longer than a request takes to arrive.
+ * An HTTP/1.1 server cannot announce that it is about to close.
  */
 export const graceMs = 250;
 
-/** Turns of the event loop that bring nothing new: one to look, and two for what the first one began. */
+/** Event-loop turns without news before stopping: one to poll, and two for the work that it started. */
 const quietTurns = 3;
-/** Turns at most. Node accepts one connection in a turn, and the system's queue holds 511. */
+/** Maximum event-loop turns. Node accepts one connection per turn, and the accept queue holds 511. */
 const maxTurns = 600;
 
-/** Takes the connections, and the requests, that the system has received, and then no more connections. */
+/** Accepts the connections and requests that the system has received, then stops accepting. */
 export async function stopAccepting(server: net.Server): Promise<{ readonly closed: Promise<void> }> {
   let isQuiet = false;
   const onConnection = (): void => {
@@ -33,34 +33,37 @@ export async function stopAccepting(server: net.Server): Promise<{ readonly clos
     quiet = isQuiet ? quiet + 1 : 0;
   }
   server.off("connection", onConnection);
-  // The close of the servers of node:http and node:http2 would end idle connections too.
+  // The close methods of node:http and node:http2 servers would end idle connections too.
   const closed = new Promise<void>((resolve) => {
     net.Server.prototype.close.call(server, () => resolve());
   });
   return { closed };
 }
 
-/** Waits for a promise, but not longer than idle connections stay open. Then everything that has arrived is read. */
+/**
+ * Waits for a promise, at most for the grace period of idle connections. Then reads everything that has
+ * arrived.
+ */
 export async function waitForGrace(closed: Promise<void>): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, graceMs);
   await Promise.race([closed, promise]);
   clearTimeout(timer);
-  // After a pause of the event loop, timers come before the bytes that arrived meanwhile.
+  // After the event loop was blocked, timers run before the bytes that arrived meanwhile.
   for (let turns = 0; turns < quietTurns; turns += 1) await turn();
 }
 
 /**
- * Ends an HTTP/2 session in two steps (RFC 9113, section 6.8): says that the client should open no more streams, and,
- * after a round trip, which was the last one. Streams that it had opened until then are served.
+ * Ends an HTTP/2 session in two steps (RFC 9113, section 6.8): asks the client to open no more streams, and
+ * after a round trip names the last stream. Streams opened until then are served.
  *
  * @param socket the session's connection
  */
 export function endSession(session: http2.ServerHttp2Session, socket: net.Socket | undefined): void {
   if (session.closed || session.destroyed) return;
-  // Node's own GOAWAY makes it ignore later streams, whatever number it names. TLS takes only one write at a time, and
-  // Node's session writes past the socket: there, a call that was opened during the round trip is refused as one that
-  // was not begun, which clients may repeat.
+  // After its own GOAWAY, Node ignores later streams, whatever number the frame names. TLS allows only one
+  // write at a time, and Node's session writes past the socket, so over TLS a call opened during the round
+  // trip is refused as not begun, which clients may retry.
   if (socket !== undefined && !(socket instanceof TLSSocket)) socket.write(firstGoaway);
   session.ping(() => session.close());
 }

@@ -1,9 +1,10 @@
 /**
- * One HTTP exchange, a request and its answer, over HTTP/1.1 or HTTP/2. No other file reads from or writes to the requests,
- * responses and streams of node:http and node:http2.
+ * One HTTP exchange (a request and its answer) over HTTP/1.1 or HTTP/2. No other file reads from or writes to
+ * the requests, responses and streams of node:http and node:http2.
  *
- * A peer can leave at any moment, also in the segment that brought its request. After that, nothing is read, every write
- * does nothing, and no method throws. `send` throws only for headers that HTTP does not allow, which is a bug of a handler.
+ * A peer can disconnect at any moment, even in the segment that carried its request. From then on nothing is
+ * read, writes do nothing, and no method throws. `send` throws only for headers that HTTP does not allow: a
+ * handler bug.
  */
 import type http from "node:http";
 import http2, { type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
@@ -15,39 +16,45 @@ import { toNodeHeaders } from "./metadata.ts";
 import { closeAfterRequest, drainRequestMs } from "./node-workarounds.ts";
 import type { Writing } from "./unread-responses.ts";
 
-/** An answer. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  /** The whole body, or its pieces; without bytes the headers end the answer. */
+  /** The whole body, or its pieces; without a body the headers end the answer. */
   readonly body?: Uint8Array | AsyncIterable<Uint8Array> | undefined;
-  /** Sent after the body, when it is complete. */
+  /** Sent after a complete body. */
   readonly trailers?: Headers | undefined;
-  /** Tells which piece of the body is the last. A client that reads it may stop sending, so it must end the answer. */
+  /**
+   * Recognizes the last piece of the body. A client may stop sending once it reads this, so it must end the
+   * answer.
+   */
   readonly isLast?: ((piece: Uint8Array) => boolean) | undefined;
 }
 
-/** Takes the body of a request. After `end` or `cut` nothing follows. */
+/** Consumes a request body. Nothing follows `end` or `cut`. */
 interface Receiver {
   take(chunk: Buffer): void;
   /** The body is complete. */
   end(): void;
-  /** The peer left before the body was complete. */
+  /** The peer disconnected before the body was complete. */
   cut(): void;
 }
 
-/** Why a stream of HTTP/2 is reset (RFC 9113, section 7). */
+/** HTTP/2 error codes for resetting a stream (RFC 9113, section 7). */
 type ResetCode = "INTERNAL_ERROR" | "ENHANCE_YOUR_CALM";
 
-/** Checks a piece that has arrived, with all bytes until then. @throws a refusal, which ends the reading */
+/**
+ * Checks a piece on arrival; `pieces` holds everything received so far.
+ *
+ * @throws a refusal, which stops the read
+ */
 type CheckPiece = (piece: Buffer, size: number, pieces: readonly Buffer[]) => void;
 
-/** Pieces that every body may have. */
+/** Pieces that every body may have, whatever their size. */
 const freePieces = 10_000;
-/** Bytes that pieces beyond these must have on average: each costs the event loop microseconds, however small it is. */
+/** Minimum average size of further pieces: each costs the event loop microseconds, however small it is. */
 const minPieceBytes = 16;
 
-/** Collects a body. */
+/** Collects a whole body. */
 class WholeBody implements Receiver {
   readonly whole = Promise.withResolvers<Buffer>();
   readonly #check: CheckPiece;
@@ -85,7 +92,7 @@ class WholeBody implements Receiver {
   }
 }
 
-/** Shared by all calls whose callers leave, because an error with a stack for each of them is costly. */
+/** Shared by all canceled calls: an error with a stack for each would be costly. */
 export const canceled = refuse("CALL_CANCELED", "the caller left before its call had ended");
 const tooManyPieces = refuse(
   "HTTP_INVALID",
@@ -93,10 +100,12 @@ const tooManyPieces = refuse(
 );
 const cutBody = refuse("CALL_CANCELED", "the caller disconnected before its request was complete");
 
-/** Bytes of a piece of a whole body. The number of those that wait shows the progress of a slow reader. */
+/**
+ * Size in bytes of the pieces in which a whole body is written. Their number shows a slow reader's progress.
+ */
 const pieceBytes = 64 * 1024;
 
-/** A stream refers to its exchange under this key, and only until it closes: Node may keep the stream for longer. */
+/** Links a stream to its exchange until the stream closes; Node may keep the stream for longer. */
 const exchangeKey = Symbol("exchange");
 type Keyed = object & { [exchangeKey]?: Exchange | undefined };
 
@@ -125,27 +134,26 @@ function onWantTrailers(this: Keyed): void {
   this[exchangeKey]?.sendTrailers();
 }
 
-/** One exchange. */
 export abstract class Exchange implements Writing {
-  /** The method in upper case. */
+  /** The method, in upper case. */
   readonly method: string;
-  /** The raw target: path and query, not decoded, not normalised. */
+  /** The raw target: path and query, neither decoded nor normalized. */
   readonly target: string;
-  /** With the pseudo-headers of HTTP/2. */
+  /** Includes the HTTP/2 pseudo-headers. */
   readonly headers: IncomingHttpHeaders;
-  /** All names and values in turn, as they were sent. */
+  /** Alternating names and values, as sent. */
   readonly rawHeaders: readonly string[];
-  /** The address at the other end of the connection. */
+  /** The remote address of the connection. */
   readonly peer: string | undefined;
   abstract readonly httpVersion: "1.1" | "2.0";
-  /** The absolute URL of the target. */
+  /** The target as an absolute URL. */
   abstract readonly url: string;
   /** Whether the request may have a body. HTTP/2 does not announce one: the request just continues. */
   abstract readonly hasBody: boolean;
-  /** The client that unread bytes of the answer count for; undefined for a page. */
+  /** Names the client that unread answer bytes are counted for; undefined for a page. */
   client?: () => string;
   protected readonly source: Readable & Keyed;
-  /** Headers that every answer has. */
+  /** Headers added to every answer. */
   protected ownHeaders: Readonly<Record<string, string>> | undefined;
   #receiver: Receiver | undefined;
   #isListening = false;
@@ -156,7 +164,7 @@ export abstract class Exchange implements Writing {
   #controller: AbortController | undefined;
   /** Wakes the writer that waits for its reader. */
   #onLeft: (() => void) | undefined;
-  /** The answer whose trailers are to be sent. */
+  /** The answer whose trailers have yet to be sent. */
   #answer: Answer | undefined;
 
   protected constructor(
@@ -175,20 +183,20 @@ export abstract class Exchange implements Writing {
     answer.on("close", onClose);
   }
 
-  /** Whether the answer has been sent, or the peer has left. */
+  /** Whether the answer has been sent or the peer has disconnected. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
 
-  /** Whether an answer, or its head, has been written. */
+  /** Whether an answer, or at least its head, has been written. */
   abstract readonly isAnswered: boolean;
 
-  /** Whether the peer has left before the answer was written. */
+  /** Whether the peer disconnected before the answer was written. */
   get hasLeft(): boolean {
     return this.#isClosed && !this.isWritten();
   }
 
-  /** Aborts when the peer leaves before the answer is written. */
+  /** Aborts when the peer disconnects before the answer is written. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
@@ -197,18 +205,21 @@ export abstract class Exchange implements Writing {
     return this.#controller.signal;
   }
 
-  /** Calls back when the exchange has closed: in its turn if it has already. */
+  /** Calls back once the exchange has closed, even if it already has. */
   onClose(closer: () => void): void {
     if (this.#isClosed) closer();
     else this.#closers.push(closer);
   }
 
-  /** Sets headers of the answer, whatever it is. Those of the answer itself take precedence. */
+  /** Sets headers for whichever answer is sent. The answer's own headers take precedence. */
   setOwnHeaders(headers: Readonly<Record<string, string>>): void {
     this.ownHeaders = headers;
   }
 
-  /** Tells a client that sent "Expect: 100-continue" to send its body: not before it is read, so not if it is refused first. */
+  /**
+   * Sends "100 Continue" if the client expects it: only when the body is read, so never before an early
+   * refusal.
+   */
   protected continueIfExpected(): void {
     if (/^100-continue$/i.test(String(this.headers.expect ?? "")) && this.awaitsAnswer()) this.sendContinue();
   }
@@ -216,8 +227,9 @@ export abstract class Exchange implements Writing {
   /**
    * Reads the whole body.
    *
-   * @param check runs for each piece, with the bytes that have arrived; what it throws ends the reading
-   * @returns resolvers, so that the end of a call can reject them too. They reject with CALL_CANCELED for a cut body
+   * @param check runs for each piece, with all bytes received so far; throwing stops the read
+   * @returns resolvers, so that the end of a call can reject them too; they reject with CALL_CANCELED for a
+   *   truncated body
    */
   readAll(check: CheckPiece): PromiseWithResolvers<Buffer> {
     const body = new WholeBody(check);
@@ -226,9 +238,9 @@ export abstract class Exchange implements Writing {
   }
 
   /**
-   * Reads the body piece by piece, no faster than the pieces are taken. To leave it early does not end the exchange.
+   * Reads the body piece by piece, with backpressure. Leaving the loop early does not end the exchange.
    *
-   * @throws CALL_CANCELED for a cut body
+   * @throws CALL_CANCELED for a truncated body
    */
   async *pieces(): AsyncGenerator<Uint8Array> {
     const arrived: Buffer[] = [];
@@ -270,9 +282,9 @@ export abstract class Exchange implements Writing {
   }
 
   /**
-   * Sends the answer, no faster than its reader reads. A second answer is not sent.
+   * Sends the answer with backpressure. A second answer is ignored.
    *
-   * @returns a promise only for a body of pieces
+   * @returns a promise only if the body is a sequence of pieces
    */
   send(answer: Answer): Promise<void> | undefined {
     if (!this.awaitsAnswer()) return undefined;
@@ -307,7 +319,7 @@ export abstract class Exchange implements Writing {
     return promise;
   }
 
-  /** Writes a whole body, and ends the answer. */
+  /** Writes a whole body and ends the answer. */
   protected endInPieces(body: Uint8Array): void {
     const sink = this.sink();
     let at = 0;
@@ -315,7 +327,7 @@ export abstract class Exchange implements Writing {
     sink.end(body.subarray(at));
   }
 
-  /** The headers of an answer with those of every answer. */
+  /** Merges the headers of an answer with those for every answer. */
   protected mergeHeaders({ headers }: Answer): Headers {
     const own = this.ownHeaders;
     if (own === undefined) return headers;
@@ -328,7 +340,7 @@ export abstract class Exchange implements Writing {
     return merged;
   }
 
-  /** The trailers of the answer, read when its body has ended. */
+  /** The trailers of the answer; read only after the body has ended. */
   protected takeTrailers(): Headers | undefined {
     const trailers = this.#answer?.trailers;
     this.#answer = undefined;
@@ -343,7 +355,7 @@ export abstract class Exchange implements Writing {
     this.#receiver = receiver;
     this.continueIfExpected();
     if (this.#isListening) {
-      // The reader before left it paused.
+      // The previous reader left it paused.
       this.source.resume();
       return;
     }
@@ -353,7 +365,7 @@ export abstract class Exchange implements Writing {
     this.source.on("end", onEnd);
   }
 
-  /** Discards what the peer still sends. Who reads the body gets no more of it. */
+  /** Discards the rest of the request. A reader of the body gets nothing more. */
   discard(): void {
     this.#isDiscarded = true;
     this.cutBody();
@@ -392,7 +404,7 @@ export abstract class Exchange implements Writing {
 
   sendTrailers(): void {}
 
-  /** Discards what the peer of HTTP/2 still sends after its answer, for a while. */
+  /** Discards what an HTTP/2 peer still sends after its answer, for a limited time. */
   drain(): void {}
 
   arrivedBytes(): number {
@@ -400,12 +412,16 @@ export abstract class Exchange implements Writing {
   }
 
   abstract pendingBytes(): number;
-  /** Ends an exchange whose answer cannot be written, and whose reader does not read. @param code of HTTP/2 */
+  /**
+   * Breaks an exchange whose answer cannot be written or whose reader has stalled.
+   *
+   * @param code the HTTP/2 error code
+   */
   abstract drop(code?: ResetCode): void;
   /**
-   * Passes the exchange on to code that answers it through Node's own objects.
+   * Hands the exchange to code that answers it through Node's own objects.
    *
-   * @param setHeader receives the headers that every answer has
+   * @param setHeader receives the headers for every answer
    */
   abstract release(setHeader: (name: string, value: string) => void): void;
   protected abstract awaitsAnswer(): boolean;
@@ -414,17 +430,16 @@ export abstract class Exchange implements Writing {
   protected abstract sendContinue(): void;
   protected abstract sendWhole(answer: Answer, body: Uint8Array): void;
   protected abstract sendHead(answer: Answer): void;
-  /** Ends a body of pieces, with the last one if it was held back. */
+  /** Ends a body of pieces, with the last piece if it was held back. */
   protected abstract endBodyOfAnswer(last: Uint8Array | undefined): void;
   protected abstract sink(): Writable;
 }
 
 const noBytes = new Uint8Array();
 
-/** Pieces of a body to discard once it is answered. Node reads 64 KB at a time. */
+/** Maximum pieces of a body to discard after the answer. Node reads 64 KB at a time. */
 const maxDrainedPieces = 1000;
 
-/** An exchange over HTTP/1.1. */
 export class Http1Exchange extends Exchange {
   readonly httpVersion = "1.1";
   readonly hasBody: boolean;
@@ -452,7 +467,9 @@ export class Http1Exchange extends Exchange {
     return this.#res.writableLength;
   }
 
-  /** An answer behind an endless one has no socket yet. Node may read no more, and not notice that the client leaves. */
+  /**
+   * An answer queued behind an endless one has no socket yet. Node may stop reading and miss the disconnect.
+   */
   drop(): void {
     this.#req.socket.destroy();
   }
@@ -480,7 +497,7 @@ export class Http1Exchange extends Exchange {
 
   protected sendHead(answer: Answer): void {
     this.#res.writeHead(answer.status, toNodeHeaders(this.mergeHeaders(answer)));
-    // A watcher must learn that it watches before the first event.
+    // A watcher must know that its watch is active before the first event.
     if (!(answer.body instanceof Uint8Array)) this.#res.flushHeaders();
   }
 
@@ -508,12 +525,13 @@ export class Http1Exchange extends Exchange {
   }
 
   /**
-   * Discards the rest of the request once it is answered: the next request follows it. Time and pieces are limited, because
-   * a client could go on for ever, and each piece, of one byte or more, costs the event loop microseconds.
+   * Discards the rest of the request after its answer, because the next request follows it. Time and pieces
+   * are limited: a client could go on forever, and each piece, even of one byte, costs the event loop
+   * microseconds.
    */
   #drainOnceAnswered(): void {
     const req = this.#req;
-    // Before Node's own listener, which closes the connection of a last answer.
+    // Must run before Node's own listener, which closes the connection after its last answer.
     this.#res.prependOnceListener("finish", () => {
       if (req.complete || req.socket === null) return;
       closeAfterRequest(req);
@@ -534,24 +552,23 @@ export class Http1Exchange extends Exchange {
   }
 }
 
-/** Tells whether headers announce a body that is not empty. HTTP/2 can have a body without such a header. */
+/** Returns whether headers announce a non-empty body. HTTP/2 can have a body without such a header. */
 export function announcesBody(headers: IncomingHttpHeaders): boolean {
   const length = headers["content-length"];
   return (length !== undefined && length !== "0") || headers["transfer-encoding"] !== undefined;
 }
 
 /**
- * Headers whose values differ in every answer. They would fill the table of HPACK with entries that are never used, and
- * nghttp2 compares all entries of one name, which takes 18 µs for a full table.
+ * Headers with a new value in every answer. They would fill the HPACK table with useless entries, and nghttp2
+ * compares all entries of one name, which takes 18 µs for a full table.
  */
 const uniqueHeaders = { [http2.sensitiveHeaders]: ["x-request-id"] };
 const endingHead = { endStream: true };
 const headBeforeTrailers = { waitForTrailers: true };
 
-/** The exchanges whose requests go on after their answers: one interval instead of a timer for each refusal. */
+/** Exchanges whose requests continue after their answers: one interval instead of a timer per refusal. */
 const draining = new Expiries();
 
-/** An exchange over HTTP/2. */
 export class Http2Exchange extends Exchange implements Expiring {
   readonly httpVersion = "2.0";
   readonly #stream: ServerHttp2Stream;
@@ -570,7 +587,7 @@ export class Http2Exchange extends Exchange implements Expiring {
     this.#stream = stream;
   }
 
-  /** Finds the exchange of a stream that is open. */
+  /** Finds the exchange of an open stream. */
   static of(stream: ServerHttp2Stream): Exchange | undefined {
     return (stream as Keyed)[exchangeKey];
   }
@@ -603,7 +620,7 @@ export class Http2Exchange extends Exchange implements Expiring {
     if (!this.hasBody) return;
     this.continueIfExpected();
     this.#stream.read(0);
-    // Node ends the answer to HEAD before it begins.
+    // Node ends the answer to HEAD before the handler starts.
     if (this.method === "HEAD") this.#endAfterDrain();
     else this.#drainOnceAnswered();
   }
@@ -618,7 +635,7 @@ export class Http2Exchange extends Exchange implements Expiring {
     super.close();
   }
 
-  /** Ends the drain of a request that its client does not end. */
+  /** Stops draining a request that its client does not end. */
   expire(): void {
     if (this.#stream.headersSent) this.#stream.close(http2.constants.NGHTTP2_NO_ERROR);
     else this.expiresAtMs += drainRequestMs;
@@ -643,12 +660,14 @@ export class Http2Exchange extends Exchange implements Expiring {
   }
 
   /**
-   * Only END_STREAM ends a body, and a content-length must be true (RFC 9113, sections 8.1 and 8.1.1), but Node ends a body
-   * that was cut in the same way. A part of a message would then be signed or stored as the whole.
+   * Only END_STREAM ends a body, and a content-length must be true (RFC 9113, sections 8.1 and 8.1.1), but
+   * Node ends a truncated body in the same way. Part of a message would then be signed or stored as the
+   * whole.
    */
   protected isBodyCut(): boolean {
     const announced = this.headers["content-length"];
-    // Node closes the stream before it ends the body. It does not call it aborted if the answer is written, as to HEAD.
+    // Node closes the stream before it ends the body. It does not emit "aborted" once the answer is written,
+    // as for HEAD.
     return this.#stream.closed || (announced !== undefined && this.#received !== Number(announced));
   }
 
@@ -694,8 +713,8 @@ export class Http2Exchange extends Exchange implements Expiring {
   }
 
   /**
-   * Drains the request when its answer is written. A stream that has ended before makes an error with a stack for it, which
-   * nobody sees. While the answer waits for its reader, the watch of unread responses decides.
+   * Drains the request once its answer is written. Draining an ended stream would create an error with a
+   * stack that nobody sees. While the answer waits for its reader, the unread-response watch decides.
    */
   #drainOnceAnswered(): void {
     const stream = this.#stream;
@@ -705,8 +724,8 @@ export class Http2Exchange extends Exchange implements Expiring {
   }
 
   /**
-   * RFC 9113, section 8.1, permits an immediate reset, but some clients then discard the answer. A stream with unread bytes
-   * never closes.
+   * RFC 9113, section 8.1, permits an immediate reset, but some clients then discard the answer. A stream
+   * with unread bytes never closes.
    */
   override drain(): void {
     this.discard();

@@ -1,11 +1,12 @@
-/** Looks for a port before the server needs it. */
+/** Finds a port before the server needs it. */
 import { once } from "node:events";
 import { createServer } from "node:net";
 
 /**
- * Finds out whether a port is free, and which one it is if `port` is 0. Another program may take it right after.
+ * Checks that a port is free; returns the port, or a free one if `port` is 0. Another program may take it
+ * right after.
  *
- * @throws the error of the system if this program cannot listen there
+ * @throws the system error if this program cannot listen there
  */
 export async function findPort(port: number, host: string): Promise<number> {
   const probe = createServer((socket) => socket.destroy()).listen(port, host);

@@ -1,6 +1,6 @@
 /**
- * Refuses unary calls at the head of their requests while the server is full. Each form of the refusal is rendered once,
- * so that a refusal costs little more than the stream that carries it.
+ * Refuses unary calls by their request head while the server is full. Each form of the refusal is rendered
+ * once, so a refusal costs little more than the stream that carries it.
  */
 import type { DescMethod } from "@bufbuild/protobuf";
 import { CallHeaders } from "../calls/call-headers.ts";
@@ -18,39 +18,35 @@ import { type RequestIds, requestIdHeader } from "./request-ids.ts";
 import { type Destination, formOf } from "./route.ts";
 import type { UnreadResponses } from "./unread-responses.ts";
 
-/** The parts of a server that refusals at the head need. */
 export interface FullServerDeps {
   readonly calls: CallsInProgress;
   readonly transcoder: Pick<Transcoder, "renderFailure">;
   readonly readClient: ReadClient;
   readonly pace: AnswerPace;
-  /** Watches refusals that their clients do not read. */
+  /** Watches refusals that clients do not read. */
   readonly unread: UnreadResponses;
   readonly requestIds: RequestIds;
   /** Counts a refused call. */
   readonly onRefusal: (method: DescMethod) => void;
 }
 
-/** Refuses calls while the server is full. */
 export interface FullServer {
-  /** @returns whether it answers */
+  /** @returns whether it has answered the exchange */
   refuse(exchange: Exchange, destination: Destination, method: DescMethod): boolean;
 }
 
-/** A rendered refusal. */
 interface Refusal {
   readonly status: number;
   readonly headers: ReturnType<typeof toNodeHeaders>;
   readonly body: Uint8Array | undefined;
 }
 
-/** Milliseconds of the event loop that a refusal takes on a slow core, with the request that it answers. */
+/** Milliseconds of event-loop time per refusal on a slow core, including reading the request. */
 const refusalMs = 0.1;
 
-/** Forms to remember: each has a media type that clients choose. */
+/** Maximum cached forms: each has a media type that clients choose. */
 const maxForms = 100;
 
-/** Creates the refusals of one server. */
 export function createFullServer(deps: FullServerDeps): FullServer {
   const { calls, transcoder, readClient, pace, unread, requestIds } = deps;
   const refusals = new Map<CallForm | RestStyle, Refusal>();
@@ -77,7 +73,7 @@ export function createFullServer(deps: FullServerDeps): FullServer {
       deps.onRefusal(method);
       const { status, headers: shared, body } = render(exchange, destination);
       const send = (): void => {
-        // Made only now: thousands may wait.
+        // Created only now, because thousands may be waiting.
         const headers = new CallHeaders(shared);
         headers.set(requestIdHeader, requestIds.choose(exchange.headers[requestIdHeader]));
         if (body !== undefined) {

@@ -1,8 +1,9 @@
 /**
- * Writes the status of a gRPC call into header fields, in a form and a size that every client accepts.
+ * Writes the status of a gRPC call into header fields, in a form and size that every client accepts.
  *
- * Clients limit the fields of an answer: grpc-java and grpcio to 8 KiB. If a status is larger, the call fails with
- * the client's own error, without code and details. A status is therefore cut to fit: the text, then the details.
+ * Clients limit the size of response fields: grpc-java and grpcio to 8 KiB. With a larger status, the call
+ * fails with the client's own error, without code and details. The status is therefore cut to fit: first the
+ * text, then the details.
  */
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Any, anyIs, anyPack, anyUnpack } from "@bufbuild/protobuf/wkt";
@@ -17,36 +18,36 @@ import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details
 import { type Status, StatusSchema } from "#gen/google/rpc/status_pb.ts";
 import { encodeGrpcMessage } from "./grpc-message.ts";
 
-/** Bytes of the UTF-8 of a status message; up to three times as many when they are percent-encoded. */
+/** Maximum UTF-8 bytes of a status message; percent-encoding can triple them. */
 const maxMessageBytes = 1024;
-/** Bytes of a google.rpc.Status; 4,096 in base64. */
+/** Maximum bytes of a google.rpc.Status; 4,096 in base64. */
 const maxStatusBytes = 3072;
-/** Bytes of one text in a detail of a status that is cut. */
+/** Maximum bytes of a text in the details of a truncated status. */
 const maxDetailTextBytes = 128;
 
-/** Writes the status of a failed call into the headers, or the trailers, that end it. */
+/** Writes the status of a failed call into the headers or trailers that end it. */
 export function setGrpcStatus(target: Headers, error: ConnectError): Headers {
   setAcceptedEncodings(target, error);
   return respellGrpcStatus(setTrailerStatus(target, error));
 }
 
 /**
- * Names the known compressions to a client that has used another one (grpc/grpc, doc/compression.md). Connect leaves out
- * all metadata of errors that begins with "grpc-".
+ * Lists the supported compressions for a client that used a different one (grpc/grpc, doc/compression.md).
+ * Connect drops all error metadata that begins with "grpc-".
  */
 export function setAcceptedEncodings(target: Headers, { metadata }: ConnectError): void {
   const known = metadata.get(headerAcceptEncoding);
   if (known !== null) target.set(headerAcceptEncoding, known);
 }
 
-/** Rewrites Connect's status: its text as in encodeGrpcMessage, and its size within what clients accept. */
+/** Rewrites Connect's status: the message as in encodeGrpcMessage, the size within what clients accept. */
 export function respellGrpcStatus(target: Headers): Headers {
   const text = target.get(headerGrpcMessage);
   if (text !== null) {
     target.set(headerGrpcMessage, encodeGrpcMessage(cutText(decodeURIComponent(text), maxMessageBytes)));
   }
   const details = target.get(headerStatusDetailsBin);
-  // In base64, four characters are three bytes.
+  // In base64, four characters hold three bytes.
   if (details !== null && details.length > (maxStatusBytes / 3) * 4) {
     const status = fitStatus(decodeBinaryHeader(details, StatusSchema));
     target.set(headerStatusDetailsBin, encodeBinaryHeader(status, StatusSchema));
@@ -54,7 +55,7 @@ export function respellGrpcStatus(target: Headers): Headers {
   return target;
 }
 
-/** Cuts the texts of a status, and keeps the details that fit. */
+/** Truncates the texts of a status and keeps the details that fit. */
 function fitStatus({ code, message, details }: Status): Status {
   const status = create(StatusSchema, { code, message: cutText(message, maxMessageBytes) });
   for (const detail of details) {
@@ -68,7 +69,7 @@ function fitStatus({ code, message, details }: Status): Status {
 /** Bytes of the tag, the lengths and the type URL around a detail. */
 const anyOverheadBytes = 80;
 
-/** Cuts a detail to a number of bytes; undefined if it does not fit. */
+/** Truncates a detail to a number of bytes; undefined if it does not fit. */
 function cutDetail(detail: Any, maxBytes: number): Any | undefined {
   if (anyIs(detail, ErrorInfoSchema)) return cutErrorInfo(detail, maxBytes);
   if (anyIs(detail, BadRequestSchema)) return cutBadRequest(detail, maxBytes);
@@ -100,7 +101,7 @@ function cutBadRequest(detail: Any, maxBytes: number): Any | undefined {
   return kept.fieldViolations.length > 0 ? anyPack(BadRequestSchema, kept) : undefined;
 }
 
-/** Cuts a text to a number of bytes of UTF-8, between two characters, and marks it as cut. */
+/** Truncates a text to a number of UTF-8 bytes at a character boundary, and marks it as truncated. */
 function cutText(text: string, maxBytes: number): string {
   if (Buffer.byteLength(text) <= maxBytes) return text;
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(maxBytes - ellipsisBytes));

@@ -1,25 +1,25 @@
-/** Serves grpc.health.v1.Health: the status of each service, and of the whole server (the empty name). */
+/** Implements grpc.health.v1.Health: the status of each service, and of the whole server (the empty name). */
 import { createServiceImplSpec, type ServiceImplSpec } from "@connectrpc/connect";
 import { Health, HealthCheckResponse_ServingStatus as ServingStatus } from "#gen/grpc/health/v1/health_pb.ts";
 import { refuse, serverStopping } from "../errors.ts";
 
-/** The status of the services of a server. */
 export interface HealthBoard {
   /** The health service itself. */
   readonly service: ServiceImplSpec;
-  /** Why the server is not ready, for its probes; undefined if it is. */
+  /** Why the server is not ready, for readiness probes; undefined if it is. */
   readonly problem: string | undefined;
   set(serviceName: string, serving: boolean): void;
   /**
-   * Reports a problem of the server, or with undefined that it is over. The services that it stops are not serving
-   * meanwhile. The server as a whole still is: a proxy that looked at it would take the calls that work away too.
+   * Reports a server problem, or its end with undefined. Meanwhile the affected services are NOT_SERVING. The
+   * server as a whole keeps SERVING: otherwise a proxy that checks it would withdraw the calls that still
+   * work.
    */
   report(problem: string | undefined, serviceNames: readonly string[]): void;
-  /** Sets every status to NOT_SERVING permanently, and then ends every Watch with SHUTTING_DOWN. */
+  /** Sets every status to NOT_SERVING permanently, then ends every Watch with SHUTTING_DOWN. */
   shutDown(): void;
 }
 
-/** Wakes a watcher. It reads only the newest status, so a slow watcher skips older ones. */
+/** Wakes a watcher. It reads only the latest status, so a slow watcher skips older ones. */
 interface Watcher {
   wake(): void;
 }
@@ -45,7 +45,7 @@ export function createHealthBoard(serviceNames: readonly string[]): HealthBoard 
     let last: ServingStatus | undefined;
     try {
       while (!signal.aborted) {
-        // An unknown service may become known later, so the stream stays open.
+        // An unknown service may become known later, so keep the stream open.
         const status = statuses.get(name) ?? ServingStatus.SERVICE_UNKNOWN;
         if (status !== last) {
           last = status;

@@ -1,17 +1,16 @@
-/** The answers of HTTP/1.1 that are not finished, by connection and in the order of their requests. */
+/** Unfinished HTTP/1.1 answers, by connection and in request order. */
 import type http from "node:http";
 import type { Socket } from "node:net";
 import { LiveList } from "../calls/live-list.ts";
 
-/** The answers of one connection. */
 export interface Pipeline {
-  /** Those that are not finished. */
+  /** The unfinished answers. */
   readonly answers: Pick<LiveList<http.ServerResponse>, "items" | "size">;
   /** The answer to the newest request. */
   readonly newest: http.ServerResponse;
-  /** Whether the client has sent a request before it had the answer to an earlier one. */
+  /** Whether the client has sent a request before an earlier one was answered. */
   readonly isPipelined: boolean;
-  /** Whether the connection ends with the newest answer. Requests that follow are not answered. */
+  /** Whether the connection ends with the newest answer. Later requests are not answered. */
   readonly isLast: boolean;
 }
 
@@ -22,11 +21,11 @@ interface OwnPipeline extends Pipeline {
   isLast: boolean;
 }
 
-/** The pipelines of a port. */
+/** The pipelines of one port. */
 export class Http1Pipelines {
   readonly #pipelines = new Map<Socket, OwnPipeline>();
 
-  /** The answers of all connections. */
+  /** The answers on all connections. */
   *answers(): Generator<http.ServerResponse> {
     for (const { answers } of this.#pipelines.values()) yield* answers.items();
   }
@@ -36,7 +35,7 @@ export class Http1Pipelines {
     return this.#pipelines.get(socket);
   }
 
-  /** Adds the answer to a request. It stays until it emits "close". */
+  /** Adds the answer to a request until it emits "close". */
   add(res: http.ServerResponse): void {
     const { socket } = res.req;
     let pipeline = this.#pipelines.get(socket);
@@ -52,7 +51,7 @@ export class Http1Pipelines {
     res.once("close", () => place.leave());
   }
 
-  /** Says with an answer, which is the newest, that it is the last. */
+  /** Marks the newest answer as the last one on its connection. */
   end(res: http.ServerResponse): void {
     const pipeline = this.#pipelines.get(res.req.socket);
     if (pipeline !== undefined) pipeline.isLast = true;
@@ -60,15 +59,15 @@ export class Http1Pipelines {
   }
 
   /**
-   * Closes what is left of a connection. Node does not tell an answer whose turn has not come that its connection has
-   * ended, and not even destroys it after a CONNECT: a watch would wait without end.
+   * Closes the remaining answers of a connection. Node does not notify queued answers that their connection
+   * has ended, and does not even destroy the connection after a CONNECT, so a watch would wait forever.
    */
   #close(socket: Socket): void {
     const answers = this.#pipelines.get(socket)?.answers.items() ?? [];
     this.#pipelines.delete(socket);
     for (const res of answers) {
       res.destroy();
-      // One with a socket emits it itself.
+      // An answer with a socket emits "close" itself.
       if (res.socket === null) res.emit("close");
     }
   }

@@ -1,4 +1,4 @@
-/** The HTTP/1.1 server that owns a port. */
+/** The HTTP/1.1 server, which owns the port. */
 import http from "node:http";
 import https from "node:https";
 import type { Socket } from "node:net";
@@ -13,12 +13,12 @@ import { methodUnknown } from "./route.ts";
 import type { TlsOptions } from "./tls.ts";
 
 /**
- * Milliseconds that an idle connection of HTTP/1.1 stays open. Load balancers keep theirs for 60 s. A client that sends
- * a request just as the server closes gets a reset, and must not repeat every call.
+ * Milliseconds that an idle HTTP/1.1 connection stays open. Load balancers keep theirs for 60 s. A client
+ * that sends a request just as the server closes gets a reset, and must not retry every call.
  */
 const keepAliveMs = 75_000;
 
-/** @param pipelines the answers that are not finished */
+/** @param pipelines tracks the unfinished answers */
 export function createHttp1Server(
   options: ListenerOptions,
   pipelines: Pick<Http1Pipelines, "find">,
@@ -31,26 +31,28 @@ export function createHttp1Server(
       headersTimeout: options.maxHeaderMs,
       keepAliveTimeout: keepAliveMs,
       connectionsCheckingInterval: Math.min(options.maxHeaderMs, 1000),
-      // The code that reads bodies limits them. A stream has no time limit.
+      // The code that reads bodies enforces time limits. A stream has none.
       requestTimeout: 0,
-      // We answer a request without a Host header ourselves, in our error format.
+      // A missing Host header is answered in our own error format.
       requireHostHeader: false,
     },
     onRequest,
   );
-  // RFC 9110, section 10.1.1, lets a server ignore unknown expectations. Without a listener Node answers itself.
+  // RFC 9110, section 10.1.1, lets a server ignore unknown expectations. Without a listener Node answers
+  // itself.
   server.on("checkExpectation", onRequest);
-  // The exchange sends "100 Continue" itself, once the body is read.
+  // The exchange sends "100 Continue" itself when the body is read.
   server.on("checkContinue", onRequest);
   server.maxRequestsPerSocket = 0;
-  // Their bytes are limited. Node would refuse the thousandth field as if there were too many bytes.
+  // Header bytes are limited instead. Node would reject the thousandth field as if there were too many bytes.
   server.maxHeadersCount = 0;
   const failed = new WeakSet<Duplex>();
   const refuseConnection = (error: ParseError | ConnectError, socket: Duplex): void => {
-    // Each later segment fails as well, and would cut off the answer to the first.
+    // Later segments fail as well, and would cut off the answer to the first.
     if (failed.has(socket)) return;
     failed.add(socket);
-    // The answers to earlier requests come first. An answer to these bytes would be taken for one of them.
+    // Answers to earlier requests come first. The client would take the answer to these bytes for one of
+    // them.
     const { answers, isLast = false } = pipelines.find(socket as Socket) ?? {};
     const earlier = (answers?.items() ?? []).filter(({ req }) => isLast || req.complete);
     if (isLast && earlier.length === 0) return;
@@ -61,7 +63,7 @@ export function createHttp1Server(
       if (left === 0) socket.end();
     };
     for (const res of earlier) res.once("close", closeAfterLast);
-    // Node reads no more, and would not notice that the peer leaves before an endless answer ends.
+    // Node has stopped reading, and would not notice if the peer disconnects during an endless answer.
     if (socket.readableEnded) socket.destroy();
     else endWithPeer(socket);
   };
@@ -92,12 +94,15 @@ function createPlainOrTls(
   return server;
 }
 
-/** The options of node:tls. */
+/** Converts to node:tls options. */
 export function toNodeTls({ cert, key, ...protocol }: TlsOptions) {
   return { ...protocol, cert: [...cert], key: [...key] };
 }
 
-/** Answers bytes that are not an HTTP/1.1 request. Lets the peer finish sending before the connection ends. */
+/**
+ * Answers bytes that are not an HTTP/1.1 request, and lets the peer finish sending before the connection
+ * ends.
+ */
 function answerBadRequest(error: ParseError | ConnectError, socket: Duplex, options: ListenerOptions): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
@@ -115,20 +120,20 @@ function answerBadRequest(error: ParseError | ConnectError, socket: Duplex, opti
   setTimeout(() => socket.destroy(), drainRequestMs).unref();
 }
 
-/** Discards what a peer sends, and ends the connection with the peer. */
+/** Discards incoming data and closes the connection when the peer does. */
 function endWithPeer(socket: Duplex): void {
   socket.once("end", () => socket.destroy());
   discardRest(socket);
 }
 
-/** Node's error for bytes that it cannot parse as HTTP/1.1. */
+/** Node's error for bytes that are not valid HTTP/1.1. */
 interface ParseError extends NodeJS.ErrnoException {
   readonly rawPacket?: Buffer;
-  /** Where in the packet the parser stopped. */
+  /** Offset in the packet where the parser stopped. */
   readonly bytesParsed?: number;
 }
 
-/** The method of the request line where the parser stopped; undefined if that is not a request line. */
+/** The method in the request line where the parser stopped; undefined if there is no valid request line. */
 function findMethod({ rawPacket = Buffer.alloc(0), bytesParsed = 0 }: ParseError): string | undefined {
   const text = rawPacket.toString("latin1");
   const line = text.slice(text.lastIndexOf("\n", bytesParsed - 1) + 1);

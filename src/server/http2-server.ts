@@ -9,9 +9,12 @@ import { countRawBytes, headroom, maxReadFields } from "./metadata.ts";
 import { forgetClosedStreams } from "./node-workarounds.ts";
 import { type Liveness, watchLiveness } from "./session-liveness.ts";
 
-const tooManyAbandoned = refuse("RATE_LIMITED", "the client abandons more requests than it may");
+const tooManyAbandoned = refuse(
+  "RATE_LIMITED",
+  "the client abandons requests too fast; read the responses or slow down",
+);
 
-/** @param sessions receives the sessions that are open, and their connections */
+/** @param sessions receives the open sessions and their connections */
 export function createHttp2Server(
   options: ListenerOptions,
   sessions: Map<http2.ServerHttp2Session, Socket | undefined>,
@@ -19,22 +22,23 @@ export function createHttp2Server(
   const server = http2.createServer(
     {
       settings: {
-        // Above the limit itself: Node would reset the stream, and the caller would not learn why. The limit is
-        // checked where the server can answer.
+        // Above our own limit, because Node would reset the stream without telling the caller why. The limit
+        // is checked where the server can answer.
         maxHeaderListSize: options.maxMetadataBytes * headroom,
         maxConcurrentStreams: 1000,
         initialWindowSize: 1024 * 1024,
       },
-      // Holds from the first request on, unlike the settings, which a client need never acknowledge. One byte can refer to
-      // a field of 4 KB that was sent before, and nghttp2 checks all of its characters each time.
+      // Unlike the settings, which a client need not acknowledge, this applies from the first request on. One
+      // byte can refer to a 4 KB field that was sent before, and nghttp2 validates all of its characters each
+      // time.
       maxHeaderListPairs: maxReadFields,
       maxSessionMemory: 128,
-      // Streams that a client may reset at once, and in a second, before its connection ends. A stream that is opened
-      // and reset costs its client next to nothing (CVE-2023-44487).
+      // Streams that a client may reset in a burst and per second before its connection is closed. Opening
+      // and resetting a stream costs the client next to nothing (CVE-2023-44487).
       streamResetBurst: 200,
       streamResetRate: 100,
     },
-    // A page. Its exchange has checked the request.
+    // A page. Its exchange has already checked the request.
     (req, res) => {
       Http2Exchange.of(req.stream)?.release((name, value) => res.setHeader(name, value));
       containErrors(req);
@@ -42,10 +46,10 @@ export function createHttp2Server(
       options.onPage(req, res);
     },
   );
-  // Without listeners Node answers these itself, the second one also for a stream that its caller has reset.
+  // Without listeners Node answers these itself, the second one even on a stream that its caller has reset.
   const [onPage] = server.listeners("request");
   for (const event of ["connect", "checkContinue", "checkExpectation"]) server.on(event, onPage as never);
-  // Node's own listener turns every stream into a request. The intake comes before it.
+  // Node's own listener turns every stream into a request. The intake must come first.
   const [makeRequest] = server.listeners("stream");
   if (makeRequest === undefined) throw new Error("node:http2 has no stream listener");
   server.removeAllListeners("stream");
@@ -56,14 +60,15 @@ export function createHttp2Server(
     let liveness: Liveness | undefined;
     session.once("connect", (_session, socket) => {
       sessions.set(session, socket);
-      // A session can outlive its connection without ever saying that it has closed.
+      // A session can outlive its connection without ever reporting that it has closed.
       socket.once("close", () => sessions.delete(session));
       liveness = watchLiveness(session, socket, { silenceMs: options.maxWriteMs, unread: options.unread });
     });
     session.on("close", () => sessions.delete(session));
     session.on("stream", (stream, headers, flags, rawHeaders: string[]) => {
       containErrors(stream);
-      // The settings forbid so much, and Node resets such streams itself once the client has acknowledged them.
+      // The settings forbid headers this large, and Node resets such streams itself once the client has
+      // acknowledged them.
       const bytes = countRawBytes(rawHeaders);
       if (bytes > options.maxMetadataBytes * headroom)
         return session.destroy(

@@ -1,6 +1,6 @@
 /**
- * Takes requests in: finds where each goes, checks its head, admits its call, and passes it on. Nothing of a body is read
- * before.
+ * Accepts requests: routes each one, checks its head, admits its call and dispatches it. Reads nothing of a
+ * body before that.
  */
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
 import { CallHeaders } from "../calls/call-headers.ts";
@@ -31,7 +31,6 @@ import { type Destination, findMethod, formOf, type RequestHead } from "./route.
 import { isUnary } from "./rpcs.ts";
 import type { UnreadResponses } from "./unread-responses.ts";
 
-/** The parts of the intake of one server. */
 export interface IntakeDeps extends Omit<CallDeps, "refused"> {
   readonly route: (head: RequestHead) => Destination;
   readonly full: FullServer;
@@ -51,15 +50,18 @@ export interface IntakeDeps extends Omit<CallDeps, "refused"> {
   readonly onFault: ListenerOptions["onFault"];
 }
 
-/** A call that was found for a request. */
+/** A call found for a request. */
 interface FoundCall extends ArrivingCall {
   readonly header: Headers;
 }
 
-/** Milliseconds of the event loop that a request takes on a slow core that is no call: a page, or a fault of its head. */
+/**
+ * Milliseconds of event-loop time on a slow core for a request that is not a call: a page, or an invalid
+ * head.
+ */
 const sideMs = 0.3;
 
-/** Creates the function that takes exchanges. */
+/** Creates the function that handles exchanges. */
 export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
   const { admission, observer, requestIds, unread, transcoder } = deps;
   const findHeadFault = createHeadCheck(deps.head);
@@ -70,14 +72,14 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
     observer.refused({ method, header, error, durationMs: performance.now() - startedMs });
     return error;
   };
-  /** Refuses a call, which gives back its places before its refusal waits for its turn. */
+  /** Refuses a call, which releases its places before its refusal waits for its turn. */
   const refuseCall = async (call: FoundCall, thrown: unknown, startedMs: number): Promise<never> => {
     const error = explain(call, thrown, startedMs);
     call.ticket.close();
     await deps.pace.waitIfBusy(error, () => nameClient(call.values));
     throw error;
   };
-  /** Admits a call, and logs and counts a refusal, with which the promise rejects. */
+  /** Admits a call. Logs and counts a refusal; the promise then rejects with it. */
   const admit = (call: FoundCall): Promise<void> | undefined => {
     const startedMs = performance.now();
     try {
@@ -133,7 +135,7 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
     }
   };
 
-  /** Answers a request that is no call, in its turn. */
+  /** Answers a request that is not a call, when its turn comes. */
   const answerAside = (exchange: Exchange, answer: () => void, discards: boolean): void => {
     const client = (): string =>
       nameAddress(deps.readClient(exchange.peer, exchange.headers["x-forwarded-for"]));
@@ -168,7 +170,7 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
       return;
     }
     if (isPreflight(exchange) && deps.browserHeaders.answerPreflight(exchange)) return;
-    // Pages are the same bytes for all clients, so they do not count for the memory of a client.
+    // Pages are the same bytes for all clients, so they do not count against a client's memory.
     if (kind === "page") {
       answerAside(exchange, toPage, false);
       return;
@@ -196,7 +198,7 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
     }
     admitting
       .then(
-        // Nothing would end a call that began after its caller left.
+        // Never start a call after its caller has disconnected: nothing would end it.
         () => (ticket.isClosed ? undefined : begin()),
         (error: ConnectError) => fail(exchange, form, error),
       )
@@ -220,14 +222,14 @@ function readHead(exchange: Exchange, isCall: boolean) {
   const { method, target, headers, rawHeaders } = exchange;
   const isHttp1 = exchange.httpVersion === "1.1";
   const targetHost = isHttp1 ? readTargetHost(target) : undefined;
-  // HTTP/1.1 has the target outside of its headers. HTTP/2 has it in a pseudo-header.
+  // HTTP/1.1 sends the target outside the headers, HTTP/2 in a pseudo-header.
   const metadataBytes = countRawBytes(rawHeaders) + (isHttp1 ? target.length : 0);
-  // HTTP/2 learns of a body only from its first byte.
+  // In HTTP/2, only the first byte of a body shows that the request has one.
   const hasBody = isHttp1 ? exchange.hasBody : announcesBody(headers);
   return { method, headers, metadataBytes, targetHost, rawHeaders, announcesBody: hasBody, isCall };
 }
 
-/** Reads the host of an absolute target; undefined for a path or "*", "" for any other target. */
+/** Returns the host of an absolute target; undefined for a path or "*", "" for anything else. */
 function readTargetHost(target: string): string | undefined {
   if (target.startsWith("/") || target === "*") return undefined;
   return /^https?:\/\/([^/?#]*)/i.exec(target)?.[1] ?? "";

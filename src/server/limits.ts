@@ -1,4 +1,3 @@
-/** The limits of the requests and the calls of a server. */
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ServiceProfiles } from "../calls/service-profile.ts";
 import { findMessageLimit } from "../message-limits/message-limit.ts";
@@ -6,63 +5,61 @@ import type { StructureLimits } from "../message-limits/structure-limits.ts";
 import type { BodyLimits } from "../transcoding/body.ts";
 import { isInfrastructure } from "./interceptors/access.ts";
 
-/** The limits of requests and calls. */
+/** Limits on requests and calls. Each has a setting (docs/settings.md). */
 export interface ServerLimits {
-  /** Bytes of all names and values of a request's metadata. */
+  /** Maximum bytes of all metadata names and values of a request. */
   readonly maxMetadataBytes: number;
-  /** Bytes of a body, or of one message of a stream, of a call whose rules set no smaller limit. */
+  /** Maximum bytes of a body or stream message, unless the rules of its call set a smaller limit. */
   readonly maxMessageBytes: number;
-  /** JSON values, or Protobuf fields and elements, of a message. */
+  /** Maximum JSON values, or Protobuf fields and elements, per message. */
   readonly maxMessageElements: number;
-  /** Protobuf fields of a message that its type does not declare. */
+  /** Maximum Protobuf fields per message that its type does not declare. */
   readonly maxUnknownFields: number;
   /** Milliseconds for the headers of a request to arrive. */
   readonly maxHeaderMs: number;
   /** Milliseconds for the body of a unary request to arrive. */
   readonly maxReceiveMs: number;
-  /** Milliseconds that a unary call may take. A shorter deadline of the caller takes precedence. */
+  /** Milliseconds that a unary call may take. A shorter caller deadline takes precedence. */
   readonly maxCallMs: number;
   /** Milliseconds that running calls have to finish when the server stops. */
   readonly maxDrainMs: number;
-  /** Unary calls at a time. */
+  /** Maximum concurrent unary calls. */
   readonly maxCalls: number;
-  /** Streams at a time. */
+  /** Maximum concurrent streams. */
   readonly maxStreams: number;
-  /** Unary calls at a time of one user or address; 0 for no limit. */
+  /** Maximum concurrent unary calls per user or address; 0 for no limit. */
   readonly maxCallsPerUser: number;
-  /** Streams at a time of one user or address; 0 for no limit. */
+  /** Maximum concurrent streams per user or address; 0 for no limit. */
   readonly maxStreamsPerUser: number;
-  /** Calls a second of each client; 0 for no limit. */
+  /** Maximum calls per second and client; 0 for no limit. */
   readonly maxCallsPerSecond: number;
-  /** Connections at a time. */
+  /** Maximum open connections. */
   readonly maxConnections: number;
-  /** Connections at a time of one client network; 0 for no limit. */
+  /** Maximum open connections per client network; 0 for no limit. */
   readonly maxConnectionsPerClient: number;
-  /** New connections a second of one client network; 0 for no limit. */
+  /** Maximum new connections per second and client network; 0 for no limit. */
   readonly maxConnectionsPerSecond: number;
-  /** Bytes that all unfinished requests may hold. */
+  /** Maximum bytes held by all unfinished requests. */
   readonly maxBufferedBytes: number;
-  /** Bytes that the unfinished requests, or the unread responses, of one client may hold. */
+  /** Maximum bytes held by the unfinished requests of one client, or by its unread responses. */
   readonly maxBufferedBytesPerClient: number;
   /** Milliseconds that a response may wait for a client that reads nothing. */
   readonly maxWriteMs: number;
 }
 
-/** Bytes of a message of health or reflection, where a request is little more than a name. */
+/** Maximum bytes of a health or reflection message; such a request is little more than a name. */
 const maxInfrastructureBytes = 16 * 1024;
 
-/** The limits of the structure of a message. */
 export function toStructureLimits({ maxMessageElements, maxUnknownFields }: ServerLimits): StructureLimits {
   return { maxElements: maxMessageElements, maxUnknownFields };
 }
 
-/** The limits of a body. */
 export function toBodyLimits(limits: ServerLimits): BodyLimits {
   const { maxMessageBytes: maxBytes, maxReceiveMs } = limits;
   return { maxBytes, maxReceiveMs, structure: toStructureLimits(limits) };
 }
 
-/** The largest number of bytes that a message of a call may have. */
+/** Returns the maximum message size of a call, in bytes. */
 export function findMaxBytes(
   method: DescMethod,
   { maxMessageBytes }: ServerLimits,

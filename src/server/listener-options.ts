@@ -1,4 +1,4 @@
-/** The options that the servers of a port share. */
+/** Options shared by the HTTP/1.1 and HTTP/2 servers of a port. */
 import type http from "node:http";
 import type http2 from "node:http2";
 import type { RestResponse } from "../transcoding/http.ts";
@@ -6,36 +6,36 @@ import type { Exchange } from "./exchange.ts";
 import type { TlsOptions } from "./tls.ts";
 import type { UnreadResponses } from "./unread-responses.ts";
 
-/** A request of either version. */
+/** A request of either HTTP version. */
 export type NodeRequest = http.IncomingMessage | http2.Http2ServerRequest;
 
-/** A response of either version. */
+/** A response of either HTTP version. */
 export type NodeResponse = http.ServerResponse | http2.Http2ServerResponse;
 
-/** The settings and handlers of a listener. */
 export interface ListenerOptions {
-  /** Takes an exchange. It calls `toPage`, at once or later, if a page is to answer it. */
+  /** Handles an exchange. Calls `toPage`, now or later, if a page should answer it. */
   readonly onExchange: (exchange: Exchange, toPage: () => void) => void;
-  /** Answers the request for a page. Node makes requests of HTTP/2 compatible with those of HTTP/1.1. */
+  /** Answers a page request. Node makes HTTP/2 requests compatible with HTTP/1.1. */
   readonly onPage: (req: NodeRequest, res: NodeResponse) => void;
-  /** Receives an error that left a request without an answer, which is a bug. */
+  /** Receives an error that left a request unanswered, which is a bug. */
   readonly onFault: (error: unknown, target: string | undefined, requestId?: string) => void;
   /** Renders the answer to bytes that are not an HTTP/1.1 request. */
   readonly renderFailure: (error: Error) => RestResponse;
-  /** Bytes of metadata that calls may have. Node itself stops reading only well beyond this limit. */
+  /** Maximum bytes of call metadata. Node itself stops reading only well beyond this limit. */
   readonly maxMetadataBytes: number;
   /** Milliseconds for the headers of a request to arrive. */
   readonly maxHeaderMs: number;
-  /** Milliseconds that a peer may read nothing of what waits for it. */
+  /** Milliseconds that a peer may go without reading pending data. */
   readonly maxWriteMs: number;
   /**
-   * Counts a connection until the returned function runs. The server closes a connection on arrival if there is none.
+   * Counts a connection until the returned function runs. If it returns undefined, the server closes the
+   * connection.
    */
   readonly admitConnection: (address: string | undefined) => (() => void) | undefined;
-  /** Counts a request that ended without an answer. The server closes its connection if the result is false. */
+  /** Counts a request that ended without an answer. If it returns false, the server closes the connection. */
   readonly countAbandoned: (address: string | undefined) => boolean;
-  /** Watches the bytes that the peers of connections do not read. */
+  /** Watches the bytes that peers leave unread. */
   readonly unread: UnreadResponses;
-  /** Certificates and their keys. Without them connections are plaintext. */
+  /** Certificates and their keys. Without them, connections are plaintext. */
   readonly tls?: TlsOptions | undefined;
 }

@@ -1,9 +1,9 @@
 /**
- * One port for HTTP/1.1 and for HTTP/2, with TLS or without.
+ * One port for HTTP/1.1 and HTTP/2, with or without TLS.
  *
- * The HTTP/1.1 server owns the port. It reads the first bytes of each connection. A connection that begins with the
- * HTTP/2 preface (RFC 9113, section 3.4) goes to an HTTP/2 server, which does not listen itself. With TLS the client
- * has already negotiated a protocol (ALPN) and must use that one.
+ * The HTTP/1.1 server owns the port. It reads the first bytes of each connection. A connection that begins
+ * with the HTTP/2 preface (RFC 9113, section 3.4) goes to an HTTP/2 server, which does not listen itself.
+ * With TLS, the client must use the protocol that it has negotiated (ALPN).
  */
 import type http from "node:http";
 import type http2 from "node:http2";
@@ -19,7 +19,7 @@ import { createHttp2Server } from "./http2-server.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import type { TlsOptions } from "./tls.ts";
 
-/** A port and the connections to it. */
+/** A port and its connections. */
 export interface Listener {
   /**
    * Binds; port 0 picks a free one.
@@ -27,40 +27,39 @@ export interface Listener {
    * @param options.reusePort whether other programs may listen on the port too
    */
   listen(port: number, host: string, options?: { readonly reusePort?: boolean }): Promise<AddressInfo>;
-  /** Uses other certificates from the next connection on. */
+  /** Uses new certificates from the next connection on. */
   renewTls(tls: TlsOptions): void;
   /**
-   * Stops accepting, sends GOAWAY to HTTP/2 clients, and closes connections when they are idle. Answers all requests
-   * that were sent before. Resolves when all connections are closed.
+   * Stops accepting, sends GOAWAY to HTTP/2 clients, and closes connections once they are idle. Answers all
+   * requests sent before. Resolves when all connections are closed.
    */
   drain(): Promise<void>;
-  /** Closes all open connections at once. */
+  /** Closes all connections at once. */
   destroy(): void;
 }
 
 /**
- * Requests of a connection of HTTP/1.1 that may wait for their answers. Node reads 64 KB at a time, which can be two
- * thousand requests, and holds them all. RFC 9112, section 9.3.2: a client repeats what was not answered.
+ * Maximum pipelined requests per HTTP/1.1 connection. Node reads 64 KB at a time, which can be two thousand
+ * requests, and holds them all. RFC 9112, section 9.3.2: a client retries unanswered requests.
  */
 const maxPipelined = 100;
 
-/** Creates a listener. */
 export function createListener(options: ListenerOptions): Listener {
   let drained: Promise<void> | undefined;
-  /** Whether idle connections have had their time. */
+  /** Whether the grace period of idle connections has passed. */
   let isGraceOver = false;
   const sessions = new Map<http2.ServerHttp2Session, Socket | undefined>();
   /** Connections whose protocol is not known yet. Neither server tracks them. */
   const undecided = new Set<Socket>();
-  /** Connections during their TLS handshake, by client address. Neither server tracks them either. */
+  /** Connections in their TLS handshake, by client address. Neither server tracks these either. */
   const shaking = new Map<string, Socket>();
   /**
-   * All connections. Node forgets an HTTP/2 session that is closed, but its connection stays open until the peer ends
-   * too, or has read what was written.
+   * All connections. Node drops a closed HTTP/2 session from its list, but its connection stays open until
+   * the peer ends it too, or has read everything that was written.
    */
   const connections = new Set<Socket>();
   const pipelines = new Http1Pipelines();
-  /** Says with an answer that it is the last, if no request can follow it that was sent already. */
+  /** Announces with an answer that it is the last, unless a request already sent may follow. */
   const endConnection = (res: http.ServerResponse): void => {
     const pipeline = pipelines.find(res.req.socket);
     if (res.headersSent || pipeline?.newest !== res) return;
@@ -100,14 +99,14 @@ export function createListener(options: ListenerOptions): Listener {
     if (drained === undefined) return handle(req, res);
     if (earlier?.headersSent === false) earlier.removeHeader("connection");
     endConnection(res);
-    // In the next turn, the next request of a pipeline has been read.
+    // By the next turn, the next pipelined request has been read.
     setImmediate(() => {
       if (!res.destroyed) handle(req, res);
     });
   };
   const http1Server = createHttp1Server(options, pipelines, onRequest);
   chooseProtocol(http1Server, http2Server, undecided, options);
-  // Before any other listener. With TLS, a connection is two sockets.
+  // Must run before any other listener. With TLS, a connection is two sockets.
   for (const event of ["connection", "secureConnection"]) http1Server.prependListener(event, containErrors);
   http1Server.on("connection", (socket: Socket) => {
     const leave = options.admitConnection(socket.remoteAddress);
@@ -168,8 +167,8 @@ export function createListener(options: ListenerOptions): Listener {
 }
 
 /**
- * Tells whether the parser cannot find the request that follows. After a request to upgrade, Node drops what came with it in
- * a segment. A transfer coding other than chunked leaves the length of the body unknown (RFC 9112, section 6.3).
+ * Returns whether the parser cannot find the next request. After an upgrade request, Node drops the rest of
+ * the segment. With a transfer coding other than chunked, the body length is unknown (RFC 9112, section 6.3).
  */
 function hidesNext({ headers: { upgrade, "transfer-encoding": coding } }: http.IncomingMessage): boolean {
   return upgrade !== undefined || (coding !== undefined && !/(^|,)\s*chunked$/i.test(coding));

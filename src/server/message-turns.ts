@@ -1,15 +1,16 @@
 /**
- * Gives large messages turns. To parse one takes tens of milliseconds, and one that is compressed may have come in a few
- * bytes. Without turns, those that arrive together would all be parsed before any other call.
+ * Parses large messages one per turn. Parsing one takes tens of milliseconds, and a compressed one may arrive
+ * in a few bytes. Without turns, messages that arrive together would all be parsed before any other call
+ * runs.
  */
 import { FairQueue } from "../crypto/fair-queue.ts";
 
-/** A message of at least this size needs a turn. */
+/** Messages of at least this size wait for a turn. */
 const largeBytes = 64 * 1024;
-/** Bytes that are parsed in a millisecond on a slow core, for the shares of clients. */
+/** Bytes parsed per millisecond on a slow core, to compute client shares. */
 const bytesPerMs = 50_000;
 
-/** The turns of one server: one large message in each turn of the event loop. Clients share them by bytes. */
+/** Allows one large message per event-loop turn. Clients share the turns by bytes. */
 export class MessageTurns {
   readonly #waiting = new FairQueue<() => void>();
   #isScheduled = false;

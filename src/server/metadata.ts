@@ -1,18 +1,18 @@
-/** Measures the metadata of requests, and converts that of answers to the form of Node. */
+/** Measures request metadata and converts response metadata to Node's form. */
 import { CallHeaders } from "../calls/call-headers.ts";
 
-/** Headers up to this multiple of the limit are still read, so that their sender gets an answer. */
+/** Headers up to this multiple of the limit are still read, so that the sender gets an answer. */
 export const headroom = 8;
 
-/** Most fields of a request, with the pseudo-headers of HTTP/2. Clients send ten to thirty. */
+/** Maximum fields of a request, including HTTP/2 pseudo-headers. Clients send ten to thirty. */
 export const maxFields = 200;
 
-/** Fields that HTTP/2 still reads, so that a sender of a few too many gets an answer. */
+/** Fields that HTTP/2 still reads, so that a sender slightly over the limit gets an answer. */
 export const maxReadFields = 256;
 
 /**
- * Counts the bytes of all names and values in a list of both in turn, as Envoy does, so that both accept the same
- * requests. Pseudo-headers of HTTP/2 count too.
+ * Counts the bytes of a list of alternating names and values as Envoy does, so that both accept the same
+ * requests. Includes HTTP/2 pseudo-headers.
  */
 export function countRawBytes(rawHeaders: readonly string[]): number {
   let bytes = 0;

@@ -1,4 +1,4 @@
-/** The metrics of the server, as Prometheus reads them from GET /metrics. */
+/** The server's Prometheus metrics (GET /metrics). */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { SpanCounts } from "../calls/span-counts.ts";
 import type { ReasonName } from "../errors.ts";
@@ -6,70 +6,76 @@ import { type CallMetrics, createCallMetrics } from "./call-metrics.ts";
 import type { ConnectionLimit } from "./connection-shares.ts";
 import { exposeQueue, type WatchedLane, type WatchedQueue } from "./queue-metrics.ts";
 
-/** Counts calls, and what they wait for. */
+/** Counts calls and what they wait for. */
 export interface Metrics extends CallMetrics {
-  /** Counts a transaction of the store, from its turn to write until it is on disk, and the calls that shared it. */
+  /**
+   * Counts a store transaction, timed from its turn to write until it is on disk, and the calls that shared
+   * it.
+   */
   storeCommitted(durationMs: number, calls: number): void;
-  /** Counts a refusal that has no entry in the audit log, because its user has had too many. */
+  /** Counts a refusal missing from the audit log because its user had too many. */
   refusalUnrecorded(): void;
-  /** Exposes whether the store can be written. */
+  /** Exposes whether the store is writable. */
   storeWritable(isWritable: boolean): void;
-  /** Counts a response that was dropped because its client read nothing. */
+  /** Counts a response dropped because its client read nothing. */
   responseDropped(): void;
-  /** Counts a connection that was closed on arrival. */
+  /** Counts a connection closed on arrival. */
   connectionRefused(limit: ConnectionLimit): void;
   /** Exposes the bytes that unfinished requests hold in memory. */
   watchBuffers(buffers: { readonly heldBytes: number }): void;
-  /** Exposes which library computes, as the labels of a series that is always 1. */
+  /** Exposes the crypto library as the labels of a series that is always 1. */
   nameProvider(provider: NamedProvider): void;
-  /** Exposes which program runs, as the labels of a series that is always 1. */
+  /** Exposes the build as the labels of a series that is always 1. */
   nameBuild(build: NamedBuild): void;
-  /** Exposes the outcomes of the spans of traces. */
+  /** Exposes the outcomes of trace spans. */
   watchSpans(tracing: { readonly counts: SpanCounts }): void;
-  /** Exposes how much work waits and how much was refused. */
+  /** Exposes how much work is waiting and how much was refused. */
   watchQueue(watched: { readonly queue: WatchedQueue; readonly passwords: WatchedLane }): void;
-  /** Counts the entries of a verifiable log, those that its newest checkpoint covers, and the time to sign a new one. */
+  /**
+   * Counts the entries of a verifiable log and those under its latest checkpoint, and times the signing of a
+   * new one.
+   */
   logPublished(log: string, entries: number, published: number, seconds: number | undefined): void;
-  /** Counts a cosignature of a witness. */
+  /** Counts a witness cosignature. */
   logCosigned(log: string): void;
-  /** Counts the failures of work without a caller from 0. */
+  /** Exposes failures of background work from 0 on. */
   backgroundStarted(work: string): void;
-  /** Counts a failure of work without a caller. */
+  /** Counts a failure of background work. */
   backgroundFailed(work: string): void;
-  /** Exposes how much work is overdue, and for how long the oldest of it. */
+  /** Exposes how much work is overdue, and for how long the oldest item has been. */
   workOverdue(work: string, items: number, oldestSeconds: number): void;
   /** Counts an error that no code caught. */
   uncaughtError(): void;
-  /** Counts a request that was refused for its head, before its call began. */
+  /** Counts a request refused for its head, before its call began. */
   requestRefused(reason: ReasonName): void;
-  /** The content type and the text of the exposition. */
+  /** Renders the metrics for a scrape. */
   expose(): Promise<Exposition>;
 }
 
-/** Metrics as Prometheus reads them. */
+/** A rendered scrape. */
 export interface Exposition {
   readonly contentType: string;
   readonly text: string;
 }
 
-/** The cryptographic provider, its libraries, and which of their code runs on this processor. */
+/** The crypto provider, its libraries, and the implementations that they use on this processor. */
 export interface NamedProvider {
   readonly name: string;
   readonly version: string;
   readonly cpuPath: string | undefined;
 }
 
-/** The program that runs. */
+/** The running build. */
 export interface NamedBuild {
   readonly version: string;
-  /** The commit that it was compiled from; empty if that is not known. */
+  /** The commit of the build; empty if unknown. */
   readonly commit: string;
 }
 
 /** Upper bounds of the duration buckets, in seconds. */
 const durationBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** The reasons to refuse a request for its head (src/server/request-head.ts). */
+/** Reasons for refusing a request head (src/server/request-head.ts). */
 const headReasons: readonly ReasonName[] = [
   "METADATA_TOO_LARGE",
   "HTTP_INVALID",
@@ -80,34 +86,34 @@ const headReasons: readonly ReasonName[] = [
 
 const connectionLimits: readonly ConnectionLimit[] = ["total", "client", "rate"];
 
-/** Creates the metrics of one server, separate from those of other servers in the process. */
+/** Creates the metrics of one server, separate from other servers in the process. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const calls = createCallMetrics(registry, durationBuckets);
   const dropped = new Counter({
     name: "qsp_responses_dropped_total",
-    help: "Responses and connections that ended because the client read nothing for --max-write-ms.",
+    help: "Responses and connections dropped because the client read nothing for --max-write-ms.",
     registers: [registry],
   });
   const refused = new Counter({
     name: "qsp_requests_refused_total",
-    help: "Requests that were refused for their head before a call began, by the reason in docs/errors.md.",
+    help: "Requests refused for their head before a call began, by the reason in docs/errors.md.",
     labelNames: ["reason"],
     registers: [registry],
   });
   const uncaught = new Counter({
     name: "qsp_uncaught_errors_total",
-    help: "Errors that no code caught. The server goes on after those of connections, and stops after others.",
+    help: "Uncaught errors. After a connection error the server keeps running, after any other it stops.",
     registers: [registry],
   });
   const closed = new Counter({
     name: "qsp_connections_refused_total",
-    help: "Connections that were closed, by their limit: total (--max-connections), client (--max-connections-per-client) or rate (--max-connections-per-second).",
+    help: "Connections closed on arrival, by limit: total (--max-connections), client (--max-connections-per-client) or rate (--max-connections-per-second).",
     labelNames: ["limit"],
     registers: [registry],
   });
-  // Exposed before the first one too: a rate needs two samples.
+  // Exposed before the first refusal: a rate needs two samples.
   for (const reason of headReasons) refused.inc({ reason }, 0);
   for (const limit of connectionLimits) closed.inc({ limit }, 0);
   return {
@@ -123,7 +129,7 @@ export function createMetrics(): Metrics {
     watchBuffers: (buffers) => {
       new Gauge({
         name: "qsp_buffered_bytes",
-        help: "Bytes of memory that unfinished requests use.",
+        help: "Bytes of memory held by unfinished requests.",
         registers: [registry],
         collect() {
           this.set(buffers.heldBytes);
@@ -147,17 +153,17 @@ function createStoreMetrics(
   });
   const commitCalls = new Counter({
     name: "qsp_store_commit_calls_total",
-    help: "Calls that wrote. Divide by the count of qsp_store_commit_seconds for the number of calls per transaction.",
+    help: "Calls that wrote. Divide by the count of qsp_store_commit_seconds to get the calls per transaction.",
     registers: [registry],
   });
   const unrecorded = new Counter({
     name: "qsp_refusals_unrecorded_total",
-    help: "Refused calls without an entry in the audit log, because their user had too many in an hour.",
+    help: "Refused calls missing from the audit log, because their user had too many in an hour.",
     registers: [registry],
   });
   const writable = new Gauge({
     name: "qsp_store_writable",
-    help: "1 while the store can be written, and 0 while it cannot.",
+    help: "1 while the store is writable, otherwise 0.",
     registers: [registry],
   });
   writable.set(1);
@@ -174,26 +180,26 @@ function createStoreMetrics(
 function createLogMetrics(registry: Registry): Pick<Metrics, "logPublished" | "logCosigned"> {
   const logSize = new Gauge({
     name: "qsp_log_entries",
-    help: "Entries of a verifiable log when it was last looked at.",
+    help: "Entries of a verifiable log at the last poll.",
     labelNames: ["log"],
     registers: [registry],
   });
   const logPublishedSize = new Gauge({
     name: "qsp_log_published_entries",
-    help: "Entries of a verifiable log that its newest checkpoint covers.",
+    help: "Entries of a verifiable log covered by its latest checkpoint.",
     labelNames: ["log"],
     registers: [registry],
   });
   const logSeconds = new Histogram({
     name: "qsp_log_sign_seconds",
-    help: "Seconds to bring the tree of a verifiable log up to date, to sign its checkpoint and to store it.",
+    help: "Seconds to update the tree of a verifiable log, sign its checkpoint and store it.",
     labelNames: ["log"],
     buckets: durationBuckets,
     registers: [registry],
   });
   const logCosignatures = new Counter({
     name: "qsp_log_cosignatures_total",
-    help: "Cosignatures of witnesses that were added to checkpoints.",
+    help: "Witness cosignatures added to checkpoints.",
     labelNames: ["log"],
     registers: [registry],
   });
@@ -212,20 +218,20 @@ function createBackgroundMetrics(
 ): Pick<Metrics, "backgroundStarted" | "backgroundFailed" | "workOverdue"> {
   const failures = new Counter({
     name: "qsp_background_failures_total",
-    help: "Failures of work without a caller, such as scheduled destructions. Each has a line in the log, unless it repeats.",
+    help: "Failures of background work, such as scheduled destruction. Each is logged unless it repeats.",
     labelNames: ["work"],
     registers: [registry],
   });
-  // All servers of a store see the same.
+  // All servers on a store see the same value.
   const overdue = new Gauge({
     name: "qsp_overdue_work",
-    help: "Items of scheduled work that are due for more than a minute.",
+    help: "Items of scheduled work that are more than a minute overdue.",
     labelNames: ["work"],
     registers: [registry],
   });
   const oldest = new Gauge({
     name: "qsp_overdue_work_seconds",
-    help: "Seconds for which the oldest item that is overdue is due; 0 if there is none.",
+    help: "Seconds for which the oldest overdue item has been due; 0 if there is none.",
     labelNames: ["work"],
     registers: [registry],
   });
@@ -240,13 +246,13 @@ function createBackgroundMetrics(
 }
 
 function createSpanMetrics(registry: Registry): Pick<Metrics, "watchSpans"> {
-  // Exposed without traces too, so that an alert on them has data.
+  // Exposed even without tracing, so that alerts have data.
   let tracing: { readonly counts: SpanCounts } = {
     counts: { exported: 0, failed: 0, dropped: 0, limited: 0 },
   };
   new Counter({
     name: "qsp_trace_spans_total",
-    help: "Spans of traces: exported, failed (the collector did not take them) and dropped (the queue was full).",
+    help: "Trace spans: exported, failed (rejected by the collector) and dropped (the queue was full).",
     labelNames: ["outcome"],
     registers: [registry],
     collect() {
@@ -258,7 +264,7 @@ function createSpanMetrics(registry: Registry): Pick<Metrics, "watchSpans"> {
   });
   new Counter({
     name: "qsp_trace_callers_limited_total",
-    help: "Calls that were not traced although their callers record a trace, because of --max-followed-traces.",
+    help: "Calls not traced although their caller records a trace, because of --max-followed-traces.",
     registers: [registry],
     collect() {
       this.reset();
@@ -277,7 +283,7 @@ function createInfoMetrics(registry: Registry): Pick<Metrics, "nameProvider" | "
     nameProvider: ({ name, version, cpuPath = "" }) => {
       const info = new Gauge({
         name: "qsp_crypto_provider_info",
-        help: "Who computes: the provider, its libraries, and which code they run for ML-DSA and ML-KEM.",
+        help: "The crypto provider, its libraries, and the implementations that they use for ML-DSA and ML-KEM.",
         labelNames: ["provider", "version", "cpu"],
         registers: [registry],
       });
@@ -286,7 +292,7 @@ function createInfoMetrics(registry: Registry): Pick<Metrics, "nameProvider" | "
     nameBuild: ({ version, commit }) => {
       const info = new Gauge({
         name: "qsp_build_info",
-        help: "Which program runs: its version, the commit that it was compiled from, and the version of Node.js.",
+        help: "The running build: version, commit and Node.js version.",
         labelNames: ["version", "commit", "node"],
         registers: [registry],
       });

@@ -1,17 +1,17 @@
-/** What depends on the inside of Node, which has no public way for it. Checked with Node 26.10. */
+/** Code that depends on Node internals, because no public API exists. Checked with Node 26.10. */
 import type http from "node:http";
 import type http2 from "node:http2";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 
-/** Milliseconds that a connection or a stream stays open after its last answer. */
+/** Milliseconds that a connection or stream stays open after its last answer. */
 export const drainRequestMs = 2000;
 
 /**
- * Closes the connection of a last answer ("Connection: close") when the request is complete, or when the peer has been
- * silent for a while. Until then it closes only our half: to close both while the peer still sends would reset the
- * connection, and the peer would lose the answer (RFC 9112, section 9.6). Node calls `destroySoon` for it
- * (resOnFinish in lib/_http_server.js).
+ * Closes the connection of a last answer ("Connection: close") once the request is complete or the peer has
+ * been silent for a while. Until then it closes only our half: closing both while the peer still sends would
+ * reset the connection, and the peer would lose the answer (RFC 9112, section 9.6). Node calls `destroySoon`
+ * for it (resOnFinish in lib/_http_server.js).
  */
 export function closeAfterRequest(req: http.IncomingMessage): void {
   const { socket } = req;
@@ -24,12 +24,14 @@ export function closeAfterRequest(req: http.IncomingMessage): void {
 }
 
 /**
- * Discards what arrives on a socket whose parser has failed. node:http may have stopped reading for a body that is not read,
- * and a listener for "data" ends its part in the socket (unconsume in lib/_http_server.js), so nothing would start again:
- * the server would not notice that the peer leaves. Pushing no bytes makes the stream read on.
+ * Discards what arrives on a socket whose parser has failed. node:http may have stopped reading because of an
+ * unread body, and a "data" listener detaches the parser from the socket (unconsume in lib/_http_server.js).
+ * Nothing would resume reading, and the server would not notice a disconnect. Pushing an empty chunk makes
+ * the stream read on.
  */
 export function discardRest(socket: Duplex): void {
-  // Its own listener, which ends the process if data arrives during its pause, and the guard against that.
+  // Removes Node's own listener, which ends the process if data arrives while it has paused, and the guard
+  // against that.
   socket.removeAllListeners("data");
   Reflect.deleteProperty(socket, "resume");
   socket.on("data", () => {});
@@ -38,8 +40,9 @@ export function discardRest(socket: Duplex): void {
 }
 
 /**
- * Replaces the Map of the streams of a session (lib/internal/http2/core.js). Its old tables would keep every closed stream
- * until the next full collection of garbage (src/calls/live-list.ts). Ours keep a box for each, which is empty by then.
+ * Replaces the Map of a session's streams (lib/internal/http2/core.js). Its old tables would retain every
+ * closed stream until the next full garbage collection (src/calls/live-list.ts). Ours retains only an empty
+ * box.
  */
 export function forgetClosedStreams(session: http2.Http2Session): void {
   const key = Object.getOwnPropertySymbols(session).find(({ description }) => description === "state");
@@ -47,7 +50,7 @@ export function forgetClosedStreams(session: http2.Http2Session): void {
   if (state.streams?.size === 0) state.streams = new StreamTable();
 }
 
-/** As much of a Map as Node uses. */
+/** The part of Map that Node uses. */
 class StreamTable {
   readonly #boxes = new Map<number, { stream: http2.Http2Stream | undefined }>();
 
@@ -75,9 +78,10 @@ class StreamTable {
 }
 
 /**
- * Lets only node:http end its own pause of a socket. It pauses a connection whose answers are not read, and ends the
- * process if data arrives nevertheless (socketOnData in lib/_http_server.js). On a TLS socket, a stream that continues for
- * another reason would bring it: the end of our own "readable" listener.
+ * Lets only node:http resume a socket that it has paused. It pauses a connection whose answers are not read,
+ * and ends the process if data arrives nevertheless (socketOnData in lib/_http_server.js). On a TLS socket, a
+ * stream resumed for another reason would deliver data: for example when our own "readable" listener is
+ * removed.
  */
 export function stayPaused(socket: Socket & { _paused?: boolean }): void {
   const resume = socket.resume.bind(socket);

@@ -1,4 +1,3 @@
-/** The options of a server, and the pages that it mounts. */
 import type { DescFile } from "@bufbuild/protobuf";
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
@@ -16,43 +15,46 @@ import type { Metrics } from "./metrics.ts";
 import type { HeadPolicy } from "./request-head.ts";
 import type { TlsFiles } from "./tls.ts";
 
-/** The options of a server. */
 export interface ServerOptions {
-  /** Descriptors and implementations: `createServiceImplSpec(Service, implementation)` of Connect. */
+  /** Descriptors and implementations: `createServiceImplSpec(Service, implementation)` from Connect. */
   readonly services: readonly ServiceImplSpec[];
-  /** Faster codecs of single RPCs. */
+  /** Faster codecs for individual RPCs. */
   readonly codecs?: WireCodecs;
   readonly logger: Logger;
-  /** Facts that the protos of services do not state, if they are not ours. */
+  /** Access and limits for third-party services, whose protos do not declare them. */
   readonly profiles?: ServiceProfiles;
-  /** Decides which callers may make which calls. Without it every RPC is public and needs no `qsp.access`. */
+  /** Decides who may make which calls. If omitted, every RPC is public and needs no `qsp.access`. */
   readonly access?: AccessPolicy;
   readonly limits: ServerLimits;
   /** Proxies whose X-Forwarded-For the server trusts: addresses and networks. */
   readonly trustedProxies?: readonly string[];
-  /** Counts the calls; the server creates its own if left out. */
+  /** Counts the calls. If omitted, the server creates its own. */
   readonly metrics?: Metrics;
-  /** Traces the calls; they are not traced if left out. */
+  /** Traces the calls. If omitted, they are not traced. */
   readonly tracing?: Tracing | undefined;
-  /** Certificates. Without any, connections are plaintext. */
+  /** Certificates. If omitted, connections are plaintext. */
   readonly tls?: readonly TlsFiles[];
-  /** Other origins whose pages may call. */
+  /** Other origins whose pages may call (CORS). */
   readonly corsOrigins?: readonly string[];
-  /** Tells whether a request may name a host; any host if left out. */
+  /** Returns whether a request may name a host. If omitted, any host is allowed. */
   readonly isHostAllowed?: HeadPolicy["isHostAllowed"];
-  /** Callers that may read /metrics: all ("open", the default), auditors and admins ("token"), none ("off"). */
+  /**
+   * Who may read /metrics: everyone ("open", the default), auditors and admins ("token"), or no one ("off").
+   */
   readonly metricsAccess?: "open" | "token" | "off";
-  /** Pages besides the calls, such as a description of the calls. */
+  /** Pages besides the calls, such as an API description. */
   readonly pages?: readonly Page[];
-  /** Whether the path or the HTTP method decides first between REST templates; the method if left out. */
+  /** Whether the path or the HTTP method decides first between REST templates. Default: the method. */
   readonly routingOrder?: RoutingOrder;
-  /** Explains failures of the layers below the services. */
+  /** Explains failures in the layers below the services. */
   readonly explainFailure?: ExplainFailure;
-  /** Suggests values for fields whose rules list some; those that are spelt alike if left out. */
+  /** Suggests values for fields whose rules list the allowed ones. Default: similar spelling. */
   readonly hintValue?: HintValue;
 }
 
-/** Mounts pages on the application before it begins to serve. A page at "/" replaces the list of REST calls. */
+/**
+ * Mounts pages on the application before it starts to serve. A page at "/" replaces the list of REST calls.
+ */
 export type Page = (app: FastifyInstance, served: ServedCalls) => Promise<void>;
 
 /** The calls that a page can describe. */
@@ -62,6 +64,6 @@ export interface ServedCalls {
   /** Every file that reflection describes, imports first. */
   readonly files: readonly DescFile[];
   readonly transcoder: Transcoder;
-  /** The list of REST calls, as "/" shows it. */
+  /** The list of REST calls, as shown at "/". */
   readonly index: string;
 }

@@ -1,4 +1,7 @@
-/** The pages: probes, metrics, and those that the owner of the server mounts. Fastify serves them, and no call. */
+/**
+ * Serves the pages: probes, metrics, and pages that the embedding program mounts. Fastify serves only these,
+ * never calls.
+ */
 import { Code } from "@connectrpc/connect";
 import Fastify, { type FastifyInstance } from "fastify";
 import { metricsScope } from "../calls/service-profile.ts";
@@ -16,7 +19,6 @@ import type { ServerOptions } from "./options.ts";
 import { createPathMethods, type PathMethods } from "./path-methods.ts";
 import { type RequestIds, requestIdHeader } from "./request-ids.ts";
 
-/** The parts of the pages. */
 export interface PagesDeps {
   readonly services: ServerOptions["services"];
   readonly transcoder: Transcoder;
@@ -26,7 +28,6 @@ export interface PagesDeps {
   readonly options: ServerOptions;
 }
 
-/** The pages of a server, ready to serve. */
 export interface Pages {
   /** Their paths and methods. */
   readonly paths: PathMethods;
@@ -59,7 +60,7 @@ export async function createPages(deps: PagesDeps): Promise<Pages> {
   return { paths, serve: app.routing as ListenerOptions["onPage"], close: () => app.close() };
 }
 
-/** Gives the errors of pages the form of those of REST calls. */
+/** Renders page errors like REST call errors. */
 function explainErrors(app: FastifyInstance, { transcoder, requestIds, options }: PagesDeps): void {
   app.setNotFoundHandler(({ url }) => {
     const { path } = splitTarget(url);
@@ -77,7 +78,7 @@ function explainErrors(app: FastifyInstance, { transcoder, requestIds, options }
   });
 }
 
-/** Adds the probes of supervisors, and the metrics for Prometheus. */
+/** Adds the probes for supervisors and the Prometheus metrics. */
 function addProbes(app: FastifyInstance, { health, metrics, options }: PagesDeps): void {
   app.get("/livez", (_request, reply) => reply.type("text/plain").send("alive\n"));
   app.get("/readyz", (_request, reply) =>
@@ -93,7 +94,7 @@ function addProbes(app: FastifyInstance, { health, metrics, options }: PagesDeps
   });
 }
 
-/** @throws ROUTE_NOT_FOUND, ROLE_MISSING, SCOPE_MISSING, or what the access policy throws */
+/** @throws ROUTE_NOT_FOUND, ROLE_MISSING, SCOPE_MISSING, or whatever the access policy throws */
 async function requireMetricsReader(
   { access, metricsAccess = "open" }: ServerOptions,
   authorization: string | undefined,
@@ -114,7 +115,7 @@ async function requireMetricsReader(
   if (role === "auditor" || role === "admin") return;
   throw refuse(
     "ROLE_MISSING",
-    `/metrics is for the role auditor or admin, and the token is of the role ${role}`,
+    `/metrics requires the role auditor or admin; the token has the role ${role}`,
     {
       role,
       roles: "auditor,admin",
@@ -122,16 +123,16 @@ async function requireMetricsReader(
   );
 }
 
-/** Tells whether a route of an RPC has the path "/". */
+/** Returns whether an RPC route has the path "/". */
 function matchesRoot({ template }: Route): boolean {
   const [first] = template.segments;
   return first === undefined || first.kind === "rest";
 }
 
-/** The page that a browser shows at the server's address: every REST call and its RPC. */
+/** The page at the server's root: every REST call and its RPC. */
 function listRoutes(routes: readonly Route[]): string {
   const lines = routes.map(
     ({ httpMethod, template, origin }) => `${httpMethod.padEnd(6)} ${template.text.padEnd(40)} ${origin}`,
   );
-  return `REST calls, and the RPCs that they are:\n\n${lines.join("\n")}\n`;
+  return `REST calls and their RPCs:\n\n${lines.join("\n")}\n`;
 }

@@ -1,19 +1,17 @@
-/** The paths of pages, and their methods. */
+/** The paths of pages and their methods. */
 
-/** Knows the methods of all pages. */
 export interface PathMethods {
   /** Adds a path in Fastify's form: "/console/:name". */
   add(path: string, methods: readonly string[]): void;
-  /** Tells whether a path was added. */
+  /** Returns whether a path was added. */
   has(path: string): boolean;
   /**
-   * The methods of a path that does not take this method, as the header `allow` lists them. Undefined if the path
-   * takes the method or was not added.
+   * Returns the methods of a path that does not support this one, formatted for the `allow` header. Undefined
+   * if the path supports the method or was not added.
    */
   allowInstead(method: string, path: string): string | undefined;
 }
 
-/** Creates an empty set of paths. */
 export function createPathMethods(): PathMethods {
   const methodsOf = new Map<string, Set<string>>();
   const patterns: { readonly pattern: RegExp; readonly path: string }[] = [];

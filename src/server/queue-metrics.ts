@@ -1,7 +1,7 @@
-/** The metrics of the work that waits for a thread. */
+/** Metrics of the work queue in front of the crypto threads. */
 import { Counter, Gauge, type Registry } from "prom-client";
 
-/** The work that waits: operations, and milliseconds before a new quick or slow operation would begin. */
+/** Waiting work: operations, and milliseconds until a new quick or slow operation would begin. */
 export interface WatchedQueue {
   readonly depth: number;
   readonly expectedWaitMs: number;
@@ -10,14 +10,14 @@ export interface WatchedQueue {
   readonly slow: WatchedLane;
 }
 
-/** One lane: the pieces of work that wait, those that were refused, and the callers with work in it. */
+/** One lane: waiting pieces of work, refused ones, and callers with work in it. */
 export interface WatchedLane {
   readonly waiting: number;
   readonly refused: number;
   readonly callers: number;
 }
 
-/** Registers the metrics of the lanes and of the queue, read when they are exposed. */
+/** Registers the metrics of the queue and its lanes; values are read on scrape. */
 export function exposeQueue(
   registry: Registry,
   { queue, passwords }: { readonly queue: WatchedQueue; readonly passwords: WatchedLane },
@@ -26,7 +26,7 @@ export function exposeQueue(
   const labelNames = ["lane"];
   new Gauge({
     name: "qsp_lane_waiting",
-    help: "Pieces of work that wait for a thread, by lane: quick, slow, passwords.",
+    help: "Pieces of work waiting for a thread, by lane: quick, slow, passwords.",
     labelNames,
     registers: [registry],
     collect() {
@@ -35,7 +35,7 @@ export function exposeQueue(
   });
   new Gauge({
     name: "qsp_lane_callers",
-    help: "Callers that have work in a lane. The server serves them in turn.",
+    help: "Callers with work in a lane. The server serves them in turn.",
     labelNames,
     registers: [registry],
     collect() {
@@ -44,7 +44,7 @@ export function exposeQueue(
   });
   new Counter({
     name: "qsp_lane_refused_total",
-    help: "Pieces of work that the server refused because the caller's work would wait too long, by lane.",
+    help: "Pieces of work refused because the caller's work would have waited too long, by lane.",
     labelNames,
     registers: [registry],
     collect() {
@@ -54,7 +54,7 @@ export function exposeQueue(
   });
   new Gauge({
     name: "qsp_crypto_queue_depth",
-    help: "Cryptographic operations that are waiting or running.",
+    help: "Cryptographic operations waiting or running.",
     registers: [registry],
     collect() {
       this.set(queue.depth);
@@ -62,7 +62,7 @@ export function exposeQueue(
   });
   new Gauge({
     name: "qsp_crypto_queue_wait_seconds",
-    help: "Estimated seconds that a new operation would wait before it begins.",
+    help: "Estimated seconds until a new operation would begin.",
     registers: [registry],
     collect() {
       this.set(queue.expectedWaitMs / 1000);
@@ -70,7 +70,7 @@ export function exposeQueue(
   });
   new Gauge({
     name: "qsp_crypto_queue_slow_wait_seconds",
-    help: "The same for slow operations, such as signatures of SLH-DSA, which wait in a separate lane.",
+    help: "The same for slow operations, such as SLH-DSA signatures, which wait in a separate lane.",
     registers: [registry],
     collect() {
       this.set(queue.expectedSlowWaitMs / 1000);

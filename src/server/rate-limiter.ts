@@ -1,38 +1,45 @@
-/** Limits what each client may do in a second. */
+/** Limits the rate of each client (token buckets). */
 
 import { RecentMap } from "../calls/recent-map.ts";
 import { refuseForNow } from "../errors.ts";
 
-/** Counts calls against a rate. */
 export interface RateLimiter {
-  /** Counts a call of a client. @throws RATE_LIMITED */
+  /**
+   * Counts a client's call.
+   *
+   * @throws RATE_LIMITED
+   */
   take(client: string): void;
-  /** Takes back a call that is counted elsewhere. */
+  /** Refunds a call that is counted elsewhere. */
   giveBack(client: string): void;
 }
 
-/** A token bucket for each name. */
+/** One token bucket per name. */
 export interface TokenBuckets {
-  /** Takes a token, or a part of one. @returns milliseconds until there is as much, or 0 if it was taken */
+  /**
+   * Takes a token or a fraction of one.
+   *
+   * @returns 0 if it was taken, otherwise the milliseconds until enough tokens are available
+   */
   take(name: string, amount?: number): number;
   giveBack(name: string): void;
 }
 
-/** The tokens of a name, and when they were counted. */
+/** The tokens of a name and when they were counted. */
 interface Bucket {
   tokens: number;
   atMs: number;
 }
 
-/** Seconds in which an empty bucket fills. A bucket that was not used for so long is like a new one. */
+/** Seconds in which an empty bucket fills. A bucket unused for that long is like a new one. */
 const fillSeconds = 2;
-/** Names to remember at least. A name that was forgotten early has a full bucket again. */
+/** Minimum number of names to remember. A forgotten name starts again with a full bucket. */
 const maxNames = 2 ** 16;
 
 /**
- * Creates buckets that get `perSecond` tokens a second and hold twice as many.
+ * Creates buckets that refill at `perSecond` tokens a second and hold twice as many.
  *
- * @param perSecond 0 for no limit.
+ * @param perSecond 0 for no limit
  */
 export function createTokenBuckets(
   perSecond: number,
@@ -60,7 +67,9 @@ export function createTokenBuckets(
   };
 }
 
-/** Creates a limiter: each client may make `perSecond` calls a second, and twice as many at once; 0 for no limit. */
+/**
+ * Creates a limiter with `perSecond` calls a second per client, and bursts of twice as many; 0 for no limit.
+ */
 export function createRateLimiter(perSecond: number, nowMs?: () => number): RateLimiter {
   const tokens = createTokenBuckets(perSecond, nowMs);
   return {

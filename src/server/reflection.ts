@@ -1,6 +1,6 @@
 /**
- * Describes the services and their messages to clients (grpc.reflection.v1 and v1alpha). Both versions have the same
- * messages, so one implementation serves both.
+ * Describes the services and their messages to clients (grpc.reflection.v1 and v1alpha). Both versions have
+ * the same messages, so one implementation serves both.
  */
 import { type DescEnum, type DescFile, type DescMessage, toBinary } from "@bufbuild/protobuf";
 import { nestedTypes } from "@bufbuild/protobuf/reflect";
@@ -18,7 +18,7 @@ import { collectFiles, describeFile, errorFiles } from "../transcoding/descripto
 export function createReflection(services: readonly ServiceImplSpec[]): ServiceImplSpec[] {
   const described = [...services.map(({ service }) => service), ServerReflectionV1, ServerReflectionV1alpha];
   const index = createIndex(
-    // No RPC names the types of error details, but clients that show errors ask for them.
+    // No RPC mentions the types of error details, but clients that display errors request them.
     collectFiles([...described.map((service) => service.file), ...errorFiles]),
   );
   const names = described.map((service) => service.typeName).sort();
@@ -28,9 +28,14 @@ export function createReflection(services: readonly ServiceImplSpec[]): ServiceI
     for await (const request of requests) {
       questions += 1;
       if (questions > maxQuestions)
-        throw refuseForNow("RATE_LIMITED", `a stream of reflection answers ${maxQuestions} questions`, 1000, {
-          limit: String(maxQuestions),
-        });
+        throw refuseForNow(
+          "RATE_LIMITED",
+          `a reflection stream answers at most ${maxQuestions} requests; open another stream`,
+          1000,
+          {
+            limit: String(maxQuestions),
+          },
+        );
       yield {
         validHost: request.host,
         originalRequest: request,
@@ -43,7 +48,7 @@ export function createReflection(services: readonly ServiceImplSpec[]): ServiceI
       serverReflectionInfo: (requests) => serverReflectionInfo(requests),
     }),
     createServiceImplSpec<typeof ServerReflectionV1alpha>(ServerReflectionV1alpha, {
-      // The same bytes under another name.
+      // Both versions use the same bytes under different names.
       serverReflectionInfo: (requests) =>
         serverReflectionInfo(requests as unknown as AsyncIterable<Question>) as never,
     }),
@@ -52,7 +57,10 @@ export function createReflection(services: readonly ServiceImplSpec[]): ServiceI
 
 type Question = ServerReflectionRequest;
 
-/** The most questions per stream, more than all names. An answer can be a thousand times as large as its question. */
+/**
+ * Maximum requests per stream, more than all names. A response can be a thousand times as large as its
+ * request.
+ */
 const maxQuestions = 1000;
 
 interface Answer {
@@ -76,7 +84,7 @@ interface DescriptorIndex {
   readonly messages: ReadonlySet<string>;
 }
 
-/** A failed question gets an answer. Only a request without a question ends the stream. */
+/** A failed request gets an error response. Only a request without content ends the stream. */
 function answer(
   request: Question,
   index: DescriptorIndex,

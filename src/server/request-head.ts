@@ -1,7 +1,7 @@
 /**
- * Checks the head of a request before any other work: its size, its host, its origin, its media type.
+ * Checks the head of a request before any other work: size, host, origin and media type.
  *
- * The checks on host and origin protect users who run the server on their own machine. A page of another site can
+ * The host and origin checks protect users who run the server on their own machine. A third-party page can
  * make their browser send requests to the server, by name (DNS rebinding) or across sites (CSRF).
  */
 import type { IncomingHttpHeaders } from "node:http";
@@ -11,52 +11,52 @@ import { excerpt } from "../errors/shorten.ts";
 import { metadataTooLarge, refuse } from "../errors.ts";
 import { maxFields } from "./metadata.ts";
 
-/** The rules for the head of a request. */
 export interface HeadPolicy {
-  /** Bytes of all names and values. */
+  /** Maximum bytes of all names and values. */
   readonly maxMetadataBytes: number;
-  /** Tells whether a request may name a host; undefined to accept any. */
+  /** Returns whether a request may name a host; undefined to accept any. */
   readonly isHostAllowed: ((hostname: string) => boolean) | undefined;
-  /** Other origins whose pages may call, such as https://console.example.com. */
+  /** Other origins whose pages may call, such as https://console.example.com (CORS). */
   readonly corsOrigins: ReadonlySet<string>;
 }
 
-/** The parts of a request that the checks read. */
 export interface RequestHead {
   readonly method: string;
   readonly headers: IncomingHttpHeaders;
-  /** Bytes of all names and values. In HTTP/1.1 it includes the target, which is outside of the headers. */
+  /** Bytes of all names and values. In HTTP/1.1 this includes the target, which is outside the headers. */
   readonly metadataBytes: number;
-  /** The host in the target, if that is an absolute URL (HTTP/1.1); "" if it is neither that nor a path. */
+  /**
+   * The host in the target if it is an absolute URL (HTTP/1.1); "" if the target is neither a URL nor a path.
+   */
   readonly targetHost: string | undefined;
-  /** All names and values in turn. `headers` has only the first of some headers that occur twice. */
+  /** Alternating names and values. `headers` keeps only the first value of some repeated headers. */
   readonly rawHeaders: readonly string[];
-  /** Whether the headers announce a body that is not empty. */
+  /** Whether the headers announce a non-empty body. */
   readonly announcesBody: boolean;
   /** Whether the target is a call, not a page. A cross-site link may open a page but not make a call. */
   readonly isCall: boolean;
 }
 
-/** Finds what is wrong with the head of a request; undefined if it is valid. */
+/** Returns what is wrong with a request head; undefined if it is valid. */
 export type FindHeadFault = (head: RequestHead) => ConnectError | undefined;
 
 /**
- * Characters of a host: a name of 253 and its last dot (RFC 1035, section 2.3.4), and a port. The time to parse one grows
- * with the square of its length, because names may have characters of all scripts (UTS #46).
+ * Maximum characters of a host: a name of 253 and its trailing dot (RFC 1035, section 2.3.4), and a port.
+ * Parsing time grows with the square of the length, because names may contain characters of any script (UTS
+ * #46).
  */
 const maxHostCharacters = 260;
 
-/** Characters of an origin: a host and the scheme before it. */
+/** Maximum characters of an origin: a scheme and a host. */
 const maxOriginCharacters = maxHostCharacters + 40;
 
-/** Hosts to remember. Clients of one server name few. */
+/** Maximum hosts to cache. Clients of one server name few. */
 const maxHosts = 1000;
 
-/** Creates the check of one server. */
 export function createHeadCheck(policy: HeadPolicy): FindHeadFault {
   // Parsing a host takes longer than all other checks.
   const hosts = new LRUCache<string, Host>({ max: maxHosts });
-  // Most requests name the host that the one before named.
+  // Most requests name the same host as the previous one.
   let last: { readonly text: string; readonly host: Host } | undefined;
   const readHost = (head: RequestHead): Host | undefined => {
     const text = findAuthority(head);
@@ -107,7 +107,7 @@ interface Host {
   readonly isAllowed: boolean;
 }
 
-/** Refuses a body without a media type, because a browser sends such a body for a page of any site. */
+/** Refuses a body without a media type, because browsers send such bodies for pages of any site. */
 export function mediaTypeMissing(): ConnectError {
   return refuse(
     "MEDIA_TYPE_UNSUPPORTED",
@@ -117,8 +117,8 @@ export function mediaTypeMissing(): ConnectError {
 }
 
 /**
- * RFC 9112, section 6.1: 501 for a transfer coding that the server does not have. Node would remove the chunks, and pass on
- * the rest as the body.
+ * RFC 9112, section 6.1: 501 for an unsupported transfer coding. Node would remove the chunks and pass on the
+ * rest as the body.
  */
 function codingUnknown(coding: string): ConnectError {
   return refuse(
@@ -134,12 +134,12 @@ function tooManyFields(fields: number): ConnectError {
   });
 }
 
-/** Headers that a proxy in front may read differently than this server if they occur twice, by their lengths. */
+/** Headers that a proxy in front may read differently if they occur twice, by the lengths of their names. */
 const singleHeaders = new Map(
   ["host", "content-type", "authorization", "idempotency-key"].map((name) => [name.length, name]),
 );
 
-/** Finds a header that occurs twice and must not. */
+/** Finds a header that occurs more than once but must not. */
 function findRepeated(rawHeaders: readonly string[]): string | undefined {
   let seen = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -154,8 +154,8 @@ function findRepeated(rawHeaders: readonly string[]): string | undefined {
 }
 
 /**
- * RFC 9112, section 3.2, and RFC 9113, section 8.3.1: a request names exactly one host. That of an absolute target
- * replaces the header (RFC 9112, section 3.2.2).
+ * RFC 9112, section 3.2, and RFC 9113, section 8.3.1: a request names exactly one host. The host of an
+ * absolute target replaces the header (RFC 9112, section 3.2.2).
  */
 function findAuthority({ headers, targetHost }: RequestHead): string | undefined {
   if (targetHost !== undefined) return targetHost;
@@ -173,7 +173,7 @@ function parseAuthority(text: string): URL | undefined {
 function hostNotAllowed(hostname: string): ConnectError {
   return refuse(
     "HOST_NOT_ALLOWED",
-    `this server does not answer for the host "${hostname}"; use localhost or 127.0.0.1, or start it with --allowed-hosts`,
+    `this server does not serve the host "${hostname}"; use localhost or 127.0.0.1, or start it with --allowed-hosts`,
     { host: hostname },
   );
 }
@@ -188,10 +188,10 @@ function crossSite({ origin }: IncomingHttpHeaders): ConnectError {
 }
 
 /**
- * Tells whether a browser sends the request for a page of another origin (Fetch Metadata, W3C; RFC 6454).
+ * Returns whether a browser sends the request for a page of another origin (Fetch Metadata, W3C; RFC 6454).
  *
- * Sec-Fetch-Site decides if the browser sends it. Other browsers send Origin with every request that may change
- * state. Programs that are not browsers send neither.
+ * Sec-Fetch-Site decides if present. Older browsers send Origin with every request that may change state.
+ * Other programs send neither.
  */
 function isCrossSite(head: RequestHead, url: URL, corsOrigins: ReadonlySet<string>): boolean {
   const { headers } = head;
@@ -218,13 +218,13 @@ function isNavigation({ method, headers }: RequestHead): boolean {
 }
 
 /**
- * Creates the check of host names for a server without access control. It accepts loopback names, the address that
- * the server listens on, and names that the operator adds. Any other name that resolves to this machine may belong to
- * a page that rebinds it (DNS rebinding).
+ * Creates the host check for a server without access control. It accepts loopback names, the address that the
+ * server listens on, and names that the operator adds. Any other name that resolves to this machine may
+ * belong to a page that rebinds it (DNS rebinding).
  *
- * @param allowed more host names; a leading dot stands for all names below it, "*" for any name.
- * @param listening the address of --host. If it is not loopback, IP addresses are accepted, because DNS rebinding
- *   needs a name.
+ * @param allowed more host names; a leading dot stands for all subdomains, "*" for any name
+ * @param listening the address of --host. If it is not loopback, IP addresses are accepted, because DNS
+ *   rebinding needs a name
  */
 export function createHostCheck(
   allowed: readonly string[],

@@ -1,4 +1,4 @@
-/** Gives every request an ID, which its answer and its lines in the log have. A caller may choose the ID. */
+/** Gives every request an ID that appears in its answer and its log lines. A caller may choose the ID. */
 import { randomBytes } from "node:crypto";
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
 import { requestIdKey } from "../calls/call-values.ts";
@@ -6,20 +6,23 @@ import { requestIdKey } from "../calls/call-values.ts";
 /** Identifies a request in its answer, its error and the log. */
 export const requestIdHeader = "x-request-id";
 
-/** The value of a header that occurs once, several times or not at all, in the forms of Node and of Headers. */
+/** The value of a header that occurs once, several times or not at all, in the forms of Node and Headers. */
 type HeaderValue = string | readonly string[] | null | undefined;
 
-/** The request IDs of one server. */
 export interface RequestIds {
-  /** Returns the ID that a caller gives in x-request-id, if it is safe to log, or a new one. */
+  /** Returns the caller's x-request-id if it is safe to log, otherwise a new ID. */
   choose(given: HeaderValue): string;
-  /** Returns the ID that a call has, or chooses one for a request whose call has not begun. */
+  /** Returns the ID of a call, or chooses one for a request whose call has not begun. */
   identify(values: ContextValues, given: HeaderValue): string;
-  /** Gives an error an ID if it has none. @returns the error */
+  /**
+   * Gives an error an ID if it has none.
+   *
+   * @returns the error
+   */
   mark(error: ConnectError, given: HeaderValue): ConnectError;
 }
 
-/** Creates the IDs of a server: a count after a random prefix, so that two servers, or two starts, give different IDs. */
+/** Creates request IDs: a counter after a random prefix, so that IDs differ between servers and restarts. */
 export function createRequestIds(): RequestIds {
   const prefix = randomBytes(6).toString("hex");
   let count = 0;

@@ -1,4 +1,4 @@
-/** Finds out what a request asks for: an RPC, a REST call, a page, or nothing that there is. */
+/** Finds out what a request addresses: an RPC, a REST call, a page, or nothing known. */
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { findAbsentCall } from "../calls/absent-services.ts";
@@ -21,19 +21,19 @@ import {
 } from "./protocols/form.ts";
 import type { Rpc } from "./rpcs.ts";
 
-/** Where a request goes. The form is that of its answer, also of a refusal. */
+/** Where a request goes, and the form of its answer (or refusal). */
 export type Destination = { readonly form: CallForm } & (
   | { readonly kind: "rpc"; readonly rpc: Rpc; readonly query: URLSearchParams | undefined }
-  /** Without a route the transcoder refuses it. */
+  /** The transcoder refuses a request without a route. */
   | { readonly kind: "rest"; readonly route: FoundRoute | undefined; readonly rpc: Rpc | undefined }
   | { readonly kind: "page" }
   | { readonly kind: "nowhere"; readonly error: ConnectError }
 );
 
-/** The part of a request that decides. */
+/** The part of a request that decides its destination. */
 export type RequestHead = Pick<Exchange, "method" | "target" | "headers" | "httpVersion">;
 
-/** What a server has. */
+/** What a server offers. */
 export interface Destinations {
   /** By path. */
   readonly rpcs: ReadonlyMap<string, Rpc>;
@@ -42,7 +42,7 @@ export interface Destinations {
   readonly profiles: ServiceProfiles;
 }
 
-/** Returns the RPC of a destination; undefined for a page and for nothing. */
+/** Returns the RPC of a destination; undefined for a page or an unknown path. */
 export function findMethod(destination: Destination): DescMethod | undefined {
   return "rpc" in destination ? destination.rpc?.method : undefined;
 }
@@ -106,7 +106,7 @@ function routeToRpc({ headers, httpVersion }: RequestHead, rpc: Rpc): Destinatio
   if (form.protocol === "grpc" && httpVersion === "1.1")
     return nowhere(
       plainJson,
-      refuse("HTTP_INVALID", `gRPC needs HTTP/2; call ${rpc.method.name} over it, or as gRPC-Web`),
+      refuse("HTTP_INVALID", `gRPC requires HTTP/2; call ${rpc.method.name} over HTTP/2, or use gRPC-Web`),
     );
   return { kind: "rpc", form, rpc, query: undefined };
 }
@@ -115,10 +115,10 @@ function nowhere(form: CallForm, error: ConnectError): Destination {
   return { kind: "nowhere", form, error };
 }
 
-/** Not the bare media type: clients of Connect would take the body for an error in Connect's form. */
+/** Not the bare media type, because Connect clients would take the body for an error in Connect's form. */
 const plainJson: CallForm = { ...restForm, contentType: "application/json; charset=utf-8" };
 
-/** The form of a request that is refused before its destination counts. */
+/** The form of the answer to a request that is refused before its destination counts. */
 export function formOf(destination: Destination): CallForm {
   return destination.kind === "nowhere" && destination.form === plainJson ? connectJson : destination.form;
 }
@@ -135,12 +135,12 @@ function mediaTypeUnsupported(contentType = "none", isUnary: boolean): ConnectEr
   const known = `${connect}, application/grpc, application/grpc-web or application/grpc-web-text`;
   return refuse(
     "MEDIA_TYPE_UNSUPPORTED",
-    `content-type ${excerpt(contentType)} does not belong to a protocol of this call; send ${known}`,
+    `this call does not support content-type ${excerpt(contentType)}; send ${known}`,
     { contentType },
   );
 }
 
-/** The parameters of a GET of Connect. A proxy in front may read another of two values. */
+/** Query parameters of a Connect GET. With duplicates, a proxy in front may read a different value. */
 const getParameters = ["connect", "encoding", "compression", "base64", "message"];
 
 function parameterRepeated(parameter: string): ConnectError {
@@ -149,7 +149,7 @@ function parameterRepeated(parameter: string): ConnectError {
   });
 }
 
-/** Refuses a GET of Connect whose query does not say how its message is encoded. */
+/** Refuses a Connect GET whose query does not say how its message is encoded. */
 function encodingParameterMissing(encoding: string | null): ConnectError {
   const fault = encoding === null ? "is missing" : `is "${excerpt(encoding)}"`;
   return refuse(
@@ -159,7 +159,9 @@ function encodingParameterMissing(encoding: string | null): ConnectError {
   );
 }
 
-/** Refuses a method that a path does not take; `allow` lists the methods that it takes, and `why` ends the sentence. */
+/**
+ * Refuses a method that a path does not support. `allow` lists the supported ones; `why` ends the sentence.
+ */
 function methodNotAllowed(method: string, path: string, allow: string, why = ""): ConnectError {
   const error = refuse("METHOD_NOT_ALLOWED", `${path} supports ${allow}, not ${method}${why}`, { allow });
   error.metadata.set("allow", allow);

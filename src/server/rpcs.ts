@@ -1,4 +1,4 @@
-/** The RPCs of a server, ready to be called over gRPC, gRPC-Web and Connect. */
+/** The RPCs of a server, callable over gRPC, gRPC-Web and Connect. */
 import type { DescMethod, Registry } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { Interceptor, MethodImplSpec } from "@connectrpc/connect";
@@ -6,25 +6,22 @@ import { composeUnary, type UnaryHandler, type UnarySpec } from "../calls/unary-
 import type { WireCodec, WireCodecs } from "../calls/wire-codec.ts";
 import type { MessageLimits } from "../message-limits/structure-limits.ts";
 
-/** An RPC. */
 export interface Rpc extends MessageLimits {
   readonly method: DescMethod;
   /** Whether Connect may send it as a GET. */
   readonly isSafe: boolean;
-  /** Runs it with its interceptors; undefined for a stream. */
+  /** Runs the RPC with its interceptors; undefined for a stream. */
   readonly handle: UnaryHandler | undefined;
   readonly codec: WireCodec | undefined;
 }
 
-/** A unary RPC. */
 export type UnaryRpc = Rpc & { readonly handle: UnaryHandler; readonly method: UnarySpec["method"] };
 
-/** Tells unary RPCs from streams. */
 export function isUnary(rpc: Rpc): rpc is UnaryRpc {
   return rpc.handle !== undefined;
 }
 
-/** What the RPCs of a server share. */
+/** What all RPCs of a server share. */
 export interface RpcOptions {
   readonly specs: Iterable<MethodImplSpec>;
   readonly codecs: WireCodecs | undefined;
@@ -33,7 +30,7 @@ export interface RpcOptions {
   readonly registry: Registry;
 }
 
-/** Collects RPCs by their paths, "/package.Service/Method". */
+/** Collects RPCs by path, "/package.Service/Method". */
 export function createRpcs(options: RpcOptions): ReadonlyMap<string, Rpc> {
   const { specs, codecs, interceptors, limitsOf, registry } = options;
   return new Map(

@@ -1,4 +1,4 @@
-/** A semaphore: so many of something at a time. */
+/** A counting semaphore that never waits: limits how many of something exist at the same time. */
 export class Semaphore {
   readonly limit: number;
   #acquired = 0;
@@ -7,19 +7,23 @@ export class Semaphore {
     this.limit = limit;
   }
 
-  /** How many have it now. */
+  /** How many are acquired now. */
   get acquired(): number {
     return this.#acquired;
   }
 
-  /** Takes one, if there is one left. @returns whether it was taken */
+  /**
+   * Acquires one if available.
+   *
+   * @returns whether it was acquired
+   */
   tryAcquire(): boolean {
     if (this.#acquired >= this.limit) return false;
     this.#acquired += 1;
     return true;
   }
 
-  /** Gives one back. */
+  /** Releases one. */
   release(): void {
     this.#acquired -= 1;
   }

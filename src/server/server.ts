@@ -1,7 +1,7 @@
 /**
- * Serves services on one port, over gRPC, gRPC-Web, Connect and REST, with reflection, health and metrics.
+ * Serves services on one port over gRPC, gRPC-Web, Connect and REST, with reflection, health and metrics.
  *
- * It takes descriptors and implementations and does not depend on any of them.
+ * It takes descriptors and implementations and depends on none in particular.
  */
 import { createRegistry } from "@bufbuild/protobuf";
 import type { Interceptor, ServiceImplSpec } from "@connectrpc/connect";
@@ -48,16 +48,15 @@ import { createRpcs } from "./rpcs.ts";
 import { readTlsOptions, watchTls } from "./tls.ts";
 import { createUnreadResponses } from "./unread-responses.ts";
 
-/** Where the programs of this machine come from, and a proxy on it: one address for all of them. */
+/** Local programs, and a local proxy, all come from these addresses. */
 const ownAddresses = ["127.0.0.1", "::1"];
 
 /**
- * Connect compresses messages of streams of at least this size for clients that accept it. Keys, signatures and
+ * Connect compresses stream messages from this size on, for clients that accept it. Keys, signatures and
  * ciphertexts do not shrink. Long lists do.
  */
 const compressMinBytes = 64 * 1024;
 
-/** A server of services. */
 export interface Server {
   /** The REST side, with its routes. */
   readonly transcoder: Transcoder;
@@ -66,7 +65,7 @@ export interface Server {
   /**
    * Stops: refuses new calls, lets running calls finish, and aborts those that take longer.
    *
-   * @param maxDrainMs milliseconds that running calls have; those of the limits if left out
+   * @param maxDrainMs milliseconds that running calls have; defaults to the limits
    */
   close(maxDrainMs?: number): Promise<void>;
   /** Stops at once. */
@@ -76,7 +75,7 @@ export interface Server {
 /**
  * Creates a server.
  *
- * @throws Error if an RPC's HTTP rule cannot work, or if an RPC does not say who may call it; TlsError.
+ * @throws TlsError, or Error if an RPC's HTTP rule cannot work or an RPC does not declare who may call it
  */
 export async function createServer(options: ServerOptions): Promise<Server> {
   const health = createHealthBoard(options.services.map(({ service }) => service.typeName));
@@ -91,7 +90,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   return { transcoder, health, listen: listener.listen, ...createEnd(common, { listener, pages, health }) };
 }
 
-/** Adds health and reflection to the services of the options. */
+/** Adds health and reflection to the configured services. */
 function listServices({ services, access, profiles }: ServerOptions, health: HealthBoard): ServiceImplSpec[] {
   const served = [...services, health.service];
   const all = [...served, ...createReflection(served)];
@@ -100,7 +99,7 @@ function listServices({ services, access, profiles }: ServerOptions, health: Hea
   return all;
 }
 
-/** What all parts of a server share: its counters, its logs, and what its clients hold. */
+/** What all parts of a server share: counters, logs, and what clients hold. */
 function createCommon(options: ServerOptions) {
   const { limits, profiles, access, logger, tracing } = options;
   const metrics = options.metrics ?? createMetrics();
@@ -134,7 +133,7 @@ function createCommon(options: ServerOptions) {
 }
 type Common = ReturnType<typeof createCommon>;
 
-/** The ways to call services: REST, unary RPCs, and streams of RPCs. */
+/** The ways to call services: REST, unary RPCs and streaming RPCs. */
 function createProtocols(common: Common, services: readonly ServiceImplSpec[]) {
   const { options, limits, profiles, logger, requestIds, observer, shutdown } = common;
   const interceptors = createInterceptors(common);
@@ -149,7 +148,7 @@ function createProtocols(common: Common, services: readonly ServiceImplSpec[]) {
     routingOrder: options.routingOrder,
     shutdownSignal: shutdown.signal,
     onError: (error, { contextValues: values = new CallValues(), headers, signal }, method) => {
-      // The interceptors see a call only when its message has been read.
+      // The interceptors see a call only once its message has been read.
       if (values.get(requestIdKey) === "" && method !== undefined && !signal.aborted) {
         observer.refused({ method, header: headers, error, durationMs: 0 });
         values.set(requestIdKey, error.metadata.get(requestIdHeader) ?? "");
@@ -179,7 +178,7 @@ function createProtocols(common: Common, services: readonly ServiceImplSpec[]) {
 }
 type Protocols = ReturnType<typeof createProtocols>;
 
-/** Connects what decides about a request with what runs it. */
+/** Connects the code that decides about a request to the code that runs it. */
 function connectIntake(common: Common, { transcoder, rpcs, serveStream }: Protocols, { paths }: Pages) {
   const { options, limits, profiles, logger, metrics, admission, shutdown } = common;
   const { tls = [], corsOrigins = [], isHostAllowed, explainFailure } = options;
@@ -203,7 +202,7 @@ function connectIntake(common: Common, { transcoder, rpcs, serveStream }: Protoc
   });
 }
 
-/** Creates the port, which takes connections as far as their clients may have some. */
+/** Creates the port, which accepts connections within each client's share. */
 function openListener(
   { options, limits, metrics, logger, requestIds, unread, onFault }: Common,
   { transcoder }: Protocols,
@@ -234,7 +233,7 @@ function openListener(
   });
 }
 
-/** The parts of a server that end. */
+/** What has to be stopped with the server. */
 interface Ending {
   readonly listener: Listener;
   readonly pages: Pages;
@@ -255,7 +254,7 @@ function createEnd(
       stopWatching();
       const breakOff = setTimeout(() => {
         shutdown.abort(reason);
-        // Handlers have time to answer that they were aborted.
+        // Handlers need time to report that they were aborted.
         setTimeout(listener.destroy, 500).unref();
       }, maxDrainMs);
       await listener.drain();
@@ -269,7 +268,7 @@ function createEnd(
   };
 }
 
-/** Every call of every protocol passes through these once it is admitted, outermost first. */
+/** Every admitted call of every protocol passes through these, outermost first. */
 function createInterceptors({ options, logger, metrics, observer, pace, draining }: Common): Interceptor[] {
   const { access, explainFailure, hintValue } = options;
   const mapError = createErrorMap(explainFailure, hintValue);
@@ -290,12 +289,13 @@ function createInterceptors({ options, logger, metrics, observer, pace, draining
   ];
 }
 
-/** Counts checks of the callers of streams that fail, and logs the first of them in a row. */
+/** Counts failed checks of stream callers, and logs the first of a series. */
 function observeChecks(logger: Logger, metrics: Metrics): OnUnchecked {
   const work = "check_stream_callers";
   metrics.backgroundStarted(work);
   return (error, isRepeated) => {
     metrics.backgroundFailed(work);
-    if (!isRepeated) logger.error({ work, err: error }, "the callers of streams cannot be checked now");
+    if (!isRepeated)
+      logger.error({ work, err: error }, "cannot check whether stream callers are still authorized");
   };
 }

@@ -1,7 +1,7 @@
 /**
- * Ends HTTP/2 connections that are idle, or whose peers are gone. Node has such a timeout only for HTTP/1.1. Node's
- * sessions can also stop reading, and then never see that their peers have left: after a TLS write that fails at once
- * (nodejs/node#55804, seen with 26.10), and after an error of the peer while a stream is open.
+ * Closes HTTP/2 connections that are idle or whose peers have disappeared. Node has such a timeout only for
+ * HTTP/1.1. Node's sessions can also stop reading, and then never notice a disconnect: after a TLS write that
+ * fails at once (nodejs/node#55804, seen with 26.10), and after a peer error while a stream is open.
  */
 import type http2 from "node:http2";
 import type { Socket } from "node:net";
@@ -10,15 +10,14 @@ import type { UnreadResponses } from "./unread-responses.ts";
 /** Milliseconds after which a silent connection without streams is closed. */
 const idleMs = 300_000;
 
-/** What the watch of a session needs. */
 interface LivenessDeps {
-  /** Milliseconds of silence after which a peer with open streams must show that it is there. */
+  /** Milliseconds of silence after which a peer with open streams must prove that it is alive. */
   readonly silenceMs: number;
-  /** Drops the connection if the peer does not, and if only the session has ended. */
+  /** Drops the connection if the peer does not respond, or if only the session has ended. */
   readonly unread: UnreadResponses;
 }
 
-/** Hears of the streams of a session. */
+/** Notified of the streams of a session. */
 export interface Liveness {
   streamOpened(): void;
   streamClosed(): void;
@@ -42,11 +41,11 @@ export function watchLiveness(
     isAwaited = false;
     session.setTimeout(silenceMs);
   };
-  // Frames start the time again, except answers to PING.
+  // Any frame except a PING acknowledgement restarts the timeout.
   session.on("timeout", () => {
     if (open > 0 || session.closed) {
       isAwaited = true;
-      // Node sends no PING on a session that closes. SETTINGS must be answered too.
+      // Node sends no PING on a closing session. SETTINGS must be acknowledged too.
       if (session.closed) session.settings({}, onHeard);
       else session.ping(onHeard);
     } else if (isIdle) {

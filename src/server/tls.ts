@@ -7,19 +7,19 @@ import { CryptoError } from "../crypto/crypto-error.ts";
 import { maxSmallFileBytes, readFileWithin } from "../read-file.ts";
 import { describeSystemError } from "../system-error.ts";
 
-/** The files of a certificate chain and its key, in PEM. */
+/** The PEM files of a certificate chain and its key. */
 export interface TlsFiles {
   readonly certificate: string;
   readonly key: string;
 }
 
-/** Says what is wrong with a certificate or its key, in a sentence. */
+/** Says in one sentence what is wrong with a certificate or its key. */
 export class TlsError extends Error {}
 
 /**
- * The parameters of every connection. The groups are in order of preference: the hybrid of ML-KEM-768 and X25519
- * (RFC 10024), then X25519, then P-384. With ":" between the groups OpenSSL would take any group for
- * which the client has already sent a share. "/" makes it ask for the better one (HelloRetryRequest).
+ * The parameters of every connection. The groups are in order of preference: the hybrid of ML-KEM-768 and
+ * X25519 (RFC 10024), then X25519, then P-384. With ":" between the groups, OpenSSL would accept any group
+ * for which the client has already sent a share. "/" makes it request the better one (HelloRetryRequest).
  */
 const protocol = {
   minVersion: "TLSv1.3",
@@ -30,16 +30,20 @@ const protocol = {
 const pollIntervalMs = 1000;
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** Days before the end of a certificate from which the log warns of it. */
+/** Days before a certificate expires when the log starts to warn. */
 const noticeDays = 14;
 
-/** Certificates, as node:tls takes them. If there are several kinds, each client gets the one that it prefers. */
+/** Certificates in node:tls form. If there are several kinds, each client gets the one that it prefers. */
 export type TlsOptions = typeof protocol & {
   readonly cert: readonly Buffer[];
   readonly key: readonly Buffer[];
 };
 
-/** Reads certificates and keys. @throws TlsError naming the invalid file */
+/**
+ * Reads certificates and keys.
+ *
+ * @throws TlsError naming the invalid file
+ */
 export function readTlsOptions(pairs: readonly TlsFiles[]): TlsOptions {
   const read = pairs.map(readPair);
   const options = { ...protocol, cert: read.map(({ cert }) => cert), key: read.map(({ key }) => key) };
@@ -52,7 +56,10 @@ export function readTlsOptions(pairs: readonly TlsFiles[]): TlsOptions {
   return options;
 }
 
-/** Reads a pair. OpenSSL gets what this program has read, not the files: it would skip a damaged block of them. */
+/**
+ * Reads a pair. OpenSSL gets the contents that this program has checked, not the files: it would skip a
+ * damaged PEM block.
+ */
 function readPair({ certificate, key }: TlsFiles): { cert: Buffer; key: Buffer } {
   const chain = explain(certificate, () => readCertificates(readText(certificate)));
   const secretKey = explain(key, () => readPrivateKey(readText(key)));
@@ -81,11 +88,11 @@ function explain<T>(path: string, read: () => T): T {
 }
 
 /**
- * Polls once a second for replaced files and applies their new contents. While a pair does not match, as between the
- * renames of its two files, the previous pair stays in use. Warns of certificates that end soon or have ended, at the start,
- * after a renewal and each day.
+ * Polls once a second for replaced files and applies their new contents. While a pair does not match, such as
+ * between the renames of its two files, the previous pair stays in use. Warns about certificates that expire
+ * soon or have expired: at startup, after a renewal, and daily.
  *
- * @returns a function that stops the poll
+ * @returns a function that stops polling
  */
 export function watchTls(
   pairs: readonly TlsFiles[],
@@ -107,7 +114,7 @@ export function watchTls(
       logger.info({ files: paths }, "new certificates are in use");
       warnOfEnds();
     } catch (error) {
-      // Logged once for each state of the files: the next poll may find them complete.
+      // Logged once for each state of the files, because the next poll may find them complete.
       if (complained !== found) logger.warn({ err: error }, "new certificates are not used");
       complained = found;
     }
@@ -118,12 +125,12 @@ export function watchTls(
 }
 
 function warnOfEnd(file: string, logger: Logger): void {
-  // A file that is gone or damaged has a line of its own.
+  // A missing or damaged file is logged separately.
   const validTo = findEnd(file);
   if (validTo === undefined) return;
   const restMs = validTo.getTime() - Date.now();
   const line = { file, validUntil: validTo.toISOString() };
-  if (restMs <= 0) logger.warn(line, "the certificate has expired, and clients refuse it; renew it");
+  if (restMs <= 0) logger.warn(line, "the certificate has expired and clients reject it; renew it");
   else if (restMs < noticeDays * dayMs) logger.warn(line, "the certificate expires soon; renew it");
 }
 
@@ -135,12 +142,12 @@ function findEnd(file: string): Date | undefined {
   }
 }
 
-/** Identifies the current versions of files, so that replaced files differ. */
+/** Identifies the current versions of files, so that replacing a file changes the result. */
 function describeFiles(paths: readonly string[]): string {
   return paths.map(describeFile).join(",");
 }
 
-/** Never throws: it runs in a timer, and a directory may be closed to the server for a moment. */
+/** Never throws: it runs in a timer, and a directory may be unreadable for a moment. */
 function describeFile(path: string): string {
   try {
     const stat = statSync(path, { bigint: true, throwIfNoEntry: false });

@@ -1,31 +1,33 @@
 /**
- * Watches the responses that clients do not read. It drops a response that makes no progress. It counts the bytes
+ * Watches responses that clients do not read. Drops a response that makes no progress, and counts the bytes
  * that wait for each client, so that a client that reads nothing cannot keep making calls.
  */
 import { LiveList, type Place } from "../calls/live-list.ts";
 import type { Claim, Clients } from "./clients.ts";
 
-/** Something that is being written: a response, or a connection. */
+/** A response or connection being written. */
 export interface Writing {
-  /** Bytes that wait for the reader. */
+  /** Bytes waiting for the reader. */
   readonly pendingBytes: () => number;
-  /** Bytes of the request that arrived and that no code has read yet. They occupy memory too. */
+  /** Request bytes that have arrived but that no code has read yet. They occupy memory too. */
   readonly arrivedBytes?: () => number;
-  /** Drops the response or the connection. */
+  /** Drops the response or connection. */
   readonly drop: () => void;
-  /** The client that the bytes count for. Absent for a page, and for a connection, whose responses count already. */
+  /**
+   * The client that the bytes are counted for. Absent for a page, and for a connection, whose responses
+   * already count.
+   */
   readonly client?: () => string;
 }
 
-/** The responses of one server. */
 export interface UnreadResponses {
-  /** Watches until it leaves. */
+  /** Watches a response until it is removed from the list. */
   watch(writing: Writing): Place;
 }
 
 /** Milliseconds between polls. */
 const pollIntervalMs = 1000;
-/** The lowest rate at which a client may read a large piece: it adds time to `maxWriteMs`. */
+/** Minimum rate at which a client may read a large piece; it extends `maxWriteMs`. */
 const slowestBytesPerMs = 32;
 
 interface Watched {
@@ -38,9 +40,9 @@ interface Watched {
 /**
  * Creates the watch of one server.
  *
- * @param maxWriteMs milliseconds that a response may wait for its reader without progress.
- * @param onDrop runs for each dropped response and connection.
- * @param clients receives the bytes that wait for each client at the last poll.
+ * @param maxWriteMs milliseconds that a response may wait for its reader without progress
+ * @param onDrop runs for each dropped response or connection
+ * @param clients receives the bytes waiting for each client at the last poll
  */
 export function createUnreadResponses(
   maxWriteMs: number,

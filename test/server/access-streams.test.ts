@@ -10,7 +10,10 @@ import { serve } from "./serve.ts";
 
 const ada = { role: "user", subject: "ada", issuedAt: new Date(0), expiresAt: new Date(8.64e15) } as const;
 
-/** A server whose stream gives one block and then waits, and whose callers are admitted as long as the check passes. */
+/**
+ * A server whose stream sends one block and then waits, and whose callers stay admitted as long as the check
+ * passes.
+ */
 async function serveStream(check: () => void, metrics = createMetrics()) {
   const chain: Partial<ServiceImpl<typeof BlockchainService>> = {
     async *watchBlocks(_req, { signal }) {
@@ -42,7 +45,7 @@ describe("a stream whose caller was admitted", { timeout: 120_000 }, () => {
   it("ends with the reason once the caller is removed", async () => {
     let isRemoved = false;
     const client = await serveStream(() => {
-      if (isRemoved) throw refuse("TOKEN_REVOKED", "the user is gone");
+      if (isRemoved) throw refuse("TOKEN_REVOKED", "the user was removed");
     });
     const blocks = client.watchBlocks({})[Symbol.asyncIterator]();
     await blocks.next();
@@ -50,7 +53,7 @@ describe("a stream whose caller was admitted", { timeout: 120_000 }, () => {
     expect(await refusal(blocks.next())).toEqual({ code: "Unauthenticated", reason: "TOKEN_REVOKED" });
   });
 
-  it("goes on while nobody can say whether the caller is still there, which is counted", async () => {
+  it("continues while the check itself fails, and counts the failures", async () => {
     const metrics = createMetrics();
     let checks = 0;
     const checked = Promise.withResolvers<void>();

@@ -30,19 +30,19 @@ const withTicket = { headers: { authorization: "Ticket of ada" } };
 const missing = { code: "Unauthenticated", reason: "TOKEN_MISSING" };
 
 describe("requireAccess", () => {
-  it("lets pass what says who may call it", () => {
+  it("accepts methods that declare access", () => {
     expect(() => requireAccess([...PqcService.methods, ...TokenService.methods])).not.toThrow();
   });
 
-  it("lets pass reflection and health, which are not ours to annotate", () => {
+  it("accepts reflection and health, whose third-party protos declare none", () => {
     expect(() => requireAccess(Health.methods)).not.toThrow();
   });
 
-  it("names an RPC that does not say", () => {
+  it("names an RPC that declares no access", () => {
     expect(() => requireAccess(Probe.methods)).toThrow(/probing\.Probe\.Ask .*qsp\.access/);
   });
 
-  it("lets pass a service whose profile has a row for each of its RPCs, and names one without a row", () => {
+  it("accepts a service whose profile has a row for each of its RPCs, and names one without a row", () => {
     const row = { access: Access.AUTHENTICATED, scope: "probe.ask", comment: "Asks." };
     const rpcs = Object.fromEntries(Probe.methods.map(({ name }) => [name, row]));
     const profile = { restStyle: "google", comment: "Probes.", rpcs } as const;
@@ -52,7 +52,7 @@ describe("requireAccess", () => {
     expect(() => requireAccess(Probe.methods, incomplete)).toThrow(/^probing\.Probe\.Look .*profile/);
   });
 
-  it("is asked by a server that has a policy, and keeps it from starting", async () => {
+  it("keeps a server with a policy from starting", async () => {
     const services = [createServiceImplSpec<typeof Library>(Library, {} as never)];
     const access = policy("open");
     const logger = pino({ level: "silent" });
@@ -62,7 +62,7 @@ describe("requireAccess", () => {
   });
 });
 
-/** A PUBLIC call, one that is AUTHENTICATED, and one that wants a TOKEN. */
+/** A PUBLIC call, one that is AUTHENTICATED, and one that requires a TOKEN. */
 const calls: Record<string, (clients: Clients, options?: typeof withTicket) => Promise<unknown>> = {
   public: ({ tokens }, options) => tokens.hello({}, options),
   authenticated: ({ pqc }, options) => pqc.signData({ data }, options),
@@ -79,12 +79,12 @@ describe.each([
 ] as const)("in mode %s, a call that is %s", (mode, kind, refused) => {
   const call = calls[kind] ?? (() => Promise.reject());
 
-  it(refused === undefined ? "passes without a token" : "is refused without a token", async () => {
+  it(refused === undefined ? "is answered without a token" : "is refused without a token", async () => {
     const clients = await serveFakes(policy(mode));
     expect(await outcomeOf(call(clients))).toEqual(refused);
   });
 
-  it("passes with a token", async () => {
+  it("is answered with a token", async () => {
     const clients = await serveFakes(policy(mode));
     expect(await outcomeOf(call(clients, withTicket))).toBeUndefined();
   });
@@ -97,28 +97,28 @@ describe("a token with scopes", () => {
   });
   const scopeMissing = { code: "PermissionDenied", reason: "SCOPE_MISSING" };
 
-  it("makes the calls of its scopes", async () => {
+  it("allows the calls of its scopes", async () => {
     const { pqc, tokens } = await serveFakes(scoped("kms.sign", "pqc.use"));
     expect(await outcomeOf(pqc.signData({ data }, withTicket))).toBeUndefined();
     expect(await outcomeOf(tokens.getSecureData({}, withTicket))).toBeUndefined();
   });
 
-  it("makes no other call", async () => {
+  it("allows no other call", async () => {
     const { pqc, tokens } = await serveFakes(scoped("kms.sign", "pqc.user", "pqc"));
     expect(await outcomeOf(pqc.signData({ data }, withTicket))).toEqual(scopeMissing);
     expect(await outcomeOf(tokens.getSecureData({}, withTicket))).toEqual(scopeMissing);
   });
 
-  it("makes no call without any scope, and none that declares no scope", async () => {
+  it("cannot be used without any scope, or for a call that declares none", async () => {
     const { pqc } = await serveFakes(scoped());
     expect(await outcomeOf(pqc.signData({ data }, withTicket))).toEqual(scopeMissing);
     const [undeclared] = Probe.methods;
     expect(() => requireScope(undeclared as DescMethod, { ...ada, scopes: [""] }, {})).toThrow(
-      /no token with scopes/,
+      /cannot be called with a token that has scopes/,
     );
   });
 
-  it("learns over HTTP which scope it needs (RFC 6750, section 3)", async () => {
+  it("receives the missing scope over HTTP (RFC 6750, section 3)", async () => {
     const { url } = await serveFakes(scoped("kms.sign"));
     const answer = await fetch(`${url}/api/secure`, withTicket);
     expect(answer.status).toBe(403);
@@ -130,27 +130,27 @@ describe("a token with scopes", () => {
   });
 });
 
-describe("a call that wants a token", () => {
-  it("tells its handler who calls", async () => {
+describe("a call that requires a token", () => {
+  it("passes the caller to its handler", async () => {
     const { tokens } = await serveFakes(policy("open"));
     expect((await tokens.getSecureData({}, withTicket)).subject).toBe("ada");
   });
 
-  it("is not looked at further without one: its message is not even validated", async () => {
+  it("is not even validated without one", async () => {
     const { pqc } = await serveFakes(policy("token"));
     expect(await refusal(pqc.signData({}))).toEqual(missing);
   });
 
-  it("takes a token over REST", async () => {
+  it("accepts a token over REST", async () => {
     const { url } = await serveFakes(policy("open"));
     expect((await fetch(`${url}/api/secure`, withTicket)).status).toBe(200);
   });
 
-  it("fails as a fault of the server if the check itself fails", async () => {
+  it("fails as a server fault if the check itself fails", async () => {
     const broken: AccessPolicy = {
       mode: "open",
       authenticate: async () => {
-        throw new Error("the store is gone");
+        throw new Error("the store is unavailable");
       },
     };
     const { tokens } = await serveFakes(broken);
@@ -185,7 +185,7 @@ function policy(mode: AccessPolicy["mode"]): AccessPolicy {
   };
 }
 
-/** Serves both services with handlers that answer next to nothing. */
+/** Serves both services with minimal handlers. */
 async function serveFakes(access: AccessPolicy): Promise<Clients> {
   const pqc: Partial<ServiceImpl<typeof PqcService>> = { signData: () => ({}) };
   const tokens: Partial<ServiceImpl<typeof TokenService>> = {

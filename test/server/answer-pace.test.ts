@@ -8,8 +8,12 @@ afterEach(() => void vi.useRealTimers());
 const me = (): string => "me";
 const attacker = (): string => "attacker";
 
-describe("the pace of answers that are no calls", () => {
-  /** Sends answers of 1 ms each to one client. @returns how many were sent and how many wait */
+describe("the pace of answers outside calls", () => {
+  /**
+   * Sends answers of 1 ms each to one client.
+   *
+   * @returns how many were sent and how many are waiting
+   */
   function flood(count: number) {
     const pace = createAnswerPace();
     let sent = 0;
@@ -25,7 +29,7 @@ describe("the pace of answers that are no calls", () => {
     expect(flood(1).countSent()).toBe(1);
   });
 
-  it("gives them a fifth of the time", async () => {
+  it("spends a fifth of the time on them", async () => {
     const { pace, countSent } = flood(1000);
     await vi.advanceTimersByTimeAsync(1000);
     expect(countSent()).toBeGreaterThan(195);
@@ -41,7 +45,7 @@ describe("the pace of answers that are no calls", () => {
     expect(countSent()).toBeLessThanOrEqual(10);
   });
 
-  it("lets clients take turns, however many wait of one of them", async () => {
+  it("alternates between clients, however many answers one of them awaits", async () => {
     const { pace, countSent } = flood(1000);
     const onSent = vi.fn();
     pace.send({ costMs: 1, client: me, send: onSent });
@@ -51,7 +55,7 @@ describe("the pace of answers that are no calls", () => {
     expect(countSent() - before).toBeLessThanOrEqual(6);
   });
 
-  it("spends no time on clients that have left", async () => {
+  it("spends no time on disconnected clients", async () => {
     const { pace } = flood(5);
     const onSent = vi.fn();
     for (let i = 0; i < 1000; i += 1)
@@ -61,7 +65,7 @@ describe("the pace of answers that are no calls", () => {
     expect([onSent.mock.calls.length, pace.waiting]).toEqual([1, 0]);
   });
 
-  it("owes nothing after a pause", async () => {
+  it("has no backlog after a pause", async () => {
     const { pace, countSent } = flood(100);
     await vi.advanceTimersByTimeAsync(10_000);
     pace.send({ costMs: 1, client: attacker, send: () => {} });
@@ -69,12 +73,12 @@ describe("the pace of answers that are no calls", () => {
     expect([countSent(), pace.waiting]).toEqual([100, 0]);
   });
 
-  it("takes no more than it can hold", () => {
+  it("refuses more than it can hold", () => {
     const { pace, taken } = flood(20_000);
     expect([taken, pace.waiting]).toEqual([10_005, 10_000]);
   });
 
-  it("delays the refusals of calls that are to be made later, and no other errors", async () => {
+  it("delays retryable refusals of calls, and no other errors", async () => {
     const { pace } = flood(100);
     expect(pace.waitIfBusy(refuse("KEY_NOT_FOUND", "no key"), me)).toBeUndefined();
     expect(pace.waitIfBusy(refuse("QUOTA_EXCEEDED", "too many"), me)).toBeUndefined();

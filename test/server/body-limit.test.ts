@@ -10,7 +10,7 @@ import { connectProbe, protocols, serveProbe } from "./probe.ts";
 import { connectHttp2, connectTcp, jsonRefusalOf, readToEnd } from "./raw.ts";
 
 const maxBytes = 4 * 1024 * 1024;
-/** What a message has beside its data: its tags and lengths, or its JSON. */
+/** Bytes of a message besides its data: tags and lengths, or JSON. */
 const roomBytes = 64;
 
 const atEnd = endAfterAll();
@@ -22,17 +22,17 @@ beforeAll(async () => {
 const exhausted = { code: "ResourceExhausted", reason: "BODY_TOO_LARGE" };
 
 describe.each(protocols)("a message over %s", (protocol) => {
-  // As JSON, four bytes stand for three.
+  // As JSON, four characters encode three bytes.
   const share = protocol.includes("JSON") ? 3 / 4 : 1;
   const sized = (bytes: number) => ({ data: new Uint8Array(Math.floor(bytes * share)) });
 
-  it("of a stream is refused over 4 MiB", async () => {
+  it("is refused above 4 MiB in a stream", async () => {
     const client = connectProbe(protocol, url);
     expect(await refusal(client.collect(stream(sized(maxBytes + 1))))).toEqual(exhausted);
     expect(await refusal(drain(client.watch(sized(maxBytes + 1))))).toEqual(exhausted);
   });
 
-  it("of a stream may be followed by others, to any total", async () => {
+  it("may be followed by more in a stream, without a total limit", async () => {
     const million = { text: "x".repeat(1024 * 1024) };
     const { text } = await connectProbe(protocol, url).collect(
       stream(million, million, million, { text: "end" }),
@@ -45,8 +45,8 @@ describe.each([
   ["REST", "/probe/ask", "application/json"],
   ["Connect", "/probing.Probe/Ask", "application/proto"],
   ["gRPC", "/probing.Probe/Ask", "application/grpc"],
-])("a stream of HTTP/2 with a refused body of 8 MiB, by %s,", (_name, path, type) => {
-  it("does not stay open: the server takes in the rest, or resets it", async () => {
+])("an HTTP/2 stream with a refused body of 8 MiB, by %s,", (_name, path, type) => {
+  it("does not stay open: the server reads the rest or resets it", async () => {
     const stream = connectHttp2(url).request({ ":method": "POST", ":path": path, "content-type": type });
     stream.end(Buffer.alloc(2 * maxBytes, "x"));
     stream.resume();
@@ -55,8 +55,8 @@ describe.each([
   });
 });
 
-describe("a connection of HTTP/1.1 whose request was refused half read", () => {
-  it.each(["/probe/ask", "/probing.Probe/Ask"])("takes its next request, after %s", async (path) => {
+describe("an HTTP/1.1 connection whose request was refused half read", () => {
+  it.each(["/probe/ask", "/probing.Probe/Ask"])("accepts the next request, after %s", async (path) => {
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => agent.destroy());
     const post = (bytes: number): Promise<{ status: number; port: number }> =>
@@ -76,19 +76,16 @@ describe("a connection of HTTP/1.1 whose request was refused half read", () => {
   });
 });
 
-describe("a client of HTTP/1.1 that closes after its request, which is refused half read,", () => {
+describe("an HTTP/1.1 client that closes after its request was refused half read", () => {
   const body = Buffer.from(`{"text":"${"x".repeat(20_000_000)}"}`);
   const length = `content-length: ${body.length}`;
   const heads: [what: string, head: string][] = [
     ["by Connection: close", `POST /probe/ask HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${length}`],
     ["by HTTP/1.0", `POST /probe/ask HTTP/1.0\r\nhost: x\r\n${length}`],
-    [
-      "on the path of an RPC",
-      `POST /probing.Probe/Ask HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${length}`,
-    ],
-    ["on no path", `POST /nothing HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${length}`],
+    ["for an RPC path", `POST /probing.Probe/Ask HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${length}`],
+    ["for an unknown path", `POST /nothing HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${length}`],
   ];
-  it.each(heads)("reads its answer after it has sent all: %s", async (_what, head) => {
+  it.each(heads)("reads its answer after sending everything: %s", async (_what, head) => {
     const socket = connectTcp(Number(new URL(url).port));
     const failed = vi.fn();
     socket.on("error", failed);
@@ -101,7 +98,7 @@ describe("a client of HTTP/1.1 that closes after its request, which is refused h
   });
 
   const python = isMissing("python3") ? "of Python (python3 is not installed)" : "of Python";
-  it.skipIf(isMissing("python3"))(`reads its answer if it is one ${python}`, async () => {
+  it.skipIf(isMissing("python3"))(`reads its answer if it is ${python}`, async () => {
     const program = [
       "import http.client, sys, urllib.error, urllib.request",
       "body = sys.stdin.buffer.read()",
@@ -131,7 +128,7 @@ describe("a client of HTTP/1.1 that closes after its request, which is refused h
     expect(await once(socket, "close")).toEqual([false]);
   });
 
-  it("is let go of if it sends no more and does not close", async () => {
+  it("is dropped if it sends nothing more and does not close", async () => {
     const { port, server } = await serveProbe({}, { maxDrainMs: 600_000 });
     const socket = connectTcp(port, true);
     socket.write(`${heads[0]?.[1]}\r\ncontent-type: application/json\r\n\r\n`);
@@ -143,7 +140,7 @@ describe("a client of HTTP/1.1 that closes after its request, which is refused h
   });
 });
 
-describe("a message that is small and unpacks to more than 4 MiB", () => {
+describe("a small message that expands to more than 4 MiB", () => {
   it("is refused in a Connect GET", async () => {
     const small = gzipSync(Buffer.alloc(8 * 1024 * 1024));
     const query = `connect=v1&encoding=proto&compression=gzip&base64=1&message=${small.toString("base64url")}`;
@@ -157,16 +154,16 @@ describe("a message that is small and unpacks to more than 4 MiB", () => {
 
 describe("the message in a target", () => {
   const limit = 1024;
-  // Neither is what it should be, so an answer that says so would have decoded it.
+  // Neither is valid, so an error about its content would show that it had been decoded.
   const rows: [what: string, query: (length: number) => string, longest: number, reason: string][] = [
     [
-      "of a Connect GET",
+      "in a Connect GET",
       (length) => `/probing.Probe/Look?connect=v1&encoding=json&message=${"x".repeat(length)}`,
       limit,
       "JSON_INVALID",
     ],
     [
-      "of a Connect GET in base64",
+      "in a base64 Connect GET",
       (length) => `/probing.Probe/Look?connect=v1&encoding=proto&base64=1&message=${"!".repeat(length)}`,
       Math.ceil(limit / 3) * 4,
       "MESSAGE_MALFORMED",
@@ -174,7 +171,7 @@ describe("the message in a target", () => {
     ["of REST", (length) => `/probe/look?${"%".repeat(length)}`, limit, "TARGET_INVALID"],
   ];
   it.each(rows)(
-    "%s has the limit of its call, before it is decoded",
+    "%s is subject to the limit of its call before it is decoded",
     async (_what, query, longest, reason) => {
       const { url } = await serveProbe({}, { maxMessageBytes: limit });
       const reasonOf = async (length: number) =>
@@ -185,14 +182,14 @@ describe("the message in a target", () => {
   );
 });
 
-describe("a length that lies", () => {
+describe("a false length", () => {
   it.each([
     ["application/grpc", "Ask"],
     ["application/grpc", "Watch"],
     ["application/grpc-web+proto", "Watch"],
     ["application/connect+proto", "Watch"],
   ])(
-    "of 4 GiB is refused over %s, calling %s, at once, without waiting for so much",
+    "of 4 GiB is refused at once over %s, calling %s, without waiting for the bytes",
     async (type, method) => {
       const prefix = Buffer.from([0, 0xff, 0xff, 0xff, 0xff]);
       const stream = connectHttp2(url).request({

@@ -14,7 +14,7 @@ const timeout = 180_000;
 const listed = "https://console.example.com";
 const unlisted = "https://elsewhere.example.com";
 
-/** A request, the same over HTTP/1.1 and HTTP/2. */
+/** Sends a request in the same way over HTTP/1.1 and HTTP/2. */
 interface Request {
   readonly method?: string;
   readonly path: string;
@@ -22,7 +22,7 @@ interface Request {
   readonly body?: string | Buffer;
 }
 
-/** Somebody serves here; without a CA, in the clear. */
+/** A server; plaintext without a CA. */
 interface Place {
   readonly port: number;
   readonly ca?: string | undefined;
@@ -35,7 +35,7 @@ const post = (path: string, type: string, body: string | Buffer): Request => ({
   body,
 });
 
-/** Answers of every protocol and of every part of the server. */
+/** Requests in every protocol and to every part of the server. */
 const requests: Readonly<Record<string, Request>> = {
   "an answer of REST": { path: "/probe/look?text=x" },
   "a refusal of REST": post("/probe/ask", "application/json", "{"),
@@ -75,7 +75,7 @@ const handlers: Partial<ServiceImpl<typeof Probe>> = {
   },
 };
 
-/** Serves probing.Probe until the end. */
+/** Serves probing.Probe for the whole file. */
 async function start({
   atEnd = onTestFinished,
   corsOrigins = [],
@@ -123,16 +123,16 @@ const versions = [
   { over: "HTTP/2", ask: askHttp2 },
 ];
 
-/** What every answer says, and what none does. */
-const told = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
-const untold = ["server", "x-powered-by", "via", "x-runtime", "x-aspnet-version"];
+/** Headers that every answer has, and headers that none has. */
+const securityHeaders = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
+const hiddenHeaders = ["server", "x-powered-by", "via", "x-runtime", "x-aspnet-version"];
 
-/** Headers of CORS among those of an answer. */
+/** The CORS headers of an answer. */
 function corsOf({ headers }: RawAnswer): Record<string, unknown> {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith("access-control-")));
 }
 
-/** The names in the header `vary`. */
+/** The names in the `vary` header. */
 function varyOf({ headers }: RawAnswer): string[] {
   return String(headers.vary ?? "")
     .toLowerCase()
@@ -153,16 +153,16 @@ describe.each(versions)("over $over", { timeout }, ({ ask }) => {
   }, timeout);
 
   it.each(Object.entries(requests))(
-    "%s forbids to guess its type and to pass its address on, and names no software",
+    "%s sets nosniff and no-referrer, and does not reveal the server software",
     async (_name, request) => {
       const { headers } = await ask(plain, request);
-      expect(headers).toMatchObject(told);
-      expect(Object.keys(headers).filter((name) => untold.includes(name))).toEqual([]);
+      expect(headers).toMatchObject(securityHeaders);
+      expect(Object.keys(headers).filter((name) => hiddenHeaders.includes(name))).toEqual([]);
     },
   );
 
   it.each(Object.entries(requests))(
-    "%s has no header of CORS while no origin is listed, wherever the page is from",
+    "%s has no CORS header while no origin is listed, wherever the page is from",
     async (_name, request) => {
       const answer = await ask(plain, {
         ...request,
@@ -173,7 +173,7 @@ describe.each(versions)("over $over", { timeout }, ({ ask }) => {
     },
   );
 
-  it.each(Object.entries(requests))("%s is for a page of a listed origin to read", async (_name, request) => {
+  it.each(Object.entries(requests))("%s can be read by a page of a listed origin", async (_name, request) => {
     const answer = await ask(open, { ...request, headers: { ...request.headers, origin: listed } });
     expect(corsOf(answer)).toEqual({
       "access-control-allow-origin": listed,
@@ -183,7 +183,7 @@ describe.each(versions)("over $over", { timeout }, ({ ask }) => {
   });
 
   it.each(Object.entries(requests))(
-    "%s is not for other pages, and caches know that",
+    "%s cannot be read by other pages, and caches know it",
     async (_name, request) => {
       for (const origin of [unlisted, "null", `${listed}.example.org`, "http://console.example.com"]) {
         const answer = await ask(open, { ...request, headers: { ...request.headers, origin } });
@@ -198,8 +198,8 @@ describe.each(versions)("over $over", { timeout }, ({ ask }) => {
     ["gRPC-Web", "POST", "/probing.Probe/Ask", "content-type,x-grpc-web,x-user-agent"],
     ["REST with a token", "DELETE", "/probe/ask", "authorization,idempotency-key"],
     ["REST without headers", "PATCH", "/probe/look", undefined],
-    ["a path that nobody has", "PUT", "/nowhere", "authorization"],
-  ])("a listed origin that asks first may make a call of %s", async (_what, method, path, names) => {
+    ["an unknown path", "PUT", "/nowhere", "authorization"],
+  ])("a listed origin may call %s after a preflight", async (_what, method, path, names) => {
     const asked = {
       origin: "http://localhost:5173",
       "access-control-request-method": method,
@@ -213,7 +213,7 @@ describe.each(versions)("over $over", { timeout }, ({ ask }) => {
       "access-control-max-age": expect.stringMatching(/^\d+$/),
     });
     expect(answer.headers["access-control-allow-headers"]).toBe(names);
-    // Pages send tokens themselves; cookies are nothing that the server knows.
+    // Pages send tokens themselves; the server does not use cookies.
     expect(answer.headers).not.toHaveProperty("access-control-allow-credentials");
     expect(varyOf(answer)).toContain("origin");
   });
@@ -223,21 +223,21 @@ describe.each(versions)("over $over", { timeout }, ({ ask }) => {
     { what: "an origin that is null", origin: "null" },
     { what: "an origin with a path", origin: `${listed}/` },
     { what: "an origin in other letters", origin: "https://Console.example.com" },
-  ])("$what that asks first is told nothing", async ({ origin }) => {
+  ])("a preflight from $what gets no CORS headers", async ({ origin }) => {
     const headers = { origin, "access-control-request-method": "POST" };
     const answer = await ask(open, { method: "OPTIONS", path: "/probing.Probe/Ask", headers });
     expect(corsOf(answer)).toEqual({});
     expect(answer.status).toBeGreaterThanOrEqual(400);
   });
 
-  it("says to stay with TLS for a year where there is TLS", async () => {
+  it("sends HSTS (one year) over TLS", async () => {
     for (const request of Object.values(requests)) {
       const { headers } = await ask(secure, request);
       expect(headers["strict-transport-security"]).toBe("max-age=31536000");
     }
   });
 
-  it("does not say so in the clear", async () => {
+  it("sends no HSTS in plaintext", async () => {
     for (const request of Object.values(requests))
       expect((await ask(plain, request)).headers).not.toHaveProperty("strict-transport-security");
   });
@@ -252,7 +252,7 @@ describe("a server with TLS", { timeout }, () => {
     { host: "localhost.example.com", isTold: true },
     { host: "notlocalhost", isTold: true },
     { host: "gateway.example.com:8443", isTold: true },
-  ])("called $host: tells to stay with TLS is $isTold", async ({ host, isTold }) => {
+  ])("addressed as $host: sends HSTS: $isTold", async ({ host, isTold }) => {
     const place = await start({ isTls: true });
     const one = await askHttp1(place, { path: "/livez", headers: { host } });
     const two = await askHttp2(place, { path: "/livez" }, host);
@@ -261,20 +261,20 @@ describe("a server with TLS", { timeout }, () => {
   });
 });
 
-describe("an answer of a unary call over gRPC", () => {
+describe("the answer to a unary gRPC call", () => {
   const unary = post("/probing.Probe/Ask", "application/grpc", envelope(""));
 
-  it("names no software, and has no header of CORS while no origin is listed", async () => {
+  it("does not reveal the server software, and has no CORS header while no origin is listed", async () => {
     const place = await start();
     const own = `http://127.0.0.1:${place.port}`;
     const answer = await askHttp2(place, { ...unary, headers: { ...unary.headers, origin: own } });
     expect(answer.trailers["grpc-status"]).toBe("0");
-    expect(Object.keys(answer.headers).filter((name) => untold.includes(name))).toEqual([]);
+    expect(Object.keys(answer.headers).filter((name) => hiddenHeaders.includes(name))).toEqual([]);
     expect(corsOf(answer)).toEqual({});
   });
 });
 
-describe("an answer to what is no request of HTTP/1.1", () => {
+describe("the answer to an invalid HTTP/1.1 request", () => {
   it.each([
     { what: "garbage", bytes: "garbage\r\n\r\n" },
     { what: "a header that is none", bytes: "GET / HTTP/1.1\r\nhost: x\r\nno header\r\n\r\n" },
@@ -283,17 +283,17 @@ describe("an answer to what is no request of HTTP/1.1", () => {
       bytes: "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
     },
     { what: "another version", bytes: "GET / HTTP/3.7\r\nhost: x\r\n\r\n" },
-  ])("such as $what names no software, and forbids to guess its type", async ({ bytes }) => {
+  ])("such as $what does not reveal the server software, and sets nosniff", async ({ bytes }) => {
     const { port } = await start();
     const head = (await exchangeBytes(port, bytes)).split("\r\n\r\n")[0]?.toLowerCase() ?? "";
     const [status = "", ...lines] = head.split("\r\n");
     expect(status).toMatch(/^http\/1\.1 4\d\d /);
     const names = lines.map((line) => line.slice(0, line.indexOf(":")));
-    expect(names.filter((name) => untold.includes(name))).toEqual([]);
+    expect(names.filter((name) => hiddenHeaders.includes(name))).toEqual([]);
     expect(lines).toContain("x-content-type-options: nosniff");
   });
 
-  it("such as a request for nobody names no software", async () => {
+  it("such as a request without a host does not reveal the server software", async () => {
     const { port } = await start();
     const answer = await exchangeBytes(port, "GET / HTTP/1.1\r\nconnection: close\r\n\r\n");
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);
@@ -318,9 +318,9 @@ describe("--cors-origins", { timeout }, () => {
     "file:///index.html",
     "javascript:alert(1)",
     "ftp://console.example.com",
-  ])("refuses %j as no origin, with code 2 and a sentence", async (origins) => {
+  ])("rejects %j with exit code 2 and a sentence, because it is not an origin", async (origins) => {
     const dataDir = makeTemporaryDirectory();
-    // A port that cannot be had ends a start that should not have come so far.
+    // The port is unavailable, so a start that gets further than it should would fail there.
     const args = ["serve", "--data-dir", dataDir, "--host", "192.0.2.1", "--danger-open-to-network"];
     const { code, stdout, stderr } = await runToEndHere([...args, "--cors-origins", origins]);
     expect([code, stdout]).toEqual([2, ""]);

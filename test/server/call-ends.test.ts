@@ -14,16 +14,16 @@ import { connectFramed, type FramedAnswer, type FramedConnection } from "./frame
 import { type ProbeBehaviour, serveProbe } from "./probe.ts";
 import { envelope } from "./raw.ts";
 
-/** How gRPC tells a client that a call failed. */
+/** How gRPC reports a failed call. */
 interface GrpcEnd {
-  /** "headers" for Trailers-Only, "trailers" behind the frames that are named. */
+  /** "headers" for Trailers-Only, "trailers" after the named frames. */
   readonly status: "headers" | "trailers";
   readonly frames: readonly string[];
   readonly code: number;
   readonly reason: string | undefined;
 }
 
-/** A call that is refused: what the server does, what the client sends. */
+/** A refused call: what the server does and what the client sends. */
 interface Refused {
   readonly behaviour?: ProbeBehaviour;
   readonly limits?: Partial<ServerLimits>;
@@ -80,8 +80,8 @@ describe.each(Object.entries(refusals))(
   },
 );
 
-describe("a gRPC-Web call that no handler answers", () => {
-  it("tells a client of connect-web why", async () => {
+describe("a gRPC-Web call without a handler", () => {
+  it("reports the reason to a connect-web client", async () => {
     const { url } = await serveProbe();
     const client = createClient(KmsService, createGrpcWebTransport({ baseUrl: url }));
     const expected = { code: "Unimplemented", reason: "RPC_NOT_FOUND" };
@@ -95,7 +95,7 @@ describe("a gRPC call", () => {
   const call = (connection: FramedConnection, method: string, body: Uint8Array | undefined = envelope("")) =>
     connection.send({ ":path": `/probing.Probe/${method}`, "content-type": "application/grpc" }, body);
 
-  it("that takes one message and comes without a message ends in one HEADERS frame", async () => {
+  it("that expects one message and gets none ends in one HEADERS frame", async () => {
     const { port } = await serveProbe();
     for (const method of ["Ask", "Watch"]) {
       expect(endOf(await call(connectFramed(port), method, Buffer.alloc(0)))).toEqual({
@@ -107,7 +107,7 @@ describe("a gRPC call", () => {
     }
   });
 
-  it("above the number of calls at a time ends in one HEADERS frame, while its request is open", async () => {
+  it("above the limit on concurrent calls ends in one HEADERS frame while its request is open", async () => {
     const { port } = await serveProbe({}, { maxCalls: 0, maxStreams: 0 });
     const connection = connectFramed(port);
     for (const method of methods) {
@@ -122,7 +122,7 @@ describe("a gRPC call", () => {
     }
   });
 
-  it.each(methods)("of %s that a stopping server breaks off ends in one HEADERS frame", async (method) => {
+  it.each(methods)("of %s that is aborted by shutdown ends in one HEADERS frame", async (method) => {
     const entered = Promise.withResolvers<void>();
     const act = () => {
       entered.resolve();
@@ -141,7 +141,7 @@ describe("a gRPC call", () => {
     await closed;
   });
 
-  it("that a stopping server breaks off after a message ends in trailers", async () => {
+  it("aborted by shutdown after a message ends in trailers", async () => {
     const { server, port } = await serveProbe(
       {
         async *watch(_item, { signal }) {
@@ -182,7 +182,7 @@ describe("a gRPC call", () => {
     });
   });
 
-  it("of a handler that set headers ends in trailers behind them, also without a message", async () => {
+  it("whose handler set headers ends in trailers after them, even without a message", async () => {
     const { port } = await serveProbe({
       // biome-ignore lint/correctness/useYield: it fails before there is an answer
       async *watch(_item, { responseHeader }) {
@@ -200,14 +200,14 @@ describe("a gRPC call", () => {
     expect([answer.headers["x-own"], answer.trailers["x-own"]]).toEqual(["one", undefined]);
   });
 
-  it("of a stream without messages that succeeds ends in trailers", async () => {
+  it("of a stream that succeeds without messages ends in trailers", async () => {
     const { port } = await serveProbe({ async *watch() {} });
     const answer = await call(connectFramed(port), "Watch");
     expect(answer.frames.map(({ endStream }) => endStream)).toEqual([false, true]);
     expect(answer.trailers["grpc-status"]).toBe("0");
   });
 
-  it("carries its message, ErrorInfo and BadRequest in each of the two forms", async () => {
+  it("carries its message, ErrorInfo and BadRequest in both forms", async () => {
     const { port } = await serveProbe({ ...afterOneMessage, ask: refuseText });
     const connection = connectFramed(port);
     for (const method of ["Ask", "Watch"]) {
@@ -226,7 +226,7 @@ describe("a gRPC call", () => {
   });
 });
 
-describe("a stream of Connect or gRPC-Web", () => {
+describe("a Connect or gRPC-Web stream", () => {
   const types = ["application/connect+proto", "application/connect+json"];
 
   it.each(types)("of %s that is refused ends in the frame of its only envelope", async (contentType) => {
@@ -235,7 +235,7 @@ describe("a stream of Connect or gRPC-Web", () => {
       { ":path": "/probing.Probe/Watch", "content-type": contentType },
       envelope(new Uint8Array(200)),
     );
-    // A client that has read its outcome may reset the stream, or be reset, before another frame.
+    // After reading its outcome, a client may reset the stream, or be reset, before another frame.
     const frames = answer.frames.map(({ type, endStream }) => [type, endStream]);
     expect(frames).toEqual([
       ["HEADERS", false],
@@ -244,7 +244,7 @@ describe("a stream of Connect or gRPC-Web", () => {
     expect(readEnvelopes(answer.body).map(({ flags }) => flags)).toEqual([0x02]);
   });
 
-  it.each(types)("of %s has its end behind its messages", async (contentType) => {
+  it.each(types)("of %s ends after its messages", async (contentType) => {
     const { port } = await serveProbe(afterOneMessage);
     const answer = await connectFramed(port).send(
       { ":path": "/probing.Probe/Watch", "content-type": contentType },
@@ -254,7 +254,7 @@ describe("a stream of Connect or gRPC-Web", () => {
     expect(answer.frames.at(-1)).toMatchObject({ type: "DATA", endStream: true });
   });
 
-  it("of gRPC-Web has its trailers also where it has one message", async () => {
+  it("of gRPC-Web has trailers even with a single message", async () => {
     const { port } = await serveProbe();
     const answer = await connectFramed(port).send(
       { ":path": "/probing.Probe/Ask", "content-type": "application/grpc-web+proto" },
@@ -266,10 +266,13 @@ describe("a stream of Connect or gRPC-Web", () => {
 });
 
 describe("the status of a gRPC call", () => {
-  /** grpc-java and grpcio take 8 KiB of header fields; each counts with 32 bytes more (RFC 9113, section 6.5.2). */
+  /**
+   * grpc-java and grpcio accept 8 KiB of header fields; each field counts for 32 bytes more (RFC 9113,
+   * section 6.5.2).
+   */
   const clientLimitBytes = 8192;
 
-  it.each(methods)("fits into what clients take, however large the refusal of %s is", async (method) => {
+  it.each(methods)("fits into what clients accept, however large the refusal of %s is", async (method) => {
     const { port } = await serveProbe(always(refuseAtLength));
     const answer = await connectFramed(port).send(
       { ":path": `/probing.Probe/${method}`, "content-type": "application/grpc" },
@@ -286,7 +289,7 @@ describe("the status of a gRPC call", () => {
     });
   });
 
-  it("fits into what clients take for a path as long as requests may have", async () => {
+  it("fits into what clients accept, even for the longest allowed path", async () => {
     const { port } = await serveProbe();
     const answer = await connectFramed(port).send(
       { ":path": `/probing.Probe/${"N".repeat(16_000)}`, "content-type": "application/grpc" },
@@ -297,7 +300,7 @@ describe("the status of a gRPC call", () => {
   });
 });
 
-/** The envelopes of a body: a byte of flags, the length in four bytes, the message. */
+/** The envelopes of a body: one byte of flags, four bytes of length, the message. */
 function readEnvelopes(body: Buffer): { flags: number; message: Buffer }[] {
   const envelopes: { flags: number; message: Buffer }[] = [];
   for (let at = 0; at < body.length; ) {
@@ -322,7 +325,7 @@ function statusOf({ headers, trailers }: FramedAnswer) {
   return { isTrailersOnly, fields, ...fromBinary(StatusSchema, bytes) };
 }
 
-/** How a call ended; everything that a client needs of it is compared, its two codes with each other. */
+/** How a call ended, with everything that clients need; compares its two codes. */
 function endOf(answer: FramedAnswer): GrpcEnd {
   expect(answer.status).toBe(200);
   expect(answer.headers["content-type"]).toMatch(/^application\/grpc/);

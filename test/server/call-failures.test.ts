@@ -1,4 +1,4 @@
-/** The metrics that say why calls fail, and which program runs. */
+/** Metrics that show why calls fail and which build is running. */
 import { createServiceImplSpec } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { reasons } from "../../src/errors.ts";
@@ -20,13 +20,13 @@ async function serveCounting(behaviour: ProbeBehaviour) {
 }
 
 describe("the metrics of failed calls", () => {
-  it("have no series for calls that succeed", async () => {
+  it("have no series for successful calls", async () => {
     const { url, readFailures } = await serveCounting({ ask: () => ({}) });
     await connectProbe("gRPC", url).ask({});
     expect(await readFailures()).toEqual([]);
   });
 
-  it("name only reasons of the catalogue, whatever a handler throws", async () => {
+  it("contain only reasons from the catalogue, whatever a handler throws", async () => {
     let round = 0;
     const { url, readFailures } = await serveCounting({
       ask() {
@@ -40,7 +40,7 @@ describe("the metrics of failed calls", () => {
     expect(Object.keys(reasons)).toContain("INTERNAL");
   });
 
-  it("name the program, its commit and the version of Node.js", async () => {
+  it("name the build, its commit and the Node.js version", async () => {
     const { metrics } = await serveCounting({});
     metrics.nameBuild({ version: "1.2.3", commit: "0123456789ab" });
     const { text } = await metrics.expose();

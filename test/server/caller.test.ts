@@ -9,7 +9,7 @@ import { callerInterceptor, chargeTo, currentCall } from "../../src/server/inter
 
 type Next = Parameters<typeof callerInterceptor>[0];
 
-/** The caller whom code deep within a call finds. */
+/** The caller as seen by code deep within a call. */
 async function findCaller(): Promise<string | undefined> {
   await new Promise((resolve) => setImmediate(resolve));
   return currentCall.callerOf();
@@ -20,7 +20,7 @@ function requestFrom(address: string) {
   return { contextValues, method: TokenService.method.hello, stream: false };
 }
 
-/** Makes a call whose answer is who it is charged to. */
+/** Makes a call that answers who it is charged to. */
 function call(address: string, { subject, role = "user" }: { subject?: string; role?: Role } = {}) {
   const req = requestFrom(address);
   const next = async (): Promise<unknown> => {
@@ -29,7 +29,7 @@ function call(address: string, { subject, role = "user" }: { subject?: string; r
       req.contextValues.set(callerKey, { subject, role, issuedAt: new Date(0), expiresAt: new Date(0) });
     return { stream: false, message: [before, await findCaller()] };
   };
-  // The interceptor reads nothing else of a request.
+  // The interceptor reads nothing else from a request.
   return callerInterceptor(next as Next)(
     req as unknown as Parameters<ReturnType<typeof callerInterceptor>>[0],
   );
@@ -41,12 +41,12 @@ describe("a call is charged to", () => {
     expect(message).toEqual(["network 192.0.2.1", "user ada"]);
   });
 
-  it("the /48 of an address of IPv6, which one customer may have", async () => {
+  it("the /48 of an IPv6 address, which one customer may have", async () => {
     const { message } = await call("2001:db8:1:2::3");
     expect(message).toEqual(Array(2).fill("network 2001:db8:1::/48"));
   });
 
-  it("the devices of a network if a device makes it: a user can have any number of them", async () => {
+  it("all devices in a network if the caller is a device, because a user can have any number of them", async () => {
     const { message } = await call("192.0.2.1", { subject: "device-1", role: "device" });
     expect(message).toEqual(["network 192.0.2.1", "devices of 192.0.2.1"]);
   });
@@ -68,7 +68,7 @@ describe("a call is charged to", () => {
     expect(seen).toEqual(["network 192.0.2.1", "network 192.0.2.1"]);
   });
 
-  it("itself alone, however many run at the same time", async () => {
+  it("its own caller, however many calls run at the same time", async () => {
     const calls = Array.from({ length: 100 }, (_, i) => call("192.0.2.1", { subject: `user ${i}` }));
     const answers = await Promise.all(calls);
     expect(answers.map(({ message }) => message)).toEqual(
@@ -76,7 +76,7 @@ describe("a call is charged to", () => {
     );
   });
 
-  it("the server itself outside of any call", () => {
+  it("the server itself outside any call", () => {
     expect(currentCall.callerOf()).toBe(systemCaller);
     expect(currentCall.signalOf()).toBeUndefined();
     expect(chargeTo("tokens", currentCall.callerOf)).toBe("tokens");

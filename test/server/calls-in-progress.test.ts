@@ -12,7 +12,11 @@ function createCalls(maxCalls: number, maxCallsPerUser = 0) {
     { maxCalls, maxStreams: 10, maxCallsPerUser, maxStreamsPerUser: 0 },
     clients,
   );
-  /** Begins calls of a client until one is refused. @returns how many began, and their end */
+  /**
+   * Starts calls from one client until one is refused.
+   *
+   * @returns how many were admitted, and a function that ends them
+   */
   const begin = (name: string, most = Number.POSITIVE_INFINITY) => {
     const ends: (() => void)[] = [];
     for (; ends.length < most && !calls.isFullFor(method, () => name); ) {
@@ -29,7 +33,7 @@ function createCalls(maxCalls: number, maxCallsPerUser = 0) {
   return { calls, clients, begin };
 }
 
-describe("the share of a client", () => {
+describe("a client's share", () => {
   it("is four fifths of all calls while the client is alone", () => {
     expect(createCalls(1000).begin("mallory").count).toBe(800);
   });
@@ -42,7 +46,7 @@ describe("the share of a client", () => {
     expect(begin("carol").count).toBeGreaterThan(0);
   });
 
-  it("gives nothing to a client that has its share until others leave", () => {
+  it("is used up until another client leaves", () => {
     const { begin } = createCalls(1000);
     const mallory = begin("mallory");
     expect(begin("mallory").count).toBe(0);
@@ -50,11 +54,11 @@ describe("the share of a client", () => {
     expect(begin("mallory").count).toBe(800);
   });
 
-  it("is all of few calls", () => {
+  it("is everything if the limit is small", () => {
     expect([1, 2, 3, 4].map((maxCalls) => createCalls(maxCalls).begin("ada").count)).toEqual([1, 2, 3, 4]);
   });
 
-  it("is no more than the limit of one user", () => {
+  it("is no more than the limit per user", () => {
     const { calls, clients, begin } = createCalls(1000, 250);
     begin("ada", 250);
     calls.enter(method);
@@ -62,7 +66,7 @@ describe("the share of a client", () => {
     expect(calls.isCrowded()).toBe(false);
   });
 
-  it("makes the refusal of a call that was counted at the same time", () => {
+  it("also refuses a call that the server has just counted", () => {
     const { calls, clients, begin } = createCalls(1000);
     begin("mallory");
     calls.enter(method);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Clients } from "../../src/server/clients.ts";
 
-describe("what a client holds", () => {
-  it("is the sum of its claims, and released when they close, however often", () => {
+describe("the resources of a client", () => {
+  it("are the sum of its claims, and are released when these close, however often", () => {
     const clients = new Clients();
     const [first, second, other] = [clients.claim("ada"), clients.claim("ada"), clients.claim("bob")];
     first.add("bytes", 100);
@@ -15,7 +15,7 @@ describe("what a client holds", () => {
     expect([second.sum("bytes"), other.sum("bytes")]).toEqual([20, 3]);
   });
 
-  it("stays within its limit over all claims", () => {
+  it("stay within the limit across all claims", () => {
     const clients = new Clients();
     const [first, second] = [clients.claim("ada"), clients.claim("ada")];
     expect([first, second, first].map((claim) => claim.tryAcquire("calls", 2))).toEqual([true, true, false]);
@@ -23,7 +23,7 @@ describe("what a client holds", () => {
     expect(first.tryAcquire("calls", 2)).toBe(true);
   });
 
-  it("takes no memory once its last claim is closed", () => {
+  it("occupy no memory once the last claim is closed", () => {
     const clients = new Clients();
     const claims = ["ada", "bob", "ada"].map((name) => clients.claim(name));
     expect(clients.size).toBe(2);

@@ -23,7 +23,7 @@ async function failToConnect(): Promise<unknown> {
 }
 
 describe("a contained object", () => {
-  it("may raise errors after all its other listeners are gone", () => {
+  it("may emit errors after all its other listeners are removed", () => {
     const emitter = new EventEmitter();
     containErrors(emitter);
     const listener = (): void => {};
@@ -32,7 +32,7 @@ describe("a contained object", () => {
     expect(emitter.emit("error", new Error("a test"))).toBe(true);
   });
 
-  it("marks its errors as those of a connection, also when a library removes the listeners", () => {
+  it("marks its errors as connection errors, even if a library removes the listeners", () => {
     const emitter = new EventEmitter();
     containErrors(emitter);
     emitter.removeAllListeners("error");
@@ -42,19 +42,19 @@ describe("a contained object", () => {
   });
 });
 
-describe("an error of a connection", () => {
+describe("a connection error", () => {
   it.each([
     ["Node's HTTP/1.1 throws", () => new http.ServerResponse({} as http.IncomingMessage).setHeader("", "x")],
     ["Node's HTTP/2 throws", () => http2.getUnpackedSettings(Buffer.alloc(5))],
-  ])("is what %s", async (_name, run) => {
+  ])("is whatever %s", async (_name, run) => {
     expect(isConnectionError(await thrownBy(run))).toBe(true);
   });
 
   it.each([
-    ["a socket that nobody contains raises, as that of a database", failToConnect],
+    ["an uncontained socket raises, such as a database socket", failToConnect],
     ["a file raises", () => thrownBy(() => readFileSync("/no/such/file"))],
     [
-      "has the code of a reset alone",
+      "merely has the code of a reset",
       () => Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }),
     ],
     ["has a stack in its message", () => new Error("x\n    at respond (node:internal/http2/core:1:1)")],
@@ -66,7 +66,7 @@ describe("an error of a connection", () => {
         }),
     ],
     ["is not an error", () => "node:_http_server"],
-  ])("is not what %s", async (_name, make) => {
+  ])("is nothing that %s", async (_name, make) => {
     expect(isConnectionError(await make())).toBe(false);
   });
 });

@@ -1,4 +1,4 @@
-/** Connections of one client network, beside those of others. */
+/** Connections of one client network, alongside other clients. */
 import { once } from "node:events";
 import net from "node:net";
 import tls from "node:tls";
@@ -32,7 +32,11 @@ function connectFrom(localAddress: string, port: number): net.Socket {
   return socket;
 }
 
-/** Opens a connection, and waits for its first bytes. @returns undefined if the server closes it instead */
+/**
+ * Opens a connection and waits for its first bytes.
+ *
+ * @returns undefined if the server closes it instead
+ */
 async function open(socket: net.Socket): Promise<net.Socket | undefined> {
   socket.on("error", () => {});
   socket.write(get);
@@ -57,7 +61,7 @@ function openWhenFree(connect: () => net.Socket): Promise<net.Socket> {
 describe("a server whose clients may have three connections each", () => {
   const limits = { maxConnections: 100, maxConnectionsPerClient: 3 };
 
-  /** Opens three connections, each when there is room, and expects that there is none for a fourth. */
+  /** Opens three connections as room permits, and expects no room for a fourth. */
   async function fill(connect: () => net.Socket): Promise<net.Socket[]> {
     const held: net.Socket[] = [];
     while (held.length < 3) held.push(await openWhenFree(connect));
@@ -65,7 +69,7 @@ describe("a server whose clients may have three connections each", () => {
     return held;
   }
 
-  it("closes the fourth of one at once, and serves another one", async () => {
+  it("closes the fourth connection of one client at once, and still serves another client", async () => {
     const { port, countRefused } = await start(limits);
     await fill(() => connectFrom("127.0.0.2", port));
     expect(await open(connectFrom("127.0.0.3", port))).toBeDefined();
@@ -76,7 +80,7 @@ describe("a server whose clients may have three connections each", () => {
     ]);
   });
 
-  it("takes new ones when earlier ones have closed, in whatever way", async () => {
+  it("accepts new ones once earlier ones have closed, in whatever way", async () => {
     const { port } = await start(limits);
     const ways = ["end", "destroy", "resetAndDestroy"] as const;
     for (const way of ways)
@@ -84,13 +88,13 @@ describe("a server whose clients may have three connections each", () => {
     await fill(() => connectFrom("127.0.0.2", port));
   });
 
-  it("does not count 127.0.0.1, nor a trusted proxy", async () => {
+  it("does not count connections from 127.0.0.1 or a trusted proxy", async () => {
     const { port } = await start(limits, undefined, ["127.0.0.8"]);
     for (const address of ["127.0.0.1", "127.0.0.8"])
       for (let held = 0; held < 8; held += 1) expect(await open(connectFrom(address, port))).toBeDefined();
   });
 
-  it("counts connections during their TLS handshake, and no more when they break it off", async () => {
+  it("counts connections during their TLS handshake, but not after they abort it", async () => {
     const dataDir = await makeCertificates();
     const { port } = await start(limits, dataDir);
     const ca = trustIn(dataDir);
@@ -137,19 +141,19 @@ describe("the shares of connections", () => {
     return { shares, lines, refused };
   }
 
-  it("are those of a network of 64 bits in IPv6", () => {
+  it("apply to a /64 network in IPv6", () => {
     const { shares } = make({});
     for (const host of [1, 2]) expect(shares.admit(`2001:db8:0:1::${host}`)).toBeDefined();
     expect(shares.admit("2001:db8:0:1:ffff::3")).toBeUndefined();
     expect(shares.admit("2001:db8:0:2::1")).toBeDefined();
   });
 
-  it("have no limit if it is 0", () => {
+  it("are unlimited if set to 0", () => {
     const { shares } = make({ maxConnectionsPerClient: 0 });
     for (let held = 0; held < 100; held += 1) expect(shares.admit("192.0.2.1")).toBeDefined();
   });
 
-  it("refuse those of a network that opens them too fast, and not those of a proxy", () => {
+  it("refuse a network that opens connections too fast, but not a proxy", () => {
     let nowMs = 0;
     const rate = createTokenBuckets(2, () => nowMs);
     const isShared = (address: string): boolean => address === "192.0.2.8";
@@ -168,7 +172,7 @@ describe("the shares of connections", () => {
     for (let times = 0; times < 20; times += 1) expect(isAdmitted("192.0.2.8")).toBe(true);
   });
 
-  it("count ten requests without an answer as a connection, but not those of a proxy", () => {
+  it("count ten unanswered requests as a connection, except from a proxy", () => {
     const rate = createTokenBuckets(1, () => 0);
     const isShared = (address: string): boolean => address === "192.0.2.8";
     const { shares, refused } = make({ rate, isShared });
@@ -180,7 +184,7 @@ describe("the shares of connections", () => {
     expect(refused).toEqual(["rate", "rate"]);
   });
 
-  it("leave the limit on all connections as it is", () => {
+  it("do not affect the limit on all connections", () => {
     const { shares, refused } = make({ maxConnections: 3, isShared: () => true });
     const leave = [1, 2, 3].map(() => shares.admit("192.0.2.1"));
     expect(shares.admit("192.0.2.2")).toBeUndefined();

@@ -5,7 +5,7 @@ import { Probe } from "../gen/probing/probe_pb.ts";
 import { connectHttp2, request } from "./raw.ts";
 import { collectLines, serve } from "./serve.ts";
 
-/** A log over a clock of the test. */
+/** A log with a test clock. */
 function openLog() {
   const { lines, logger } = collectLines("warn");
   const clock = { nowMs: 1 };
@@ -18,7 +18,7 @@ function openLog() {
 
 const minuteMs = 60_000;
 
-describe("the lines about pages of other origins", () => {
+describe("log lines about pages of other origins", () => {
   it("name the origin, the setting that allows it, and the request", () => {
     const { lines, refuse } = openLog();
     refuse("https://elsewhere.example");
@@ -33,7 +33,7 @@ describe("the lines about pages of other origins", () => {
     ]);
   });
 
-  it("are one for an origin in ten minutes, and the next one counts those between", () => {
+  it("appear once per origin in ten minutes, and the next one counts the refusals between", () => {
     const { lines, clock, refuse } = openLog();
     refuse("https://a.example", 5);
     clock.nowMs += 10 * minuteMs - 1;
@@ -45,7 +45,7 @@ describe("the lines about pages of other origins", () => {
     expect(lines[1]).toMatchObject({ more: 6 });
   });
 
-  it("are at most twenty in ten minutes, however many origins somebody makes up", () => {
+  it("are limited to twenty in ten minutes, however many origins an attacker invents", () => {
     const { lines, clock, refuse } = openLog();
     for (let i = 0; i < 10_000; i += 1) refuse(`https://${i}.example`);
     expect(lines).toHaveLength(20);
@@ -66,14 +66,14 @@ describe("the lines about pages of other origins", () => {
     "https://*.example",
     "https://",
     "javascript:1",
-  ])("do not tell to allow what no setting can: %s", (origin) => {
+  ])("do not advise a setting that cannot help: %s", (origin) => {
     const { lines, refuse } = openLog();
     refuse(origin);
     expect(lines).toHaveLength(1);
     expect(lines[0]?.msg).not.toContain("--cors-origins");
   });
 
-  it("shorten what is long", () => {
+  it("truncate long values", () => {
     const { lines, refuse } = openLog();
     refuse(`https://${"a".repeat(8000)}.example`);
     expect(String(lines[0]?.origin).length).toBeLessThanOrEqual(100);
@@ -81,7 +81,7 @@ describe("the lines about pages of other origins", () => {
 });
 
 describe("a server that refuses a page of another origin", () => {
-  it("counts each refusal, and writes a line with the ID of the answer", async () => {
+  it("counts each refusal, and logs the request ID", async () => {
     const { logger, lines } = openLog();
     const services = [createServiceImplSpec<typeof Probe>(Probe, {})];
     const { url } = await serve({ services, logger, corsOrigins: ["https://allowed.example"] });

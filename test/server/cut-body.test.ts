@@ -1,4 +1,4 @@
-/** Requests over HTTP/2 that are cut before their end: no handler takes the part that came for the whole. */
+/** HTTP/2 requests truncated before their end: no handler takes the received part for the whole. */
 import { once } from "node:events";
 import type net from "node:net";
 import { setTimeout } from "node:timers/promises";
@@ -12,10 +12,10 @@ import { serve } from "./serve.ts";
 
 const codes = { NO_ERROR: 0, INTERNAL_ERROR: 2, CANCEL: 8 } as const;
 
-/** What a handler found: the texts of a whole request, or that it was cut. */
+/** What a handler saw: the texts of a whole request, or a truncated one. */
 type Finding = readonly string[] | "cut";
 
-/** Handlers that note what they find. */
+/** Handlers that record what they see. */
 function observe() {
   const findings: Finding[] = [];
   const implementation = {
@@ -39,7 +39,7 @@ function observe() {
   return { findings, implementation };
 }
 
-/** Serves who has a token. Its check takes a moment, in which a request comes and is cut. */
+/** Serves callers with a token. The check takes a moment, in which a request arrives and is truncated. */
 async function serveSlowly(
   implementation: Partial<ServiceImpl<typeof KmsService>>,
 ): Promise<{ readonly port: number; countAdmitted(): number }> {
@@ -80,7 +80,7 @@ const message = toBinary(
 const json = Buffer.from('{"keyId":"key","data":"cGF5IDE="}');
 const [sign, stream] = ["/kms.KmsService/Sign", "/kms.KmsService/SignStream"];
 
-/** Forms of a request. */
+/** Request forms. */
 const forms = {
   "gRPC, a stream": { path: stream, type: "application/grpc", body: parts },
   "gRPC-Web, a stream": { path: stream, type: "application/grpc-web+proto", body: parts },
@@ -92,7 +92,7 @@ const forms = {
   "REST, one message": { path: "/api/kms/sign", type: "application/json", body: json },
 } as const;
 
-/** Ways to cut the first stream, after some last bytes. */
+/** Ways to truncate the first stream after some last bytes. */
 const cuts: Record<string, (socket: net.Socket, last: Uint8Array) => void> = {};
 for (const [name, code] of Object.entries(codes))
   cuts[`RST_STREAM with ${name}`] = (socket, last) =>
@@ -114,7 +114,7 @@ describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) =>
     return Buffer.concat([head, writeFrame(frameTypes.data, flag, 1, body)]);
   };
 
-  it("a request with END_STREAM is whole", async () => {
+  it("a request with END_STREAM is complete", async () => {
     const { findings, implementation } = observe();
     const { port } = await serveSlowly(implementation);
     (await connect(port)).write(build(port, 1));
@@ -122,7 +122,7 @@ describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) =>
     expect(findings[0]).toEqual(["pay 1"]);
   });
 
-  it("a request with END_STREAM that announced more bytes is not", async () => {
+  it("a request with END_STREAM is incomplete if it announced more bytes", async () => {
     const { findings, implementation } = observe();
     const { port } = await serveSlowly(implementation);
     (await connect(port)).write(build(port, 1, [["content-length", String(body.length + 8)]]));
@@ -132,7 +132,7 @@ describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) =>
     expect(findings.filter((found) => found !== "cut")).toHaveLength(1);
   });
 
-  it.each(Object.entries(cuts))("a request that %s cuts is not", async (_cut, cut) => {
+  it.each(Object.entries(cuts))("a request cut off by %s is incomplete", async (_cut, cut) => {
     const { findings, implementation } = observe();
     const { port } = await serveSlowly(implementation);
     for (const pauseMs of [0, 0, 0, 1, 2]) {
@@ -140,7 +140,7 @@ describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) =>
       await setTimeout(pauseMs);
       cut(socket, build(port));
     }
-    // A later call has come through: the server has seen the earlier ones.
+    // A later call has succeeded, so the server has seen the earlier ones.
     (await connect(port)).write(build(port, 1));
     await expect.poll(() => findings.filter((found) => found !== "cut").length).toBeGreaterThan(0);
     await setTimeout(20);
@@ -148,14 +148,14 @@ describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) =>
   });
 
   it.each(Object.entries(cuts))(
-    "a request that waits for its end until %s cuts it is not",
+    "a request that is waiting for its end until %s cuts it off is incomplete",
     async (_cut, cut) => {
       const { findings, implementation } = observe();
       const { port, countAdmitted } = await serveSlowly(implementation);
       const socket = await connect(port);
       socket.write(build(port));
       await expect.poll(countAdmitted).toBe(1);
-      // The server has read what came.
+      // The server has read what arrived.
       await setTimeout(20);
       cut(socket, new Uint8Array());
       (await connect(port)).write(build(port, 1));

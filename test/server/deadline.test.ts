@@ -9,28 +9,31 @@ import { connectProbe, type Protocol, protocols, serveProbe } from "./probe.ts";
 const exceeded = { code: "DeadlineExceeded", reason: "DEADLINE_EXCEEDED" };
 const never = () => new Promise<never>(() => {});
 
-/** Sets a deadline as a header, so that the server alone keeps it: a client with `timeoutMs` has a timer too. */
+/**
+ * Sets a deadline as a header, so that only the server enforces it: a client with `timeoutMs` has a timer
+ * too.
+ */
 function deadline(protocol: Protocol, grpc: string, connect: string) {
   return protocol.startsWith("Connect") ? { "connect-timeout-ms": connect } : { "grpc-timeout": grpc };
 }
 
 describe.each(protocols)("over %s", (protocol) => {
   const short = { headers: deadline(protocol, "50m", "50") };
-  /** For a call that has to do something before its deadline, on a machine that has other work. */
+  /** For a call that has to do something before its deadline on a busy machine. */
   const longer = { headers: deadline(protocol, "2000m", "2000") };
 
-  it("a handler that ignores its signal ends at the server's limit", async () => {
+  it("a handler that ignores its signal ends at the server limit", async () => {
     const { url } = await serveProbe({ ask: never }, { maxCallMs: 50 });
     expect(await refusal(connectProbe(protocol, url).ask({}))).toEqual(exceeded);
   });
 
-  it("the server's limit goes before a caller's longer deadline", async () => {
+  it("the server limit takes precedence over a longer caller deadline", async () => {
     const { url } = await serveProbe({ ask: never }, { maxCallMs: 50 });
     const long = { headers: deadline(protocol, "1H", "3600000") };
     expect(await refusal(connectProbe(protocol, url).ask({}, long))).toEqual(exceeded);
   });
 
-  it("the handler's signal is aborted at the deadline", async () => {
+  it("the handler signal aborts at the deadline", async () => {
     const aborted = Promise.withResolvers<void>();
     const ask = (_item: unknown, { signal }: { signal: AbortSignal }) => {
       signal.addEventListener("abort", () => aborted.resolve());
@@ -41,7 +44,7 @@ describe.each(protocols)("over %s", (protocol) => {
     await aborted.promise;
   });
 
-  it("the handler's signal is aborted when the caller goes", async () => {
+  it("the handler signal aborts when the caller disconnects", async () => {
     const asked = Promise.withResolvers<AbortSignal>();
     const ask = (_item: unknown, { signal }: { signal: AbortSignal }) => {
       asked.resolve(signal);
@@ -56,7 +59,7 @@ describe.each(protocols)("over %s", (protocol) => {
     await aborted;
   });
 
-  it("a stream whose handler waits for ever fails at the deadline, after what came before", async () => {
+  it("a stream whose handler waits forever fails at the deadline, after its earlier messages", async () => {
     const { url } = await serveProbe({
       async *watch() {
         yield { text: "one" };
@@ -66,7 +69,7 @@ describe.each(protocols)("over %s", (protocol) => {
     expect(await readAll(connectProbe(protocol, url).watch({}, longer))).toEqual([["one"], exceeded]);
   });
 
-  it("a stream whose handler just stops at the deadline fails, and does not look complete", async () => {
+  it("a stream whose handler simply stops at the deadline fails, and does not look complete", async () => {
     const { url } = await serveProbe({
       async *watch(_item, { signal }) {
         yield { text: "one" };
@@ -76,7 +79,7 @@ describe.each(protocols)("over %s", (protocol) => {
     expect(await readAll(connectProbe(protocol, url).watch({}, longer))).toEqual([["one"], exceeded]);
   });
 
-  it("a stream without a deadline outlives the limit of unary calls", async () => {
+  it("a stream without a deadline outlives the limit on unary calls", async () => {
     const { url } = await serveProbe(
       {
         async *watch() {
@@ -103,7 +106,7 @@ describe.each(protocols)("over %s", (protocol) => {
     ["99999999S", "9999999999"],
     ["99999999H", "9999999999"],
     ["2147484S", "2147483648"],
-  ])("a deadline of %s, or %s ms, does not fire at once, for calls of any kind", async (grpc, connect) => {
+  ])("a deadline of %s, or %s ms, does not fire at once for any kind of call", async (grpc, connect) => {
     const { url } = await serveProbe({
       async ask(item) {
         await delay(20);
@@ -123,7 +126,7 @@ describe.each(protocols)("over %s", (protocol) => {
 });
 
 describe.each(["gRPC", "gRPC with JSON", "Connect over HTTP/2"] as const)("over %s", (protocol) => {
-  it("a conversation in both directions fails at the deadline", async () => {
+  it("a bidirectional stream fails at the deadline", async () => {
     const { url } = await serveProbe();
     const items = createOutgoing<{ text: string }>();
     items.send({ text: "one" });
@@ -133,12 +136,12 @@ describe.each(["gRPC", "gRPC with JSON", "Connect over HTTP/2"] as const)("over 
   });
 });
 
-it("over REST, a handler that ignores its signal ends at the server's limit", async () => {
+it("over REST, a handler that ignores its signal ends at the server limit", async () => {
   const { url } = await serveProbe({ look: never }, { maxCallMs: 50 });
   expect((await fetch(`${url}/probe/look`)).status).toBe(504);
 });
 
-/** What a stream gave before it ended, and how it was refused, if it was. */
+/** What a stream sent before it ended, and how it was refused, if it was. */
 async function readAll(items: AsyncIterable<{ text: string }>) {
   const texts: string[] = [];
   try {

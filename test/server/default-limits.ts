@@ -1,4 +1,4 @@
-/** The limits of a server that an operator starts without settings, for tests that start one of their own. */
+/** Default server limits, for tests that start a server of their own. */
 import { readConfig } from "../../src/config.ts";
 import type { ServerLimits } from "../../src/server/limits.ts";
 import { toBodyLimits } from "../../src/server/limits.ts";
@@ -7,5 +7,5 @@ import type { BodyLimits } from "../../src/transcoding/body.ts";
 
 export const defaultLimits: ServerLimits = serverSettings(readConfig([], {})).limits;
 
-/** The same for a transcoder alone. */
+/** The same for a transcoder without a server. */
 export const defaultBodyLimits: BodyLimits = toBodyLimits(defaultLimits);

@@ -1,4 +1,4 @@
-/** Requests that clients sent before the server was told to stop, and that it has not read yet. */
+/** Requests that clients sent before the server began to stop, and that it has not read yet. */
 import { once } from "node:events";
 import http2 from "node:http2";
 import type net from "node:net";
@@ -19,7 +19,7 @@ const look = (text: string): string => `GET /probe/look?text=${text} HTTP/1.1\r\
 const answersIn = (text: string): string[] => text.split(/(?=HTTP\/1\.1 \d)/).filter(Boolean);
 const isLast = (answer: string): boolean => /\r\nconnection: close\r\n/i.test(answer);
 
-/** A connection on which one request was answered. */
+/** A connection on which one request has been answered. */
 async function openIdle(port: number): Promise<net.Socket> {
   const socket = connectTcp(port);
   socket.write(look("first"));
@@ -27,8 +27,8 @@ async function openIdle(port: number): Promise<net.Socket> {
   return socket;
 }
 
-describe("a server that stops, over HTTP/1.1,", () => {
-  it("answers a request that waits on an idle connection, and says that it is the last", async () => {
+describe("a stopping server, over HTTP/1.1,", () => {
+  it("answers a request waiting on an idle connection, and marks the answer as the last", async () => {
     const { server, port } = await serveProbe({}, { maxDrainMs });
     const socket = await openIdle(port);
     const answer = readToEnd(socket);
@@ -38,7 +38,7 @@ describe("a server that stops, over HTTP/1.1,", () => {
     await closed;
   });
 
-  it("answers all requests of a pipeline, also those on their way, and then closes the connection", async () => {
+  it("answers all requests of a pipeline, including those in flight, and then closes the connection", async () => {
     const { server, port } = await serveProbe({}, { maxDrainMs });
     const socket = await openIdle(port);
     const answers = readToEnd(socket);
@@ -50,7 +50,7 @@ describe("a server that stops, over HTTP/1.1,", () => {
     await closed;
   });
 
-  it("answers requests that follow one that still runs", async () => {
+  it("answers requests that follow a running one", async () => {
     const left = Promise.withResolvers<void>();
     const entered = Promise.withResolvers<void>();
     const slow = async (item: { readonly text: string }) => {
@@ -71,7 +71,7 @@ describe("a server that stops, over HTTP/1.1,", () => {
     await closed;
   });
 
-  it("answers a request that was on its way", async () => {
+  it("answers a request in flight", async () => {
     const { server, port } = await serveProbe({}, { maxDrainMs });
     const socket = await openIdle(port);
     const answer = readToEnd(socket);
@@ -117,7 +117,7 @@ describe("a server that stops, over HTTP/1.1,", () => {
 
 const ask = (streamId: number): Buffer => encodeCall(streamId, "/probing.Probe/Ask", new Uint8Array());
 
-/** A connection whose frames the test reads. It answers pings, as all clients do. */
+/** A connection whose frames the test reads. It answers pings, like all clients. */
 function connectRaw2(port: number) {
   const socket = connectTcp(port);
   const frames: RawFrame[] = [];
@@ -143,8 +143,8 @@ const endedStreams = (frames: readonly RawFrame[]): number[] =>
     .filter((one) => one.type === frameTypes.headers && (one.flags & 1) === 1)
     .map(({ streamId }) => streamId);
 
-describe("a server that stops, over HTTP/2,", () => {
-  it("answers calls that wait on an idle connection, and then says which was the last", async () => {
+describe("a stopping server, over HTTP/2,", () => {
+  it("answers calls waiting on an idle connection, and then names the last one", async () => {
     const { server, port } = await serveProbe({}, { maxDrainMs });
     const { socket, closed, frames } = connectRaw2(port);
     socket.write(ask(1));
@@ -157,7 +157,7 @@ describe("a server that stops, over HTTP/2,", () => {
     await stopped;
   });
 
-  it("answers calls that were opened before its first GOAWAY arrived", async () => {
+  it("answers calls opened before its first GOAWAY arrived", async () => {
     const { server, port } = await serveProbe({}, { maxDrainMs });
     const { socket, closed, frames } = connectRaw2(port);
     await expect.poll(() => frames.length).toBeGreaterThan(0);
@@ -188,7 +188,7 @@ describe("a server that stops, over HTTP/2,", () => {
   });
 });
 
-describe("a server that stops, over TLS,", () => {
+describe("a stopping server, over TLS,", () => {
   async function serveTls() {
     const dataDir = await makeCertificates();
     const services = [createServiceImplSpec<typeof Probe>(Probe, echo)];
@@ -196,7 +196,7 @@ describe("a server that stops, over TLS,", () => {
     return { ...local, ca: trustIn(dataDir) };
   }
 
-  it("answers a request that waits on an idle connection", async () => {
+  it("answers a request waiting on an idle connection", async () => {
     const { server, port, ca } = await serveTls();
     const socket = tls.connect({ port, host: "127.0.0.1", ca, ALPNProtocols: ["http/1.1"] });
     socket.on("error", () => {});
@@ -210,7 +210,7 @@ describe("a server that stops, over TLS,", () => {
     await closed;
   });
 
-  it("answers calls that run over HTTP/2, and many at a time", async () => {
+  it("answers running HTTP/2 calls, many at a time", async () => {
     const { server, port, ca } = await serveTls();
     const session = http2.connect(`https://127.0.0.1:${port}`, { ca });
     session.on("error", () => {});

@@ -1,4 +1,4 @@
-/** Streams that never end by themselves, while the server stops with a drain time that no test could wait for. */
+/** Streams that never end by themselves, on a stopping server whose drain time no test could wait for. */
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
@@ -37,7 +37,7 @@ async function start() {
 }
 
 describe.each(["grpc", "connect"] as const)(
-  "a server that stops, over %s,",
+  "a stopping server, over %s,",
   { timeout: 120_000 },
   (protocol) => {
     it("ends a watch of the audit log", async () => {
@@ -62,7 +62,7 @@ describe.each(["grpc", "connect"] as const)(
       await closed;
     });
 
-    it("says over a watch of its health that it serves no more, and ends the watch", async () => {
+    it("reports over a health watch that it no longer serves, and ends the watch", async () => {
       const app = await start();
       const statuses = createClient(Health, app[protocol]).watch({})[Symbol.asyncIterator]();
       expect((await statuses.next()).value).toMatchObject({ status: ServingStatus.SERVING });
@@ -74,7 +74,7 @@ describe.each(["grpc", "connect"] as const)(
   },
 );
 
-describe("a server that stops", { timeout: 120_000 }, () => {
+describe("a stopping server", { timeout: 120_000 }, () => {
   it("ends a watch over REST with the reason", async () => {
     const app = await start();
     await createClient(KmsService, app.grpc).createKey({});
@@ -89,7 +89,7 @@ describe("a server that stops", { timeout: 120_000 }, () => {
     await closed;
   });
 
-  it("ends a tunnel after the replies to the packets that it took", async () => {
+  it("ends a tunnel after replying to the packets that it accepted", async () => {
     const app = await start();
     const vpn = createClient(VpnService, app.grpc);
     const { tunnelId } = await vpn.registerPeer({});
@@ -106,7 +106,7 @@ describe("a server that stops", { timeout: 120_000 }, () => {
     await closed;
   });
 
-  it("ends a stream of readings after the answers to those that it took", async () => {
+  it("ends a stream of readings after answering those that it accepted", async () => {
     const app = await start();
     const iot = createClient(IotService, app.grpc);
     const { deviceId } = await iot.registerDevice({ simulated: true });

@@ -1,4 +1,4 @@
-/** What errors repeat of their request: at most 100 characters of each text. */
+/** How much errors quote of their request: at most 100 characters of each text. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { excerpt } from "../../src/errors/shorten.ts";
 import { refuse } from "../../src/errors.ts";
@@ -19,20 +19,20 @@ const requests: [what: string, headers: Record<string, string>, body?: string | 
   ["a path under an RPC's service", { ...grpc, ":path": `/kms.KmsService/${long}` }, envelope("")],
   ["an RPC of no service", { ...grpc, ":path": `/${long}/${long}` }, envelope("")],
   ["a path variable", { ":path": `/api/kms/key/${long}` }],
-  ["a path variable of half a character", { ":path": `/api/kms/key/${long}%ff` }],
+  ["a path variable with half a character", { ":path": `/api/kms/key/${long}%ff` }],
   ["a query parameter's name", { ":path": `/api/kms/keys?${long}=1` }],
   ["a query parameter's value", { ":path": `/api/kms/keys?pageSize=${long}` }],
   ["a query that is not UTF-8", { ":path": `/api/kms/keys?a=${long}%ff` }],
   ["a method", { ":method": long.toUpperCase(), ":path": "/api/kms/keys" }],
   ["a media type", { ":path": "/api/kms/sign", "content-type": `application/${long}` }, "{}"],
   ["a charset", { ":path": "/api/kms/sign", "content-type": `application/json;charset=${long}` }, "{}"],
-  ["a media type of Connect", { ":path": sign, "content-type": `application/${long}` }, "{}"],
-  ["no media type", { ":path": sign, "content-type": long }, "{}"],
+  ["a Connect media type", { ":path": sign, "content-type": `application/${long}` }, "{}"],
+  ["an invalid media type", { ":path": sign, "content-type": long }, "{}"],
   ["an encoding", { ...json, ":path": "/api/kms/sign", "content-encoding": long }, "{}"],
-  ["an encoding of Connect", { ...json, ":path": sign, "content-encoding": long }, "{}"],
-  ["an encoding of gRPC", { ...grpc, ":path": sign, "grpc-encoding": long }, envelope("")],
+  ["a Connect encoding", { ...json, ":path": sign, "content-encoding": long }, "{}"],
+  ["a gRPC encoding", { ...grpc, ":path": sign, "grpc-encoding": long }, envelope("")],
   ["a timeout", { ...grpc, ":path": sign, "grpc-timeout": long }, envelope("")],
-  ["a timeout of Connect", { ...json, ":path": sign, "connect-timeout-ms": long }, "{}"],
+  ["a Connect timeout", { ...json, ":path": sign, "connect-timeout-ms": long }, "{}"],
   ["a protocol version", { ...json, ":path": sign, "connect-protocol-version": long }, "{}"],
   ["accept", { ":path": "/api/kms/keys", accept: `text/${long}` }],
   ["an idempotency key", { ...json, ":path": "/api/kms/create-key", "idempotency-key": long }, "{}"],
@@ -53,7 +53,7 @@ const requests: [what: string, headers: Record<string, string>, body?: string | 
   ]),
 ];
 
-describe("an error repeats no more than 100 characters of", () => {
+describe("an error quotes at most 100 characters of", () => {
   const atEnd = endAfterAll();
   let url: string;
   beforeAll(async () => {
@@ -78,7 +78,7 @@ describe("an error repeats no more than 100 characters of", () => {
 });
 
 describe("excerpt", () => {
-  it("leaves 100 characters as they are and shortens more to 100", () => {
+  it("leaves 100 characters unchanged and shortens more to 100", () => {
     expect(excerpt("a".repeat(100))).toBe("a".repeat(100));
     expect(excerpt("a".repeat(101))).toBe(`${"a".repeat(99)}…`);
   });
@@ -92,7 +92,7 @@ describe("excerpt", () => {
 });
 
 describe("refuse", () => {
-  it("shortens metadata wherever the message repeats it", () => {
+  it("shortens metadata wherever the message quotes it", () => {
     const { rawMessage } = refuse("ROUTE_NOT_FOUND", `nothing at ${long}, nothing at all`, { path: long });
     expect(rawMessage).toBe(`nothing at ${excerpt(long)}, nothing at all`);
   });

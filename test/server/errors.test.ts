@@ -18,11 +18,11 @@ beforeAll(async () => {
 });
 
 const invalidField = { code: "invalid_argument", reason: "FIELD_INVALID" };
-/** The first integer that a double does not hold. */
+/** The first integer that a double cannot hold. */
 const unsafe = "9007199254740993";
 
 describe("the stack of a refusal", () => {
-  it("is collected only for a fault of the server, which the log shows", () => {
+  it("is collected only for a server fault, where the log shows it", () => {
     const frame = /\n\s+at /;
     expect(refuse("KEY_NOT_FOUND", "the key does not exist").stack).not.toMatch(frame);
     expect(refuse("INTERNAL", "internal error").stack).toMatch(frame);
@@ -38,7 +38,7 @@ describe("a refusal", () => {
 });
 
 describe("a refused REST call", () => {
-  it("has the one error body, as JSON, and nothing beside it", async () => {
+  it("has the one error body, as JSON, and nothing else", async () => {
     const answer = await fetch(`${url}/probe/look?nobody=1`);
     expect(answer.status).toBe(400);
     expect(answer.headers.get("content-type")).toBe("application/json");
@@ -113,7 +113,7 @@ describe("a refused REST call", () => {
   });
 });
 
-describe("a request on the path of an RPC that is of no protocol", () => {
+describe("a request to an RPC path without a known protocol", () => {
   it.each(["image/jpeg", "application/grpc+foo", "text/plain", "application/json; charset=latin1"])(
     "is refused with 415 if its type is %s",
     async (type) => {
@@ -129,7 +129,7 @@ describe("a request on the path of an RPC that is of no protocol", () => {
 });
 
 describe("JSON over Connect with an unknown field", () => {
-  it("is refused, also in a stream", async () => {
+  it("is refused, in a stream too", async () => {
     const send = (path: string, type: string, body: string | Buffer) =>
       request(connectHttp2(url), { ":path": path, "content-type": type }, body);
     const unary = await send("/probing.Probe/Ask", "application/json", '{"nobody":1}');
@@ -145,7 +145,7 @@ describe("an integer beyond 2^53 - 1 that JSON would round", () => {
   const look = "/probing.Probe/Look?connect=v1&encoding=json";
 
   it.each([unsafe, `-${unsafe}`, "9007199254740992", "1e30", "123456789012345678901234567890"])(
-    "is refused as %s over Connect, and the field is named",
+    "is refused as %s over Connect, naming the field",
     async (number) => {
       const answer = await fetch(`${url}/probing.Probe/Ask`, { ...json, body: `{"number":${number}}` });
       const body = await answer.text();
@@ -154,7 +154,7 @@ describe("an integer beyond 2^53 - 1 that JSON would round", () => {
     },
   );
 
-  it("is taken as a string, exactly", async () => {
+  it("is accepted exactly as a string", async () => {
     const answer = await fetch(`${url}/probing.Probe/Ask`, { ...json, body: `{"number":"${unsafe}"}` });
     expect(await answer.json()).toMatchObject({ number: unsafe });
   });
@@ -173,7 +173,7 @@ describe("an integer beyond 2^53 - 1 that JSON would round", () => {
     expect(jsonRefusalOf((await request(connectHttp2(url), own, body)).body)).toEqual(invalidField);
   });
 
-  it.each(["Watch", "Collect", "Chat"])("is refused in a stream of %s", async (method) => {
+  it.each(["Watch", "Collect", "Chat"])("is refused in a %s stream", async (method) => {
     const send = (type: string) => {
       const headers = { ":path": `/probing.Probe/${method}`, "content-type": type };
       return request(connectHttp2(url), headers, envelope(number));
@@ -196,7 +196,7 @@ describe.each(protocols)("over %s", (protocol) => {
     expect(await refusal(drain(connectProbe(protocol, url).watch({})))).toEqual(expected);
   });
 
-  it("a stream that has begun tells nothing of a fault but that it happened", async () => {
+  it("a stream that has begun reveals nothing about a fault except that it happened", async () => {
     const { url } = await serveProbe({
       async *watch() {
         yield { text: "one" };
@@ -213,7 +213,7 @@ describe("a call that failed because the store cannot be reached", () => {
     throw explainFailure(new StoreFailureError("UNAVAILABLE", new Error("gone")));
   };
 
-  it.each(protocols)("says when to try again, over %s", async (protocol) => {
+  it.each(protocols)("says when to retry, over %s", async (protocol) => {
     const { url: failingUrl } = await serveProbe({ ask: fail });
     const error = await failureOf(connectProbe(protocol, failingUrl).ask({}));
     expect(describeRefusal(error)).toEqual({ code: "Unavailable", reason: "STORE_UNAVAILABLE" });
@@ -221,7 +221,7 @@ describe("a call that failed because the store cannot be reached", () => {
     expect(error.metadata.get("retry-after")).toBe("1");
   });
 
-  it("says when to try again, over REST", async () => {
+  it("says when to retry, over REST", async () => {
     const { url: failingUrl } = await serveProbe({ look: fail });
     const answer = await fetch(`${failingUrl}/probe/look`);
     expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "1"]);

@@ -1,4 +1,4 @@
-/** Handlers that fail, for tests of how a call ends. */
+/** Failing handlers, for tests of how a call ends. */
 import { refuse } from "../../src/errors.ts";
 import type { ProbeBehaviour } from "./probe.ts";
 
@@ -9,7 +9,7 @@ export function refuseText(): never {
   ]);
 }
 
-/** Refuses so many fields in so many words that the status is larger than clients take. */
+/** Refuses so many fields at such length that the status is larger than clients accept. */
 export function refuseAtLength(): never {
   const text = "ü".repeat(5000);
   const violations = Array.from({ length: 500 }, (_, index) => ({
@@ -19,7 +19,7 @@ export function refuseAtLength(): never {
   throw refuse("FIELD_INVALID", text, { path: text, field: text }, violations);
 }
 
-/** Fails as a bug does. */
+/** Fails like a bug. */
 export function crash(): never {
   throw new Error("a bug");
 }
@@ -29,23 +29,23 @@ export function hang(): Promise<never> {
   return new Promise(() => {});
 }
 
-/** The behaviour of a server whose calls all do the same, before any answer. */
+/** Handlers that all do the same, before any answer. */
 export function always(act: () => Promise<never> | never): ProbeBehaviour {
   return {
     ask: act,
-    // biome-ignore lint/correctness/useYield: it fails before there is an answer
+    // biome-ignore lint/correctness/useYield: it fails before any answer
     async *watch() {
       await act();
     },
     collect: act,
-    // biome-ignore lint/correctness/useYield: it fails before there is an answer
+    // biome-ignore lint/correctness/useYield: it fails before any answer
     async *chat() {
       await act();
     },
   };
 }
 
-/** The behaviour of a server whose streams fail after their first message. */
+/** Streams that fail after their first message. */
 export const afterOneMessage: ProbeBehaviour = {
   async *watch() {
     yield { text: "one" };

@@ -1,8 +1,8 @@
 /**
- * Calls over HTTP/2 whose frames the test sees.
+ * HTTP/2 calls whose frames the test sees.
  *
- * An HTTP/2 client library hides how a stream ends: it reports the same for HEADERS with END_STREAM as for HEADERS
- * and an empty DATA frame, and clients of gRPC do not take the second. Here, Node's library only decodes the
+ * An HTTP/2 client library hides how a stream ends: it reports the same for HEADERS with END_STREAM as for
+ * HEADERS and an empty DATA frame, and gRPC clients reject the second. Here, Node's library only decodes the
  * fields (HPACK); the frames are read from the bytes of the connection.
  */
 import http2 from "node:http2";
@@ -20,7 +20,7 @@ export interface Frame {
   readonly endStream: boolean;
 }
 
-/** An answer and the frames that it came in. */
+/** An answer and the frames that carried it. */
 export interface FramedAnswer extends RawAnswer {
   readonly frames: readonly Frame[];
 }
@@ -28,9 +28,9 @@ export interface FramedAnswer extends RawAnswer {
 /** A connection that closes with the test. */
 export interface FramedConnection {
   readonly session: http2.ClientHttp2Session;
-  /** Frames of all streams, in the order in which they arrived. */
+  /** Frames of all streams, in order of arrival. */
   readonly frames: readonly Frame[];
-  /** Sends a request and reads the answer. A body that is undefined leaves the request open. */
+  /** Sends a request and reads the answer. An undefined body leaves the request open. */
   send(headers: http2.OutgoingHttpHeaders, body: Uint8Array | string | undefined): Promise<FramedAnswer>;
   /** Reads the answer of a stream that the test writes. */
   read(stream: http2.ClientHttp2Stream): Promise<FramedAnswer>;
@@ -46,7 +46,7 @@ const streamFrames: Readonly<Record<number, Frame["type"] | "CONTINUATION">> = {
   9: "CONTINUATION",
 };
 
-/** A frame as it is on the wire. */
+/** A frame in wire format. */
 export interface RawFrame {
   readonly type: number;
   readonly flags: number;
@@ -54,7 +54,7 @@ export interface RawFrame {
   readonly payload: Buffer;
 }
 
-/** Reads the whole frames that bytes begin with. */
+/** Reads the whole frames at the start of the bytes. */
 export function decodeFrames(bytes: Buffer): RawFrame[] {
   const frames: RawFrame[] = [];
   for (let at = 0; at + frameHeaderBytes <= bytes.length; ) {
@@ -86,14 +86,14 @@ export function encodeCall(streamId: number, path: string, message: Uint8Array):
   ]);
 }
 
-/** Opens a connection without TLS. */
+/** Opens a plaintext connection. */
 export function connectFramed(port: number): FramedConnection {
   const frames: Frame[] = [];
   const session = http2.connect(`http://127.0.0.1:${port}`, {
     createConnection: () => tap(net.connect(port, "127.0.0.1"), createFrameReader(frames)),
     maxSendHeaderBlockLength: 1024 * 1024,
   });
-  session.on("error", () => {}); // Every stream on it fails, and is told so.
+  session.on("error", () => {}); // Every stream on it fails and emits the error.
   onTestFinished(() => session.destroy());
   const read = async (stream: http2.ClientHttp2Stream): Promise<FramedAnswer> => {
     const answer = await readStream(stream);
@@ -111,7 +111,7 @@ export function connectFramed(port: number): FramedConnection {
   };
 }
 
-/** A connection whose incoming bytes a function sees before its user does. */
+/** A connection whose incoming bytes pass through a function first. */
 function tap(socket: net.Socket, onBytes: (bytes: Buffer) => void): Duplex {
   const duplex = new Duplex({
     read: () => void socket.resume(),
@@ -132,7 +132,9 @@ function tap(socket: net.Socket, onBytes: (bytes: Buffer) => void): Duplex {
   return duplex;
 }
 
-/** Makes a function that takes a server's bytes in pieces of any size and notes the frames of its streams. */
+/**
+ * Creates a function that takes a server's bytes in pieces of any size and records the frames of its streams.
+ */
 function createFrameReader(frames: Frame[]): (bytes: Buffer) => void {
   let rest = Buffer.alloc(0);
   let block: Frame | undefined;

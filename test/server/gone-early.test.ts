@@ -1,4 +1,4 @@
-/** Callers who leave while their token is checked: no call begins that nothing would end. */
+/** Callers who disconnect while their token is checked: no call starts that nothing would end. */
 import { once } from "node:events";
 import http2 from "node:http2";
 import net from "node:net";
@@ -9,19 +9,22 @@ import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { connectHttp2, envelope, readStream } from "./raw.ts";
 import { serve } from "./serve.ts";
 
-/** Serves streams of blocks that last until their caller leaves. The test decides when a token has been checked. */
+/**
+ * Serves streams of blocks that last until their caller disconnects. The test decides when a token has been
+ * checked.
+ */
 async function startWatched() {
   const checking = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
   const running = new Set<AbortSignal>();
   const begun: AbortSignal[] = [];
-  /** How often the server asked whether the callers of streams still have access. */
+  /** How often the server checked whether stream callers still have access. */
   let checks = 0;
   const check = async (): Promise<void> => {
     checks += 1;
   };
   const chain: Partial<ServiceImpl<typeof BlockchainService>> = {
-    // biome-ignore lint/correctness/useYield: there is no block
+    // biome-ignore lint/correctness/useYield: it sends no block
     async *watchBlocks(_request, { signal }) {
       begun.push(signal);
       running.add(signal);
@@ -81,7 +84,7 @@ function requestHttp2(
   return type === undefined ? stream : stream.end(envelope(new Uint8Array()));
 }
 
-/** The bytes of a request of HTTP/1.1. */
+/** The bytes of an HTTP/1.1 request. */
 function renderHttp1(type: string | undefined): Buffer {
   const authorization = "host: localhost\r\nauthorization: slowly\r\n";
   return type === undefined
@@ -94,7 +97,9 @@ function renderHttp1(type: string | undefined): Buffer {
       ]);
 }
 
-/** Expects that a later call is the only one that runs, and that the server watches no caller when it has gone. */
+/**
+ * Expects that a later call is the only one running, and that the server watches no caller once it has ended.
+ */
 async function expectOnlyLater(watched: Watched): Promise<void> {
   const session = connectHttp2(watched.url);
   const later = requestHttp2(session, "application/grpc");
@@ -107,12 +112,12 @@ async function expectOnlyLater(watched: Watched): Promise<void> {
 
 async function expectNobodyWatched({ checks }: Watched): Promise<void> {
   const before = checks();
-  // Two polls, twice a second: with nobody to watch there is none.
+  // Two poll intervals: with nobody to watch, the server does not poll.
   await setTimeout(1200);
   expect(checks()).toBe(before);
 }
 
-describe("a caller who leaves while the token is checked", () => {
+describe("a caller who disconnects while the token is checked", () => {
   const forms = [["REST", undefined], ...types.map((type) => [type, type] as const)] as const;
 
   it.each(forms)("leaves no call behind over HTTP/2: %s", async (_form, type) => {
@@ -122,7 +127,7 @@ describe("a caller who leaves while the token is checked", () => {
     await watched.checking;
     stream.close(http2.constants.NGHTTP2_CANCEL);
     await once(stream, "close");
-    // The server has read the reset when it has answered a later ping of the same connection.
+    // Once it has answered a later ping on the same connection, the server has read the reset.
     await new Promise<void>((resolve) => void session.ping(() => resolve()));
     watched.release();
     await expectOnlyLater(watched);
@@ -137,7 +142,7 @@ describe("a caller who leaves while the token is checked", () => {
       socket.write(renderHttp1(type));
       await watched.checking;
       socket.resetAndDestroy();
-      // A later connection has been served: the server has seen the end of the earlier one.
+      // A later connection has been served, so the server has seen the end of the earlier one.
       await (await fetch(`${watched.url}/livez`)).text();
       watched.release();
       await expectOnlyLater(watched);
@@ -145,7 +150,7 @@ describe("a caller who leaves while the token is checked", () => {
   );
 });
 
-describe("a stream whose deadline has passed when it begins", () => {
+describe("a stream whose deadline has passed before it begins", () => {
   it.each(types)("leaves nobody to watch: %s", async (type) => {
     const watched = await startWatched();
     const stream = requestHttp2(connectHttp2(watched.url), type, {

@@ -16,11 +16,11 @@ describe("a text for grpc-message", () => {
     ["letters, spaces and signs of ASCII", `a: b, [c]; "d" 'e' <f>/?#=&+$@!~`, undefined],
     ["a percent sign", "100% of %3A", "100%25 of %253A"],
     ["line breaks, a tab and other controls", "a\r\nb\tc\0\x1f\x7f", "a%0D%0Ab%09c%00%1F%7F"],
-    ["what is not ASCII, by its UTF-8", "ü€🔑", "%C3%BC%E2%82%AC%F0%9F%94%91"],
-    ["a half of a pair", "a\ud83d", "a%EF%BF%BD"],
+    ["non-ASCII characters, as UTF-8", "ü€🔑", "%C3%BC%E2%82%AC%F0%9F%94%91"],
+    ["half a surrogate pair", "a\ud83d", "a%EF%BF%BD"],
     ["spaces at the ends", "  a b  ", "%20 a b %20"],
     ["nothing", "", ""],
-  ])("encodes no more than it must: %s", (_what, text, encoded = text) => {
+  ])("encodes no more than necessary: %s", (_what, text, encoded = text) => {
     expect(encodeGrpcMessage(text)).toBe(encoded);
   });
 });
@@ -34,13 +34,13 @@ const texts = [
 const atEnd = endAfterAll();
 let url: string;
 beforeAll(async () => {
-  // No details, for clients that find the status in these read the text there.
+  // Without details, because clients that find the status in these read its text from there.
   const fail = ({ text }: { text: string }): never => {
     throw new ConnectError(text, Code.InvalidArgument);
   };
   const behaviour: ProbeBehaviour = {
     ask: fail,
-    // biome-ignore lint/correctness/useYield: it fails before there is an answer
+    // biome-ignore lint/correctness/useYield: it fails before any answer
     async *watch(item) {
       fail(item);
     },
@@ -86,7 +86,7 @@ describe.each(texts)("the text of a refusal: %j", (text) => {
   });
 });
 
-describe("JSON with half a pair of surrogates, which the refusal repeats", () => {
+describe("JSON with half a surrogate pair, which the refusal quotes", () => {
   const bodies = ['{"text\\ud800":"a"}', '{"number":"\\ud800"}', '{"te\\ud800":"a","te\\ud800":"a"}'];
   it.each(bodies)("is refused with a status: %s", async (body) => {
     for (const type of ["application/grpc+json", "application/grpc-web+json"]) {
@@ -99,8 +99,8 @@ describe("JSON with half a pair of surrogates, which the refusal repeats", () =>
   });
 });
 
-describe("a gRPC call of an RPC that there is not", () => {
-  it("says so in text that needs no decoding", async () => {
+describe("a gRPC call to an unknown RPC", () => {
+  it("fails with a message that needs no decoding", async () => {
     const headers = { ":path": "/probing.Probe/Nobody", "content-type": "application/grpc" };
     const answer = await request(connectHttp2(url), headers, envelope(""));
     expect(answer.headers["grpc-message"]).toBe("the RPC /probing.Probe/Nobody does not exist");

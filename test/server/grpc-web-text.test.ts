@@ -8,7 +8,7 @@ import { connectHttp2, envelope, grpcStatusOf, type RawAnswer, request, requestH
 const item = (text: string) => envelope(toBinary(ItemSchema, create(ItemSchema, { text })));
 const textType = "application/grpc-web-text";
 
-/** Decodes as the npm client does: in groups of four characters, of which any may be padded. */
+/** Decodes like the npm client: in groups of four characters, any of which may be padded. */
 function decodeGroups(body: Buffer): Buffer {
   const text = body.toString();
   expect(text).toMatch(/^(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)*$/);
@@ -49,7 +49,7 @@ describe.each(Object.entries(over))("gRPC-Web in text mode over %s", (_version, 
     expect(readAnswer(answer)).toEqual(expected);
   });
 
-  it("sends each message of a stream as soon as there is one, with its own padding", async () => {
+  it("sends each message of a stream at once, with its own padding", async () => {
     const { url } = await serveProbe({
       async *watch() {
         for (const text of ["", "a", "ab", "abc"]) yield { text };
@@ -72,7 +72,7 @@ describe.each(Object.entries(over))("gRPC-Web in text mode over %s", (_version, 
   });
 });
 
-describe("a request of gRPC-Web in text mode", () => {
+describe("a gRPC-Web request in text mode", () => {
   it("may have padding wherever its sender flushed", async () => {
     const bytes = item("a message of some length");
     for (const cut of [1, 2, 3, 4, 5, 6, 7]) {
@@ -82,12 +82,12 @@ describe("a request of gRPC-Web in text mode", () => {
     }
   });
 
-  it("may arrive in pieces of one character", async () => {
+  it("may arrive one character at a time", async () => {
     const { url } = await serveProbe();
     const stream = connectHttp2(url).request({ ":method": "POST", ":path": ask, "content-type": textType });
     for (const character of item("pieces").toString("base64")) {
       stream.write(character);
-      // A turn of the event loop for each, so that Node sends them one by one.
+      // One event-loop turn for each, so that Node sends them separately.
       await new Promise(setImmediate);
     }
     stream.end();
@@ -106,19 +106,19 @@ describe("a request of gRPC-Web in text mode", () => {
 
   const valid = item("hello").toString("base64");
   it.each([
-    ["that ends within a group", valid.slice(0, -1), "BODY_INCOMPLETE"],
-    ["that ends within its message", valid.slice(0, -4), "BODY_INCOMPLETE"],
+    ["that ends in the middle of a group", valid.slice(0, -1), "BODY_INCOMPLETE"],
+    ["that ends in the middle of its message", valid.slice(0, -4), "BODY_INCOMPLETE"],
     ["with a space", ` ${valid}`, "MESSAGE_MALFORMED"],
     ["with a line break at its end", `${valid}\n`, "MESSAGE_MALFORMED"],
-    ["in the alphabet of URLs", `${valid.slice(0, 8)}-_-_${valid.slice(8)}`, "MESSAGE_MALFORMED"],
+    ["in the URL-safe alphabet", `${valid.slice(0, 8)}-_-_${valid.slice(8)}`, "MESSAGE_MALFORMED"],
     ["with padding at the start of a group", `====${valid}`, "MESSAGE_MALFORMED"],
-    ["with a character behind padding", `AA=A${valid}`, "MESSAGE_MALFORMED"],
+    ["with a character after padding", `AA=A${valid}`, "MESSAGE_MALFORMED"],
     ["in binary", item("hello").toString("latin1"), "MESSAGE_MALFORMED"],
   ])("is refused %s", async (_what, body, reason) => {
     for (const path of [ask, watch]) expect((await send(path, body)).reason).toBe(reason);
   });
 
-  it("has the limit of its message, not of its text", async () => {
+  it("applies the limit to its message, not to its text", async () => {
     const largest = "x".repeat(16_000);
     // A text of 128 to 16383 bytes has three bytes before it in its message.
     const { url } = await serveProbe({}, { maxMessageBytes: largest.length + 3 });

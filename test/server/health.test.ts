@@ -18,18 +18,18 @@ beforeEach(async () => {
 });
 
 describe("Health.Check", () => {
-  it.each(["", name])("says SERVING of %j", async (service) => {
+  it.each(["", name])("reports SERVING for %j", async (service) => {
     expect((await health.check({ service })).status).toBe(Status.SERVING);
   });
 
-  it("refuses a service that there is not", async () => {
+  it("rejects an unknown service", async () => {
     expect(await refusal(health.check({ service: "probing.Nobody" }))).toEqual({
       code: "NotFound",
       reason: "SERVICE_UNKNOWN",
     });
   });
 
-  it("says NOT_SERVING of a service that was turned off, and SERVING of the others", async () => {
+  it("reports NOT_SERVING for a disabled service, and SERVING for the others", async () => {
     local.server.health.set(name, false);
     expect((await health.check({ service: name })).status).toBe(Status.NOT_SERVING);
     expect((await health.check({})).status).toBe(Status.SERVING);
@@ -58,7 +58,7 @@ describe("Health.Watch", () => {
     expect(await next()).toBe(Status.SERVING);
   });
 
-  it("tells a slow watcher of the newest status only", async () => {
+  it("sends a slow watcher only the latest status", async () => {
     const next = watch(name);
     expect(await next()).toBe(Status.SERVING);
     local.server.health.set(name, false);
@@ -67,7 +67,7 @@ describe("Health.Watch", () => {
     expect(await next()).toBe(Status.NOT_SERVING);
   });
 
-  it("says SERVICE_UNKNOWN of a service that there is not, and stays open until there is", async () => {
+  it("reports SERVICE_UNKNOWN for an unknown service, and stays open until it exists", async () => {
     const next = watch("probing.Later");
     expect(await next()).toBe(Status.SERVICE_UNKNOWN);
     local.server.health.set("probing.Later", true);
@@ -82,7 +82,7 @@ describe("Health.Watch", () => {
     for (const next of watchers) expect(await next()).toBe(Status.NOT_SERVING);
   });
 
-  it("says NOT_SERVING when the server stops, and ends with UNAVAILABLE", async () => {
+  it("reports NOT_SERVING when the server stops, and ends with UNAVAILABLE", async () => {
     const watchers = [watch(name), watch("")];
     for (const next of watchers) expect(await next()).toBe(Status.SERVING);
     local.server.health.shutDown();
@@ -96,19 +96,19 @@ describe("Health.Watch", () => {
 });
 
 describe("GET /readyz and /livez", () => {
-  it("say that the server is ready and alive", async () => {
+  it("report that the server is ready and alive", async () => {
     expect((await fetch(`${local.url}/readyz`)).status).toBe(200);
     expect((await fetch(`${local.url}/livez`)).status).toBe(200);
   });
 
-  it("say that a server which stops is alive and not ready", async () => {
+  it("report that a stopping server is alive but not ready", async () => {
     local.server.health.shutDown();
     expect((await fetch(`${local.url}/readyz`)).status).toBe(503);
     expect((await fetch(`${local.url}/livez`)).status).toBe(200);
   });
 });
 
-/** Watches a service; each call gives the next status, undefined at the end. */
+/** Watches a service; each call returns the next status, undefined at the end. */
 function watch(service: string): () => Promise<Status | undefined> {
   const statuses = health.watch({ service })[Symbol.asyncIterator]();
   return async () => {

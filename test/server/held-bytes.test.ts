@@ -1,4 +1,4 @@
-/** How the bytes of unfinished requests and of unread responses are counted. */
+/** How the bytes of unfinished requests and unread responses are counted. */
 import { describe, expect, it, vi } from "vitest";
 import { ByteBudget } from "../../src/server/byte-budget.ts";
 import { Clients } from "../../src/server/clients.ts";
@@ -10,27 +10,27 @@ import { envelope } from "./raw.ts";
 const limited = { code: "ResourceExhausted", reason: "BUFFER_LIMITED" };
 const reasonOf = (run: () => unknown) => refusal((async () => run())());
 
-describe("the budget of bytes", () => {
+describe("the byte budget", () => {
   function create() {
     const clients = new Clients();
     const budget = new ByteBudget({ maxBufferedBytes: 10_000, maxBufferedBytesPerClient: 5000 });
     return { budget, open: (client: string) => budget.open(clients.claim(client), client) };
   }
 
-  it("refuses what one client has above its share, and not what others have", async () => {
+  it("refuses what exceeds one client's share, without affecting other clients", async () => {
     const { open } = create();
     open("ada").charge(4000);
     expect(await reasonOf(() => open("ada").charge(2000))).toEqual(limited);
     open("bob").charge(2000);
   });
 
-  it("refuses what all clients have above the whole", async () => {
+  it("refuses what exceeds the total for all clients", async () => {
     const { open } = create();
     for (const client of ["ada", "bob"]) open(client).charge(4700);
     expect(await reasonOf(() => open("eve").charge(1000))).toEqual(limited);
   });
 
-  it("counts a piece more than its bytes, so that many tiny pieces are not free", async () => {
+  it("counts more than the bytes of a piece, so that many tiny pieces are not free", async () => {
     const account = create().open("ada");
     const drip = () => {
       for (let i = 0; i < 100; i += 1) account.charge(1);
@@ -38,7 +38,7 @@ describe("the budget of bytes", () => {
     expect(await reasonOf(drip)).toEqual(limited);
   });
 
-  it("has all room again when accounts are closed, however often", () => {
+  it("is fully available again when accounts are closed, however often", () => {
     const { budget, open } = create();
     const account = open("ada");
     account.charge(4000);
@@ -50,7 +50,11 @@ describe("the budget of bytes", () => {
 });
 
 describe("the meter of a stream", () => {
-  /** Passes a stream through in pieces of a size. @returns the most bytes that were held, and those at the end */
+  /**
+   * Passes a stream through in pieces of one size.
+   *
+   * @returns the maximum number of bytes held, and the number at the end
+   */
   async function measure(stream: Buffer, pieceBytes: number, maxBytes = 1000) {
     const clients = new Clients();
     const budget = new ByteBudget({ maxBufferedBytes: 1e9, maxBufferedBytesPerClient: 1e9 });
@@ -76,7 +80,7 @@ describe("the meter of a stream", () => {
   const messages = Buffer.concat(Array.from({ length: 200 }, () => envelope(Buffer.alloc(300))));
 
   it.each([1, 4, 5, 7, 305, 306, 1000, 100_000])(
-    "holds one message at most, in pieces of %i bytes",
+    "holds at most one message, in pieces of %i bytes",
     async (size) => {
       const { most, last, passed } = await measure(messages, size);
       expect(passed).toEqual(messages);
@@ -94,7 +98,7 @@ describe("the meter of a stream", () => {
   });
 
   it.each([5, 100_000])(
-    "refuses a message that its prefix announces as too large, after those before it",
+    "refuses a message whose prefix announces too many bytes, after the messages before it",
     async (size) => {
       const stream = Buffer.concat([messages, envelope(Buffer.alloc(1001))]);
       expect(await measure(stream, size)).toMatchObject({
@@ -105,8 +109,8 @@ describe("the meter of a stream", () => {
   );
 });
 
-describe("responses that wait to be read", () => {
-  it("are dropped once they make no progress for the time that they have", async () => {
+describe("unread responses", () => {
+  it("are dropped once they make no progress within their time limit", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     try {
       let nowMs = 0;

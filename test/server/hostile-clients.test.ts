@@ -19,26 +19,28 @@ import {
 } from "./raw.ts";
 import type { LocalServer } from "./serve.ts";
 
-/** How long the server waits for headers and bodies: longer than a busy machine keeps this process waiting. */
+/**
+ * How long the server waits for headers and bodies: longer than a busy machine keeps this process waiting.
+ */
 const limits = { maxHeaderMs: 20_000, maxReceiveMs: 20_000 };
-/** The same where a test waits until the time is over. */
+/** The same, for tests that wait for the timeout. */
 const hastyLimits = { maxHeaderMs: 400, maxReceiveMs: 400 };
 let local: LocalServer;
-/** Another client, whose calls go on all the while. */
+/** A well-behaved client whose calls continue throughout. */
 let bystander: { stop(): Promise<number> };
 beforeEach(async () => {
   local = await serveProbe({}, limits);
   bystander = startBystander();
 });
 afterEach(async () => {
-  // No call of its failed, and there were some.
+  // None of its calls failed, and there were some.
   expect(await bystander.stop()).toBeGreaterThan(2);
 });
 
 const serveHastily = (): Promise<LocalServer> => serveProbe({}, hastyLimits);
 
 describe("a connection that sends", () => {
-  it("garbage behind a call gets the answer of the call, and no other", async () => {
+  it("garbage after a call gets the answer of the call, and no other", async () => {
     const body = '{"text":"x"}';
     const head = ["POST /probe/ask HTTP/1.1", "host: localhost", "content-type: application/json"];
     const call = [...head, `content-length: ${body.length}`, "", body].join("\r\n");
@@ -46,7 +48,7 @@ describe("a connection that sends", () => {
     expect(answer.match(/^HTTP\/1\.1 \d+/gm)).toEqual(["HTTP/1.1 200"]);
   });
 
-  it("garbage in many segments behind a call waits for the call once", async () => {
+  it("garbage in many segments after a call waits for the call once", async () => {
     const warnings: Error[] = [];
     const note = (warning: Error): void => void warnings.push(warning);
     process.on("warning", note);
@@ -67,7 +69,7 @@ describe("a connection that sends", () => {
   });
 
   it.each([0x02, 0x80, 0x81])(
-    "a unary gRPC message with the flags %i is told what is wrong",
+    "a unary gRPC message with the flags %i is answered with what is wrong",
     async (flags) => {
       const headers = { ":path": "/probing.Probe/Ask", "content-type": "application/grpc", te: "trailers" };
       const answer = await request(connectHttp2(local.url), headers, envelope("", flags));
@@ -75,18 +77,18 @@ describe("a connection that sends", () => {
     },
   );
 
-  it("nothing is closed after the time for headers", async () => {
+  it("nothing is closed after the header timeout", async () => {
     const { port } = await serveHastily();
     expect(await readToEnd(connectTcp(port))).toBe("");
   });
 
-  it.each(["P", "PR"])("%j and nothing more is closed after the time for headers", async (bytes) => {
+  it.each(["P", "PR"])("%j and nothing more is closed after the header timeout", async (bytes) => {
     const socket = connectTcp((await serveHastily()).port);
     socket.write(bytes);
     expect(await readToEnd(socket)).toBe("");
   });
 
-  it("the preface of HTTP/2 byte by byte is served", async () => {
+  it("the HTTP/2 preface byte by byte is served", async () => {
     const socket = connectTcp(local.port);
     socket.setNoDelay(true);
     for (const byte of opening) {
@@ -98,7 +100,7 @@ describe("a connection that sends", () => {
     expect(chunk.readUInt8(3)).toBe(4);
   });
 
-  it("half of its headers is answered with 408 after the time for headers", async () => {
+  it("half of its headers is answered with 408 after the header timeout", async () => {
     const socket = connectTcp((await serveHastily()).port);
     socket.write("GET /probe/look HTTP/1.1\r\nhost: x\r\nx-half: ");
     const answer = await readToEnd(socket);
@@ -106,7 +108,7 @@ describe("a connection that sends", () => {
     expect(refusalIn(answer).reason).toBe("REQUEST_TOO_SLOW");
   });
 
-  it("its body too slowly is answered with 408 after the time for bodies", async () => {
+  it("its body too slowly is answered with 408 after the body timeout", async () => {
     const socket = connectTcp((await serveHastily()).port);
     socket.write(post("/probe/ask", "content-length: 100000\r\nconnection: close\r\n\r\n"));
     const drip = setInterval(() => socket.write(" "), 5);
@@ -115,7 +117,7 @@ describe("a connection that sends", () => {
     expect(answer).toMatch(/^HTTP\/1\.1 408 /);
   });
 
-  it("its body on and on after it was answered with 408 is closed after that time again", async () => {
+  it("more of its body after an answer with 408 is closed after the same timeout again", async () => {
     const socket = connectTcp((await serveHastily()).port);
     socket.write(post("/probe/ask", "content-length: 100000\r\n\r\n"));
     const drip = setInterval(() => socket.write(" "), 5);
@@ -124,7 +126,7 @@ describe("a connection that sends", () => {
     expect(answer).toMatch(/^HTTP\/1\.1 408 /);
   });
 
-  it("the rest of its body after it was refused may send its next request", async () => {
+  it("the rest of its body after a refusal may send its next request", async () => {
     const socket = connectTcp(local.port);
     const body = '{"text":"a"}';
     socket.write(post("/probe/none", `content-length: ${body.length}\r\n\r\n`));
@@ -140,7 +142,7 @@ describe("a connection that sends", () => {
     ["random bytes", randomBytes(4096)],
     ["a TLS handshake", Buffer.from("1603010200010001fc0303", "hex")],
     ["no HTTP method", "HELLO\r\n\r\n"],
-    ["another version", "GET / HTTP/3.0\r\n\r\n"],
+    ["an unknown version", "GET / HTTP/3.0\r\n\r\n"],
     [
       "two lengths",
       "POST /probe/ask HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n{}",
@@ -162,7 +164,7 @@ describe("a connection that sends", () => {
     ["HTTP/2 without SETTINGS", Buffer.concat([preface, writeFrame(0, 0, 1, Buffer.from("x"))])],
     ["a frame larger than allowed", Buffer.concat([opening, writeFrame(0, 0, 1, Buffer.alloc(20_000))])],
     ["a frame of a stream that is not open", Buffer.concat([opening, writeFrame(0, 0, 7, Buffer.from("x"))])],
-    ["headers that are no HPACK", Buffer.concat([opening, writeFrame(1, 5, 1, Buffer.alloc(50, 0xff))])],
+    ["headers that are not HPACK", Buffer.concat([opening, writeFrame(1, 5, 1, Buffer.alloc(50, 0xff))])],
     ["SETTINGS of 5 bytes", Buffer.concat([preface, writeFrame(4, 0, 0, Buffer.alloc(5))])],
     ["WINDOW_UPDATE of nothing", Buffer.concat([opening, writeFrame(8, 0, 0, Buffer.alloc(4))])],
     ["random frames", Buffer.concat([opening, randomBytes(4096)])],
@@ -173,8 +175,8 @@ describe("a connection that sends", () => {
   });
 });
 
-describe("a call over HTTP/2 that", () => {
-  it("is a stream may take longer than that between two messages", async () => {
+describe("an HTTP/2 call that", () => {
+  it("is a stream may pause longer than that between two messages", async () => {
     const items = createOutgoing<{ text: string }>();
     const { url } = await serveHastily();
     const call = connectProbe("gRPC", url).collect(items);
@@ -185,7 +187,7 @@ describe("a call over HTTP/2 that", () => {
     expect((await call).text).toBe("ab");
   });
 
-  it("is reset while it runs is told so, and the connection goes on", async () => {
+  it("is reset while running reports the end, and the connection keeps working", async () => {
     const session = connectHttp2(local.url);
     for (let count = 0; count < 50; count++) {
       const headers = {
@@ -259,8 +261,8 @@ describe.each([
   ["gRPC-Web", "POST", "/probing.Probe/Watch", "application/grpc-web+proto"],
   ["Connect", "POST", "/probing.Probe/Watch", "application/connect+proto"],
   ["REST", "GET", "/probe/watch", undefined],
-])("a reader of %s that does not read", (_name, method, path, type) => {
-  it("is written no more than its window, and when it goes the handler ends", async () => {
+])("a client of %s that reads nothing", (_name, method, path, type) => {
+  it("receives no more than its window, and its handler ends when it disconnects", async () => {
     let made = 0;
     const ended = Promise.withResolvers<void>();
     const { url } = await serveProbe({
@@ -288,7 +290,7 @@ async function expectServed(): Promise<void> {
   expect(await connectProbe("gRPC", local.url).ask({ text: "b" })).toMatchObject({ text: "b" });
 }
 
-/** Calls again and again on a connection of its own; a call that fails is thrown at the end. */
+/** Makes call after call on its own connection; throws the error of a failed call at the end. */
 function startBystander(): { stop(): Promise<number> } {
   const client = connectProbe("gRPC", local.url);
   let isStopped = false;

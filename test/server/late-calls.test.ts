@@ -1,4 +1,4 @@
-/** Calls that are over before their handler begins, and what is left of a call when it has ended. */
+/** Calls that have ended before their handler begins, and what remains of a call once it has ended. */
 import { once } from "node:events";
 import { setImmediate } from "node:timers/promises";
 import { create, toBinary } from "@bufbuild/protobuf";
@@ -22,7 +22,7 @@ const forms = {
   REST: { path: "/probe/ask", type: "application/json", body: json },
 } as const;
 
-/** Headers of a deadline. */
+/** Deadline headers. */
 const deadlineIn = (type: string, ms: number) =>
   type.includes("grpc") ? { "grpc-timeout": `${ms}m` } : { "connect-timeout-ms": `${ms}` };
 
@@ -66,7 +66,7 @@ describe.each(Object.entries(forms))("over %s", (_form, form) => {
 });
 
 describe.each(protocols)("over %s", (protocol) => {
-  it("the signal of a call aborts when its handler has failed, for what it left running", async () => {
+  it("the signal of a call aborts when its handler has failed, so that remaining work stops", async () => {
     const signals: AbortSignal[] = [];
     const { url } = await serveProbe({
       ask: (_item, { signal }) => {
@@ -78,7 +78,7 @@ describe.each(protocols)("over %s", (protocol) => {
     await expect.poll(() => signals.map(({ aborted }) => aborted)).toEqual([true]);
   });
 
-  it("each call that the end of the server aborts has its own request ID", async () => {
+  it("each call aborted by shutdown has its own request ID", async () => {
     let begun = 0;
     const untilAborted = async (signal: AbortSignal): Promise<never> => {
       begun += 1;
@@ -87,7 +87,7 @@ describe.each(protocols)("over %s", (protocol) => {
     };
     const { url, server } = await serveProbe({
       ask: (_item, { signal }) => untilAborted(signal),
-      // biome-ignore lint/correctness/useYield: it waits for its end
+      // biome-ignore lint/correctness/useYield: it waits until it is aborted
       async *watch(_item, { signal }) {
         await untilAborted(signal);
       },

@@ -1,4 +1,7 @@
-/** Callers who leave at the worst moment: nothing that they do to their connection may end the server, or outlive them. */
+/**
+ * Callers who disconnect at the worst moment: nothing they do to their connection may end the server or leave
+ * work behind.
+ */
 import { once } from "node:events";
 import net from "node:net";
 import { setImmediate } from "node:timers/promises";
@@ -10,29 +13,29 @@ import { flags, frameTypes, opening, writeFields, writeFrame, writeUint32 } from
 import { connectTcp, envelope } from "./raw.ts";
 import { serve } from "./serve.ts";
 
-/** Errors that nothing caught. In the program, each of them would have ended the server. */
+/** Uncaught errors. Each of them would have ended the real program. */
 const uncaught: unknown[] = [];
 
 beforeEach(() => {
   uncaught.length = 0;
   for (const event of ["uncaughtException", "unhandledRejection"]) {
     const note = (error: unknown): void => void uncaught.push(error);
-    // Those of vitest.
-    const others = process.rawListeners(event);
+    // The listeners of vitest.
+    const previous = process.rawListeners(event);
     process.removeAllListeners(event);
     process.on(event, note);
     onTestFinished(() => {
       process.off(event, note);
-      for (const listener of others) process.on(event, listener as () => void);
+      for (const listener of previous) process.on(event, listener as () => void);
     });
   }
 });
 
-/** Serves calls, a page and streams that last until their callers leave. */
+/** Serves calls, a page, and streams that last until their callers disconnect. */
 async function start() {
   const watches = { begun: 0, running: 0 };
   const chain: Partial<ServiceImpl<typeof BlockchainService>> = {
-    // biome-ignore lint/correctness/useYield: there is no block
+    // biome-ignore lint/correctness/useYield: it sends no block
     async *watchBlocks(_request, { signal }) {
       watches.begun += 1;
       watches.running += 1;
@@ -51,7 +54,7 @@ async function start() {
     limits: { maxWriteMs: 100, maxReceiveMs: 1000 },
     pages: [async (app) => void app.get("/large", async () => "x".repeat(200_000))],
   });
-  /** A later connection has been served: the server has seen what came before. */
+  /** A later connection has been served, so the server has seen everything before it. */
   const settle = async (): Promise<void> => {
     for (let i = 0; i < 3; i += 1) expect(await (await fetch(`${url}/livez`)).text()).toBe("alive\n");
   };
@@ -78,7 +81,7 @@ function openStream(fields: readonly (readonly [string, string])[], ...frames: U
   return Buffer.concat([opening, headers, ...frames]);
 }
 
-describe("an HTTP/2 stream that is reset in the segment of its headers", () => {
+describe("an HTTP/2 stream reset in the segment of its headers", () => {
   const requests = [
     { name: "a gRPC call that is refused", fields: [...grpc, ["grpc-encoding", "x"]] },
     { name: "a gRPC call", fields: grpc },
@@ -97,7 +100,7 @@ describe("an HTTP/2 stream that is reset in the segment of its headers", () => {
   ] as const;
 
   for (const { name, fields } of requests) {
-    it.each([0, 1, 2, 5, 7, 8, 13])(`harms nobody: ${name}, code %d`, async (code) => {
+    it.each([0, 1, 2, 5, 7, 8, 13])(`affects nobody else: ${name}, code %d`, async (code) => {
       const { port, settle } = await start();
       const socket = connectTcp(port);
       const message = writeFrame(frameTypes.data, flags.endStream, 1, envelope(""));
@@ -112,7 +115,7 @@ describe("an HTTP/2 stream that is reset in the segment of its headers", () => {
   }
 });
 
-describe("a caller of HTTP/2 who leaves", () => {
+describe("a disconnecting HTTP/2 caller", () => {
   it.each(["GET", "HEAD"])("ends a watch with %s", async (method) => {
     const { port, watches, settle } = await start();
     const socket = connectTcp(port);
@@ -127,8 +130,8 @@ describe("a caller of HTTP/2 who leaves", () => {
   });
 });
 
-describe("a caller of HTTP/1.1 who leaves", () => {
-  it("after two Connect GETs at once harms nobody", async () => {
+describe("a disconnecting HTTP/1.1 caller", () => {
+  it("affects nobody else after two Connect GETs at once", async () => {
     const { port, settle } = await start();
     const path = "/pqc.PqcService/GetHealth?connect=v1&encoding=json&message=%7B%7D";
     const request = `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`;
@@ -137,7 +140,7 @@ describe("a caller of HTTP/1.1 who leaves", () => {
       socket.on("error", () => {});
       socket.write(request + request);
       await once(socket, "connect");
-      // They leave before, between and after the answers.
+      // They disconnect before, between and after the answers.
       for (let turns = i % 20; turns > 0; turns -= 1) await setImmediate();
       socket.resetAndDestroy();
     }
@@ -148,13 +151,13 @@ describe("a caller of HTTP/1.1 who leaves", () => {
   const get = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`;
   it.each([
     ["alone", []],
-    // Node stops reading while so much waits for the end of the watch, and does not notice the end of the connection.
-    ["with large pages behind it", [get("/large"), get("/large")]],
-    ["with garbage behind it", ["GARBAGE\r\n\r\n", "x".repeat(10_000)]],
-    ["with other watches behind it", Array(3).fill(get("/api/blockchain/chain/watch"))],
-    ["with half a request behind it", ["GET /large HTTP/1.1\r\n"]],
+    // Node stops reading while so much waits for the end of the watch, and does not notice a disconnect.
+    ["with large pages after it", [get("/large"), get("/large")]],
+    ["with garbage after it", ["GARBAGE\r\n\r\n", "x".repeat(10_000)]],
+    ["with other watches after it", Array(3).fill(get("/api/blockchain/chain/watch"))],
+    ["with half a request after it", ["GET /large HTTP/1.1\r\n"]],
     [
-      "with another watch and CONNECT behind it",
+      "with another watch and CONNECT after it",
       [get("/api/blockchain/chain/watch"), "CONNECT localhost:80 HTTP/1.1\r\nhost: localhost\r\n\r\n"],
     ],
   ])("ends a watch: %s", async (_name, requests) => {

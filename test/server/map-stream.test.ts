@@ -18,7 +18,7 @@ describe("a mapped stream", () => {
     expect(ends).toEqual([undefined]);
   });
 
-  it("ends those that it is made from if nobody reads it", async () => {
+  it("ends its sources if nobody reads it", async () => {
     const ends: string[] = [];
     const abort = new AbortController();
     const inner = mapStream(count(), { end: () => void ends.push("inner") });
@@ -28,7 +28,7 @@ describe("a mapped stream", () => {
     expect(ends).toEqual(["outer", "inner"]);
   });
 
-  it("ends once with the error of its source", async () => {
+  it("ends once with its source's error", async () => {
     const ends: unknown[] = [];
     const failure = new Error("a test");
     const messages = mapStream(

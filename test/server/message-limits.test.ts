@@ -1,6 +1,7 @@
 /**
- * The limit of each call that anyone may make, in every protocol. The bodies cannot be parsed. At the limit the answer
- * says so, and one byte above it the answer says that they are too large, because nothing has parsed them.
+ * The message limit of every call that anyone may make, in every protocol. The bodies are unparsable. At the
+ * limit, the error says so; one byte above it, the error says that they are too large, because nothing has
+ * parsed them.
  */
 import http2 from "node:http2";
 import { gzipSync } from "node:zlib";
@@ -18,11 +19,11 @@ import { loadPackages } from "../support/whole-program.ts";
 import { envelope, grpcStatusOf, jsonRefusalOf, type RawAnswer, request } from "./raw.ts";
 import { type LocalServer, serve } from "./serve.ts";
 
-/** The general limit: larger than that of any other call of this file. */
+/** The general limit: larger than any other limit in this file. */
 const maxMessageBytes = 512 * 1024;
 const packages = await loadPackages();
 const profiles = collectProfiles(packages);
-// The calls do nothing: none of these requests gets so far. A stream reads its messages.
+// The handlers do nothing, because no request reaches them. A stream has to read its messages.
 const tunnel = async function* (packets: AsyncIterable<unknown>) {
   for await (const _packet of packets) yield {};
 };
@@ -48,7 +49,7 @@ afterAll(() => session.destroy());
 /** How one protocol carries a message. */
 interface Form {
   readonly name: string;
-  /** The content type, and what a compressed message has in addition. */
+  /** The content type, and the additional headers of a compressed message. */
   readonly headers: Readonly<Record<string, string>>;
   readonly compressed: Readonly<Record<string, string>>;
   /** A byte that no message begins with. */
@@ -101,7 +102,7 @@ const publicRows = methods
 
 const invalidReasons = ["MESSAGE_MALFORMED", "JSON_INVALID", "TARGET_INVALID"];
 
-describe("a public call parses as many bytes as its limit, compressed or not, and names it to refuse more", () => {
+describe("a public call parses messages up to its limit, compressed or not, and names the limit when it refuses more", () => {
   it.each(publicRows)("$path as $name", async ({ path, form, method }) => {
     const limit = findMessageLimit(method, maxMessageBytes, profiles);
     const send = async (bytes: number, isCompressed: boolean): Promise<RawAnswer> => {
@@ -130,7 +131,7 @@ describe("the messages of a stream", () => {
     "application/connect+json",
   ];
 
-  it.each(types)("have the limit of their call each, over %s", async (type) => {
+  it.each(types)("are each subject to the limit of their call, over %s", async (type) => {
     const invalid = type.endsWith("json") ? "x" : "\u00ff";
     const send = async (bytes: number, isCompressed: boolean): Promise<string | undefined> => {
       const message = Buffer.alloc(bytes, invalid, "latin1");
@@ -151,7 +152,7 @@ describe("the messages of a stream", () => {
   });
 });
 
-/** The reason of a refusal, in every protocol. OAuth has none, but has the status and the sentence. */
+/** The reason of a refusal, in every protocol. OAuth has no reasons, only the status and the sentence. */
 function reasonOf(answer: RawAnswer): string | undefined {
   if (String(answer.headers["content-type"]).startsWith("application/grpc"))
     return grpcStatusOf(answer).reason;
@@ -161,7 +162,7 @@ function reasonOf(answer: RawAnswer): string | undefined {
   return answer.status === 413 ? "BODY_TOO_LARGE" : "JSON_INVALID";
 }
 
-/** Connect ends a stream with a message in JSON. */
+/** Connect ends a stream with a JSON message. */
 function endReasonOf({ body }: RawAnswer): string | undefined {
   return jsonRefusalOf(JSON.stringify(JSON.parse(body.subarray(5).toString()).error)).reason;
 }

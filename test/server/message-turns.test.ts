@@ -4,11 +4,11 @@ import { MessageTurns } from "../../src/server/message-turns.ts";
 
 const large = 4_000_000;
 
-it("lets small messages pass at once", () => {
+it("passes small messages at once", () => {
   expect(new MessageTurns().take("ada", 1000)).toBeUndefined();
 });
 
-it("passes one large message in each turn of the event loop", async () => {
+it("passes one large message per event-loop turn", async () => {
   const turns = new MessageTurns();
   let passed = 0;
   for (let i = 0; i < 10; i += 1) void turns.take("ada", large)?.then(() => (passed += 1));
@@ -18,7 +18,7 @@ it("passes one large message in each turn of the event loop", async () => {
   }
 });
 
-it("lets clients alternate", async () => {
+it("alternates between clients", async () => {
   const turns = new MessageTurns();
   const order: string[] = [];
   const take = (client: string) => turns.take(client, large)?.then(() => order.push(client));

@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 const tooLarge = "METADATA_TOO_LARGE";
 
-// How each protocol says so is in refusals.test.ts.
+// refusals.test.ts tests how each protocol reports it.
 describe("metadata", () => {
   const grpc = { ":path": "/probing.Probe/Ask", "content-type": "application/grpc" };
   const send = (session: http2.ClientHttp2Session, bytes: number) =>
@@ -33,13 +33,13 @@ describe("metadata", () => {
   const sendOver1 = (bytes: number) =>
     requestHttp1(`${url}/probe/look`, { headers: { authorization: `Bearer ${"x".repeat(bytes)}` } });
 
-  it.each([4500, 16_000])("passes with a token of %i characters", async (bytes) => {
+  it.each([4500, 16_000])("is accepted with a token of %i characters", async (bytes) => {
     expect((await send(connectHttp2(url), bytes)).trailers["grpc-status"]).toBe("0");
     expect((await sendOver1(bytes)).status).toBe(200);
   });
 
   it.each([17_000, 40_000, 70_000, 100_000])(
-    "of %i bytes is refused, and the connection goes on over HTTP/2",
+    "of %i bytes is refused, and the HTTP/2 connection keeps working",
     async (bytes) => {
       const session = connectHttp2(url);
       await once(session, "remoteSettings");
@@ -54,7 +54,7 @@ describe("metadata", () => {
     expect([answer.status, jsonRefusalOf(answer.body).reason]).toEqual([431, tooLarge]);
   });
 
-  it("is counted in many small fields as well", async () => {
+  it("is counted across many small fields", async () => {
     const fields = Object.fromEntries(
       Array.from({ length: 150 }, (_, index) => [`x-field-${index}`, "0123456789".repeat(10)]),
     );
@@ -62,7 +62,7 @@ describe("metadata", () => {
     expect([answer.status, jsonRefusalOf(answer.body).reason]).toEqual([431, tooLarge]);
   });
 
-  it("is counted in the path as well", async () => {
+  it("is counted in the path, too", async () => {
     const path = `/probe/look?text=${"x".repeat(20_000)}`;
     const answer = await request(connectHttp2(url), { ":path": path });
     expect([answer.status, jsonRefusalOf(answer.body).reason]).toEqual([431, tooLarge]);
@@ -70,19 +70,22 @@ describe("metadata", () => {
     expect(over1).toMatch(/^HTTP\/1.1 431 /);
   });
 
-  it.each([17_000, 100_000, 120_000])("of %i bytes harms no other call of the connection", async (bytes) => {
-    const session = connectHttp2(url);
-    const other = await openChat(session);
-    expect((await request(session, { ":path": "/probe/look", ...makeMetadata(bytes) })).status).toBe(431);
-    expect(await other.say()).toBe(true);
-    expect((await request(session, { ":path": "/probe/look" })).status).toBe(200);
-  });
+  it.each([17_000, 100_000, 120_000])(
+    "of %i bytes affects no other call on the connection",
+    async (bytes) => {
+      const session = connectHttp2(url);
+      const other = await openChat(session);
+      expect((await request(session, { ":path": "/probe/look", ...makeMetadata(bytes) })).status).toBe(431);
+      expect(await other.say()).toBe(true);
+      expect((await request(session, { ":path": "/probe/look" })).status).toBe(200);
+    },
+  );
 
   it.each([
     ["140,000 bytes", makeMetadata(140_000)],
     ["300,000 bytes that compression makes small", { "x-same": Array<string>(100).fill("x".repeat(3000)) }],
     ["300 fields", { "x-same": Array<string>(300).fill("x") }],
-  ])("of %s has its stream reset, and harms no other call of the connection", async (_what, headers) => {
+  ])("of %s has its stream reset, and affects no other call on the connection", async (_what, headers) => {
     const session = connectHttp2(url);
     await once(session, "remoteSettings");
     const other = await openChat(session);
@@ -93,7 +96,7 @@ describe("metadata", () => {
   });
 
   it.each([201, 250])("of %i fields is refused with their number", async (fields) => {
-    // HTTP/2 has four fields more, :method, :scheme, :authority and :path, and HTTP/1.1 has host and connection.
+    // HTTP/2 has four more fields, :method, :scheme, :authority and :path; HTTP/1.1 has host and connection.
     const headers = { ":path": "/probe/look", "x-same": Array<string>(fields - 4).fill("x") };
     const over2 = await request(connectHttp2(url), headers);
     expect([over2.status, over2.body.toString()]).toEqual([431, expect.stringContaining(`${fields} header`)]);
@@ -116,12 +119,12 @@ describe("metadata", () => {
     expect(answer).toContain(fields === 1500 ? "has 1500 header fields" : "metadata has ");
   });
 
-  // What Node's HTTP/2 library, nghttp2, takes for an attack: a field of more than 65,536 bytes
+  // What nghttp2, Node's HTTP/2 library, treats as an attack: a field of more than 65,536 bytes
   // (NGHTTP2_HD_MAX_NV), and more than 8 CONTINUATION frames (NGHTTP2_DEFAULT_MAX_CONTINUATIONS).
   it.each([
     ["one field of 100,000 bytes", { "x-large": "x".repeat(100_000) }],
     ["200,000 bytes in several fields", makeMetadata(200_000)],
-  ])("in %s ends the connection, and harms no other connection", async (_what, headers) => {
+  ])("in %s ends the connection, and affects no other connection", async (_what, headers) => {
     const session = connectHttp2(url);
     const other = await openChat(connectHttp2(url));
     await openChat(session);
@@ -132,16 +135,18 @@ describe("metadata", () => {
   });
 });
 
-describe("metadata that refers to a field which was sent before, from a client that acknowledges no settings", () => {
-  /** A field of 3,900 bytes for the dynamic table (RFC 7541, section 6.2.1), and references to it of one byte each. */
+describe("metadata that refers to a previously sent field, from a client that acknowledges no settings", () => {
+  /**
+   * A field of 3,900 bytes for the dynamic table (RFC 7541, section 6.2.1), and one-byte references to it.
+   */
   const large = Buffer.concat([Buffer.from([0x40, 1, 0x78, 0x7f, 0xbd, 0x1d]), Buffer.alloc(3900, "z")]);
   const call = (id: number, references: number): Buffer => {
-    // GET, http, /, and an authority by the names of the static table.
+    // GET, http, /, and an authority, by the names in the static table.
     const head = [Buffer.from([0x82, 0x86, 0x84, 0x01, 9]), Buffer.from("localhost")];
     if (id === 1) head.push(large);
     return writeFrame(frameTypes.headers, 5, id, Buffer.concat([...head, Buffer.alloc(references, 0xbe)]));
   };
-  /** Sends calls, and reads the frames until the connection ends, or until an answer to `lastId`. */
+  /** Sends calls, and reads the frames until the connection ends or `lastId` is answered. */
   const send = async (references: number, calls: number, lastId: number | undefined) => {
     const socket = connectTcp(port);
     const ids = Array.from({ length: calls }, (_, index) => 2 * index + 1);
@@ -157,11 +162,11 @@ describe("metadata that refers to a field which was sent before, from a client t
   };
   const calm = http2.constants.NGHTTP2_ENHANCE_YOUR_CALM;
 
-  it("more often than a request may have fields has its stream reset", async () => {
+  it("has its stream reset if it refers to more fields than a request may have", async () => {
     expect(await send(1000, 50, 99)).toEqual(Array(50).fill([frameTypes.rstStream, calm]));
   });
 
-  it("to more bytes than the settings allow ends the connection", async () => {
+  it("ends the connection if it refers to more bytes than the settings allow", async () => {
     const frames = await send(100, 50, undefined);
     expect(frames).toContainEqual([frameTypes.goaway, calm]);
     expect(frames.filter(([type]) => type === frameTypes.headers)).toEqual([]);
@@ -179,7 +184,7 @@ function makeMetadata(bytes: number): Record<string, string> {
   );
 }
 
-/** Opens a conversation and says something, and can say something again. */
+/** Opens a bidirectional stream and sends a message; can send more. */
 async function openChat(session: http2.ClientHttp2Session): Promise<{ say(): Promise<boolean> }> {
   const stream = session.request({
     ":method": "POST",

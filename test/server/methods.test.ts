@@ -16,10 +16,12 @@ beforeEach(async () => {
     pages: [async (app) => void app.get("/console/:name", (_request, reply) => reply.send("a page"))],
   }));
 });
-// What a caller does wrong is no fault of the server.
+// A caller's mistake is not a server fault.
 afterEach(() => expect(lines).toEqual([]));
 
-/** Sends a request over HTTP/1.1 and over HTTP/2 and reads the status, the header allow and the reason of each. */
+/**
+ * Sends a request over HTTP/1.1 and HTTP/2, and reads the status, the allow header and the reason of each.
+ */
 async function send(method: string, path: string, headers: Record<string, string> = {}) {
   const over2 = await request(connectHttp2(url), { ":method": method, ":path": path, ...headers }, "");
   const lines = Object.entries({ host: "x", connection: "close", ...headers });
@@ -38,7 +40,7 @@ async function send(method: string, path: string, headers: Record<string, string
 
 const paths = ["/probe/look", "/probing.Probe/Ask", "/livez", "/", "/console/a.js", "/nothing"];
 
-describe("a method that nobody registered", () => {
+describe("an unregistered method", () => {
   it.each(["BREW", "get", "A".repeat(100), "X-1"])(
     "is refused with 501 on every path: %s",
     async (method) => {
@@ -47,7 +49,7 @@ describe("a method that nobody registered", () => {
     },
   );
 
-  it("is refused in the same form where a gRPC call sends it", async () => {
+  it("is refused in gRPC form if a gRPC call uses it", async () => {
     const answers = await send("BREW", "/probing.Probe/Ask", { "content-type": "application/grpc" });
     for (const answer of answers) expect(answer).toMatchObject({ status: 501, reason: "METHOD_UNKNOWN" });
   });
@@ -75,18 +77,18 @@ describe.each(["QUERY", "PROPFIND", "TRACE", "PATCH"])("the method %s", (method)
   });
 });
 
-describe("a GET of Connect", () => {
+describe("a Connect GET", () => {
   it.each([
     ["/probing.Probe/Look?message=%7B%7D", "encoding is missing; add encoding=json or encoding=proto"],
     ["/probing.Probe/Look?message=%7B%7D&encoding=xml", 'encoding is \\"xml\\"; add encoding=json'],
-  ])("says what its query lacks: %s", async (path, message) => {
+  ])("reports what its query lacks: %s", async (path, message) => {
     const answer = await request(connectHttp2(url), { ":path": path });
     expect([answer.status, jsonRefusalOf(answer.body).reason]).toEqual([415, "MEDIA_TYPE_UNSUPPORTED"]);
     expect(answer.body.toString()).toContain(message);
   });
 
   it.each(["connect=v1", "encoding=json", "base64=1", "message=%7B%7D"])(
-    "has each parameter once: %s",
+    "must have each parameter only once: %s",
     async (parameter) => {
       const path = `/probing.Probe/Look?connect=v1&encoding=json&base64=1&message=e30&${parameter}`;
       const answer = await request(connectHttp2(url), { ":path": path });
@@ -102,8 +104,8 @@ describe("a GET of Connect", () => {
   });
 });
 
-describe("a stream of Connect that is called like a unary call", () => {
-  it("says which media types it takes", async () => {
+describe("a Connect stream called like a unary call", () => {
+  it("reports the supported media types", async () => {
     const headers = { ":path": "/probing.Probe/Watch", "content-type": "application/json" };
     const answer = await request(connectHttp2(url), headers, "{}");
     expect(answer.status).toBe(415);
@@ -114,7 +116,7 @@ describe("a stream of Connect that is called like a unary call", () => {
 describe("the method CONNECT", () => {
   const refused = { code: "UNIMPLEMENTED", reason: "METHOD_UNKNOWN" };
 
-  it("is refused with 501 over HTTP/1.1, and the connection ends", async () => {
+  it("is refused with 501 over HTTP/1.1, and ends the connection", async () => {
     const answer = await exchangeBytes(
       port,
       "CONNECT example.org:443 HTTP/1.1\r\nhost: example.org:443\r\n\r\n",
@@ -123,7 +125,7 @@ describe("the method CONNECT", () => {
     expect(jsonRefusalOf(answer.slice(answer.indexOf("\r\n\r\n")))).toEqual(refused);
   });
 
-  it("is refused with 501 over HTTP/2, and the connection goes on", async () => {
+  it("is refused with 501 over HTTP/2, and the connection keeps working", async () => {
     const session = connectHttp2(url);
     const answer = await request(session, { ":method": "CONNECT", ":authority": "example.org:443" }, "");
     expect([answer.status, jsonRefusalOf(answer.body)]).toEqual([501, refused]);

@@ -32,7 +32,7 @@ describe.each(protocols)("over %s", (protocol) => {
     expect(seen).toEqual(["/probing.Probe/Ask", traceparent, true, false]);
   });
 
-  it("a fault is logged with the name that its caller is given, and told nothing else", async () => {
+  it("a fault is logged with the request ID that its caller gets, and reveals nothing else to the caller", async () => {
     const { url, lines } = await serveLogging(
       {
         ask() {
@@ -58,7 +58,7 @@ describe.each(protocols)("over %s", (protocol) => {
 });
 
 describe("an answer that cannot be written", () => {
-  it("is a fault, and logged", async () => {
+  it("is a logged server fault", async () => {
     const { url, lines } = await serveLogging({ ask: () => ({ number: 2n ** 70n }) }, "error");
     expect(await refusal(connectProbe("gRPC", url).ask({}))).toEqual({
       code: "Internal",
@@ -69,7 +69,7 @@ describe("an answer that cannot be written", () => {
 });
 
 describe("a call that is refused or answered", () => {
-  it("is in the log for debugging alone, with its trace", async () => {
+  it("is logged only at debug level, with its trace", async () => {
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     const { url, lines } = await serveLogging({ ask: () => ({}) }, "debug");
     const answer = await fetch(`${url}/probe/ask`, { method: "POST", headers: { traceparent } });

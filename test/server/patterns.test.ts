@@ -7,7 +7,7 @@ import { createCallRegistry } from "../../src/cli/verbs/call-registry.ts";
 import { createFastValidator, describeRule } from "../../src/server/interceptors/validation.ts";
 import { loadPackages } from "../support/whole-program.ts";
 
-/** The fields of texts that have a pattern. */
+/** Text fields that have a pattern. */
 const fields = [...createCallRegistry(await loadPackages())].flatMap((desc) =>
   desc.kind === "message" ? desc.fields.filter((field) => patternOf(field) !== "") : [],
 );
@@ -19,7 +19,7 @@ function patternOf(field: DescField): string {
   return field.fieldKind === "scalar" && type.case === "string" ? type.value.pattern : "";
 }
 
-/** Texts at the edges of patterns: of each some field takes it, and some does not. */
+/** Texts at the edges of patterns: each is accepted by some fields and rejected by others. */
 const texts = {
   "a word": "thermometer",
   "a line break within": "a\nb",
@@ -44,8 +44,8 @@ function findsFault(validator: Validator, desc: DescMessage, field: DescField, t
   return violations.some((violation) => violation.ruleId === "string.pattern");
 }
 
-describe("the patterns of the protos", () => {
-  it("are there", () => {
+describe("proto patterns", () => {
+  it("exist", () => {
     expect(fields.length).toBeGreaterThan(30);
   });
 
@@ -56,14 +56,14 @@ describe("the patterns of the protos", () => {
     expect(found(ours)).toEqual(found(re2));
   });
 
-  it("are told to callers in words", () => {
+  it("are explained to callers in words", () => {
     for (const field of fields) {
       const message = `does not match regex pattern \`${patternOf(field)}\``;
       expect(describeRule(message), String(field)).toMatch(/^(must|may) /);
     }
   });
 
-  it("take and refuse some of these texts each", () => {
+  it("each accept and reject some of these texts", () => {
     for (const field of fields) {
       const verdicts = Object.values(texts).map((text) => findsFault(ours, field.parent, field, text));
       expect(new Set(verdicts), String(field)).toEqual(new Set([true, false]));

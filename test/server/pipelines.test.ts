@@ -1,4 +1,6 @@
-/** Many requests at once on one connection: what costs a client next to nothing must not occupy the server. */
+/**
+ * Many requests at once on one connection: what costs a client next to nothing must not occupy the server.
+ */
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
 import { flags, frameTypes, opening, writeFields, writeFrame, writeUint32 } from "../support/http2-frames.ts";
@@ -20,7 +22,7 @@ async function startCounting() {
 
 const get = "GET /probe/look?text=x HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
-describe("a pipeline of HTTP/1.1", () => {
+describe("an HTTP/1.1 pipeline", () => {
   it("is answered up to 100 requests, and ends with the last answer", async () => {
     const { port, countCalls } = await startCounting();
     const text = await exchangeBytes(port, get.repeat(300));
@@ -29,7 +31,7 @@ describe("a pipeline of HTTP/1.1", () => {
     expect(answers.filter((answer) => /^connection: close/im.test(answer))).toEqual([answers.at(-1)]);
   });
 
-  it("goes on without end if its client reads the answers", async () => {
+  it("continues indefinitely if its client reads the answers", async () => {
     const { port } = await startCounting();
     const socket = connectTcp(port);
     let text = "";
@@ -57,7 +59,7 @@ describe("a pipeline of HTTP/1.1", () => {
     ["a body", `${postHead}${upgrade("x")}\r\ncontent-length: 2\r\n\r\n{}`],
     ["chunks", `${postHead}${upgrade("x")}\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`],
   ])(
-    "ends with the answer to a request to upgrade, behind which Node finds no other: %s",
+    "ends with the answer to an upgrade request, after which Node finds no other: %s",
     async (_what, text) => {
       const { port, countCalls } = await startCounting();
       for (const before of ["", get]) {
@@ -71,7 +73,7 @@ describe("a pipeline of HTTP/1.1", () => {
     },
   );
 
-  it("takes nothing that follows a request to upgrade in another segment", async () => {
+  it("ignores what follows an upgrade request in another segment", async () => {
     const release = Promise.withResolvers<object>();
     let calls = 0;
     const { port } = await serveProbe({
@@ -91,21 +93,22 @@ describe("a pipeline of HTTP/1.1", () => {
     expect(calls).toBe(1);
   });
 
-  it("does not end a server with TLS, whose connection it pauses", { timeout: 180_000 }, async () => {
+  it("does not end a server whose TLS connection it pauses", { timeout: 180_000 }, async () => {
     const server = await startTlsServer();
     const body = "content-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
     for (let i = 0; i < 3; i += 1) {
       const socket = await shakeHands(server, { ALPNProtocols: ["http/1.1"] });
       socket.write(`POST /api/auth/token HTTP/1.1\r\nhost: localhost\r\n${body}`.repeat(1500));
       const text = await readToEnd(socket);
-      // Each lacks the name of a user. The end of a connection can reach a client that still sends before the answers.
+      // Each lacks a username. The end of a connection can reach a client that is still sending before the
+      // answers do.
       expect(text.split("HTTP/1.1 400").length).toBeLessThanOrEqual(101);
     }
     expect((await requestHttp1(server, "/livez")).status).toBe(200);
   });
 });
 
-describe("streams of HTTP/2 that their client resets at once", () => {
+describe("HTTP/2 streams that their client resets at once", () => {
   it("end the connection after about 200", async () => {
     const { port, countCalls } = await startCounting();
     const fields = writeFields([

@@ -1,4 +1,4 @@
-/** A server of the service probing.Probe, which does what the test wants, and clients over every protocol. */
+/** A probing.Probe server whose behaviour the test defines, and clients over every protocol. */
 import { type Client, createClient, createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
 import {
   createConnectTransport,
@@ -12,10 +12,10 @@ import { Probe } from "../gen/probing/probe_pb.ts";
 import type { AtEnd } from "../support/at-end.ts";
 import { type BareOptions, type LocalServer, serve } from "./serve.ts";
 
-/** What the test wants of the calls; those that it leaves out give back what they are given. */
+/** Handlers that the test defines; omitted ones echo their requests. */
 export type ProbeBehaviour = Partial<ServiceImpl<typeof Probe>>;
 
-/** Gives back what it is given. */
+/** Echoes requests. */
 export const echo: ServiceImpl<typeof Probe> = {
   ask: (item) => item,
   look: (item) => item,
@@ -60,7 +60,7 @@ export async function serveCounted(options: Partial<BareOptions> = {}) {
   return { ...(await serve({ services, ...options })), handled: () => handled };
 }
 
-/** The protocols in all their forms. Only those over HTTP/2 can talk both ways at once. */
+/** Every variant of the protocols. Only those over HTTP/2 support bidirectional streams. */
 export const protocols = [
   "gRPC",
   "gRPC with JSON",
@@ -71,10 +71,10 @@ export const protocols = [
   "Connect with JSON",
 ] as const;
 
-/** Names a protocol. */
+/** The name of a protocol. */
 export type Protocol = (typeof protocols)[number];
 
-/** A client over a connection of its own, which closes with the test. */
+/** A client with its own connection, which closes with the test. */
 export function connectProbe(protocol: Protocol, baseUrl: string): Client<typeof Probe> {
   const sessionManager = new Http2SessionManager(baseUrl);
   onTestFinished(() => sessionManager.abort());

@@ -1,4 +1,4 @@
-/** A server of a service whose protos are not ours: who may call, and Google's form of errors, before any handler. */
+/** A server for third-party protos: who may call, and errors in Google's form, before any handler. */
 import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { Access } from "#gen/qsp/access_pb.ts";
@@ -34,7 +34,11 @@ interface Options {
   readonly handlers?: Partial<ServiceImpl<typeof Library>>;
 }
 
-/** Starts a library that ends with the test. @returns a function that calls it and gives status and JSON */
+/**
+ * Starts a library that stops with the test.
+ *
+ * @returns a function that calls it and returns status and JSON
+ */
 async function startLibrary({ access = policy, limits = {}, handlers = {} }: Options = {}) {
   const getBook: ServiceImpl<typeof Library>["getBook"] = ({ name }) => ({ name });
   const services = [createServiceImplSpec<typeof Library>(Library, { getBook, ...handlers } as never)];
@@ -55,7 +59,7 @@ async function startLibrary({ access = policy, limits = {}, handlers = {} }: Opt
   };
 }
 
-/** What a program reads of an error in Google's form. */
+/** The fields of an error in Google's form that programs use. */
 function errorOf({ status, json }: { status: number; json: unknown }): unknown {
   const { error, ...others } = json as {
     error: { code: number; status: string; message: string; details: { reason: string }[] };
@@ -80,7 +84,7 @@ describe("a service with Google's conventions", () => {
     ["an unknown parameter", "GET /v1/books/a?x=1", {}, [400, "INVALID_ARGUMENT", "PARAMETER_UNKNOWN"]],
     ["no JSON", "POST /v1/shelves/a/books", { body: "{" }, [400, "INVALID_ARGUMENT", "JSON_INVALID"]],
     ["an unknown path below its own", "GET /v1/nothing", {}, [404, "NOT_FOUND", "ROUTE_NOT_FOUND"]],
-    ["another method", "DELETE /v1/books/a", {}, [405, "UNIMPLEMENTED", "METHOD_NOT_ALLOWED"]],
+    ["a wrong method", "DELETE /v1/books/a", {}, [405, "UNIMPLEMENTED", "METHOD_NOT_ALLOWED"]],
     [
       "metadata above the limit",
       `GET /v1/books/${"a".repeat(20_000)}`,
@@ -93,7 +97,7 @@ describe("a service with Google's conventions", () => {
     expect(errorOf(await call(line, parts))).toEqual(expected);
   });
 
-  it("refuses a call above the rate in Google's form, with the time of a retry", async () => {
+  it("refuses a call above the rate in Google's form, with a retry delay", async () => {
     const call = await startLibrary({ limits: { maxCallsPerSecond: 1 } });
     const answers = await Promise.all(Array.from({ length: 20 }, () => call("GET /v1/books/a")));
     const late = answers.filter(({ status }) => status === 429);
@@ -114,7 +118,7 @@ describe("a service with Google's conventions", () => {
     expect(JSON.stringify(answer.json)).not.toContain("secret");
   });
 
-  it("answers a path that is none of its own in our form", async () => {
+  it("answers an unknown path outside its own in our form", async () => {
     const call = await startLibrary();
     const { status, json } = await call("GET /elsewhere");
     expect([status, json]).toMatchObject([404, { status: "error", code: "NOT_FOUND" }]);
@@ -134,6 +138,6 @@ describe("a service with Google's conventions", () => {
       access: policy,
       profiles: { [Library.typeName]: { ...profile, rpcs } },
     });
-    await expect(starting).rejects.toThrow(/^testing\.Library\.GetBook .*profile of its service/);
+    await expect(starting).rejects.toThrow(/^testing\.Library\.GetBook .*its service profile/);
   });
 });

@@ -1,4 +1,4 @@
-/** QUERY (RFC 10008) as it comes over a connection. */
+/** QUERY (RFC 10008) as received over a connection. */
 import { once } from "node:events";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { endAfterAll } from "../support/at-end.ts";
@@ -60,7 +60,7 @@ const versions = [
 ];
 
 describe.each(versions)("QUERY over $over", ({ send }) => {
-  it("is answered, for no cache to store", async () => {
+  it("is answered and may not be cached", async () => {
     const answer = await send(json, question);
     expect([answer.status, answer.headers["cache-control"]]).toEqual([200, "no-store"]);
     expect(JSON.parse(answer.body)).toMatchObject({ name: "found" });
@@ -79,7 +79,7 @@ describe.each(versions)("QUERY over $over", ({ send }) => {
     expect(answer.headers["accept-query"]).toBe(path === "/v1/find" ? "application/json" : undefined);
   });
 
-  it("with a body and no content-type is refused for its path first", async () => {
+  it("with a body but no content-type is refused for its path first", async () => {
     expect((await send({}, question, "/livez")).status).toBe(405);
     expect((await send({}, question, "/nowhere")).status).toBe(404);
   });
@@ -91,13 +91,13 @@ describe.each(versions)("QUERY over $over", ({ send }) => {
       "another site as a navigation",
       { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" },
     ],
-  ])("is refused for a page of %s", async (_what, headers: Headers) => {
+  ])("is refused for a page from %s", async (_what, headers: Headers) => {
     const answer = await send({ ...json, ...headers }, question);
     expect([answer.status, jsonRefusalOf(answer.body).reason]).toEqual([403, "CROSS_SITE_REFUSED"]);
     expect(asked).toEqual([]);
   });
 
-  it("is allowed for a page of a listed origin, which asks first", async () => {
+  it("is allowed for a page of a listed origin after a preflight", async () => {
     const preflight = { origin, "access-control-request-method": "QUERY" };
     const allowed = await send(preflight, undefined, "/v1/find", "OPTIONS");
     expect(allowed.status).toBe(204);
@@ -108,7 +108,7 @@ describe.each(versions)("QUERY over $over", ({ send }) => {
 });
 
 describe("the body of a QUERY", () => {
-  it("may come in chunks over HTTP/1.1", async () => {
+  it("may arrive in chunks over HTTP/1.1", async () => {
     const head = headOf({ ...json, "transfer-encoding": "chunked" }, "/v1/find");
     const text = await exchangeBytes(local.port, `${head}4\r\n{"na\r\n8\r\nme":"a"}\r\n0\r\n\r\n`);
     expect(text).toMatch(/^HTTP\/1\.1 200 /);
@@ -121,7 +121,7 @@ describe("the body of a QUERY", () => {
     expect(asked).toEqual(["a"]);
   });
 
-  it("ends before the next request of a connection", async () => {
+  it("ends before the next request on the connection", async () => {
     const keep = { ...json, connection: "keep-alive", "content-length": String(question.length) };
     const one = headOf(keep, "/v1/find") + question;
     const last = headOf({ ...json, "content-length": "2" }, "/v1/find");
@@ -130,7 +130,7 @@ describe("the body of a QUERY", () => {
     expect(asked).toEqual(["a", "a", ""]);
   });
 
-  it("is waited for over HTTP/1.1 once the head is accepted", async () => {
+  it("is awaited over HTTP/1.1 once the head is accepted", async () => {
     const socket = connectTcp(local.port);
     const head = { ...json, expect: "100-continue", "content-length": String(question.length) };
     socket.write(headOf(head, "/v1/find"));
@@ -142,7 +142,7 @@ describe("the body of a QUERY", () => {
     expect(asked).toEqual(["a"]);
   });
 
-  it("is waited for over HTTP/2 once the head is accepted", async () => {
+  it("is awaited over HTTP/2 once the head is accepted", async () => {
     const stream = connectHttp2(local.url).request({
       ":method": "QUERY",
       ":path": "/v1/find",

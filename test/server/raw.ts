@@ -1,4 +1,4 @@
-/** Requests written by hand, for what no client would send. */
+/** Handwritten requests that no client would send. */
 import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
@@ -9,7 +9,7 @@ import { onTestFinished } from "vitest";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { StatusSchema } from "#gen/google/rpc/status_pb.ts";
 
-/** An answer, read to its end. */
+/** A complete answer. */
 export interface RawAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
@@ -17,16 +17,16 @@ export interface RawAnswer {
   readonly body: Buffer;
 }
 
-/** An HTTP/2 connection without TLS, which closes with the test. */
+/** A plaintext HTTP/2 connection, which closes with the test. */
 export function connectHttp2(url: string): http2.ClientHttp2Session {
-  // Node's own limit for what it sends, 64 KiB, is lower than what the tests send.
+  // Node's own send limit, 64 KiB, is lower than what the tests send.
   const session = http2.connect(url, { maxSendHeaderBlockLength: 1024 * 1024 });
-  session.on("error", () => {}); // Every stream on it fails, and is told so.
+  session.on("error", () => {}); // Every stream on it fails and emits the error.
   onTestFinished(() => session.destroy());
   return session;
 }
 
-/** Sends a request on a connection and reads the answer; a stream that is reset rejects. */
+/** Sends a request on a connection and reads the answer; rejects if the stream is reset. */
 export function request(
   session: http2.ClientHttp2Session,
   headers: http2.OutgoingHttpHeaders,
@@ -68,7 +68,7 @@ export function readStream(stream: http2.ClientHttp2Stream): Promise<RawAnswer> 
   });
 }
 
-/** Sends one request over HTTP/1.1, on a connection of its own, and reads the answer. */
+/** Sends one HTTP/1.1 request on its own connection and reads the answer. */
 export async function requestHttp1(
   url: string,
   { body, ...options }: https.RequestOptions & { ALPNProtocols?: string[]; body?: string | Uint8Array } = {},
@@ -82,7 +82,7 @@ export async function requestHttp1(
   return { status, headers, trailers, body: Buffer.concat(chunks) };
 }
 
-/** Puts flags and length before a message, as gRPC does. */
+/** Puts flags and length before a message, as in gRPC. */
 export function envelope(message: Uint8Array | string, flags = 0): Buffer {
   const bytes = Buffer.from(message);
   const prefix = Buffer.alloc(5);
@@ -91,7 +91,7 @@ export function envelope(message: Uint8Array | string, flags = 0): Buffer {
   return Buffer.concat([prefix, bytes]);
 }
 
-/** The gRPC status of an answer: of its trailers or, where there is no message, of its headers. */
+/** The gRPC status of an answer: from its trailers or, without a message, from its headers. */
 export function grpcStatusOf(answer: RawAnswer): { status: number; reason: string | undefined } {
   const all: Record<string, unknown> = { ...answer.headers, ...answer.trailers, ...readWebTrailers(answer) };
   const details = String(all["grpc-status-details-bin"] ?? "");
@@ -104,7 +104,7 @@ export function grpcStatusOf(answer: RawAnswer): { status: number; reason: strin
   };
 }
 
-/** gRPC-Web has its trailers in the body, behind the messages. */
+/** gRPC-Web has its trailers in the body, after the messages. */
 function readWebTrailers({ headers, body }: RawAnswer): Record<string, string> {
   if (!String(headers["content-type"]).startsWith("application/grpc-web")) return {};
   let rest = body;
@@ -118,7 +118,7 @@ function readWebTrailers({ headers, body }: RawAnswer): Record<string, string> {
   );
 }
 
-/** The refusal in the JSON of a REST answer or of a Connect answer. */
+/** The refusal in the JSON of a REST or Connect answer. */
 export function jsonRefusalOf(body: Uint8Array | string): { code: string; reason: string | undefined } {
   const { code, details = [] } = JSON.parse(Buffer.from(body).toString());
   for (const detail of details) {
@@ -133,16 +133,16 @@ export function jsonRefusalOf(body: Uint8Array | string): { code: string; reason
 /**
  * Opens a TCP connection, which closes with the test.
  *
- * @param allowHalfOpen whether it stays open for sending when the server has closed its half
+ * @param allowHalfOpen whether it stays open for sending after the server has closed its half
  */
 export function connectTcp(port: number, allowHalfOpen = false): net.Socket {
   const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen });
-  socket.on("error", () => {}); // The other side may reset it; who reads sees the end.
+  socket.on("error", () => {}); // The other side may reset it; the reader sees the end.
   onTestFinished(() => void socket.destroy());
   return socket;
 }
 
-/** Sends bytes and reads whatever comes until the server ends the connection. */
+/** Sends bytes and reads everything until the server ends the connection. */
 export async function exchangeBytes(port: number, bytes: Uint8Array | string): Promise<string> {
   const socket = connectTcp(port);
   socket.write(bytes);

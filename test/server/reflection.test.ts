@@ -36,7 +36,7 @@ describe.each([
   ["v1", V1],
   ["v1alpha", V1alpha],
 ] as const)("grpc.reflection.%s", (_version, service) => {
-  /** Opens a stream; each call asks one question and gives the answer to it. */
+  /** Opens a stream; each call sends one request and returns its response. */
   function open() {
     const sessionManager = new Http2SessionManager(url);
     onTestFinished(() => sessionManager.abort());
@@ -57,7 +57,7 @@ describe.each([
     );
   }
 
-  it("lists the services in order, reflection and health among them", async () => {
+  it("lists the services in order, including reflection and health", async () => {
     const { messageResponse } = await open()({ case: "listServices", value: "*" });
     expect(messageResponse.value.service.map(({ name }: { name: string }) => name)).toEqual([
       "blockchain.BlockchainService",
@@ -77,7 +77,7 @@ describe.each([
     ]);
   });
 
-  it("gives back the request and its host", async () => {
+  it("echoes the request and its host", async () => {
     const question = { case: "listServices", value: "whatever" } as const;
     const { validHost, originalRequest } = await open()(question, "example.org");
     expect(validHost).toBe("example.org");
@@ -102,7 +102,7 @@ describe.each([
     expect(file?.name).toBe(name);
   });
 
-  it("sends a file with all that it imports, and so that the whole can be built", async () => {
+  it("sends a file with all its imports, in an order from which it can be built", async () => {
     const files = await filesOf(open(), { case: "fileContainingSymbol", value: "pqc.PqcService" });
     const names = files.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
@@ -113,7 +113,7 @@ describe.each([
     expect(registry.getService("pqc.PqcService")?.methods).toHaveLength(7);
   });
 
-  it("does not repeat imports on a stream, but sends the file that was asked for always", async () => {
+  it("does not repeat imports on a stream, but always sends the requested file", async () => {
     const ask = open();
     const question: Question = { case: "fileByFilename", value: "pqc/pqc_service.proto" };
     const first = await filesOf(ask, question);
@@ -121,11 +121,11 @@ describe.each([
     expect((await filesOf(ask, question)).map(({ name }) => name)).toEqual(["pqc/pqc_service.proto"]);
     const other = await filesOf(ask, { case: "fileByFilename", value: "pqc/token_service.proto" });
     expect(other.map(({ name }) => name)).toEqual(["pqc/token_service.proto"]);
-    // Another stream knows nothing of it.
+    // A different stream does not know about it.
     expect(await filesOf(open(), question)).toHaveLength(first.length);
   });
 
-  it("has every file that any file imports, google/protobuf included", async () => {
+  it("has every file that any file imports, including google/protobuf", async () => {
     const ask = open();
     const { messageResponse } = await ask({ case: "listServices", value: "" });
     const wanted = new Set<string>();
@@ -163,7 +163,7 @@ describe.each([
     });
   });
 
-  it("lists no extension numbers of a message that has none", async () => {
+  it("lists no extension numbers for a message without extensions", async () => {
     const { messageResponse } = await open()({
       case: "allExtensionNumbersOfType",
       value: "pqc.SignDataRequest",
@@ -188,7 +188,7 @@ describe.each([
     ["a method", { case: "fileContainingSymbol", value: "pqc.PqcService.Nothing" }],
     ["a package", { case: "fileContainingSymbol", value: "pqc" }],
     ["a message", { case: "allExtensionNumbersOfType", value: "pqc.Nobody" }],
-    ["an enum, asked for extensions", { case: "allExtensionNumbersOfType", value: "qsp.Access" }],
+    ["an enum instead of a message", { case: "allExtensionNumbersOfType", value: "qsp.Access" }],
     [
       "an extension",
       {
@@ -196,7 +196,7 @@ describe.each([
         value: { containingType: "google.protobuf.MethodOptions", extensionNumber: 1 },
       },
     ],
-  ])("answers NOT_FOUND for %s that is not there, and goes on", async (_what, question) => {
+  ])("answers NOT_FOUND for %s that does not exist, and continues", async (_what, question) => {
     const ask = open();
     const { messageResponse } = await ask(question as Question);
     expect(messageResponse).toMatchObject({ case: "errorResponse", value: { errorCode: 5 } });
@@ -206,7 +206,7 @@ describe.each([
     );
   });
 
-  it("ends the stream with INVALID_ARGUMENT when a request asks nothing", async () => {
+  it("ends the stream with INVALID_ARGUMENT for a request without content", async () => {
     expect(await refusal(open()(undefined))).toMatchObject({ code: "InvalidArgument" });
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Every refusal in every protocol over both versions of HTTP: where its status is, and that it comes once, has an ID, is
- * counted and logged once, and leaves the connection to the next call.
+ * Every refusal in every protocol over both HTTP versions: where its status is, and that it is sent once, has
+ * an ID, is counted and logged once, and leaves the connection usable for the next call.
  */
 import { once } from "node:events";
 import { Code, createServiceImplSpec } from "@connectrpc/connect";
@@ -19,7 +19,7 @@ import { type BareOptions, collectLines, serve } from "./serve.ts";
 
 type Version = "HTTP/1.1" | "HTTP/2";
 
-/** A protocol, with a request of its own that succeeds. */
+/** A protocol, with a successful request of its own. */
 interface Form {
   readonly name: string;
   /** How a refusal is written. */
@@ -63,46 +63,49 @@ const isCall = ({ protocol }: Form): boolean => protocol !== "page";
 const isRest = ({ protocol }: Form): boolean => protocol === "rest";
 const isRpc = ({ protocol }: Form): boolean => protocol !== "page" && protocol !== "rest";
 
-/** Whether the status of the answer is one of HTTP. */
+/** Whether the answer has an HTTP status. */
 const isOneOfHttp = ({ protocol }: Form): boolean => protocol === "connect" || protocol === "rest";
 
-/** A request in parts that a row of the table changes. */
+/** A request, which a row of the table changes. */
 interface Sent {
   readonly method: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: Buffer | undefined;
-  /** How many bytes of the body are sent before the answer; all if left out. */
+  /** Bytes of the body that are sent before the answer. Default: all. */
   readonly sentBytes?: number;
-  /** Whether the others are never sent. */
+  /** Whether the rest is never sent. */
   readonly isHeld?: boolean;
 }
 
 /** A row of the table. */
 interface Row {
-  /** The status is that of HTTP where the protocol leaves it to the reason. */
+  /** The HTTP status, if the protocol leaves it to the reason. */
   readonly refusal: readonly [reason: string, code: Code, status: number];
   readonly limits?: Partial<ServerLimits>;
   readonly behaviour?: ProbeBehaviour;
   /** Whether only admins may call. */
   readonly isGuarded?: boolean;
-  /** Changes a request; undefined if this form cannot be refused so. */
+  /** Changes a request; undefined if this form cannot be refused in this way. */
   readonly change: (form: Form, version: Version) => Partial<Sent> | undefined;
-  /** The form of the answer, if it is not that of the request. */
+  /** The form of the answer, if it differs from the request. */
   readonly as?: (form: Form) => Form["protocol"];
-  /** Whether it is refused before its call runs, at least in streams. gRPC-Web then has the status in its headers. */
+  /**
+   * Whether it is refused before its call runs, at least in streams. gRPC-Web then has the status in its
+   * headers.
+   */
   readonly isEarly?: boolean | "streams";
-  /** What counts it: most that are no call do not count. */
+  /** What counts it: most refusals outside calls are not counted. */
   readonly counted: "call" | "request" | "nothing" | ((form: Form) => "call" | "nothing");
-  /** Whether the log has a line at the level "debug"; that of calls if left out. */
+  /** Whether the log has a line at debug level. Default: as for calls. */
   readonly isLogged?: (form: Form) => boolean;
-  /** Headers that the answer has besides. */
+  /** Additional headers of the answer. */
   readonly headers?: (form: Form) => Readonly<Record<string, string>>;
   /** Whether the connection ends with the answer. */
   readonly ends?: (version: Version) => boolean;
 }
 
-/** Puts bytes into the form of a protocol. */
+/** Encodes bytes in the form of a protocol. */
 function pack(form: Form, message: Uint8Array | string, times = 1): Buffer {
   const one = isFramed(form) ? envelope(message) : Buffer.from(message);
   const bytes = Buffer.concat(Array<Buffer>(times).fill(one));
@@ -135,7 +138,7 @@ const timeout = (form: Form, grpc: string, connect: string): Sent["headers"] =>
 const asRest = (): "rest" => "rest";
 const isHttp1 = (version: Version): boolean => version === "HTTP/1.1";
 const fail = (act: () => never | Promise<never>): ProbeBehaviour => ({ ...always(act), look: act });
-/** Bytes that a message cannot be made of. */
+/** Bytes that cannot be parsed as a message. */
 const unwritable = { data: 5 as unknown as Uint8Array<ArrayBuffer> };
 
 const rows: Readonly<Record<string, Row>> = {
@@ -400,7 +403,7 @@ const rows: Readonly<Record<string, Row>> = {
   },
 };
 
-/** Makes a server of a row, with what it counts and logs. */
+/** Creates a server for a row, and records what it counts and logs. */
 async function serveRow({ limits, behaviour, isGuarded = false }: Row, atEnd: AtEnd) {
   const { lines, logger } = collectLines();
   const metrics = createMetrics();
@@ -429,7 +432,7 @@ async function serveRow({ limits, behaviour, isGuarded = false }: Row, atEnd: At
   return { port, metrics, lines };
 }
 
-/** What every answer of a refusal has. */
+/** What every refusal has in common. */
 interface Refusal {
   readonly status: number;
   readonly type: string;
@@ -469,7 +472,7 @@ function expectedOf(row: Row, form: Form): Refusal {
   }
 }
 
-/** The ID of a request, in the headers or where the status is. */
+/** The request ID, in the headers or next to the status. */
 function idOf(answer: RawAnswer): string | undefined {
   const { headers, trailers } = answer;
   const id = headers["x-request-id"] ?? trailers["x-request-id"];
@@ -500,12 +503,12 @@ function refusalOf(answer: RawAnswer): Refusal {
   return { ...common, where: "body", ...jsonRefusalOf(answer.body) };
 }
 
-/** A connection that sends one request after the other. */
+/** A connection that sends requests one after the other. */
 interface Connection {
   send(sent: Sent): Promise<RawAnswer & Partial<FramedAnswer>>;
   /** Whether the server has ended it. */
   hasEnded(): Promise<boolean>;
-  /** Expects that nothing came but the answers. */
+  /** Expects that nothing arrived except the answers. */
   expectNoMore(): void;
 }
 
@@ -668,7 +671,8 @@ describe.each(Object.entries(rows))("%s", (_what, row) => {
     const first = await connection.send(complete(form, sent, undefined));
     expect(refusalOf(first)).toEqual(expectedOf(row, form));
     expect(idOf(first)).toMatch(made);
-    // HEADERS with END_STREAM alone: grpc-go, grpc-java and grpcio take an empty DATA frame for an error of their own.
+    // HEADERS with END_STREAM alone: grpc-go, grpc-java and grpcio report their own error for an empty DATA
+    // frame.
     if (form.protocol === "grpc" && version === "HTTP/2" && row.as === undefined)
       expect(first.frames).toMatchObject([{ type: "HEADERS", endStream: true }]);
     expect({ ...first.headers, ...first.trailers }).toMatchObject(row.headers?.(form) ?? {});

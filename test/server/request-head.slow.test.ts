@@ -1,4 +1,4 @@
-/** What a page of another origin can send with a browser, which no server may take for a call. */
+/** What a page of another origin can send with a browser, none of which the server may accept as a call. */
 import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
@@ -23,7 +23,7 @@ describe.skipIf(lacksBrowser)(`a page of another origin in Chromium${needsBrowse
   }, timeout);
   afterAll(() => browser.close());
 
-  /** Every way in which a page can send a request without asking. */
+  /** Every way in which a page can send a request without a preflight. */
   const attacks: Readonly<Record<string, string>> = {
     "fetch without CORS, of JSON without a type": `fetch(url, { method: "POST", mode: "no-cors", body: new Blob(["{}"]) })`,
     "fetch without CORS, as text": `fetch(url, { method: "POST", mode: "no-cors", body: "{}" })`,

@@ -15,11 +15,15 @@ import {
 const timeout = 180_000;
 const allowed = "https://console.example.com";
 
-/** Serves as a server without access control does. */
+/** Serves like a server without access control. */
 const start = (allowedHosts: readonly string[] = []) =>
   serveCounted({ isHostAllowed: createHostCheck(allowedHosts, "127.0.0.1"), corsOrigins: [allowed] });
 
-/** Sends a request of HTTP/1.1 with exactly these lines. @returns status and reason */
+/**
+ * Sends an HTTP/1.1 request with exactly these lines.
+ *
+ * @returns status and reason
+ */
 async function send(port: number, lines: readonly string[], body = "{}"): Promise<string> {
   const text = [...lines, `content-length: ${body.length}`, "connection: close", "", body].join("\r\n");
   const answer = await exchangeBytes(port, text);
@@ -82,26 +86,26 @@ describe("the host of a request", { timeout }, () => {
     ["http://localhost@evil.example.com/probe/ask", "400 HTTP_INVALID"],
     ["ftp://localhost/probe/ask", "400 HTTP_INVALID"],
     ["localhost/probe/ask", "400 HTTP_INVALID"],
-  ])("is that of an absolute target, not of Host: %s", async (target, answer) => {
+  ])("comes from an absolute target, not from Host: %s", async (target, answer) => {
     const { port, handled } = await start();
     expect(await send(port, [`POST ${target} HTTP/1.1`, "host: localhost", json])).toBe(answer);
     expect(handled()).toBe(0);
   });
 
-  it("is that of an absolute target, whatever Host says", async () => {
+  it("comes from an absolute target, whatever Host contains", async () => {
     const { port } = await start();
     const target = "POST http://localhost:8080/probe/ask HTTP/1.1";
     expect(await send(port, [target, "host: evil.example.com", json])).toBe("200");
   });
 
-  it("is that of an absolute target without Host, for Connect", async () => {
+  it("comes from an absolute target without Host, for Connect", async () => {
     const { port } = await start();
     const target = "POST http://localhost:8080/probing.Probe/Ask HTTP/1.1";
     const lines = [target, json, "content-length: 2", "connection: close", "", "{}"];
     expect(await exchangeBytes(port, lines.join("\r\n"))).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\n\{.+\}$/);
   });
 
-  it("is that of :authority in HTTP/2, which Host may not contradict", async () => {
+  it("comes from :authority in HTTP/2, which Host may not contradict", async () => {
     const { url, handled } = await start();
     const session = connectHttp2(url);
     for (const path of ["/", "/livez", "/nowhere"]) {
@@ -113,7 +117,7 @@ describe("the host of a request", { timeout }, () => {
     expect(handled()).toBe(0);
   });
 
-  it("may be an IP address where the server listens beyond this machine: a rebinding page needs a name", () => {
+  it("may be an IP address if the server is not limited to loopback, because a rebinding page needs a name", () => {
     const isAllowed = createHostCheck([], "0.0.0.0");
     expect(["192.0.2.1", "[2001:db8::1]", "localhost"].map((host) => isAllowed?.(host))).toEqual([
       true,
@@ -125,7 +129,7 @@ describe("the host of a request", { timeout }, () => {
 });
 
 describe("a header that a proxy may read differently if it occurs twice", { timeout }, () => {
-  it.each(["content-type", "authorization", "idempotency-key"])("is refused then: %s", async (name) => {
+  it.each(["content-type", "authorization", "idempotency-key"])("is refused if it does: %s", async (name) => {
     const { port, handled } = await start();
     const values = name === "content-type" ? ["application/json", "text/plain"] : ["one", "two"];
     const lines = [ask, "host: localhost", ...(name === "content-type" ? [] : [json])];
@@ -137,33 +141,33 @@ describe("a header that a proxy may read differently if it occurs twice", { time
   });
 });
 
-describe("a request that a browser sends for a page", { timeout }, () => {
+describe("a browser request from a page", { timeout }, () => {
   const own = ["host: localhost:8080", json];
   it.each([
-    ["of our own", ["sec-fetch-site: same-origin", "origin: http://localhost:8080"]],
-    ["of our own, without its origin", ["sec-fetch-site: same-origin"]],
+    ["on our own site", ["sec-fetch-site: same-origin", "origin: http://localhost:8080"]],
+    ["on our own site, without its origin", ["sec-fetch-site: same-origin"]],
     ["that a person opens", ["sec-fetch-site: none"]],
-    ["of our own, in a browser that sends no Sec-Fetch-Site", ["origin: http://localhost:8080"]],
-    ["of our own behind TLS", ["origin: https://localhost:8080"]],
-    ["of an origin that may call", ["sec-fetch-site: cross-site", `origin: ${allowed}`]],
-    ["of an origin that may call, without Sec-Fetch-Site", [`origin: ${allowed}`]],
+    ["on our own site, in a browser that sends no Sec-Fetch-Site", ["origin: http://localhost:8080"]],
+    ["on our own site behind TLS", ["origin: https://localhost:8080"]],
+    ["on an origin that may call", ["sec-fetch-site: cross-site", `origin: ${allowed}`]],
+    ["on an origin that may call, without Sec-Fetch-Site", [`origin: ${allowed}`]],
   ])("is answered: %s", async (_, lines) => {
     const { port } = await start();
     expect(await send(port, [ask, ...own, ...lines])).toBe("200");
   });
 
   it.each([
-    ["of another site", ["sec-fetch-site: cross-site", "origin: https://evil.example.com"]],
-    ["of another site, without its origin", ["sec-fetch-site: cross-site", "sec-fetch-mode: no-cors"]],
-    ["of another port of this machine", ["sec-fetch-site: same-site", "origin: http://localhost:3000"]],
-    ["of another site, in a browser that sends no Sec-Fetch-Site", ["origin: https://evil.example.com"]],
-    ["of a sandbox", ["origin: null"]],
-    ["of a sandbox of another site", ["sec-fetch-site: cross-site", "origin: null"]],
+    ["on another site", ["sec-fetch-site: cross-site", "origin: https://evil.example.com"]],
+    ["on another site, without its origin", ["sec-fetch-site: cross-site", "sec-fetch-mode: no-cors"]],
+    ["on another port of this machine", ["sec-fetch-site: same-site", "origin: http://localhost:3000"]],
+    ["on another site, in a browser that sends no Sec-Fetch-Site", ["origin: https://evil.example.com"]],
+    ["in a sandbox", ["origin: null"]],
+    ["in a sandbox on another site", ["sec-fetch-site: cross-site", "origin: null"]],
     [
-      "with a form of another site",
+      "with a form on another site",
       ["sec-fetch-site: cross-site", "sec-fetch-mode: navigate", "sec-fetch-dest: document"],
     ],
-    ["with a Sec-Fetch-Site of two values", ["sec-fetch-site: same-origin, cross-site"]],
+    ["with two values in Sec-Fetch-Site", ["sec-fetch-site: same-origin, cross-site"]],
   ])("is refused: %s", async (_, lines) => {
     const { port, handled } = await start();
     expect(await send(port, [ask, ...own, ...lines])).toBe("403 CROSS_SITE_REFUSED");
@@ -174,14 +178,14 @@ describe("a request that a browser sends for a page", { timeout }, () => {
     "/probe/look?text=x",
     "/probing.Probe/Look?connect=v1&encoding=json&message=%7B%7D",
     "/probe/watch",
-  ])("may not call by a link: %s", async (path) => {
+  ])("may not call through a link: %s", async (path) => {
     const { port, handled } = await start();
     const link = ["sec-fetch-site: cross-site", "sec-fetch-mode: navigate", "sec-fetch-dest: document"];
     expect(await send(port, [`GET ${path} HTTP/1.1`, "host: localhost", ...link], "")).toContain("403");
     expect(handled()).toBe(0);
   });
 
-  it("may open a page by a link, and not put it into a frame", async () => {
+  it("may open a page through a link, but not in a frame", async () => {
     const { port } = await start();
     const link = [
       "GET / HTTP/1.1",
@@ -195,7 +199,7 @@ describe("a request that a browser sends for a page", { timeout }, () => {
 });
 
 describe("a request with a body", { timeout }, () => {
-  it("needs none if the body is empty", async () => {
+  it("needs no content-type if the body is empty", async () => {
     const { port, url } = await start();
     expect(await send(port, [ask, "host: localhost"], "")).toBe("200");
     expect(
@@ -221,7 +225,7 @@ describe("the transfer coding of a request", { timeout }, () => {
     ["gzip and chunked in two headers", ["transfer-encoding: gzip", "transfer-encoding: chunked"]],
     ["deflate, chunked", ["transfer-encoding: deflate,chunked"]],
     ["chunked with a parameter", ["transfer-encoding: chunked;a=b, chunked"]],
-  ])("is refused, and not read as plain: %s", async (_what, lines) => {
+  ])("is refused instead of being read as plaintext: %s", async (_what, lines) => {
     const { port, handled } = await start();
     expect(await sendChunks(port, lines)).toBe("501");
     expect(handled()).toBe(0);
@@ -235,7 +239,7 @@ describe("the transfer coding of a request", { timeout }, () => {
     // Node's parser refuses it.
     ["chunked, gzip", 400],
   ])(
-    "is refused once and ends the connection if it is not chunked in the end: %s",
+    "is refused once and ends the connection if the last coding is not chunked: %s",
     async (coding, status) => {
       const { port, handled } = await start();
       const head = [ask, "host: localhost", json, `transfer-encoding: ${coding}`, "", ""].join("\r\n");
@@ -254,9 +258,9 @@ describe.each([
   ["REST", "/probe/ask", "application/json"],
   ["Connect", "/probing.Probe/Ask", "application/json"],
   ["gRPC-Web", "/probing.Probe/Ask", "application/grpc-web+proto"],
-])("a request of %s that expects 100 Continue", { timeout }, (name, path, type) => {
+])("a %s request that expects 100 Continue", { timeout }, (name, path, type) => {
   const body = name === "gRPC-Web" ? envelope("") : Buffer.from("{}");
-  /** Sends a head, reads what comes, and sends the body only if it is told to. */
+  /** Sends a head, reads the response, and sends the body only after 100 Continue. */
   const expectContinue = async (port: number, target: string, length = body.length): Promise<string[]> => {
     const socket = connectTcp(port);
     const fields = ["host: localhost", `content-type: ${type}`, "expect: 100-continue", "connection: close"];
@@ -281,7 +285,7 @@ describe.each([
     return { wasContinued, status: answer.status };
   };
 
-  it("is told to continue, and answered", async () => {
+  it("receives 100 Continue, and is answered", async () => {
     const { port, url } = await start();
     const continued = await expectContinue(port, path);
     expect(continued.slice(0, 2)).toEqual(["HTTP/1.1 100", "HTTP/1.1 200"]);
@@ -297,7 +301,7 @@ describe.each([
     expect(handled()).toBe(0);
   });
 
-  it("is refused at once if nothing has its path", async () => {
+  it("is refused at once if its path is unknown", async () => {
     const { port, url } = await start();
     const refused = name === "gRPC-Web" ? 200 : 404;
     const [first] = await expectContinue(port, "/nothing");
@@ -306,8 +310,8 @@ describe.each([
   });
 });
 
-describe("the version of Connect", { timeout }, () => {
-  it("may be 1, or absent", async () => {
+describe("the Connect version", { timeout }, () => {
+  it("may be 1 or absent", async () => {
     const { port } = await start();
     const call = ["POST /probing.Probe/Ask HTTP/1.1", "host: localhost", json];
     expect(await send(port, [...call, "connect-protocol-version: 1"])).toBe("200");
@@ -317,7 +321,7 @@ describe("the version of Connect", { timeout }, () => {
       expect(await send(port, [`GET ${look}${version} HTTP/1.1`, "host: localhost"], "")).toBe("200");
   });
 
-  it.each(["2", "1.0", "v1", "1, 1"])("is refused if it is another: %s", async (version) => {
+  it.each(["2", "1.0", "v1", "1, 1"])("is refused if it differs: %s", async (version) => {
     const { port, handled } = await start();
     const call = ["POST /probing.Probe/Ask HTTP/1.1", "host: localhost", json];
     const expected = "400 HTTP_INVALID";
@@ -329,7 +333,7 @@ describe("the version of Connect", { timeout }, () => {
 });
 
 describe("a host or an origin of 16 KB, which takes 20 ms to parse,", () => {
-  // Names of all scripts may be percent-encoded in a URL.
+  // Names in any script may be percent-encoded in a URL.
   const long = encodeURIComponent(
     Array.from({ length: 1800 }, (_, i) => String.fromCodePoint(0x9fa5 - i)).join(""),
   );
@@ -351,7 +355,7 @@ describe("a host or an origin of 16 KB, which takes 20 ms to parse,", () => {
     ["in Host", { host: long }, "HTTP_INVALID", 0],
     ["in :authority", { ":authority": long }, "HTTP_INVALID", 0],
     ["in Origin", { host: "localhost", origin: `https://${long}` }, "CROSS_SITE_REFUSED", 1],
-  ])("is refused without parsing it: %s", (_where, headers, reason, parsed) => {
+  ])("is refused without being parsed: %s", (_where, headers, reason, parsed) => {
     const parse = vi.spyOn(URL, "canParse");
     onTestFinished(() => parse.mockRestore());
     const fault = find({ ...head, headers });

@@ -3,11 +3,11 @@ import { describe, expect, it } from "vitest";
 import { serveProbe } from "./probe.ts";
 import { connectHttp2, exchangeBytes, request, requestHttp1 } from "./raw.ts";
 
-// That every refusal has an ID, or that of its request, is in refusals.test.ts.
+// refusals.test.ts tests that every refusal has a request ID.
 const made = /^[0-9a-f]{12}-[0-9a-z]+$/;
 
 describe("an answer", () => {
-  it("has another ID than the next, and that of its request if it has one, also to OPTIONS", async () => {
+  it("has a new ID, or the ID of its request if there is one, even for OPTIONS", async () => {
     const { url } = await serveProbe();
     const idOf = async (headers: http2.OutgoingHttpHeaders): Promise<unknown> =>
       (await request(connectHttp2(url), { ":method": "OPTIONS", ":path": "/probe/ask", ...headers })).headers[
@@ -20,7 +20,7 @@ describe("an answer", () => {
   });
 
   it.each(["", "a b", "<script>", `a${"b".repeat(128)}`, "\u00e9", "a,b"])(
-    "has another ID than its request if that is not safe to log: %j",
+    "has a new ID if the ID of its request is not safe to log: %j",
     async (given) => {
       const headers = { "x-request-id": given };
       const { url } = await serveProbe();
@@ -30,17 +30,17 @@ describe("an answer", () => {
     },
   );
 
-  it("has an ID that does not enter the compression table of its connection", async () => {
+  it("has an ID that does not enter the HPACK table of its connection", async () => {
     const { headers } = await request(connectHttp2((await serveProbe()).url), { ":path": "/probe/ask" });
     expect(Reflect.get(headers, http2.sensitiveHeaders)).toEqual(["x-request-id"]);
   });
 
   it.each([
-    ["a method that nobody registered", "BREW / HTTP/1.1\r\nhost: a\r\n\r\n"],
+    ["an unregistered method", "BREW / HTTP/1.1\r\nhost: a\r\n\r\n"],
     ["garbage", "garbage\r\n\r\n"],
     ["CONNECT", "CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n"],
     ["a head far beyond the limit", `GET / HTTP/1.1\r\nx-much: ${"a".repeat(10_000)}\r\n\r\n`],
-  ])("to bytes that are no request has an ID: %s", async (_what, bytes) => {
+  ])("to bytes that are not a request has an ID: %s", async (_what, bytes) => {
     const { port } = await serveProbe({}, { maxMetadataBytes: 1000 });
     expect(/^x-request-id: (.*)$/im.exec(await exchangeBytes(port, bytes))?.[1]).toMatch(made);
   });

@@ -8,7 +8,7 @@ describe("GET /", () => {
     expect(await answer.text()).toMatch(/^POST +\/probe\/ask +probing\.Probe\.Ask$/m);
   });
 
-  it("tells clients of HTTP/1.1 that a connection stays open longer than a load balancer keeps it", async () => {
+  it("announces a longer keep-alive to HTTP/1.1 clients than load balancers use", async () => {
     const answer = await fetch((await serveProbe()).url);
     expect(answer.headers.get("keep-alive")).toBe("timeout=75");
   });

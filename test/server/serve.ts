@@ -1,4 +1,4 @@
-/** A server in the process of the test, on a port of its own. */
+/** A server in the test process, on its own port. */
 
 import { pino } from "pino";
 import { onTestFinished } from "vitest";
@@ -8,14 +8,14 @@ import { createServer, type Server } from "../../src/server/server.ts";
 import type { AtEnd } from "../support/at-end.ts";
 import { defaultLimits } from "./default-limits.ts";
 
-/** A server that listens. */
+/** A listening server. */
 export interface LocalServer {
   readonly server: Server;
   readonly url: string;
   readonly port: number;
 }
 
-/** Options of a server, without what most tests do not care about. */
+/** Server options, with defaults for everything that most tests do not care about. */
 export type BareOptions = Omit<ServerOptions, "logger" | "limits"> &
   Partial<Pick<ServerOptions, "logger">> & { readonly limits?: Partial<ServerLimits> };
 

@@ -21,15 +21,15 @@ const post =
 const serving = 1;
 const notServing = 2;
 
-describe("the program, told to stop,", { timeout: 120_000 }, () => {
-  it("says so, lets running calls finish, takes no new ones, and ends with 0", {
+describe("the program, when stopped,", { timeout: 120_000 }, () => {
+  it("logs it, lets running calls finish, accepts no new ones, and exits with 0", {
     timeout: 120_000,
   }, async () => {
     const server = await start();
     const session = connectHttp2(server.url);
     const goaway = once(session, "goaway");
     const otherGoaway = once(await openSession(server.url), "goaway");
-    // Takes a second or so.
+    // Takes about a second.
     const signature = readStream(openSigning(session));
     const conversation = await openReflection(session);
     const watch = await openWatch(session);
@@ -52,7 +52,7 @@ describe("the program, told to stop,", { timeout: 120_000 }, () => {
   });
 
   it.each(["SIGTERM", "SIGINT"] as const)(
-    "by %s ends with 0 although connections are idle",
+    "by %s exits with 0 although connections are idle",
     async (signal) => {
       const server = await start();
       const idle = connectTcp(portOf(server));
@@ -67,7 +67,7 @@ describe("the program, told to stop,", { timeout: 120_000 }, () => {
     },
   );
 
-  it("a second time ends at once", async () => {
+  it("twice, ends at once", async () => {
     const server = await start();
     const session = await openSession(server.url);
     const goaway = once(session, "goaway");
@@ -78,7 +78,7 @@ describe("the program, told to stop,", { timeout: 120_000 }, () => {
     expect(code).toBe(1);
   });
 
-  it("breaks off what outlasts the limit, and ends with 0", async () => {
+  it("aborts whatever exceeds the limit, and exits with 0", async () => {
     const server = await start("--max-drain-ms", "100");
     const session = await openSession(server.url);
     const conversation = await openReflection(session);
@@ -87,8 +87,8 @@ describe("the program, told to stop,", { timeout: 120_000 }, () => {
   });
 });
 
-describe.each(protocols)("a server that stops, over %s,", (protocol) => {
-  /** Begins a call, or a stream that has sent a message and is to send another. */
+describe.each(protocols)("a stopping server, over %s,", (protocol) => {
+  /** Begins a call, or a stream that has sent one message and will send another. */
   async function begin(kind: string, maxDrainMs: number) {
     const gate = makeGate();
     const behaviour: ProbeBehaviour = {
@@ -119,23 +119,20 @@ describe.each(protocols)("a server that stops, over %s,", (protocol) => {
     await closed;
   });
 
-  it.each(["call", "stream"])(
-    "breaks off a %s that outlasts the limit, and says when to try again",
-    async (kind) => {
-      const { outcome, server } = await begin(kind, 20);
-      const closed = server.close();
-      const error = await outcome;
-      if (!(error instanceof ConnectError)) throw new Error(`the ${kind} has ended`);
-      expect(describeRefusal(error)).toEqual({ code: "Unavailable", reason: "SHUTTING_DOWN" });
-      expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 1n } }]);
-      expect(error.metadata.get("retry-after")).toBe("1");
-      await closed;
-    },
-  );
+  it.each(["call", "stream"])("aborts a %s that exceeds the limit, and says when to retry", async (kind) => {
+    const { outcome, server } = await begin(kind, 20);
+    const closed = server.close();
+    const error = await outcome;
+    if (!(error instanceof ConnectError)) throw new Error(`the ${kind} has ended`);
+    expect(describeRefusal(error)).toEqual({ code: "Unavailable", reason: "SHUTTING_DOWN" });
+    expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 1n } }]);
+    expect(error.metadata.get("retry-after")).toBe("1");
+    await closed;
+  });
 });
 
-describe("a server that stops", () => {
-  it("refuses new calls of a client that it told to go away", async () => {
+describe("a stopping server", () => {
+  it("refuses new calls from a client that has received GOAWAY", async () => {
     const gate = makeGate();
     const { server, url } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 600_000 });
     const session = connectHttp2(url);
@@ -153,7 +150,7 @@ describe("a server that stops", () => {
     await closed;
   });
 
-  it("tells a client of HTTP/1.1 that its connection ends with the answer", async () => {
+  it("announces to an HTTP/1.1 client that its connection ends with the answer", async () => {
     const gate = makeGate();
     const { server, port } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 600_000 });
     const socket = connectTcp(port);
@@ -178,7 +175,7 @@ describe("a server that stops", () => {
     await closed;
   });
 
-  it("ends after its limit although a client of HTTP/2 does not end its side of the connection", async () => {
+  it("ends after its limit although an HTTP/2 client does not close its side of the connection", async () => {
     const { server, port } = await serveProbe({}, { maxDrainMs: 100 });
     const socket = net.connect({ host: "127.0.0.1", port, allowHalfOpen: true });
     onTestFinished(() => void socket.destroy());
@@ -188,12 +185,12 @@ describe("a server that stops", () => {
     await server.close();
   });
 
-  it("can be told so twice", async () => {
+  it("can be stopped twice", async () => {
     const { server } = await serveProbe();
     await Promise.all([server.close(), server.close()]);
   });
 
-  it.each(protocols)("ends at once if it is destroyed, and tells its clients, over %s", async (protocol) => {
+  it.each(protocols)("ends at once if destroyed, and notifies its clients, over %s", async (protocol) => {
     const gate = makeGate();
     const { server, url } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 600_000 });
     const call = refusal(connectProbe(protocol, url).ask({}));
@@ -203,7 +200,7 @@ describe("a server that stops", () => {
     await server.close();
   });
 
-  it("ends at once if it is destroyed, also where a client has sent nothing yet", async () => {
+  it("ends at once if destroyed, even if a client has sent nothing yet", async () => {
     const { server, port } = await serveProbe({}, { maxHeaderMs: 600_000, maxDrainMs: 600_000 });
     const silent = connectTcp(port);
     await once(silent, "connect");
@@ -227,7 +224,7 @@ describe("a server that stops", () => {
   });
 });
 
-/** A handler that says when it was entered, and answers when it may leave. */
+/** A handler that reports when it is entered, and answers when released. */
 function makeGate() {
   const entered = Promise.withResolvers<void>();
   const left = Promise.withResolvers<void>();
@@ -265,7 +262,7 @@ function openSigning(session: http2.ClientHttp2Session): http2.ClientHttp2Stream
   return stream;
 }
 
-/** Watches the server's health, and has seen that it serves. */
+/** Watches the server's health, and has received that it is serving. */
 async function openWatch(session: http2.ClientHttp2Session) {
   const stream = openCall(session, "/grpc.health.v1.Health/Watch");
   stream.end(encode(HealthCheckRequestSchema, {}));
@@ -278,7 +275,7 @@ async function openWatch(session: http2.ClientHttp2Session) {
   return { next };
 }
 
-/** Opens a stream in both directions, on which one question has been answered. */
+/** Opens a bidirectional stream on which one request has been answered. */
 async function openReflection(session: http2.ClientHttp2Session) {
   const stream = openCall(session, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo");
   const answer = readStream(stream);
@@ -301,7 +298,7 @@ function encode<
   return envelope(toBinary(desc, create(desc, init) as never));
 }
 
-/** Connections are accepted in order: once this one is served, the server knows of those before it. */
+/** Connections are accepted in order: once this one is served, the server knows of the earlier ones. */
 async function expectConnection(port: number): Promise<void> {
   expect((await fetch(`http://127.0.0.1:${port}/livez`)).status).toBe(200);
 }

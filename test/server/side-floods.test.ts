@@ -10,11 +10,11 @@ const floods = {
   pages: { ":path": "/livez" },
 };
 
-it.each(Object.entries(floods))("let a call pass that comes after them: %s", async (_what, head) => {
+it.each(Object.entries(floods))("do not delay a call that arrives after them: %s", async (_what, head) => {
   const { url } = await serveProbe({ look: () => ({}) });
   const session = connectHttp2(url);
   const order: string[] = [];
-  // All in one segment. Without a pace they would be answered in their order.
+  // All in one segment. Without pacing, they would be answered in order.
   const flood = Array.from({ length: 300 }, () => request(session, head).then(() => order.push("flood")));
   const call = request(session, { ":path": "/probe/look" }).then(({ headers }) => {
     expect(headers[":status"]).toBe(200);

@@ -1,4 +1,4 @@
-/** Peers of HTTP/2 that fall silent while a stream is open. */
+/** HTTP/2 peers that fall silent while a stream is open. */
 import { once } from "node:events";
 import type net from "node:net";
 import { expect, it } from "vitest";
@@ -13,17 +13,17 @@ import {
 import { serveProbe } from "./probe.ts";
 import { connectTcp, readToEnd } from "./raw.ts";
 
-/** The first bytes of a PING that asks: length 8, type, no flags, stream 0. */
+/** The first bytes of a PING request: length 8, type, no flags, stream 0. */
 const ping = Buffer.from([0, 0, 8, frameTypes.ping, 0, 0, 0, 0, 0]);
 /** GOAWAY with NO_ERROR: its sender opens no more streams. */
 const goaway = writeFrame(frameTypes.goaway, 0, 0, Buffer.alloc(8));
 
-/** Serves a stream that says nothing until its caller leaves. */
+/** Serves a stream that sends nothing until its caller disconnects. */
 async function serveSilence() {
   const { promise: left, resolve: leave } = Promise.withResolvers<void>();
   const { port } = await serveProbe(
     {
-      // biome-ignore lint/correctness/useYield: it says nothing
+      // biome-ignore lint/correctness/useYield: it sends nothing
       async *watch(_item, { signal }) {
         if (!signal.aborted) await once(signal, "abort");
         leave();
@@ -34,7 +34,7 @@ async function serveSilence() {
   return { port, left };
 }
 
-/** Opens the stream by hand, because a client of Node would answer PING. */
+/** Opens the stream by hand, because a Node client would answer PING. */
 function openStream(port: number): net.Socket {
   const fields = writeFields([
     [":method", "POST"],
@@ -58,7 +58,7 @@ it("a peer that does not answer PING loses its connection, and its call ends", a
   expect(text).toContain(ping.toString("latin1"));
 });
 
-it("a peer that answers PING may say nothing else", async () => {
+it("a peer that answers PING may send nothing else", async () => {
   const { port } = await serveSilence();
   const socket = openStream(port);
   let answered = 0;
@@ -68,12 +68,12 @@ it("a peer that answers PING may say nothing else", async () => {
     answered += 1;
     socket.write(writeFrame(frameTypes.ping, flags.ack, 0, chunk.subarray(at + 9, at + 17)));
   });
-  // The server asks every 200 ms, and looks for answers every second.
+  // The server pings every 200 ms, and checks for answers every second.
   await expect.poll(() => answered).toBeGreaterThanOrEqual(15);
   expect(socket.closed).toBe(false);
 });
 
-it("a peer that closes its connection is asked by SETTINGS, and may wait for its stream", async () => {
+it("a peer that closes its connection is probed with SETTINGS, and may wait for its stream", async () => {
   const { port } = await serveSilence();
   const socket = openStream(port);
   socket.write(goaway);
@@ -87,7 +87,7 @@ it("a peer that closes its connection is asked by SETTINGS, and may wait for its
   expect(socket.closed).toBe(false);
 });
 
-it("a peer that closes, breaks the protocol and leaves is noticed", async () => {
+it("a peer that closes, breaks the protocol and disconnects is noticed", async () => {
   const { port, left } = await serveSilence();
   const socket = openStream(port);
   const broken = writeFrame(frameTypes.data, 0, 0, Buffer.alloc(1));

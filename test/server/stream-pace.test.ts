@@ -33,7 +33,7 @@ describe.each([
     return { url, stream, countRead: () => read };
   };
 
-  it("leaves turns to the calls of others", async () => {
+  it("leaves turns to other callers", async () => {
     const { url, stream, countRead } = await open(0);
     const other = connectHttp2(url);
     await once(stream, "response");

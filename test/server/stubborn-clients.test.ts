@@ -1,4 +1,4 @@
-/** Clients that do not read their answers, do not wait for them, or go on sending after them. */
+/** Clients that do not read their answers, do not wait for them, or keep sending after them. */
 import { once } from "node:events";
 import http2 from "node:http2";
 import net from "node:net";
@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { echo, serveProbe } from "./probe.ts";
 import { connectHttp2, connectTcp, envelope, grpcStatusOf, readStream, readToEnd } from "./raw.ts";
 
-/** So that a test ends only if the server does not wait for the rest of a request. */
+/** A short limit, so that a test ends only if the server does not wait for the rest of a request. */
 const limits = { maxWriteMs: 100, maxReceiveMs: 60_000 };
 
 const post = { ":method": "POST", "content-type": "application/json" };
@@ -18,22 +18,19 @@ const requests: Record<string, http2.OutgoingHttpHeaders> = {
   "a host that is not allowed": { ":path": "/nope", host: "one", ":authority": "other" },
 };
 
-it.each(Object.entries(requests))(
-  "an answer over HTTP/2 that nobody reads is reset: to %s",
-  async (_what, headers) => {
-    const { url } = await serveProbe(echo, limits);
-    const session = http2.connect(url, { settings: { initialWindowSize: 0 } });
-    session.on("error", () => {});
-    onTestFinished(() => session.destroy());
-    const stream = session.request(headers, { endStream: false });
-    stream.on("error", () => {});
-    stream.end(headers[":method"] === "POST" ? envelope("") : undefined);
-    await new Promise((resolve) => stream.on("close", resolve));
-    expect(stream.rstCode).not.toBe(http2.constants.NGHTTP2_NO_ERROR);
-  },
-);
+it.each(Object.entries(requests))("an unread HTTP/2 answer is reset: to %s", async (_what, headers) => {
+  const { url } = await serveProbe(echo, limits);
+  const session = http2.connect(url, { settings: { initialWindowSize: 0 } });
+  session.on("error", () => {});
+  onTestFinished(() => session.destroy());
+  const stream = session.request(headers, { endStream: false });
+  stream.on("error", () => {});
+  stream.end(headers[":method"] === "POST" ? envelope("") : undefined);
+  await new Promise((resolve) => stream.on("close", resolve));
+  expect(stream.rstCode).not.toBe(http2.constants.NGHTTP2_NO_ERROR);
+});
 
-it("a request with HEAD that its client does not end is ended", async () => {
+it("a HEAD request that its client does not end is ended", async () => {
   const { url } = await serveProbe(echo, limits);
   const stream = connectHttp2(url).request({ ":method": "HEAD", ":path": "/livez" }, { endStream: false });
   const [headers] = await once(stream, "response");
@@ -41,7 +38,7 @@ it("a request with HEAD that its client does not end is ended", async () => {
   expect([headers[":status"], stream.rstCode]).toEqual([200, http2.constants.NGHTTP2_NO_ERROR]);
 });
 
-it("a second message of a unary call is refused as it arrives", async () => {
+it("a second message of a unary call is refused on arrival", async () => {
   const { url } = await serveProbe(echo, limits);
   const stream = connectHttp2(url).request(
     { ...post, ":path": "/probing.Probe/Ask", "content-type": "application/grpc" },
@@ -52,7 +49,7 @@ it("a second message of a unary call is refused as it arrives", async () => {
   expect(status).toBe(12);
 });
 
-describe("chunks of one byte over HTTP/1.1", () => {
+describe("one-byte chunks over HTTP/1.1", () => {
   const open = async (path: string): Promise<net.Socket> => {
     const { port } = await serveProbe(echo, limits);
     const socket = connectTcp(port);
@@ -62,7 +59,7 @@ describe("chunks of one byte over HTTP/1.1", () => {
   };
   const chunks = Buffer.from("1\r\n \r\n".repeat(20_000));
 
-  it("are not read for long once the request is refused", async () => {
+  it("are not read for long after the request is refused", async () => {
     const socket = await open("/nope");
     const text = readToEnd(socket);
     await once(socket, "data");
@@ -77,7 +74,7 @@ describe("chunks of one byte over HTTP/1.1", () => {
     expect(written).toBeLessThan(100 * 1024 * 1024);
   });
 
-  it("are refused when there are more than a client needs", async () => {
+  it("are refused if there are more than a client needs", async () => {
     const socket = await open("/probing.Probe/Ask");
     socket.write(chunks);
     const [data] = await once(socket, "data");
@@ -86,7 +83,7 @@ describe("chunks of one byte over HTTP/1.1", () => {
 });
 
 describe("a client that does not wait for its answers", () => {
-  // A connection, and ten requests.
+  // One connection and ten requests.
   const rate = { maxConnectionsPerSecond: 1 };
   const never = { ask: () => new Promise<never>(() => {}) };
   const connect = (url: string): net.Socket => {
@@ -102,7 +99,7 @@ describe("a client that does not wait for its answers", () => {
     return session;
   };
 
-  it("loses its connection of HTTP/2", async () => {
+  it("loses its HTTP/2 connection", async () => {
     const { url } = await serveProbe(never, rate);
     const session = connectSession(url);
     const ended = once(session, "goaway");
@@ -126,7 +123,7 @@ describe("a client that does not wait for its answers", () => {
     expect(session.destroyed).toBe(false);
   });
 
-  it("loses its next connections, if it leaves those of HTTP/1.1", async () => {
+  it("loses its next connections if it abandons HTTP/1.1 connections", async () => {
     const { url } = await serveProbe(never, rate);
     const head = "host: localhost\r\ncontent-type: application/json\r\ncontent-length: 2";
     const socket = connect(url);

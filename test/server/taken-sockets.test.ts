@@ -1,4 +1,4 @@
-/** A connection of HTTP/1.1 whose parser has failed, while the answer to an earlier request goes on. */
+/** An HTTP/1.1 connection whose parser has failed while an earlier request is still being answered. */
 import { once } from "node:events";
 import { expect, it, onTestFinished } from "vitest";
 import { Clients } from "../../src/server/clients.ts";
@@ -7,7 +7,7 @@ import { createListener } from "../../src/server/listener.ts";
 import { createUnreadResponses } from "../../src/server/unread-responses.ts";
 import { connectTcp } from "./raw.ts";
 
-/** More than Node holds of a body that nobody reads (its high-water mark, 64 KiB). */
+/** More than Node buffers of a body that nobody reads (its high-water mark, 64 KiB). */
 const body = Buffer.alloc(66_000, "b");
 
 /** Serves exchanges that the test answers. */
@@ -28,7 +28,7 @@ async function start() {
   return { port, arrived: arrived.promise };
 }
 
-it("notices that its client leaves, although node:http had stopped reading for an unread body", async () => {
+it("notices a disconnect although node:http had stopped reading because of an unread body", async () => {
   const { port, arrived } = await start();
   const socket = connectTcp(port);
   socket.on("error", () => {});

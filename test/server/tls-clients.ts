@@ -1,4 +1,4 @@
-/** Servers that speak TLS with what `qsp ca issue` made, and clients that trust nothing but its CA. */
+/** TLS servers with certificates from `qsp ca issue`, and clients that trust only its CA. */
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -17,10 +17,10 @@ import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type RawAnswer, requestHttp1 as requestHttp1Of } from "./raw.ts";
 
-/** Where somebody serves, and what to trust there. */
+/** The address of a server, and what to trust there. */
 export interface TlsPlace {
   readonly port: number;
-  /** Both CAs: clients that take ML-DSA prefer it. */
+  /** Both CAs: clients that accept ML-DSA prefer it. */
   readonly ca: string;
 }
 
@@ -29,7 +29,7 @@ export interface TlsServer extends RunningServer, TlsPlace {
   readonly dataDir: string;
 }
 
-/** A data directory with a CA, and with certificates for localhost and 127.0.0.1 of both kinds. */
+/** A data directory with a CA, and with certificates of both kinds for localhost and 127.0.0.1. */
 export async function makeCertificates(atEnd: AtEnd = onTestFinished): Promise<string> {
   const dataDir = join(makeTemporaryDirectory(atEnd), "data");
   await qsp(dataDir, "ca", "init");
@@ -37,15 +37,15 @@ export async function makeCertificates(atEnd: AtEnd = onTestFinished): Promise<s
   return dataDir;
 }
 
-/** Makes, or renews, the certificates. */
+/** Creates or renews the certificates. */
 export async function issue(dataDir: string): Promise<void> {
   await qsp(dataDir, "ca", "issue", "localhost", "127.0.0.1");
 }
 
-/** A file that `qsp ca` makes. */
+/** A file created by `qsp ca`. */
 export const tlsFile = (dataDir: string, file: string): string => join(dataDir, "tls", file);
 
-/** The pair of a name: "gateway" or "gateway-mldsa". */
+/** A certificate and key by name: "gateway" or "gateway-mldsa". */
 export function pairOf(dataDir: string, name = "gateway"): TlsFiles {
   return { certificate: tlsFile(dataDir, `${name}.crt`), key: tlsFile(dataDir, `${name}.key`) };
 }
@@ -55,7 +55,7 @@ export function trustIn(dataDir: string): string {
   return ["ca.crt", "ca-mldsa.crt"].map((file) => readFileSync(tlsFile(dataDir, file), "utf8")).join("");
 }
 
-/** Flags that name pairs. */
+/** Flags that name certificates and keys. */
 export function tlsFlags(dataDir: string, ...names: string[]): string[] {
   const pairs = names.map((name) => pairOf(dataDir, name));
   const certificates = pairs.map(({ certificate }) => certificate).join();
@@ -73,7 +73,11 @@ export async function startTlsServer(atEnd: AtEnd = onTestFinished, ...args: str
   return { ...server, dataDir, ca: trustIn(dataDir), port: Number(new URL(server.url).port) };
 }
 
-/** Makes a connection, which closes with the test. @throws the alert of the other side */
+/**
+ * Opens a connection, which closes with the test.
+ *
+ * @throws the other side's alert
+ */
 export async function shakeHands(
   { port, ca }: TlsPlace,
   options: ConnectionOptions = {},
@@ -81,7 +85,7 @@ export async function shakeHands(
   const socket = connect({ host: "127.0.0.1", port, ca, servername: "localhost", ...options });
   onTestFinished(() => void socket.destroy());
   await once(socket, "secureConnect");
-  // A server that goes away may reset it.
+  // A disconnecting server may reset it.
   socket.on("error", () => {});
   return socket;
 }
@@ -92,20 +96,20 @@ export async function connectSession(
   options: ConnectionOptions = {},
 ): Promise<http2.ClientHttp2Session> {
   const session = http2.connect(`https://127.0.0.1:${port}`, { ca, ...options });
-  session.on("error", () => {}); // Every stream on it fails, and is told so.
+  session.on("error", () => {}); // Every stream on it fails and emits the error.
   onTestFinished(() => session.destroy());
   await once(session, "remoteSettings");
   return session;
 }
 
-/** Sends one request over HTTP/1.1, on a connection of its own. */
+/** Sends one HTTP/1.1 request on its own connection. */
 export const requestHttp1 = (
   { port, ca }: TlsPlace,
   path: string,
   options: Parameters<typeof requestHttp1Of>[1] = {},
 ): Promise<RawAnswer> => requestHttp1Of(`https://127.0.0.1:${port}${path}`, { ca, ...options });
 
-/** The first thing that a client of TLS sends. */
+/** The first message of a TLS client. */
 export async function captureClientHello(): Promise<Buffer> {
   const listener = net.createServer();
   listener.listen(0, "127.0.0.1");
@@ -120,16 +124,16 @@ export async function captureClientHello(): Promise<Buffer> {
   return hello as Buffer;
 }
 
-/** What can become of a pair while it is in use. */
+/** Ways to damage a certificate or key while it is in use. */
 export const damages: readonly { what: string; damage: (dataDir: string) => void }[] = [
   { what: "the key is deleted", damage: (dataDir) => rmSync(tlsFile(dataDir, "gateway.key")) },
   { what: "the certificate is deleted", damage: (dataDir) => rmSync(tlsFile(dataDir, "gateway.crt")) },
   {
-    what: "the key becomes that of another certificate",
+    what: "the key is replaced by one of a different certificate",
     damage: (dataDir) => copyFileSync(tlsFile(dataDir, "ca.key"), tlsFile(dataDir, "gateway.key")),
   },
   {
-    what: "the certificate becomes one of another key",
+    what: "the certificate is replaced by one of a different key",
     damage: (dataDir) => copyFileSync(tlsFile(dataDir, "ca.crt"), tlsFile(dataDir, "gateway.crt")),
   },
   {
@@ -161,7 +165,7 @@ export function fingerprintOf(dataDir: string, name: string): string {
   return new X509Certificate(readFileSync(tlsFile(dataDir, `${name}.crt`))).fingerprint256;
 }
 
-/** The fingerprint of the certificate that a new connection sees. */
+/** The fingerprint of the certificate on a new connection. */
 export async function shownBy(place: TlsPlace, { sigalgs = ecdsa } = {}): Promise<string | undefined> {
   const socket = await shakeHands(place, { sigalgs });
   const certificate = socket.getPeerX509Certificate();
@@ -169,14 +173,14 @@ export async function shownBy(place: TlsPlace, { sigalgs = ecdsa } = {}): Promis
   return certificate?.fingerprint256;
 }
 
-/** @returns its identifier */
+/** @returns the key ID */
 export async function createKey(kms: Client<typeof KmsService>): Promise<string> {
   const { result } = await kms.createKey({ algorithm: "ML-DSA-44" });
   if (result === undefined) throw new Error("no key was made");
   return result.keyId;
 }
 
-/** Watches the audit log on one stream, until told to stop. */
+/** Watches the audit log on one stream until stopped. */
 export function watchAudit(kms: Client<typeof KmsService>) {
   const controller = new AbortController();
   const entries = kms.watchAuditLog({}, { signal: controller.signal })[Symbol.asyncIterator]();
@@ -194,7 +198,7 @@ export function watchAudit(kms: Client<typeof KmsService>) {
   return { sees, stop };
 }
 
-/** A line of the log. */
+/** A log line. */
 interface LogLine {
   readonly level: number;
   readonly msg: string;
@@ -216,7 +220,7 @@ export function readLog({ process: child }: TlsServer) {
   return { text: () => text, lines };
 }
 
-/** Fails if a text holds a key, as it is in its PEM or in any other common way of writing its bytes. */
+/** Fails if a text contains a key, as PEM or in any other common encoding. */
 export function expectNoSecret(text: string, pem: string): void {
   const [, body = ""] = /-----BEGIN[^-]*-----\s*([^-]*)-----END/.exec(pem) ?? [];
   const raw = Buffer.from(body, "base64");

@@ -1,4 +1,7 @@
-/** The certificates and keys of the server: OpenSSL would skip a block that it cannot read, and use the next one. */
+/**
+ * The server's certificate and key files: OpenSSL would skip a block that it cannot read and use the next
+ * one.
+ */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -29,7 +32,11 @@ const parameters = encodePem("EC PARAMETERS", Buffer.from("06082a8648ce3d030107"
 const indent = (pem: string): string => pem.replace("-----BEGIN", " -----BEGIN");
 const utf16 = (pem: string): Buffer => Buffer.from(`\uFEFF${pem}`, "utf16le");
 
-/** Reads a pair from files. @param input replaces what they have */
+/**
+ * Reads a pair from files.
+ *
+ * @param input replaces the contents of the files
+ */
 function read(input: { certificate?: string | Uint8Array; key?: string | Uint8Array }) {
   const directory = makeTemporaryDirectory();
   const files = { certificate: join(directory, "server.crt"), key: join(directory, "server.key") };
@@ -40,29 +47,32 @@ function read(input: { certificate?: string | Uint8Array; key?: string | Uint8Ar
 
 describe("the files of --tls-cert and --tls-key", () => {
   it.each([
-    ["text before and behind it", { certificate: `Subject: CN=x\n\n${pair.certificatePem}end\n` }],
+    ["text before and after it", { certificate: `Subject: CN=x\n\n${pair.certificatePem}end\n` }],
     ["spaces at the end of its lines", { certificate: pair.certificatePem.replaceAll("\n", " \n") }],
-    ["lines that end in CR LF", { certificate: pair.certificatePem.replaceAll("\n", "\r\n") }],
+    ["CRLF line endings", { certificate: pair.certificatePem.replaceAll("\n", "\r\n") }],
     ["a byte order mark", { certificate: `\uFEFF${pair.certificatePem}` }],
-    ["the label of older programs", { certificate: encodePem("X509 CERTIFICATE", der(pair.certificatePem)) }],
+    [
+      "the label used by older programs",
+      { certificate: encodePem("X509 CERTIFICATE", der(pair.certificatePem)) },
+    ],
     ["its key in the same file", { certificate: pair.secretKeyPem + pair.certificatePem }],
-    ["a key with lines that end in CR LF", { key: pair.secretKeyPem.replaceAll("\n", "\r\n") }],
-    ["a key in the older form", { key: exportKey("sec1") }],
-    ["a key behind its parameters, as openssl ecparam writes it", { key: parameters + exportKey("sec1") }],
-    ["a key beside its certificate", { key: pair.secretKeyPem + pair.certificatePem }],
+    ["a key with CRLF line endings", { key: pair.secretKeyPem.replaceAll("\n", "\r\n") }],
+    ["a key in the older SEC1 form", { key: exportKey("sec1") }],
+    ["a key after its parameters, as written by openssl ecparam", { key: parameters + exportKey("sec1") }],
+    ["a key next to its certificate", { key: pair.secretKeyPem + pair.certificatePem }],
   ])("are accepted with %s", (_, input) => {
     const { cert, key } = read(input);
     expect(cert.map((pem) => der(String(pem)))).toEqual([der(pair.certificatePem)]);
     expect(key).toHaveLength(1);
   });
 
-  it("hand over the whole chain, in its order", () => {
+  it("yield the whole chain in its order", () => {
     const { cert } = read({ certificate: pair.certificatePem + rest });
     expect(String(cert[0]).match(/BEGIN/g)).toHaveLength(2);
     expect(der(String(cert[0]))).toEqual(der(pair.certificatePem));
   });
 
-  // With the certificate or key of another behind it, which OpenSSL would take.
+  // Followed by another certificate or key, which OpenSSL would use.
   it.each([
     [
       "an indented BEGIN line",
@@ -80,17 +90,17 @@ describe("the files of --tls-cert and --tls-key", () => {
       /server\.crt: line 1 is not a whole BEGIN or END line/,
     ],
     [
-      "a block that is no certificate before it",
+      "a non-certificate block before it",
       { certificate: junk + pair.certificatePem },
       /server\.crt: the CERTIFICATE in line 1 is not an X\.509 certificate; export it again/,
     ],
     [
-      "a block that is no certificate in its chain",
+      "a non-certificate block in its chain",
       { certificate: pair.certificatePem + junk },
       /server\.crt: the CERTIFICATE in line \d+ is not an X\.509 certificate/,
     ],
     [
-      "bytes behind its certificate",
+      "bytes after its certificate",
       { certificate: encodePem("CERTIFICATE", Buffer.concat([der(pair.certificatePem), Buffer.of(0)])) },
       /server\.crt: the CERTIFICATE in line 1 is not an X\.509 certificate/,
     ],
@@ -111,12 +121,12 @@ describe("the files of --tls-cert and --tls-key", () => {
       /server\.crt: 1 PEM block \(PRIVATE KEY in line 1\), and no certificate/,
     ],
     [
-      "a certificate for a key",
+      "a certificate instead of a key",
       { key: pair.certificatePem },
       /server\.key: 1 PEM block \(CERTIFICATE in line 1\), and no private key/,
     ],
     [
-      "an indented BEGIN line of the key",
+      "an indented BEGIN line in the key",
       { key: indent(another.secretKeyPem) + pair.secretKeyPem },
       /server\.key: line 1 is not a whole BEGIN or END line/,
     ],
@@ -132,25 +142,25 @@ describe("the files of --tls-cert and --tls-key", () => {
       /server\.key: .*is encrypted; decrypt it first/,
     ],
     [
-      "an encrypted key in the older form",
+      "an encrypted key in the older PEM form",
       { key: exportKey("sec1", "passphrase") },
       /server\.key: .*is encrypted; decrypt it first/,
     ],
     ["no bytes", { certificate: "" }, /server\.crt: no certificate in PEM/],
     ["no PEM", { certificate: "this is no PEM\n" }, /server\.crt: no certificate in PEM/],
-    ["a key that is no PEM", { key: "this is no PEM\n" }, /server\.key: /],
+    ["a key that is not PEM", { key: "this is no PEM\n" }, /server\.key: /],
     [
       "a broken key",
       { key: pair.secretKeyPem.replace(/\n[^\n]{8}/, "\n!!!!!!!!") },
       /server\.key: the PRIVATE KEY in line 1 is not valid base64/,
     ],
     [
-      "a block that is no key",
+      "a block that is not a key",
       { key: encodePem("PRIVATE KEY", Uint8Array.of(1)) },
       /server\.key: the PRIVATE KEY in line 1 is not a private key that OpenSSL can read/,
     ],
     [
-      "a key of OpenSSH",
+      "an OpenSSH key",
       { key: encodePem("OPENSSH PRIVATE KEY", Uint8Array.of(1)) },
       /server\.key: the OPENSSH PRIVATE KEY in line 1 .*openssl pkey/,
     ],
@@ -159,14 +169,11 @@ describe("the files of --tls-cert and --tls-key", () => {
     expect(() => read(input)).toThrow(message);
   });
 
-  it.each(["certificate", "key"] as const)(
-    "are refused with a %s that is not there, or a directory",
-    (which) => {
-      const directory = makeTemporaryDirectory();
-      const good = join(directory, "good.pem");
-      writeFileSync(good, pair.secretKeyPem + pair.certificatePem);
-      for (const bad of [join(directory, "nowhere"), directory])
-        expect(() => readTlsOptions([{ certificate: good, key: good, [which]: bad }])).toThrow(bad);
-    },
-  );
+  it.each(["certificate", "key"] as const)("are refused if the %s is missing or a directory", (which) => {
+    const directory = makeTemporaryDirectory();
+    const good = join(directory, "good.pem");
+    writeFileSync(good, pair.secretKeyPem + pair.certificatePem);
+    for (const bad of [join(directory, "nowhere"), directory])
+      expect(() => readTlsOptions([{ certificate: good, key: good, [which]: bad }])).toThrow(bad);
+  });
 });

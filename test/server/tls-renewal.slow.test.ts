@@ -1,4 +1,4 @@
-/** The program goes on with a new certificate while it serves. */
+/** The program continues with a new certificate while it serves. */
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createClient } from "@connectrpc/connect";
@@ -22,12 +22,12 @@ import {
   watchAudit,
 } from "./tls-clients.ts";
 
-/** Milliseconds for tests that start programs, on machines that have other work. */
+/** Timeout in milliseconds for tests that start programs on busy machines. */
 const timeout = 180_000;
 const soon = { timeout: 100_000, interval: 50 };
 
-describe("the program whose certificates are renewed", { timeout }, () => {
-  it("shows the new ones soon, and lets go of no connection, call or stream", async () => {
+describe("the program, when its certificates are renewed,", { timeout }, () => {
+  it("uses the new ones soon, and drops no connection, call or stream", async () => {
     const server = await startTlsServer();
     const { transport } = openGrpc(server);
     const kms = createClient(KmsService, transport);
@@ -40,7 +40,7 @@ describe("the program whose certificates are renewed", { timeout }, () => {
     await issue(server.dataDir);
     const renewed = fingerprintOf(server.dataDir, "gateway");
     expect(renewed).not.toBe(before);
-    // That it looks once a second is tested with a clock that stands still (tls.test.ts).
+    // tls.test.ts tests with a fake clock that it polls once a second.
     await vi.waitUntil(async () => (await shownBy(server)) === renewed, soon);
 
     expect(await shownBy(server, { sigalgs: "mldsa65" })).toBe(
@@ -55,7 +55,7 @@ describe("the program whose certificates are renewed", { timeout }, () => {
     expect(await load.stop()).toEqual([]);
   });
 
-  it.each(damages)("keeps the pair that it has, and warns, if $what", async ({ damage }) => {
+  it.each(damages)("keeps its current pair and warns if $what", async ({ damage }) => {
     const server = await startTlsServer();
     const log = readLog(server);
     const before = await shownBy(server);
@@ -71,7 +71,7 @@ describe("the program whose certificates are renewed", { timeout }, () => {
   });
 });
 
-/** Calls one after the other, over a connection that lasts and over new ones, until told to stop. */
+/** Makes calls one after the other, over a lasting connection and new ones, until stopped. */
 function startCalling(place: TlsPlace) {
   const { transport } = openGrpc(place);
   const tokens = createClient(TokenService, transport);

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished, vi } from "vitest";
 import { watchTls } from "../../src/server/tls.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
-it("files of certificates that cannot be looked at for a moment are a warning, and no end of the server", async () => {
+it("certificate files that are unreadable for a moment cause a warning, and do not end the server", async () => {
   const directory = makeTemporaryDirectory();
   const [certificate, key] = [join(directory, "gateway.crt"), join(directory, "gateway.key")];
   writeFileSync(certificate, "not a certificate");

@@ -1,4 +1,7 @@
-/** The server's own TLS: who gets which group, protocol and certificate, and what bad clients and bad files do. */
+/**
+ * The server's own TLS: which client gets which group, protocol and certificate, and the effect of bad
+ * clients and files.
+ */
 import { randomBytes, X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -49,7 +52,7 @@ import {
 /** An address of another machine (RFC 5737). */
 const unreachable = "192.0.2.1";
 
-/** Milliseconds for tests that start programs, on machines that have other work. */
+/** Timeout in milliseconds for tests that start programs on busy machines. */
 const timeout = 180_000;
 
 const groups = [
@@ -64,7 +67,7 @@ const groups = [
   { offers: "P-256 first and P-384 last", curves: "P-256:P-384", group: "secp384r1" },
 ];
 
-/** Clients over a connection of their own, of each protocol. */
+/** Clients of each protocol, with their own connections. */
 const transports: readonly { name: string; make: (place: TlsPlace) => Transport }[] = [
   { name: "gRPC", make: (place) => openGrpc(place).transport },
   { name: "gRPC-Web over HTTP/1.1", make: (place) => createGrpcWebTransport(optionsOf1(place)) },
@@ -74,8 +77,8 @@ const transports: readonly { name: string; make: (place: TlsPlace) => Transport 
 ];
 
 /**
- * A CLIENT-HELLO of SSL 2, all of it: a part would only be waited for. 46 bytes, of version 0.2, with seven kinds of
- * cipher, no session and a challenge of 16 bytes.
+ * A complete SSL 2 CLIENT-HELLO: the server would only wait for the rest of a partial one. 46 bytes, version
+ * 0.2, seven kinds of cipher, no session and a challenge of 16 bytes.
  */
 const ssl2Hello = Buffer.concat([
   Buffer.from("802e010002001500000010", "hex"),
@@ -96,18 +99,22 @@ describe("the program with --tls-cert and --tls-key", { timeout }, () => {
     server = await startTlsServer(atEnd);
   }, timeout);
 
-  it.each(groups)("agrees on $group with who offers $offers", async ({ curves, group }) => {
+  it.each(groups)("agrees on $group with a client that offers $offers", async ({ curves, group }) => {
     const socket = await shakeHands(server, { ecdhCurve: curves });
     expect(socket.getProtocol()).toBe("TLSv1.3");
     expect(socket.getEphemeralKeyInfo()).toMatchObject({ name: group });
   });
 
   it.each<{ what: string; options: ConnectionOptions; code: string }>([
-    { what: "who offers P-256 alone", options: { ecdhCurve: "P-256" }, code: alerts.groups },
-    { what: "who offers P-521 alone", options: { ecdhCurve: "P-521" }, code: alerts.groups },
-    { what: "who offers ML-KEM-768 alone", options: { ecdhCurve: "MLKEM768" }, code: alerts.groups },
+    { what: "a client that offers only P-256", options: { ecdhCurve: "P-256" }, code: alerts.groups },
+    { what: "a client that offers only P-521", options: { ecdhCurve: "P-521" }, code: alerts.groups },
+    { what: "a client that offers only ML-KEM-768", options: { ecdhCurve: "MLKEM768" }, code: alerts.groups },
     { what: "TLS 1.2", options: { maxVersion: "TLSv1.2" }, code: alerts.version },
-    { what: "who offers no protocol that it speaks", options: { ALPNProtocols: ["h3"] }, code: alerts.alpn },
+    {
+      what: "a client that offers no supported protocol",
+      options: { ALPNProtocols: ["h3"] },
+      code: alerts.alpn,
+    },
   ])("refuses $what", async ({ options, code }) => {
     await expect(shakeHands(server, options)).rejects.toMatchObject({ code });
   });
@@ -118,17 +125,17 @@ describe("the program with --tls-cert and --tls-key", { timeout }, () => {
     { offered: ["http/1.1"], chosen: "http/1.1" },
     { offered: ["h3", "http/1.0", "http/1.1"], chosen: "http/1.1" },
     { offered: undefined, chosen: false },
-  ])("chooses $chosen of the protocols $offered", async ({ offered, chosen }) => {
+  ])("chooses $chosen from the protocols $offered", async ({ offered, chosen }) => {
     const socket = await shakeHands(server, offered && { ALPNProtocols: offered });
     expect(socket.alpnProtocol).toBe(chosen);
   });
 
-  it("speaks HTTP/1.1 with who names no protocol", async () => {
+  it("speaks HTTP/1.1 with a client that offers no protocol", async () => {
     const { status } = await requestHttp1(server, "/api/hello", { ALPNProtocols: [] });
     expect(status).toBe(200);
   });
 
-  it("ends the connection of who speaks HTTP/2 without having named it", async () => {
+  it("closes the connection of a client that speaks HTTP/2 without having offered it", async () => {
     const socket = await shakeHands(server);
     socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
     // RFC 9113, section 3.3, leaves no way to answer it in HTTP/2.
@@ -139,11 +146,14 @@ describe("the program with --tls-cert and --tls-key", { timeout }, () => {
   it.each([
     { algorithm: "ECDSA-P256", name: "gateway", ca: "ca", sigalgs: ecdsa },
     { algorithm: "ML-DSA-65", name: "gateway-mldsa", ca: "ca-mldsa", sigalgs: "mldsa65" },
-  ])("shows the certificate of $algorithm to who takes no other", async ({ name, ca, sigalgs }) => {
-    const trusted = { ...server, ca: readFileSync(tlsFile(server.dataDir, `${ca}.crt`), "utf8") };
-    const socket = await shakeHands(trusted, { sigalgs });
-    expect(socket.getPeerX509Certificate()?.fingerprint256).toBe(fingerprintOf(server.dataDir, name));
-  });
+  ])(
+    "presents the $algorithm certificate to a client that accepts no other",
+    async ({ name, ca, sigalgs }) => {
+      const trusted = { ...server, ca: readFileSync(tlsFile(server.dataDir, `${ca}.crt`), "utf8") };
+      const socket = await shakeHands(trusted, { sigalgs });
+      expect(socket.getPeerX509Certificate()?.fingerprint256).toBe(fingerprintOf(server.dataDir, name));
+    },
+  );
 
   describe.each(transports)("over $name", ({ make }) => {
     it("answers a call", async () => {
@@ -151,7 +161,7 @@ describe("the program with --tls-cert and --tls-key", { timeout }, () => {
       expect(status).toBe("success");
     });
 
-    it("sends a stream as it comes", async () => {
+    it("sends stream messages without delay", async () => {
       const kms = createClient(KmsService, make(server));
       const audit = watchAudit(kms);
       const keyId = await createKey(kms);
@@ -193,7 +203,7 @@ describe("the program with --tls-cert and --tls-key", { timeout }, () => {
     expect((await run("curl", flags)).code).toBe(60);
   });
 
-  describe("while somebody else is served,", () => {
+  describe("while another client is served,", () => {
     let bystander: http2.ClientHttp2Session;
     beforeEach(async () => {
       bystander = await connectSession(server);
@@ -211,14 +221,14 @@ describe("the program with --tls-cert and --tls-key", { timeout }, () => {
       { what: "an empty ClientHello", bytes: () => Buffer.from("160301000401000000", "hex") },
       { what: "application data before the handshake", bytes: () => Buffer.from("17030300020000", "hex") },
       { what: "a hello of SSL 2", bytes: () => ssl2Hello },
-    ])("ends the connection of who sends $what", async ({ bytes }) => {
+    ])("closes the connection of a client that sends $what", async ({ bytes }) => {
       const answer = Buffer.from(await exchangeBytes(server.port, bytes()), "latin1");
-      // RFC 8446, section 6: nothing, or an alert, which is a record of the type 21.
+      // RFC 8446, section 6: nothing, or an alert, which is a record of type 21.
       expect([undefined, 21]).toContain(answer.at(0));
       expect(answer.length).toBeLessThan(16);
     });
 
-    it("ends the connection of who changes a byte of its ClientHello", async () => {
+    it("closes the connection of a client that alters a byte of its ClientHello", async () => {
       const hello = await captureClientHello();
       // The length of the handshake message, which then ends within the list of groups.
       hello.writeUInt8(0x40, 8);
@@ -228,7 +238,7 @@ describe("the program with --tls-cert and --tls-key", { timeout }, () => {
       expect([undefined, 21]).toContain(answer.at(0));
     });
 
-    it("survives who goes away in the middle of a handshake", async () => {
+    it("survives a client that disconnects in the middle of a handshake", async () => {
       const hello = await captureClientHello();
       const socket = connectTcp(server.port);
       socket.write(hello);
@@ -239,7 +249,7 @@ describe("the program with --tls-cert and --tls-key", { timeout }, () => {
 });
 
 describe("the program without TLS", { timeout }, () => {
-  it("answers a client of TLS that this is no HTTP, and goes on to serve", async () => {
+  it("answers a TLS client that its bytes are not HTTP, and keeps serving", async () => {
     const server = await startServer({ dataDir: makeTemporaryDirectory() });
     onTestFinished(async () => void (await server.stop("SIGKILL")));
     const port = Number(new URL(server.url).port);
@@ -254,12 +264,12 @@ describe("the program without TLS", { timeout }, () => {
   });
 });
 
-describe("a server with TLS that has a time for headers", { timeout }, () => {
+describe("a server with TLS and a header timeout", { timeout }, () => {
   it.each([
     { what: "sends nothing", begin: async () => Buffer.alloc(0) },
     { what: "stops after half a ClientHello", begin: async () => firstHalf(await captureClientHello()) },
     { what: "stops after its ClientHello", begin: captureClientHello },
-  ])("ends the connection of who $what, after it", async ({ begin }) => {
+  ])("closes the connection of a client that $what after the timeout", async ({ begin }) => {
     const { port } = await serveTls({ maxHeaderMs: 200 });
     const begun = await begin();
     const startedMs = performance.now();
@@ -269,14 +279,14 @@ describe("a server with TLS that has a time for headers", { timeout }, () => {
     expect(performance.now() - startedMs).toBeGreaterThan(190);
   });
 
-  it("ends the connection of who shakes hands and asks nothing, after it", async () => {
-    // The handshake itself must come to its end before, on a machine that has other work.
+  it("closes the connection of a client that completes the handshake and sends nothing after the timeout", async () => {
+    // The handshake itself must complete before that, on a busy machine.
     const place = await serveTls({ maxHeaderMs: 5000 });
     const socket = await shakeHands(place);
     expect(await readToEnd(socket)).toBe("");
   });
 
-  it("serves others while somebody stalls", async () => {
+  it("serves other clients while one stalls", async () => {
     const place = await serveTls({ maxHeaderMs: 600_000 });
     const stalled = connectTcp(place.port);
     stalled.write(firstHalf(await captureClientHello()));
@@ -285,7 +295,7 @@ describe("a server with TLS that has a time for headers", { timeout }, () => {
   });
 });
 
-describe("a server with TLS that is told to stop", { timeout }, () => {
+describe("a stopping server with TLS", { timeout }, () => {
   const longerThanTests = { maxHeaderMs: 2 * timeout, maxDrainMs: 2 * timeout };
 
   it.each([
@@ -304,7 +314,7 @@ describe("a server with TLS that is told to stop", { timeout }, () => {
     await closed;
   });
 
-  it("ends at once if it is destroyed, also where a client is in the middle of a handshake", async () => {
+  it("ends at once if destroyed, even if a client is in the middle of a handshake", async () => {
     const { server, ...place } = await serveTls(longerThanTests);
     const stalled = connectTcp(place.port);
     stalled.write(firstHalf(await captureClientHello()));
@@ -315,11 +325,11 @@ describe("a server with TLS that is told to stop", { timeout }, () => {
   });
 });
 
-describe("the look for renewed certificates", () => {
+describe("polling for renewed certificates", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it.each(damages)("warns once, and not again and again, if $what", async ({ damage }) => {
+  it.each(damages)("warns only once if $what", async ({ damage }) => {
     const { dataDir, watch } = await watched();
     await damage(dataDir);
     vi.advanceTimersByTime(10_000);
@@ -327,7 +337,7 @@ describe("the look for renewed certificates", () => {
     expect(watch.applied).toBe(0);
   });
 
-  it("hands over a new pair once, within a second", async () => {
+  it("returns a new pair once, within a second", async () => {
     const { dataDir, watch } = await watched();
     await issue(dataDir);
     vi.advanceTimersByTime(1000);
@@ -342,7 +352,7 @@ describe("the look for renewed certificates", () => {
     expect(watch).toEqual({ applied: 0, levels: [] });
   });
 
-  it("warns again when what does not fit is replaced by what does not fit either", async () => {
+  it("warns again when one mismatch is replaced by another", async () => {
     const { dataDir, watch } = await watched();
     writeFileSync(tlsFile(dataDir, "gateway.key"), "nothing");
     vi.advanceTimersByTime(3000);
@@ -351,7 +361,7 @@ describe("the look for renewed certificates", () => {
     expect(watch).toEqual({ applied: 0, levels: ["warn", "warn"] });
   });
 
-  it("ends when it is stopped", async () => {
+  it("ends when stopped", async () => {
     const { dataDir, watch, stop } = await watched();
     stop();
     await issue(dataDir);
@@ -367,8 +377,8 @@ describe("a start with TLS ends with code 2 and one sentence if", { timeout }, (
     dataDir = await makeCertificates(atEnd);
   }, timeout);
 
-  // Other files are in tls-files.test.ts.
-  it("the key is that of another certificate, and names the file", async () => {
+  // Other files are tested in tls-files.test.ts.
+  it("the key belongs to a different certificate, and names the file", async () => {
     const key = tlsFile(dataDir, "gateway-mldsa.key");
     const { code, stdout, stderr } = await begin(tlsFile(dataDir, "gateway.crt"), key);
     expect(stderr).toMatch(/^qsp: [^\n]+\n$/);
@@ -407,7 +417,7 @@ describe("a start with TLS ends with code 2 and one sentence if", { timeout }, (
 });
 
 describe("the secret key of a certificate", { timeout }, () => {
-  it("is in nothing that the program logs, at whatever level", async () => {
+  it("is never logged, at any level", async () => {
     const server = await startTlsServer(onTestFinished, "--log-level", "trace");
     await shownBy(server);
     await exchangeBytes(server.port, "nonsense\r\n\r\n");
@@ -425,7 +435,7 @@ function optionsOf1({ port, ca }: TlsPlace) {
   return { baseUrl: `https://127.0.0.1:${port}`, httpVersion: "1.1" as const, nodeOptions: { ca } };
 }
 
-/** The status of a small request on a connection of its own. */
+/** The status of a small request on its own connection. */
 async function livez(place: TlsPlace): Promise<number> {
   return (await requestHttp1(place, "/livez")).status;
 }
@@ -438,7 +448,7 @@ async function serveTls(limits: { maxHeaderMs: number; maxDrainMs?: number }) {
   return { ...local, ca: trustIn(dataDir) };
 }
 
-/** Watches a pair with a clock that stands still, and counts what comes of it. */
+/** Watches a pair with a fake clock, and counts renewals and warnings. */
 async function watched() {
   const dataDir = await makeCertificates();
   const watch = { applied: 0, levels: [] as string[] };
@@ -451,8 +461,8 @@ async function watched() {
   return { dataDir, watch, stop };
 }
 
-describe("a certificate near its end", () => {
-  /** What the log has about a certificate at a time before its end, or after it. */
+describe("a certificate about to expire", () => {
+  /** What the log contains about a certificate at a time before or after its expiry. */
   async function linesAt(daysBefore: number): Promise<unknown[]> {
     const dataDir = await makeCertificates();
     const { certificate, key } = pairOf(dataDir);
@@ -467,7 +477,7 @@ describe("a certificate near its end", () => {
     return lines.map(({ level, file, msg }) => [level, file === certificate, msg]);
   }
   const soon = [40, true, "the certificate expires soon; renew it"];
-  const expired = [40, true, "the certificate has expired, and clients refuse it; renew it"];
+  const expired = [40, true, "the certificate has expired and clients reject it; renew it"];
 
   it.each([
     { daysBefore: 30, lines: [] },
@@ -475,7 +485,7 @@ describe("a certificate near its end", () => {
     { daysBefore: 0.5, lines: [soon, expired] },
     { daysBefore: -1, lines: [expired, expired] },
   ])(
-    "has these lines in a day that begins $daysBefore days before it",
+    "causes these log lines in a day that begins $daysBefore days before it expires",
     { timeout },
     async ({ daysBefore, lines }) => {
       expect(await linesAt(daysBefore)).toEqual(lines);
@@ -483,7 +493,7 @@ describe("a certificate near its end", () => {
   );
 });
 
-/** Starts a server that is not to come so far that it asks for its port, which is one that cannot be had. */
+/** Starts a server that must fail before it opens its port, which is unavailable. */
 function startToEnd(args: readonly string[]): Promise<Run> {
   return runToEndHere(["serve", "--host", unreachable, "--danger-open-to-network", ...args]);
 }

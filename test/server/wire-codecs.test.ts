@@ -1,4 +1,4 @@
-/** The codec of an RPC knows bytes of answers, and leaves requests to the descriptor. */
+/** An RPC's codec returns known answer bytes, and leaves requests to the descriptor. */
 import { createServiceImplSpec } from "@connectrpc/connect";
 import { expect, it } from "vitest";
 import { Probe } from "../gen/probing/probe_pb.ts";
@@ -9,7 +9,7 @@ it.each([
   ["json", "{}", 200],
   ["json", "", 400],
   ["json", "none", 400],
-])("a message of application/%s, %j, is answered with %i", async (type, body, status) => {
+])("an application/%s message, %j, is answered with %i", async (type, body, status) => {
   const knowsNothing = { write: () => undefined };
   const { url } = await serve({
     services: [createServiceImplSpec<typeof Probe>(Probe, { ask: (item) => item })],

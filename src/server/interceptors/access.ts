@@ -1,4 +1,7 @@
-/** Admits a call only if its caller may make it, as the RPC's option `qsp.access` or the profile of its service says. */
+/**
+ * Admits a call only if its caller may make it, according to the RPC's `qsp.access` option or its service
+ * profile.
+ */
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -11,13 +14,19 @@ import { mapStream, untilAborted } from "./streams.ts";
 
 /** How a server authenticates callers. */
 export interface AccessPolicy {
-  /** Which calls need a token: all that are not public ("token"), or only those marked ACCESS_TOKEN ("open"). */
+  /**
+   * Which calls need a token: all that are not public ("token"), or only those marked ACCESS_TOKEN ("open").
+   */
   readonly mode: "open" | "token";
-  /** Checks the `authorization` header. @throws a refusal with one of the TOKEN_… reasons */
+  /**
+   * Checks the `authorization` header.
+   *
+   * @throws a refusal with one of the TOKEN_… reasons
+   */
   readonly authenticate: (authorization: string | null) => Promise<Caller>;
 }
 
-/** Creates the function that finds the roles that may make a call. It computes the roles of each method once. */
+/** Creates the function that returns the roles that may make a call, computed once per method. */
 export function createRoles(
   mode: AccessPolicy["mode"],
   profiles: ServiceProfiles,
@@ -35,7 +44,8 @@ export function requireRole(method: DescMethod, caller: Caller, roles: readonly 
 }
 
 /**
- * Refuses a caller whose token has scopes, but not that of the RPC. No such token may call an RPC without a scope.
+ * Refuses a caller whose token has scopes, but not the scope of the RPC. A token with scopes cannot call an
+ * RPC that has none.
  *
  * @throws SCOPE_MISSING
  */
@@ -47,13 +57,13 @@ export function requireScope(method: DescMethod, { scopes }: Caller, profiles: S
 
 const insufficient = 'Bearer error="insufficient_scope"';
 
-/** Creates the refusal of a token without a scope. RFC 6750, section 3.1, has the form of the challenge. */
+/** RFC 6750, section 3.1, defines the form of the challenge. */
 export function scopeMissing(call: string, scope: string, scopes: readonly string[]): Error {
-  const known = scopes.length === 0 ? "no scope" : `the scopes ${scopes.join(" ")}`;
+  const known = scopes.length === 0 ? "no scopes" : `the scopes ${scopes.join(" ")}`;
   const error = refuse(
     "SCOPE_MISSING",
     scope === ""
-      ? `${call} is for no token with scopes`
+      ? `${call} cannot be called with a token that has scopes; use a token without scopes`
       : `${call} needs the scope ${scope}, and the token has ${known}`,
     { scope },
   );
@@ -62,10 +72,14 @@ export function scopeMissing(call: string, scope: string, scopes: readonly strin
   return error;
 }
 
-/** Hears that callers cannot be checked now. @param isRepeated whether the check before this one failed too */
+/**
+ * Notified when callers cannot be checked.
+ *
+ * @param isRepeated whether the previous check failed too
+ */
 export type OnUnchecked = (error: unknown, isRepeated: boolean) => void;
 
-/** Ends a stream, which may last for days, when its token ends or its caller is removed. */
+/** Ends a stream, which may last for days, when its token expires or its caller is removed. */
 export function streamAccessInterceptor(onUnchecked: OnUnchecked): Interceptor {
   const watch = createCallerWatch(onUnchecked);
   return (next) => async (req) => {
@@ -89,19 +103,23 @@ export function streamAccessInterceptor(onUnchecked: OnUnchecked): Interceptor {
   };
 }
 
-/** Milliseconds between checks that the callers of streams are still authorized. */
+/** Milliseconds between checks that stream callers are still authorized. */
 const revocationPollMs = 500;
 
-/** Calls back when a caller is no longer authorized. @returns a function that stops the watch */
+/**
+ * Calls back when a caller is no longer authorized.
+ *
+ * @returns a function that stops the watch
+ */
 type CallerWatch = (caller: Caller, onRefused: (error: unknown) => void) => () => void;
 
-/** Callers whose tokens are revoked together: one check serves them all. */
+/** Callers whose tokens are revoked together, so that one check serves them all. */
 interface CallerGroup {
   readonly streams: Map<symbol, { readonly caller: Caller; readonly onRefused: (error: unknown) => void }>;
   isChecking: boolean;
 }
 
-/** Checks every user with open streams once each half second, regardless of the number of streams. */
+/** Checks every user with open streams twice a second, regardless of the number of streams. */
 function createCallerWatch(onUnchecked: OnUnchecked): CallerWatch {
   let isUnchecked = false;
   const groups = new Map<string, CallerGroup>();
@@ -116,7 +134,7 @@ function createCallerWatch(onUnchecked: OnUnchecked): CallerWatch {
       if (error instanceof ConnectError && refusesCaller(error)) {
         for (const { onRefused } of group.streams.values()) onRefused(error);
       } else {
-        // A failure of the store says nothing about the caller.
+        // A store failure says nothing about the caller.
         onUnchecked(error, isUnchecked);
         isUnchecked = true;
       }
@@ -147,7 +165,7 @@ function createCallerWatch(onUnchecked: OnUnchecked): CallerWatch {
     timer ??= setInterval(checkAll, revocationPollMs).unref();
     return () => {
       group.streams.delete(id);
-      // A later stream may have created a group of the same name.
+      // A later stream may have created a group with the same name.
       if (group.streams.size === 0 && groups.get(name) === group) groups.delete(name);
       if (groups.size > 0) return;
       clearInterval(timer);
@@ -192,7 +210,7 @@ function roleMissing(method: DescMethod, role: Role, roles: readonly Role[]): Er
   const known = roles.join(" or ");
   const error = refuse(
     "ROLE_MISSING",
-    `${method.name} is for the role ${known}, and the token is of the role ${role}`,
+    `${method.name} requires the role ${known}; the token has the role ${role}`,
     {
       role,
       roles: roles.join(","),
@@ -203,18 +221,17 @@ function roleMissing(method: DescMethod, role: Role, roles: readonly Role[]): Er
   return error;
 }
 
-/** Reflection and health (packages grpc.*) are public. Their protos are not ours, so they have no `qsp.access`. */
+/** Reflection and health (packages grpc.*) are public. Their third-party protos have no `qsp.access`. */
 export function isInfrastructure(method: DescMethod): boolean {
   return method.parent.typeName.startsWith("grpc.");
 }
 
-/** @throws Error naming the RPC that neither sets `qsp.access` nor has a row in the profile of its service */
+/** @throws Error naming an RPC that neither sets `qsp.access` nor has a row in its service profile */
 export function requireAccess(methods: Iterable<DescMethod>, profiles: ServiceProfiles = {}): void {
   for (const method of methods) {
     if (isInfrastructure(method) || findAccess(method, profiles) !== Access.UNSPECIFIED) continue;
     const service = method.parent.typeName;
-    const remedy =
-      service in profiles ? "add a row to the profile of its service" : "set option (qsp.access)";
+    const remedy = service in profiles ? "add a row to its service profile" : "set option (qsp.access)";
     throw new Error(`${service}.${method.name} does not declare who may call it: ${remedy}`);
   }
 }

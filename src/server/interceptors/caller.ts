@@ -1,6 +1,6 @@
 /**
- * Names the caller that is charged for the work of a call, anywhere in the call's code. AsyncLocalStorage carries the
- * name. It costs about a microsecond a call, and services do not have to pass the name on.
+ * Names the caller that is charged for work, anywhere in the code of a call. AsyncLocalStorage carries the
+ * name, which costs about a microsecond per call and spares services from passing it on.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type {
@@ -17,25 +17,28 @@ import { systemCaller } from "../../crypto/lane.ts";
 import { listNetworks } from "../../http/networks.ts";
 import { isInfrastructure } from "./access.ts";
 
-/** What is known of the current call. */
+/** What is stored for the current call. */
 type StoredCall = Pick<UnaryRequest | StreamRequest, "contextValues" | "signal">;
 
 /** The current call, or the name that the current work is charged to. */
 const charged = new AsyncLocalStorage<StoredCall | string>();
 
-/** The span of the current call; undefined outside of a call, and in one that is not traced. */
+/** The span of the current call; undefined outside a call and in an untraced one. */
 export function currentSpan(): CallSpan | undefined {
   const store = charged.getStore();
   return typeof store === "object" ? store.contextValues.get(callSpanKey) : undefined;
 }
 
-/** What queues ask of the call that the current work belongs to. Work outside of any call is the server's own. */
+/**
+ * The call that the current work belongs to, as queues need it. Work outside any call is charged to the
+ * server.
+ */
 export const currentCall = {
   callerOf(): string {
     const store = charged.getStore();
     return typeof store === "object" ? nameCaller(store.contextValues) : (store ?? systemCaller);
   },
-  /** Returns what aborts at the end of the call. */
+  /** Returns a signal that aborts when the call ends. */
   signalOf(): AbortSignal | undefined {
     const store = charged.getStore();
     return typeof store === "object" ? store.signal : undefined;
@@ -48,8 +51,8 @@ export function chargeTo<T>(caller: string, run: () => T): T {
 }
 
 /**
- * Charges every call and its streams to its user, or to its network while the user is unknown. Health checks and
- * reflection do no work that is charged.
+ * Charges every call and its streams to its user, or to its network until the user is known. Health checks
+ * and reflection do no chargeable work.
  */
 export const callerInterceptor: Interceptor = (next) => (req) => {
   if (isInfrastructure(req.method)) return next(req);
@@ -68,7 +71,7 @@ function nameCaller(values: ContextValues): string {
   if (caller !== undefined && caller.role !== "device") return `user ${caller.subject}`;
   // The widest network that one customer may have, so that thousands of its addresses are one caller.
   const network = listNetworks(values.get(clientKey)).at(-1) ?? "";
-  // A user can register any number of devices, so the devices of a network are one caller.
+  // A user can register any number of devices, so all devices in a network are one caller.
   return caller === undefined ? `network ${network}` : `devices of ${network}`;
 }
 

@@ -1,4 +1,7 @@
-/** Ends streams that do not end by themselves when the server starts to stop, as the option `qsp.drain` says. */
+/**
+ * Ends streams that would not end by themselves when the server starts to stop, according to the `qsp.drain`
+ * option.
+ */
 import { getOption } from "@bufbuild/protobuf";
 import type { Interceptor, StreamRequest, StreamResponse, UnaryResponse } from "@connectrpc/connect";
 import { Drain, drain } from "#gen/qsp/drain_pb.ts";
@@ -7,7 +10,7 @@ import { cutOff, untilAborted } from "./streams.ts";
 
 type Next = (req: StreamRequest) => Promise<UnaryResponse | StreamResponse>;
 
-/** @param draining aborts when the server starts to stop; its reason is the error that streams end with */
+/** @param draining aborts when the server starts to stop; its reason is the error that ends the streams */
 export function drainInterceptor(draining: AbortSignal): Interceptor {
   return (next) => (req) => {
     if (!req.stream) return next(req);
@@ -32,7 +35,9 @@ async function endAtOnce(
   return res.stream ? { ...res, message: untilAborted(res.message, draining) } : res;
 }
 
-/** The handler sees the end of the requests, answers those that it has, and ends. Then the client gets the error. */
+/**
+ * The handler sees the end of the requests, answers those it has, and ends. Then the client gets the error.
+ */
 async function endAfterAnswers(
   req: StreamRequest,
   next: Next,

@@ -1,4 +1,4 @@
-/** Gives every failed call the form that errors.ts defines, whichever code threw the error. */
+/** Gives every failed call the form that errors.ts defines, whatever code threw the error. */
 
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import type { Path } from "@bufbuild/protobuf/reflect";
@@ -23,15 +23,15 @@ import { findValueHint, type HintValue } from "./value-hints.ts";
 /** Converts a handler's error to a refusal; undefined if the error is unknown. */
 export type ExplainFailure = (thrown: unknown) => ConnectError | undefined;
 
-/** Converts what a call throws to the error that its caller gets. */
+/** Converts whatever a call throws to the error for its caller. */
 export type MapError = (thrown: unknown, req: UnaryRequest | StreamRequest) => ConnectError;
 
-/** Maps errors of handlers, the validator and Connect to refusals with a reason. */
+/** Maps errors from handlers, the validator and Connect to refusals with a reason. */
 export function createErrorMap(
   explainFailure: ExplainFailure = () => undefined,
   hintValue?: HintValue,
 ): MapError {
-  // The end of the server aborts all calls with one error. Each call needs its own, which gets the ID of its request.
+  // Shutdown aborts all calls with one error. Each call needs its own copy, which gets its request ID.
   const given = new WeakSet<ConnectError>();
   const own = (error: ConnectError): ConnectError => {
     // Nobody reads the error of a call that its caller canceled.
@@ -48,7 +48,7 @@ export function createErrorMap(
   };
 }
 
-/** Copies an error without the ID of the request that it was given to before. */
+/** Copies an error without the request ID that it already has. */
 function copyError(error: ConnectError): ConnectError {
   const copy = restoreError(error);
   copy.metadata.delete(requestIdHeader);
@@ -56,13 +56,13 @@ function copyError(error: ConnectError): ConnectError {
   return copy;
 }
 
-/** Finds a hint for the value at a path; undefined if there is none, and for the messages of streams. */
+/** Returns a hint for the value at a path; undefined if there is none, and for stream messages. */
 type FindHint = (path: Path) => string | undefined;
 
 /**
- * Gives the handler of a stream the reason why there are no more requests: one breaks a rule or cannot be read, or the
- * call has ended, as by its deadline or with its token. Runs inside of the validation. Without it a handler could not
- * record the reason, and would wait for requests of a call that is over.
+ * Gives a stream handler the reason why no more requests follow: one breaks a rule or cannot be read, or the call has
+ * ended because of its deadline or its token. Runs inside validation. Otherwise a handler could not record
+ * the reason, and would wait for requests of a finished call.
  */
 export function requestErrorInterceptor(mapError: MapError): Interceptor {
   return (next) => (req) => {
@@ -98,7 +98,7 @@ function explain(error: ConnectError, input: DescMessage, hint: FindHint): Conne
   return faults.length > 0 ? fieldFaults(faults) : explainStream(error);
 }
 
-/** A broken rule: the invalid fields, and one sentence about them. */
+/** A broken rule: the invalid fields and one sentence about them. */
 interface RuleFault {
   readonly fields: readonly string[];
   readonly description: string;
@@ -119,7 +119,7 @@ function fieldFaults(faults: readonly RuleFault[]): ConnectError {
   );
 }
 
-/** Adds a reason to Connect's error for a stream that it cannot read. */
+/** Adds a reason to Connect's error for an unreadable stream. */
 function explainStream(error: ConnectError): ConnectError {
   const text = error.rawMessage;
   switch (error.code) {
@@ -131,7 +131,7 @@ function explainStream(error: ConnectError): ConnectError {
       if (text === "decompression failed") return messageUndecodable();
       if (text === "unexpected end flag") return messageMalformed(text);
       return /^protocol error: (incomplete envelope|promised \d+ bytes)/.test(text)
-        ? refuse("BODY_INCOMPLETE", "the request ends within a message")
+        ? refuse("BODY_INCOMPLETE", "the request ends in the middle of a message")
         : error;
     case Code.ResourceExhausted: {
       const maxBytes = /larger than configured readMaxBytes (\d+)/.exec(text)?.[1];
@@ -139,9 +139,9 @@ function explainStream(error: ConnectError): ConnectError {
     }
     case Code.Unimplemented:
       if (text.startsWith("protocol error: missing input message"))
-        return refuse("NOT_IMPLEMENTED", "the request has no message; this call needs one");
+        return refuse("NOT_IMPLEMENTED", "the request contains no message; send exactly one");
       return text.startsWith("protocol error: received extra input message")
-        ? refuse("NOT_IMPLEMENTED", "the request has several messages; this call needs one")
+        ? refuse("NOT_IMPLEMENTED", "the request contains several messages; send exactly one")
         : error;
     default:
       return error;
@@ -149,14 +149,17 @@ function explainStream(error: ConnectError): ConnectError {
 }
 
 function messageUndecodable(): ConnectError {
-  return refuse("ENCODING_INVALID", "a message does not have the encoding that the headers announce");
+  return refuse(
+    "ENCODING_INVALID",
+    "a message cannot be decompressed with the encoding that the headers announce",
+  );
 }
 
-/** Refuses bytes that are not a message of the request's type. */
+/** Refuses bytes that cannot be parsed as the request's type. */
 export function messageMalformed(reason: string): ConnectError {
   return refuse(
     "MESSAGE_MALFORMED",
-    `the request is not a message of its type: ${reason.replace("parse binary: ", "")}`,
+    `the request cannot be parsed as its message type: ${reason.replace("parse binary: ", "")}`,
   );
 }
 
@@ -166,7 +169,7 @@ export function compressionInvalid(): ConnectError {
   return refuse("ENCODING_MISSING", "the message is marked as compressed, but no header names the encoding");
 }
 
-/** Reads the violations that @connectrpc/validate attaches, with fields named as in JSON. */
+/** Reads the violations that @connectrpc/validate attaches, with JSON field names. */
 function readFaults(error: ConnectError, input: DescMessage, hint: FindHint): RuleFault[] {
   const violations = error.findDetails(ViolationsSchema).flatMap((detail) => detail.violations);
   return violations.map(({ field, message, ruleId }) => {
@@ -175,20 +178,20 @@ function readFaults(error: ConnectError, input: DescMessage, hint: FindHint): Ru
     const rule = ruleId === "message.oneof" ? describeOneof(input, message) : describeRule(message);
     const description = advice === undefined ? rule : describeAdvice(advice, rule);
     const name = path.map(describePart).join("").replace(/^\./, "");
-    // A rule over several fields has no field path. Its message names the fields.
+    // A rule across several fields has no field path. Its message names the fields.
     if (name === "") return { fields: findNamed(input, description), description, sentence: description };
     return { fields: [name], description, sentence: `${name}: ${description}` };
   });
 }
 
-/** Says which fields go together: the validator uses their names in the proto. */
+/** Describes which fields go together. The validator's own message uses their proto names. */
 function describeOneof(input: DescMessage, message: string): string {
   return (
     listOneofRules(input).find(({ fields }) => message.includes(` of ${fields.join(", ")} `))?.text ?? message
   );
 }
 
-/** The advice comes first: the list of a rule may have many names. */
+/** The advice comes first, because the list in a rule may have many names. */
 function describeAdvice(advice: string, rule: string): string {
   return advice.endsWith("?") ? `${advice} It ${rule}` : `${advice}; it ${rule}`;
 }

@@ -1,4 +1,4 @@
-/** Reads the idempotency key of calls that change state, so that their handlers can apply each change once. */
+/** Reads the idempotency key of state-changing calls, so that their handlers can apply each change once. */
 import { createHash } from "node:crypto";
 import { getOption, toBinary } from "@bufbuild/protobuf";
 import type { Interceptor, UnaryRequest } from "@connectrpc/connect";
@@ -8,7 +8,7 @@ import { refuse } from "../../errors.ts";
 
 const header = "idempotency-key";
 
-/** Applies to every unary call that is declared to accept a key (proto/qsp/idempotency.proto). */
+/** Applies to every unary call declared to accept a key (proto/qsp/idempotency.proto). */
 export function idempotencyInterceptor(): Interceptor {
   return (next) => (req) => {
     const key = req.stream ? null : req.header.get(header);
@@ -22,10 +22,15 @@ function checkKey(key: string): string {
   if (/^[\x20-\x7e]{1,255}$/.test(key)) return key;
   throw refuse(
     "IDEMPOTENCY_KEY_INVALID",
-    `${header}: has ${key.length} characters, or characters other than printable ASCII; use 1 to 255 printable ASCII characters`,
+    `${header}: ${describeFault(key)}; use 1 to 255 printable ASCII characters, such as a UUID`,
     { field: header },
     [{ field: header, description: "must be 1 to 255 printable ASCII characters" }],
   );
+}
+
+function describeFault({ length }: string): string {
+  if (length === 0) return "is empty";
+  return length > 255 ? `has ${length} characters` : "contains characters other than printable ASCII";
 }
 
 function hashRequest({ method, message }: UnaryRequest): string {

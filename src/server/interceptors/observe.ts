@@ -10,19 +10,18 @@ import type { Metrics } from "../metrics.ts";
 import { type RequestIds, requestIdHeader } from "../request-ids.ts";
 import { endOnAbort, mapStream } from "./streams.ts";
 
-/** Counts and logs the calls of one server. */
 export interface Observer {
-  /** Counts a call as running, and gives it its request ID. */
+  /** Counts a call as running and gives it its request ID. */
   start(req: Pick<UnaryRequest | StreamRequest, "method" | "header" | "contextValues">): ObservedCall;
-  /** Observes streams. Runs outside of the interceptors that change answers, so it sees what the caller gets. */
+  /** Observes streams. Runs outside the interceptors that change answers, so it sees what the caller gets. */
   readonly streamInterceptor: Interceptor;
   /** Counts and logs a call that was refused before the interceptors saw it. */
   refused(call: RefusedCall): void;
 }
 
-/** A call that runs. One of both methods is called, once. */
+/** A running call. Exactly one of the two methods must be called, once. */
 export interface ObservedCall {
-  /** @param header the headers of the answer, which get the request ID */
+  /** @param header the response headers, which get the request ID */
   succeeded(header: Headers): void;
   /** @param error gets the request ID */
   failed(error: ConnectError): void;
@@ -36,7 +35,6 @@ export interface RefusedCall {
   readonly durationMs: number;
 }
 
-/** The parts of an observer. */
 export interface ObserverDeps {
   readonly metrics: Metrics;
   readonly logger: Logger;
@@ -44,7 +42,6 @@ export interface ObserverDeps {
   readonly tracing?: Tracing | undefined;
 }
 
-/** Creates the observer of one server. */
 export function createObserver({ metrics, logger, requestIds, tracing }: ObserverDeps): Observer {
   const end: EndCall = (call, error) => {
     const durationMs = performance.now() - call.startedMs;
@@ -88,7 +85,7 @@ export function createObserver({ metrics, logger, requestIds, tracing }: Observe
 /** A call, and its context values if its handler will run. */
 interface CallToObserve extends Pick<RefusedCall, "method" | "header"> {
   readonly contextValues?: ContextValues;
-  /** Milliseconds since it began; 0 if left out. */
+  /** Milliseconds since it began. Default: 0. */
   readonly sinceMs?: number;
 }
 
@@ -141,7 +138,7 @@ interface EndedCall {
   readonly error: ConnectError | undefined;
 }
 
-/** Writes one line: a server fault with its cause; at debug level also a refusal or a success. */
+/** Writes one line: a server fault with its cause; at debug level also refusals and successes. */
 function logCall(logger: Logger, call: EndedCall, isFault: boolean): void {
   const { method, requestId, durationMs, header, span, error } = call;
   const line = {
@@ -149,7 +146,7 @@ function logCall(logger: Logger, call: EndedCall, isFault: boolean): void {
     requestId,
     durationMs: Math.round(durationMs * 1000) / 1000,
     ...readTraceIds(header),
-    // A traced call has its own span, in the trace of its caller or in a new one.
+    // A traced call has its own span, in its caller's trace or a new one.
     ...(span && { traceId: span.traceId, spanId: span.spanId }),
     ...(error && { code: Code[error.code], reason: findReason(error), message: error.rawMessage }),
   };
@@ -158,10 +155,10 @@ function logCall(logger: Logger, call: EndedCall, isFault: boolean): void {
 }
 
 /**
- * Logs a server fault that occurs outside of the interceptors, such as an answer that cannot be written. Other
- * faults are logged by the interceptor.
+ * Logs a server fault outside the interceptors, such as an answer that cannot be written. The interceptor
+ * logs all other faults.
  *
- * @param identify returns the ID of the request; called only for an error that is logged
+ * @param identify returns the request ID; called only if the error is logged
  */
 export function logUnobserved(logger: Logger, error: ConnectError, identify?: () => string): void {
   if (error.metadata.has(requestIdHeader) || !isServerFault(error)) return;

@@ -3,7 +3,7 @@ import { type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { mapStream } from "./streams.ts";
 
-/** Sets the field `status` of a successful answer, so that handlers do not have to. */
+/** Sets the `status` field of a successful answer, so that handlers do not have to. */
 export function setStatus(output: DescMessage, answer: Message): void {
   if (hasStatus(output)) assignStatus(answer);
 }
@@ -20,7 +20,7 @@ function hasStatus({ field }: DescMessage): boolean {
   return status?.fieldKind === "scalar" && status.scalar === ScalarType.STRING && status.name === "status";
 }
 
-/** Does not use reflection, which takes longer than all other work on a message of a stream. */
+/** Avoids reflection, which takes longer than all other work on a stream message. */
 function assignStatus(answer: Message): Message {
   return Object.assign(answer, { status: "success" });
 }

@@ -10,11 +10,14 @@ export function forStreams(interceptors: readonly Interceptor[]): Interceptor {
   };
 }
 
-/** Handlers for the messages, the errors and the end of a stream. */
+/** Handlers for the messages, errors and end of a stream. */
 export interface StreamMapping<T> {
   readonly message?: (message: T) => T;
   readonly error?: (thrown: unknown) => unknown;
-  /** Runs once when the stream ends, even before its first message: without an argument if it succeeded or its reader left. */
+  /**
+   * Runs once when the stream ends, even before its first message; no argument if it succeeded or its reader
+   * left.
+   */
   readonly end?: (thrown?: unknown) => void;
 }
 
@@ -26,7 +29,7 @@ export function mapStream<T>(source: AsyncIterable<T>, mapping: StreamMapping<T>
   });
 }
 
-/** Runs a function if a stream is left before it has begun. A generator itself runs nothing then. */
+/** Runs a function if a stream is abandoned before it has begun. A generator itself runs nothing then. */
 function leaveBefore<T>(stream: AsyncGenerator<T>, onLeave: () => void): AsyncGenerator<T> {
   const next = stream.next.bind(stream);
   const end = stream.return.bind(stream);
@@ -44,7 +47,7 @@ function leaveBefore<T>(stream: AsyncGenerator<T>, onLeave: () => void): AsyncGe
   });
 }
 
-/** Not awaited: a stream that waits for something else would delay the end. Its errors are of no use to anyone. */
+/** Not awaited: a stream that waits for something else would delay the end. Nobody can use its errors. */
 function leave(source: AsyncIterable<unknown>): void {
   source[Symbol.asyncIterator]()
     .return?.()
@@ -65,8 +68,8 @@ async function* passOn<T>(source: AsyncIterable<T>, mapping: StreamMapping<T>): 
 }
 
 /**
- * Ends a stream when its call is aborted, even if its reader does not request the next message. Otherwise a reader
- * that stalls and then disconnects would leave the handler waiting forever.
+ * Ends a stream when its call is aborted, even if its reader does not request the next message. Otherwise a
+ * reader that stalls and then disconnects would leave the handler waiting forever.
  */
 export function endOnAbort<T>(source: AsyncGenerator<T>, signal: AbortSignal): AsyncIterable<T> {
   signal.addEventListener("abort", () => void source.return(undefined).catch(() => {}), { once: true });
@@ -102,7 +105,7 @@ async function* raceEach<T>(source: AsyncIterable<T>, signal: AbortSignal): Asyn
 /** Requests that end when a signal aborts. */
 export interface CutRequests<T> {
   readonly messages: AsyncIterable<T>;
-  /** Tells whether the signal has aborted before their own end. */
+  /** Returns whether the signal aborted before the requests ended by themselves. */
   readonly isCut: () => boolean;
 }
 

@@ -8,7 +8,10 @@ import { setStatus } from "./status.ts";
 
 type Next = ReturnType<Interceptor>;
 
-/** Observes unary calls, completes their answers and explains their errors. Streams have separate interceptors. */
+/**
+ * Observes unary calls, completes their answers and explains their errors. Streams have separate
+ * interceptors.
+ */
 export function unaryInterceptor(
   observer: Observer,
   mapError: MapError,
@@ -23,7 +26,7 @@ export function unaryInterceptor(
       return res;
     } catch (thrown) {
       const error = mapError(thrown, req);
-      // The call keeps its place meanwhile, so calls after it are refused at their heads, which costs less.
+      // The call keeps its place meanwhile, so later calls are refused by their heads, which is cheaper.
       await pace.waitIfBusy(error, () => nameClient(req.contextValues));
       observed.failed(error);
       throw error;

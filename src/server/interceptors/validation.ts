@@ -4,8 +4,8 @@ import type { Interceptor } from "@connectrpc/connect";
 import { createValidateInterceptor } from "@connectrpc/validate";
 
 /**
- * Creates a validator that matches patterns with the platform's regular expressions, because RE2 in JavaScript takes
- * many times as long. Callers cannot choose patterns: these are in protos, and must mean the same to both engines.
+ * Creates a validator that uses the platform's regular expressions, because RE2 in JavaScript is many times
+ * slower. Callers cannot choose patterns: these come from protos, and must mean the same to both engines.
  */
 export function createFastValidator(): Validator {
   const expressions = new Map<string, RegExp>();
@@ -21,11 +21,11 @@ export function createFastValidator(): Validator {
   });
 }
 
-/** The patterns of protos, in words. */
+/** The patterns in our protos, in words. */
 const patterns: Readonly<Record<string, string>> = {
   "^[^\\x00-\\x1f\\x7f-\\x9f]*$": "must not contain control characters",
   "^([^\\x00-\\x1f\\x7f-\\x9f]{0,255}|(name|user)/[^\\x00-\\x1f\\x7f-\\x9f]*)$":
-    "must not contain control characters, and have at most 255 characters if it is an ID",
+    "must not contain control characters, and an ID must have at most 255 characters",
   "^[A-Za-z0-9_./-]+$": "may contain only the characters A-Z a-z 0-9 - _ . /",
   "^[A-Za-z0-9][A-Za-z0-9_./-]*$":
     "must begin with a letter or digit, and contain only the characters A-Z a-z 0-9 - _ . /",
@@ -41,14 +41,18 @@ const patterns: Readonly<Record<string, string>> = {
   "^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$": "must be an absolute URI, such as https://example.com/release",
 };
 
-/** Describes a broken rule in words if its own message is short of them, or shows a regular expression. */
+/** Describes a broken rule in words if its own message is terse or shows a regular expression. */
 export function describeRule(message: string): string {
   if (message === "value is required") return "is missing";
   const pattern = /^does not match regex pattern `(.*)`$/.exec(message)?.[1];
   return (pattern !== undefined && patterns[pattern]) || message;
 }
 
-/** Checks requests, and the messages of streams as they arrive. @throws ConnectError with the violations */
+/**
+ * Checks requests, and stream messages as they arrive.
+ *
+ * @throws ConnectError with the violations
+ */
 export function validationInterceptor(): Interceptor {
   return createValidateInterceptor({ validator: createFastValidator() });
 }

@@ -1,4 +1,4 @@
-/** Suggests a value if a field has none of those that the rule of its proto lists. */
+/** Suggests a value if a field has none of the values that its proto rule lists. */
 import { type DescMessage, getOption, type Message } from "@bufbuild/protobuf";
 import {
   isReflectList,
@@ -17,24 +17,24 @@ import { findNearest } from "../../suggest.ts";
  * Suggests a value.
  *
  * @param allowed the values that the rule lists
- * @returns a clause for an error message; undefined if the value is unlike all of them
+ * @returns a clause for an error message; undefined if no value is similar
  */
 export type HintValue = (given: string, allowed: readonly string[]) => string | undefined;
 
 /** Longer values get no hint, so that the search stays short. */
 const maxValueCharacters = 64;
 
-/** Suggests the nearest of the values. */
+/** Suggests the nearest allowed value. */
 const hintNearest: HintValue = (given, allowed) => {
   const nearest = findNearest(given, allowed);
   return nearest === undefined ? undefined : `did you mean "${nearest}"?`;
 };
 
 /**
- * Finds a hint for a broken rule `string.in`.
+ * Finds a hint for a broken `string.in` rule.
  *
  * @param path the field that breaks it
- * @param hint suggests values of some fields by more than their spelling
+ * @param hint can suggest values by more than their spelling
  */
 export function findValueHint(
   input: DescMessage,
@@ -59,7 +59,7 @@ function readAt(input: DescMessage, message: Message, path: Path): unknown {
   return value;
 }
 
-/** Reads the list of the rule, which an element of a list or a map has from its field. */
+/** Reads the allowed values from the rule; an element of a list or map inherits the rule of its field. */
 function listAllowed(path: Path): readonly string[] {
   const field = path.findLast((part) => part.kind === "field");
   if (field === undefined) return [];

@@ -1,18 +1,18 @@
-/** Splits the body of a stream into its messages, in gRPC, gRPC-Web and Connect. */
+/** Splits the body of a stream into messages, in gRPC, gRPC-Web and Connect. */
 import { bodyTooLarge, refuse } from "../../errors.ts";
 import { type IncomingBody, withinTime } from "../../transcoding/body.ts";
 import { prefixBytes } from "./messages.ts";
 
 /**
- * Yields complete envelopes. Charges the bytes of an envelope to the meter from its first one until it is complete: then
- * the handler processes it, and reads no further before it is done.
+ * Yields complete envelopes. The meter is charged for the bytes of an envelope until it is complete: then the
+ * handler processes it, and reads nothing further until it is done.
  *
- * @throws BODY_TOO_LARGE as soon as a prefix announces more than maxBytes, after the envelopes before it; BODY_INCOMPLETE,
- *   or what the meter throws
+ * @throws BODY_TOO_LARGE as soon as a prefix announces more than maxBytes, after the envelopes before it;
+ *   BODY_INCOMPLETE, or whatever the meter throws
  */
 export async function* splitEnvelopes(incoming: IncomingBody, maxBytes: number): AsyncGenerator<Buffer> {
   const { meter } = incoming;
-  // The pieces are joined only when there are enough bytes, so that many small pieces stay cheap.
+  // Pieces are joined only once enough bytes have arrived, so that many small pieces stay cheap.
   let pieces: Uint8Array[] = [];
   let size = 0;
   let cost = 0;
@@ -37,7 +37,7 @@ export async function* splitEnvelopes(incoming: IncomingBody, maxBytes: number):
     pieces = [rest];
     size = rest.length;
   }
-  if (size > 0) throw refuse("BODY_INCOMPLETE", "the request ends within a message");
+  if (size > 0) throw refuse("BODY_INCOMPLETE", "the request ends in the middle of a message");
 }
 
 /** Finds the end of the last complete envelope. */
@@ -51,7 +51,11 @@ function findEnd(bytes: Buffer, maxBytes: number): number {
   return at;
 }
 
-/** Bytes of the first envelope, or of its prefix while that is incomplete. @throws BODY_TOO_LARGE */
+/**
+ * Returns the size of the first envelope, or of its prefix while that is incomplete.
+ *
+ * @throws BODY_TOO_LARGE
+ */
 function lengthOfFirst(bytes: Buffer, maxBytes: number): number {
   if (bytes.length < prefixBytes) return prefixBytes;
   const length = bytes.readUInt32BE(1);

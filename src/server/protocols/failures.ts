@@ -1,7 +1,7 @@
 /**
  * Writes the failure of a call before its first message, in the form of its protocol.
  *
- * | protocol           | HTTP status   | the status of the call is in                                      |
+ * | protocol           | HTTP status   | where the call status is                                          |
  * | ------------------ | ------------- | ----------------------------------------------------------------- |
  * | gRPC               | 200           | the trailers; before any message, the headers ("Trailers-Only")   |
  * | gRPC-Web           | 200           | the last frame of the body; without a body, the headers           |
@@ -32,7 +32,7 @@ import { writeConnectFailure } from "./unary.ts";
 /**
  * Renders the whole answer of a call that failed before its first message.
  *
- * @param renderRest renders the JSON of REST.
+ * @param renderRest renders the JSON for REST
  */
 export function renderFailure(
   { protocol, contentType }: CallForm,
@@ -57,18 +57,19 @@ export function renderFailure(
 }
 
 /**
- * Ends the answer of Connect's gRPC handlers as other gRPC servers do. Answers of other protocols do not change. The
- * handlers put every status into trailers, even if no message came before. They set the trailers while the body is
- * read, so the trailers are complete when the body has ended.
+ * Ends the answers of Connect's gRPC handlers as other gRPC servers do. Answers of other protocols do not
+ * change. The handlers put every status into trailers, even if no message came before. They set the trailers
+ * while the body is read, so the trailers are complete when the body has ended.
  */
 export async function endGrpcResponse(response: UniversalServerResponse): Promise<UniversalServerResponse> {
   const { header, body, trailer } = response;
   if (trailer === undefined || body === undefined) return response;
   const pieces = body[Symbol.asyncIterator]();
-  // The handlers answer only after they have the first piece.
+  // The handlers answer only once they have the first piece.
   const first = await pieces.next();
   const isFailure = first.done === true && trailer.get(headerGrpcStatus) !== grpcStatusOk;
-  // In Trailers-Only, clients take every field for a trailer. So a handler's own headers need a separate frame.
+  // In Trailers-Only, clients take every field for a trailer, so a handler's own headers need a separate
+  // frame.
   if (!isFailure || hasOwnHeaders(header)) {
     return {
       ...response,
@@ -97,7 +98,7 @@ function hasOwnHeaders(header: UniversalServerResponse["header"]): boolean {
   return [...new Headers(header).keys()].some((name) => !serverHeaders.has(name));
 }
 
-/** An iterable of a piece that was already read and of the following pieces. */
+/** Yields a piece that was already read, then the remaining pieces. */
 function continueWith(
   first: IteratorResult<Uint8Array>,
   rest: AsyncIterator<Uint8Array>,

@@ -1,10 +1,10 @@
-/** Finds the protocol of a request. */
+/** Detects the protocol of a request. */
 import type { IncomingHttpHeaders } from "node:http";
 
-/** The protocols that a request can speak. */
+/** The protocols that a request can use. */
 export type ProtocolName = "grpc" | "grpc-web" | "connect" | "connect-stream" | "rest";
 
-/** The protocol of a request, and the encoding of its messages. */
+/** The protocol of a request and the encoding of its messages. */
 export interface CallForm {
   readonly protocol: ProtocolName;
   readonly codec: "proto" | "json";
@@ -18,11 +18,11 @@ export const restForm: CallForm = { protocol: "rest", codec: "json", contentType
 const rpcType =
   /^application\/(?:(grpc-web-text|grpc-web|grpc)(?:\+(json|proto))?|connect\+(json|proto)|(json|proto))\s*(?:;\s*charset="?utf-?8"?\s*)?$/i;
 
-/** Forms by media type. Clients choose its parameters, so only some are remembered. */
+/** Cache of forms by media type. Clients choose the parameters, so the cache is bounded. */
 const known = new Map<string, CallForm | undefined>();
 const maxKnown = 100;
 
-/** Finds the form of a request to the path of an RPC; undefined if the media type is not one of a protocol. */
+/** Returns the form of a request to an RPC path; undefined if the media type belongs to no protocol. */
 export function readRpcForm(contentType: string | undefined): CallForm | undefined {
   const type = contentType ?? "";
   if (known.has(type)) return known.get(type);
@@ -51,7 +51,10 @@ function toCodec(name: string): CallForm["codec"] {
   return name === "json" ? "json" : "proto";
 }
 
-/** Finds the form in which a request to any other path is refused. Without a protocol of its own, that is REST. */
+/**
+ * Returns the form in which a request to any other path is refused. Without a protocol of its own, that is
+ * REST.
+ */
 export function readFormElsewhere(headers: IncomingHttpHeaders, rawQuery: string): CallForm {
   const form = readRpcForm(headers["content-type"]);
   const isConnect =
@@ -60,10 +63,10 @@ export function readFormElsewhere(headers: IncomingHttpHeaders, rawQuery: string
   return form.protocol === "connect" && form.codec === "json" && !isConnect ? restForm : form;
 }
 
-/** The form of Connect's GET, whose query has the encoding. */
+/** The form of a Connect GET, whose query names the encoding. */
 export function readGetForm(encoding: string | null): CallForm | undefined {
   return encoding === "json" || encoding === "proto" ? readRpcForm(`application/${encoding}`) : undefined;
 }
 
-/** The form of Connect's failures. */
+/** The form of Connect failures. */
 export const connectJson: CallForm = { protocol: "connect", codec: "json", contentType: "application/json" };

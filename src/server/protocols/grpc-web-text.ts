@@ -1,8 +1,9 @@
 /**
- * Serves gRPC-Web in its text mode with a handler of its binary mode: base64 in, base64 out. It is the default of the npm
- * package grpc-web, because a page reads text while it arrives.
+ * Serves gRPC-Web text mode with a binary-mode handler: base64 in, base64 out. Text mode is the default of
+ * the npm package grpc-web, because a page can read text while it arrives.
  *
- * Both sides may flush at any byte, so padding can be in the middle (grpc/grpc, doc/PROTOCOL-WEB.md, "Text-encoded streams").
+ * Both sides may flush at any byte, so padding can occur in the middle (grpc/grpc, doc/PROTOCOL-WEB.md,
+ * "Text-encoded streams").
  */
 import type { UniversalServerRequest, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { refuse } from "../../errors.ts";
@@ -10,7 +11,11 @@ import { refuse } from "../../errors.ts";
 const textType = /^application\/grpc-web-text(?=\s*(?:[+;]|$))/i;
 const binaryType = /^application\/grpc-web(?=[+;]|$)/;
 
-/** Decodes a whole body. @throws BODY_INCOMPLETE, MESSAGE_MALFORMED */
+/**
+ * Decodes a whole body.
+ *
+ * @throws BODY_INCOMPLETE, MESSAGE_MALFORMED
+ */
 export function decodeText(text: Uint8Array): Buffer {
   const decode = createBase64Decoder();
   const bytes = decode(text);
@@ -18,18 +23,18 @@ export function decodeText(text: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Changes a request in text mode to one in binary mode. */
+/** Converts a text-mode request to binary mode. */
 export function toBinaryRequest(request: UniversalServerRequest): UniversalServerRequest {
   const { body } = request;
   const header = new Headers(request.header);
   header.set("content-type", (header.get("content-type") ?? "").replace(textType, "application/grpc-web"));
-  // The length of the text, which is longer than the bytes.
+  // It counts the text, which is longer than the bytes.
   header.delete("content-length");
   const isStream = typeof body === "object" && body !== null && Symbol.asyncIterator in body;
   return { ...request, header, body: isStream ? decodePieces(body as AsyncIterable<Uint8Array>) : body };
 }
 
-/** Changes an answer in binary mode to one in text mode. Answers of other types do not change. */
+/** Converts a binary-mode answer to text mode. Answers of other types do not change. */
 export function toTextResponse(response: UniversalServerResponse): UniversalServerResponse {
   const header = new Headers(response.header);
   const contentType = header.get("content-type") ?? "";
@@ -57,20 +62,21 @@ async function* decodePieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<
 }
 
 function requireWholeGroups(decode: ReturnType<typeof createBase64Decoder>): void {
-  if (decode.isWithinGroup()) throw refuse("BODY_INCOMPLETE", "the request ends within a group of base64");
+  if (decode.isWithinGroup())
+    throw refuse("BODY_INCOMPLETE", "the request ends in the middle of a base64 group");
 }
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const padding = "=".charCodeAt(0);
-/** The value of each character; 64 for those that are not in the alphabet. */
+/** The value of each character; 64 for characters outside the alphabet. */
 const values = Uint8Array.from({ length: 256 }, (_, code) => {
   const value = alphabet.indexOf(String.fromCharCode(code));
   return value < 0 ? 64 : value;
 });
 
 /**
- * Decodes base64 (RFC 4648, section 4) whose groups of four characters may be padded anywhere, and be cut between pieces.
- * Node's own decoder stops at padding, and skips what is not base64.
+ * Decodes base64 (RFC 4648, section 4) whose groups of four characters may be padded anywhere and split
+ * between pieces. Node's own decoder stops at padding and skips characters that are not base64.
  */
 function createBase64Decoder() {
   let group = 0;
@@ -98,6 +104,6 @@ function createBase64Decoder() {
 function notBase64(): Error {
   return refuse(
     "MESSAGE_MALFORMED",
-    "the body is not base64 (RFC 4648, section 4), which application/grpc-web-text is",
+    "the body is not valid base64 (RFC 4648, section 4), which application/grpc-web-text requires",
   );
 }

@@ -1,4 +1,4 @@
-/** Checks the headers that the protocols of RPCs share. */
+/** Checks the headers that the RPC protocols share. */
 
 import { readTimeout } from "../../calls/timeout.ts";
 import { excerpt } from "../../errors/shorten.ts";
@@ -6,10 +6,10 @@ import { refuse } from "../../errors.ts";
 import type { Exchange } from "../exchange.ts";
 
 /**
- * Reads the milliseconds that a caller allows for its call; undefined if it sets no limit.
+ * Returns the milliseconds that a caller allows for its call; undefined if it sets no limit.
  *
- * Also refuses another version of Connect than 1 (connectrpc.com/docs/protocol, "Unary-Request"). Some clients leave the
- * version out.
+ * Also refuses Connect versions other than 1 (connectrpc.com/docs/protocol, "Unary-Request"). Some clients
+ * omit the version.
  *
  * @throws HTTP_INVALID, TIMEOUT_INVALID
  */

@@ -1,4 +1,4 @@
-/** Reads the messages of gRPC, gRPC-Web and Connect, and reports exactly what is invalid. */
+/** Reads gRPC, gRPC-Web and Connect messages, and reports exactly what is invalid. */
 import { type DescMethod, fromBinary, type Message } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { compressedFlag } from "@connectrpc/connect/protocol";
@@ -9,10 +9,17 @@ import { parseJsonMessage } from "../../transcoding/json.ts";
 import { messageMalformed } from "../interceptors/errors.ts";
 import type { CallForm } from "./form.ts";
 
-/** Bytes before a message: flags (1 byte) and length (4 bytes, big-endian), in gRPC, gRPC-Web and streams of Connect. */
+/**
+ * Bytes before a message: flags (1 byte) and length (4 bytes, big-endian), in gRPC, gRPC-Web and Connect
+ * streams.
+ */
 export const prefixBytes = 5;
 
-/** Parses a message, once its structure is within the limits. @throws MESSAGE_TOO_COMPLEX, MESSAGE_MALFORMED, JSON_INVALID, FIELD_INVALID */
+/**
+ * Parses a message after checking that its structure is within the limits.
+ *
+ * @throws MESSAGE_TOO_COMPLEX, MESSAGE_MALFORMED, JSON_INVALID, FIELD_INVALID
+ */
 export function parseMessage(
   { input }: Pick<DescMethod, "input">,
   codec: CallForm["codec"],
@@ -29,7 +36,8 @@ export function parseMessage(
 }
 
 /**
- * Refuses a unary body as soon as it is, or announces, more than one message may have, and at a second message.
+ * Refuses a unary body as soon as it contains, or announces, more than one message may have, or a second
+ * message.
  *
  * @throws BODY_TOO_LARGE, NOT_IMPLEMENTED
  */
@@ -43,32 +51,39 @@ export function checkFramedPiece(
   const [first = piece] = pieces;
   const prefix = first.length < prefixBytes ? Buffer.concat(pieces.slice(0, prefixBytes)) : first;
   if (prefix.length < prefixBytes) return;
-  // The prefix announces the length, so a message that is too large is refused before it arrives.
+  // The prefix announces the length, so an oversized message is refused before it arrives.
   const end = prefixBytes + prefix.readUInt32BE(1);
   if (end > maxBytes + prefixBytes) throw bodyTooLarge(maxBytes);
   if (size > end) throw severalMessages();
 }
 
 function severalMessages(): ConnectError {
-  return refuse("NOT_IMPLEMENTED", "the request has several messages; a unary call has one");
+  return refuse("NOT_IMPLEMENTED", "the request contains several messages; send exactly one");
 }
 
-/** Takes the message of a unary request out of its frame. @throws NOT_IMPLEMENTED, BODY_INCOMPLETE, MESSAGE_MALFORMED */
+/**
+ * Unframes the message of a unary request.
+ *
+ * @throws NOT_IMPLEMENTED, BODY_INCOMPLETE, MESSAGE_MALFORMED
+ */
 export function unpackMessage(frame: Buffer): { readonly isCompressed: boolean; readonly bytes: Buffer } {
-  if (frame.length === 0) throw refuse("NOT_IMPLEMENTED", "the request has no message; a unary call has one");
+  if (frame.length === 0)
+    throw refuse("NOT_IMPLEMENTED", "the request contains no message; send exactly one");
   if (frame.length < prefixBytes)
-    throw refuse("BODY_INCOMPLETE", "the request ends within the prefix of a message");
+    throw refuse("BODY_INCOMPLETE", "the request ends in the middle of a message prefix");
   const flags = frame.readUInt8(0);
   const end = prefixBytes + frame.readUInt32BE(1);
   if (frame.length < end)
     throw refuse("BODY_INCOMPLETE", `the request ends ${end - frame.length} bytes too early`);
   if (frame.length > end) throw severalMessages();
   if ((flags & ~compressedFlag) !== 0)
-    throw messageMalformed(`its flags are ${flags}; 0 is for a plain message, 1 for a compressed one`);
+    throw messageMalformed(
+      `its flags are ${flags}; send 0 for an uncompressed message or 1 for a compressed one`,
+    );
   return { isCompressed: (flags & compressedFlag) !== 0, bytes: frame.subarray(prefixBytes, end) };
 }
 
-/** Puts bytes into a frame. */
+/** Frames bytes as a message. */
 export function packMessage(bytes: Uint8Array, flags = 0): Buffer {
   const frame = Buffer.allocUnsafe(prefixBytes + bytes.length);
   frame.writeUInt8(flags, 0);

@@ -16,7 +16,7 @@ import { mediaTypeMissing } from "../request-head.ts";
 import { type RequestIds, requestIdHeader } from "../request-ids.ts";
 import type { ArrivingMessage, MessageBytes, UnaryProtocol } from "./unary.ts";
 
-/** The parts of a server that answer REST requests. */
+/** What REST requests need from the server. */
 export interface RestDeps {
   readonly transcoder: Transcoder;
   readonly requestIds: RequestIds;
@@ -40,7 +40,7 @@ export class RestCall implements UnaryProtocol {
     return readTimeout(headers);
   }
 
-  /** HTTP/2 does not announce a body, so its media type can be missed only when it begins. */
+  /** HTTP/2 does not announce a body, so a missing media type can be detected only once the body begins. */
   check(piece: Buffer, size: number, _pieces: unknown, { exchange }: ArrivingMessage): void {
     const isTyped = exchange.httpVersion === "1.1" || Boolean(exchange.headers["content-type"]);
     if (piece.length > 0 && !isTyped) throw mediaTypeMissing();
@@ -77,7 +77,11 @@ export class RestCall implements UnaryProtocol {
   }
 }
 
-/** Answers a REST request that is no unary call. @param route undefined if there is none, which the transcoder refuses */
+/**
+ * Answers a REST request that is not a unary call.
+ *
+ * @param route undefined if there is none; the transcoder then refuses the request
+ */
 export async function serveRest(
   deps: RestDeps,
   exchange: Exchange,
@@ -100,7 +104,10 @@ export async function serveRest(
   await exchange.send(markAnswer(deps, response, exchange, contextValues));
 }
 
-/** Also for requests that were refused before their call began. An error may be shared by calls, and name another one. */
+/**
+ * Also runs for requests refused before their call began. An error may be shared by calls and carry a
+ * different ID.
+ */
 function markAnswer(
   { requestIds }: RestDeps,
   response: RestResponse,

@@ -1,4 +1,7 @@
-/** Serves streams of gRPC, gRPC-Web and Connect with Connect's own handlers, which get their messages from an exchange. */
+/**
+ * Serves gRPC, gRPC-Web and Connect streams with Connect's own handlers, which get their messages from an
+ * exchange.
+ */
 import type { DescMethod } from "@bufbuild/protobuf";
 import {
   type ConnectRouterOptions,
@@ -28,7 +31,7 @@ import { toBinaryRequest, toTextResponse } from "./grpc-web-text.ts";
 import { readCallHead } from "./head.ts";
 import { packMessage, parseMessage, prefixBytes } from "./messages.ts";
 
-/** A stream that has been found and admitted. */
+/** A stream that has been routed and admitted. */
 export interface AdmittedStream {
   readonly exchange: Exchange;
   readonly form: CallForm;
@@ -36,14 +39,18 @@ export interface AdmittedStream {
   readonly values: ContextValues;
 }
 
-/** Serves a stream. @throws a refusal before the handler has begun */
+/**
+ * Serves a stream.
+ *
+ * @throws a refusal before the handler has begun
+ */
 export type ServeStream = (stream: AdmittedStream) => Promise<void>;
 
-/** The flags of the messages that end streams: of Connect, and of gRPC-Web. */
+/** Flags of the messages that end streams, in Connect and gRPC-Web. */
 const connectEnd = 0x02;
 const grpcWebEnd = 0x80;
 
-/** Creates the handlers of the streams of services. */
+/** Creates the handlers for the streams of services. */
 export function createStreams(
   services: readonly ServiceImplSpec[],
   options: ConnectRouterOptions,
@@ -66,7 +73,7 @@ export function createStreams(
       status: response.status,
       headers: new Headers(response.header),
       body: response.body,
-      // The handlers set them while the body is read.
+      // The handlers set the trailers while the body is read.
       get trailers() {
         return response.trailer;
       },
@@ -76,8 +83,8 @@ export function createStreams(
 }
 
 /**
- * Tells which message has the outcome. connect-go stops sending when it reads it, with fewer bytes than it announced, and
- * nghttp2 resets the stream unless it has ended.
+ * Recognizes the message with the outcome. connect-go stops sending when it reads it, after fewer bytes than
+ * it announced, and nghttp2 resets the stream unless it has ended.
  */
 function findLast({ protocol, contentType }: CallForm): ((piece: Uint8Array) => boolean) | undefined {
   if (protocol === "connect-stream") return ([flags = 0]) => (flags & connectEnd) !== 0;
@@ -86,8 +93,8 @@ function findLast({ protocol, contentType }: CallForm): ((piece: Uint8Array) => 
 }
 
 /**
- * Messages of all streams that are passed on in one turn of the event loop. A segment can have a thousand small messages, and
- * each a large answer: without turns they would all be answered before any other call.
+ * Messages passed on per event-loop turn, across all streams. A TCP segment can contain a thousand small
+ * messages, each with a large answer: without turns, all would be answered before any other call.
  */
 const messagesPerTurn = 8;
 
@@ -138,9 +145,9 @@ function findStreamCompression({ protocol }: CallForm, header: Headers) {
 }
 
 /**
- * Checks each message of a stream in its turn, and passes it on decompressed.
+ * Checks each message of a stream when its turn comes, and passes it on decompressed.
  *
- * @throws BODY_TOO_LARGE, BODY_INCOMPLETE, ENCODING_INVALID, and what parseMessage throws
+ * @throws BODY_TOO_LARGE, BODY_INCOMPLETE, ENCODING_INVALID, and whatever parseMessage throws
  */
 async function* checkMessages(
   rpc: Rpc,
@@ -154,7 +161,8 @@ async function* checkMessages(
     await takeTurn();
     const flags = envelope.readUInt8(0);
     const isCompressed = (flags & compressedFlag) !== 0;
-    // The end of a Connect stream is not a message. Connect refuses compressed messages if no header names a codec.
+    // The end of a Connect stream is not a message. Connect refuses compressed messages if no header names a
+    // codec.
     const isEnd = form.protocol === "connect-stream" && (flags & connectEnd) !== 0;
     if (isEnd || (isCompressed && compression === undefined)) {
       yield envelope;
@@ -172,9 +180,9 @@ async function* checkMessages(
 }
 
 /**
- * Passes on the messages of an HTTP/2 request. If the request announced more bytes than were read, discards the rest, for
- * a while, before the answer is sent: a request that is shorter than announced is reset (RFC 9113, section 8.1.1), and the
- * client would lose the answer.
+ * Passes on the messages of an HTTP/2 request. If the request announced more bytes than were read, discards
+ * the rest, for a limited time, before the answer is sent: a request shorter than announced is reset (RFC
+ * 9113, section 8.1.1), and the client would lose the answer.
  */
 async function* readWhole(
   incoming: IncomingBody,
@@ -191,6 +199,6 @@ async function discard(incoming: IncomingBody): Promise<void> {
   try {
     for await (const _chunk of withinTime(incoming, drainRequestMs));
   } catch {
-    // A slow client still gets its answer. A client that is gone needs none.
+    // A slow client still gets its answer. A disconnected client needs none.
   }
 }

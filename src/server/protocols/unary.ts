@@ -1,4 +1,6 @@
-/** How a protocol carries unary calls: what it reads of a request, and how it writes an answer or a failure. */
+/**
+ * How a protocol carries unary calls: what it reads of a request, and how it writes an answer or a failure.
+ */
 import { type Message, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import type { ConnectError } from "@connectrpc/connect";
@@ -19,16 +21,16 @@ import { decodeText } from "./grpc-web-text.ts";
 import { readCallHead } from "./head.ts";
 import { checkFramedPiece, packMessage, parseMessage, prefixBytes, unpackMessage } from "./messages.ts";
 
-/** A request whose message is not read yet. */
+/** A request whose message has not been read yet. */
 export interface ArrivingMessage {
   readonly exchange: Exchange;
   readonly form: CallForm;
   readonly rpc: UnaryRpc;
-  /** The query, for Connect's GET. */
+  /** The query, for a Connect GET. */
   readonly query?: URLSearchParams | undefined;
 }
 
-/** The bytes of a message, and their compression if they are compressed. */
+/** The bytes of a message and, if compressed, their compression. */
 export interface MessageBytes {
   readonly bytes: Uint8Array;
   readonly compression: Compression | undefined;
@@ -36,21 +38,32 @@ export interface MessageBytes {
 
 /** How a protocol carries a unary call. */
 export interface UnaryProtocol {
-  /** Reads the head, before the body. @returns the milliseconds that the caller allows; undefined if it sets no limit */
+  /**
+   * Reads the head before the body.
+   *
+   * @returns the milliseconds that the caller allows; undefined if it sets no limit
+   */
   readHead(request: ArrivingMessage, header: Headers): number | undefined;
-  /** Refuses what has arrived of a body, as soon as it is too large. @throws BODY_TOO_LARGE */
+  /**
+   * Refuses a body once the part received so far is too large.
+   *
+   * @throws BODY_TOO_LARGE
+   */
   check(piece: Buffer, size: number, pieces: readonly Buffer[], request: ArrivingMessage): void;
-  /** Finds the compression that the head announces. @throws ENCODING_UNSUPPORTED */
+  /**
+   * Finds the compression that the head announces.
+   *
+   * @throws ENCODING_UNSUPPORTED
+   */
   readCompression(request: ArrivingMessage): Compression | undefined;
-  /** Takes the message out of a whole body. */
+  /** Extracts the message from a whole body. */
   unpack(body: Buffer, compression: Compression | undefined, request: ArrivingMessage): MessageBytes;
-  /** Reads the bytes of a message, decompressed. */
+  /** Parses the decompressed bytes of a message. */
   decode(bytes: Uint8Array, request: ArrivingMessage): Message;
   write(message: Message, call: UnaryCall, request: ArrivingMessage): Answer | Promise<Answer>;
   writeFailure(error: ConnectError, call: UnaryCall, request: ArrivingMessage): Answer;
 }
 
-/** Returns the protocol of the form of an RPC. */
 export function findRpcProtocol({ protocol }: CallForm): UnaryProtocol {
   if (protocol === "grpc") return grpc;
   return protocol === "grpc-web" ? grpcWeb : connect;
@@ -92,11 +105,13 @@ const grpc: UnaryProtocol = {
   },
 };
 
-/** gRPC-Web, in binary and in text (grpc/grpc, doc/PROTOCOL-WEB.md): the trailers are the last frame of the body. */
+/**
+ * gRPC-Web, binary and text (grpc/grpc, doc/PROTOCOL-WEB.md): the trailers are the last frame of the body.
+ */
 const grpcWeb: UnaryProtocol = {
   ...grpc,
   check(_piece, size, _pieces, { rpc: { maxBytes } }) {
-    // Text has four characters for three bytes. The bytes themselves are counted once they are decoded.
+    // Text has four characters for three bytes. The bytes themselves are counted after decoding.
     if (size > ((maxBytes + prefixBytes) / 3) * 4 + prefixBytes) throw bodyTooLarge(maxBytes);
   },
   unpack(body, compression, request) {
@@ -158,14 +173,14 @@ const connect: UnaryProtocol = {
   },
 };
 
-/** A unary call of Connect has no room for trailers. */
+/** A unary Connect call has no room for trailers. */
 function muxTrailers(headers: Headers, trailers: Headers): void {
   trailers.forEach((value, name) => {
     headers.append(`trailer-${name}`, value);
   });
 }
 
-/** Writes a failure of a unary call of Connect: JSON, whatever the encoding of the messages. */
+/** Writes the failure of a unary Connect call: JSON, whatever the encoding of the messages. */
 export function writeConnectFailure(error: ConnectError, headers: Headers = new CallHeaders()): Answer {
   headers.set("content-type", "application/json");
   error.metadata.forEach((value, name) => {

@@ -72,7 +72,7 @@ describeKms("kms.KmsService over REST", (_start, shared) => {
     [{ data: 5 }, "data: expected a base64 string, got 5"],
     [
       { data: "AAAA", keyId: "a\nb" },
-      "keyId: must not contain control characters, and have at most 255 characters if it is an ID",
+      "keyId: must not contain control characters, and an ID must have at most 255 characters",
     ],
   ])("states the valid form: %j", async (fields, message) => {
     const { rest } = await shared();
