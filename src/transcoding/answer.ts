@@ -1,4 +1,4 @@
-/** Writes an answer of one message. */
+/** Writes a unary answer. */
 import type { Message } from "@bufbuild/protobuf";
 import { encodeBody } from "../http/compression.ts";
 import { computeEntityTag, matchesEntityTag, toWeakTag } from "../http/entity-tags.ts";
@@ -20,19 +20,19 @@ export interface Rendering {
   readonly form?: JsonForm | undefined;
 }
 
-/** Refuses a request that does not accept the answer. Raw bytes have a media type that only the handler knows. */
+/** Refuses a request that does not accept JSON. For raw bytes, only the handler knows the media type. */
 export function requireJson(headers: Headers, { raw }: Renderer): undefined {
   if (!raw) chooseMediaType(headers.get("accept"), ["application/json"]);
 }
 
-/** Renders a message into the answer whose headers its handler set. */
+/** Renders a message into an answer with the headers that its handler set. */
 export async function writeAnswer(
   { method, headers: asked }: Pick<RestRequest, "method" | "headers">,
   message: Message,
   { responseHeader: headers, responseTrailer }: AnswerHeaders,
   rendering: Rendering,
 ): Promise<RestResponse> {
-  // As the Connect protocol does for unary calls, which have no room for trailers.
+  // As in the Connect protocol for unary calls, which have no room for trailers.
   responseTrailer.forEach((value, name) => {
     headers.set(`trailer-${name}`, value);
   });

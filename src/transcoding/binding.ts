@@ -17,14 +17,14 @@ import { readQuery, requireNoQuery } from "./query.ts";
 import type { RouteMatch } from "./router.ts";
 import type { Route } from "./routes.ts";
 
-/** The value of a field from the path or the query. */
+/** A field value from the path or the query. */
 export interface FieldValue {
   readonly path: FieldPath;
   readonly value: Message;
   readonly source: "path" | "query";
 }
 
-/** Builds the request messages of a stream: one, or for a client stream as many as the body holds. */
+/** Builds the request messages of a stream: one, or for a client stream all messages in the body. */
 export async function* readRequestMessages(
   match: RouteMatch<Route>,
   rawQuery: string,
@@ -42,10 +42,10 @@ export async function* readRequestMessages(
 }
 
 /**
- * Completes the message of a body with the values of the path and the query.
+ * Completes the message of a body with values from the path and the query.
  *
- * A field may be in the path, the body and the query. If they give it different values, the request is refused: the
- * value that one layer checks must be the value that the next layer uses.
+ * A field may be in the path, the body and the query. Conflicting values are refused: the value that one
+ * layer checks must be the value that the next layer uses.
  */
 export function applyValues(
   route: Route,
@@ -91,8 +91,8 @@ export function readFieldValues(
 }
 
 /**
- * ProtoJSON has the paths of a field mask in lowerCamelCase. Google's client for Node sends the names of the proto, and
- * Google's services take both.
+ * In ProtoJSON, field mask paths are in lowerCamelCase. Google's Node client sends proto names, and Google's
+ * services accept both.
  */
 function toJsonMask({ message }: DescField, text: string): string {
   if (message?.typeName !== "google.protobuf.FieldMask") return text;
@@ -103,7 +103,7 @@ function toJsonMask({ message }: DescField, text: string): string {
 function requireOutsideBody({ body }: Route, path: FieldPath): void {
   if (body.kind !== "field" || body.field !== path[0]) return;
   const field = describeFieldPath(path);
-  const description = `is in the query, but the body of this call is ${body.field.jsonName}; put it there`;
+  const description = `is in the query, but this call takes ${body.field.jsonName} as its body; move it there`;
   throw refuse("FIELD_CONTRADICTION", `${field}: ${description}`, { field }, [{ field, description }]);
 }
 
@@ -118,7 +118,7 @@ function applyValue(
   const field = describeFieldPath(path);
   const description =
     result === "contradicts"
-      ? `has one value in the ${source} and another elsewhere in the request`
-      : `is in the ${source}, but ${result.oneofTakenBy.jsonName} is set, and only one of them may be set`;
+      ? `has one value in the ${source} and a different one elsewhere in the request`
+      : `is in the ${source}, but ${result.oneofTakenBy.jsonName} is also set; set only one of them`;
   throw refuse("FIELD_CONTRADICTION", `${field}: ${description}`, { field }, [{ field, description }]);
 }

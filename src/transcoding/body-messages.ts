@@ -1,4 +1,4 @@
-/** Builds request messages from bodies: JSON, a part of a message as JSON, raw bytes, or a stream of these. */
+/** Builds request messages from bodies: JSON, part of a message as JSON, raw bytes, or a stream of these. */
 import type { Registry } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
@@ -23,10 +23,10 @@ const jsonType = "application/json";
 const formType = "application/x-www-form-urlencoded";
 const lineTypes = ["application/x-ndjson", "application/ndjson", "application/jsonl"];
 
-/** The media type of a body of raw bytes, which may be any. */
+/** The media type of a raw body, which can be any type. */
 export const anyType = "*/*";
 
-/** The media types that the body of a call may have. The first is that of a body without a type. */
+/** The media types that the body of a call may have. The first applies to a body without a content-type. */
 export function listMediaTypes(route: Route): readonly string[] {
   if (takesRawBody(route)) return [anyType];
   if (takesForm(route)) return [formType, jsonType];
@@ -37,7 +37,7 @@ function isClientStream({ spec }: Route): boolean {
   return spec.kind === "client_streaming" || spec.kind === "bidi_streaming";
 }
 
-/** Reads the single message of a stream of answers. */
+/** Reads the only request message of a server stream. */
 export async function readBodyMessage(
   route: Route,
   body: IncomingBody | undefined,
@@ -53,7 +53,7 @@ export async function readBodyMessage(
   return parseBody(route, body.headers, await readBody(body, limits), { ...limits, registry });
 }
 
-/** Builds a message from a whole body; an empty one without a body. */
+/** Builds a message from a whole body; an empty message if there is none. */
 export function parseBody(
   route: Route,
   headers: Headers,
@@ -68,7 +68,10 @@ export function parseBody(
   return isEmpty ? emptyMessage(route) : parseBodyMessage(route, bytes, limits);
 }
 
-/** Google's client for Node sends the JSON text `""` for a body without fields, as CreateKeyRing has it. */
+/**
+ * Google's Node client sends the JSON text `""` as the body of a request without fields, such as
+ * CreateKeyRing.
+ */
 function isEmptyString(bytes: Uint8Array): boolean {
   return bytes.length === 2 && bytes[0] === 0x22 && bytes[1] === 0x22;
 }
@@ -82,15 +85,15 @@ async function requireNoContent(body: IncomingBody, limits: BodyLimits): Promise
 
 /** Refuses a body that would be ignored, because its contents must not be lost silently. */
 export function bodyUnexpected(): Error {
-  return refuse("BODY_UNEXPECTED", "this call has no body; put its fields into the path and the query");
+  return refuse("BODY_UNEXPECTED", "this call takes no body; send its fields in the path and the query");
 }
 
-/** RFC 6749, appendix B: clients of OAuth 2 send forms. */
+/** RFC 6749, appendix B: OAuth 2 clients send forms. */
 function takesForm({ style, body }: Route): boolean {
   return style === "oauth" && body.kind === "all";
 }
 
-/** Tells whether the body is raw bytes (google.api.HttpBody), of any media type. */
+/** Returns whether the body is raw bytes (google.api.HttpBody) of any media type. */
 export function takesRawBody(route: Route): boolean {
   if (route.body.kind === "all") return isHttpBody(route.spec.method.input);
   return (
@@ -100,7 +103,7 @@ export function takesRawBody(route: Route): boolean {
   );
 }
 
-/** Builds a request from raw bytes: the input is a google.api.HttpBody, or has one as its body field. */
+/** Builds a request from raw bytes: the input is a google.api.HttpBody or has one as its body field. */
 function rawMessage(route: Route, headers: Headers, data: Uint8Array): BodyMessage {
   const { input } = route.spec.method;
   const contentType = headers.get("content-type") ?? "application/octet-stream";
@@ -129,7 +132,7 @@ function parseBodyMessage(
   return { message, has: (path) => hasJsonField(json, path) };
 }
 
-/** Tells whether a JSON value sets a field. Null means that it does not. */
+/** Returns whether a JSON value sets a field. Null leaves it unset. */
 function hasJsonField(json: unknown, path: FieldPath): boolean {
   let value = json;
   for (const { jsonName, name } of path) {

@@ -12,40 +12,45 @@ import type { StructureLimits } from "../message-limits/structure-limits.ts";
 
 const gunzipAsync = promisify(gunzip);
 
-/** The limits of a body. */
 export interface BodyLimits {
-  /** Bytes of a whole body, or of one message of a stream, before and after decompression. */
+  /** Maximum bytes of a whole body or stream message, before and after decompression. */
   readonly maxBytes: number;
   /** Milliseconds from the start of the call to the last byte of a body that is not a stream. */
   readonly maxReceiveMs: number;
-  /** The limits of the structure of each message. */
+  /** Limits on the structure of each message. */
   readonly structure: StructureLimits;
 }
 
-/** A body as it arrives. */
+/** A body being received. */
 export interface IncomingBody {
   readonly chunks: AsyncIterable<Uint8Array>;
   readonly headers: Headers;
   /** Aborts when the caller disconnects or its deadline passes. */
   readonly signal: AbortSignal;
-  /** Counts the bytes that are held until the call ends, or until a message of a stream is complete. */
+  /** Counts bytes held until the call ends or a stream message is complete. */
   readonly meter?: ByteMeter | undefined;
 }
 
-/** Counts bytes that are held in memory, and refuses bytes beyond its limits. */
+/** Counts bytes held in memory, and refuses bytes beyond its limits. */
 export interface ByteMeter {
-  /** Counts a piece that was read. @returns its cost @throws a refusal if it exceeds a limit */
+  /**
+   * Counts a piece of the body.
+   *
+   * @returns its cost
+   * @throws a refusal if it exceeds a limit
+   */
   charge(bytes: number): number;
-  /** Releases the cost of pieces. */
+  /** Refunds the cost of pieces. */
   refund(cost: number): void;
-  /** Waits until a message of so many bytes may be parsed; undefined if it may be at once. */
+  /** Waits until a message of this size may be parsed; undefined if it may be parsed now. */
   takeTurn(bytes: number): Promise<void> | undefined;
 }
 
 /**
- * Reads a whole body, and waits for its turn to be parsed.
+ * Reads a whole body and waits for its turn to be parsed.
  *
- * @throws BODY_TOO_LARGE, REQUEST_TOO_SLOW, ENCODING_UNSUPPORTED, ENCODING_INVALID, or the signal's abort reason
+ * @throws BODY_TOO_LARGE, REQUEST_TOO_SLOW, ENCODING_UNSUPPORTED, ENCODING_INVALID, or the signal's abort
+ *   reason
  */
 export async function readBody(body: IncomingBody, limits: BodyLimits): Promise<Uint8Array> {
   const compressed = isGzip(body.headers);
@@ -70,7 +75,7 @@ async function collect(body: IncomingBody, limits: BodyLimits): Promise<Uint8Arr
 }
 
 /**
- * Passes chunks on until the signal aborts or `maxReceiveMs`, if set, is over.
+ * Passes chunks on until the signal aborts or `maxReceiveMs`, if set, has passed.
  *
  * @throws REQUEST_TOO_SLOW, CALL_CANCELED, or the signal's abort reason
  */
@@ -98,15 +103,15 @@ export async function* withinTime(body: IncomingBody, maxReceiveMs?: number): As
   }
 }
 
-/** An error of Node while a body arrives means that the connection is closed. */
+/** If Node fails while a body arrives, the connection has been closed. */
 function explainBreak(thrown: unknown): never {
   if (thrown instanceof ConnectError) throw thrown;
   throw refuse("CALL_CANCELED", "the caller disconnected before its request was complete");
 }
 
 /**
- * Passes the chunks of a stream on as they arrive, decompressed. The caller of this function limits each message.
- * Only the expansion budget limits the whole stream.
+ * Passes on the chunks of a stream as they arrive, decompressed. The caller must limit each message; only the
+ * expansion budget limits the whole stream.
  *
  * @throws ENCODING_UNSUPPORTED, ENCODING_INVALID, BODY_TOO_LARGE
  */
@@ -121,7 +126,7 @@ export async function* readChunks(body: IncomingBody, budget: ExpansionBudget): 
       yield chunk;
     }
   } catch (error) {
-    // An error of zlib has an errno. An error of the source is passed on unchanged.
+    // A zlib error has an errno. An error from the source is rethrown unchanged.
     throw error instanceof Error && "errno" in error ? invalidGzip() : error;
   }
 }
@@ -136,14 +141,18 @@ async function* counted(
   }
 }
 
-/** Tells whether a body is compressed. @throws ENCODING_UNSUPPORTED for any other way than gzip */
+/**
+ * Returns whether a body is compressed.
+ *
+ * @throws ENCODING_UNSUPPORTED for any coding except gzip
+ */
 export function isGzip(headers: Headers): boolean {
   const encoding = (headers.get("content-encoding") ?? "identity").trim().toLowerCase();
   if (encoding === "identity" || encoding === "") return false;
   if (encoding === "gzip" || encoding === "x-gzip") return true;
   const error = refuse(
     "ENCODING_UNSUPPORTED",
-    `content-encoding "${excerpt(encoding)}" is not supported; send gzip or none`,
+    `content-encoding "${excerpt(encoding)}" is not supported; send gzip or no content-encoding`,
     {
       contentEncoding: encoding,
     },
@@ -162,7 +171,7 @@ async function decompress(bytes: Uint8Array, maxBytes: number): Promise<Uint8Arr
 }
 
 function invalidGzip(): Error {
-  return refuse("ENCODING_INVALID", "the body is not the gzip data that content-encoding announces");
+  return refuse("ENCODING_INVALID", "the body is not valid gzip data, as content-encoding announces");
 }
 
 /** A media type without parameters, in lower case, and its charset. */
@@ -180,9 +189,10 @@ function parseMediaType(header: string | null): MediaType | undefined {
 }
 
 /**
- * Refuses a body of a type that the call does not take. A body without a content-type gets the first one.
+ * Refuses a body whose media type the call does not accept. A body without a content-type gets the first
+ * type.
  *
- * @param accepted the media types that the call takes.
+ * @param accepted the media types that the call accepts
  * @throws MEDIA_TYPE_UNSUPPORTED
  */
 export function requireMediaType(headers: Headers, accepted: readonly string[]): string {

@@ -1,4 +1,4 @@
-/** A request whose route is known, and the context of its stream. */
+/** A routed request and the context of its stream. */
 import type { Registry } from "@bufbuild/protobuf";
 import { createHandlerContext, type Interceptor, type MethodImplSpec } from "@connectrpc/connect";
 import { readTimeout } from "../calls/timeout.ts";
@@ -9,39 +9,47 @@ import type { RouteMatch } from "./router.ts";
 import type { Route } from "./routes.ts";
 import { readSystemParameters } from "./system-parameters.ts";
 
-/** The route of a request, with the values of its path and its query. */
+/** The route of a request, with its path variables and query. */
 export interface FoundRoute {
   readonly match: RouteMatch<Route>;
   readonly rawQuery: string;
   readonly renderer: Renderer;
 }
 
-/** The parts of a server that its calls share. */
+/** What all calls share. */
 export interface Setup {
-  /** The limits of the body of each RPC. */
+  /** Body limits per RPC. */
   readonly limits: ReadonlyMap<MethodImplSpec, BodyLimits>;
   readonly interceptors: Interceptor[];
   readonly registry: Registry;
   readonly shutdownSignal: AbortSignal | undefined;
 }
 
-/** One stream in progress. */
+/** A stream in progress. */
 export interface Call extends FoundRoute {
   readonly request: RestRequest;
-  /** How the caller wants the answer; undefined for the plain form. */
+  /** The format that the caller requests; undefined for the default. */
   readonly form?: JsonForm | undefined;
   readonly setup: Setup;
 }
 
-/** The query of a call, and how the caller wants the answer. @throws what readSystemParameters throws */
+/**
+ * Splits the query of a call into its fields and the requested form of the answer.
+ *
+ * @throws whatever readSystemParameters throws
+ */
 export function readForm({ match: { route }, rawQuery }: FoundRoute): Pick<Call, "rawQuery" | "form"> {
   return route.style === "google" ? readSystemParameters(route, rawQuery) : { rawQuery };
 }
 
-/** A HandlerContext that can be ended. */
+/** A HandlerContext whose call can be ended. */
 export type CallContext = ReturnType<typeof createHandlerContext>;
 
-/** Creates the context of a call, with the caller's deadline. @throws TIMEOUT_INVALID */
+/**
+ * Creates the context of a call, with the caller's deadline.
+ *
+ * @throws TIMEOUT_INVALID
+ */
 export function createContext({ request, match, setup }: Call): CallContext {
   const timeoutMs = readTimeout(request.headers);
   return createHandlerContext({

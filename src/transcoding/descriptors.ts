@@ -1,4 +1,4 @@
-/** Collects and describes the files of descriptors. */
+/** Collects and describes Protobuf files. */
 import { clone, create, type DescFile, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   type FileDescriptorProto,
@@ -10,7 +10,7 @@ import { file_google_rpc_code } from "#gen/google/rpc/code_pb.ts";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import { file_google_rpc_status } from "#gen/google/rpc/status_pb.ts";
 
-/** Files that no RPC imports. A client needs them to read the details of an error. */
+/** Files that no RPC imports. Clients need them to read error details. */
 export const errorFiles: readonly DescFile[] = [
   file_google_rpc_code,
   file_google_rpc_error_details,
@@ -30,9 +30,9 @@ export function collectFiles(roots: Iterable<DescFile>): DescFile[] {
 }
 
 /**
- * Describes a file to programs outside of this process.
+ * Describes a file for other programs.
  *
- * The packages of the descriptors omit the file options of two files. Without `go_package`, protoc-gen-go refuses a
+ * The descriptor packages omit the file options of two files. Without `go_package`, protoc-gen-go rejects a
  * file. The other options keep generated code separate from the code that languages ship themselves.
  */
 export function describeFile({ proto }: DescFile): FileDescriptorProto {

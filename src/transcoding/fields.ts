@@ -8,31 +8,31 @@ import { whyNotStrictMessage, whyNotStrictScalar } from "./strict-values.ts";
 /** The fields from a top-level field of the request to the target field. All but the last are messages. */
 export type FieldPath = readonly [DescField, ...DescField[]];
 
-/** Maximum depth of a path. Without it recursion could exhaust the stack. */
+/** Maximum depth of a path. Without a limit, recursion could exhaust the stack. */
 const maxFieldDepth = 100;
 
-/** Well-known messages whose JSON form is a string, and so fits into a path or a query parameter. */
+/** Well-known messages whose JSON form is a string, which fits into a path or query parameter. */
 const textMessages = new Set([
   "google.protobuf.Timestamp",
   "google.protobuf.Duration",
   "google.protobuf.FieldMask",
 ]);
 
-/** Well-known messages whose JSON form is any JSON value; a query parameter carries it as JSON text. */
+/** Well-known messages with arbitrary JSON; a query parameter carries them as JSON text. */
 const jsonMessages = new Set([
   "google.protobuf.Struct",
   "google.protobuf.Value",
   "google.protobuf.ListValue",
 ]);
 
-/** Says why a text is not a valid value of a field. The code that catches it names the field. */
+/** Says why a text is not a valid field value. Code that catches it adds the field name. */
 export class FieldValueError extends Error {}
 
 /**
- * Follows names from a message to a field.
+ * Resolves names, starting from a message, to a field.
  *
- * @param byJsonName whether JSON names are accepted besides those of the proto file.
- * @returns the path, or a sentence that says why there is none.
+ * @param byJsonName whether JSON names are accepted besides proto names
+ * @returns the path, or a sentence that says why there is none
  */
 export function resolveFieldPath(
   desc: DescMessage,
@@ -57,24 +57,27 @@ export function resolveFieldPath(
   return first === undefined ? "the name is empty" : [first, ...others];
 }
 
-/** The message of a body, and the fields that the body sets: a zero is not visible in the message. */
+/**
+ * The message of a body, and the fields that the body sets: the message cannot show that a field was set to
+ * zero.
+ */
 export interface BodyMessage {
   readonly message: Message;
-  /** Tells whether the body sets a field. */
+  /** Returns whether the body sets a field. */
   readonly has: (path: FieldPath) => boolean;
 }
 
-/** True for messages that have a textual form. */
+/** True for messages with a textual form. */
 function isTextual(desc: DescMessage): boolean {
   return textMessages.has(desc.typeName) || jsonMessages.has(desc.typeName) || isWrapperDesc(desc);
 }
 
-/** True for messages whose fields have no names here: they have a textual form, or can hold any type. */
+/** True for messages whose fields cannot be addressed: they have a textual form or can hold any type. */
 function isOpaque(desc: DescMessage): boolean {
   return isTextual(desc) || desc.typeName === "google.protobuf.Any";
 }
 
-/** Names the parts of a path as JSON does, joined with dots. */
+/** Joins the JSON names of a path with dots. */
 export function describeFieldPath(path: FieldPath): string {
   return path.map((field) => field.jsonName).join(".");
 }
@@ -85,10 +88,10 @@ export function findLeaf(path: FieldPath): DescField {
 }
 
 /**
- * Tells why a field cannot be a path variable (google/api/http.proto: a single value of a primitive type) or a query
- * parameter (one or several such values, or a well-known type with a textual form).
+ * Explains why a field cannot be a path variable (google/api/http.proto: a single value of a primitive type)
+ * or a query parameter (one or several such values, or a well-known type with a textual form).
  *
- * @returns undefined if it can.
+ * @returns undefined if it can
  */
 export function whyNotTextual(field: DescField, where: "path" | "query"): string | undefined {
   if (field.fieldKind === "map") return "is a map";
@@ -99,9 +102,9 @@ export function whyNotTextual(field: DescField, where: "path" | "query"): string
 }
 
 /**
- * Reads the value of a field from text, with one text for each element of a repeated field.
+ * Reads a field value from text, with one text for each element of a repeated field.
  *
- * @returns a message of the field's parent type in which only this field is set.
+ * @returns a message of the field's parent type in which only this field is set
  * @throws FieldValueError
  */
 export function readFieldValue(field: DescField, texts: readonly string[], registry: Registry): Message {
@@ -114,7 +117,7 @@ export function readFieldValue(field: DescField, texts: readonly string[], regis
   }
 }
 
-/** Replaces JavaScript types in the errors of protobuf-es with the JSON types that callers know. */
+/** Replaces JavaScript types in protobuf-es errors with the JSON types that callers know. */
 const jsonTypes: readonly [RegExp, string][] = [
   [/\bexpected Uint8Array\b/, "expected a base64 string"],
   [/\bexpected Array\b/, "expected a list"],
@@ -122,7 +125,7 @@ const jsonTypes: readonly [RegExp, string][] = [
   [/\bgot object$/, "got an object"],
 ];
 
-/** Extracts the reason from an error of protobuf-es, whose message begins with the name of the Protobuf field. */
+/** Extracts the reason from a protobuf-es error, whose message begins with the name of the Protobuf field. */
 export function explainJsonError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { message } = error.cause instanceof Error ? error.cause : error;
@@ -134,7 +137,11 @@ export function explainJsonError(error: unknown): string {
   return jsonTypes.reduce((text, [theirs, ours]) => text.replace(theirs, ours), reason);
 }
 
-/** Writes the text of a path or query as the JSON of the field's type. @throws FieldValueError */
+/**
+ * Converts the text from a path or query to JSON of the field's type.
+ *
+ * @throws FieldValueError
+ */
 function toJsonText(field: DescField, text: string): string {
   if (field.message !== undefined && jsonMessages.has(field.message.typeName)) return requireJson(text);
   return JSON.stringify(toJsonValue(field, text));
@@ -192,7 +199,7 @@ function requireStrict(why: string | undefined, text: string): string {
   return text;
 }
 
-/** The result of an attempt to set a field. */
+/** Whether a field was set, or why it was not. */
 export type SetResult = "set" | "contradicts" | { readonly oneofTakenBy: DescField };
 
 /** Finds the message that holds the last field of a path; undefined if a message on the path is absent. */
@@ -206,10 +213,10 @@ function findParent(target: ReflectMessage, path: FieldPath): ReflectMessage | u
 }
 
 /**
- * Sets a field of a message, unless the field already has another value.
+ * Sets a field of a message, unless it already has a different value.
  *
- * @param value a message of the field's parent type with the field set, as readFieldValue returns it.
- * @param isGiven whether the request already gave the field. A zero is not visible in the message.
+ * @param value a message of the field's parent type with the field set, as returned by readFieldValue
+ * @param isGiven whether the request already gave the field; the message cannot show that it was set to zero
  */
 export function setField(
   target: ReflectMessage,
@@ -234,12 +241,12 @@ export function setField(
     message = child;
   }
   const source = reflect(leaf.parent, value);
-  // A zero of a field without presence is not "set", and does not need to be.
+  // A zero in a field without presence counts as not set, and need not be copied.
   if (source.isSet(leaf)) message.set(leaf, source.get(leaf));
   return "set";
 }
 
-/** Copies one field into an empty message of the same type, for the comparison. */
+/** Copies one field into an empty message of the same type, for comparison. */
 function onlyField(message: ReflectMessage, field: DescField): Message {
   const copy = reflect(field.parent, create(field.parent));
   if (message.isSet(field)) copy.set(field, message.get(field));

@@ -1,4 +1,6 @@
-/** Builds request messages from forms, as clients of OAuth 2 send them (RFC 6749, section 3.2 and appendix B). */
+/**
+ * Builds request messages from forms, as OAuth 2 clients send them (RFC 6749, section 3.2 and appendix B).
+ */
 import { create, type DescMessage } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { messageTooComplex, refuse, refuseField } from "../errors.ts";
@@ -6,11 +8,11 @@ import type { MessageLimits } from "../message-limits/structure-limits.ts";
 import { type BodyMessage, FieldValueError, readFieldValue, setField } from "./fields.ts";
 import { splitQuery } from "./query.ts";
 
-/** The most parameters of a form. Each is decoded by itself, also one that is ignored. */
+/** Maximum parameters of a form. Each is decoded, even if it is ignored. */
 const maxParameters = 1000;
 
 /**
- * Reads a form. Unknown parameters and those without a value are ignored.
+ * Parses a form. Unknown parameters and those without a value are ignored.
  *
  * @throws PARAMETER_DUPLICATE, FIELD_INVALID, TARGET_INVALID, MESSAGE_TOO_COMPLEX
  */
@@ -25,9 +27,13 @@ export function parseForm(
     const texts = given.get(field.jsonName);
     if (texts === undefined) continue;
     if (texts.length > 1 && field.fieldKind !== "list")
-      throw refuse("PARAMETER_DUPLICATE", `the parameter ${field.jsonName} occurs more than once`, {
-        parameter: field.jsonName,
-      });
+      throw refuse(
+        "PARAMETER_DUPLICATE",
+        `the parameter ${field.jsonName} occurs more than once; send it once`,
+        {
+          parameter: field.jsonName,
+        },
+      );
     try {
       setField(reflect(desc, message), [field], readFieldValue(field, texts, registry), false);
     } catch (error) {
@@ -38,7 +44,10 @@ export function parseForm(
   return { message, has: ([field]) => field !== undefined && given.has(field.jsonName) };
 }
 
-/** Reads the parameters that have a value. A message must not repeat a part of the form, which may be a secret. */
+/**
+ * Returns the parameters that have a value. Errors must not quote any part of the form, which may be a
+ * secret.
+ */
 function readParameters(bytes: Uint8Array, maxParameters: number): ReadonlyMap<string, readonly string[]> {
   const given = new Map<string, string[]>();
   let parts = 0;

@@ -1,4 +1,4 @@
-/** The transcoder's own form of HTTP. src/server/rest.ts connects it to sockets. */
+/** The transcoder's own HTTP types. src/server/protocols/rest.ts connects them to sockets. */
 import type { Registry } from "@bufbuild/protobuf";
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
 import type { RestStyle } from "../calls/service-profile.ts";
@@ -8,37 +8,37 @@ import { renderError, toBody } from "./rendering.ts";
 
 /** An HTTP request, independent of the server. */
 export interface RestRequest {
-  /** The method in upper case. */
+  /** The method, in upper case. */
   readonly method: string;
-  /** The raw request target: path and query, not decoded, not normalised. */
+  /** The raw request target: path and query, neither decoded nor normalized. */
   readonly target: string;
   readonly headers: Headers;
   /** Undefined if the request has no body. */
   readonly body: AsyncIterable<Uint8Array> | undefined;
   /** Counts the bytes of the body that are held in memory. */
   readonly meter?: ByteMeter | undefined;
-  /** The values that the server sets before the call begins. */
+  /** Values that the server sets before the call begins. */
   readonly contextValues?: ContextValues;
   /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
 }
 
-/** An HTTP response. The body is complete, or arrives piece by piece. */
+/** An HTTP response with a complete or streamed body. */
 export interface RestResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Uint8Array | AsyncIterable<Uint8Array>;
-  /** The trailers of the RPC. They are complete when a streamed body has ended. */
+  /** The trailers of the RPC. They are complete once a streamed body has ended. */
   readonly trailers?: Headers;
 }
 
-/** The parts of a request target, not decoded. */
+/** A request target split in two, not decoded. */
 export interface Target {
   readonly path: string;
   readonly rawQuery: string;
 }
 
-/** Extracts path and query from a target in origin, absolute or asterisk form (RFC 9112, section 3.2). */
+/** Splits a target in origin, absolute or asterisk form into path and query (RFC 9112, section 3.2). */
 export function splitTarget(target: string): Target {
   const isPlain = target.startsWith("/") && !target.includes("#");
   const origin = isPlain
@@ -51,7 +51,6 @@ export function splitTarget(target: string): Target {
   return { path: path.startsWith("/") ? path : `/${path}`, rawQuery };
 }
 
-/** Creates an error response. */
 export function failureResponse(error: ConnectError, registry: Registry, style: RestStyle): RestResponse {
   const body = toBody(renderError(error, registry, style));
   const headers = new Headers(error.metadata);
@@ -61,7 +60,6 @@ export function failureResponse(error: ConnectError, registry: Registry, style: 
   return { status: toHttpStatus(error), headers, body };
 }
 
-/** Creates a response without a body. */
 export function emptyResponse(status: number, headers: Record<string, string>): RestResponse {
   return { status, headers: new Headers(headers), body: new Uint8Array() };
 }
@@ -72,7 +70,7 @@ export function withoutContent(response: RestResponse): RestResponse {
   return { ...response, body: new Uint8Array() };
 }
 
-/** Ends a stream that is not going to be read. */
+/** Ends a stream that will not be read. */
 async function closeStream(body: AsyncIterable<Uint8Array>): Promise<void> {
   for await (const _piece of body) return;
 }

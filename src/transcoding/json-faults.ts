@@ -6,20 +6,19 @@ import { maxMessageDepth } from "../message-limits/structure-limits.ts";
 import { createKeyCheck, whyNotElement, whyNotEntry, whyNotField, whyNotMessage } from "./json-values.ts";
 import { UnsafeInteger } from "./unsafe-integer.ts";
 
-/** A place, in the names of the JSON form ("nested.items[2].count"), and what is wrong with it. */
+/** A place, in JSON names ("nested.items[2].count"), and what is wrong there. */
 export interface Fault {
   readonly field: string;
   readonly reason: string;
 }
 
 /**
- * Checks every value once, in the order of the text, and stops at the first fault: unknown and duplicate fields,
- * values of the wrong type, values that ProtoJSON does not have, integers that lost digits, and lists that exceed
- * their rules.
+ * Checks every value once, in text order, and stops at the first fault: unknown or duplicate fields, values
+ * of the wrong type or outside ProtoJSON, integers that lost digits, and lists that exceed their rules.
  *
  * The server builds a message only after this check, and only once.
  *
- * @returns undefined if every field is valid, or if the whole value is not an object.
+ * @returns undefined if every field is valid, or if the whole value is not an object
  */
 export function findFault(desc: DescMessage, json: unknown, registry: Registry): Fault | undefined {
   return hasCustomJsonRepresentation(desc)
@@ -27,7 +26,7 @@ export function findFault(desc: DescMessage, json: unknown, registry: Registry):
     : faultOfFields({ desc, json, at: "", depth: 1 }, registry);
 }
 
-/** A value that should be a message, its place, and its depth in nested messages, itself included. */
+/** A value that should be a message, its place, and its nesting depth (including itself). */
 interface Visit {
   readonly desc: DescMessage;
   readonly json: unknown;
@@ -54,13 +53,13 @@ function faultOfFields({ desc, json, at, depth }: Visit, registry: Registry): Fa
     const field = fields.get(key);
     if (field === undefined) {
       if (isExtension(desc, key, registry)) continue;
-      return { field: join(at, key), reason: "there is no such field" };
+      return { field: join(at, key), reason: "the field does not exist" };
     }
     const place = join(at, field.jsonName);
     if (seen.has(field)) return { field: place, reason: "occurs more than once" };
     seen.add(field);
     const value = json[key];
-    // ProtoJSON: null leaves a scalar of a oneof unset.
+    // ProtoJSON: null leaves a scalar in a oneof unset.
     if (field.oneof !== undefined && !(value === null && field.fieldKind === "scalar")) {
       const other = oneofs.get(field.oneof);
       if (other !== undefined) {
@@ -150,7 +149,7 @@ function faultOfMap(
 
 const knownFields = new WeakMap<DescMessage, ReadonlyMap<string, DescField>>();
 
-/** The fields of a message by both of their names in JSON. */
+/** The fields of a message by both of their JSON names. */
 function indexFields(desc: DescMessage): ReadonlyMap<string, DescField> {
   let fields = knownFields.get(desc);
   if (fields === undefined) {
@@ -167,7 +166,6 @@ function isExtension(desc: DescMessage, key: string, registry: Registry): boolea
   return registry.getExtension(key.slice(1, -1))?.extendee.typeName === desc.typeName;
 }
 
-/** Tells a JSON object from everything else. */
 function isObject(json: unknown): json is Record<string, unknown> {
   return (
     typeof json === "object" && json !== null && !Array.isArray(json) && !(json instanceof UnsafeInteger)

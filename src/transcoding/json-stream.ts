@@ -1,4 +1,4 @@
-/** Splits a body into the JSON texts of its messages. The messages are checked and built later. */
+/** Splits a body into the JSON texts of its messages, which are checked and built later. */
 import { bodyTooLarge } from "../errors.ts";
 import { createExpansionBudget } from "../message-limits/expansion.ts";
 import {
@@ -64,7 +64,8 @@ function isBlank(line: Uint8Array): boolean {
 }
 
 /**
- * Splits one JSON array into its elements. A single value counts as an array of one, and an empty text as none.
+ * Splits a JSON array into its elements. A single value counts as an array of one, an empty text as an empty
+ * array.
  *
  * @throws MESSAGE_TOO_COMPLEX, JSON_INVALID
  */
@@ -76,7 +77,7 @@ export function splitJsonArray(bytes: Uint8Array, limits: StructureLimits): Uint
   return splitElements(Buffer.from(text));
 }
 
-/** Splits the text of a valid JSON array without white space around it: brackets match, and strings end. */
+/** Splits a valid JSON array without surrounding white space: brackets match, and strings end. */
 function splitElements(bytes: Uint8Array): Uint8Array[] {
   const elements: Uint8Array[] = [];
   let start = 1;

@@ -1,4 +1,4 @@
-/** Tells why one JSON value does not match a field, in the words of protobuf-es. */
+/** Explains why a JSON value does not match a field, in the words of protobuf-es. */
 import type { DescEnum, DescField, DescMessage, JsonValue, Registry } from "@bufbuild/protobuf";
 import { fromJson, ScalarType } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation, isWrapperDesc } from "@bufbuild/protobuf/wkt";
@@ -7,7 +7,7 @@ import { explainJsonError } from "./fields.ts";
 import { isBase64, whyNotStrictMessage, whyNotStrictScalar } from "./strict-values.ts";
 import { roundInteger, whyUnsafe } from "./unsafe-integer.ts";
 
-/** Tells why a value is not valid for a whole field; undefined if it is. */
+/** Explains why a value is not valid for a whole field; undefined if it is. */
 export function whyNotField(field: DescField, json: unknown, registry: Registry): string | undefined {
   if (json === null || isPlain(field, json)) return undefined;
   return (
@@ -17,14 +17,16 @@ export function whyNotField(field: DescField, json: unknown, registry: Registry)
   );
 }
 
-/** Tells why a value is not a valid element of a list. */
+/** Explains why a value is not a valid list element. */
 export function whyNotElement(field: DescField, json: unknown, registry: Registry): string | undefined {
   if (isPlainElement(field, json)) return undefined;
   const reason = whyNotBase64(field, json) ?? whyNotRead(field, [roundInteger(json)], json, registry);
   return reason?.replace("list item #1: ", "") ?? whyNotStrict(field, json);
 }
 
-/** Tells why a key and a value are not a valid entry of a map. If the value is a message, checks only the key. */
+/**
+ * Explains why a key and a value are not a valid map entry. If the value is a message, checks only the key.
+ */
 export function whyNotEntry(
   field: DescField & { fieldKind: "map" },
   key: string,
@@ -33,12 +35,12 @@ export function whyNotEntry(
 ): string | undefined {
   const isMessage = field.mapKind === "message" && json !== null;
   if (isPlainKey(field.mapKey, key) && (isMessage || isPlainElement(field, json))) return undefined;
-  // A message is read separately. Here it would be read once for each map that contains it.
+  // Messages are read separately; here they would be read once for each map that contains them.
   const value = isMessage && !hasCustomJsonRepresentation(field.message) ? {} : roundInteger(json);
   return whyNotRead(field, { [key]: value }, json, registry) ?? whyNotStrict(field, json);
 }
 
-/** Tells why a value is not a valid message of a type with its own JSON form, or not an object. */
+/** Explains why a value is not a valid message of a type with its own JSON form, or not an object. */
 export function whyNotMessage(desc: DescMessage, json: unknown, registry: Registry): string | undefined {
   const reason = explainFailure(() => fromJson(desc, roundInteger(json) as JsonValue, { registry }));
   if (reason !== undefined) return reason;
@@ -46,7 +48,7 @@ export function whyNotMessage(desc: DescMessage, json: unknown, registry: Regist
   return typeof json === "string" ? whyNotStrictMessage(desc, json) : undefined;
 }
 
-/** Creates the function that tells whether a key of a map is new: "01" and "1" are the same number. */
+/** Creates the check whether a map key is new: "01" and "1" are the same number. */
 export function createKeyCheck({ mapKey }: DescField & { fieldKind: "map" }): (key: string) => boolean {
   if (mapKey === ScalarType.STRING || mapKey === ScalarType.BOOL) return () => true;
   const seen = new Set<string>();
@@ -70,7 +72,11 @@ function whyNotBase64({ scalar }: DescField, json: unknown): string | undefined 
     : undefined;
 }
 
-/** Reads a single field. @param value the value that the error shows */
+/**
+ * Reads a single field.
+ *
+ * @param value the value that the error shows
+ */
 function whyNotRead(field: DescField, json: unknown, value: unknown, registry: Registry): string | undefined {
   const reason = explainFailure(() =>
     fromJson(field.parent, { [field.jsonName]: json as JsonValue }, { registry }),

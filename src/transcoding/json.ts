@@ -10,27 +10,28 @@ import { explainJsonError } from "./fields.ts";
 import { findFault } from "./json-faults.ts";
 import { markUnsafeInteger, UnsafeInteger } from "./unsafe-integer.ts";
 
-/** The types and the limits for reading JSON. */
+/** Types and limits for reading JSON. */
 export interface JsonOptions {
   readonly registry: Registry;
   readonly structure: StructureLimits;
 }
 
-/** A message, and the JSON value that it was read from. */
+/** A message and the JSON value that it was read from. */
 export interface JsonMessage<Desc extends DescMessage> {
   readonly message: MessageShape<Desc>;
   readonly json: JsonValue;
 }
 
 /**
- * Reads a message from JSON text: counts its parts, parses it once, checks each value once, and builds the message.
+ * Reads a message from JSON text: counts its parts, parses it once, checks each value once, and builds the
+ * message.
  *
- * Refuses unknown and duplicate fields, and values that ProtoJSON does not have. It refuses integers beyond
- * ±(2^53 − 1) that are bare numbers in integer fields: JSON.parse rounds those to the nearest double, so
- * 9007199254740993 would arrive as …992. As strings they arrive exactly. Fields of type double accept any double.
+ * Refuses unknown and duplicate fields, and values outside ProtoJSON. Also refuses bare numbers beyond ±(2^53
+ * − 1) in integer fields: JSON.parse rounds them to the nearest double, so 9007199254740993 would arrive as
+ * …992. As strings they arrive exactly. Fields of type double accept any double.
  *
- * @param bytes UTF-8.
- * @param field the field whose value the text is; undefined for the whole message.
+ * @param bytes UTF-8
+ * @param field the field whose value the text is; undefined for the whole message
  * @throws MESSAGE_TOO_COMPLEX, JSON_INVALID, FIELD_INVALID
  */
 export function parseJsonMessage<Desc extends DescMessage>(
@@ -45,7 +46,7 @@ export function parseJsonMessage<Desc extends DescMessage>(
   const marked = wrap(parseJsonText(text, structure.hasLongNumber ? markUnsafeInteger : undefined));
   const fault = findFault(schema, marked, registry);
   if (fault !== undefined) throw refuseField(fault.field, fault.reason);
-  // JSON.parse keeps the last of several members with the same name.
+  // JSON.parse keeps only the last member of each name.
   if (countMembers(marked) !== structure.members + (field === undefined ? 0 : 1))
     throw memberDuplicated(text);
   const json = (structure.hasLongNumber ? wrap(parseJsonText(text)) : marked) as JsonValue;
@@ -78,7 +79,7 @@ function memberDuplicated(text: string): Error {
     const name = /duplicate object key "(.*)"$/s.exec(explainJsonError(error))?.[1];
     if (name !== undefined) return refuseField(excerpt(name), "occurs more than once");
   }
-  return refuse("JSON_INVALID", "the body has an object with two members of the same name");
+  return refuse("JSON_INVALID", "the body contains an object with two members of the same name");
 }
 
 /** Decodes UTF-8 and refuses invalid bytes. */
@@ -90,7 +91,11 @@ export function decodeJsonText(bytes: Uint8Array): string {
   }
 }
 
-/** Parses JSON that is not tied to a message type. @throws JSON_INVALID */
+/**
+ * Parses JSON that is not tied to a message type.
+ *
+ * @throws JSON_INVALID
+ */
 export function parseJsonText(text: string, reviver?: typeof markUnsafeInteger): unknown {
   try {
     return JSON.parse(text, reviver);

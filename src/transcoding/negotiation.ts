@@ -12,8 +12,8 @@ interface MediaRange {
 /**
  * Chooses among media types.
  *
- * @param accept the Accept header; null and empty accept anything.
- * @param offered what the server can produce, in its order of preference.
+ * @param accept the Accept header; null or empty accepts anything
+ * @param offered what the server can produce, in its order of preference
  * @throws NOT_ACCEPTABLE
  */
 export function chooseMediaType(accept: string | null, offered: readonly string[]): string {
@@ -28,7 +28,7 @@ export function chooseMediaType(accept: string | null, offered: readonly string[
   if (best !== undefined) return best.type;
   throw refuse(
     "NOT_ACCEPTABLE",
-    `accept "${accept}" names nothing that this call can answer with: ${offered.join(", ")}`,
+    `accept "${accept}" matches no media type of this call; use ${offered.join(" or ")}`,
     {
       offered: offered.join(", "),
     },

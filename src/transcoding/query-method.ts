@@ -1,6 +1,6 @@
 /**
- * The method QUERY (RFC 10008): a request that changes nothing, and whose body and media type are the question. It is
- * not in the query of the target, which src/transcoding/query.ts reads.
+ * The QUERY method (RFC 10008): a safe request whose query is its body and media type. The query of the
+ * target is different: src/transcoding/query.ts reads it.
  */
 import { ConnectError } from "@connectrpc/connect";
 import { refuse } from "../errors.ts";
@@ -17,8 +17,8 @@ export function listQueryTypes(route: Route): string {
 }
 
 /**
- * Checks the media type of a QUERY before its body is read. Without one it is refused, as no other method is: caches
- * count the type as part of the question (sections 2 and 2.7).
+ * Checks the media type of a QUERY before its body is read. Only this method requires one: caches treat the
+ * type as part of the query (sections 2 and 2.7).
  *
  * @throws MEDIA_TYPE_MISSING, MEDIA_TYPE_UNSUPPORTED
  */
@@ -26,7 +26,7 @@ export function requireQueryType(route: Route, headers: Headers): void {
   const types = listMediaTypes(route);
   try {
     if (!headers.get("content-type"))
-      throw refuse("MEDIA_TYPE_MISSING", `QUERY needs a content-type; send ${types.join(" or ")}`);
+      throw refuse("MEDIA_TYPE_MISSING", `a QUERY request needs a content-type; send ${types.join(" or ")}`);
     if (!types.includes(anyType)) requireMediaType(headers, types);
   } catch (error) {
     if (error instanceof ConnectError) error.metadata.set(acceptQueryHeader, types.join(", "));

@@ -1,4 +1,4 @@
-/** Reads the fields that a query string names. */
+/** Reads the fields in a query string. */
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { refuse } from "../errors.ts";
 import { describeFieldPath, type FieldPath, findLeaf, resolveFieldPath, whyNotTextual } from "./fields.ts";
@@ -6,17 +6,17 @@ import { describeFieldPath, type FieldPath, findLeaf, resolveFieldPath, whyNotTe
 const plus = 0x2b;
 const space = 0x20;
 
-/** One field that the query names, with all its texts in order. */
+/** A field in the query, with all its texts in order. */
 export interface QueryField {
   readonly path: FieldPath;
   readonly texts: readonly string[];
 }
 
 /**
- * Finds the field of every query parameter. Names are those of the JSON form or of the proto file, joined with dots
- * for nested messages. A repeated field accepts the parameter several times.
+ * Finds the field of every query parameter. Names are JSON or proto names, joined with dots for nested
+ * messages. A repeated field accepts the parameter several times.
  *
- * @param rawQuery the text after the first "?" of the target, undecoded.
+ * @param rawQuery the text after the first "?" of the target, undecoded
  * @throws PARAMETER_UNKNOWN, PARAMETER_DUPLICATE, TARGET_INVALID
  */
 export function readQuery(desc: DescMessage, rawQuery: string): QueryField[] {
@@ -36,11 +36,15 @@ export function readQuery(desc: DescMessage, rawQuery: string): QueryField[] {
   return [...fields.values()];
 }
 
-/** Refuses every query parameter, for a call that takes all its fields from elsewhere. @throws PARAMETER_UNKNOWN */
+/**
+ * Refuses every query parameter, for a call that takes all its fields from elsewhere.
+ *
+ * @throws PARAMETER_UNKNOWN
+ */
 export function requireNoQuery(rawQuery: string): void {
   const first = rawQuery.split("&").find((part) => part !== "");
   if (first === undefined) return;
-  // The value may be a secret that does not belong there, so the message has only the name.
+  // The value may be a misplaced secret, so the message quotes only the name.
   const [name = ""] = first.split("=");
   throw parameterInvalid(decode(name), "this call takes its fields from the path and the body");
 }
@@ -48,10 +52,11 @@ export function requireNoQuery(rawQuery: string): void {
 /**
  * Splits a query into its parameters.
  *
- * @returns the decoded name and text of each, and the part of the query that it came from. @throws TARGET_INVALID
+ * @returns the decoded name and text of each, and its part of the query
+ * @throws TARGET_INVALID
  */
 export function* splitQuery(rawQuery: string): Generator<[name: string, text: string, part: string]> {
-  // Not `split`: a reader may end before the last of very many parameters.
+  // Not `split`: a reader may stop early in a very long list.
   for (let start = 0, end = 0; end < rawQuery.length; start = end + 1) {
     end = rawQuery.indexOf("&", start);
     if (end < 0) end = rawQuery.length;
@@ -74,8 +79,8 @@ function decode(text: string): string {
 }
 
 /**
- * A plus sign is a space, as in HTML forms. `replaceAll` takes ten times as long for a text of plus signs, because it
- * puts the text together from a piece for each.
+ * A plus sign is a space, as in HTML forms. `replaceAll` would be ten times slower for a text full of plus
+ * signs, because it concatenates a piece for each.
  */
 function toSpaces(text: string): string {
   const bytes = Buffer.from(text);
@@ -100,7 +105,11 @@ function isListed(field: DescField): boolean {
   return field.fieldKind !== "map";
 }
 
-/** Refuses a parameter that occurs more than once. @param field the name of the field that it sets */
+/**
+ * Refuses a parameter that occurs more than once.
+ *
+ * @param field the name of the field that it sets
+ */
 export function parameterDuplicate(name: string, field: string): Error {
   const description = "occurs more than once";
   return refuse("PARAMETER_DUPLICATE", `query parameter "${name}" ${description}`, { parameter: name }, [
@@ -108,7 +117,7 @@ export function parameterDuplicate(name: string, field: string): Error {
   ]);
 }
 
-/** Refuses a parameter that the call does not take. */
+/** Refuses a parameter that the call does not support. */
 export function parameterInvalid(name: string, why: string): Error {
   return refuse("PARAMETER_UNKNOWN", `query parameter "${name}": ${why}`, { parameter: name }, [
     { field: name, description: why },

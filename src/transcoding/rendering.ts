@@ -1,4 +1,4 @@
-/** Renders messages and errors as the bodies of HTTP answers. */
+/** Renders messages and errors as HTTP response bodies. */
 import type { DescField, DescMessage, JsonValue, Message, Registry } from "@bufbuild/protobuf";
 import { create, toJson } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
@@ -38,7 +38,7 @@ const array: StreamFormat = {
   error: (json, index) => (index === 0 ? json : `,\n${json}`),
 };
 
-/** Server-sent events (HTML, section 9.2), as EventSource reads them. An error is an event named "error". */
+/** Server-sent events (HTML, section 9.2), for EventSource. An error is an event named "error". */
 const events: StreamFormat = {
   mediaType: "text/event-stream",
   open: "",
@@ -47,7 +47,7 @@ const events: StreamFormat = {
   error: (json) => `event: error\ndata: ${json}\n\n`,
 };
 
-/** The formats of a server stream by media type. The first is the default. */
+/** Server-stream formats by media type. The first is the default. */
 export const streamFormats: ReadonlyMap<string, StreamFormat> = new Map([
   [lines.mediaType, lines],
   ["application/ndjson", { ...lines, mediaType: "application/ndjson" }],
@@ -56,17 +56,17 @@ export const streamFormats: ReadonlyMap<string, StreamFormat> = new Map([
   [events.mediaType, events],
 ]);
 
-/** Raw bytes with their media type, as google.api.HttpBody has them. */
+/** Raw bytes with their media type, as in google.api.HttpBody. */
 export interface RawBody {
   readonly contentType: string;
   readonly data: Uint8Array;
 }
 
-/** How a caller wants the JSON of an answer. */
+/** The JSON format that a caller requests. */
 export interface JsonForm {
-  /** Enums are numbers instead of names. */
+  /** Whether enums are numbers instead of names. */
   readonly enumsAsNumbers?: boolean;
-  /** Each member is on its own line. */
+  /** Whether each member is on its own line. */
   readonly isPretty?: boolean;
 }
 
@@ -78,7 +78,10 @@ export interface Renderer {
   toRaw(message: Message): RawBody;
 }
 
-/** The body of a unary answer or an error. It ends with a line break, so that a terminal or a file can hold several. */
+/**
+ * The body of a unary answer or an error. It ends with a line break, so that a terminal or file can hold
+ * several.
+ */
 export function toBody(json: string): Uint8Array {
   return Buffer.from(`${json}\n`);
 }
@@ -94,7 +97,7 @@ export function createRenderer(route: Route, registry: Registry): Renderer {
   };
 }
 
-/** The JSON includes every field without presence, so that `valid: false` and `total: 0` are visible. */
+/** Includes every field without presence, so that `valid: false` and `total: 0` are visible. */
 function renderJson(
   desc: DescMessage,
   message: Message,
@@ -123,7 +126,7 @@ function readRaw(desc: DescMessage, message: Message, field: DescField | undefin
   return { contentType: contentType === "" ? "application/octet-stream" : contentType, data };
 }
 
-/** Renders the error body of REST. Details are Any messages in their JSON form. */
+/** Renders a REST error body. Details are Any messages in their JSON form. */
 export function renderError(error: ConnectError, registry: Registry, style: RestStyle = "own"): string {
   if (style === "oauth") return renderOAuthError(error);
   const details = error.details.map((detail) => renderDetail(detail, registry));
@@ -133,7 +136,7 @@ export function renderError(error: ConnectError, registry: Registry, style: Rest
   return JSON.stringify({ error: { code: toHttpStatus(error), message, status: code, details } });
 }
 
-/** Renders a detail of an unknown type as bytes, so that rendering an error cannot fail. */
+/** Renders a detail of unknown type as bytes, so that rendering an error cannot fail. */
 function renderDetail(detail: ConnectError["details"][number], registry: Registry): JsonValue {
   const packed =
     "desc" in detail

@@ -1,30 +1,30 @@
 /**
- * Finds the route of a request with a trie over path segments. If a more specific branch does not match, the search
- * goes back to a less specific one. The routing order decides whether it also goes back if the more specific template
- * lacks the request's method.
+ * Finds the route of a request in a trie of path segments. If a more specific branch does not match, the
+ * search backtracks to a less specific one. The routing order decides whether it also backtracks if the more
+ * specific template lacks the request's method.
  *
- * The router reads the raw request target, so that an encoded slash never splits a segment. It prefers a literal to
- * `*`, `*` to `**`, and a path with a verb to one without.
+ * The router reads the raw request target, so an encoded slash never splits a segment. It prefers a literal
+ * to `*`, `*` to `**`, and a path with a verb to one without.
  */
 import { refuse } from "../errors.ts";
 import type { Template, Variable } from "./template.ts";
 
-/** The parts of a route that the router needs. */
+/** What the router needs to know about a route. */
 export interface Routable {
   /** The HTTP method in upper case, or "*" for any. */
   readonly httpMethod: string;
   readonly template: Template;
-  /** Names the route in errors: its RPC, and which of its bindings. */
+  /** Names the route in errors: its RPC and binding. */
   readonly origin: string;
 }
 
-/** A route that matched, with the text of each of its variables. */
+/** A matching route, with the text of each variable. */
 export interface RouteMatch<R> {
   readonly route: R;
   readonly variables: ReadonlyMap<Variable, string>;
 }
 
-/** The result for a path: a match, or the methods of the path (none if the path is unknown). */
+/** A match, or the methods of the path (none if the path is unknown). */
 export type RouteResult<R> =
   | RouteMatch<R>
   | { readonly route: undefined; readonly methods: readonly string[] };
@@ -37,7 +37,6 @@ interface Node<R> {
   readonly routes: Map<string, Map<string, R>>;
 }
 
-/** A table of routes. */
 export interface Router<R> {
   match(httpMethod: string, rawPath: string): RouteResult<R>;
 }
@@ -46,7 +45,7 @@ export interface Router<R> {
  * How a router chooses if several templates match a path.
  *
  * - "method": the most specific template that has the method, as in Google's transcoders.
- * - "path": the most specific template, whether it has the method or not, as in OpenAPI (version 3.1.1, section
+ * - "path": the most specific template, even without the method, as in OpenAPI (version 3.1.1, section
  *   4.8.8.2: concrete paths are matched before templated ones).
  */
 export type RoutingOrder = "method" | "path";
@@ -54,8 +53,8 @@ export type RoutingOrder = "method" | "path";
 /**
  * Builds a router.
  *
- * @param order is "method" if omitted.
- * @throws Error naming both routes if two match exactly the same requests.
+ * @param order defaults to "method"
+ * @throws Error naming both routes if two match exactly the same requests
  */
 export function createRouter<R extends Routable>(
   routes: readonly R[],
@@ -77,8 +76,9 @@ export function createRouter<R extends Routable>(
 }
 
 /**
- * Returns the only path that a template without variables matches as it is; undefined for any other template. No other template
- * comes before it. A path that is encoded, or has a colon that might begin a verb, is left to the trie.
+ * Returns the only path that a template without variables matches literally; undefined for any other
+ * template. No other template takes precedence. Encoded paths, and paths with a colon that might begin a
+ * verb, are left to the trie.
  */
 function plainPathOf({ segments, variables, verb }: Template): string | undefined {
   if (verb !== "" || variables.length > 0) return undefined;
@@ -90,11 +90,11 @@ function plainPathOf({ segments, variables, verb }: Template): string | undefine
 interface Search {
   readonly httpMethod: string;
   readonly order: RoutingOrder;
-  /** The methods of all templates that matched the path so far. */
+  /** The methods of all templates that have matched the path so far. */
   readonly methods: Set<string>;
 }
 
-/** Tells whether a less specific template may still be tried. */
+/** Returns whether a less specific template may still be tried. */
 function mayGoOn({ order, methods }: Search): boolean {
   return order === "method" || methods.size === 0;
 }
@@ -132,7 +132,7 @@ function getOrInsert<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   return value;
 }
 
-/** The raw segments of a path, and the decoded ones for the comparison with literals. */
+/** The raw segments of a path, and the decoded ones to compare with literals. */
 interface Path {
   readonly raw: readonly string[];
   readonly decoded: readonly string[];

@@ -1,4 +1,4 @@
-/** Compiles the google.api.http options of methods to routes, and refuses rules that cannot work. */
+/** Compiles the google.api.http options of methods to routes, and rejects rules that cannot work. */
 import type { DescField, DescMessage, DescMethod } from "@bufbuild/protobuf";
 import { getOption, hasOption } from "@bufbuild/protobuf";
 import type { MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
@@ -13,7 +13,7 @@ import { parseTemplate, type Template, type Variable } from "./template.ts";
 export type BodyRule =
   /** No body; every field can be a query parameter. */
   | { readonly kind: "none" }
-  /** The body is the whole message; there are no query parameters. */
+  /** The body is the whole message; query parameters are not allowed. */
   | { readonly kind: "all" }
   /** The body is one field; the others can be query parameters. */
   | { readonly kind: "field"; readonly field: DescField };
@@ -26,24 +26,24 @@ export interface Route {
   readonly spec: MethodImplSpec;
   readonly variables: readonly { readonly variable: Variable; readonly path: FieldPath }[];
   readonly body: BodyRule;
-  /** The field that the response body is; undefined for the whole message. */
+  /** The field that becomes the response body; undefined for the whole message. */
   readonly responseField: DescField | undefined;
-  /** The conventions of the service. */
+  /** The REST conventions of the service. */
   readonly style: RestStyle;
 }
 
-/** The conventions of services by full name; our own for all others. */
+/** REST conventions by full service name; our own for all other services. */
 export type Styles = Readonly<Record<string, Pick<ServiceProfile, "restStyle">>>;
 
-/** Tells whether a message carries raw bytes with their own media type instead of JSON. */
+/** Returns whether a message carries raw bytes with their own media type instead of JSON. */
 export function isHttpBody(desc: DescMessage | undefined): boolean {
   return desc?.typeName === "google.api.HttpBody";
 }
 
 /**
- * Compiles the routes of services, in the order of their declaration.
+ * Compiles the routes of services, in declaration order.
  *
- * @throws Error naming the RPC and the binding, for a rule that could never work.
+ * @throws Error naming the RPC and the binding of a rule that could never work
  */
 export function compileRoutes(services: readonly ServiceImplSpec[], styles: Styles = {}): Route[] {
   const routes = services.flatMap(({ service, methods }) => {
@@ -55,13 +55,15 @@ export function compileRoutes(services: readonly ServiceImplSpec[], styles: Styl
   return routes;
 }
 
-/** gRPC and Connect call RPCs at their own paths. A rule for such a path would never be reached. */
+/** gRPC and Connect call RPCs at their own paths, so a rule for such a path would never be reached. */
 function requireFreePaths(routes: readonly Route[], rpcPaths: ReadonlySet<string>): void {
   for (const { template, origin } of routes) {
     const texts = template.segments.map((segment) => (segment.kind === "literal" ? segment.text : "*"));
     const path = `/${texts.join("/")}`;
     if (template.verb === "" && rpcPaths.has(path))
-      throw new Error(`${origin}: "${template.text}" is the path of the RPC itself; choose another path`);
+      throw new Error(
+        `${origin}: "${template.text}" is already the path of the RPC itself; choose a different path`,
+      );
   }
 }
 
@@ -93,11 +95,12 @@ function compileRule(spec: MethodImplSpec, rule: HttpRule, origin: string, style
 
 function readPattern(rule: HttpRule, origin: string): { httpMethod: string; path: string } {
   const { pattern } = rule;
-  if (pattern.case === undefined) throw new Error(`${origin}: the rule has no method and path`);
+  if (pattern.case === undefined) throw new Error(`${origin}: the rule has no method and no path`);
   if (pattern.case !== "custom") return { httpMethod: pattern.case.toUpperCase(), path: pattern.value };
   const { kind, path } = pattern.value;
-  // RFC 9110, section 9.1: a method is a token; "*" is google/api/http.proto's word for any method.
-  if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(kind)) throw new Error(`${origin}: "${kind}" is no HTTP method`);
+  // RFC 9110, section 9.1: a method is a token; in google/api/http.proto, "*" means any method.
+  if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(kind))
+    throw new Error(`${origin}: "${kind}" is not an HTTP method`);
   const httpMethod = kind.toUpperCase();
   if (kind !== "*" && !isKnownMethod(httpMethod))
     throw new Error(
@@ -127,12 +130,12 @@ function resolveVariable(method: DescMethod, variable: Variable, origin: string)
 function resolveBody(method: DescMethod, rule: HttpRule, httpMethod: string, origin: string): BodyRule {
   if (rule.body === "") {
     // RFC 10008, section 2: the content is the query.
-    if (httpMethod === "QUERY") throw new Error(`${origin}: a QUERY request has a body; set body`);
+    if (httpMethod === "QUERY") throw new Error(`${origin}: a QUERY request needs a body; set body`);
     return { kind: "none" };
   }
   // RFC 9110, sections 9.3.1 and 9.3.2: content in these requests has no meaning, and proxies drop it.
   if (httpMethod === "GET" || httpMethod === "HEAD")
-    throw new Error(`${origin}: a ${httpMethod} request has no body`);
+    throw new Error(`${origin}: a ${httpMethod} request cannot have a body; remove body`);
   if (rule.body === "*") return { kind: "all" };
   const field = resolveTopLevel(method.input, rule.body, "body", origin);
   return field === undefined ? { kind: "none" } : { kind: "field", field };
@@ -147,7 +150,7 @@ function resolveTopLevel(
   if (name === "") return undefined;
   const field = desc.fields.find((candidate) => candidate.name === name);
   if (field === undefined)
-    throw new Error(`${origin}: ${option} "${name}" is no top-level field of ${desc.typeName}`);
+    throw new Error(`${origin}: ${option} "${name}" is not a top-level field of ${desc.typeName}`);
   return field;
 }
 
@@ -157,7 +160,7 @@ function requireSingleUse(variables: Route["variables"], body: BodyRule, origin:
   const taken = new Map<string, DescField>();
   for (const path of [...(bodyPath ? [bodyPath] : []), ...variables.map((variable) => variable.path)]) {
     if (path.length === 1 && path[0] === bodyPath?.[0] && path !== bodyPath) {
-      throw new Error(`${origin}: the field "${path[0].name}" stands in the path and is the body as well`);
+      throw new Error(`${origin}: the field "${path[0].name}" is both in the path and the body`);
     }
     let at = "";
     for (const field of path) {
@@ -165,7 +168,7 @@ function requireSingleUse(variables: Route["variables"], body: BodyRule, origin:
         const key = `${at}/${field.oneof.name}`;
         const other = taken.get(key) ?? field;
         if (other !== field)
-          throw new Error(`${origin}: "${other.name}" and "${field.name}" are of one oneof`);
+          throw new Error(`${origin}: "${other.name}" and "${field.name}" belong to the same oneof`);
         taken.set(key, field);
       }
       at += `/${field.name}`;

@@ -1,4 +1,4 @@
-/** Answers a call that streams: JSON lines, a JSON array, server-sent events, or raw bytes. */
+/** Answers a streaming call: JSON lines, a JSON array, server-sent events, or raw bytes. */
 import type { Message } from "@bufbuild/protobuf";
 import { transformInvokeImplementation } from "@connectrpc/connect/protocol";
 import { raceSignal } from "../calls/interrupt.ts";
@@ -8,10 +8,12 @@ import type { Call, CallContext } from "./call-context.ts";
 import type { RestResponse } from "./http.ts";
 import { type Renderer, renderError, type StreamFormat } from "./rendering.ts";
 
-/** Milliseconds that an answer waits for its first message, so that an early error keeps its status. */
+/**
+ * Milliseconds to wait for the first message before sending the status, so that an early error keeps its own.
+ */
 const firstMessageGraceMs = 250;
 
-/** Begins the answer. Its body continues while the RPC runs. */
+/** Starts the answer. Its body continues while the RPC runs. */
 export async function answerStream(
   call: Call,
   context: CallContext,
@@ -52,7 +54,7 @@ export async function answerStream(
   }
 }
 
-/** Waits, without keeping the process alive. */
+/** Waits without keeping the process alive. */
 function wait(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds).unref());
 }
@@ -65,7 +67,7 @@ async function* renderStream(
   context: CallContext,
   { form, setup, match: { route } }: Call,
 ): AsyncGenerator<Uint8Array> {
-  // A message of a stream is one line.
+  // Each stream message is one line.
   const { enumsAsNumbers = false } = form ?? {};
   let index = 0;
   try {
@@ -75,7 +77,7 @@ async function* renderStream(
       index += 1;
     }
   } catch (thrown) {
-    // The status has already been sent, so the error is the last part of the body.
+    // The status has already been sent, so the error becomes the last part of the body.
     const error = explainAbort(toConnectError(thrown), context.signal);
     yield Buffer.from(format.error(renderError(error, setup.registry, route.style), index));
   } finally {

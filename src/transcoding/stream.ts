@@ -1,4 +1,4 @@
-/** Runs a stream: from the request to the RPC with its interceptors, and back to an answer. */
+/** Runs a stream: from the request through the interceptors to the RPC, and back to an answer. */
 import type { Message } from "@bufbuild/protobuf";
 import { transformInvokeImplementation } from "@connectrpc/connect/protocol";
 import { raceSignal } from "../calls/interrupt.ts";
@@ -14,7 +14,11 @@ import { requireQueryType } from "./query-method.ts";
 import { type Renderer, type StreamFormat, streamFormats } from "./rendering.ts";
 import { answerStream } from "./stream-answer.ts";
 
-/** Runs a stream. @throws the error of a call that fails before its first message */
+/**
+ * Runs a stream.
+ *
+ * @throws the error of a call that fails before its first message
+ */
 export async function runStream(found: Call): Promise<RestResponse> {
   const { match, request, setup, renderer } = found;
   const { route } = match;
@@ -38,7 +42,11 @@ export async function runStream(found: Call): Promise<RestResponse> {
   }
 }
 
-/** Finds the limits of the body of a call. A query may not have more bytes either. @throws BODY_TOO_LARGE */
+/**
+ * Returns the body limits of a call, which apply to its query too.
+ *
+ * @throws BODY_TOO_LARGE
+ */
 function findLimits({ match, rawQuery, setup }: Call): BodyLimits {
   const { spec } = match.route;
   const limits = setup.limits.get(spec);

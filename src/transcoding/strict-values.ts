@@ -1,11 +1,11 @@
 /**
- * Finds JSON values that protobuf-es accepts but ProtoJSON does not: base64 with padding in the middle, numbers in
- * hexadecimal, days that no month has.
+ * Finds JSON values that protobuf-es accepts but ProtoJSON does not: base64 with padding in the middle,
+ * hexadecimal numbers, days that do not exist.
  */
 import { type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { excerpt } from "../errors/shorten.ts";
 
-/** Tells why a JSON string is not a valid value of a scalar type; undefined if it may be. */
+/** Explains why a JSON string is not a valid value of a scalar type; undefined if it may be. */
 export function whyNotStrictScalar(scalar: ScalarType, text: string): string | undefined {
   switch (scalar) {
     case ScalarType.BYTES:
@@ -20,7 +20,7 @@ export function whyNotStrictScalar(scalar: ScalarType, text: string): string | u
   }
 }
 
-/** RFC 4648, sections 4 and 5: with complete padding or without any. */
+/** RFC 4648, sections 4 and 5: with complete padding or none. */
 export function isBase64(text: string): boolean {
   const padding = text.indexOf("=");
   const end = padding < 0 ? text.length : padding;
@@ -30,7 +30,7 @@ export function isBase64(text: string): boolean {
   return text.endsWith("=") ? text.length % 4 === 0 : text.length % 4 !== 1;
 }
 
-/** Tells why a JSON string is not a valid value of a well-known message type; undefined if it may be. */
+/** Explains why a JSON string is not a valid value of a well-known message type; undefined if it may be. */
 export function whyNotStrictMessage(desc: DescMessage, text: string): string | undefined {
   switch (desc.typeName) {
     case "google.protobuf.Timestamp":

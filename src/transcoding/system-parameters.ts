@@ -1,6 +1,6 @@
 /**
- * Reads the system parameters of Google's APIs (cloud.google.com/apis/docs/system-parameters): query parameters that
- * every call takes, besides the fields of its request. The name of each may begin with "$".
+ * Reads the system parameters of Google's APIs (cloud.google.com/apis/docs/system-parameters): query
+ * parameters that every call accepts in addition to its fields. Each name may begin with "$".
  */
 import { refuse } from "../errors.ts";
 import { parameterDuplicate, parameterInvalid, splitQuery } from "./query.ts";
@@ -14,33 +14,33 @@ export interface SystemParameters {
   readonly form: JsonForm;
 }
 
-/** Parameters that select a form of the answer: each value that is supported, with its effect. */
+/** Parameters that select the form of the answer: each supported value, with its effect. */
 const forms: Readonly<Record<string, Readonly<Record<string, Partial<JsonForm>>>>> = {
   alt: { json: {}, "json;enum-encoding=int": { enumsAsNumbers: true } },
-  // Google's client for Node sends 0 if it is told to save bytes.
+  // Google's Node client sends 0 if configured to save bytes.
   prettyPrint: { true: { isPretty: true }, false: {}, "1": { isPretty: true }, "0": {} },
-  // The form of errors: 2 is the form of today (google.aip.dev/193), 1 the one before it.
+  // The form of errors: 2 is the current form (google.aip.dev/193), 1 its predecessor.
   ".xgafv": { "2": {} },
 };
 
 /** Parameters for Google's billing and quotas. This server has neither, so they have no effect. */
 const ignored = new Set(["key", "quotaUser"]);
 
-/** Parameters that change what a call does. To ignore them would surprise the caller. */
+/** Parameters that change what a call does. Ignoring them would surprise the caller. */
 const refused: Readonly<Record<string, string>> = {
-  access_token: "send the token in the header authorization; URLs end up in logs",
-  oauth_token: "send the token in the header authorization; URLs end up in logs",
+  access_token: "send the token in the authorization header; URLs end up in logs",
+  oauth_token: "send the token in the authorization header; URLs end up in logs",
   callback: "JSONP is not supported; call from a page with fetch",
-  fields: "answers are always complete; leave the parameter out",
-  ct: "send the header content-type",
-  httpMethod: "send the method itself",
+  fields: "answers are always complete; omit the parameter",
+  ct: "send the content-type header",
+  httpMethod: "send the request with that method",
   upload_protocol: "uploads are not supported",
   uploadType: "uploads are not supported",
 };
 
 /**
- * Separates the system parameters of a request from its fields. A field of the request has precedence over a system
- * parameter of the same name. With "$" the name always means the system parameter.
+ * Separates the system parameters of a request from its fields. A request field takes precedence over a
+ * system parameter of the same name. With "$", the name always means the system parameter.
  *
  * @throws PARAMETER_UNKNOWN, PARAMETER_DUPLICATE, TARGET_INVALID
  */
@@ -66,7 +66,7 @@ function isSystemParameter(name: string): boolean {
   return Object.hasOwn(forms, name) || Object.hasOwn(refused, name) || ignored.has(name);
 }
 
-/** Tells whether the query can have a field of this name. */
+/** Returns whether the query can have a field with this name. */
 function isField({ spec, body }: Route, name: string): boolean {
   return (
     body.kind !== "all" &&

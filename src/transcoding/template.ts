@@ -8,14 +8,17 @@
  *     FieldPath = IDENT { "." IDENT } ;
  *     Verb     = ":" LITERAL ;
  *
- * `*` matches exactly one non-empty segment. `**` matches zero or more segments, and is only allowed at the end,
- * before the verb. A variable without a pattern means `{name=*}`. Variables do not nest.
+ * `*` matches exactly one non-empty segment. `**` matches zero or more segments, and is only allowed at the
+ * end, before the verb. A variable without a pattern means `{name=*}`. Variables do not nest.
  */
 
 /** One segment of a template: a literal (percent-decoded), any one segment, or all remaining segments. */
 export type Segment = { readonly kind: "literal"; readonly text: string } | { readonly kind: "one" | "rest" };
 
-/** A variable: the segments from `start` to before `end` are the value of the field at `fieldPath`. */
+/**
+ * A variable: the segments from `start` up to (not including) `end` are the value of the field at
+ * `fieldPath`.
+ */
 export interface Variable {
   readonly fieldPath: readonly string[];
   readonly start: number;
@@ -24,7 +27,6 @@ export interface Variable {
   readonly multiSegment: boolean;
 }
 
-/** A parsed template. */
 export interface Template {
   readonly text: string;
   readonly segments: readonly Segment[];
@@ -44,7 +46,7 @@ export class TemplateError extends Error {
 /**
  * Parses a template.
  *
- * @throws TemplateError if it does not follow the grammar, or could never match.
+ * @throws TemplateError if it violates the grammar or could never match
  */
 export function parseTemplate(text: string): Template {
   const cursor = new Cursor(text);
@@ -62,13 +64,13 @@ export function parseTemplate(text: string): Template {
   return { text, ...parts, verb };
 }
 
-/** The parts of a template that were read so far. */
+/** What has been read of a template so far. */
 interface Parts {
   readonly segments: Segment[];
   readonly variables: Variable[];
 }
 
-/** A text and the place up to which it was read. */
+/** A text and the position up to which it was read. */
 class Cursor {
   readonly text: string;
   index = 0;
@@ -77,7 +79,7 @@ class Cursor {
     this.text = text;
   }
 
-  /** The next character; undefined at the end. */
+  /** The next character, without consuming it; undefined at the end. */
   get next(): string | undefined {
     return this.text[this.index];
   }
@@ -159,7 +161,7 @@ function readVariable(cursor: Cursor, parts: Parts): void {
   requireEnd(cursor, "/:", "a variable");
 }
 
-/** Refuses a character that does not end what was read before it. */
+/** Refuses a character that cannot follow the construct just read. */
 function requireEnd(cursor: Cursor, ends: string, what: string): void {
   if (cursor.next !== undefined && !ends.includes(cursor.next))
     cursor.fail(`unexpected "${cursor.next}" after ${what}`);
@@ -174,13 +176,13 @@ function readLiteral(cursor: Cursor, what: string): string {
   try {
     return decodeURIComponent(raw);
   } catch {
-    return cursor.fail(`"${raw}" is no valid percent-encoding`, start);
+    return cursor.fail(`"${raw}" is not valid percent-encoding`, start);
   }
 }
 
 function readIdentifier(cursor: Cursor): string {
   const start = cursor.index;
   const name = cursor.readWhile(/[A-Za-z0-9_]/);
-  if (!/^[A-Za-z_]/.test(name)) cursor.fail("expected the name of a field", start);
+  if (!/^[A-Za-z_]/.test(name)) cursor.fail("expected a field name", start);
   return name;
 }

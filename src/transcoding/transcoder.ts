@@ -1,10 +1,10 @@
 /**
- * Serves RPCs as REST calls. It needs only their google.api.http options.
+ * Serves RPCs as REST calls, based only on their google.api.http options.
  *
  *     target → router → binding → the RPC with its interceptors → rendering
  *
- * It works with any descriptors and implementations, and depends on no service. It uses its own small form of HTTP
- * (RestRequest, RestResponse), which src/server/protocols/rest.ts connects to exchanges.
+ * It works with any descriptors and implementations and depends on no service. It has its own small HTTP
+ * types (RestRequest, RestResponse), which src/server/protocols/rest.ts connects to exchanges.
  */
 import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
@@ -31,25 +31,24 @@ import { createRouter, type RouteMatch, type Router, type RoutingOrder } from ".
 import { compileRoutes, type Route } from "./routes.ts";
 import { runStream } from "./stream.ts";
 
-/** The options of a transcoder. */
 export interface TranscoderOptions extends BodyLimits {
-  /** Bytes of a message of a call whose rules set no smaller limit. */
+  /** Maximum bytes of a message, unless the rules of its call set a smaller limit. */
   readonly maxBytes: number;
-  /** Descriptors and implementations: `createServiceImplSpec(Service, implementation)` of Connect. */
+  /** Descriptors and implementations: `createServiceImplSpec(Service, implementation)` from Connect. */
   readonly services: readonly ServiceImplSpec[];
-  /** What the protos of services do not say. */
+  /** Facts about services that their protos do not state. */
   readonly profiles?: ServiceProfiles | undefined;
   /** Run for every call, outermost first, as Connect runs them for RPCs. */
   readonly interceptors?: readonly Interceptor[];
-  /** Whether the path or the method decides first between templates; the method if omitted. */
+  /** Whether the path or the method decides first between templates. Default: the method. */
   readonly routingOrder?: RoutingOrder | undefined;
   /** Aborts the signals of all running calls. */
   readonly shutdownSignal?: AbortSignal;
-  /** Receives every error that is sent to a caller, its request, and the RPC if there is one. */
+  /** Receives every error sent to a caller, its request, and the RPC if known. */
   readonly onError?: (error: ConnectError, request: RestRequest, method: DescMethod | undefined) => void;
 }
 
-/** The part of a request that names its call. */
+/** The part of a request that identifies its call. */
 export type RequestLine = Pick<RestRequest, "method" | "target">;
 
 /** Answers REST requests. */
@@ -61,9 +60,9 @@ export interface Transcoder {
   /** Answers a stream, or refuses a request without a route; never throws. The server runs unary calls. */
   handle(request: RestRequest, found: FoundRoute | undefined): Promise<RestResponse>;
   /**
-   * Renders an error from outside of the transcoder in the same form.
+   * Renders an error from outside the transcoder in the same form.
    *
-   * @param request its service decides the conventions; our own if left out
+   * @param request its service decides the conventions; default: our own
    */
   renderFailure(error: ConnectError, request?: RequestLine): RestResponse;
 }
@@ -71,7 +70,7 @@ export interface Transcoder {
 /**
  * Creates a transcoder.
  *
- * @throws Error naming the RPC (both RPCs for a conflict) if a rule could never work.
+ * @throws Error naming the RPC (both RPCs for a conflict) if a rule could never work
  */
 export function createTranscoder(options: TranscoderOptions): Transcoder {
   const routes = compileRoutes(options.services, options.profiles);
@@ -90,7 +89,7 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
     const absent = findAbsentCall(path, profiles);
     if (absent !== undefined) throw absent;
     const match = router.match(request.method, path);
-    if (match.route !== undefined) throw new Error(`${match.route.origin} was not looked for`);
+    if (match.route !== undefined) throw new Error(`${match.route.origin} was not searched for`);
     const allow = allowedMethods(match.methods);
     if (allow === "") throw refuse("ROUTE_NOT_FOUND", `the path ${path} does not exist`, { path });
     const query = findMatch(router, "QUERY", path)?.route;
@@ -105,7 +104,8 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
     routes,
     renderFailure,
     find(httpMethod, { path, rawQuery }) {
-      // The last segment of a route's pattern takes the verb of a call that this server does not have.
+      // For a call that the server does not have, the last segment of another route's pattern could match its
+      // verb.
       const isAbsent = path.includes(":") && findAbsentCall(path, profiles) !== undefined;
       const match = isAbsent || path === "*" ? undefined : findMatch(router, httpMethod, path);
       const renderer = match && renderers.get(match.route);
@@ -136,8 +136,8 @@ function createSetup(options: TranscoderOptions, routes: readonly Route[]): Setu
 }
 
 /**
- * Creates the function that finds the conventions for a refusal: those of the route, or, for a path or a method without
- * a route, those that all routes with the same first segment share.
+ * Creates the function that finds the conventions for a refusal: the route's own or, without a route,
+ * those shared by all routes with the same first segment.
  */
 function createStyleFinder(
   router: Router<Route>,
@@ -158,7 +158,7 @@ function createStyleFinder(
   };
 }
 
-/** The router throws for a path that is not valid percent-encoded UTF-8. `handle` reports that. */
+/** The router throws if a path is not valid percent-encoded UTF-8. `handle` reports that error. */
 function findMatch(router: Router<Route>, httpMethod: string, path: string): RouteMatch<Route> | undefined {
   try {
     const result = router.match(httpMethod, path);
@@ -171,7 +171,7 @@ function findMatch(router: Router<Route>, httpMethod: string, path: string): Rou
 /** RFC 9112, section 3.2.4: the asterisk stands for the server itself, and only OPTIONS may use it. */
 function answerAsterisk(method: string): RestResponse {
   if (method === "OPTIONS") return emptyResponse(204, {});
-  throw refuse("TARGET_INVALID", `the target "*" is for OPTIONS, not for ${method}`);
+  throw refuse("TARGET_INVALID", `the target "*" works only with OPTIONS, not with ${method}`);
 }
 
 function allowedMethods(methods: readonly string[]): string {

@@ -1,4 +1,7 @@
-/** The two ends of a unary call: its request message from path, query and body, and its answer. The server runs it. */
+/**
+ * The two ends of a unary call: its request message from path, query and body, and its answer. The server
+ * runs it.
+ */
 import type { Message } from "@bufbuild/protobuf";
 import { bodyTooLarge } from "../errors.ts";
 import type { MessageLimits } from "../message-limits/structure-limits.ts";
@@ -18,7 +21,7 @@ export interface UnaryHead extends Pick<RestRequest, "method" | "headers"> {
   readonly hasBody: boolean;
 }
 
-/** A unary call whose head is read. */
+/** A unary call whose head has been read. */
 export class UnaryTranscoding {
   readonly #head: UnaryHead;
   readonly #route: Route;
@@ -28,10 +31,10 @@ export class UnaryTranscoding {
   readonly #form: JsonForm | undefined;
 
   /**
-   * Reads what is not in the body.
+   * Reads everything outside the body.
    *
-   * @throws BODY_TOO_LARGE (a query may not have more bytes either), MEDIA_TYPE_UNSUPPORTED, ACCEPT_UNSUPPORTED, and what the
-   *   path and the query are refused for
+   * @throws BODY_TOO_LARGE (the limit applies to the query too), MEDIA_TYPE_UNSUPPORTED, NOT_ACCEPTABLE, and
+   *   refusals of the path and the query
    */
   constructor(head: UnaryHead, found: FoundRoute, limits: MessageLimits) {
     const { route } = found.match;
@@ -50,18 +53,30 @@ export class UnaryTranscoding {
       requireMediaType(headers, listMediaTypes(route));
   }
 
-  /** Whether the body is compressed. @throws ENCODING_UNSUPPORTED */
+  /**
+   * Whether the body is compressed.
+   *
+   * @throws ENCODING_UNSUPPORTED
+   */
   get isGzip(): boolean {
     return isGzip(this.#head.headers);
   }
 
-  /** Refuses what has arrived of a body. @throws BODY_TOO_LARGE, BODY_UNEXPECTED */
+  /**
+   * Refuses a body whose received part is already too large.
+   *
+   * @throws BODY_TOO_LARGE, BODY_UNEXPECTED
+   */
   checkSize(size: number): void {
     if (size > this.#limits.maxBytes) throw bodyTooLarge(this.#limits.maxBytes);
     if (size > 0 && this.#route.body.kind === "none") throw bodyUnexpected();
   }
 
-  /** Builds the request message. @param body decompressed */
+  /**
+   * Builds the request message.
+   *
+   * @param body decompressed
+   */
   read(body: Uint8Array): Message {
     const { headers, hasBody } = this.#head;
     const given = hasBody ? body : undefined;

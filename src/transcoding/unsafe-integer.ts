@@ -9,7 +9,7 @@ export class UnsafeInteger {
   }
 }
 
-/** A reviver for JSON.parse that puts an UnsafeInteger in place of such a number. */
+/** A reviver for JSON.parse that replaces such a number with an UnsafeInteger. */
 export function markUnsafeInteger(_key: string, value: unknown, context?: { source?: string }): unknown {
   if (typeof value !== "number" || !Number.isInteger(value) || Number.isSafeInteger(value)) return value;
   return new UnsafeInteger(context?.source ?? String(value));
@@ -20,7 +20,7 @@ export function roundInteger(json: unknown): unknown {
   return json instanceof UnsafeInteger ? Number(json.source) : json;
 }
 
-/** Tells why a value is not valid for a scalar type, if it would lose digits; undefined otherwise. */
+/** Explains why a value would lose digits in a scalar type; undefined if it would not. */
 export function whyUnsafe(scalar: ScalarType, json: unknown): string | undefined {
   if (!(json instanceof UnsafeInteger)) return undefined;
   if (scalar === ScalarType.DOUBLE || scalar === ScalarType.FLOAT) return undefined;

@@ -3,7 +3,7 @@ import { HttpBodySchema } from "#gen/google/api/httpbody_pb.ts";
 import { chunked } from "./client.ts";
 import { invalid, type RuledRpc, received, type WrittenRule } from "./rules.ts";
 
-/** Sends a request as "POST /v1/a", or with its body as 'POST /v1/a {"name":"b"}'. */
+/** Sends a request such as "POST /v1/a", or with a body 'POST /v1/a {"name":"b"}'. */
 function bound(rule: WrittenRule, request: string) {
   const [, line = "", body] = /^(\S+ \S+)(?: (.*))?$/s.exec(request) ?? [];
   return received(rule, line, body === undefined ? {} : { body });
@@ -60,19 +60,19 @@ describe("path, query and body fill one request", () => {
       'PATCH /v1/a {"longName":"b"}',
       { nested: { id: "a", longName: "b" } },
     ],
-    ["no body where one may be", "POST /v1/{name} body: *", "POST /v1/a", { name: "a" }],
-    ["an empty body where one may be", "POST /v1/{name} body: *", "POST /v1/a ", { name: "a" }],
-    ["no body field where one may be", "POST /v1/{name} body: nested", "POST /v1/a", { name: "a" }],
-    ["an empty body field where one may be", "POST /v1/{name} body: nested", "POST /v1/a ", { name: "a" }],
-    ["an empty body where none may be", "POST /v1/{name}", "POST /v1/a ", { name: "a" }],
+    ["no optional body", "POST /v1/{name} body: *", "POST /v1/a", { name: "a" }],
+    ["an empty optional body", "POST /v1/{name} body: *", "POST /v1/a ", { name: "a" }],
+    ["no optional body field", "POST /v1/{name} body: nested", "POST /v1/a", { name: "a" }],
+    ["an empty optional body field", "POST /v1/{name} body: nested", "POST /v1/a ", { name: "a" }],
+    ["an empty body where none is allowed", "POST /v1/{name}", "POST /v1/a ", { name: "a" }],
     [
-      "a body of DELETE",
+      "a DELETE body",
       "DELETE /v1/{name} body: *",
       'DELETE /v1/a {"int32Value":1}',
       { name: "a", int32Value: 1 },
     ],
     [
-      "query without a body rule, whatever the method",
+      "query without a body rule, for any method",
       "POST /v1/{name}",
       "POST /v1/a?int32Value=1",
       { name: "a", int32Value: 1 },
@@ -130,7 +130,7 @@ describe("a body field can be of any kind", () => {
 
   const breakouts = ['1},"name":"x"', '"a","name":"b"', '"a"}{"b":1', "1 2", "{", '"a" // b'];
   for (const body of breakouts) {
-    it(`and nothing else of the message: ${body}`, async () => {
+    it(`and contains nothing else of the message: ${body}`, async () => {
       expect(await bound("POST /v1 body: value", `POST /v1 ${body}`)).toEqual(invalid("JSON_INVALID"));
     });
   }
@@ -146,7 +146,7 @@ describe("raw bodies (google.api.HttpBody)", () => {
     expect(request).toEqual({ contentType: "image/png", data: "AP97" });
   });
 
-  it("can be one field beside path and query", async () => {
+  it("can be one field next to path and query", async () => {
     const rule = { put: "/v1/{name}", body: "raw" };
     const request = await received(rule, "PUT /v1/a?displayName=b", { headers, body: bytes });
     expect(request).toEqual({ name: "a", displayName: "b", raw: { contentType: "image/png", data: "AP97" } });
@@ -159,38 +159,38 @@ describe("raw bodies (google.api.HttpBody)", () => {
     expect(request).toEqual({ raw: { contentType, data: "AP97" } });
   });
 
-  it("without a media type are bytes", async () => {
+  it("default to bytes without a media type", async () => {
     const request = await received({ put: "/v1", body: "raw" }, "PUT /v1", { body: bytes });
     expect(request).toEqual({ raw: { contentType: "application/octet-stream", data: "AP97" } });
   });
 
-  it("are not parsed, even if they say they are JSON", async () => {
+  it("are not parsed, even if they claim to be JSON", async () => {
     const parts = { headers: { "content-type": "application/json" }, body: "{" };
     const request = await received("PUT /v1 body: raw", "PUT /v1", parts);
     expect(request).toEqual({ raw: { contentType: "application/json", data: "ew==" } });
   });
 
-  it("take no query where they are everything", async () => {
+  it("allow no query if they are the whole request", async () => {
     const rule = { post: "/v1", body: "*", input: HttpBodySchema };
     const result = await received(rule, "POST /v1?contentType=a", { body: bytes });
     expect(result).toEqual(invalid("PARAMETER_UNKNOWN", "contentType"));
   });
 });
 
-describe("a body for a call without one is refused, for what it says would be lost", () => {
+describe("a body for a call that takes none is refused, because its content would be lost", () => {
   for (const rule of ["GET /v1", "DELETE /v1", "POST /v1", "PURGE /v1"]) {
     it(rule, async () => {
       expect(await bound(rule, `${rule} {}`)).toEqual(invalid("BODY_UNEXPECTED"));
     });
   }
 
-  it("also if it begins with nothing", async () => {
+  it("even if it begins with an empty chunk", async () => {
     const result = await received({ get: "/v1" }, "GET /v1", { body: chunked("", "", "{}") });
     expect(result).toEqual(invalid("BODY_UNEXPECTED"));
   });
 });
 
-describe("a field that two places give different values is refused", () => {
+describe("conflicting values for one field are refused", () => {
   const everything = "POST /v1/{name} body: *";
   const count = "POST /v1/{int32_value} body: *";
   const inField = "POST /v1/{nested.id} body: nested";
@@ -215,12 +215,7 @@ describe("a field that two places give different values is refused", () => {
     ["path and query, zero enum in the path", "GET /v1/{color}", "GET /v1/0?color=RED", "color"],
     ["path and query, no segments", "GET /v1/{name=**}", "GET /v1?name=a", "name"],
     ["path and query, nested", "GET /v1/{nested.id}", "GET /v1/a?nested.id=b", "nested.id"],
-    [
-      "path and query, by the proto name",
-      "GET /v1/{display_name}",
-      "GET /v1/a?display_name=b",
-      "displayName",
-    ],
+    ["path and query, by proto name", "GET /v1/{display_name}", "GET /v1/a?display_name=b", "displayName"],
     [
       "path and query, with presence",
       "GET /v1/{optional_count}",
@@ -240,13 +235,13 @@ describe("a field that two places give different values is refused", () => {
   }
 });
 
-describe("a query parameter for what the body is, is refused", () => {
+describe("a query parameter inside the body field is refused", () => {
   const rows: [what: string, request: string, field: string][] = [
-    ["another field of the body", 'POST /v1?nested.count=9 {"id":"a"}', "nested.count"],
+    ["a different field of the body", 'POST /v1?nested.count=9 {"id":"a"}', "nested.count"],
     ["the same value as in the body", 'POST /v1?nested.id=a {"id":"a"}', "nested.id"],
     ["a field of a message in the body", "POST /v1?nested.child.id=a {}", "nested.child.id"],
     ["without a body", "POST /v1?nested.id=a", "nested.id"],
-    ["by the names of the proto", "POST /v1?nested.long_name=a {}", "nested.longName"],
+    ["by proto names", "POST /v1?nested.long_name=a {}", "nested.longName"],
   ];
   for (const [what, request, field] of rows) {
     it(`${what}: ${request}`, async () => {
@@ -254,20 +249,20 @@ describe("a query parameter for what the body is, is refused", () => {
     });
   }
 
-  it("as a whole, where the body leaves it out", async () => {
+  it("as a whole, if the body omits it", async () => {
     const result = await bound("POST /v1 body: tags", "POST /v1?tags=a");
     expect(result).toEqual(invalid("FIELD_CONTRADICTION", "tags"));
   });
 });
 
-describe("a field that two places give one value is accepted", () => {
+describe("equal values for one field are accepted", () => {
   const rows: [what: string, rule: string, request: string, expected: object][] = [
     ["path and body", "POST /v1/{name} body: *", 'POST /v1/a {"name":"a"}', { name: "a" }],
     ["path and null in the body", "POST /v1/{name} body: *", 'POST /v1/a {"name":null}', { name: "a" }],
     ["path and body, decoded", "POST /v1/{name} body: *", 'POST /v1/a%2Fb {"name":"a/b"}', { name: "a/b" }],
     ["path and body, zero", "POST /v1/{int32_value} body: *", 'POST /v1/0 {"int32Value":0}', {}],
     [
-      "path and body, other spellings",
+      "path and body, different spellings",
       "POST /v1/{int64_value} body: *",
       'POST /v1/007 {"int64Value":"7"}',
       { int64Value: "7" },
@@ -301,7 +296,7 @@ describe("a field that two places give one value is accepted", () => {
   }
 });
 
-describe("a oneof that is set twice is refused", () => {
+describe("setting a oneof twice is refused", () => {
   const rows: [what: string, rule: string, request: string, field: string][] = [
     ["in the query", "GET /v1", "GET /v1?text=a&number=1", "number"],
     ["in the query, empty", "GET /v1", "GET /v1?text=&number=0", "number"],
@@ -345,7 +340,7 @@ describe("a path variable has the type of its field", () => {
     ["renamed", "a", { "other-name": "a" }],
   ];
   for (const [field, text, request] of good) {
-    it(`${field} takes ${text}`, async () => {
+    it(`${field} accepts ${text}`, async () => {
       expect(await bound(`GET /v1/{${field}}`, `GET /v1/${text}`)).toEqual(request);
     });
   }
@@ -363,7 +358,7 @@ describe("a path variable has the type of its field", () => {
     ["nested.count", "x", "nested.count"],
   ];
   for (const [field, text, named] of bad) {
-    it(`${field} refuses ${text}`, async () => {
+    it(`${field} rejects ${text}`, async () => {
       const result = await bound(`GET /v1/{${field}}`, `GET /v1/${text}`);
       expect(result).toEqual(invalid("FIELD_INVALID", named));
     });
@@ -387,7 +382,7 @@ describe("additional bindings", () => {
     ['PURGE /v1/messages {"tags":["a"]}', { tags: ["a"] }],
   ];
   for (const [request, expected] of rows) {
-    it(`${request} is the same RPC`, async () => {
+    it(`${request} calls the same RPC`, async () => {
       expect(await bound(rule, request)).toEqual(expected);
     });
   }

@@ -10,7 +10,7 @@ const rule: RuledRpc = { post: "/v1", body: "*" };
 const post = (parts: RequestParts) => received(rule, "POST /v1", parts);
 const maxBytes = 1000;
 
-/** Posts to a server that takes no more than maxBytes. */
+/** Posts to a server that accepts no more than maxBytes. */
 async function postLimited(parts: RequestParts, limited: RuledRpc = rule) {
   const { transcoder, calls } = serveRules([limited], {}, { maxBytes });
   const answer = await send(transcoder, "POST /v1", parts);
@@ -37,7 +37,7 @@ function jsonOfSize(bytes: number): string {
 }
 
 describe("a body", () => {
-  it("may come in pieces, also in the middle of a character", async () => {
+  it("may arrive in pieces, even split within a character", async () => {
     const bytes = Buffer.from('{"name":"é🔑"}');
     const body = chunked(...Array.from(bytes, (_, index) => bytes.subarray(index, index + 1)));
     expect(await post({ body })).toEqual({ name: "é🔑" });
@@ -58,7 +58,7 @@ describe("a body", () => {
     });
   }
 
-  it("may leave its media type out", async () => {
+  it("may omit its media type", async () => {
     expect(await post({ body: '{"name":"a"}' })).toEqual({ name: "a" });
   });
 
@@ -87,13 +87,13 @@ describe("a body", () => {
     });
   }
 
-  it("of the wrong media type is refused with those that are right (RFC 9110, section 15.5.16)", async () => {
+  it("of the wrong media type is refused with a list of the right ones (RFC 9110, section 15.5.16)", async () => {
     const parts = { body: "a=b", headers: { "content-type": "application/x-www-form-urlencoded" } };
     const answer = await send(serveRules([rule]).transcoder, "POST /v1", parts);
     expect(answer.headers.get("accept")).toContain("application/json");
   });
 
-  it("of no bytes may be of any media type where none is needed", async () => {
+  it("of zero bytes may have any media type if no body is needed", async () => {
     const parts = { body: "", headers: { "content-type": "text/plain" } };
     expect(await received({ get: "/v1" }, "GET /v1", parts)).toEqual({});
   });
@@ -109,18 +109,18 @@ describe("a compressed body", () => {
     });
   }
 
-  it("may be none after all", async () => {
+  it("may turn out to be empty", async () => {
     const headers = { "content-encoding": "identity" };
     expect(await post({ body: '{"name":"a"}', headers })).toEqual({ name: "a" });
   });
 
-  it("may come in pieces", async () => {
+  it("may arrive in pieces", async () => {
     const bytes = gzipSync('{"name":"a"}');
     const body = chunked(...Array.from(bytes, (_, index) => bytes.subarray(index, index + 1)));
     expect(await post({ body, headers: gzip })).toEqual({ name: "a" });
   });
 
-  it("may be a raw one", async () => {
+  it("may be raw bytes", async () => {
     const result = await received({ put: "/v1", body: "raw" }, "PUT /v1", {
       body: gzipSync("{"),
       headers: gzip,
@@ -144,7 +144,7 @@ describe("a compressed body", () => {
     });
   }
 
-  it("of an unknown encoding is refused with those that are known (RFC 9110, section 12.5.3)", async () => {
+  it("with an unknown encoding is refused with a list of the known ones (RFC 9110, section 12.5.3)", async () => {
     const parts = { body: "x", headers: { "content-encoding": "br" } };
     const answer = await send(serveRules([rule]).transcoder, "POST /v1", parts);
     expect(answer.headers.get("accept-encoding")).toBe("gzip");
@@ -153,8 +153,8 @@ describe("a compressed body", () => {
   const whole = gzipSync('{"name":"a"}');
   const damaged: [what: string, body: Uint8Array][] = [
     ["plain JSON", Buffer.from('{"name":"a"}')],
-    ["cut short", whole.subarray(0, -5)],
-    ["a header alone", whole.subarray(0, 10)],
+    ["truncated", whole.subarray(0, -5)],
+    ["only a header", whole.subarray(0, 10)],
     ["a wrong checksum", whole.map((byte, index) => (index === whole.length - 6 ? byte ^ 1 : byte))],
     ["one byte", Uint8Array.of(31)],
   ];
@@ -164,18 +164,18 @@ describe("a compressed body", () => {
     });
   }
 
-  it("counts as large as it becomes", async () => {
+  it("is counted after decompression", async () => {
     const body = gzipSync(jsonOfSize(maxBytes + 1));
     expect(body.length).toBeLessThan(maxBytes);
     expect(await postLimited({ body, headers: gzip })).toEqual(tooLarge);
   });
 
-  it("may become as large as the limit", async () => {
+  it("may expand to the limit", async () => {
     const result = await postLimited({ body: gzipSync(jsonOfSize(maxBytes)), headers: gzip });
     expect(result).toHaveProperty("name");
   });
 
-  it("of a thousandfold size is refused without being unpacked", async () => {
+  it("that expands a thousandfold is refused without being decompressed", async () => {
     const body = gzipSync(Buffer.alloc(64 * 1024 * 1024));
     const before = process.memoryUsage().arrayBuffers;
     expect(await postLimited({ body, headers: gzip })).toEqual(tooLarge);
@@ -183,56 +183,56 @@ describe("a compressed body", () => {
   });
 });
 
-describe("a body of a limited size", () => {
-  it("may be as large as the limit", async () => {
+describe("the size limit of a body", () => {
+  it("allows a body of exactly that size", async () => {
     expect(await postLimited({ body: jsonOfSize(maxBytes) })).toHaveProperty("name");
   });
 
-  it("is refused one byte later", async () => {
+  it("refuses one byte more", async () => {
     expect(await postLimited({ body: jsonOfSize(maxBytes + 1) })).toEqual(tooLarge);
   });
 
-  it("is refused as soon as too much of it has come", async () => {
+  it("refuses the body as soon as too much of it has arrived", async () => {
     const endless = (async function* () {
       for (;;) yield Buffer.alloc(100, 0x20);
     })();
     expect(await postLimited({ body: endless })).toEqual(tooLarge);
   });
 
-  it("is refused by its content-length before a byte of it", async () => {
+  it("refuses by content-length before any byte arrives", async () => {
     const headers = { "content-length": String(maxBytes + 1) };
     expect(await postLimited({ body: stalled(), headers })).toEqual(tooLarge);
   });
 
-  it("is limited as a raw one too", async () => {
+  it("applies to raw bodies", async () => {
     const raw = { post: "/v1", body: "raw" };
     expect(await postLimited({ body: Buffer.alloc(maxBytes) }, raw)).toHaveProperty("raw");
     expect(await postLimited({ body: Buffer.alloc(maxBytes + 1) }, raw)).toEqual(tooLarge);
   });
 
-  it("is 4 MiB at most by default", async () => {
+  it("is 4 MiB by default", async () => {
     expect(await post({ body: jsonOfSize(4 * 1024 * 1024) })).toHaveProperty("name");
     expect(await post({ body: jsonOfSize(4 * 1024 * 1024 + 1) })).toEqual(tooLarge);
   });
 });
 
-describe("a body that does not come", () => {
+describe("a body that does not arrive", () => {
   const tooSlow = { status: 408, code: "DEADLINE_EXCEEDED", reason: "REQUEST_TOO_SLOW", fields: [] };
   const rules: [what: string, rule: RuledRpc][] = [
     ["whole", rule],
     ["as a field", { post: "/v1", body: "nested" }],
     ["raw", { post: "/v1", body: "raw" }],
-    ["where none may be", { post: "/v1" }],
+    ["where none is allowed", { post: "/v1" }],
   ];
   for (const [what, slow] of rules) {
-    it(`ends in a refusal in time: ${what}`, async () => {
+    it(`is refused after the timeout: ${what}`, async () => {
       const { transcoder, calls } = serveRules([slow], {}, { maxReceiveMs: 20 });
       expect(refusalOf(await send(transcoder, "POST /v1", { body: stalled("") }))).toEqual(tooSlow);
       expect(calls).toEqual([]);
     });
   }
 
-  it("ends when the caller goes away", async () => {
+  it("ends when the caller disconnects", async () => {
     const caller = new AbortController();
     const answer = send(serveRules([rule]).transcoder, "POST /v1", {
       body: stalled("{"),
@@ -268,7 +268,7 @@ describe("a long upload", () => {
     const heldBytes: number[] = [];
     const measure = async () => {
       let bytes = Number.POSITIVE_INFINITY;
-      // The memory of buffers is given back only some time after a collection.
+      // Buffer memory is released only some time after a collection.
       for (let i = 0; i < 50; i += 1) {
         collectGarbage();
         await new Promise((resolve) => setTimeout(resolve, 1));

@@ -1,31 +1,31 @@
-/** Calls a transcoder as an HTTP server would, and reads its answers. */
+/** Calls a transcoder like an HTTP server, and reads its answers. */
 import type { RestRequest, RestResponse } from "../../src/transcoding/http.ts";
 import type { RestServer } from "./rest-server.ts";
 
-/** What a request has besides its method and target; a string as body is sent as UTF-8 in one chunk. */
+/** What a request contains besides method and target; a string body is sent as UTF-8 in one chunk. */
 export interface RequestParts {
   readonly headers?: Record<string, string>;
   readonly body?: string | Uint8Array | AsyncIterable<Uint8Array>;
   readonly signal?: AbortSignal;
 }
 
-/** An answer, read to its end. */
+/** A complete answer. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
 }
 
-/** How a call was refused: what a program can act on. */
+/** How a call was refused, as programs see it. */
 export interface Refusal {
   readonly status: number;
   readonly code: string;
   readonly reason: string;
-  /** The fields at fault, as google.rpc.BadRequest names them. */
+  /** The invalid fields, as listed in google.rpc.BadRequest. */
   readonly fields: readonly string[];
 }
 
-/** Makes a request of its first line, `GET /v1/things?pageSize=3`. */
+/** Creates a request from its first line, `GET /v1/things?pageSize=3`. */
 export function requestOf(line: string, { headers, body, signal }: RequestParts = {}): RestRequest {
   const space = line.indexOf(" ");
   return {
@@ -46,13 +46,13 @@ export async function* chunked(...pieces: (string | Uint8Array)[]): AsyncGenerat
   for (const piece of pieces) yield Buffer.from(piece);
 }
 
-/** Sends some pieces, and then nothing more, without an end. */
+/** Sends some pieces and then nothing more, without an end. */
 export async function* stalled(...pieces: string[]): AsyncGenerator<Uint8Array> {
   yield* chunked(...pieces);
   await new Promise(() => {});
 }
 
-/** Calls and reads the answer to its end. */
+/** Makes a call and reads the whole answer. */
 export async function send(
   transcoder: Pick<RestServer, "handle">,
   line: string,
@@ -75,12 +75,12 @@ export function piecesOf({ body }: RestResponse): AsyncIterator<Uint8Array> {
   return body[Symbol.asyncIterator]();
 }
 
-/** Reads the JSON of an answer that is expected to be an object. */
+/** Parses the JSON of an answer that must be an object. */
 export function jsonOf(answer: Answer): Record<string, unknown> {
   return JSON.parse(answer.text);
 }
 
-/** The error body of REST. */
+/** The REST error body. */
 interface ErrorBody {
   readonly status: string;
   readonly code: string;
@@ -92,12 +92,12 @@ interface ErrorBody {
   }[];
 }
 
-/** Takes apart an answer that is expected to be an error. */
+/** Parses an answer that must be an error. */
 export function refusalOf(answer: Answer): Refusal {
   return { status: answer.status, ...errorOf(answer.text) };
 }
 
-/** Takes apart the JSON of an error, wherever it stands, in our own form or in Google's. */
+/** Parses the JSON of an error, in our own form or in Google's. */
 export function errorOf(text: string): Omit<Refusal, "status"> {
   const { error, ...own } = JSON.parse(text);
   const { code, details }: ErrorBody = error === undefined ? own : { ...error, code: error.status };

@@ -27,7 +27,7 @@ async function ask(
   return { ...response, body: response.body };
 }
 
-describe("the answer of a REST call", () => {
+describe("a REST response", () => {
   it.each(["gzip", "br", "zstd"])("is compressed with %s for a client that accepts it", async (coding) => {
     const { headers, body } = await ask({ "accept-encoding": coding });
     expect(headers.get("content-encoding")).toBe(coding);
@@ -37,20 +37,23 @@ describe("the answer of a REST call", () => {
     expect(JSON.parse(String(decoders[coding]?.(body))).name).toBe(name);
   });
 
-  it.each([undefined, "identity", "gzip;q=0", "*;q=0"])("is not with accept-encoding %s", async (accept) => {
-    const { headers, body } = await ask(accept === undefined ? {} : { "accept-encoding": accept });
-    expect([headers.get("content-encoding"), headers.get("vary")]).toEqual([null, "accept-encoding"]);
-    expect(JSON.parse(String(Buffer.from(body))).name).toBe(name);
-  });
+  it.each([undefined, "identity", "gzip;q=0", "*;q=0"])(
+    "is not compressed with accept-encoding %s",
+    async (accept) => {
+      const { headers, body } = await ask(accept === undefined ? {} : { "accept-encoding": accept });
+      expect([headers.get("content-encoding"), headers.get("vary")]).toEqual([null, "accept-encoding"]);
+      expect(JSON.parse(String(Buffer.from(body))).name).toBe(name);
+    },
+  );
 
-  it("is not if it is small, unless the client takes nothing else", async () => {
+  it("is not compressed if small, unless the client accepts nothing else", async () => {
     const small = { name: "a" };
     expect((await ask({ "accept-encoding": "gzip" }, small)).headers.get("content-encoding")).toBeNull();
     const { headers } = await ask({ "accept-encoding": "gzip, identity;q=0" }, small);
     expect(headers.get("content-encoding")).toBe("gzip");
   });
 
-  it("has a weak entity tag if it is compressed, and 304 for it", async () => {
+  it("has a weak entity tag if compressed, and is answered with 304 for it", async () => {
     const plain = (await ask({})).headers.get("etag");
     const tag = (await ask({ "accept-encoding": "gzip" })).headers.get("etag");
     expect(tag).toBe(`W/${plain}`);
@@ -70,7 +73,7 @@ describe("the answer of a REST call", () => {
   });
 });
 
-describe("an answer that holds a secret is never compressed", () => {
+describe("a response that holds a secret is never compressed", () => {
   it.each([
     ["TokenService.IssueToken", TokenService.method.issueToken, true],
     ["KmsService.Encapsulate", KmsService.method.encapsulate, true],

@@ -12,7 +12,7 @@ import { implementUnary, invalid } from "./rules.ts";
 
 const root = join(import.meta.dirname, "../..");
 
-/** Compiles the protos of the tests to a descriptor set, as a server would load from a file. */
+/** Compiles the test protos to a descriptor set, such as a server would load from a file. */
 function loadRegistry(): FileRegistry {
   const flags = ["build", "--as-file-descriptor-set", "--output", "-#format=binpb"];
   const image = execFileSync(process.execPath, ["node_modules/@bufbuild/buf/bin/buf", ...flags], {
@@ -21,7 +21,7 @@ function loadRegistry(): FileRegistry {
   return createFileRegistry(fromBinary(FileDescriptorSetSchema, image));
 }
 
-describe("a descriptor set that is loaded at run time, without generated code", () => {
+describe("a descriptor set loaded at run time, without generated code", () => {
   let service: DescService;
   let transcoder: RestServer;
   const calls: object[] = [];
@@ -61,20 +61,20 @@ describe("a descriptor set that is loaded at run time, without generated code", 
     });
   });
 
-  it("takes raw bodies", async () => {
+  it("accepts raw bodies", async () => {
     const parts = { headers: { "content-type": "image/png" }, body: "png" };
     await send(transcoder, "PUT /v1/shelves/1/books/2/cover", parts);
     expect(calls.at(-1)).toMatchObject({ rpc: "PutCover", cover: { contentType: "image/png" } });
   });
 
-  it("refuses what does not fit", async () => {
+  it("rejects invalid bodies", async () => {
     const answer = await send(transcoder, "GET /v1/shelves/1/books/2?revision=x");
     expect(refusalOf(answer)).toEqual(invalid("FIELD_INVALID", "revision"));
   });
 });
 
 describe("collectFiles", () => {
-  it("lists every file once, imports before what imports them", () => {
+  it("lists every file once, imports before the files that import them", () => {
     const files = collectFiles([file_testing_kinds, file_testing_kinds]);
     const names = files.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);

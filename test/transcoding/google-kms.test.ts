@@ -1,4 +1,4 @@
-/** The rules of Google Cloud KMS, which we did not write: their paths, and requests as Google's clients send them. */
+/** The third-party rules of Google Cloud KMS: their paths, and requests as sent by Google's clients. */
 import { createRegistry, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import {
@@ -14,7 +14,7 @@ import { implementUnary, invalid } from "./rules.ts";
 
 const registry = createRegistry(file_google_cloud_kms_v1_service, file_google_cloud_location_locations);
 
-/** As the registry of services has it. */
+/** The profile as in the service registry. */
 const profiles = {
   [KeyManagementService.typeName]: { restStyle: "google" },
   [Locations.typeName]: { restStyle: "google" },
@@ -26,7 +26,11 @@ interface Call {
   readonly request: JsonValue;
 }
 
-/** Calls Google's services once. @returns the RPC and its request, or the refusal */
+/**
+ * Calls Google's services once.
+ *
+ * @returns the RPC and its request, or the refusal
+ */
 async function call(line: string, parts?: RequestParts): Promise<Call | Refusal> {
   let called: Call | undefined;
   const services = [KeyManagementService, Locations].map((service) =>
@@ -84,7 +88,7 @@ const ring = "projects/p/locations/global/keyRings/r";
 const key = `${ring}/cryptoKeys/k`;
 const version = `${key}/cryptoKeyVersions/1`;
 
-describe("a request of a Google client arrives as its message", () => {
+describe("a request from a Google client arrives as its message", () => {
   const rows: [line: string, body: JsonValue | undefined, rpc: string, request: JsonValue][] = [
     [`GET /v1/${version}`, undefined, "GetCryptoKeyVersion", { name: version }],
     [
@@ -149,7 +153,7 @@ describe("a request of a Google client arrives as its message", () => {
       "UpdateCryptoKey",
       { cryptoKey: { name: key }, updateMask: "versionTemplate.algorithm" },
     ],
-    // As Google's client for Node sends paths of two words.
+    // Google's Node client sends paths of two words in this form.
     [
       `PATCH /v1/${key}?updateMask=labels%2Cversion_template.protection_level`,
       {},
@@ -188,7 +192,7 @@ describe("a request of a Google client arrives as its message", () => {
       "CreateKeyRing",
       { parent: "projects/p/locations/global", keyRingId: "r", keyRing: {} },
     ],
-    // As Google's client for Node sends a key ring without fields.
+    // Google's Node client sends a key ring without fields in this form.
     [
       `POST /v1/projects/p/locations/global/keyRings?keyRingId=r&$alt=json%3Benum-encoding=int`,
       "",
@@ -206,7 +210,7 @@ describe("a request of a Google client arrives as its message", () => {
     expect(await call(line, body === undefined ? {} : json(body))).toEqual({ rpc, request });
   });
 
-  it("with characters of a name that a client percent-encodes", async () => {
+  it("with percent-encoded characters in a name", async () => {
     expect(await call("GET /v1/projects/p%2Dq/locations/global/keyRings/r%5Fs")).toEqual({
       rpc: "GetKeyRing",
       request: { name: "projects/p-q/locations/global/keyRings/r_s" },
@@ -214,10 +218,10 @@ describe("a request of a Google client arrives as its message", () => {
   });
 });
 
-describe("a request of no Google client is refused", () => {
+describe("a request that no Google client sends is refused", () => {
   const rows: [what: string, line: string, body: JsonValue | undefined, refusal: Refusal][] = [
     [
-      "another name in the body",
+      "a different name in the body",
       `PATCH /v1/${key}?updateMask=labels`,
       { name: `${key}2` },
       invalid("FIELD_CONTRADICTION", "cryptoKey.name"),
@@ -241,13 +245,13 @@ describe("a request of no Google client is refused", () => {
       invalid("FIELD_INVALID", "view"),
     ],
     [
-      "a text for a body",
+      "a text instead of a body",
       `POST /v1/${key}/cryptoKeyVersions`,
       "x",
       invalid("FIELD_INVALID", "cryptoKeyVersion"),
     ],
     [
-      "an update mask that is neither in the names of the proto nor in those of JSON",
+      "an update mask in neither proto nor JSON names",
       `PATCH /v1/${key}?updateMask=_labels`,
       {},
       invalid("FIELD_INVALID", "updateMask"),
@@ -257,7 +261,7 @@ describe("a request of no Google client is refused", () => {
     expect(await call(line, body === undefined ? {} : json(body))).toEqual(refusal);
   });
 
-  it("an encoded slash in a name is part of its segment", async () => {
+  it("an encoded slash in a name belongs to its segment", async () => {
     expect(await call("GET /v1/projects/p/locations/global/keyRings/r%2Fs")).toEqual({
       rpc: "GetKeyRing",
       request: { name: "projects/p/locations/global/keyRings/r%2Fs" },

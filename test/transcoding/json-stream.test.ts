@@ -7,7 +7,7 @@ import { invalid } from "./rules.ts";
 const lines = { "content-type": "application/x-ndjson" };
 const maxBytes = 200;
 
-/** A library that tells the titles it was sent, with the shelf of each. */
+/** A library that returns the titles it received, with the shelf of each. */
 const transcoder = serveLibrary(
   {
     async importBooks(requests) {
@@ -32,15 +32,11 @@ async function imported(parts: RequestParts, line = "POST /v1/shelves/1/books:im
 
 describe("a client stream of JSON lines", () => {
   const rows: [what: string, body: string, titles: string[]][] = [
-    ["one message a line", '{"title":"a"}\n{"title":"b"}\n', ["shelves/1: a", "shelves/1: b"]],
-    ["no end of the last line", '{"title":"a"}\n{"title":"b"}', ["shelves/1: a", "shelves/1: b"]],
+    ["one message per line", '{"title":"a"}\n{"title":"b"}\n', ["shelves/1: a", "shelves/1: b"]],
+    ["no newline at the end", '{"title":"a"}\n{"title":"b"}', ["shelves/1: a", "shelves/1: b"]],
     ["blank lines", '\n\n{"title":"a"}\n \n\t\n{"title":"b"}\n\n', ["shelves/1: a", "shelves/1: b"]],
-    [
-      "lines that end as Windows has them",
-      '{"title":"a"}\r\n{"title":"b"}\r\n',
-      ["shelves/1: a", "shelves/1: b"],
-    ],
-    ["an escaped end of line", '{"title":"a\\nb"}\n', ["shelves/1: a\nb"]],
+    ["Windows line endings", '{"title":"a"}\r\n{"title":"b"}\r\n', ["shelves/1: a", "shelves/1: b"]],
+    ["an escaped newline", '{"title":"a\\nb"}\n', ["shelves/1: a\nb"]],
     ["no message", "", []],
     ["nothing but blank lines", "\n\n", []],
   ];
@@ -55,7 +51,7 @@ describe("a client stream of JSON lines", () => {
     });
   }
 
-  it("divided in the middle of a character", async () => {
+  it("split within a character", async () => {
     const bytes = Buffer.from('{"title":"é"}\n');
     const body = chunked(bytes.subarray(0, 11), bytes.subarray(11));
     expect(await imported({ headers: lines, body })).toEqual(["shelves/1: é"]);
@@ -67,36 +63,36 @@ describe("a client stream of JSON lines", () => {
     "application/jsonl",
     "application/x-ndjson; charset=utf-8",
   ]) {
-    it(`is ${type}`, async () => {
+    it(`may have the type ${type}`, async () => {
       expect(await imported({ headers: { "content-type": type }, body: '{"title":"a"}' })).toEqual([
         "shelves/1: a",
       ]);
     });
   }
 
-  it("can be longer than one message may be", async () => {
+  it("may be larger than the limit of one message", async () => {
     const body = '{"title":"a"}\n'.repeat(100);
     expect(await imported({ headers: lines, body })).toHaveLength(100);
   });
 
-  it("refuses a message that is too large", async () => {
+  it("refuses an oversized message", async () => {
     const body = `{"title":"${"a".repeat(maxBytes)}"}\n`;
     expect(await imported({ headers: lines, body })).toMatchObject({ status: 413, reason: "BODY_TOO_LARGE" });
   });
 
-  it("refuses a message that is too large in one piece with others", async () => {
+  it("refuses an oversized message in one piece with others", async () => {
     const body = `{"title":"a"}\n{"title":"${"a".repeat(maxBytes)}"}\n{"title":"b"}\n`;
     expect(await imported({ headers: lines, body })).toMatchObject({ status: 413, reason: "BODY_TOO_LARGE" });
   });
 
-  it("refuses a compressed body that expands to far more than its size", async () => {
+  it("refuses a compressed body that expands far beyond its size", async () => {
     const body = gzipSync(`{"title":"${"a".repeat(100)}"}\n`.repeat(1000));
     expect(body.length).toBeLessThan(2000);
     const headers = { ...lines, "content-encoding": "gzip" };
     expect(await imported({ headers, body })).toMatchObject({ status: 413, reason: "BODY_TOO_LARGE" });
   });
 
-  it("refuses a compressed body with more messages than its bytes can be", async () => {
+  it("refuses a compressed body with more messages than its size allows", async () => {
     const body = gzipSync("{}\n".repeat(2000));
     const headers = { ...lines, "content-encoding": "gzip" };
     const large = serveLibrary({
@@ -109,14 +105,14 @@ describe("a client stream of JSON lines", () => {
     expect(refusalOf(answer)).toMatchObject({ status: 413, reason: "BODY_TOO_LARGE" });
   });
 
-  it("refuses a line without an end as soon as it is too large", async () => {
+  it("refuses a line without an end once it is too large", async () => {
     const endless = (async function* () {
       for (;;) yield Buffer.from("aaaaaaaaaa");
     })();
     expect(await imported({ headers: lines, body: endless })).toMatchObject({ status: 413 });
   });
 
-  it("of one long line in tiny pieces is joined once", async () => {
+  it("joins one long line in tiny pieces only once", async () => {
     const title = "a".repeat(200_000);
     const body = (async function* () {
       for (const character of `{"title":"${title}"}\n`) yield Buffer.from(character);
@@ -137,9 +133,9 @@ describe("a client stream of JSON lines", () => {
   });
 
   const refused: [what: string, body: string, refusal: object][] = [
-    ["a line that is no JSON", '{"title":"a"}\nx\n', invalid("JSON_INVALID")],
-    ["two messages in a line", '{"title":"a"}{"title":"b"}\n', invalid("JSON_INVALID")],
-    ["a message over two lines", '{"title":\n"a"}\n', invalid("JSON_INVALID")],
+    ["a line that is not JSON", '{"title":"a"}\nx\n', invalid("JSON_INVALID")],
+    ["two messages on one line", '{"title":"a"}{"title":"b"}\n', invalid("JSON_INVALID")],
+    ["a message on two lines", '{"title":\n"a"}\n', invalid("JSON_INVALID")],
     ["an array", '[{"title":"a"}]\n', { status: 400, code: "INVALID_ARGUMENT" }],
     ["an unknown field", '{"bogus":1}\n', { status: 400, code: "INVALID_ARGUMENT" }],
     [
@@ -159,7 +155,7 @@ describe("a client stream of JSON lines", () => {
     expect(await imported({ headers, body: gzipSync('{"title":"a"}\n') })).toEqual(["shelves/1: a"]);
   });
 
-  it("may not be compressed in an unknown way", async () => {
+  it("may not use an unknown compression", async () => {
     const headers = { ...lines, "content-encoding": "br" };
     const result = await imported({ headers, body: '{"title":"a"}\n' });
     expect(result).toMatchObject({ status: 415, reason: "ENCODING_UNSUPPORTED" });
@@ -205,14 +201,14 @@ describe("a client stream of one JSON array", () => {
     expect(result).toMatchObject({ status: 400, code: "INVALID_ARGUMENT" });
   });
 
-  it("refuses an element of another type", async () => {
+  it("refuses an element of the wrong type", async () => {
     expect(await imported({ body: '[{"title":"a"},1]' })).toMatchObject({
       status: 400,
       code: "INVALID_ARGUMENT",
     });
   });
 
-  it("is limited as a whole, for it is read whole", async () => {
+  it("is limited as a whole, because it is read as a whole", async () => {
     const body = `[${'{"title":"a"},'.repeat(50)}{}]`;
     expect(await imported({ body })).toMatchObject({ status: 413, reason: "BODY_TOO_LARGE" });
   });
@@ -224,7 +220,7 @@ describe("a client stream of one JSON array", () => {
 });
 
 describe("a client stream", () => {
-  it("has its path and query in every message", async () => {
+  it("applies path and query to every message", async () => {
     const body = '[{"parent":"shelves/2","book":{"title":"a"}},{"book":{"title":"b"}}]';
     expect(await imported({ body }, "POST /v1/books:import")).toEqual(["shelves/2: a", ": b"]);
   });
@@ -236,7 +232,7 @@ describe("a client stream", () => {
     expect(refusalOf(answer)).toEqual(invalid("FIELD_CONTRADICTION", "parent"));
   });
 
-  it("is no message if there is no body", async () => {
+  it("has no messages if there is no body", async () => {
     expect(await imported({})).toEqual([]);
   });
 
@@ -245,7 +241,7 @@ describe("a client stream", () => {
     expect(await imported(parts)).toMatchObject({ status: 415, reason: "MEDIA_TYPE_UNSUPPORTED" });
   });
 
-  it("refuses unknown parameters even if no message comes", async () => {
+  it("refuses unknown parameters even if no message arrives", async () => {
     const answer = await send(transcoder, "POST /v1/shelves/1/books:import?bogus=1");
     expect(refusalOf(answer)).toEqual(invalid("PARAMETER_UNKNOWN", "bogus"));
   });
@@ -254,7 +250,7 @@ describe("a client stream", () => {
 describe("a client stream of raw bytes", () => {
   const headers = { "content-type": "text/plain" };
 
-  it("has a message for each piece that arrives", async () => {
+  it("has a message for each received piece", async () => {
     const parts = { headers, body: chunked("a", "b") };
     expect(await imported(parts, "POST /v1/files/x")).toEqual(["x: text/plain a", "x: text/plain b"]);
   });
@@ -264,20 +260,20 @@ describe("a client stream of raw bytes", () => {
     expect(await imported(parts, "POST /v1/files/x")).toEqual(["x: text/plain ab"]);
   });
 
-  it("may not be compressed in an unknown way", async () => {
+  it("may not use an unknown compression", async () => {
     const parts = { headers: { ...headers, "content-encoding": "br" }, body: "ab" };
     expect(await imported(parts, "POST /v1/files/x")).toMatchObject({ status: 415 });
   });
 });
 
-describe("a stream both ways", () => {
+describe("a bidirectional stream", () => {
   const reviewing = serveLibrary({
     async *reviewBooks(books) {
       for await (const { title } of books) yield { title: `${title}!` };
     },
   });
 
-  it("answers each message as it comes", async () => {
+  it("answers each message on arrival", async () => {
     const { promise: answered, resolve } = Promise.withResolvers<void>();
     const body = (async function* () {
       yield Buffer.from('{"title":"a"}\n');
@@ -295,7 +291,7 @@ describe("a stream both ways", () => {
     expect(await pieces.next()).toMatchObject({ done: true });
   });
 
-  it("ends with the error of a message that is wrong", async () => {
+  it("ends with the error of an invalid message", async () => {
     const body = '{"title":"a"}\n{"bogus":1}\n{"title":"c"}\n';
     const answer = await send(reviewing, "POST /v1/books:review", { headers: lines, body });
     const texts = answer.text

@@ -4,7 +4,7 @@ import { invalid, received, serveRules } from "./rules.ts";
 
 const post = (body: string | Uint8Array) => received({ post: "/v1", body: "*" }, "POST /v1", { body });
 
-describe("a JSON body gives fields their values", () => {
+describe("a JSON body sets fields", () => {
   const rows: [body: string, request: object][] = [
     ["{}", {}],
     [" \r\n\t{} ", {}],
@@ -52,7 +52,7 @@ describe("a JSON body gives fields their values", () => {
     expect(await post('\ufeff{"name":"a"}')).toEqual({ name: "a" });
   });
 
-  it("ninety messages deep", async () => {
+  it("nested ninety messages deep", async () => {
     const levels = 90;
     const result = await post(`{"nested":${'{"child":'.repeat(levels)}{}${"}".repeat(levels)}}`);
     expect(result).toHaveProperty(`nested${".child".repeat(levels)}`, {});
@@ -86,13 +86,13 @@ describe("an unknown field is refused and named", () => {
     });
   }
 
-  it("in a body field, from the request's root", async () => {
+  it("in a body field, with a path from the root of the request", async () => {
     const result = await received({ post: "/v1", body: "nested" }, "POST /v1", { body: '{"bogus":1}' });
     expect(result).toEqual(invalid("FIELD_INVALID", "nested.bogus"));
   });
 });
 
-describe("a field that stands twice is refused and named", () => {
+describe("a duplicate field is refused and named", () => {
   const rows: [body: string, field: string][] = [
     ['{"name":"a","name":"b"}', "name"],
     ['{"name":"a","name":"a"}', "name"],
@@ -208,13 +208,13 @@ describe("a value of the wrong type is refused and its field named", () => {
     it(`${body} names ${field}`, async () => {
       const { transcoder } = serveRules([{ post: "/v1", body: "*" }]);
       const { fields } = refusalOf(await send(transcoder, "POST /v1", { body }));
-      // An element of a list or map may be told, or only its field.
+      // The error may name an element of a list or map, or only the field.
       expect(fields.map((named) => named.replace(/\[[^\]]*\]$/, ""))).toEqual([field]);
     });
   }
 });
 
-describe("a value of the wrong type is refused in the words of JSON", () => {
+describe("a value of the wrong type is refused in JSON terms", () => {
   const rows: [body: string, message: string][] = [
     ['{"bytesValue":5}', "bytesValue: expected a base64 string, got 5"],
     ['{"bytesValue":[1,2]}', "bytesValue: expected a base64 string, got a list"],
@@ -235,7 +235,7 @@ describe("a value of the wrong type is refused in the words of JSON", () => {
   });
 });
 
-describe("an integer that a JSON number cannot carry is refused and its field named", () => {
+describe("an integer that a JSON number cannot hold is refused and its field named", () => {
   const rows: [body: string, field: string][] = [
     ['{"int64Value":9007199254740992}', "int64Value"],
     ['{"int64Value":9007199254740993}', "int64Value"],
@@ -283,7 +283,7 @@ describe("an integer that a JSON number cannot carry is refused and its field na
   });
 });
 
-describe("a body that is no JSON of a message is refused", () => {
+describe("a body that is not the JSON of a message is refused", () => {
   const bodies = [
     " ",
     "null",
@@ -322,7 +322,7 @@ describe("a body that is no JSON of a message is refused", () => {
     ["an overlong slash", Buffer.from([...Buffer.from('{"name":"'), 0xc0, 0xaf, ...Buffer.from('"}')])],
     ["a surrogate", Buffer.from([...Buffer.from('{"name":"'), 0xed, 0xa0, 0x80, ...Buffer.from('"}')])],
     ["UTF-16", Buffer.from('{"name":"a"}', "utf16le")],
-    ["an end in the middle of a character", Buffer.from([...Buffer.from('{"name":"a"}'), 0xc3])],
+    ["an end within a character", Buffer.from([...Buffer.from('{"name":"a"}'), 0xc3])],
   ];
   for (const [what, body] of bytes) {
     it(`bytes that are not UTF-8: ${what}`, async () => {
@@ -348,14 +348,14 @@ describe("a body that is no JSON of a message is refused", () => {
   }
 });
 
-describe("a body that is JSON, but no object,", () => {
+describe("a body that is JSON but not an object", () => {
   it.each([
     ["[]", "an array"],
     ['"x"', "a string"],
     ["7", "a number"],
     ["null", "null"],
     ["true", "a boolean"],
-  ])("is refused with what it is: %s", async (body, kind) => {
+  ])("is refused with its actual type: %s", async (body, kind) => {
     const { transcoder } = serveRules([{ post: "/v1", body: "*" }]);
     const { text } = await send(transcoder, "POST /v1", { body });
     expect(JSON.parse(text).message).toBe(`the body is ${kind}; send a JSON object, such as {}`);

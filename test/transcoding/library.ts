@@ -1,11 +1,11 @@
-/** Serves the testing.Library of one test: the handlers it gives, and no others. */
+/** Serves the testing.Library of one test with the given handlers. */
 
 import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
 import { Library } from "../gen/testing/library_pb.ts";
 import { defaultBodyLimits } from "../server/default-limits.ts";
 import { createRestServer, type RestOptions, type RestServer } from "./rest-server.ts";
 
-/** Makes a transcoder of a library. */
+/** Creates a transcoder for a library. */
 export function serveLibrary(
   handlers: Partial<ServiceImpl<typeof Library>>,
   options: Partial<RestOptions> = {},
@@ -17,7 +17,7 @@ export function serveLibrary(
   });
 }
 
-/** Waits until a signal aborts, and throws its reason as any well-behaved handler does. */
+/** Waits until a signal aborts, and throws its reason like any well-behaved handler. */
 export async function untilAborted(signal: AbortSignal): Promise<never> {
   signal.throwIfAborted();
   return new Promise((_, reject) => {

@@ -7,7 +7,7 @@ const ndjson = "application/x-ndjson";
 const array = "application/json";
 const events = "text/event-stream";
 
-describe("the answer of a unary call is JSON", () => {
+describe("a unary call is answered with JSON", () => {
   const transcoder = serveLibrary({ getBook: () => ({ title: "a" }) });
   const accepted = [
     undefined,
@@ -52,7 +52,7 @@ describe("the answer of a unary call is JSON", () => {
     "image/png, text/html;q=0.5",
   ];
   for (const accept of refused) {
-    it(`and refused to accept: ${accept}`, async () => {
+    it(`and refused for accept: ${accept}`, async () => {
       const answer = await send(transcoder, "GET /v1/books/a", { headers: { accept } });
       expect(refusalOf(answer)).toEqual(notAcceptable);
       expect(answer.headers.get("content-type")).toBe("application/json");
@@ -72,7 +72,7 @@ describe("the answer of a unary call is JSON", () => {
   });
 });
 
-describe("the form of a stream follows accept", () => {
+describe("the stream format follows accept", () => {
   const transcoder = serveLibrary({
     async *watchBooks() {
       yield { title: "a" };
@@ -117,9 +117,9 @@ describe("the form of a stream follows accept", () => {
   }
 });
 
-describe("a raw answer has the media type that the implementation gives it", () => {
+describe("a raw answer has the media type set by the implementation", () => {
   for (const accept of ["*/*", "image/png", "application/json", "text/html"]) {
-    it(`whatever accept says: ${accept}`, async () => {
+    it(`whatever accept contains: ${accept}`, async () => {
       const transcoder = serveLibrary({
         getCover: () => ({ contentType: "image/png", data: Buffer.from("x") }),
       });

@@ -1,4 +1,4 @@
-/** The method QUERY (RFC 10008), which is safe to repeat and has a body. */
+/** The QUERY method (RFC 10008), which is safe to retry and has a body. */
 import { beforeEach, describe, expect, it } from "vitest";
 import { HttpBodySchema } from "#gen/google/api/httpbody_pb.ts";
 import { defaultBodyLimits } from "../server/default-limits.ts";
@@ -16,7 +16,7 @@ import {
   startRefusal,
 } from "./rules.ts";
 
-/** Asks by POST, and by QUERY on the same path. */
+/** A rule for POST and for QUERY on the same path. */
 const find: Rule = {
   post: "/v1/find",
   body: "*",
@@ -38,7 +38,7 @@ const ask = (parts: RequestParts, line = "QUERY /v1/find") => send(served.transc
 
 describe("a QUERY", () => {
   it.each([
-    ["with its path and its body as declared", find, "QUERY /v1/find", '{"name":"a"}', { name: "a" }],
+    ["with its declared path and body", find, "QUERY /v1/find", '{"name":"a"}', { name: "a" }],
     [
       "with a field in the path",
       { custom: { kind: "QUERY", path: "/v1/{name}" }, body: "*" },
@@ -47,14 +47,14 @@ describe("a QUERY", () => {
       { name: "b" },
     ],
     [
-      "with one field as the body, and another in the target",
+      "with one field as the body and another in the target",
       { custom: { kind: "QUERY", path: "/v1/find" }, body: "nested" },
       "QUERY /v1/find?name=c",
       '{"id":"d"}',
       { name: "c", nested: { id: "d" } },
     ],
     [
-      "whose kind is in lower case in the proto",
+      "if its kind is lower case in the proto",
       { custom: { kind: "query", path: "/v1/find" }, body: "*" },
       "QUERY /v1/find",
       '{"name":"e"}',
@@ -64,12 +64,12 @@ describe("a QUERY", () => {
     expect(await outcome([rule], line, { headers: json, body })).toEqual({ rpc: "Rpc1", request });
   });
 
-  it("may come in pieces, without a length", async () => {
+  it("may arrive in pieces, without a length", async () => {
     expect((await ask({ headers: json, body: chunked('{"na', 'me":"a"}') })).status).toBe(200);
     expect(served.calls).toEqual([{ rpc: "Rpc1", request: { name: "a" } }]);
   });
 
-  it("is answered for no cache to store, without an entity tag", async () => {
+  it("is answered without an entity tag and may not be cached", async () => {
     const { headers } = await ask({ headers: { ...json, "if-none-match": "*" }, body: "{}" });
     expect(headers.get("cache-control")).toBe("no-store");
     expect(headers.has("etag")).toBe(false);
@@ -91,7 +91,7 @@ describe("a QUERY", () => {
     "application/x-www-form-urlencoded",
     "application/json; charset=latin1",
     "nonsense",
-  ])("of the type %s is refused with 415, and told which types there are", async (type) => {
+  ])("of the type %s is refused with 415 and a list of the supported types", async (type) => {
     const answer = await ask({ headers: { "content-type": type }, body: "{}" });
     expect(refusalOf(answer)).toEqual(unsupported);
     expect(answer.headers.get("accept-query")).toBe("application/json");
@@ -99,7 +99,7 @@ describe("a QUERY", () => {
     expect(served.calls).toEqual([]);
   });
 
-  it("of a wrong type is refused before its body is there", async () => {
+  it("of a wrong type is refused before its body arrives", async () => {
     async function* fail(): AsyncGenerator<Uint8Array> {
       yield* [];
       throw new Error("the body was read");
@@ -107,16 +107,16 @@ describe("a QUERY", () => {
     expect((await ask({ headers: { "content-type": "text/plain" }, body: fail() })).status).toBe(415);
   });
 
-  it("whose type its body contradicts is refused with 400", async () => {
+  it("whose body contradicts its type is refused with 400", async () => {
     expect(refusalOf(await ask({ headers: json, body: "name=a" }))).toMatchObject({ status: 400 });
   });
 
-  it("that accepts no JSON is refused with 406", async () => {
+  it("that does not accept JSON is refused with 406", async () => {
     const answer = await ask({ headers: { ...json, accept: "text/html" }, body: "{}" });
     expect(refusalOf(answer)).toMatchObject({ status: 406, reason: "NOT_ACCEPTABLE" });
   });
 
-  it("needs a content-type at a rule of any method as well", async () => {
+  it("needs a content-type even for a rule with any method", async () => {
     const any: Rule = { custom: { kind: "*", path: "/v1/find" }, body: "*" };
     expect(await outcome([any], "QUERY /v1/find", { body: "{}" })).toEqual(invalid("MEDIA_TYPE_MISSING"));
     expect(await outcome([any], "QUERY /v1/find", { headers: json, body: "{}" })).toMatchObject({
@@ -125,8 +125,8 @@ describe("a QUERY", () => {
   });
 });
 
-describe("a POST on the path of a QUERY", () => {
-  it("may have no content-type, as everywhere", async () => {
+describe("a POST to the path of a QUERY", () => {
+  it("may omit the content-type, as everywhere", async () => {
     expect((await ask({ body: "{}" }, "POST /v1/find")).status).toBe(200);
   });
 
@@ -153,7 +153,7 @@ describe("the path of a QUERY", () => {
 
   it.each([
     ["of raw bytes", "own", { input: HttpBodySchema }, "*/*"],
-    ["of a service of OAuth", "oauth", {}, "application/x-www-form-urlencoded, application/json"],
+    ["of an OAuth service", "oauth", {}, "application/x-www-form-urlencoded, application/json"],
   ] as const)("%s has other types in Accept-Query", async (_what, restStyle, messages, types) => {
     const service = describeService([{ ...find, ...messages }]);
     const transcoder: RestServer = createRestServer({
@@ -167,7 +167,7 @@ describe("the path of a QUERY", () => {
     );
   });
 
-  it("alone has Accept-Query", async () => {
+  it("is the only one with Accept-Query", async () => {
     const { transcoder } = serveRules([{ post: "/v1/find", body: "*" }]);
     for (const line of ["OPTIONS /v1/find", "QUERY /v1/find", "QUERY /v1/nothing"])
       expect((await send(transcoder, line)).headers.has("accept-query")).toBe(false);
@@ -179,7 +179,7 @@ describe("a server does not start with", () => {
   it("a QUERY without a body", () => {
     const rule: Rule = { post: "/v1", additionalBindings: [{ custom: { kind: "QUERY", path: "/v1" } }] };
     expect(startRefusal([rule])).toBe(
-      "testing.Ruled1.Rpc1, additional binding 1: a QUERY request has a body; set body",
+      "testing.Ruled1.Rpc1, additional binding 1: a QUERY request needs a body; set body",
     );
   });
 

@@ -4,7 +4,7 @@ import { invalid, type Rule, received } from "./rules.ts";
 
 const get = (query: string, rule: Rule = { get: "/v1" }) => received(rule, `GET /v1?${query}`);
 
-describe("a query gives fields their values", () => {
+describe("a query sets fields", () => {
   const rows: [query: string, request: object][] = [
     // Names.
     ["", {}],
@@ -66,7 +66,7 @@ describe("a query gives fields their values", () => {
     ["doubleValue=-Infinity", { doubleValue: "-Infinity" }],
     ["floatValue=0.5", { floatValue: 0.5 }],
     ["doubleValue=9007199254740993", { doubleValue: 9007199254740992 }],
-    // Bytes: standard and URL-safe, padded or not, and a plus sign that came as it is.
+    // Bytes: standard and URL-safe, padded or not, and with an unencoded plus sign.
     ["bytesValue=%2B%2F8%3D", { bytesValue: "+/8=" }],
     ["bytesValue=+/8=", { bytesValue: "+/8=" }],
     ["bytesValue=-_8=", { bytesValue: "+/8=" }],
@@ -132,13 +132,13 @@ describe("a query gives fields their values", () => {
     });
   }
 
-  it("takes names of a hundred fields deep messages", async () => {
+  it("accepts names a hundred fields deep", async () => {
     const names = `nested.${"child.".repeat(50)}id`;
     expect(await get(`${names}=a`)).toHaveProperty(names, "a");
   });
 });
 
-describe("a query with a wrong value is refused and the field named", () => {
+describe("an invalid query value is refused and its field named", () => {
   const rows: [query: string, field: string][] = [
     ["boolValue=", "boolValue"],
     ["boolValue", "boolValue"],
@@ -225,7 +225,7 @@ describe("a query with a wrong value is refused and the field named", () => {
   });
 });
 
-describe("a query with a wrong name is refused and the name told", () => {
+describe("an unknown query name is refused and quoted", () => {
   const names = [
     "bogus",
     "Name",
@@ -276,7 +276,7 @@ describe("a query with a wrong name is refused and the name told", () => {
     });
   }
 
-  it("by a call that has no fields left for a query", async () => {
+  it("by a call without fields left for a query", async () => {
     const rule = { post: "/v1", body: "*" };
     expect(await received(rule, "POST /v1?name=a", { body: "{}" })).toEqual(
       invalid("PARAMETER_UNKNOWN", "name"),
@@ -289,7 +289,7 @@ describe("a query with a wrong name is refused and the name told", () => {
   });
 });
 
-describe("a parameter that stands twice is refused", () => {
+describe("a duplicate parameter is refused", () => {
   const rows: [query: string, field: string][] = [
     ["name=a&name=b", "name"],
     ["name=a&name=a", "name"],
@@ -307,12 +307,12 @@ describe("a parameter that stands twice is refused", () => {
     });
   }
 
-  it("?tags=a&tags=b is a repeated field and is not", async () => {
+  it("except ?tags=a&tags=b for a repeated field", async () => {
     expect(await get("tags=a&tags=b")).toEqual({ tags: ["a", "b"] });
   });
 });
 
-describe("a query that is no percent-encoded UTF-8 is refused", () => {
+describe("a query that is not percent-encoded UTF-8 is refused", () => {
   for (const query of [
     "name=%",
     "name=%2",

@@ -12,7 +12,7 @@ import { serveLibrary } from "./library.ts";
 import { answered, serveRules } from "./rules.ts";
 
 describe("an answer is the JSON of its message", () => {
-  it("with every field that has no presence, also if it is zero", async () => {
+  it("with every field without presence, even if it is zero", async () => {
     const answer = await send(serveLibrary({ getBook: () => ({}) }), "GET /v1/books/a");
     expect(jsonOf(answer)).toEqual({
       name: "",
@@ -25,14 +25,14 @@ describe("an answer is the JSON of its message", () => {
     });
   });
 
-  it("with what has presence if it is set, also to zero", async () => {
+  it("with fields with presence if they are set, even to zero", async () => {
     const transcoder = serveLibrary({
       getBook: () => ({ subtitle: "", origin: { case: "donor", value: "" } }),
     });
     expect(jsonOf(await send(transcoder, "GET /v1/books/a"))).toMatchObject({ subtitle: "", donor: "" });
   });
 
-  it("in the names and forms of ProtoJSON", async () => {
+  it("with the names and forms of ProtoJSON", async () => {
     const answer = await answered({ get: "/v1" }, "GET /v1", {
       displayName: "a",
       renamed: "b",
@@ -61,17 +61,17 @@ describe("an answer is the JSON of its message", () => {
     });
   });
 
-  it("that is empty if the message is", async () => {
+  it("and empty if the message is", async () => {
     const answer = await send(serveLibrary({ deleteBook: () => ({}) }), "DELETE /v1/shelves/1/books/2");
     expect(answer).toMatchObject({ status: 200, text: "{}\n" });
   });
 
-  it("ends with a newline, and with one only", async () => {
+  it("and ends with exactly one newline", async () => {
     const transcoder = serveLibrary({ getBook: () => ({ title: "ends with\n" }) });
     expect((await send(transcoder, "GET /v1/books/a")).text).toMatch(/[^\n]\n$/);
   });
 
-  it("of as many bytes as content-length says", async () => {
+  it("with as many bytes as content-length states", async () => {
     const answer = await send(serveLibrary({ getBook: () => ({ title: "é🔑" }) }), "GET /v1/books/a");
     expect(answer.headers.get("content-length")).toBe(String(Buffer.byteLength(answer.text)));
     expect(answer.headers.get("content-type")).toBe("application/json");
@@ -124,7 +124,7 @@ describe("response_body makes one field the answer", () => {
     });
   }
 
-  it("of a message of another package", async () => {
+  it("for a message of a different package", async () => {
     const rule = { get: "/v1", output: OperationSchema, responseBody: "error" };
     const result = { case: "error", value: create(StatusSchema, { code: 5, message: "gone" }) };
     expect(jsonOf(await answered(rule, "GET /v1", { result }))).toEqual({
@@ -134,14 +134,14 @@ describe("response_body makes one field the answer", () => {
     });
   });
 
-  it("of this binding only", async () => {
+  it("for this binding only", async () => {
     const rule = { get: "/v1", responseBody: "name", additionalBindings: [{ get: "/v2" }] };
     const { transcoder } = serveRules([rule], { name: "a" });
     expect((await send(transcoder, "GET /v1")).text).toBe('"a"\n');
     expect(jsonOf(await send(transcoder, "GET /v2"))).toMatchObject({ name: "a" });
   });
 
-  it("raw, if the field is", async () => {
+  it("as raw bytes if the field is HttpBody", async () => {
     const rule = { get: "/v1", responseBody: "raw" };
     const raw = { contentType: "text/csv", data: Buffer.from("a,b") };
     const answer = await answered(rule, "GET /v1", { raw });
@@ -149,7 +149,7 @@ describe("response_body makes one field the answer", () => {
     expect(answer.headers.get("content-type")).toBe("text/csv");
   });
 
-  it("raw and empty, if the field is not set", async () => {
+  it("raw and empty if the field is not set", async () => {
     const answer = await answered({ get: "/v1", responseBody: "raw" }, "GET /v1", {});
     expect(answer).toMatchObject({ status: 200, text: "" });
   });
@@ -167,12 +167,12 @@ describe("a raw answer (google.api.HttpBody)", () => {
     expect(answer.headers.get("content-length")).toBe(String(data.length));
   });
 
-  it("without a media type is bytes", async () => {
+  it("without a media type defaults to bytes", async () => {
     const answer = await send(serveLibrary({ getCover: () => ({ data: Buffer.from("x") }) }), cover);
     expect(answer.headers.get("content-type")).toBe("application/octet-stream");
   });
 
-  it("may come from the request as it went in", async () => {
+  it("can return a request body unchanged", async () => {
     const transcoder = serveLibrary({ storeBlob: (request) => ({ cover: request }) });
     const parts = { headers: { "content-type": "image/png" }, body: "png" };
     const answer = await send(transcoder, "POST /v1/blobs", parts);
@@ -180,7 +180,7 @@ describe("a raw answer (google.api.HttpBody)", () => {
     expect(answer.headers.get("content-type")).toBe("image/png");
   });
 
-  it("that fails is an error in JSON", async () => {
+  it("that fails becomes a JSON error", async () => {
     const transcoder = serveLibrary({
       getCover() {
         throw refuse("FIELD_INVALID", "no cover");
@@ -196,7 +196,7 @@ describe("entity tags", () => {
   const book = serveLibrary({ getBook: () => ({ title: "a" }), moveBook: () => ({ title: "a" }) });
   const tagOf = async () => (await send(book, "GET /v1/books/a")).headers.get("etag") ?? "";
 
-  it("are the same for the same answer, and differ for another", async () => {
+  it("are equal for equal answers, and differ otherwise", async () => {
     const other = await send(serveLibrary({ getBook: () => ({ title: "b" }) }), "GET /v1/books/a");
     expect(await tagOf()).toMatch(/^"[!#-~]+"$/);
     expect(await tagOf()).toBe(await tagOf());
@@ -209,10 +209,10 @@ describe("entity tags", () => {
     ["a list", (tag) => `"x", ${tag}, W/"y"`],
     ["a list without spaces", (tag) => `"x",${tag}`],
     ["anything", () => "*"],
-    ["spaces around it", (tag) => `  ${tag}  `],
+    ["surrounding spaces", (tag) => `  ${tag}  `],
   ];
   for (const [what, header] of matching) {
-    it(`answer 304 without content if they are known: ${what}`, async () => {
+    it(`that match are answered with 304 without content: ${what}`, async () => {
       const tag = await tagOf();
       const answer = await send(book, "GET /v1/books/a", { headers: { "if-none-match": header(tag) } });
       expect(answer).toMatchObject({ status: 304, text: "" });
@@ -222,16 +222,16 @@ describe("entity tags", () => {
     });
   }
 
-  const others: [what: string, header: (tag: string) => string][] = [
-    ["another", () => '"x"'],
+  const mismatched: [what: string, header: (tag: string) => string][] = [
+    ["a different tag", () => '"x"'],
     ["without quotation marks", (tag) => tag.replaceAll('"', "")],
-    ["a part of it", (tag) => `${tag.slice(0, -2)}"`],
-    ["in other case", (tag) => `w/${tag}`],
-    ["nothing", () => ""],
+    ["part of the tag", (tag) => `${tag.slice(0, -2)}"`],
+    ["in different case", (tag) => `w/${tag}`],
+    ["an empty header", () => ""],
     ["an asterisk in quotation marks", () => '"*"'],
   ];
-  for (const [what, header] of others) {
-    it(`answer 200 if they are not known: ${what}`, async () => {
+  for (const [what, header] of mismatched) {
+    it(`that do not match are answered with 200: ${what}`, async () => {
       const headers = { "if-none-match": header(await tagOf()) };
       expect((await send(book, "GET /v1/books/a", { headers })).status).toBe(200);
     });
@@ -244,14 +244,14 @@ describe("entity tags", () => {
     expect((await send(book, "HEAD /v1/books/a", { headers })).status).toBe(304);
   });
 
-  it("are none for calls that change something", async () => {
+  it("are omitted for calls that change something", async () => {
     const parts = { body: "{}", headers: { "if-none-match": "*" } };
     const answer = await send(book, "POST /v1/shelves/1/books/2:move", parts);
     expect(answer.status).toBe(200);
     expect(answer.headers.get("etag")).toBeNull();
   });
 
-  it("are none for errors", async () => {
+  it("are omitted for errors", async () => {
     const answer = await send(serveLibrary({}), "GET /v1/books/a", { headers: { "if-none-match": "*" } });
     expect(answer.status).toBe(501);
     expect(answer.headers.get("etag")).toBeNull();
@@ -268,7 +268,7 @@ describe("entity tags", () => {
     ["with a comma, in a list", '"a,b"', '"x", "a,b"', 304],
   ];
   for (const [what, tag, ifNoneMatch, status] of own) {
-    it(`may come from the implementation: ${what} (RFC 9110, section 8.8.3.2)`, async () => {
+    it(`can be set by the implementation: ${what} (RFC 9110, section 8.8.3.2)`, async () => {
       const transcoder = serveLibrary({
         getBook(_request, { responseHeader }) {
           responseHeader.set("etag", tag);
@@ -281,7 +281,7 @@ describe("entity tags", () => {
     });
   }
 
-  it("leave cache-control to the implementation, if it says something", async () => {
+  it("do not override cache-control set by the implementation", async () => {
     const transcoder = serveLibrary({
       getBook(_request, { responseHeader }) {
         responseHeader.set("cache-control", "max-age=60");
@@ -293,7 +293,7 @@ describe("entity tags", () => {
 });
 
 describe("HEAD", () => {
-  it("has the headers of GET, and no content", async () => {
+  it("has the headers of GET and no content", async () => {
     const transcoder = serveLibrary({ getBook: () => ({ title: "a" }) });
     const get = await send(transcoder, "GET /v1/books/a");
     const head = await send(transcoder, "HEAD /v1/books/a");
@@ -302,12 +302,12 @@ describe("HEAD", () => {
     expect(head.headers.get("content-length")).toBe(String(get.text.length));
   });
 
-  it("has the status of an error, and no content", async () => {
+  it("has the status of an error and no content", async () => {
     expect(await send(serveLibrary({}), "HEAD /v1/books/a")).toMatchObject({ status: 501, text: "" });
     expect(await send(serveLibrary({}), "HEAD /nowhere")).toMatchObject({ status: 404, text: "" });
   });
 
-  it("of a stream ends the stream", async () => {
+  it("ends a stream", async () => {
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     const transcoder = serveLibrary({
       async *watchBooks() {
@@ -397,18 +397,18 @@ describe("an error", () => {
     });
   }
 
-  it("carries the headers that the implementation gives it", async () => {
+  it("carries the headers set by the implementation", async () => {
     const error = new ConnectError("wait", Code.Unavailable, { "retry-after": "5" });
     expect((await failure(error)).headers.get("retry-after")).toBe("5");
   });
 
-  it("says how to authenticate, if that is what is missing", async () => {
+  it("says how to authenticate if that is missing", async () => {
     const answer = await failure(refuse("TOKEN_MISSING", "no token"));
     expect(answer.status).toBe(401);
     expect(answer.headers.get("www-authenticate")).toBe("Bearer");
   });
 
-  it("says how to authenticate, whoever throws", async () => {
+  it("says how to authenticate, whoever throws it", async () => {
     const plain = await failure(new ConnectError("log in", Code.Unauthenticated));
     expect([plain.status, plain.headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
     const other = { "www-authenticate": "DPoP" };
@@ -424,7 +424,7 @@ describe("an error", () => {
     null,
     5,
   ]) {
-    it(`of the machine tells nothing of itself: ${String(thrown)}`, async () => {
+    it(`from the machine reveals nothing: ${String(thrown)}`, async () => {
       const answer = await failure(thrown);
       expect(refusalOf(answer)).toEqual({ status: 500, code: "INTERNAL", reason: "INTERNAL", fields: [] });
       expect(answer.text).not.toContain("password");
@@ -438,25 +438,25 @@ describe("an error", () => {
       { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "R" },
     ],
     [
-      "messages with well-known types in them",
+      "messages containing well-known types",
       new ConnectError("a", Code.Unavailable, undefined, [
         { desc: RetryInfoSchema, value: { retryDelay: { seconds: 5n } } },
       ]),
       { "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "5s" },
     ],
     [
-      "well-known types themselves, as ProtoJSON has them in an Any",
+      "well-known types, in the ProtoJSON form for Any",
       new ConnectError("a", Code.Unavailable, undefined, [{ desc: DurationSchema, value: { seconds: 5n } }]),
       { "@type": "type.googleapis.com/google.protobuf.Duration", value: "5s" },
     ],
   ];
   for (const [what, error, rendered] of details) {
-    it(`has details: ${what}`, async () => {
+    it(`may have details: ${what}`, async () => {
       expect(jsonOf(await failure(error)).details).toEqual([rendered]);
     });
   }
 
-  it("is an answer even if its details cannot be rendered", async () => {
+  it("is sent even if its details cannot be rendered", async () => {
     const any = create(AnySchema, { typeUrl: "type.googleapis.com/no.Such" });
     const error = new ConnectError("a", Code.NotFound, undefined, [
       { desc: EverythingSchema, value: { any } },
@@ -465,7 +465,7 @@ describe("an error", () => {
     expect(response.status).toBeGreaterThanOrEqual(400);
   });
 
-  it("that arose elsewhere has the same form", () => {
+  it("from outside the transcoder has the same form", () => {
     const response = serveLibrary({}).renderFailure(refuse("HTTP_INVALID", "no HTTP"));
     expect(response.status).toBe(400);
     expect(JSON.parse(String(response.body))).toMatchObject({ status: "error", code: "INVALID_ARGUMENT" });

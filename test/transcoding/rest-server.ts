@@ -1,4 +1,4 @@
-/** Serves REST calls without connections: the transcoder, and the server's own run of unary calls. */
+/** Serves REST calls without connections: the transcoder, and the server code for unary calls. */
 import { PassThrough, Readable, type Writable } from "node:stream";
 import { createRegistry } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
@@ -18,7 +18,7 @@ import {
   type TranscoderOptions,
 } from "../../src/transcoding/transcoder.ts";
 
-/** The options of the transcoder, and the time of a call. */
+/** Transcoder options and the time limit of a call. */
 export interface RestOptions extends TranscoderOptions {
   readonly maxCallMs?: number;
 }
@@ -28,7 +28,6 @@ export interface RestServer extends Omit<Transcoder, "handle"> {
   handle(request: RestRequest): Promise<RestResponse>;
 }
 
-/** Creates the REST side of a server. */
 export function createRestServer(options: RestOptions): RestServer {
   const { services, interceptors = [], maxBytes, structure, profiles, onError = () => {} } = options;
   const transcoder = createTranscoder(options);
@@ -98,7 +97,11 @@ class MemoryExchange extends Exchange {
     signal.addEventListener("abort", () => this.close(), { once: true });
   }
 
-  /** The answer. @throws Error if the caller left before it was written */
+  /**
+   * The answer.
+   *
+   * @throws Error if the caller disconnected before it was written
+   */
   get response(): RestResponse {
     if (this.#response === undefined) throw new Error("the caller left");
     return this.#response;

@@ -11,8 +11,8 @@ import {
   type WrittenRule,
 } from "./rules.ts";
 
-describe("a template against a path", () => {
-  /** What the variable `name` was given; undefined: there is no such path. */
+describe("matching a template against a path", () => {
+  /** The value of the variable `name`; undefined if the path does not match. */
   const rows: [template: string, path: string, name: string | undefined][] = [
     // Single segments.
     ["/v1/{name}", "/v1/a", "a"],
@@ -31,14 +31,14 @@ describe("a template against a path", () => {
     ["/v1/{name}/x", "/v1/a/X", undefined],
     ["/{name}", "/a", "a"],
     ["/{name}", "/", undefined],
-    // Dot segments are segments like any other: nothing resolves them behind the caller's back.
+    // Dot segments are ordinary segments: nothing resolves them without the caller's knowledge.
     ["/v1/{name}", "/v1/..", ".."],
     ["/v1/{name}", "/v1/.", "."],
     ["/v1/{name}", "/v1/%2e%2e", ".."],
     ["/v1/{name}", "/v1/x/../a", undefined],
     ["/v1/{name=**}", "/v1/x/../a", "x/../a"],
     ["/v1/{name=**}", "/v1/../../etc", "../../etc"],
-    // Decoding: everything in a single segment.
+    // Decoding in a single segment: everything.
     ["/v1/{name}", "/v1/a%20b", "a b"],
     ["/v1/{name}", "/v1/a+b", "a+b"],
     ["/v1/{name}", "/v1/a%2Bb", "a+b"],
@@ -58,7 +58,7 @@ describe("a template against a path", () => {
     ["/v1/{name}", "/v1/**", "**"],
     ["/v1/{name}", "/v1/{name}", "{name}"],
     ["/v1/{name}", "/v1/__proto__", "__proto__"],
-    // Decoding: everything but slashes in several segments, also where the path happens to have one.
+    // Decoding in several segments: everything but slashes, even if the path happens to have only one.
     ["/v1/{name=**}", "/v1/a%2Fb", "a%2Fb"],
     ["/v1/{name=**}", "/v1/a%2fb", "a%2fb"],
     ["/v1/{name=**}", "/v1/a%2Fb/c%2Fd", "a%2Fb/c%2Fd"],
@@ -72,7 +72,7 @@ describe("a template against a path", () => {
     ["/v1/{name=x/y}", "/v1/x/y", "x/y"],
     ["/v1/{name=x}", "/v1/x", "x"],
     ["/v1/{name=x}", "/v1/y", undefined],
-    // An encoded slash does not divide segments.
+    // An encoded slash does not split segments.
     ["/v1/{name=*/*}", "/v1/a%2Fb", undefined],
     ["/v1/x/{name}", "/v1/x%2Fa", undefined],
     ["/v1/{name}/x", "/v1/a%2Fx", undefined],
@@ -92,7 +92,7 @@ describe("a template against a path", () => {
     ["/v1/{name=x/*/**}", "/v1/x/a/b/c", "x/a/b/c"],
     ["/v1/{name}/**", "/v1/a", "a"],
     ["/v1/{name}/**", "/v1/a/b/c", "a"],
-    // Literals compare decoded.
+    // Literals are compared after decoding.
     ["/v1/caf%C3%A9/{name}", "/v1/caf%C3%A9/a", "a"],
     ["/v1/caf%C3%A9/{name}", "/v1/caf%c3%a9/a", "a"],
     ["/v1/caf%C3%A9/{name}", "/v1/café/a", "a"],
@@ -149,7 +149,7 @@ describe("a template against a path", () => {
   }
 });
 
-describe("a path that is no percent-encoded UTF-8 is refused", () => {
+describe("a path that is not percent-encoded UTF-8 is refused", () => {
   const paths = [
     "/v1/%",
     "/v1/a%2",
@@ -175,53 +175,65 @@ describe("several templates for one path", () => {
   const rest = "Rest: GET /v1/{name=**}";
   const verb = "Verb: GET /v1/{name}:go";
   const rows: [what: string, rules: WrittenRule[], path: string, rpc: string, name?: string][] = [
-    ["a literal goes before *", [one, literal], "/v1/x", "Literal"],
+    ["a literal wins over *", [one, literal], "/v1/x", "Literal"],
     ["* serves what no literal does", [literal, one], "/v1/y", "One", "y"],
-    ["a literal goes before **", [rest, literal], "/v1/x", "Literal"],
+    ["a literal wins over **", [rest, literal], "/v1/x", "Literal"],
     ["* goes before **", [rest, one], "/v1/y", "One", "y"],
     ["** serves several segments", [one, rest], "/v1/y/z", "Rest", "y/z"],
     ["** serves no segment", [one, rest], "/v1", "Rest"],
     ["** serves an empty segment", [one, rest], "/v1/", "Rest"],
-    ["nothing goes before ** of no segment", [rest, "Bare: GET /v1"], "/v1", "Bare"],
-    ["a verb goes before none", [one, verb], "/v1/a:go", "Verb", "a"],
-    ["an unknown verb is no verb", [one, verb], "/v1/a:stop", "One", "a:stop"],
-    ["an encoded colon begins no verb", [one, verb], "/v1/a%3Ago", "One", "a:go"],
+    ["an empty path wins over an empty **", [rest, "Bare: GET /v1"], "/v1", "Bare"],
+    ["a verb wins over no verb", [one, verb], "/v1/a:go", "Verb", "a"],
+    ["an unknown verb is not a verb", [one, verb], "/v1/a:stop", "One", "a:stop"],
+    ["an encoded colon does not begin a verb", [one, verb], "/v1/a%3Ago", "One", "a:go"],
     ["an empty segment has no verb", [one, verb], "/v1/:go", "One", ":go"],
-    ["a verb goes before a literal with a colon", ["Colon: GET /v1/a%3Ago", verb], "/v1/a:go", "Verb", "a"],
-    ["a verb of ** goes before *", [one, "RestVerb: GET /v1/{name=**}:go"], "/v1/a:go", "RestVerb", "a"],
-    ["a verb of * goes before that of **", ["RestVerb: GET /v1/{name=**}:go", verb], "/v1/a:go", "Verb", "a"],
-    ["an encoded literal is a literal", [one, literal], "/v1/%78", "Literal"],
-    ["a name of Object.prototype is no literal", [one, literal], "/v1/constructor", "One", "constructor"],
+    ["a verb wins over a literal with a colon", ["Colon: GET /v1/a%3Ago", verb], "/v1/a:go", "Verb", "a"],
+    ["a verb after ** wins over *", [one, "RestVerb: GET /v1/{name=**}:go"], "/v1/a:go", "RestVerb", "a"],
     [
-      "a literal that leads nowhere is left for *",
+      "a verb after * wins over a verb after **",
+      ["RestVerb: GET /v1/{name=**}:go", verb],
+      "/v1/a:go",
+      "Verb",
+      "a",
+    ],
+    ["an encoded literal is a literal", [one, literal], "/v1/%78", "Literal"],
+    [
+      "a name from Object.prototype is not a literal",
+      [one, literal],
+      "/v1/constructor",
+      "One",
+      "constructor",
+    ],
+    [
+      "backtracks from a literal that leads nowhere to *",
       ["GET /v1/x/y", "Star: GET /v1/{name}/z"],
       "/v1/x/z",
       "Star",
       "x",
     ],
     [
-      "two steps are taken back",
+      "backtracks two steps",
       ["GET /v1/a/b/c", "GET /v1/a/*/d", "Far: GET /v1/{name}/b/e"],
       "/v1/a/b/e",
       "Far",
       "a",
     ],
     [
-      "* that leads nowhere is left for **",
+      "backtracks from * that leads nowhere to **",
       ["GET /v1/*/y", "Rest: GET /v1/{name=**}"],
       "/v1/x/z",
       "Rest",
       "x/z",
     ],
     [
-      "** of a shorter prefix serves what a longer one does not",
+      "backtracks from a longer prefix to ** after a shorter one",
       ["GET /v1/a/*/y", "Rest: GET /{name=**}"],
       "/v1/a/b/z",
       "Rest",
       "v1/a/b/z",
     ],
     [
-      "** of a longer prefix goes before that of a shorter one",
+      "** after a longer prefix wins over ** after a shorter one",
       ["GET /v1/**", "Long: GET /v1/a/{name=**}"],
       "/v1/a/b/c",
       "Long",
@@ -238,7 +250,7 @@ describe("several templates for one path", () => {
   for (const [what, rules, path, rpc, name] of rows) {
     for (const [order, ordered] of [
       ["declared so", rules],
-      ["declared the other way round", rules.toReversed()],
+      ["declared in reverse", rules.toReversed()],
     ] as const) {
       it(`${what} (${order})`, async () => {
         const named = ordered.map((rule, index) => ({ rpc: `Other${index}`, ...readRule(rule) }));
@@ -252,43 +264,43 @@ describe("several templates for one path", () => {
 describe("several methods for one path", () => {
   const rows: [what: string, rules: WrittenRule[], line: string, rpc: string, name?: string][] = [
     [
-      "a literal without the method is left for *",
+      "backtracks from a literal without the method to *",
       ["POST /v1/x", "Star: GET /v1/{name}"],
       "GET /v1/x",
       "Star",
       "x",
     ],
     [
-      "* without the method is left for **",
+      "backtracks from * without the method to **",
       ["POST /v1/*", "Rest: GET /v1/{name=**}"],
       "GET /v1/x",
       "Rest",
       "x",
     ],
     [
-      "a verb without the method is left for none",
+      "backtracks from a verb without the method to no verb",
       ["POST /v1/*:go", "Plain: GET /v1/{name}"],
       "GET /v1/a:go",
       "Plain",
       "a:go",
     ],
-    ["a method goes before any method", ["* /v1/*", "Get: GET /v1/{name}"], "GET /v1/a", "Get", "a"],
+    ["a method wins over any method", ["* /v1/*", "Get: GET /v1/{name}"], "GET /v1/a", "Get", "a"],
     ["any method serves the others", ["GET /v1/*", "Any: * /v1/{name}"], "DELETE /v1/a", "Any", "a"],
-    ["any method of a literal goes before a method of *", ["GET /v1/*", "Any: * /v1/x"], "GET /v1/x", "Any"],
-    ["any method is any method", ["Any: * /v1/{name}"], "BREW /v1/a", "Any", "a"],
-    ["any method is OPTIONS too", ["Any: * /v1/{name}"], "OPTIONS /v1/a", "Any", "a"],
-    ["OPTIONS can be a method of its own", ["Options: OPTIONS /v1/{name}"], "OPTIONS /v1/a", "Options", "a"],
+    ["any method on a literal wins over a method on *", ["GET /v1/*", "Any: * /v1/x"], "GET /v1/x", "Any"],
+    ["any method includes unknown methods", ["Any: * /v1/{name}"], "BREW /v1/a", "Any", "a"],
+    ["any method includes OPTIONS", ["Any: * /v1/{name}"], "OPTIONS /v1/a", "Any", "a"],
+    ["OPTIONS can have its own rule", ["Options: OPTIONS /v1/{name}"], "OPTIONS /v1/a", "Options", "a"],
     ["HEAD is GET", ["Get: GET /v1/{name}", "POST /v1/x"], "HEAD /v1/x", "Get", "x"],
-    ["HEAD can be a method of its own", ["GET /v1/*", "Head: HEAD /v1/{name}"], "HEAD /v1/a", "Head", "a"],
+    ["HEAD can have its own rule", ["GET /v1/*", "Head: HEAD /v1/{name}"], "HEAD /v1/a", "Head", "a"],
     [
-      "HEAD is the GET of the path rather than any method of it",
+      "HEAD uses GET on the path rather than any method on it",
       ["Get: GET /v1/{name}", "* /v1/*"],
       "HEAD /v1/a",
       "Get",
       "a",
     ],
     [
-      "HEAD is the GET of the path rather than any method of everything",
+      "HEAD uses GET on the path rather than any method on everything",
       ["Get: GET /v1/{name}", "* /**"],
       "HEAD /v1/a",
       "Get",
@@ -304,35 +316,35 @@ describe("several methods for one path", () => {
     });
   }
 
-  it("methods are told apart by case", async () => {
+  it("methods are case-sensitive", async () => {
     expect(await received({ get: "/v1/{name}" }, "get /v1/a")).toEqual(notAllowed);
   });
 
   const allows: [what: string, rules: WrittenRule[], line: string, allow: string][] = [
     ["one method", ["POST /v1/x"], "GET /v1/x", "OPTIONS, POST"],
     ["GET and so HEAD", ["GET /v1/x"], "POST /v1/x", "GET, HEAD, OPTIONS"],
-    ["a method of its own", ["PURGE /v1/x"], "GET /v1/x", "OPTIONS, PURGE"],
+    ["a custom method", ["PURGE /v1/x"], "GET /v1/x", "OPTIONS, PURGE"],
     [
-      "the methods of every template that fits",
+      "the methods of every matching template",
       ["POST /v1/x", "GET /v1/{name}", "DELETE /v1/**"],
       "PUT /v1/x",
       "DELETE, GET, HEAD, OPTIONS, POST",
     ],
     [
-      "no methods of templates that do not fit",
+      "no methods of templates that do not match",
       ["POST /v1/x", "GET /v1/y", "PUT /v1/x/y", "DELETE /v1/x:go"],
       "GET /v1/x",
       "OPTIONS, POST",
     ],
     [
-      "the methods with the verb and, as it may be no verb, without",
+      "the methods with the verb and without, because it may not be a verb",
       ["POST /v1/*:go", "GET /v1/*"],
       "PUT /v1/a:go",
       "GET, HEAD, OPTIONS, POST",
     ],
   ];
   for (const [what, rules, line, allow] of allows) {
-    it(`${line} is refused and told: ${what}`, async () => {
+    it(`${line} is refused with the allowed methods: ${what}`, async () => {
       const answer = await send(serveRules(rules).transcoder, line);
       expect(answer.status).toBe(405);
       expect(answer.headers.get("allow")).toBe(allow);
@@ -346,18 +358,18 @@ describe("several methods for one path", () => {
     });
   }
 
-  it("OPTIONS of an unknown path is refused", async () => {
+  it("OPTIONS on an unknown path is refused", async () => {
     expect(await received({ get: "/v1" }, "OPTIONS /v2")).toEqual(notFound);
   });
 
-  it("OPTIONS * asks about the server (RFC 9110, section 9.3.7)", async () => {
+  it("OPTIONS * describes the server (RFC 9110, section 9.3.7)", async () => {
     const { transcoder, calls } = serveRules(["GET /{name=**}"]);
     const answer = await send(transcoder, "OPTIONS *");
     expect(answer).toMatchObject({ status: 204, text: "" });
     expect(calls).toEqual([]);
   });
 
-  it("no other method has the target * (RFC 9112, section 3.2.4)", async () => {
+  it("the target * is for no other method (RFC 9112, section 3.2.4)", async () => {
     const { transcoder, calls } = serveRules(["GET /{name=**}"]);
     expect((await send(transcoder, "GET *")).status).toBeGreaterThanOrEqual(400);
     expect(calls).toEqual([]);
@@ -369,7 +381,7 @@ describe("several methods for one path", () => {
 });
 
 describe("many routes", () => {
-  it("are searched in time that does not explode with the wildcards among them", async () => {
+  it("are searched without exponential time in the number of wildcards", async () => {
     const depth = 14;
     const rules = Array.from({ length: 2 ** 8 }, (_, bits): WrittenRule => {
       const segments = Array.from({ length: depth }, (_, at) => ((bits >> (at % 8)) & 1 ? "*" : "a"));
@@ -380,7 +392,7 @@ describe("many routes", () => {
     expect(answer.status).toBe(404);
   });
 
-  it("take a path of a thousand segments", async () => {
+  it("can match a path of a thousand segments", async () => {
     const path = Array.from({ length: 1000 }, (_, index) => `s${index}`).join("/");
     expect(await received({ get: "/v1/{name=**}" }, `GET /v1/${path}`)).toEqual({ name: path });
   });
@@ -392,7 +404,12 @@ describe("the routing order", () => {
     ["a literal hides *", shadowed, "GET /v1/mint", "OPTIONS, POST"],
     ["a literal hides * from HEAD", shadowed, "HEAD /v1/mint", "OPTIONS, POST"],
     ["* hides **", ["POST /v1/*", "GET /v1/{name=**}"], "GET /v1/x", "OPTIONS, POST"],
-    ["a verb hides a path without one", ["POST /v1/*:go", "GET /v1/{name}"], "GET /v1/a:go", "OPTIONS, POST"],
+    [
+      "a verb hides a path without a verb",
+      ["POST /v1/*:go", "GET /v1/{name}"],
+      "GET /v1/a:go",
+      "OPTIONS, POST",
+    ],
     ["the rest of a literal hides *", ["POST /v1/x/**", "GET /v1/*/{name}"], "GET /v1/x/y", "OPTIONS, POST"],
   ];
   for (const [what, rules, line, allow] of rows) {
@@ -402,14 +419,14 @@ describe("the routing order", () => {
       expect([answer.status, answer.headers.get("allow")]).toEqual([405, allow]);
       expect(calls).toEqual([]);
     });
-    it(`"path" names only the methods of the most specific template: ${what}`, async () => {
+    it(`"path" lists only the methods of the most specific template: ${what}`, async () => {
       const { transcoder } = serveRules(rules, {}, { routingOrder: "path" });
       const answer = await send(transcoder, `OPTIONS ${line.split(" ")[1]}`);
       expect([answer.status, answer.headers.get("allow")]).toEqual([204, allow]);
     });
   }
 
-  it('"path" still goes back where the more specific template does not lead to the end', async () => {
+  it('"path" still backtracks if the more specific template does not match to the end', async () => {
     const rules: WrittenRule[] = ["POST /v1/x/y", "Get: GET /v1/{name}/z"];
     const { transcoder, calls } = serveRules(rules, {}, { routingOrder: "path" });
     expect((await send(transcoder, "GET /v1/x/z")).status).toBe(200);

@@ -23,14 +23,14 @@ import {
   startRefusal,
 } from "./rules.ts";
 
-describe("a rule that could never work stops the start", () => {
+describe("a rule that could never work prevents the start", () => {
   const refused: [what: string, rule: Rule, named: string[]][] = [
-    ["a template outside the grammar", { get: "/v1/{name" }, ["column 10"]],
+    ["a template that violates the grammar", { get: "/v1/{name" }, ["column 10"]],
     ["an empty template", { get: "" }, ["column 1"]],
-    ["a rule without method and path", {}, []],
-    ["a rule with nothing but a body", { body: "*" }, []],
+    ["a rule without a method and a path", {}, []],
+    ["a rule with only a body", { body: "*" }, []],
     ["a custom rule without a method", { custom: { kind: "", path: "/v1" } }, []],
-    ["a custom method that is no token", { custom: { kind: "BAD METHOD", path: "/v1" } }, ["BAD METHOD"]],
+    ["a custom method that is not a token", { custom: { kind: "BAD METHOD", path: "/v1" } }, ["BAD METHOD"]],
     ["a custom rule without a path", { custom: { kind: "PURGE", path: "" } }, ["column 1"]],
     ["a variable of an unknown field", { get: "/v1/{bogus}" }, ["bogus"]],
     ["a variable of an unknown nested field", { get: "/v1/{nested.bogus}" }, ["bogus"]],
@@ -54,21 +54,21 @@ describe("a rule that could never work stops the start", () => {
     ["one variable twice", { get: "/v1/{name}/{name}" }, ["name"]],
     ["one nested variable twice", { get: "/v1/{nested.id}/{nested.id=x/*}" }, ["nested.id"]],
     ["two variables of one oneof", { get: "/v1/{text}/{number}" }, ["text", "number"]],
-    ["two variables through one oneof", { get: "/v1/{text}/{part.id}" }, ["text", "part"]],
+    ["two variables inside one oneof", { get: "/v1/{text}/{part.id}" }, ["text", "part"]],
     ["two variables of one nested oneof", { get: "/v1/{nested.first}/{nested.second}" }, ["first", "second"]],
     ["a variable in a variable", { get: "/v1/{name={display_name}}" }, ["column"]],
     ["anything after **", { get: "/v1/{name=**}/x" }, ["column"]],
     ["an unknown body field", { post: "/v1", body: "bogus" }, ["bogus"]],
     ["a body field below the top level", { post: "/v1", body: "nested.id" }, ["nested.id"]],
     ["a body field by its JSON name", { post: "/v1", body: "displayName" }, ["displayName"]],
-    ["a body of GET", { get: "/v1", body: "*" }, ["GET"]],
-    ["a body field of GET", { get: "/v1", body: "nested" }, ["GET"]],
-    ["a body of HEAD", { custom: { kind: "HEAD", path: "/v1" }, body: "*" }, ["HEAD"]],
+    ["a GET body", { get: "/v1", body: "*" }, ["GET"]],
+    ["a GET body field", { get: "/v1", body: "nested" }, ["GET"]],
+    ["a HEAD body", { custom: { kind: "HEAD", path: "/v1" }, body: "*" }, ["HEAD"]],
     ["an unknown response_body", { get: "/v1", responseBody: "bogus" }, ["bogus"]],
     ["a response_body below the top level", { get: "/v1", responseBody: "nested.id" }, ["nested.id"]],
     ["a response_body of everything", { get: "/v1", responseBody: "*" }, ["*"]],
     [
-      "additional bindings of additional bindings",
+      "nested additional bindings",
       { get: "/v1", additionalBindings: [{ get: "/v2", additionalBindings: [{ get: "/v3" }] }] },
       ["additional binding 1"],
     ],
@@ -79,7 +79,7 @@ describe("a rule that could never work stops the start", () => {
     ],
   ];
   for (const [what, rule, named] of refused) {
-    it(`${what}, named`, () => {
+    it(`${what}, and is named in the error`, () => {
       const sentence = startRefusal([rule]);
       for (const part of ["testing.Ruled1.Rpc1", ...named]) expect(sentence).toContain(part);
     });
@@ -98,54 +98,58 @@ describe("a rule that could never work stops the start", () => {
     });
   }
 
-  it("a body field that the path has already taken", () => {
+  it("a body field that is already in the path", () => {
     expect(startRefusal([{ post: "/v1/{name}", body: "name" }])).toContain("name");
   });
 
-  it("a body field of the oneof that the path has already taken", () => {
+  it("a body field of a oneof that is already in the path", () => {
     expect(startRefusal([{ post: "/v1/{text}", body: "part" }])).toContain("text");
   });
 });
 
-describe("a rule for the path of an RPC stops the start", () => {
-  it("its own", () => {
+describe("a rule for the path of an RPC prevents the start", () => {
+  it("if it is its own path", () => {
     const sentence = startRefusal([{ post: "/testing.Ruled1/Rpc1", body: "*" }]);
     for (const part of ["testing.Ruled1.Rpc1", "path of the RPC"]) expect(sentence).toContain(part);
   });
 
-  it("that of another RPC, in an additional binding, with any method", () => {
+  it("if it is another RPC's path, in an additional binding, with any method", () => {
     const custom = { kind: "*", path: "/testing.Ruled2/Rpc1" };
     expect(startRefusal([{ get: "/v1", additionalBindings: [{ custom }] }], [{ get: "/v2" }])).toContain(
       "testing.Ruled1.Rpc1, additional binding 1",
     );
   });
 
-  it("but not the path of no RPC, nor one with a verb", () => {
+  it("but not for an unknown RPC path or one with a verb", () => {
     expect(startRefusal([{ get: "/testing.Ruled1/Rpc9" }])).toBeUndefined();
     expect(startRefusal([{ get: "/testing.Ruled1/Rpc1:go" }])).toBeUndefined();
   });
 });
 
-describe("two rules that match the same requests stop the start, with both places named", () => {
+describe("two rules that match the same requests prevent the start, and the error names both places", () => {
   const conflicts: [what: string, one: Rule, other: Rule][] = [
     ["the same literals", { get: "/v1/x" }, { get: "/v1/x" }],
-    ["variables of other names", { get: "/v1/{name}" }, { get: "/v1/{display_name}" }],
+    ["variables with different names", { get: "/v1/{name}" }, { get: "/v1/{display_name}" }],
     ["a variable and a wildcard", { get: "/v1/{name}" }, { get: "/v1/*" }],
-    ["a variable and its literals written out", { get: "/v1/{name=x/*}" }, { get: "/v1/x/{name}" }],
+    ["a variable and its literals spelled out", { get: "/v1/{name=x/*}" }, { get: "/v1/x/{name}" }],
     ["a variable of literals and literals", { get: "/v1/{name=x/y}" }, { get: "/v1/x/y" }],
     ["two rests", { get: "/v1/{name=**}" }, { get: "/v1/**" }],
     ["a rest under literals", { get: "/v1/{name=x/**}" }, { get: "/v1/x/{display_name=**}" }],
     ["the same verb", { post: "/v1/{name}:go" }, { post: "/v1/*:go" }],
-    ["literals that only encoding tells apart", { get: "/v1/caf%C3%A9" }, { get: "/v1/caf%c3%a9" }],
-    ["literals of which one is encoded needlessly", { get: "/v1/%61" }, { get: "/v1/a" }],
-    ["verbs of which one is encoded needlessly", { get: "/v1:%61" }, { get: "/v1:a" }],
-    ["a method and the same as a custom method", { get: "/v1" }, { custom: { kind: "GET", path: "/v1" } }],
+    ["literals that differ only in their encoding", { get: "/v1/caf%C3%A9" }, { get: "/v1/caf%c3%a9" }],
+    ["literals, one of them encoded needlessly", { get: "/v1/%61" }, { get: "/v1/a" }],
+    ["verbs, one of them encoded needlessly", { get: "/v1:%61" }, { get: "/v1:a" }],
+    [
+      "a method and the same method as a custom one",
+      { get: "/v1" },
+      { custom: { kind: "GET", path: "/v1" } },
+    ],
     [
       "any method twice",
       { custom: { kind: "*", path: "/v1/{name}" } },
       { custom: { kind: "*", path: "/v1/*" } },
     ],
-    ["other bodies", { post: "/v1", body: "*" }, { post: "/v1" }],
+    ["different bodies", { post: "/v1", body: "*" }, { post: "/v1" }],
   ];
   for (const [what, one, other] of conflicts) {
     it(`${what}, in one service`, () => {
@@ -166,17 +170,17 @@ describe("two rules that match the same requests stop the start, with both place
   }
 });
 
-describe("rules that can be told apart start", () => {
+describe("rules that differ are accepted", () => {
   const pairs: [what: string, one: Rule, other: Rule][] = [
-    ["other methods", { get: "/v1/{name}" }, { delete: "/v1/{name}" }],
+    ["different methods", { get: "/v1/{name}" }, { delete: "/v1/{name}" }],
     ["a method and any method", { get: "/v1" }, { custom: { kind: "*", path: "/v1" } }],
     ["GET and a HEAD of its own", { get: "/v1" }, { custom: { kind: "HEAD", path: "/v1" } }],
     ["a literal and a variable", { get: "/v1/x" }, { get: "/v1/{name}" }],
     ["one segment and the rest", { get: "/v1/*" }, { get: "/v1/**" }],
-    ["a verb and none", { get: "/v1/{name}:go" }, { get: "/v1/{name}" }],
-    ["other verbs", { get: "/v1/{name}:go" }, { get: "/v1/{name}:stop" }],
-    ["verbs in other case", { get: "/v1/{name}:go" }, { get: "/v1/{name}:Go" }],
-    ["a crossing of literals", { get: "/v1/x/*" }, { get: "/v1/*/x" }],
+    ["a verb and no verb", { get: "/v1/{name}:go" }, { get: "/v1/{name}" }],
+    ["different verbs", { get: "/v1/{name}:go" }, { get: "/v1/{name}:stop" }],
+    ["verbs in different case", { get: "/v1/{name}:go" }, { get: "/v1/{name}:Go" }],
+    ["crossed literals", { get: "/v1/x/*" }, { get: "/v1/*/x" }],
     ["nothing and the rest", { get: "/v1" }, { get: "/v1/**" }],
     ["an encoded slash and a slash", { get: "/v1/a%2Fb" }, { get: "/v1/a/b" }],
   ];
@@ -187,14 +191,14 @@ describe("rules that can be told apart start", () => {
   }
 
   const allowed: [what: string, rule: RuledRpc][] = [
-    ["a body of DELETE", { delete: "/v1", body: "*" }],
-    ["a body of any method", { custom: { kind: "*", path: "/v1" }, body: "*" }],
-    ["a variable under the body field", { patch: "/v1/{nested.id}", body: "nested" }],
+    ["a DELETE body", { delete: "/v1", body: "*" }],
+    ["a body with any method", { custom: { kind: "*", path: "/v1" }, body: "*" }],
+    ["a variable inside the body field", { patch: "/v1/{nested.id}", body: "nested" }],
     ["a variable of a oneof", { get: "/v1/{part.id}/{part.long_name}" }],
     ["a variable with presence", { get: "/v1/{nickname}/{optional_count}" }],
     ["HttpBody as the whole request", { post: "/v1", body: "*", input: HttpBodySchema }],
     ["the root", { get: "/" }],
-    ["a message of another type", { get: "/v1/{child.child.child.id}", input: NestedSchema }],
+    ["a message of a different type", { get: "/v1/{child.child.child.id}", input: NestedSchema }],
   ];
   for (const [what, rule] of allowed) {
     it(what, () => {
@@ -204,7 +208,7 @@ describe("rules that can be told apart start", () => {
 });
 
 describe("the routes of a transcoder", () => {
-  it("are listed in the order of their declaration, additional bindings after their rule", () => {
+  it("are listed in declaration order, additional bindings after their rule", () => {
     const { transcoder } = serveRules([
       { get: "/v1/b", additionalBindings: [{ post: "/v1/c", body: "*" }] },
       { custom: { kind: "PURGE", path: "/v1/a" } },
@@ -234,13 +238,13 @@ describe("the routes of a transcoder", () => {
     expect((await send(transcoder, "GET /v1/two")).status).toBe(200);
   });
 
-  it("are none without services, and everything is unknown then", async () => {
+  it("are empty without services, and every path is unknown", async () => {
     const transcoder = createRestServer({ ...defaultBodyLimits, services: [] });
     expect(transcoder.routes).toEqual([]);
     expect((await send(transcoder, "GET /")).status).toBe(404);
   });
 
-  it("serve a rule of each method", async () => {
+  it("include a rule for each method", async () => {
     const rules: Record<string, Rule> = {
       GET: { get: "/v1/{name}" },
       PUT: { put: "/v1/{name}" },
@@ -256,8 +260,8 @@ describe("the routes of a transcoder", () => {
   });
 });
 
-describe("a service of Edition 2026", () => {
-  it("is served like one of proto3", async () => {
+describe("a service in Edition 2026", () => {
+  it("is served like a proto3 service", async () => {
     const field = (name: string, number: number, type: FieldDescriptorProto_Type) => ({
       name,
       number,

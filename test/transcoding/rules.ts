@@ -1,4 +1,4 @@
-/** Builds services out of single rules, so that one row of a table is one rule. */
+/** Builds services from single rules, so that one row of a table is one rule. */
 
 import {
   create,
@@ -28,7 +28,7 @@ import { defaultBodyLimits } from "../server/default-limits.ts";
 import { type Answer, type Refusal, type RequestParts, refusalOf, send } from "./client.ts";
 import { createRestServer, type RestOptions, type RestServer } from "./rest-server.ts";
 
-/** An HttpRule as a proto file writes it. */
+/** An HttpRule as written in a proto file. */
 export interface Rule {
   readonly get?: string;
   readonly put?: string;
@@ -41,21 +41,21 @@ export interface Rule {
   readonly additionalBindings?: readonly Rule[];
 }
 
-/** A rule and the RPC it belongs to; testing.Everything goes in and comes out unless it says otherwise. */
+/** A rule and its RPC; the input and output default to testing.Everything. */
 export interface RuledRpc extends Rule {
   readonly rpc?: string;
   readonly input?: DescMessage;
   readonly output?: DescMessage;
 }
 
-/** The same, or as one line: "Get: GET /v1/{name}" of an RPC with a name, "POST /v1/{name} body: *". */
+/** The same, or in one line: "Get: GET /v1/{name}" for a named RPC, "POST /v1/{name} body: *". */
 export type WrittenRule = RuledRpc | string;
 
-/** Reads a rule that is written as one line. */
+/** Parses a rule written in one line. */
 export function readRule(rule: WrittenRule): RuledRpc {
   if (typeof rule !== "string") return rule;
   const parts = /^(?:(?<rpc>\w+): )?(?<kind>\S+) (?<path>\S+)(?: body: (?<body>\S+))?$/.exec(rule)?.groups;
-  if (parts === undefined) throw new Error(`"${rule}" is no rule`);
+  if (parts === undefined) throw new Error(`"${rule}" is not a rule`);
   const { rpc, kind = "", path = "", body } = parts;
   const method = patterns.find((name) => name.toUpperCase() === kind);
   return {
@@ -65,7 +65,7 @@ export function readRule(rule: WrittenRule): RuledRpc {
   };
 }
 
-/** What the implementation of an RPC was called with, in the JSON form. */
+/** What the handler of an RPC was called with, in JSON form. */
 export interface Call {
   readonly rpc: string;
   readonly request: JsonValue;
@@ -74,7 +74,7 @@ export interface Call {
 const registry = createRegistry(...collectFiles([EverythingSchema.file]));
 const patterns = ["get", "put", "post", "delete", "patch"] as const;
 
-/** Makes the descriptor of a service of which each rule is one RPC, named after its place: Rpc1, Rpc2. */
+/** Creates the descriptor of a service with one RPC per rule, named by position: Rpc1, Rpc2. */
 export function describeService(rules: readonly WrittenRule[], name = "testing.Ruled"): DescService {
   const methods = rules.map(describeMethod);
   const types = rules
@@ -120,13 +120,13 @@ function createRule(rule: Rule): HttpRule {
   return message;
 }
 
-/** A server of some rules that remembers its calls. */
+/** A server of some rules that records its calls. */
 export interface Ruled {
   readonly transcoder: RestServer;
   readonly calls: readonly Call[];
 }
 
-/** Serves rules. Each RPC answers with what it is given here, or else with an empty message. */
+/** Serves rules. Each RPC returns the given answer, or an empty message. */
 export function serveRules(
   rules: readonly WrittenRule[],
   answer: Record<string, unknown> = {},
@@ -142,7 +142,7 @@ export function serveRules(
   return { calls, transcoder: createRestServer({ ...defaultBodyLimits, ...options, services: [service] }) };
 }
 
-/** Implements a service that was described at run time, whose calls no type knows; all of them are unary. */
+/** Implements a service described at run time, whose calls have no static types; all of them are unary. */
 export function implementUnary(
   service: DescService,
   implement: (rpc: string) => (request: Message) => Record<string, unknown>,
@@ -159,7 +159,7 @@ function isUnary(method: DescMethod): method is DescMethodUnary {
   return method.methodKind === "unary";
 }
 
-/** Calls a server of some rules once and tells what came of it: the call, or the refusal. */
+/** Calls a server of some rules once and returns the call or the refusal. */
 export async function outcome(
   rules: readonly WrittenRule[],
   line: string,
@@ -171,7 +171,7 @@ export async function outcome(
   return call !== undefined && answer.status === 200 ? call : refusalOf(answer);
 }
 
-/** Calls the one rule and gives the request that its RPC received, or the refusal. */
+/** Calls a single rule and returns the request that its RPC received, or the refusal. */
 export async function received(
   rule: WrittenRule,
   line: string,
@@ -181,12 +181,12 @@ export async function received(
   return "request" in result ? result.request : result;
 }
 
-/** Calls the one rule with an answer to give, and reads what comes back. */
+/** Calls a single rule that returns a given answer, and reads the response. */
 export function answered(rule: RuledRpc, line: string, answer: Record<string, unknown>): Promise<Answer> {
   return send(serveRules([rule], answer).transcoder, line);
 }
 
-/** The sentence with which a server of these rules refuses to start; undefined if it starts. */
+/** The error with which a server of these rules refuses to start; undefined if it starts. */
 export function startRefusal(...services: (readonly RuledRpc[])[]): string | undefined {
   const specs = services.map((rules, index) =>
     implementUnary(describeService(rules, `testing.Ruled${index + 1}`), () => () => ({})),
@@ -204,10 +204,10 @@ export function invalid(reason: string, ...fields: string[]): Refusal {
   return { status: 400, code: "INVALID_ARGUMENT", reason, fields };
 }
 
-/** What a path gets that no rule has. */
+/** The refusal of a path without a rule. */
 export const notFound: Refusal = { status: 404, code: "NOT_FOUND", reason: "ROUTE_NOT_FOUND", fields: [] };
 
-/** What a path gets whose rules are of other methods. */
+/** The refusal of a path whose rules have different methods. */
 export const notAllowed: Refusal = {
   status: 405,
   code: "UNIMPLEMENTED",

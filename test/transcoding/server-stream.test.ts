@@ -9,7 +9,7 @@ const ndjson = { accept: "application/x-ndjson" };
 const array = { accept: "application/json" };
 const events = { accept: "text/event-stream" };
 
-/** A stream of titles, broken off by an error if there is one. */
+/** A stream of titles, ended by an error if given. */
 function titled(titles: readonly string[], error?: Error) {
   return serveLibrary({
     async *watchBooks() {
@@ -19,7 +19,7 @@ function titled(titles: readonly string[], error?: Error) {
   });
 }
 
-/** The JSON of a book that has nothing but a title. */
+/** The JSON of a book with only a title. */
 function bookText(title: string): string {
   return JSON.stringify({ name: "", title, pages: 0, isbn: "0", lent: false, authors: [], labels: {} });
 }
@@ -31,12 +31,12 @@ describe("a server stream", () => {
     ["server-sent events", events, "", `data: ${bookText("a")}\n\ndata: ${bookText("b")}\n\n`],
   ];
   for (const [what, headers, none, two] of forms) {
-    it(`is ${what}`, async () => {
+    it(`is sent as ${what}`, async () => {
       const answer = await send(titled(["a", "b"]), watch, { headers });
       expect(answer.status).toBe(200);
       expect(answer.text.replaceAll(",\n", ",").replace("]\n", "]")).toBe(two);
     });
-    it(`of nothing is ${what}`, async () => {
+    it(`without messages is ${what}`, async () => {
       const answer = await send(titled([]), watch, { headers });
       expect(answer.status).toBe(200);
       expect(answer.text.trim()).toBe(none);
@@ -46,25 +46,25 @@ describe("a server stream", () => {
       expect(refusalOf(answer)).toEqual(invalid("KEY_INVALID"));
       expect(answer.headers.get("content-type")).toBe("application/json");
     });
-    it(`with a request that is wrong has the status of its error, for ${what}`, async () => {
+    it(`with an invalid request has the status of its error, for ${what}`, async () => {
       const answer = await send(titled(["a"]), `${watch}?bogus=1`, { headers });
       expect(refusalOf(answer)).toEqual(invalid("PARAMETER_UNKNOWN", "bogus"));
     });
   }
 
-  it("keeps line ends of its texts out of the lines", async () => {
+  it("escapes line breaks in texts", async () => {
     const answer = await send(titled(["a\r\nb\u2028c"]), watch, { headers: events });
     expect(answer.text.split("\n")).toHaveLength(3);
     expect(JSON.parse(answer.text.slice("data: ".length))).toMatchObject({ title: "a\r\nb\u2028c" });
   });
 
-  it("can be of one field of each message", async () => {
+  it("can consist of one field of each message", async () => {
     const answer = await send(titled(["a", "b"]), "GET /v1/shelves/1/titles:watch");
     expect(answer.text).toBe('"a"\n"b"\n');
   });
 
   const late = refuse("KEY_INVALID", "too late");
-  it("of lines that fails later ends with a line of its error", async () => {
+  it("of lines that fails later ends with the error on a line", async () => {
     const answer = await send(titled(["a"], late), watch, { headers: ndjson });
     const [first, second, ...rest] = answer.text.split("\n");
     expect(first).toBe(bookText("a"));
@@ -72,7 +72,7 @@ describe("a server stream", () => {
     expect(rest).toEqual([""]);
   });
 
-  it("in an array that fails later ends with an element of its error", async () => {
+  it("in an array that fails later ends with the error as an element", async () => {
     const answer = await send(titled(["a"], late), watch, { headers: array });
     const [first, second, ...rest]: unknown[] = JSON.parse(answer.text);
     expect(first).toEqual(JSON.parse(bookText("a")));
@@ -88,7 +88,7 @@ describe("a server stream", () => {
     expect(rest).toEqual([""]);
   });
 
-  it("that fails by a fault of the machine tells nothing of it", async () => {
+  it("that fails because of the machine does not reveal why", async () => {
     const answer = await send(titled(["a"], new Error("password=x")), watch);
     expect(errorOf(answer.text.split("\n")[1] ?? "")).toMatchObject({ code: "INTERNAL", reason: "INTERNAL" });
     expect(answer.text).not.toContain("password");
@@ -109,11 +109,11 @@ describe("a server stream", () => {
     expect(response.trailers?.get("x-trailer")).toBe("2");
   });
 
-  it("is not to be kept by caches", async () => {
+  it("is not cached", async () => {
     expect((await send(titled(["a"]), watch)).headers.get("cache-control")).toBe("no-store");
   });
 
-  it("begins before it ends", async () => {
+  it("starts before it ends", async () => {
     const { promise: read, resolve } = Promise.withResolvers<void>();
     const transcoder = serveLibrary({
       async *watchBooks() {
@@ -128,7 +128,7 @@ describe("a server stream", () => {
     expect(Buffer.from((await pieces.next()).value).toString()).toBe(`${bookText("b")}\n`);
   });
 
-  it("that has nothing to say for a while has an answer all the same", async () => {
+  it("that sends nothing for a while is answered all the same", async () => {
     const caller = new AbortController();
     const transcoder = serveLibrary({
       async *watchBooks(_request, { signal }) {
@@ -143,7 +143,7 @@ describe("a server stream", () => {
     expect(errorOf(Buffer.from(last.value).toString())).toMatchObject({ code: "CANCELLED" });
   });
 
-  it("is made no faster than it is read", async () => {
+  it("is produced no faster than it is read", async () => {
     let made = 0;
     const transcoder = serveLibrary({
       async *watchBooks() {
@@ -167,7 +167,7 @@ describe("a server stream", () => {
     ["an array", array],
     ["events", events],
   ] as const) {
-    it(`ends, and its generator with it, when its reader has had enough: ${what}`, async () => {
+    it(`ends, and its generator with it, when its reader leaves: ${what}`, async () => {
       const { promise: ended, resolve } = Promise.withResolvers<void>();
       const signals: AbortSignal[] = [];
       const transcoder = serveLibrary({
@@ -188,7 +188,7 @@ describe("a server stream", () => {
     });
   }
 
-  it("ends when its caller goes away while it waits", async () => {
+  it("ends when its caller disconnects while it waits", async () => {
     const caller = new AbortController();
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     const transcoder = serveLibrary({
@@ -212,7 +212,7 @@ describe("a server stream", () => {
 });
 
 describe("a stream of raw bytes", () => {
-  it("is the bytes of its messages, with the media type of the first", async () => {
+  it("consists of the bytes of its messages, with the media type of the first", async () => {
     const transcoder = serveLibrary({
       async *readFile({ path }) {
         yield { contentType: "text/plain", data: Buffer.from(`${path}: `) };
@@ -224,7 +224,7 @@ describe("a stream of raw bytes", () => {
     expect(answer.headers.get("content-type")).toBe("text/plain");
   });
 
-  it("of nothing is nothing", async () => {
+  it("without messages is empty", async () => {
     const answer = await send(serveLibrary({ async *readFile() {} }), "GET /v1/files");
     expect(answer).toMatchObject({ status: 200, text: "" });
   });
@@ -239,7 +239,7 @@ describe("a stream of raw bytes", () => {
     expect(refusalOf(await send(transcoder, "GET /v1/files/a"))).toMatchObject(invalid("FIELD_INVALID"));
   });
 
-  it("that fails later is broken off, for an error would look like content", async () => {
+  it("that fails later is cut off, because an error would look like content", async () => {
     const transcoder = serveLibrary({
       async *readFile() {
         yield { contentType: "text/plain", data: Buffer.from("a") };

@@ -1,4 +1,6 @@
-/** The conventions of Google's APIs, for the services that have them: system parameters and the form of errors. */
+/**
+ * The conventions of Google's APIs, for services that follow them: system parameters and the form of errors.
+ */
 import { Code } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { refuse } from "../../src/errors.ts";
@@ -16,7 +18,7 @@ const rule: RuledRpc = { get: "/v1/{name}" };
 const call = (line: string, one: RuledRpc = rule, body?: string): Promise<Answer> =>
   send(serveRules([one], answer, google).transcoder, line, body === undefined ? {} : { body });
 
-/** The request that the RPC gets, or the message of the refusal. */
+/** The request that the RPC receives, or the message of the refusal. */
 async function received(line: string, one: RuledRpc = rule, body?: string): Promise<unknown> {
   const { transcoder, calls } = serveRules([one], {}, google);
   const { text } = await send(transcoder, line, body === undefined ? {} : { body });
@@ -34,12 +36,12 @@ describe("an answer", () => {
     ["%24alt=json%3Benum-encoding%3Dint", numbered],
     ["alt=json;enum-encoding=int", numbered],
   ];
-  it.each(rows)("to ?%s has its enums as that asks", async (query, expected) => {
+  it.each(rows)("to ?%s has its enums in the requested form", async (query, expected) => {
     expect(JSON.parse((await call(`GET /v1/a?${query}`)).text)).toMatchObject(expected);
   });
 
   it.each(["prettyPrint=true", "$prettyPrint=true", "$prettyPrint=1"])(
-    "to ?%s has a line for each member",
+    "to ?%s has each member on its own line",
     async (query) => {
       const { text } = await call(`GET /v1/a?${query}`);
       expect(text).toMatch(/^\{\n {2}"name": "",\n/);
@@ -48,13 +50,13 @@ describe("an answer", () => {
   );
 
   it.each(["", "prettyPrint=false", "$prettyPrint=false", "$prettyPrint=0"])(
-    "to ?%s is one line",
+    "to ?%s is on one line",
     async (query) => {
       expect((await call(`GET /v1/a?${query}`)).text).toMatch(/^\{"name":"",.*\}\n$/);
     },
   );
 
-  it("has another entity tag in another form", async () => {
+  it("has a different entity tag in a different form", async () => {
     const tags = ["", "?alt=json", "?$alt=json;enum-encoding=int"].map(async (query) =>
       (await call(`GET /v1/a${query}`)).headers.get("etag"),
     );
@@ -63,7 +65,7 @@ describe("an answer", () => {
     expect(numbers).not.toBe(plain);
   });
 
-  it("of one field has the form as well", async () => {
+  it("with one field supports the forms too", async () => {
     const { text } = await call("GET /v1/a?$alt=json;enum-encoding=int", { ...rule, responseBody: "colors" });
     expect(JSON.parse(text)).toEqual([2]);
   });
@@ -77,12 +79,12 @@ describe("parameters for Google's billing", () => {
     },
   );
 
-  it("stand between fields of the request", async () => {
+  it("may stand between request fields", async () => {
     const query = "displayName=b&key=x&$alt=json;enum-encoding=int&tags=c%26d";
     expect(await received(`GET /v1/a?${query}`)).toEqual({ name: "a", displayName: "b", tags: ["c&d"] });
   });
 
-  it("are taken by a call whose fields are all in its body", async () => {
+  it("are accepted by a call whose fields are all in its body", async () => {
     const post = { post: "/v1/{name}", body: "*" };
     expect(await received("POST /v1/a?key=x&$alt=json", post, '{"displayName":"b"}')).toEqual({
       name: "a",
@@ -91,12 +93,12 @@ describe("parameters for Google's billing", () => {
   });
 });
 
-describe("a parameter that would have no effect, but should, is refused by its name", () => {
+describe("a parameter that cannot take effect is refused by name", () => {
   const rows: [query: string, parameter: string, advice: RegExp][] = [
     ["fields=name", "fields", /answers are always complete/],
     ["$fields=name", "$fields", /answers are always complete/],
-    ["access_token=secret", "access_token", /header authorization/],
-    ["oauth_token=secret", "oauth_token", /header authorization/],
+    ["access_token=secret", "access_token", /authorization header/],
+    ["oauth_token=secret", "oauth_token", /authorization header/],
     ["callback=f", "callback", /JSONP/],
     ["$callback=f", "$callback", /JSONP/],
     ["uploadType=media", "uploadType", /uploads/],
@@ -121,7 +123,7 @@ describe("a parameter that would have no effect, but should, is refused by its n
   });
 
   it.each(["alt=json&alt=json", "alt=json&$alt=json", "key=a&key=b"])(
-    "and one that occurs twice: ?%s",
+    "and so is a duplicate: ?%s",
     async (query) => {
       const { error } = JSON.parse((await call(`GET /v1/a?${query}`)).text);
       expect(error.details[0].reason).toBe("PARAMETER_DUPLICATE");
@@ -129,7 +131,7 @@ describe("a parameter that would have no effect, but should, is refused by its n
   );
 });
 
-describe("a field of the request with the name of a system parameter", () => {
+describe("a request field with the name of a system parameter", () => {
   const systematic: RuledRpc = { get: "/v1/{name}", input: SystematicSchema };
 
   it("is set without the dollar sign", async () => {
@@ -146,14 +148,14 @@ describe("a field of the request with the name of a system parameter", () => {
   });
 });
 
-describe('the body "", which Google\'s client for Node sends for a message without fields,', () => {
+describe('the body "", which Google\'s Node client sends for a message without fields,', () => {
   const post: RuledRpc = { post: "/v1/{name}", body: "nested" };
 
-  it("is that message", async () => {
+  it("means an empty message", async () => {
     expect(await received("POST /v1/a", post, '""')).toEqual({ name: "a" });
   });
 
-  it("is an error for a service of our own", async () => {
+  it("is an error for our own services", async () => {
     const { transcoder } = serveRules([post]);
     const { status, text } = await send(transcoder, "POST /v1/a", { body: '""' });
     expect([status, JSON.parse(text).details[0].reason]).toEqual([400, "FIELD_INVALID"]);
@@ -164,8 +166,8 @@ describe('the body "", which Google\'s client for Node sends for a message witho
   });
 });
 
-describe("a service of our own", () => {
-  it.each(["$alt=json", "alt=json", "key=a", "prettyPrint=true"])("refuses ?%s", async (query) => {
+describe("our own services", () => {
+  it.each(["$alt=json", "alt=json", "key=a", "prettyPrint=true"])("refuse ?%s", async (query) => {
     const { transcoder } = serveRules([rule]);
     const { status, text } = await send(transcoder, `GET /v1/a?${query}`);
     expect([status, JSON.parse(text).details[0].reason]).toEqual([400, "PARAMETER_UNKNOWN"]);
@@ -196,7 +198,7 @@ describe("an error", () => {
     },
   ];
 
-  it("of a service with Google's conventions has Google's form, with our details and our HTTP status", async () => {
+  it("from a service with Google's conventions has Google's form, with our details and our HTTP status", async () => {
     const { status, text } = await send(transcoder, "GET /v1/a");
     expect([status, JSON.parse(text)]).toEqual([
       404,
@@ -204,7 +206,7 @@ describe("an error", () => {
     ]);
   });
 
-  it("of another service has our own form", async () => {
+  it("from another service has our own form", async () => {
     const { text } = await send(transcoder, "GET /api/a");
     expect(JSON.parse(text)).toEqual({ status: "error", code: "NOT_FOUND", message: "no key k", details });
   });
@@ -227,7 +229,7 @@ describe("an error", () => {
     expect("error" in json ? "google" : json.status === "error" && "own").toBe(form);
   });
 
-  it("from before the call has the form of the call that the request names", async () => {
+  it("before the call starts has the form of the requested call", async () => {
     const error = refuse("TOKEN_MISSING", "no token");
     const text = async (method: string, target: string) =>
       JSON.parse((await readAnswer(transcoder.renderFailure(error, { method, target }))).text);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parseTemplate, TemplateError } from "../../src/transcoding/template.ts";
 
-/** A template written out in a form that tests can compare: segments, variables, verb. */
+/** A template in a form that tests can compare: segments, variables, verb. */
 function outline(text: string): string {
   const { segments, variables, verb } = parseTemplate(text);
   const path = segments.map((segment) => {
@@ -76,21 +76,21 @@ describe("parseTemplate", () => {
     ["{name}", 1, "a template begins with a slash"],
     ["*", 1, "a template begins with a slash"],
     [" /v1", 1, "a template begins with a slash"],
-    ["https://host/v1", 1, "a template is no URL"],
-    ["//", 2, "a segment is not empty"],
-    ["//v1", 2, "a segment is not empty"],
-    ["/v1/", 5, "a segment is not empty"],
-    ["/v1//x", 5, "a segment is not empty"],
-    ["/v1/:verb", 5, "a segment is not empty"],
+    ["https://host/v1", 1, "a template is not a URL"],
+    ["//", 2, "a segment must not be empty"],
+    ["//v1", 2, "a segment must not be empty"],
+    ["/v1/", 5, "a segment must not be empty"],
+    ["/v1//x", 5, "a segment must not be empty"],
+    ["/v1/:verb", 5, "a segment must not be empty"],
     ["/:verb", 2, "a verb follows a segment"],
-    ["/v1:", 5, "a verb is not empty"],
-    ["/v1/{name}:", 12, "a verb is not empty"],
-    ["/v1:a:b", 6, "there is one verb"],
-    ["/v1:a/b", 6, "a verb is the end"],
-    ["/v1:a/{name}", 6, "a verb is the end"],
+    ["/v1:", 5, "a verb must not be empty"],
+    ["/v1/{name}:", 12, "a verb must not be empty"],
+    ["/v1:a:b", 6, "only one verb is allowed"],
+    ["/v1:a/b", 6, "a verb comes last"],
+    ["/v1:a/{name}", 6, "a verb comes last"],
     ["/v1:*", 5, "a verb is a literal"],
     ["/v1:{name}", 5, "a verb is a literal"],
-    ["/v1/***", 7, "there are two wildcards, * and **"],
+    ["/v1/***", 7, "the only wildcards are * and **"],
     ["/v1/*a", 6, "a wildcard is a whole segment"],
     ["/v1/a*", 6, "a wildcard is a whole segment"],
     ["/v1/**a", 7, "a wildcard is a whole segment"],
@@ -108,8 +108,8 @@ describe("parseTemplate", () => {
     ["/v1/{.a}", 6, "a variable has a name"],
     ["/v1/{a.}", 8, "a name follows a dot"],
     ["/v1/{a..b}", 8, "a name follows a dot"],
-    ["/v1/{1a}", 6, "a name begins with a letter"],
-    ["/v1/{a.1}", 8, "a name begins with a letter"],
+    ["/v1/{1a}", 6, "a name must begin with a letter"],
+    ["/v1/{a.1}", 8, "a name must begin with a letter"],
     ["/v1/{a-b}", 7, "a name is an identifier"],
     ["/v1/{a b}", 7, "a name is an identifier"],
     ["/v1/{ a}", 6, "a name is an identifier"],
@@ -117,12 +117,12 @@ describe("parseTemplate", () => {
     ["/v1/{*}", 6, "a variable has a name"],
     ["/v1/{a", 7, "a variable ends"],
     ["/v1/{a=*", 9, "a variable ends"],
-    ["/v1/{a=", 8, "a pattern is not empty"],
-    ["/v1/{a=}", 8, "a pattern is not empty"],
+    ["/v1/{a=", 8, "a pattern must not be empty"],
+    ["/v1/{a=}", 8, "a pattern must not be empty"],
     ["/v1/{a=/x}", 8, "a variable does not begin with a slash"],
-    ["/v1/{a=x/}", 10, "a segment is not empty"],
-    ["/v1/{a=x//y}", 10, "a segment is not empty"],
-    ["/v1/{a=x:verb}", 9, "a variable holds no verb"],
+    ["/v1/{a=x/}", 10, "a segment must not be empty"],
+    ["/v1/{a=x//y}", 10, "a segment must not be empty"],
+    ["/v1/{a=x:verb}", 9, "a variable cannot contain a verb"],
     ["/v1/{a={b}}", 8, "variables do not nest"],
     ["/v1/{a=x/{b}}", 10, "variables do not nest"],
     ["/v1/{a=*}}", 10, "nothing follows a variable in its segment"],
@@ -130,12 +130,12 @@ describe("parseTemplate", () => {
     ["/v1/{a}b", 8, "nothing follows a variable in its segment"],
     ["/v1/{a}-{b}", 8, "nothing follows a variable in its segment"],
     ["/v1/{a}*", 8, "nothing follows a variable in its segment"],
-    ["/v1/x{a}", 6, "nothing goes before a variable in its segment"],
-    ["/v1/*{a}", 6, "nothing goes before a variable in its segment"],
-    ["/v1/{a}/{a}", 9, "a variable stands once"],
-    ["/v1/{a.b}/{a.b=x/*}", 11, "a variable stands once"],
-    ["/v1/}", 5, "a brace is opened first"],
-    ["/v1/a}", 6, "a brace is opened first"],
+    ["/v1/x{a}", 6, "a variable begins its segment"],
+    ["/v1/*{a}", 6, "a variable begins its segment"],
+    ["/v1/{a}/{a}", 9, "a variable occurs only once"],
+    ["/v1/{a.b}/{a.b=x/*}", 11, "a variable occurs only once"],
+    ["/v1/}", 5, "a closing brace needs an opening one"],
+    ["/v1/a}", 6, "a closing brace needs an opening one"],
     ["/v1/a b", 6, "a space is percent-encoded"],
     ["/v1/a?b", 6, "a question mark is percent-encoded"],
     ["/v1/a#b", 6, "a number sign is percent-encoded"],
@@ -147,12 +147,12 @@ describe("parseTemplate", () => {
     ["/v1/%", 5, "an escape has two digits"],
     ["/v1/a%2", 5, "an escape has two digits"],
     ["/v1/%zz", 5, "an escape has two digits"],
-    ["/v1/%FF", 5, "escapes make UTF-8"],
-    ["/v1/%C0%AF", 5, "escapes make the shortest UTF-8"],
-    ["/v1/a:%ED%A0%80", 7, "escapes make no surrogates"],
+    ["/v1/%FF", 5, "escapes must be UTF-8"],
+    ["/v1/%C0%AF", 5, "escapes must be the shortest UTF-8"],
+    ["/v1/a:%ED%A0%80", 7, "escapes must not be surrogates"],
   ];
   for (const [template, column, why] of bad) {
-    it(`refuses ${JSON.stringify(template)} at column ${column}: ${why}`, () => {
+    it(`rejects ${JSON.stringify(template)} at column ${column}: ${why}`, () => {
       const error = failure(template);
       expect(error).toBeInstanceOf(TemplateError);
       expect(error.message).toContain(`column ${column}:`);

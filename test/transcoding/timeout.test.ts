@@ -30,12 +30,12 @@ describe("readTimeout", () => {
     });
   }
 
-  it("finds none where none is", () => {
+  it("returns undefined without a header", () => {
     expect(readTimeout(new Headers())).toBeUndefined();
   });
 });
 
-describe("a timeout that cannot be read is refused", () => {
+describe("an invalid timeout is refused", () => {
   const rows: [header: string, text: string][] = [
     ["grpc-timeout", ""],
     ["grpc-timeout", "5"],

@@ -76,12 +76,12 @@ describe("the library", () => {
 });
 
 describe("a call", () => {
-  it("that is not implemented says so", async () => {
+  it("that is not implemented is refused as such", async () => {
     const answer = await send(serveLibrary({}), "GET /v1/books/a");
     expect(refusalOf(answer)).toMatchObject({ status: 501, code: "UNIMPLEMENTED" });
   });
 
-  it("can be told apart from RPCs by its context", async () => {
+  it("can be distinguished from an RPC by its context", async () => {
     const seen: unknown[] = [];
     const transcoder = serveLibrary({
       getBook(_request, { service, method, protocolName, requestMethod, url, requestHeader }) {
@@ -100,7 +100,7 @@ describe("a call", () => {
     expect(seen).toEqual([["testing.Library", "GetBook", "rest", "GET", "/v1/books/a?revision=1", "1"]]);
   });
 
-  it("answers with the headers of the implementation, and its trailers as Connect has them", async () => {
+  it("answers with the headers of the implementation, and its trailers as in Connect", async () => {
     const transcoder = serveLibrary({
       getBook(_request, { responseHeader, responseTrailer }) {
         responseHeader.append("x-header", "1");
@@ -116,13 +116,13 @@ describe("a call", () => {
     expect(headers.get("trailer-x-trailer")).toBe("3");
   });
 
-  it("does not wait for the caller's body where there is none", async () => {
+  it("does not wait for the body if it takes none", async () => {
     const transcoder = serveLibrary({ moveBook: ({ name }) => ({ name }) });
     const answer = await send(transcoder, "POST /v1/shelves/1/books/2:move");
     expect(jsonOf(answer)).toMatchObject({ name: "shelves/1/books/2" });
   });
 
-  it("tells its implementation when the caller goes away", async () => {
+  it("notifies its implementation when the caller disconnects", async () => {
     const caller = new AbortController();
     const started = Promise.withResolvers<AbortSignal>();
     const transcoder = serveLibrary({
@@ -138,7 +138,7 @@ describe("a call", () => {
     expect(signal.reason).toMatchObject({ code: Code.Canceled });
   });
 
-  it("tells its implementation when the server shuts down", async () => {
+  it("notifies its implementation when the server shuts down", async () => {
     const shutdown = new AbortController();
     const { promise: started, resolve } = Promise.withResolvers<void>();
     const transcoder = serveLibrary(
@@ -156,7 +156,7 @@ describe("a call", () => {
     expect(refusalOf(await answer)).toMatchObject({ status: 503, code: "UNAVAILABLE" });
   });
 
-  it("tells its implementation when it has ended", async () => {
+  it("notifies its implementation when it has ended", async () => {
     const signals: AbortSignal[] = [];
     const transcoder = serveLibrary({
       getBook(_request, { signal }) {
@@ -169,8 +169,8 @@ describe("a call", () => {
   });
 });
 
-describe("a REST call goes through the interceptors", () => {
-  it("outermost first, for unary calls and for streams", async () => {
+describe("a REST call passes through the interceptors", () => {
+  it("outermost first, for unary calls and streams", async () => {
     const trace: string[] = [];
     const tracing = (name: string): Interceptor => {
       return (next) => async (request) => {
@@ -202,7 +202,7 @@ describe("a REST call goes through the interceptors", () => {
     }
   });
 
-  it("which see its headers, as those of a trace", async () => {
+  it("which see its headers, such as trace headers", async () => {
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     const seen: (string | null)[] = [];
     const transcoder = serveLibrary(
