@@ -9,23 +9,24 @@ const loopbackHosts = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 export { maxHeaderMs, maxReceiveMs } from "./config/limit-settings.ts";
 export { ConfigError };
 
-/** All settings, in the order in which the help shows them. */
+/** All settings, in the order of the help text. */
 const settings = { ...generalSettings, ...limitSettings } as const;
 
 /** The settings of one start. */
 export type Config = {
   readonly [Name in keyof typeof settings]: ReturnType<(typeof settings)[Name]["read"]>;
 } & {
-  /** Whether somebody chose the value of `auth`: it is not the default. */
+  /** Whether `auth` was set explicitly, so that its value is not the default. */
   readonly isAuthChosen: boolean;
-  /** The value of a setting of an extension. */
+  /** Returns the value of an extension's setting. */
   readonly valueFor: <T>(setting: Setting<T>) => T;
 };
 
 /**
- * Reads the settings, and checks those of extensions. A flag takes precedence over its variable, and the variable over the default.
+ * Reads the settings, and checks those added by extensions. A flag takes precedence over its variable, and
+ * the variable over the default.
  *
- * @throws ConfigError for an unknown flag, an invalid value, or incompatible values.
+ * @throws ConfigError for an unknown flag, an invalid value, or incompatible values
  */
 export function readConfig(
   args: readonly string[],
@@ -48,7 +49,7 @@ export function readConfig(
     ["--tls-key", config.tlsKey],
   ])
     if (value !== "" && value?.split(",").includes(""))
-      throw new ConfigError(`${flag}: "${value}" has an empty name`);
+      throw new ConfigError(`${flag}: "${value}" contains an empty name`);
   if (listFiles(config.tlsCert).length !== listFiles(config.tlsKey).length)
     throw new ConfigError("--tls-key and --tls-cert need the same number of files, in the same order");
   if (config.auth === "open" && !loopbackHosts.test(config.host) && !config.openToNetwork) {
@@ -60,7 +61,7 @@ export function readConfig(
   return config;
 }
 
-/** Splits a setting into the files that it names, separated by commas. */
+/** Splits a setting into file names, separated by commas. */
 export function listFiles(text: string): string[] {
   return text.split(",").filter((path) => path !== "");
 }
@@ -110,19 +111,19 @@ export function nameVariable(name: string): string {
   return `QSP_${name.replaceAll("-", "_").toUpperCase()}`;
 }
 
-/** All settings, in the order in which the help shows them: those of extensions at their places. */
+/** All settings in the order of the help text, with extension settings inserted in their places. */
 export function listSettings(added: readonly AddedSettings[] = []): readonly Setting<unknown>[] {
   const all: Setting<unknown>[] = Object.values(settings);
-  // Those that are after the same setting are in the order of their extensions.
+  // Settings inserted at the same place keep the order of their extensions.
   for (const { after, settings } of added.toReversed()) {
     const index = all.findIndex(({ name }) => name === after);
-    if (index < 0) throw new Error(`${settings[0]?.name} is after ${after}, which is no setting`);
+    if (index < 0) throw new Error(`${settings[0]?.name} is placed after ${after}, which is not a setting`);
     all.splice(index + 1, 0, ...settings);
   }
   return all;
 }
 
-/** The settings as `--help` shows them. */
+/** The settings in the format of `--help`. */
 export function describeSettings(added: readonly AddedSettings[] = []): string {
   return listSettings(added)
     .map(({ name, valueName, fallback, meaning, isSecret }) => {

@@ -19,7 +19,7 @@ import { excerpt, maxEchoCharacters, shortenSentence } from "./errors/shorten.ts
 
 export { type ReasonName, reasons };
 
-/** One field of a request and what is wrong with it. */
+/** A request field and what is wrong with it. */
 export type FieldViolation = MessageInitShape<typeof BadRequest_FieldViolationSchema>;
 
 /** The domain of our reasons (google.rpc.ErrorInfo.domain). */
@@ -29,14 +29,15 @@ export const errorDomain = "quantum-safe-playground";
 const maxViolations = 20;
 
 /**
- * Creates the error that refuses a call. The caller of this function throws it.
+ * Creates the error that refuses a call; the caller throws it.
  *
- * Shortens the parts of the request that it repeats: metadata values and quoted texts to 100 characters, in all places.
+ * Shortens the parts of the request that it quotes: metadata values and quoted texts are cut to 100
+ * characters, wherever they occur.
  *
- * @param reason the name of a reason of the core, or the declaration of an extension's.
- * @param message what is wrong and what would be right, for a person; public values only.
- * @param metadata the variable parts of the message, for a program; public values only.
- * @param violations the invalid fields, in the names of the JSON form.
+ * @param reason the name of a core reason, or the declaration of an extension's reason
+ * @param message what is wrong and what would be right, for a person; public values only
+ * @param metadata the variable parts of the message, for a program; public values only
+ * @param violations the invalid fields, by their JSON names
  */
 export function refuse(
   reason: ReasonName | NamedReason,
@@ -53,7 +54,7 @@ export function refuse(
     typeof reason === "string" ? [reason, reasons[reason]] : [reason.name, reason];
   const error = createError(declaration, shorten(message));
   const value = { reason: name, domain: errorDomain, metadata: shortMetadata };
-  // Connect sends the first two. The declaration goes with the error, because the core does not know it.
+  // Connect sends the first two. The declaration travels with the error, because the core does not know it.
   const detail = { desc: ErrorInfoSchema, value, ...(typeof reason !== "string" && { declaration: reason }) };
   error.details.push(detail);
   if (violations.length > 0) {
@@ -70,8 +71,8 @@ export function refuse(
 }
 
 /**
- * Creates the error of a reason. One that concerns the caller has no stack: nobody reads it, and to collect it takes
- * longer than to refuse the call, which a flood of calls would gain from.
+ * Creates the error for a reason. If it concerns the caller, it has no stack: nobody reads it, and collecting
+ * it takes longer than refusing the call, which would help a flood of calls.
  */
 function createError(reason: Reason, message: string): ConnectError {
   if (reason.isServerFault) return new ConnectError(message, reason.code);
@@ -84,7 +85,9 @@ function createError(reason: Reason, message: string): ConnectError {
   }
 }
 
-/** RFC 9110, section 15.5.2: a 401 response says how to authenticate. RFC 6750, section 3.1, names the errors. */
+/**
+ * RFC 9110, section 15.5.2: a 401 response says how to authenticate. RFC 6750, section 3.1, names the errors.
+ */
 function withChallenge(error: ConnectError, reason = ""): ConnectError {
   if (error.code !== Code.Unauthenticated || error.metadata.has("www-authenticate")) return error;
   const isAboutToken = reason.startsWith("TOKEN_") && reason !== "TOKEN_MISSING";
@@ -95,7 +98,7 @@ function withChallenge(error: ConnectError, reason = ""): ConnectError {
 /**
  * Refuses a call that may succeed later: with google.rpc.RetryInfo, and over HTTP with Retry-After.
  *
- * @param retryMs milliseconds after which to try again.
+ * @param retryMs milliseconds to wait before retrying
  */
 export function refuseForNow(
   reason: ReasonName,
@@ -110,7 +113,7 @@ export function refuseForNow(
   return error;
 }
 
-/** Refuses one field: the message begins with its name. */
+/** Refuses one field; the message begins with its name. */
 export function refuseField(
   field: string,
   description: string,
@@ -123,7 +126,7 @@ export function refuseField(
 export function metadataTooLarge(bytes: number, maxBytes: number): ConnectError {
   return refuse(
     "METADATA_TOO_LARGE",
-    `the request's metadata has at least ${bytes} bytes; the limit is ${maxBytes}`,
+    `the request metadata has at least ${bytes} bytes; the limit is ${maxBytes}`,
     {
       bytes: String(bytes),
       maxBytes: String(maxBytes),
@@ -131,12 +134,12 @@ export function metadataTooLarge(bytes: number, maxBytes: number): ConnectError 
   );
 }
 
-/** Ends a call because the server stops. */
+/** Ends a call because the server is stopping. */
 export function serverStopping(): ConnectError {
   return refuseForNow("SHUTTING_DOWN", "the server is stopping; try again later", 1000);
 }
 
-/** Refuses a body, or one message of a stream, that is too large. */
+/** Refuses an oversized body or stream message. */
 export function bodyTooLarge(maxBytes: number): ConnectError {
   return refuse("BODY_TOO_LARGE", `the message is larger than the limit of ${maxBytes} bytes for this call`, {
     maxBytes: String(maxBytes),
@@ -156,21 +159,21 @@ export function messageTooComplex(limit: string, max: number): ConnectError {
 }
 
 /**
- * Refuses a call that a vendor's service has and this server does not.
+ * Refuses a call that a vendor's service offers and this server does not.
  *
- * @param method its service and name, as "google.cloud.kms.v1.KeyManagementService/Encrypt"
+ * @param method its service and name, such as "google.cloud.kms.v1.KeyManagementService/Encrypt"
  */
 export function callUnsupported(method: string): ConnectError {
   return refuse(
     "CALL_UNSUPPORTED",
-    `${method} is not supported; /reference of this server lists the calls that are`,
+    `${method} is not supported; see /reference on this server for the supported calls`,
     {
       method,
     },
   );
 }
 
-/** Names what an error is about differently, in its sentence and its details. */
+/** Renames the subject of an error, in its sentence and its details. */
 export function renameSubject(error: ConnectError, from: string, to: string): ConnectError {
   const rename = (text: string): string => text.replaceAll(from, to);
   const renamed = new ConnectError(
@@ -189,7 +192,7 @@ export function renameSubject(error: ConnectError, from: string, to: string): Co
   return renamed;
 }
 
-/** Creates an error again that another thread has taken apart. */
+/** Rebuilds an error that another thread has serialized. */
 export function restoreError(
   parts: Pick<ConnectError, "rawMessage" | "code" | "metadata" | "details">,
 ): ConnectError {
@@ -203,7 +206,7 @@ export function findReason(error: ConnectError): string | undefined {
   return findCoreReason(error) ?? findExtensionReason(error)?.name;
 }
 
-/** Finds a reason of the core in an error. */
+/** Finds a core reason in an error. */
 export function findCoreReason(error: ConnectError): ReasonName | undefined {
   const infos = error.findDetails(ErrorInfoSchema).filter(({ domain }) => domain === errorDomain);
   return infos.map(({ reason }) => reason).find(isReasonName);
@@ -213,7 +216,7 @@ function isReasonName(name: string): name is ReasonName {
   return Object.hasOwn(reasons, name);
 }
 
-/** Finds the declaration of an extension's reason in an error of this process. */
+/** Finds the declaration of an extension's reason in an error from this process. */
 function findExtensionReason({ details }: ConnectError): NamedReason | undefined {
   return details.find(isDeclared)?.declaration;
 }
@@ -229,8 +232,8 @@ export function findDeclaration(error: ConnectError): Reason | undefined {
 }
 
 /**
- * Explains an error that ended a call by its signal: Connect's deadline, or Node's error for a connection that its
- * client closed. An error of the handler is more specific and does not change.
+ * Explains an error that ended a call by its signal: Connect's deadline, or Node's error for a connection
+ * that the client closed. A handler's own error is more specific and does not change.
  */
 export function explainAbort(error: ConnectError, signal: AbortSignal): ConnectError {
   if (error !== signal.reason || findReason(error) !== undefined) return error;
@@ -246,7 +249,7 @@ export function explainAbort(error: ConnectError, signal: AbortSignal): ConnectE
   }
 }
 
-/** The HTTP status of each gRPC code, as in google/rpc/code.proto. */
+/** The HTTP status of each gRPC code, from google/rpc/code.proto. */
 const httpStatuses: Readonly<Record<Code, number>> = {
   [Code.Canceled]: 499,
   [Code.Unknown]: 500,
@@ -266,21 +269,21 @@ const httpStatuses: Readonly<Record<Code, number>> = {
   [Code.Unauthenticated]: 401,
 };
 
-/** Tells whether an error is a fault of the server, which the operator should see, and not of the caller. */
+/** Returns whether an error is a server fault, which the operator should see, rather than the caller's. */
 export function isServerFault(error: ConnectError): boolean {
   const reason = findDeclaration(error);
   if (reason === undefined) return [Code.Internal, Code.Unknown, Code.DataLoss].includes(error.code);
   return reason.isServerFault === true;
 }
 
-/** Finds the HTTP status of a failed REST call. */
+/** Returns the HTTP status of a failed REST call. */
 export function toHttpStatus(error: ConnectError): number {
   return findDeclaration(error)?.httpStatus ?? httpStatuses[error.code] ?? 500;
 }
 
 /**
- * Converts any thrown value to a ConnectError. A value that is not a ConnectError is a bug or a fault of the machine.
- * The caller learns only that the call failed. The log gets the cause.
+ * Converts any thrown value to a ConnectError. Anything else than a ConnectError is a bug or a machine fault:
+ * the caller sees only that the call failed, and the log gets the cause.
  */
 export function toConnectError(thrown: unknown): ConnectError {
   if (thrown instanceof ConnectError) return withChallenge(thrown);

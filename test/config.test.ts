@@ -8,7 +8,9 @@ import { runToEndHere } from "./support/run-here.ts";
 import { runToEnd, startServer } from "./support/start-server.ts";
 import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
 
-/** Every setting: its key, flag and variable, its default, a good value and what it becomes, and bad ones. */
+/**
+ * Every setting: its key, flag and variable, its default, a valid value with its result, and invalid values.
+ */
 const settings: readonly {
   key: keyof Config;
   flag: string;
@@ -136,30 +138,36 @@ describe("the settings", () => {
     expect(readConfig([], {})[key]).toEqual(fallback);
   });
 
-  it.each(settings)("$flag is taken as a flag", ({ key, flag, good: [text, value] }) => {
+  it.each(settings)("$flag can be set as a flag", ({ key, flag, good: [text, value] }) => {
     expect(readConfig([flag, text], {})[key]).toEqual(value);
     expect(readConfig([`${flag}=${text}`], {})[key]).toEqual(value);
   });
 
-  it.each(settings)("$flag is taken as the variable $variable", ({ key, variable, good: [text, value] }) => {
-    expect(readConfig([], { [variable]: text })[key]).toEqual(value);
-  });
+  it.each(settings)(
+    "$flag can be set by the variable $variable",
+    ({ key, variable, good: [text, value] }) => {
+      expect(readConfig([], { [variable]: text })[key]).toEqual(value);
+    },
+  );
 
-  it.each(settings)("$flag goes before $variable", ({ key, flag, variable, good: [text, value] }) => {
-    expect(readConfig([flag, text], { [variable]: "bad value" })[key]).toEqual(value);
-  });
+  it.each(settings)(
+    "$flag takes precedence over $variable",
+    ({ key, flag, variable, good: [text, value] }) => {
+      expect(readConfig([flag, text], { [variable]: "bad value" })[key]).toEqual(value);
+    },
+  );
 
   const bad = settings.flatMap(({ flag, variable, bad: texts }) =>
     texts.map((text) => ({ flag, variable, text })),
   );
-  it.each(bad)('$flag "$text" is refused with a sentence that names it', ({ flag, variable, text }) => {
+  it.each(bad)('$flag "$text" is rejected in a sentence that names it', ({ flag, variable, text }) => {
     expect(() => readConfig([`${flag}=${text}`], {})).toThrow(configError(flag));
-    // The rule about hosts is one of two settings together, and speaks of both as flags.
+    // The host rule concerns two settings and names both as flags.
     const name = flag === "--host" && text !== "" ? flag : variable;
     expect(() => readConfig([], { [variable]: text })).toThrow(configError(name));
   });
 
-  it.each(settings)("$flag and $variable stand in the help", ({ flag, variable }) => {
+  it.each(settings)("$flag and $variable appear in the help", ({ flag, variable }) => {
     expect(describeSettings()).toMatch(new RegExp(`${flag} .*${variable} `));
   });
 
@@ -167,11 +175,11 @@ describe("the settings", () => {
     expect(Object.isFrozen(readConfig([], {}))).toBe(true);
   });
 
-  it.each([["--prot", "80"], ["-p", "80"], ["--port"], ["serve"], ["--no-port"]])("refuse %s", (...args) => {
+  it.each([["--prot", "80"], ["-p", "80"], ["--port"], ["serve"], ["--no-port"]])("reject %s", (...args) => {
     expect(() => readConfig(args, {})).toThrow(configError("--help"));
   });
 
-  it("open the server to the network only if the operator says so in so many words", () => {
+  it("open the server to the network only if the operator explicitly says so", () => {
     expect(() => readConfig(["--host", "0.0.0.0"], {})).toThrow(configError("--danger-open-to-network"));
     expect(() => readConfig(["--host", "0.0.0.0"], {})).toThrow(configError("--auth token"));
     const args = ["--host", "0.0.0.0", "--danger-open-to-network"];
@@ -179,12 +187,12 @@ describe("the settings", () => {
     expect(readConfig(["--host", "0.0.0.0"], { QSP_DANGER_OPEN_TO_NETWORK: "true" }).host).toBe("0.0.0.0");
   });
 
-  it.each(["localhost", "127.0.0.1", "127.1.2.3", "::1"])("take the loopback host %s", (host) => {
+  it.each(["localhost", "127.0.0.1", "127.1.2.3", "::1"])("accept the loopback host %s", (host) => {
     expect(readConfig(["--host", host], {}).host).toBe(host);
   });
 });
 
-describe("a start that cannot be", { timeout: 120_000 }, () => {
+describe("a start that cannot succeed", { timeout: 120_000 }, () => {
   const dataDir = makeTemporaryDirectory(afterAll);
   const start = (...args: string[]) => runToEndHere(["serve", "--data-dir", dataDir, ...args]);
   /** The first start creates the store that all of them use. */
@@ -200,12 +208,12 @@ describe("a start that cannot be", { timeout: 120_000 }, () => {
       /host/,
     ],
     [
-      "an address of another machine",
+      "an address of a different machine",
       ["--port", "0", "--host", "192.0.2.1", "--danger-open-to-network"],
       /192\.0\.2\.1/,
     ],
     [
-      "a host name that does not exist",
+      "an unknown host name",
       ["--port", "0", "--host", "nobody.invalid", "--danger-open-to-network"],
       /nobody\.invalid/,
     ],
@@ -238,7 +246,7 @@ describe("the program", { timeout: 120_000 }, () => {
     for (const { flag } of settings) expect(stdout).toContain(`  ${flag} `);
   });
 
-  it("says that it is ready in the last line of its start, with its address", async () => {
+  it("reports its address and that it is ready in the last line of its startup output", async () => {
     const server = await startServer({ dataDir: makeTemporaryDirectory() });
     const { stdout } = await server.stop();
     const lines = stdout.trim().split("\n");
@@ -246,7 +254,7 @@ describe("the program", { timeout: 120_000 }, () => {
     expect(lines).toContain(`In a browser, open ${server.url}`);
   });
 
-  it("names an address that a browser can open if it listens on all", async () => {
+  it("prints an address that a browser can open if it listens on all addresses", async () => {
     const args = ["--host", "0.0.0.0", "--danger-open-to-network"];
     const server = await startServer({ dataDir: makeTemporaryDirectory(), args });
     const { stdout } = await server.stop();
@@ -255,7 +263,7 @@ describe("the program", { timeout: 120_000 }, () => {
     expect(stdout.match(/^ {2}\w+ .*\blocalhost:\d+/gm)).toHaveLength(3);
   });
 
-  it("takes its settings from variables as well", async () => {
+  it("accepts settings as variables", async () => {
     const dataDir = makeTemporaryDirectory();
     const env = { QSP_CRYPTO_PROVIDER: "openssl", QSP_LOG_LEVEL: "debug" };
     const server = await startServer({ dataDir, env });
@@ -278,24 +286,24 @@ function refused(sentence: RegExp) {
   return { code: 2, stdout: "", stderr: expect.stringMatching(oneLine) };
 }
 
-describe("the settings of an extension", () => {
+describe("extension settings", () => {
   const lamp = defineInteger("lamp", "3", 0, 10, "Brightness of the lamp.");
   const added = [{ after: "port", settings: [lamp] }];
 
-  it("are listed after the one that they name", () => {
+  it("are listed after the setting that they name", () => {
     const names = listSettings(added).map(({ name }) => name);
     expect(names.slice(0, 3)).toEqual(["host", "port", "lamp"]);
     expect(names).toHaveLength(listSettings().length + 1);
     expect(describeSettings(added)).toContain("--lamp <number>");
   });
 
-  it("are not listed after one that is not there", () => {
+  it("cannot be listed after an unknown setting", () => {
     expect(() => listSettings([{ after: "prot", settings: [lamp] }])).toThrow(
-      "lamp is after prot, which is no setting",
+      "lamp is placed after prot, which is not a setting",
     );
   });
 
-  it("are read as those of the core: a flag, a variable, the default", () => {
+  it("are read like core settings: a flag, a variable, the default", () => {
     const read = (args: string[], env = {}) => readConfig(args, env, added).valueFor(lamp);
     expect([read(["--lamp", "7"], { QSP_LAMP: "5" }), read([], { QSP_LAMP: "5" }), read([])]).toEqual([
       7, 5, 3,
@@ -304,7 +312,7 @@ describe("the settings of an extension", () => {
     expect(() => readConfig(["--lamp", "7"], {})).toThrow(ConfigError);
   });
 
-  it("are taken by the operator's verbs too", async () => {
+  it("are accepted by operator verbs", async () => {
     const verb = await loadVerb(createVerbTable(added.map((one) => ({ settings: async () => one }))), [
       "backup",
       "x",

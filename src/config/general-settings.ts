@@ -1,4 +1,4 @@
-/** The general settings of a server. */
+/** General server settings. */
 import {
   defineChoice,
   defineHostNames,
@@ -13,17 +13,17 @@ import {
   defineText,
 } from "./setting.ts";
 
-/** The settings, in the order in which the help shows them. */
+/** The settings, in the order of the help text. */
 export const generalSettings = {
   host: defineText("host", "127.0.0.1", "address", "Address to listen on."),
   port: defineInteger("port", "8080", 0, 65_535, "Port to listen on; 0 picks a free one and prints it."),
   reusePort: defineSwitch(
     "reuse-port",
-    "Shares the port with other servers of the same store that have this setting: the system gives each connection to one of them (SO_REUSEPORT; Linux). Not with the service vpn, whose sessions belong to one server.",
+    "Shares the port with other servers of the same store that have this setting: the system assigns each connection to one of them (SO_REUSEPORT; Linux). Not available with the vpn service, whose sessions belong to one server.",
   ),
   openToNetwork: defineSwitch(
     "danger-open-to-network",
-    "Allows an address other than loopback with --auth open, where anyone may call without a token.",
+    "Allows a non-loopback address with --auth open, so that anyone on the network may call without a token.",
   ),
   dataDir: defineText("data-dir", "./data", "directory", "Directory of the store and the master key."),
   databaseUrl: definePostgresUrl(
@@ -32,7 +32,7 @@ export const generalSettings = {
   ),
   requireStore: defineSwitch(
     "require-store",
-    "Refuses to start if the store does not exist, instead of creating it: an empty store in place of a lost one would have no keys and no users.",
+    "Refuses to start if the store does not exist, instead of creating it: an empty store in place of a lost one would contain no keys and no users.",
   ),
   masterKeyFile: defineText(
     "master-key-file",
@@ -54,7 +54,7 @@ export const generalSettings = {
   ),
   issuerUrl: defineOrigin(
     "issuer-url",
-    "URL of this server as clients know it, which OAuth 2 access tokens name as their issuer; by default localhost with the port.",
+    "Public URL of this server, which OAuth 2 access tokens name as their issuer; by default localhost with the port.",
   ),
   accessTokenAlgorithm: defineChoice(
     "access-token-algorithm",
@@ -66,9 +66,9 @@ export const generalSettings = {
     "tls-cert",
     "",
     "files",
-    "Certificates in PEM for TLS 1.3, separated by commas; if they have different algorithms, each client gets the one it prefers.",
+    "PEM certificate files for TLS 1.3, separated by commas; if their algorithms differ, each client gets the one it prefers.",
   ),
-  tlsKey: defineText("tls-key", "", "files", "Keys of the certificates, in the same order."),
+  tlsKey: defineText("tls-key", "", "files", "PEM key files of the certificates, in the same order."),
   cryptoProvider: defineChoice(
     "crypto-provider",
     "auto",
@@ -81,13 +81,13 @@ export const generalSettings = {
   ),
   allowedHosts: defineHostNames(
     "allowed-hosts",
-    "Host names to answer for, separated by commas; .example.com for all its subdomains, * for any. With --auth open, loopback names are always included.",
+    "Host names to serve, separated by commas; .example.com for all its subdomains, * for any. With --auth open, loopback names are always included.",
   ),
   metrics: defineChoice(
     "metrics",
     "auto",
     ["auto", "open", "token", "off"],
-    "Who may read /metrics: open allows anyone, token allows auditors and admins; auto has the value of --auth.",
+    "Who may read /metrics: open allows anyone, token allows auditors and admins; auto follows --auth.",
   ),
   corsOrigins: defineOrigins(
     "cors-origins",
@@ -97,6 +97,6 @@ export const generalSettings = {
     "log-level",
     "info",
     ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
-    "Lowest level to log, as JSON on standard error.",
+    "Minimum log level. Logs are JSON lines on standard error.",
   ),
 } as const;

@@ -1,4 +1,4 @@
-/** The limits on requests, calls and records, with every default. */
+/** The limits on requests, calls and records, with their defaults. */
 import { defineInteger, defineOptionalInteger } from "./setting.ts";
 
 /** Milliseconds for the headers of a request to arrive; not configurable. */
@@ -6,42 +6,42 @@ export const maxHeaderMs = 15_000;
 /** Milliseconds for the body of a unary request to arrive; not configurable. */
 export const maxReceiveMs = 30_000;
 
-/** The limits, in the order in which the help shows them. */
+/** The limits, in the order of the help text. */
 export const limitSettings = {
   maxMetadataBytes: defineInteger(
     "max-metadata-bytes",
     "16384",
     1024,
     1_048_576,
-    "Maximum bytes of metadata of a request.",
+    "Maximum bytes of request metadata.",
   ),
   maxMessageBytes: defineInteger(
     "max-message-bytes",
     "4194304",
     1024,
     1_073_741_824,
-    "Maximum bytes of a body or of one message of a stream; less for calls whose fields are short.",
+    "Maximum bytes of a body or stream message; less for calls whose fields are short.",
   ),
   maxMessageElements: defineInteger(
     "max-message-elements",
     "20000",
     100,
     10_000_000,
-    "Maximum values of a message: JSON values, or Protobuf fields and list elements.",
+    "Maximum values per message: JSON values, or Protobuf fields and list elements.",
   ),
   maxUnknownFields: defineInteger(
     "max-unknown-fields",
     "1000",
     0,
     10_000_000,
-    "Maximum Protobuf fields of a message that its type does not declare.",
+    "Maximum Protobuf fields per message that its type does not declare.",
   ),
   maxCallMs: defineInteger(
     "max-call-ms",
     "30000",
     1,
     86_400_000,
-    "Maximum milliseconds of a unary call; a caller may set a shorter deadline.",
+    "Maximum duration of a unary call in milliseconds; a caller may set a shorter deadline.",
   ),
   maxDrainMs: defineInteger(
     "max-drain-ms",
@@ -69,14 +69,14 @@ export const limitSettings = {
     "250",
     0,
     1_000_000,
-    "Maximum concurrent unary calls of each user or address; 0 for no limit. Not with --auth open.",
+    "Maximum concurrent unary calls per user or address; 0 for no limit. Not applied with --auth open.",
   ),
   maxStreamsPerUser: defineInteger(
     "max-streams-per-user",
     "1000",
     0,
     1_000_000,
-    "Maximum concurrent streams of each user or address; 0 for no limit. Not with --auth open.",
+    "Maximum concurrent streams per user or address; 0 for no limit. Not applied with --auth open.",
   ),
   maxConnections: defineInteger(
     "max-connections",
@@ -89,14 +89,14 @@ export const limitSettings = {
     "max-connections-per-client",
     0,
     1_000_000,
-    "Maximum concurrent connections of each address, or IPv6 network of 64 bits; the server closes more; 0 for no limit; by default a quarter of --max-connections. Does not count 127.0.0.1, ::1 and --trusted-proxies, which have many clients.",
+    "Maximum concurrent connections per address, or per /64 IPv6 network; the server closes more; 0 for no limit; by default a quarter of --max-connections. Does not count 127.0.0.1, ::1 and --trusted-proxies, which many clients share.",
   ),
   maxConnectionsPerSecond: defineInteger(
     "max-connections-per-second",
     "100",
     0,
     1_000_000,
-    "Maximum new connections per second of each address, or IPv6 network of 64 bits, with bursts of twice as many; the server closes more; 0 for no limit. Ten requests that end without an answer count as one. Does not count 127.0.0.1, ::1 and --trusted-proxies.",
+    "Maximum new connections per second and address, or /64 IPv6 network, with bursts of twice as many; the server closes more; 0 for no limit. Ten requests that end without an answer count as one. Does not count 127.0.0.1, ::1 and --trusted-proxies.",
   ),
   maxBufferedBytes: defineInteger(
     "max-buffered-bytes",
@@ -110,14 +110,14 @@ export const limitSettings = {
     "67108864",
     1_048_576,
     1_099_511_627_776,
-    "Maximum bytes of memory for the unfinished requests, or the unread responses, of one user or address.",
+    "Maximum bytes of memory for the unfinished requests of one user or address, or for its unread responses.",
   ),
   maxWriteMs: defineInteger(
     "max-write-ms",
     "20000",
     100,
     86_400_000,
-    "Maximum milliseconds that a response waits for a client that does not read; a large piece has one more second for each 32 KB.",
+    "Maximum milliseconds that a response waits for a client that does not read; a large piece gets one more second per 32 KB.",
   ),
   maxRecordsPerUser: defineInteger(
     "max-records-per-user",
@@ -159,7 +159,7 @@ export const limitSettings = {
     "500",
     0,
     1_000_000,
-    "Maximum calls per second of each user or address, with bursts of twice as many; 0 for no limit. Not with --auth open.",
+    "Maximum calls per second and user or address, with bursts of twice as many; 0 for no limit. Not applied with --auth open.",
   ),
   maxQueueMs: defineInteger(
     "max-queue-ms",
@@ -173,7 +173,7 @@ export const limitSettings = {
     "10000",
     1,
     86_400_000,
-    "The same limit for each piece of a batch, a stream or a chain, and for log-ins of one network.",
+    "The same limit for each piece of a batch, stream or chain, and for log-ins from one network.",
   ),
   maxPasswordChecks: defineInteger(
     "max-password-checks",
@@ -187,6 +187,6 @@ export const limitSettings = {
     "10",
     1,
     1_000_000,
-    "Maximum failed log-ins in a minute, for each name, each IPv4 address and each IPv6 prefix (/64, /56 and /48).",
+    "Maximum failed log-ins per minute, for each name, each IPv4 address and each IPv6 prefix (/64, /56 and /48).",
   ),
 } as const;

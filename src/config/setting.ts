@@ -1,12 +1,12 @@
-/** The type of a setting, and the kinds of settings. */
+/** The setting type and the kinds of settings. */
 import { isIP } from "node:net";
 
-/** Describes in one sentence what is wrong with a flag or a variable. */
+/** Says in one sentence what is wrong with a flag or variable. */
 export class ConfigError extends Error {}
 
-/** One setting. Its flag is `--name`, its variable QSP_NAME. */
+/** A setting. Its flag is `--name`, its variable QSP_NAME. */
 export interface Setting<T> {
-  /** Has no flag: every user of the machine can read the flags of a program. */
+  /** Has no flag, because every user of the machine can read the flags of a program. */
   readonly isSecret?: boolean;
   readonly name: string;
   /** The default as a user would type it; empty for none. */
@@ -16,13 +16,13 @@ export interface Setting<T> {
   readonly valueName?: string;
   /** The allowed values, if they are a few words. */
   readonly values?: readonly string[];
-  /** @throws ConfigError that says what would be right */
+  /** @throws ConfigError that says what would be valid */
   read(text: string): T;
 }
 
-/** Settings beside those of the core. */
+/** Settings added by an extension. */
 export interface AddedSettings {
-  /** The name of the setting that lists have before these. */
+  /** The setting after which these are listed. */
   readonly after: string;
   readonly settings: readonly Setting<unknown>[];
 }
@@ -40,7 +40,7 @@ export function defineText(
   return { name, fallback, valueName, meaning, read };
 }
 
-/** Defines a value that has no flag, and that no message repeats. */
+/** Defines a value that has no flag and is never quoted in a message. */
 export function defineSecret(name: string, meaning: string): Setting<string> {
   const read = (value: string): string => {
     if (value === "" || /^[0-9a-f]{64}$/i.test(value)) return value;
@@ -51,7 +51,7 @@ export function defineSecret(name: string, meaning: string): Setting<string> {
 
 export function definePostgresUrl(name: string, meaning: string): Setting<string> {
   const read = (value: string): string => {
-    // Do not repeat the wrong value: it may hold a password.
+    // Do not quote the wrong value: it may contain a password.
     const isUrl = /^postgres(ql)?:\/\//.test(value) && URL.canParse(value);
     if (value === "" || isUrl) return value;
     throw new ConfigError("must be a URL such as postgres://user:password@host/database");
@@ -83,7 +83,7 @@ export function defineInteger(
   return { name, fallback, valueName: "number", meaning, read };
 }
 
-/** Defines a whole number; undefined if it is not given. */
+/** Defines a whole number; undefined if not given. */
 export function defineOptionalInteger(
   name: string,
   min: number,
@@ -94,7 +94,7 @@ export function defineOptionalInteger(
   return { ...setting, read: (value) => (value === "" ? undefined : read(value)) };
 }
 
-/** Defines a share from 0 to 1; undefined if it is not given. */
+/** Defines a share from 0 to 1; undefined if not given. */
 export function defineRatio(name: string, meaning: string): Setting<number | undefined> {
   const read = (value: string): number | undefined => {
     if (value === "") return undefined;
@@ -104,7 +104,7 @@ export function defineRatio(name: string, meaning: string): Setting<number | und
   return { name, fallback: "", valueName: "ratio", meaning, read };
 }
 
-/** Defines the URL of a service; the message does not repeat a wrong one, which may hold a password. */
+/** Defines the URL of a service; the message does not quote a wrong one, which may contain a password. */
 export function defineServiceUrl(name: string, meaning: string): Setting<string> {
   const read = (value: string): string => {
     if (value === "") return value;
@@ -112,7 +112,9 @@ export function defineServiceUrl(name: string, meaning: string): Setting<string>
     if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "")
       throw new ConfigError("must be a URL such as http://localhost:4317");
     if (url.username !== "" || url.password !== "")
-      throw new ConfigError("has a password, which other users could see; use OTEL_EXPORTER_OTLP_HEADERS");
+      throw new ConfigError(
+        "contains a password, which other users could see; use OTEL_EXPORTER_OTLP_HEADERS",
+      );
     return value;
   };
   return { name, fallback: "", valueName: "url", meaning, read };
@@ -155,12 +157,12 @@ export function defineOrigins(name: string, meaning: string): Setting<readonly s
 export function defineOrigin(name: string, meaning: string): Setting<string> {
   const read = (value: string): string => {
     if (value === "" || isOrigin(value)) return value;
-    throw new ConfigError(`"${value}" is not a URL of a host only, such as https://id.example.com`);
+    throw new ConfigError(`"${value}" is not a URL with only a host, such as https://id.example.com`);
   };
   return { name, fallback: "", valueName: "url", meaning, read };
 }
 
-/** Tells whether a text is an origin as a browser sends it. A browser never sends a pattern. */
+/** Returns whether a text is an origin as sent by browsers. Browsers never send a pattern. */
 function isOrigin(text: string): boolean {
   return /^https?:\/\/[^*]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }
@@ -187,7 +189,7 @@ export function defineHostNames(name: string, meaning: string): Setting<readonly
 export function defineNames(name: string, fallback: string, meaning: string): Setting<readonly string[]> {
   const read = (value: string): readonly string[] => {
     const names = value.split(",").map((part) => part.trim());
-    if (names.some((part) => part === "")) throw new ConfigError(`"${value}" has an empty name`);
+    if (names.some((part) => part === "")) throw new ConfigError(`"${value}" contains an empty name`);
     return names;
   };
   return { name, fallback, valueName: "names", meaning, read };

@@ -1,8 +1,8 @@
-/** Every reason of the core to refuse a call. docs/errors.md has the cause and the remedy of each. */
+/** Every core reason for refusing a call. docs/errors.md explains the cause and remedy of each. */
 import { Code } from "@connectrpc/connect";
 import type { Reason } from "./reason.ts";
 
-/** Every reason of the core that a caller can receive, by topic. A reason keeps its meaning after it ships. */
+/** Every core reason that a caller can receive, by topic. A reason keeps its meaning after it ships. */
 export const reasons = {
   // Finding the call
   ROUTE_NOT_FOUND: { code: Code.NotFound },
@@ -95,8 +95,8 @@ export const reasons = {
 
   // The store
   STORE_UNAVAILABLE: { code: Code.Unavailable, isServerFault: true },
-  // No server fault: until there is room, every write is refused, and a line for each would fill the disk of the log.
-  // src/watch-store.ts logs the beginning and the end.
+  // Not a server fault: every write is refused until there is room, and a line for each would fill the log's
+  // disk. src/watch-store.ts logs when this starts and ends.
   STORE_FULL: { code: Code.ResourceExhausted },
   STORE_DAMAGED: { code: Code.DataLoss, isServerFault: true },
   MASTER_KEY_MISSING: { code: Code.Unavailable, isServerFault: true },
@@ -130,5 +130,4 @@ export const reasons = {
   INTERNAL: { code: Code.Internal, isServerFault: true },
 } as const satisfies Record<string, Reason>;
 
-/** Names a reason. */
 export type ReasonName = keyof typeof reasons;

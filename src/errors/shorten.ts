@@ -1,14 +1,15 @@
-/** Shortens the parts of a request that an error repeats. */
+/** Shortens the parts of a request that an error quotes. */
 
-/** The most characters of one text of the request that an error repeats. */
+/** Maximum characters of one quoted text. */
 export const maxEchoCharacters = 100;
-/** The most characters of a message or a description: gRPC clients accept 8 KiB of trailers. */
+/** Maximum characters of a message or description: gRPC clients accept 8 KiB of trailers. */
 const maxMessageCharacters = 1000;
 
 /**
- * Shortens text of a request for an error message.
+ * Shortens request text for an error message.
  *
- * @returns at most `maxCharacters` UTF-16 code units. Shortened text ends with "…", and no surrogate pair is split.
+ * @returns at most `maxCharacters` UTF-16 code units; shortened text ends with "…", and no surrogate pair is
+ *   split
  */
 export function excerpt(text: string, maxCharacters = maxEchoCharacters): string {
   if (text.length <= maxCharacters) return text;
@@ -18,17 +19,17 @@ export function excerpt(text: string, maxCharacters = maxEchoCharacters): string
   return `${text.slice(0, isPairSplit ? end - 1 : end)}…`;
 }
 
-/** Shortens quoted texts and metadata values that a sentence repeats, then the sentence itself. */
+/** Shortens the quoted texts and metadata values in a sentence, then the sentence itself. */
 export function shortenSentence(sentence: string, values: readonly string[]): string {
   let short = sentence;
   for (const value of values) short = short.replaceAll(value, () => excerpt(value));
   if (short.length > maxEchoCharacters) {
-    // It matches short texts too: a search for long ones alone would begin anew at each quote.
+    // Also matches short texts: a search for long ones alone would restart at each quote.
     short = excerpt(short, 10 * maxMessageCharacters).replace(
       /"((?:[^"\\]|\\.?)*)("|$)/gsu,
       (_all, quoted: string, close: string) => `"${excerpt(quoted)}${close}`,
     );
   }
-  // JSON can hold half a surrogate pair. No trailer can.
+  // JSON can contain half a surrogate pair. Trailers cannot.
   return excerpt(short, maxMessageCharacters).toWellFormed();
 }

@@ -1,8 +1,7 @@
-/** The packages that a server serves. */
 import { ConfigError } from "../config.ts";
 
 /**
- * Finds packages by the names of `--services`; "all" stands for every package.
+ * Finds packages by the names in `--services`; "all" stands for every package.
  *
  * @throws ConfigError for an unknown name
  */

@@ -1,7 +1,7 @@
-/** Converts settings to the options of identity, and to the limits of challenges. */
+/** Converts settings to identity options and challenge limits. */
 import type { Config } from "../config.ts";
 
-/** The options of identity that depend on settings. */
+/** The identity options that depend on settings. */
 export function identitySettings(config: Config) {
   const { auth, maxFailedLogins, accessTokenAlgorithm } = config;
   const accessTokens = { issuerUrl: findIssuerUrl(config), algorithm: accessTokenAlgorithm };
@@ -9,15 +9,15 @@ export function identitySettings(config: Config) {
 }
 
 /**
- * Finds the URL of the issuer: by default that of a browser on the same machine. A server that picks its port has none,
- * because a token must name the same issuer after the next start.
+ * Returns the issuer URL: by default, as seen by a browser on the same machine. A server with a random port
+ * has none, because the issuer in a token must stay the same after a restart.
  */
 function findIssuerUrl({ issuerUrl, port, tlsCert }: Config): string | undefined {
   if (issuerUrl !== "") return issuerUrl;
   return port === 0 ? undefined : `${tlsCert === "" ? "http" : "https"}://localhost:${port}`;
 }
 
-/** The most open challenges of one device and of one client. */
+/** Maximum open challenges per device and per client. */
 export function challengeSettings({ maxChallengesPerDevice, maxChallengesPerClient }: Config) {
   return { perDevice: maxChallengesPerDevice, perClient: maxChallengesPerClient };
 }

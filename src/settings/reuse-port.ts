@@ -1,11 +1,15 @@
-/** Decides whether other servers may listen on the port of this one. */
+/** Decides whether other servers may listen on the same port. */
 import { type Config, ConfigError } from "../config.ts";
 
-/** Where several programs can listen on one port (Node's documentation of server.listen, `reusePort`). */
+/**
+ * Platforms where several programs can listen on one port (Node's documentation of server.listen,
+ * `reusePort`).
+ */
 const platforms: readonly NodeJS.Platform[] = ["aix", "freebsd", "linux", "sunos"];
 
 /**
- * Checks that servers can share a port, if they should: the system gives each connection to any of them.
+ * Checks that servers can share a port if --reuse-port is set: the system assigns each connection to any of
+ * them.
  *
  * @throws ConfigError if this system cannot do it, or if a package keeps state in the memory of its server
  */
@@ -23,7 +27,7 @@ export function requireReusablePort(
   if (stateful === undefined) return;
   const others = packages.filter(({ hasState }) => hasState !== true).map(({ name }) => name);
   throw new ConfigError(
-    `--reuse-port: sessions of ${stateful.name} belong to one server, and their calls could come to another one; ` +
-      `leave it out with --services ${others.join(",")}`,
+    `--reuse-port: sessions of ${stateful.name} belong to one server, and their calls could reach a different one; ` +
+      `exclude it with --services ${others.join(",")}`,
   );
 }

@@ -1,10 +1,9 @@
-/** Converts settings to the options of the server. */
+/** Converts settings to server options. */
 import { type Config, listFiles, maxHeaderMs, maxReceiveMs } from "../config.ts";
 import type { ServerOptions } from "../server/options.ts";
 import { createHostCheck } from "../server/request-head.ts";
 import type { TlsFiles } from "../server/tls.ts";
 
-/** The server options that depend on settings. */
 export function serverSettings(config: Config) {
   const { auth, allowedHosts, host } = config;
   const isOpen = auth === "open";
@@ -20,7 +19,7 @@ export function serverSettings(config: Config) {
       maxDrainMs: config.maxDrainMs,
       maxCalls: config.maxCalls,
       maxStreams: config.maxStreams,
-      // With --auth open every caller on the machine is one client.
+      // With --auth open, all callers on the machine count as one client.
       maxCallsPerUser: isOpen ? 0 : config.maxCallsPerUser,
       maxStreamsPerUser: isOpen ? 0 : config.maxStreamsPerUser,
       maxCallsPerSecond: isOpen ? 0 : config.maxCallsPerSecond,

@@ -24,7 +24,7 @@ export function storeSettings(config: Config): {
   };
 }
 
-/** The factor for the quota of an open server: all its callers are one owner and share one quota. */
+/** The quota factor of an open server: all its callers are one owner and share one quota. */
 const openFactor = 10;
 
 /** The quota of each owner. */

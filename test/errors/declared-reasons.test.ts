@@ -1,4 +1,7 @@
-/** What the protos and profiles declare of the ways in which calls fail; app-under-test.ts compares what servers do. */
+/**
+ * What the protos and profiles declare about how calls fail; app-under-test.ts compares it with what servers
+ * do.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -9,15 +12,15 @@ import { loadPackages } from "../support/whole-program.ts";
 const declared = listDeclared(await loadPackages());
 const named = new Set(declared.flatMap(({ reasons }) => reasons));
 
-/** Reasons of some calls, among topics of all calls. */
+/** Reasons specific to some calls, in topics common to all calls. */
 const ofSome = ["KEY_INVALID", "LENGTH_INVALID", "LOGIN_FAILED", "LOGIN_LIMITED", "QUOTA_EXCEEDED"];
-/** Of its topic, the one that every call can give: even the record of its caller may be damaged. */
+/** The one reason in its topic that every call can return: even its caller's record may be damaged. */
 const ofAll = "RECORD_DAMAGED";
-/** The topics of records, whose other reasons are of some calls. */
+/** Record topics, whose other reasons are specific to some calls. */
 const topicsOfSome = ["Keys", "Records of other services", "Verifiable logs"];
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/errors.md"), "utf8");
-/** The reasons of docs/errors.md by the headings of its tables. */
+/** The reasons in docs/errors.md by the headings of its tables. */
 const topics = new Map(
   page
     .split(/^## /m)
@@ -29,24 +32,27 @@ const topics = new Map(
 );
 const ofTopics = new Set(topicsOfSome.flatMap((heading) => topics.get(heading) ?? []));
 
-/** Tells whether only some calls give a reason. */
+/** Returns whether only some calls return a reason. */
 function isOfSome(name: string): boolean {
   return ofSome.includes(name) || (ofTopics.has(name) && name !== ofAll);
 }
 
-describe("the reasons that an RPC declares", () => {
-  it.each(declared.filter(({ reasons }) => reasons.length > 0))("$name: exist, each once", (rpc) => {
-    const { method, profiles, reasons } = rpc;
-    const ofService = (profiles[method.parent.typeName]?.reasons ?? []).map(({ name }) => name);
-    expect(reasons.filter((name) => !Object.hasOwn(ofCore, name) && !ofService.includes(name))).toEqual([]);
-    expect(reasons).toEqual([...new Set(reasons)]);
-  });
+describe("the reasons declared by an RPC", () => {
+  it.each(declared.filter(({ reasons }) => reasons.length > 0))(
+    "$name: exist, and each occurs once",
+    (rpc) => {
+      const { method, profiles, reasons } = rpc;
+      const ofService = (profiles[method.parent.typeName]?.reasons ?? []).map(({ name }) => name);
+      expect(reasons.filter((name) => !Object.hasOwn(ofCore, name) && !ofService.includes(name))).toEqual([]);
+      expect(reasons).toEqual([...new Set(reasons)]);
+    },
+  );
 
-  it("are none of those that do not depend on what it does", () => {
+  it("exclude those that do not depend on what it does", () => {
     expect([...named].filter((name) => Object.hasOwn(ofCore, name) && !isOfSome(name))).toEqual([]);
   });
 
-  it("are all that depend on what an RPC does", () => {
+  it("include all that depend on what it does", () => {
     // An extension serves the logs.
     const hasLogs = declared.some(({ name }) => name.startsWith("tlog."));
     const others = hasLogs ? [] : (topics.get("Verifiable logs") ?? []);

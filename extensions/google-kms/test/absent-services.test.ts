@@ -32,7 +32,7 @@ describe("a call to an unimplemented service", () => {
     const error = find(path);
     expect(error && findReason(error)).toBe("CALL_UNSUPPORTED");
     expect(error?.rawMessage).toMatch(
-      /^google\.[\w./]+ is not supported; \/reference of this server lists the calls that are$/,
+      /^google\.[\w./]+ is not supported; see \/reference on this server for the supported calls$/,
     );
   });
 
@@ -93,6 +93,6 @@ describeGoogle("a server without Google's other services", (shared) => {
     const body = await answer.text();
     expect(answer.status).toBe(501);
     expect(JSON.parse(body)).toHaveProperty(property, code);
-    expect(body).toContain("/reference of this server lists the calls that are");
+    expect(body).toContain("see /reference on this server for the supported calls");
   });
 });

@@ -110,7 +110,7 @@ describe("an unsupported call", () => {
     const call = kms.encrypt({});
     expect(await refusal(call)).toEqual({ code: "Unimplemented", reason: "CALL_UNSUPPORTED" });
     expect((await failureOf(call)).rawMessage).toMatch(
-      /^google\.cloud\.kms\.v1\.KeyManagementService\/Encrypt is not supported; \/reference of this server lists/,
+      /^google\.cloud\.kms\.v1\.KeyManagementService\/Encrypt is not supported; see \/reference on this server/,
     );
   });
 

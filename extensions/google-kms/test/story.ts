@@ -64,7 +64,7 @@ function testOpenServer({ start, errors }: GoogleProgram): void {
         metadata: { method: "google.cloud.kms.v1.KeyManagementService/Encrypt" },
       });
       expect(error?.message).toMatch(
-        /Encrypt is not supported; \/reference of this server lists the calls that are/,
+        /Encrypt is not supported; see \/reference on this server for the supported calls/,
       );
     });
 
