@@ -1,4 +1,4 @@
-/** Composition: opens the store, and creates the services and their server. */
+/** Composes the app: opens the store and creates the services and their server. */
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import { consolePages } from "./console-pages/mount.ts";
@@ -38,29 +38,32 @@ export interface Route {
 /** A server with its open resources. */
 export interface App {
   readonly server: Server;
-  /** The libraries that compute: see `CryptoProvider.version`. */
+  /** The crypto libraries in use: see `CryptoProvider.version`. */
   readonly cryptoVersion: string;
   readonly metrics: Pick<Metrics, "uncaughtError">;
   /** The REST routes, for the log. */
   listRoutes(): Route[];
-  /** Stops the server, then closes the other resources. @param maxDrainMs see `Server.close` */
+  /**
+   * Stops the server, then closes the other resources.
+   *
+   * @param maxDrainMs see `Server.close`
+   */
   close(maxDrainMs?: number): Promise<void>;
 }
 
-/** How callers vary the app. */
 export interface AppOptions {
   /** The packages to choose from. */
   readonly packages?: readonly ServicePackage[];
-  /** Learns if the app cannot go on, because its store cannot be used any more. */
+  /** Notified if the app cannot continue because its store has become unusable. */
   readonly onFailure?: (error: Error) => void;
-  /** Traces the calls, if the settings want it. */
+  /** Traces the calls if the settings enable it. */
   readonly startTracing?: StartTracing | undefined;
 }
 
 /**
  * Creates a server from settings.
  *
- * @throws ConfigError, StorageError, CryptoError with a sentence for the operator.
+ * @throws ConfigError, StorageError, CryptoError with a sentence for the operator
  */
 export async function createApp(
   config: Config,
@@ -75,7 +78,7 @@ export async function createApp(
   const { provider, passwords } = await openCrypto(config, { ...watching, logger, call: currentCall });
   const store = await openStore({
     ...storeSettings(config),
-    // Of all packages: another start may serve others on the same store.
+    // The tables of all packages: another start may serve different ones from the same store.
     tables: await collectTables(packages),
     provider: provider.system,
     ...watching.store,
@@ -114,7 +117,7 @@ export async function createApp(
     ...explanations,
     metrics,
     tracing,
-    // The server describes itself with OpenAPI, whose clients expect that the path decides.
+    // The server describes itself with OpenAPI, whose clients expect the path to decide.
     routingOrder: "path",
     pages: [
       openApiPages({ auth: config.auth, examples: loaded.flatMap(({ examples }) => examples) }),

@@ -1,11 +1,12 @@
-/** The text that a server, or the gateway in front of it, prints at the start: its address, and calls to try. */
+/**
+ * The text that a server, or the gateway in front of it, prints at startup: its address, and calls to try.
+ */
 
-/** The parts of the calls that depend on the server. */
 export interface FirstCallsOptions {
   /** "http://127.0.0.1:8080". */
   readonly url: string;
   readonly auth: "open" | "token";
-  /** The file of the CA that TLS clients must trust. */
+  /** The CA file that TLS clients must trust. */
   readonly caFile: string;
 }
 
@@ -19,7 +20,7 @@ Try, in another terminal:
 ${firstCalls({ ...options, url })}`;
 }
 
-/** A server that listens on all addresses has none that clients could connect to. */
+/** Replaces the wildcard address of a server, to which clients cannot connect. */
 function toReachableUrl(url: string): string {
   return url.replace(/\/\/(0\.0\.0\.0|\[::\]):/, "//localhost:");
 }

@@ -1,4 +1,4 @@
-/** The command line. Besides src/cli and src/serve.ts, it is the only file that ends the process. */
+/** The command line. Apart from src/cli and src/serve.ts, this is the only file that ends the process. */
 
 import os from "node:os";
 import { extensions } from "../extensions/index.ts";
@@ -11,21 +11,22 @@ import { runCommandLine } from "./cli/run.ts";
 import { collectSettings } from "./extension.ts";
 import type { LoadPackages } from "./services/registry.ts";
 
-// Signing runs in libuv's pool. One thread per core gives the most signatures a second; more threads only queue in the
-// kernel. Two more threads check passwords (--max-password-checks), because each check would block a core's thread.
-// libuv reads this variable when the pool is first used, so it is set before a verb is loaded.
+// Signing runs in libuv's pool. One thread per core gives the most signatures per second; additional threads
+// only queue in the kernel. Two more threads check passwords (--max-password-checks), because each check
+// would block a core's thread. libuv reads this variable when the pool is first used, so it is set before a
+// verb is loaded.
 process.env.UV_THREADPOOL_SIZE ??= String(os.availableParallelism() + 2);
 
-// The launcher (src/setup/launch.mjs) passes on the signals that it gets, but not one that kills it. Whoever killed it
-// wants the program to end: the port and the store would stay in use.
+// The launcher (src/setup/launch.mjs) forwards the signals that it gets, except one that kills it. Whoever
+// killed it expects the program to end: otherwise the port and the store would stay in use.
 process.on("disconnect", () => process.kill(process.pid, "SIGTERM"));
-// Waiting for it keeps no program running.
+// The channel must not keep the program running.
 process.channel?.unref();
 
 const loadSettings = () => collectSettings(extensions);
 const serve = async () => [await (await import("./serve.ts")).createServeVerb(extensions)];
 
-/** Warns of misspelt variables. A server logs the warnings itself. */
+/** Warns about misspelled variables. A server logs the warnings itself. */
 async function warnOfVariables(args: readonly string[]): Promise<void> {
   if (!hasVariables(process.env)) return;
   const { listSettings, nameVariable } = await import("./config.ts");
@@ -35,9 +36,11 @@ async function warnOfVariables(args: readonly string[]): Promise<void> {
     process.stderr.write(formatWarning(sentence, wantsJson(args), (text) => paint("warning", text)));
 }
 
-/** Ends the program if npm took options of the server for its own: it would start on another port, or another store. */
+/**
+ * Ends the program if npm consumed options meant for the server: it would start on a different port or store.
+ */
 async function requireAllOptions(args: readonly string[]): Promise<void> {
-  // Other starts need not load the settings for it.
+  // Other starts need not load the settings for this.
   if (process.env.npm_lifecycle_event !== "start") return;
   const { listSettings } = await import("./config.ts");
   const { explainTakenOptions } = await import("./cli/command-line/npm-options.ts");

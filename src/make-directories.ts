@@ -1,16 +1,15 @@
-/** Creates directories. */
 import { mkdirSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 
 /**
- * Creates a directory and those above it, for their owner alone.
+ * Creates a directory and its missing parents, accessible only to their owner.
  *
- * Node's option `recursive` never returns where a file system answers ENOENT in a directory that exists, as /proc does:
- * it creates the directory above, which exists, and tries again (https://github.com/nodejs/node/issues/28599 is the same
- * on Windows).
+ * Node's `recursive` option never returns where a file system answers ENOENT in an existing directory, as
+ * /proc does: it creates the parent, which exists, and tries again
+ * (https://github.com/nodejs/node/issues/28599 is the same on Windows).
  *
  * @returns the directories that were missing, the deepest first
- * @throws the error of the system
+ * @throws the system error
  */
 export function makeDirectories(path: string): string[] {
   const directory = resolve(path);

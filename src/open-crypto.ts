@@ -1,4 +1,4 @@
-/** Opens what computes: the cryptographic provider and the checks of passwords. */
+/** Opens the crypto provider and the password checks. */
 import type { Logger } from "pino";
 import type { MeasurePart } from "./calls/call-span.ts";
 import type { Config } from "./config.ts";
@@ -9,7 +9,6 @@ import { createPasswordLane, type PasswordLane } from "./identity/password-lane.
 import type { Metrics } from "./server/metrics.ts";
 import { countCryptoThreads } from "./settings/crypto-settings.ts";
 
-/** The dependencies of cryptographic work. */
 interface CryptoDeps {
   readonly metrics: Metrics;
   readonly logger: Logger;
@@ -18,7 +17,7 @@ interface CryptoDeps {
   readonly measurePart: MeasurePart | undefined;
 }
 
-/** Opens the cryptographic provider, behind queues that serve callers in turn. */
+/** Opens the cryptographic provider behind queues that serve callers in turn. */
 export async function openCrypto(config: Config, { metrics, logger, call, measurePart }: CryptoDeps) {
   const passwords = createPasswordLane({
     maxChecks: config.maxPasswordChecks,
@@ -38,7 +37,7 @@ export async function openCrypto(config: Config, { metrics, logger, call, measur
   return { provider, passwords: measurePart ? measurePasswords(passwords, measurePart) : passwords };
 }
 
-/** Names what is computed, and with which algorithm; never what with. */
+/** Records the operation and the algorithm, never the inputs. */
 function measureOperations(measurePart: MeasurePart): MeasureOperation {
   return (operation, algorithm, work) =>
     measurePart(

@@ -1,4 +1,4 @@
-/** Opens what operators watch the server with: its metrics, and its traces if they are wanted. */
+/** Opens the metrics and, if configured, tracing. */
 import type { Logger } from "pino";
 import { createMeasurePart, type MeasurePart, type OpenTracing, type Tracing } from "./calls/call-span.ts";
 import type { Config } from "./config.ts";
@@ -7,10 +7,10 @@ import { commit, readVersion } from "./program-files.ts";
 import { currentSpan } from "./server/interceptors/caller.ts";
 import { createMetrics, type Metrics } from "./server/metrics.ts";
 
-/** The metrics and the traces of a server. */
+/** The metrics and traces of a server. */
 export interface Observability {
   readonly metrics: Metrics;
-  /** Watches the store. */
+  /** Observes the store. */
   readonly store: {
     readonly background: Background;
     readonly onCommit: Metrics["storeCommitted"];
@@ -22,14 +22,22 @@ export interface Observability {
   readonly tracing: Tracing | undefined;
   /** Undefined if calls are not traced. */
   readonly measurePart: MeasurePart | undefined;
-  /** Sends what remains of the traces. */
+  /** Sends the remaining spans. */
   close(): Promise<void>;
 }
 
-/** Traces the calls of a server. Returns undefined if its settings want no traces. @throws ConfigError */
+/**
+ * Starts tracing. Returns undefined if tracing is disabled.
+ *
+ * @throws ConfigError
+ */
 export type StartTracing = (config: Config, logger: Logger) => Promise<OpenTracing | undefined>;
 
-/** Opens the metrics, and tracing if there is any. @throws ConfigError */
+/**
+ * Opens the metrics, and tracing if configured.
+ *
+ * @throws ConfigError
+ */
 export async function openObservability(
   config: Config,
   logger: Logger,
@@ -50,7 +58,7 @@ export async function openObservability(
   return { metrics, store: { ...store, measureWrite }, tracing, measurePart, close: tracing.close };
 }
 
-/** Counts the failures of work without a caller, and logs those that are not repeated. */
+/** Counts failures of background work and logs those that are not repeated. */
 export function observeBackground(
   metrics: Pick<Metrics, "backgroundStarted" | "backgroundFailed" | "workOverdue">,
   logger: Pick<Logger, "error">,
@@ -60,7 +68,7 @@ export function observeBackground(
     failed({ work, error, about, isRepeated }) {
       metrics.backgroundFailed(work);
       if (isRepeated !== true)
-        logger.error({ work, ...about, err: error }, "work without a caller failed, and is tried again");
+        logger.error({ work, ...about, err: error }, "background work failed and will be retried");
     },
     overdue: metrics.workOverdue,
   };

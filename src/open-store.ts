@@ -1,4 +1,4 @@
-/** Opens the store with the tables of all its users. */
+/** Opens the store with the tables of everything that uses it. */
 import { auditTables } from "./audit/tables.ts";
 import { type Database, type DatabaseLocation, type OpenMode, openDatabaseOf } from "./database/database.ts";
 import { identityTables } from "./identity/tables.ts";
@@ -17,14 +17,13 @@ import { walletTables } from "./services/wallet/tables.ts";
 import { openStoreOf } from "./store/open-store-of.ts";
 import type { Store, StoreOptions } from "./store/store.ts";
 
-/** The tables of a store. */
 export interface StoreTables {
   readonly owners: readonly RecordTables[];
   /** As in `RecordTables`. */
   readonly records: readonly AnyTable[];
 }
 
-/** The parts of the core that have tables in the store. A new service adds its tables here. */
+/** Core modules with tables in the store. A new service adds its tables here. */
 const coreOwners: readonly RecordTables[] = [
   secretTables,
   auditTables,
@@ -47,7 +46,11 @@ export async function collectTables(packages: readonly ServicePackage[]): Promis
   return { owners, records: owners.flatMap(({ records = [] }) => records) };
 }
 
-/** Opens a store, and creates its missing parts. @throws StorageError with a sentence for the operator */
+/**
+ * Opens a store, and creates its missing parts.
+ *
+ * @throws StorageError with a sentence for the operator
+ */
 export function openStore({
   tables,
   ...options
@@ -55,7 +58,11 @@ export function openStore({
   return openStoreOf({ ...options, owners: tables.owners });
 }
 
-/** Opens the database of a store without its sealed contents. @throws StorageError as openDatabaseOf does */
+/**
+ * Opens the database of a store without its sealed contents.
+ *
+ * @throws StorageError as openDatabaseOf does
+ */
 export function openDatabase(
   { owners }: StoreTables,
   location: DatabaseLocation,

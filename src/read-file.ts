@@ -1,27 +1,29 @@
-/** Reads files up to a limit, which also holds for devices and pipes: they have no size, and some never end. */
+/**
+ * Reads files up to a limit that also applies to devices and pipes: they have no size, and some never end.
+ */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 
 /** Bytes to read at a time. */
 const chunkBytes = 64 * 1024;
 
-/** The most bytes of a file of settings or keys. */
+/** Maximum bytes of a settings or key file. */
 export const maxSmallFileBytes = 1024 * 1024;
 
-/** A file has more bytes than its reader accepts. */
+/** Thrown if a file has more bytes than its reader accepts. */
 export class FileTooLargeError extends Error {}
 
 /**
  * Reads a file to its end.
  *
- * @param path 0 is standard input
- * @throws FileTooLargeError after the first byte beyond the limit, and the error of the system
+ * @param path 0 for standard input
+ * @throws FileTooLargeError after the first byte beyond the limit, and the system error
  */
 export function readFileWithin(path: string | 0, maxBytes: number): Buffer<ArrayBuffer> {
   const file = path === 0 ? path : openSync(path, "r");
   try {
     const chunks: Buffer[] = [];
     let length = 0;
-    // A device such as /dev/zero is larger than it says.
+    // A device such as /dev/zero is larger than it reports.
     const tooLarge = () =>
       new FileTooLargeError(`${path === 0 ? "standard input" : path} is larger than ${maxBytes} bytes`);
     if (fstatSync(file).size > maxBytes) throw tooLarge();

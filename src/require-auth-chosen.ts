@@ -4,8 +4,8 @@ import { hasAccounts } from "./identity/users.ts";
 import type { Store } from "./store/store.ts";
 
 /**
- * Requires that somebody chose who may call, if the store has users or clients: with the default, anyone could use all
- * of their keys.
+ * Requires an explicit --auth if the store has users or clients: with the default, anyone could use all of
+ * their keys.
  *
  * @returns the store
  * @throws ConfigError after closing the store

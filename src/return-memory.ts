@@ -1,17 +1,17 @@
 /**
- * Returns memory to the system that only the start needed. V8's young generation grows to 32 MB while the modules load,
- * and shrinks only in a collection that is asked to save memory.
+ * Returns memory to the system that only startup needed. V8's young generation grows to 32 MB while the
+ * modules load, and shrinks only in a collection that is asked to save memory.
  */
 import { performance } from "node:perf_hooks";
 import v8 from "node:v8";
 import vm from "node:vm";
 
-/** Milliseconds between looks at the event loop. */
+/** Milliseconds between checks of the event loop. */
 const pollIntervalMs = 2000;
-/** The largest part of its time that the event loop works while it counts as quiet. */
+/** Maximum event-loop utilization that counts as idle. */
 const quietUtilization = 0.05;
 
-/** Returns the memory once the event loop is quiet, because the collection takes 0.1 to 0.3 seconds. */
+/** Returns the memory once the event loop is idle, because the collection takes 0.1 to 0.3 seconds. */
 export function returnMemoryWhenQuiet(): void {
   let before = performance.eventLoopUtilization();
   const timer = setInterval(() => {
@@ -23,7 +23,7 @@ export function returnMemoryWhenQuiet(): void {
   }, pollIntervalMs).unref();
 }
 
-/** Collects all garbage of this thread, and shrinks its heap. */
+/** Collects all garbage of this thread and shrinks its heap. */
 export function returnMemory(): void {
   v8.setFlagsFromString("--expose-gc");
   const collect = vm.runInNewContext("gc") as (options: Readonly<Record<string, string>>) => void;

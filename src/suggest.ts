@@ -1,15 +1,15 @@
 /** Finds names that a person may have meant. */
 
-/** The most changed letters that still count as a typing error. */
+/** Maximum edit distance that counts as a typo. */
 const maxDistance = 3;
 
-/** The most names to suggest. */
+/** Maximum number of suggested names. */
 const maxSuggested = 3;
 
-/** Suggests at most three names: those that begin with the word, or else similar ones, the nearest first. */
+/** Suggests at most three names: those that begin with the word, or else similar ones, nearest first. */
 export function suggest(word: string, names: readonly string[]): string[] {
   const lower = word.toLowerCase();
-  // Of many names that begin alike, three would be an arbitrary choice.
+  // If many names begin alike, three of them would be an arbitrary choice.
   const longer = names.filter((name) => name.toLowerCase().startsWith(lower));
   if (longer.length > 0 && longer.length <= maxSuggested) return longer;
   return names
@@ -23,7 +23,7 @@ export function suggest(word: string, names: readonly string[]): string[] {
 /**
  * Finds the one name that is nearer to a word than all others.
  *
- * @returns undefined if two names are equally near, or if none has at least half of its letters in common.
+ * @returns undefined if two names are equally near, or if none has at least half of its letters in common
  */
 export function findNearest(word: string, names: readonly string[]): string | undefined {
   const lower = word.toLowerCase();
@@ -38,16 +38,16 @@ export function findNearest(word: string, names: readonly string[]): string | un
   return nearest;
 }
 
-/** The most changes between a word and a misspelt form of it. Three changes leave nothing of a short word. */
+/** Maximum edits between a word and a typo. Three edits leave nothing of a short word. */
 function limitChanges(a: string, b: string): number {
   return Math.min(maxDistance, Math.floor(Math.max(a.length, b.length) / 2));
 }
 
 /**
- * Counts the letters to insert, remove or replace, and the neighbours to swap (optimal string alignment): "sgin" is one
- * slip away from "sign".
+ * Counts the letters to insert, remove or replace, and the neighbours to swap (optimal string alignment):
+ * "sgin" is one edit away from "sign".
  *
- * @param atMost the distance beyond which the exact number does not matter. The time is proportional to it.
+ * @param atMost the distance beyond which the exact number does not matter; the time is proportional to it
  * @returns Infinity for more than `atMost`
  */
 export function measureDistance(a: string, b: string, atMost: number): number {
@@ -61,14 +61,15 @@ export function measureDistance(a: string, b: string, atMost: number): number {
   }
   const [rows, columns] = [endA - start, endB - start];
   if (rows === 0 || columns === 0) return rows + columns;
-  // Cell j of row i is the distance of the first i letters of one word and the first j of the other. One row is enough.
+  // Cell j of row i is the distance between the first i letters of one word and the first j of the other. One
+  // row suffices.
   if (row.length <= columns) [row, before] = [new Uint16Array(2 * columns), new Uint16Array(2 * columns)];
   for (let j = 0; j <= columns; j += 1) row[j] = j;
   for (let i = 1; i <= rows; i += 1) {
     // Cells farther from the diagonal than this are beyond the limit.
     const [from, to] = [Math.max(1, i - atMost), Math.min(columns, i + atMost)];
     let diagonal = row[from - 1] ?? 0;
-    // The cell of two rows and two columns before.
+    // The cell two rows up and two columns to the left.
     let swapped = from === 1 ? beyond : (before[from - 2] ?? 0);
     let left = from === 1 ? i : beyond;
     row[from - 1] = left;
@@ -76,7 +77,7 @@ export function measureDistance(a: string, b: string, atMost: number): number {
     const letter = a.charCodeAt(start + i - 1);
     const earlier = i === 1 ? Number.NaN : a.charCodeAt(start + i - 2);
     for (let j = from; j <= to; j += 1) {
-      // The cell above the last one of the band is outside of the band of the row before.
+      // The cell above the last one in the band is outside the previous row's band.
       const above = j === i + atMost ? beyond : (row[j] ?? 0);
       const other = b.charCodeAt(start + j - 1);
       const replaced = letter === other ? diagonal : diagonal + 1;
@@ -95,7 +96,7 @@ export function measureDistance(a: string, b: string, atMost: number): number {
   return distance <= atMost ? distance : Number.POSITIVE_INFINITY;
 }
 
-/** More than any distance that is counted. */
+/** Larger than any distance that is counted. */
 const beyond = 60_000;
 
 /** Reused, because a search compares many short words. */

@@ -1,6 +1,6 @@
-/** Errors of the operating system in words. */
+/** Describes operating-system errors in words. */
 
-/** How a sentence about a file or a directory ends. */
+/** Ends a sentence about a file or directory. */
 const reasons: Readonly<Record<string, string>> = {
   EACCES: "permission denied",
   EPERM: "permission denied",
@@ -12,18 +12,18 @@ const reasons: Readonly<Record<string, string>> = {
   ELOOP: "it is a link to itself",
   EROFS: "its file system is read-only",
   ENOSPC: "its disk is full",
-  EDQUOT: "your quota on its disk is used up",
-  EFBIG: "it would exceed the limit on the size of files",
+  EDQUOT: "your disk quota is exhausted",
+  EFBIG: "it would exceed the file size limit",
   EIO: "its disk reports an error",
 };
 
-/** What some of them say of a new directory, whose parent exists. */
+/** Different wordings for creating a directory whose parent exists. */
 const reasonsOfDirectories: Readonly<Record<string, string>> = {
   EEXIST: "a file is where a directory should be",
   ENOENT: "its file system allows no new directories",
 };
 
-/** Describes why a file or a directory cannot be used; any other error by its message. */
+/** Describes why a file or directory cannot be used; any other error by its message. */
 export function describeSystemError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (!("code" in error && "syscall" in error)) return error.message;
@@ -34,7 +34,7 @@ export function describeSystemError(error: unknown): string {
   return reason ?? reasons[code] ?? error.message;
 }
 
-/** Tells whether an error of the system says that a disk is full, or the user's share of it. */
+/** Returns whether a system error means that a disk, or the user's quota, is full. */
 export function saysDiskFull(error: unknown): boolean {
   return error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT");
 }

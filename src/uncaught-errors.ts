@@ -1,21 +1,22 @@
-/** The last line of defence: what the program does with an error that no code caught. */
+/** The last line of defence: handles errors that no code caught. */
 import type { Logger } from "pino";
 import { isConnectionError } from "./server/connection-errors.ts";
 
-/** What the program does. */
 export interface UncaughtErrorDeps {
   readonly logger: Pick<Logger, "error" | "fatal">;
   /** Counts an uncaught error. */
   readonly count: () => void;
-  /** Ends the program, which may be in any state. Runs for the first error that is not of a connection. */
+  /**
+   * Ends the program, whose state is unknown. Runs for the first error that does not belong to a connection.
+   */
   readonly end: () => void;
 }
 
 /**
- * Handles uncaught errors, and rejections that nothing handles. Node passes both on here. The server survives an error of
- * a connection: it belongs to one peer, and must not end the calls of all others.
+ * Handles uncaught errors and unhandled rejections; Node reports both here. The server survives a connection
+ * error: it belongs to one peer, and must not end everyone else's calls.
  *
- * @returns a function that stops it
+ * @returns a function that removes the handler
  */
 export function handleUncaughtErrors({ logger, count, end }: UncaughtErrorDeps): () => void {
   let isEnding = false;
@@ -23,7 +24,7 @@ export function handleUncaughtErrors({ logger, count, end }: UncaughtErrorDeps):
     count();
     const line = { err: error, origin };
     if (isConnectionError(error)) {
-      logger.error(line, "an error of a connection was not caught, which is a bug; the server goes on");
+      logger.error(line, "a connection error was not caught, which is a bug; the server keeps running");
       return;
     }
     logger.fatal(line, "an error was not caught, which is a bug; the server stops");

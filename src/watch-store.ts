@@ -1,11 +1,10 @@
-/** Tells operators and balancers when the store cannot be written. */
+/** Reports to operators and load balancers when the store cannot be written. */
 import type { Logger } from "pino";
 import type { Metrics } from "./server/metrics.ts";
 import type { Server } from "./server/server.ts";
 import { listWriting, type ServicePackage } from "./services/registry.ts";
 import type { Store } from "./store/store.ts";
 
-/** Who is told. */
 export interface WatchStoreDeps {
   readonly server: Pick<Server, "health">;
   readonly metrics: Pick<Metrics, "storeWritable">;
@@ -14,7 +13,11 @@ export interface WatchStoreDeps {
   readonly packages: readonly ServicePackage[];
 }
 
-/** Watches the store. @returns a function that stops it */
+/**
+ * Watches the store.
+ *
+ * @returns a function that stops the watch
+ */
 export function watchStore(
   { watchWrites }: Pick<Store, "watchWrites">,
   { server, metrics, logger, packages }: WatchStoreDeps,

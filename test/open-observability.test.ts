@@ -16,7 +16,7 @@ function observe() {
   return { background: observeBackground(metrics, pino(stream)), lines, expose: metrics.expose };
 }
 
-it("logs a failure of work without a caller with its key and its operation, and counts it from 0", async () => {
+it("logs a failure of background work with its key and operation, and counts from 0", async () => {
   const { background, lines, expose } = observe();
   background.started("kms_destroy");
   expect((await expose()).text).toContain('qsp_background_failures_total{work="kms_destroy"} 0');
@@ -33,14 +33,14 @@ it("logs a failure of work without a caller with its key and its operation, and 
   expect((await expose()).text).toContain('qsp_background_failures_total{work="kms_destroy"} 1');
 });
 
-it("counts a repeated failure without a line", async () => {
+it("counts a repeated failure without logging it", async () => {
   const { background, lines, expose } = observe();
   background.failed({ work: "issuer_keys", error: new Error("no store"), isRepeated: true });
   expect(lines).toEqual([]);
   expect((await expose()).text).toContain('qsp_background_failures_total{work="issuer_keys"} 1');
 });
 
-it("exposes what is overdue", async () => {
+it("exposes overdue work", async () => {
   const { background, expose } = observe();
   background.overdue("kms_rotate", 3, 90.5);
   const { text } = await expose();

@@ -9,8 +9,8 @@ import { masterKeyIn, openKeyring } from "../src/secrets/master-key.ts";
 import { storageError } from "./support/storage-error.ts";
 import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
 
-describe("a file that is read up to a limit", () => {
-  it("is read whole if it has as many bytes, and refused if it has one more", () => {
+describe("a file read up to a limit", () => {
+  it("is read whole at the limit, and refused one byte above it", () => {
     const path = join(makeTemporaryDirectory(), "file");
     writeFileSync(path, Buffer.alloc(200_000, 7));
     expect(readFileWithin(path, 200_000)).toEqual(Buffer.alloc(200_000, 7));
@@ -27,7 +27,7 @@ describe("a file that is read up to a limit", () => {
     );
   });
 
-  it.skipIf(process.platform === "win32")("is refused if it is a pipe with more", async () => {
+  it.skipIf(process.platform === "win32")("is refused if it is a pipe with more data", async () => {
     const path = join(makeTemporaryDirectory(), "pipe");
     await once(spawn("mkfifo", [path]), "close");
     const writer = spawn("sh", ["-c", `yes >'${path}'`]);

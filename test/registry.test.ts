@@ -1,4 +1,6 @@
-/** A tenth package, which is one folder and one entry: the whole server and the command line know it. */
+/**
+ * An additional package needs one folder and one entry: then the whole server and the command line know it.
+ */
 import { existsSync, globSync } from "node:fs";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
@@ -38,7 +40,11 @@ afterAll(async () => {
 const transport = () => createGrpcTransport({ baseUrl: url, idleConnectionTimeoutMs: 100 });
 const readText = async (path: string): Promise<string> => (await fetch(`${url}${path}`)).text();
 
-/** Runs the command line with all packages. @returns what it prints */
+/**
+ * Runs the command line with all packages.
+ *
+ * @returns its output
+ */
 async function qsp(...args: string[]): Promise<string> {
   let text = "";
   const write = vi.spyOn(process.stdout, "write").mockImplementation((chunk, ...more) => {
@@ -54,7 +60,7 @@ async function qsp(...args: string[]): Promise<string> {
   return text;
 }
 
-describe("a package that is added to the registry", { timeout: 120_000 }, () => {
+describe("a package added to the registry", { timeout: 120_000 }, () => {
   it("is served over gRPC", async () => {
     const client = createClient(GreetingService, transport());
     expect((await client.greet({ name: "Ada" })).greeting).toBe("Hello, Ada!");
@@ -82,7 +88,7 @@ describe("a package that is added to the registry", { timeout: 120_000 }, () => 
     expect(names).toContain(serviceName);
   });
 
-  it("has its health", async () => {
+  it("has its own health status", async () => {
     const { status } = await createClient(Health, transport()).check({ service: serviceName });
     expect(status).toBe(ServingStatus.SERVING);
   });
@@ -99,12 +105,12 @@ describe("a package that is added to the registry", { timeout: 120_000 }, () => 
     expect(await readText("/metrics")).toContain(`method="${serviceName}/Greet"`);
   });
 
-  it("is named to the console", async () => {
+  it("is listed for the console", async () => {
     const response = await fetch(url, { headers: { accept: "text/html" } });
     expect(await response.text()).toMatch(new RegExp(`name="qsp-services" content="[^"]*${serviceName}`));
   });
 
-  it("is called by qsp call and asked by qsp health", async () => {
+  it("is called by qsp call and checked by qsp health", async () => {
     expect(JSON.parse(await qsp("call", `${serviceName}/Greet`, '{"name":"Ada"}'))).toEqual({
       greeting: "Hello, Ada!",
     });
@@ -124,24 +130,24 @@ describe("a package that is added to the registry", { timeout: 120_000 }, () => 
   });
 });
 
-/** Tells whether profiles have rows, because the protos do not say who may call. */
-function isOfOthers(profiles: ServiceProfiles = {}): boolean {
+/** Returns whether profiles have rows, because the protos do not declare access. */
+function isThirdParty(profiles: ServiceProfiles = {}): boolean {
   return Object.values(profiles).some(({ rpcs }) => rpcs !== undefined);
 }
 
-describe("the packages of extensions", () => {
+describe("extension packages", () => {
   const collect = async (after?: string): Promise<string[]> => {
     const added = { ...greetingPackage, ...(after !== undefined && { after }) };
     return (await collectPackages([{}, { packages: async () => [added] }])).map(({ name }) => name);
   };
   const core = servicePackages.map(({ name }) => name);
 
-  it("come last, or after the one that they name", async () => {
+  it("come last, or after the package that they name", async () => {
     expect(await collect()).toEqual([...core, "greeting"]);
     expect(await collect("pqc")).toEqual(["pqc", "greeting", ...core.slice(1)]);
   });
 
-  it("keep their order if they name the same one", async () => {
+  it("keep their order if they name the same package", async () => {
     const after = "pqc";
     const packages = ["first", "second"].map((name) => ({ ...greetingPackage, name, after }));
     const names = (await collectPackages(packages.map((one) => ({ packages: async () => [one] })))).map(
@@ -150,7 +156,7 @@ describe("the packages of extensions", () => {
     expect(names.slice(0, 3)).toEqual(["pqc", "first", "second"]);
   });
 
-  it("come after no package that is not there", async () => {
+  it("cannot come after an unknown package", async () => {
     await expect(collect("pqd")).rejects.toThrow("greeting follows pqd, which is not a package");
   });
 });
@@ -158,10 +164,10 @@ describe("the packages of extensions", () => {
 describe("the registry", () => {
   const root = join(import.meta.dirname, "..");
 
-  it("has every proto of ours that declares services", () => {
-    const own = servicePackages.filter(({ profiles }) => !isOfOthers(profiles));
+  it("contains every proto of ours that declares services", () => {
+    const own = servicePackages.filter(({ profiles }) => !isThirdParty(profiles));
     const listed = own.flatMap(({ files }) => files.map(({ name }) => `proto/${name}.proto`));
-    // Those of extensions are beside them.
+    // Extensions have theirs in their own folders.
     const declared = own.flatMap(({ name }) => globSync(`proto/${name}/*_service.proto`, { cwd: root }));
     expect(listed.sort()).toEqual(declared.sort());
   });
@@ -171,9 +177,9 @@ describe("the registry", () => {
       expect(existsSync(join(root, "src/services", name.replaceAll(".", "-"), file)), file).toBe(true);
   });
 
-  it("has a profile for each service whose protos are not ours, with a row for each call and no other", async () => {
-    const others = (await loadPackages()).filter(({ profiles }) => isOfOthers(profiles));
-    for (const { files, profiles = {} } of others) {
+  it("has a profile for each third-party service, with one row for each call and no other", async () => {
+    const thirdParty = (await loadPackages()).filter(({ profiles }) => isThirdParty(profiles));
+    for (const { files, profiles = {} } of thirdParty) {
       const services = files.flatMap((file) => file.services);
       expect(Object.keys(profiles).sort()).toEqual(services.map(({ typeName }) => typeName).sort());
       for (const { typeName, methods } of services)

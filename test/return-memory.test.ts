@@ -1,4 +1,4 @@
-/** The memory that the start needed, and the server does not. */
+/** Memory that startup needed and the server does not. */
 import v8 from "node:v8";
 import { expect, it } from "vitest";
 import { returnMemory } from "../src/return-memory.ts";
@@ -7,8 +7,8 @@ function readYoungBytes(): number {
   return v8.getHeapSpaceStatistics().find(({ space_name }) => space_name === "new_space")?.space_size ?? 0;
 }
 
-it("goes back to the system: the young generation shrinks", () => {
-  // Objects that live through some collections make it grow.
+it("is returned to the system: the young generation shrinks", () => {
+  // Objects that survive some collections make it grow.
   let living: object[] = [];
   for (let i = 0; i < 400_000; i += 1) living.push({ i, text: String(i) });
   const before = readYoungBytes();

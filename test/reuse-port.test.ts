@@ -1,4 +1,4 @@
-/** Servers of one store that share a port: --reuse-port. */
+/** Servers that use one store and share a port: --reuse-port. */
 import { existsSync } from "node:fs";
 import { get } from "node:http";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { runToEndHere } from "./support/run-here.ts";
 import { startServer } from "./support/start-server.ts";
 import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
 
-/** Connections of a test. One of two servers gets none of so many once in two billion runs. */
+/** Number of connections. One of two servers gets none of them once in two billion runs. */
 const connections = 32;
 
 const shared = ["--reuse-port", "--services", "pqc,kms"];
@@ -22,14 +22,14 @@ async function start({ directory, settings }: Pick<Place, "directory" | "setting
   return { ...server, port: new URL(server.url).port };
 }
 
-/** Starts two servers on one port. Only the first one has metrics, so that they can be told apart. */
+/** Starts two servers on one port. Only the first one has metrics, to distinguish them. */
 async function startBoth(place: Place) {
   const first = await start(place, ...shared);
   const second = await start(place, ...shared, "--port", first.port, "--metrics", "off");
   return { first, second };
 }
 
-/** Makes a request over a connection of its own. */
+/** Makes a request on its own connection. */
 async function fetchOnce(url: string): Promise<{ status: number | undefined; body: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number | undefined; body: string }>();
   get(url, { agent: false }, (res) => {
@@ -48,7 +48,7 @@ function call(url: string, body: object): Promise<Response> {
 }
 
 describe("two servers with --reuse-port", () => {
-  it("both answer on the port, with the same keys", async () => {
+  it("answer on the same port with the same keys", async () => {
     const { first, second } = await startBoth(await makeSqlitePlace());
     expect(second.url).toBe(first.url);
     const metrics = await fetchFromAll(`${first.url}/metrics`);
@@ -63,7 +63,7 @@ describe("two servers with --reuse-port", () => {
     expect(new Set(signed.map(({ status }) => status))).toEqual(new Set([200]));
   });
 
-  it("leave the port to the other one when one stops", async () => {
+  it("leave the port to the other server when one stops", async () => {
     const { first, second } = await startBoth(await makeSqlitePlace());
     expect(await first.stop()).toMatchObject({ code: 0 });
     const answers = await fetchFromAll(`${second.url}/metrics`);
@@ -82,7 +82,7 @@ describe("--reuse-port", { timeout: 180_000 }, () => {
     return { directory, settings: ["--data-dir", directory] };
   };
 
-  it("shares no port with a server that does not have it", async () => {
+  it("does not share a port with a server that lacks it", async () => {
     const place = makePlace();
     const [alone, sharing] = [await start(place), await start(place, ...shared)];
     const serve = ["serve", ...makePlace().settings];
@@ -93,7 +93,7 @@ describe("--reuse-port", { timeout: 180_000 }, () => {
   it.each([
     [["--reuse-port"], "--services pqc,kms,iot,"],
     [["--reuse-port", "--services", "kms,vpn,iot"], "--services kms,iot\n"],
-  ])("refuses the service vpn, whose sessions belong to one server: %j", async (args, advice) => {
+  ])("rejects the vpn service, whose sessions belong to one server: %j", async (args, advice) => {
     const dataDir = join(makeTemporaryDirectory(), "data");
     expect(await runToEndHere(["serve", "--port", "0", "--data-dir", dataDir, ...args])).toEqual({
       code: 2,
@@ -103,7 +103,7 @@ describe("--reuse-port", { timeout: 180_000 }, () => {
     expect(existsSync(dataDir)).toBe(false);
   });
 
-  it("is refused where the system cannot share a port", () => {
+  it("is rejected where the system cannot share a port", () => {
     const config = readConfig(["--reuse-port"], {});
     const kms = [{ name: "kms" }];
     expect(() => requireReusablePort(config, kms, "darwin")).toThrow(/^--reuse-port: .*on this system/);
@@ -111,7 +111,7 @@ describe("--reuse-port", { timeout: 180_000 }, () => {
     expect(() => requireReusablePort(config, kms, "linux")).not.toThrow();
   });
 
-  it("is named to those who ask for several event loops, as older versions had them", async () => {
+  it("is suggested for the former option --workers", async () => {
     expect(await runToEndHere(["serve", "--workers", "2"])).toMatchObject({
       code: 2,
       stderr:

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { inheritedEnvironment } from "./support/environment.ts";
 import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
 
-/** A line of the log. */
+/** A log line. */
 interface Line {
   readonly level: number;
   readonly msg: string;
@@ -13,7 +13,7 @@ interface Line {
   readonly err?: { readonly stack: string };
 }
 
-/** The real server in a process that raises errors when the test says so. */
+/** The real server in a process that raises errors when the test requests it. */
 async function start() {
   const args = ["serve", "--port", "0", "--data-dir", makeTemporaryDirectory()];
   const child: ChildProcess = fork(join(import.meta.dirname, "uncaught-program.ts"), args, {
@@ -48,12 +48,12 @@ async function countUncaught(url: string): Promise<string | undefined> {
   return /^qsp_uncaught_errors_total (\d+)$/m.exec(text)?.[1];
 }
 
-describe("an error that no code caught", () => {
-  it("does not end the server if it is of a connection, and is logged and counted", async () => {
+describe("an uncaught error", () => {
+  it("does not end the server if it belongs to a connection, and is logged and counted", async () => {
     const { child, url, uncaught, exit } = await start();
     expect(await countUncaught(url)).toBe("0");
-    child.send("of a connection");
-    child.send("of a connection");
+    child.send("a connection error");
+    child.send("a connection error");
     await expect.poll(() => countUncaught(url)).toBe("2");
     expect(uncaught()).toMatchObject([
       { level: 50, origin: "unhandledRejection", err: { stack: expect.stringContaining("misuseResponse") } },
@@ -63,8 +63,8 @@ describe("an error that no code caught", () => {
     expect(await exit).toEqual([0, null]);
   });
 
-  it.each(["of a bug", "of a socket to another server"])(
-    "ends the server with 70 after its calls have ended if it is %s",
+  it.each(["a bug", "an error on an outgoing socket"])(
+    "ends the server with exit code 70 after its calls have ended if it is %s",
     async (kind) => {
       const { child, url, uncaught, exit } = await start();
       const watch = await fetch(`${url}/api/blockchain/chain/watch`);
@@ -75,11 +75,11 @@ describe("an error that no code caught", () => {
     },
   );
 
-  it("does not start the end again", async () => {
+  it("does not restart the shutdown", async () => {
     const { child, uncaught, exit } = await start();
-    child.send("of a bug");
-    child.send("of a bug");
-    child.send("of a connection");
+    child.send("a bug");
+    child.send("a bug");
+    child.send("a connection error");
     expect(await exit).toEqual([70, null]);
     expect(uncaught().map(({ level }) => level)).toEqual([60, 60, 50]);
   });

@@ -1,4 +1,4 @@
-/** `qsp serve`, which raises errors when its parent says so. The product has no way to do that. */
+/** `qsp serve`, which raises errors when its parent requests it. The product itself cannot do that. */
 import http from "node:http";
 import net from "node:net";
 
@@ -10,10 +10,10 @@ async function misuseResponse(): Promise<void> {
 }
 
 process.on("message", (kind) => {
-  // A rejection that nothing handles.
-  if (kind === "of a connection") return void misuseResponse();
-  // An error without a listener, as a database could raise it.
-  if (kind === "of a socket to another server") return void net.connect({ port: 1, host: "127.0.0.1" });
+  // An unhandled rejection.
+  if (kind === "a connection error") return void misuseResponse();
+  // An error without a listener, such as a database could raise.
+  if (kind === "an error on an outgoing socket") return void net.connect({ port: 1, host: "127.0.0.1" });
   throw new TypeError("a test");
 });
 

@@ -1,13 +1,14 @@
-/** Refuses the calls of services that a vendor has and this server does not. */
+/** Refuses calls to services that a vendor offers and this server does not. */
 import type { ConnectError } from "@connectrpc/connect";
 import { callUnsupported } from "../errors.ts";
 import type { ServiceProfiles } from "./service-profile.ts";
 
 /**
- * Finds the refusal of a call of an absent service.
+ * Returns the refusal of a call to an absent service.
  *
- * @param path of an RPC ("/google.cloud.kms.v1.EkmService/ListEkmConnections") or of a REST call, without its query
- * @returns CALL_UNSUPPORTED; undefined for all other paths.
+ * @param path of an RPC ("/google.cloud.kms.v1.EkmService/ListEkmConnections") or of a REST call, without its
+ *   query
+ * @returns CALL_UNSUPPORTED; undefined for all other paths
  */
 export function findAbsentCall(path: string, profiles: ServiceProfiles): ConnectError | undefined {
   for (const { absent = {} } of Object.values(profiles))

@@ -1,4 +1,4 @@
-/** The headers of a call, without the conversions of the platform's Headers. */
+/** Call headers, without the conversions of the platform's Headers class. */
 import type { IncomingHttpHeaders } from "node:http";
 
 type Pairs = ReturnType<Headers["entries"]>;
@@ -6,14 +6,14 @@ type Texts = ReturnType<Headers["keys"]>;
 type Values = Record<string, string | string[] | undefined>;
 
 /**
- * Headers over the object that Node uses for them. Reads and writes cost a lookup, while the platform's Headers check
- * and copy every name and value. Node checks names and values when it sends them.
+ * Wraps the object that Node uses for headers. Reads and writes cost a lookup, while the platform's Headers
+ * check and copy every name and value. Node checks names and values when it sends them.
  */
 export class CallHeaders implements Headers {
   #values: Values;
   #isShared: boolean;
 
-  /** @param received headers to read; a first change copies them. Pseudo-headers of HTTP/2 are hidden. */
+  /** @param received headers to read, copied on the first change. HTTP/2 pseudo-headers are hidden. */
   constructor(received?: Readonly<IncomingHttpHeaders>) {
     this.#values = received ?? {};
     this.#isShared = received !== undefined;
@@ -55,7 +55,7 @@ export class CallHeaders implements Headers {
     for (const [name, value] of this) visit(value, name, this);
   }
 
-  /** Sorted by name, with each cookie by itself (Fetch, "sort and combine"). */
+  /** Sorted by name, with each cookie listed separately (Fetch, "sort and combine"). */
   *entries(): Pairs {
     for (const name of Object.keys(this.#values).sort()) {
       const value = this.#values[name];
@@ -78,12 +78,12 @@ export class CallHeaders implements Headers {
     return this.entries();
   }
 
-  /** The headers as Node sends them. The caller does not change them. */
+  /** The headers in the form that Node sends. The caller must not change them. */
   toNode(): Readonly<Record<string, string | string[] | undefined>> {
     return this.#values;
   }
 
-  /** The headers as a list of names and values in turn, after others. Node copies an object, but not a list. */
+  /** A list of alternating names and values, after the given ones. Node copies an object, but not a list. */
   toList(...first: string[]): string[] {
     for (const name of Object.keys(this.#values)) {
       const value = this.#values[name];

@@ -1,32 +1,32 @@
-/** The spans of a call, independent of any format of traces. */
+/** The spans of a call, independent of any trace format. */
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ConnectError, createContextKey } from "@connectrpc/connect";
 import type { SpanCounts } from "./span-counts.ts";
 
-/** The attributes of a span: public values of a bounded set, never data of a caller. */
+/** Span attributes: public values from a bounded set, never caller data. */
 export type SpanAttributes = Readonly<Record<string, string | number>>;
 
-/** A call that is traced. */
+/** A traced call. */
 export interface CallSpan {
   /** 32 lower-case hexadecimal digits. */
   readonly traceId: string;
   /** 16 lower-case hexadecimal digits. */
   readonly spanId: string;
-  /** Begins a part of the call; undefined once the call has more parts than are useful. */
+  /** Starts a child span; undefined once the call has more of them than are useful. */
   startPart(name: string, attributes: SpanAttributes): PartSpan | undefined;
-  /** @param error undefined for a call that succeeded */
+  /** @param error undefined for a successful call */
   end(error: ConnectError | undefined): void;
 }
 
-/** A part of a call that is traced: a cryptographic operation, a transaction. */
+/** A child span: a cryptographic operation or a transaction. */
 export interface PartSpan {
-  /** Notes that it no longer waits. */
+  /** Records that the work no longer waits. */
   began(): void;
-  /** @param error what it threw; undefined if it succeeded */
+  /** @param error what the work threw; undefined if it succeeded */
   end(error?: unknown): void;
 }
 
-/** A call that begins. */
+/** A call about to start. */
 export interface BeginningCall {
   readonly method: DescMethod;
   readonly header: Headers;
@@ -35,30 +35,33 @@ export interface BeginningCall {
   readonly sinceMs?: number;
 }
 
-/** Traces calls. */
 export interface Tracing {
   /** @returns undefined for a call that is not traced */
   startCall(call: BeginningCall): CallSpan | undefined;
 }
 
-/** Tracing that runs. */
+/** Tracing that has to be closed. */
 export interface OpenTracing extends Tracing {
   readonly counts: SpanCounts;
-  /** Sends the spans that wait, for two seconds at most. */
+  /** Sends the pending spans, for two seconds at most. */
   close(): Promise<void>;
 }
 
-/** The context key of the span of a call; undefined if it is not traced. */
+/** Context key for a call's span; undefined if it is not traced. */
 export const callSpanKey = createContextKey<CallSpan | undefined>(undefined, { description: "span" });
 
-/** Measures a part of the current call. Without a traced call it only runs the work. */
+/** Measures part of the current call. Outside a traced call, it only runs the work. */
 export type MeasurePart = <T>(
   name: string,
   attributes: SpanAttributes,
   work: (part: PartSpan | undefined) => Promise<T>,
 ) => Promise<T>;
 
-/** Creates the measurement. @param currentSpan finds the span of the current call */
+/**
+ * Creates the function that measures work.
+ *
+ * @param currentSpan returns the span of the current call
+ */
 export function createMeasurePart(currentSpan: () => CallSpan | undefined): MeasurePart {
   return (name, attributes, work) => {
     const part = currentSpan()?.startPart(name, attributes);

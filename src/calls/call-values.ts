@@ -1,4 +1,4 @@
-/** The values of a call that the server sets before its handler runs. */
+/** Call values that the server sets before the handler runs. */
 import {
   type ContextKey,
   type ContextValues,
@@ -6,7 +6,7 @@ import {
   type HandlerContext,
 } from "@connectrpc/connect";
 
-/** The values of one call. Those of createContextValues have three functions for each call. */
+/** The values of one call. createContextValues would create three functions for each call. */
 export class CallValues implements ContextValues {
   readonly #byKey: Record<symbol, unknown> = {};
 
@@ -25,20 +25,20 @@ export class CallValues implements ContextValues {
   }
 }
 
-/** The context key of the address that a call came from. */
+/** Context key for the client address. */
 export const clientKey = createContextKey("unknown", { description: "client address" });
 
-/** Returns the address that a call came from. */
+/** Returns the client address of a call. */
 export function readClientAddress({ values }: Pick<HandlerContext, "values">): string {
   return values.get(clientKey);
 }
 
-/** Returns where a call came from, for records. */
+/** Returns the origin of a call, for records. */
 export function readOrigin({ values }: Pick<HandlerContext, "values">) {
   return { clientAddress: values.get(clientKey), requestId: values.get(requestIdKey) };
 }
 
-/** The context key of the ID of a call, which its answer carries too; empty for work outside a call. */
+/** Context key for the request ID, which the answer carries too; empty for work outside a call. */
 export const requestIdKey = createContextKey("", { description: "request ID" });
 
 /** The role of a caller. A device may only send its own readings. */
@@ -48,7 +48,10 @@ export type Role = "user" | "auditor" | "admin" | "device";
 export interface Caller {
   readonly subject: string;
   readonly role: Role;
-  /** The scopes of an access token; undefined for a token without scopes, which may do all that its role may. */
+  /**
+   * The scopes of an access token; undefined for a token without scopes, which may do everything that its
+   * role allows.
+   */
   readonly scopes?: readonly string[] | undefined;
   readonly issuedAt: Date;
   readonly expiresAt: Date;
@@ -56,33 +59,41 @@ export interface Caller {
   readonly revocation?: Revocation;
 }
 
-/** Checks whether a token is revoked. */
+/** Checks whether a token has been revoked. */
 export interface Revocation {
   /** Equal for tokens that are revoked together, so that one check serves all of them. */
   readonly group: string;
-  /** Checks that the token has not been revoked. @throws a refusal with one of the TOKEN_… reasons */
+  /**
+   * Checks that the token has not been revoked.
+   *
+   * @throws a refusal with one of the TOKEN_… reasons
+   */
   readonly check: () => Promise<void>;
 }
 
-/** The context key of the caller; undefined if the call needs no token. */
+/** Context key for the caller; undefined if the call needs no token. */
 export const callerKey = createContextKey<Caller | undefined>(undefined, { description: "caller" });
 
-/** Returns the caller of a call that needs a token. @throws Error for any other call, which is a bug */
+/**
+ * Returns the caller of a call that needs a token.
+ *
+ * @throws Error for any other call, which is a bug
+ */
 export function requireCaller({ values }: Pick<HandlerContext, "values">): Caller {
   const caller = values.get(callerKey);
   if (caller === undefined) throw new Error("the call was not authenticated");
   return caller;
 }
 
-/** A call with an idempotency key, which its caller may repeat. */
+/** A call with an idempotency key, which the caller may retry. */
 export interface RepeatableRequest {
   /** 1 to 255 printable ASCII characters. */
   readonly idempotencyKey: string;
-  /** SHA-256 of the RPC's name and its request, in hexadecimal. */
+  /** SHA-256 of the RPC name and the request, in hexadecimal. */
   readonly requestHash: string;
 }
 
-/** The context key of a call's idempotency key. */
+/** Context key for a call's idempotency key. */
 export const repeatableKey = createContextKey<RepeatableRequest | undefined>(undefined, {
   description: "repeatable call",
 });

@@ -1,7 +1,6 @@
-/** The names of status codes. */
 import { Code } from "@connectrpc/connect";
 
-/** The name of a gRPC status code as google/rpc/code.proto spells it: "NOT_FOUND". */
+/** Returns the name of a gRPC status code as spelled in google/rpc/code.proto: "NOT_FOUND". */
 export function nameCode(code: Code): string {
   // Connect's own name has one L.
   if (code === Code.Canceled) return "CANCELLED";

@@ -1,19 +1,18 @@
-/** Example requests for each call. A test sends them to a real server. */
+/** Example requests for every call. A test sends them to a real server. */
 /** A value of JSON. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json };
 
-/** One request, as the JSON form of its whole message, regardless of where HTTP carries the fields. */
+/** A request, as the JSON form of its whole message, regardless of where HTTP carries the fields. */
 export interface Example {
-  /** The RPC by its full name: "kms.KmsService.Sign". */
+  /** The full name of the RPC: "kms.KmsService.Sign". */
   readonly rpc: string;
-  /** Identifies the example; unique. */
+  /** Unique name of the example. */
   readonly name: string;
-  /** Describes the example. */
   readonly summary: string;
   readonly request: ExampleValue;
-  /** The token of the request. */
+  /** The token to send. */
   readonly token?: Answered;
-  /** The recorded answer, if it is not among those of the core. */
+  /** The recorded answer, unless it is recorded with the core's answers. */
   readonly answer?: Json;
 }
 
@@ -27,17 +26,17 @@ export type ExampleValue =
   | readonly ExampleValue[]
   | { readonly [name: string]: ExampleValue };
 
-/** A value from the answer to an earlier example. It is plain data, because it is sent to another thread. */
+/** A value from the answer to an earlier example. Plain data, because it is sent to another thread. */
 export interface Answered {
   /** The name of the example. */
   readonly answerOf: string;
   /** The path in its answer: "result.keyId". */
   readonly path: string;
-  /** The value that the document shows instead, of the same kind. */
+  /** The value of the same kind that the document shows instead. */
   readonly sample: Json;
 }
 
-/** Creates an example. The RPC is named as in "kms.KmsService.Sign". */
+/** Creates an example. The RPC has the form "kms.KmsService.Sign". */
 export function example(
   rpc: string,
   name: string,
@@ -48,7 +47,7 @@ export function example(
   return { rpc, name, summary, request, ...(token && { token }) };
 }
 
-/** Adds the recorded answers to the examples of an extension. */
+/** Adds the recorded answers to an extension's examples. */
 export function withAnswers(
   examples: readonly Example[],
   answers: Readonly<Record<string, Json>>,
@@ -59,7 +58,7 @@ export function withAnswers(
   });
 }
 
-/** Refers to the value at a path of an earlier answer. The document shows the sample instead. */
+/** Refers to the value at a path in an earlier answer. The document shows the sample instead. */
 export function answered(name: string, path: string, sample: Json): Answered {
   return { answerOf: name, path, sample };
 }
@@ -69,17 +68,16 @@ export const someBytes = Buffer.from("these are some of the bytes of a longer va
   .subarray(0, 48)
   .toString("base64");
 
-/** The base64 of a text. */
 export function base64(text: string): string {
   return Buffer.from(text).toString("base64");
 }
 
-/** A sample identifier of a kind. */
+/** Returns a sample ID of a kind. */
 export function someId(kind: string): string {
   return `${kind}-3f2b8c1e-5d47-4a90-8e16-9c0d7b2a4f63`;
 }
 
-/** Replaces each reference to an earlier answer in a request with the result of `fill`. */
+/** Replaces each reference to an earlier answer with the result of `fill`. */
 export function fillExample(value: ExampleValue, fill: (answered: Answered) => Json): Json {
   if (isAnswered(value)) return fill(value);
   if (Array.isArray(value)) return value.map((part: ExampleValue) => fillExample(part, fill));

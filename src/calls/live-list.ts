@@ -1,8 +1,8 @@
-/** Lists of what comes and goes with every call. */
+/** Lists of short-lived items that come and go with every call. */
 
-/** The place of an item in a list. */
+/** An item's place in a list. */
 export interface Place {
-  /** Removes the item. A second call does nothing. */
+  /** Removes the item. Idempotent. */
   leave(): void;
 }
 
@@ -23,22 +23,22 @@ class Link<T> implements Place {
     this.#list.size -= 1;
     previous.next = next;
     next.previous = previous;
-    // What has left must not refer to what came later.
+    // A removed item must not refer to newer ones.
     this.next = undefined;
     this.previous = undefined;
   }
 }
 
 /**
- * A list, oldest item first.
+ * A linked list, oldest item first.
  *
- * It is not a Map or a Set, because V8 gives these a new table every few changes. The old table still refers to the new
- * one and to everything that it held. If it has lived long enough to be collected only rarely, then so does everything that
- * comes and goes after it: the collector copies all of that again and again. This took a fifth of the time of a small call.
+ * Not a Map or Set, because V8 gives these a new table every few changes. The old table still references the
+ * new one and everything that it contained. If it was promoted to the old generation, so is every later item:
+ * the collector copies all of them again and again. This took a fifth of the time of a small call.
  */
 export class LiveList<T> {
   size = 0;
-  /** Its neighbours are the first and the last item. */
+  /** Its neighbours are the first and last item. */
   readonly #ends = new Link<T>(this);
 
   constructor() {
@@ -57,7 +57,7 @@ export class LiveList<T> {
     return link;
   }
 
-  /** Copies the items, so that they may leave meanwhile. */
+  /** Copies the items, so that they may be removed during iteration. */
   items(): T[] {
     const items: T[] = [];
     for (let link = this.#ends.next; link?.item !== undefined; link = link.next) items.push(link.item);
@@ -65,24 +65,27 @@ export class LiveList<T> {
   }
 }
 
-/** Something that ends at a time. */
+/** Something that expires. */
 export interface Expiring {
-  /** The time, by `performance.now()`. */
+  /** The expiry time, by `performance.now()`. */
   readonly expiresAtMs: number;
   expire(): void;
 }
 
-/** Milliseconds between two looks. An item expires up to so much late, and never early. */
+/** Milliseconds between checks. An item expires up to this much late, and never early. */
 const tickMs = 10;
 
-/** Ends items at their times, with one interval. It runs only while there are items, and does not keep the process alive. */
+/**
+ * Expires items with one shared interval. It runs only while there are items, and does not keep the process
+ * alive.
+ */
 export class Expiries<T extends Expiring> {
   readonly #list = new LiveList<T>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** Adds an item. It stays until it leaves, even when it has expired. */
+  /** Adds an item. It stays until it is removed, even after it has expired. */
   add(item: T): Place {
-    // After a busy stretch, what has arrived meanwhile is read first, so that it does not count as late.
+    // After a stall, read pending I/O first, so that it does not count as late.
     this.#timer ??= setInterval(() => setImmediate(this.#look), tickMs).unref();
     return this.#list.add(item);
   }

@@ -1,16 +1,18 @@
-/** The limits of a map. */
 export interface RecentMapOptions {
-  /** Milliseconds that an entry stays at least. */
+  /** Milliseconds that an entry is kept at least. */
   readonly lifetimeMs: number;
-  /** An entry may go earlier once so many others were set after it. The map has at most twice as many. */
+  /**
+   * An entry may be evicted earlier once this many others have been set after it. The map has at most twice
+   * as many.
+   */
   readonly maxEntries: number;
-  /** Milliseconds of a monotonic clock. */
+  /** Milliseconds on a monotonic clock. */
   readonly nowMs: () => number;
 }
 
 /**
- * A map that forgets what was not set for some time, such as the rates of clients that have gone. It has two
- * generations, so that it never has to look for the oldest entry.
+ * A map that evicts entries not set for some time, such as the rates of inactive clients. It has two
+ * generations, so it never has to search for the oldest entry.
  */
 export class RecentMap<Value> {
   readonly #options: RecentMapOptions;
@@ -22,7 +24,6 @@ export class RecentMap<Value> {
     this.#options = options;
   }
 
-  /** The number of entries. */
   get size(): number {
     return this.#recent.size + this.#earlier.size;
   }
@@ -31,7 +32,7 @@ export class RecentMap<Value> {
     return this.#recent.get(name) ?? this.#earlier.get(name);
   }
 
-  /** Sets an entry. Its lifetime begins anew. */
+  /** Sets an entry and restarts its lifetime. */
   set(name: string, value: Value): void {
     const { lifetimeMs, maxEntries, nowMs } = this.#options;
     const atMs = nowMs();

@@ -1,11 +1,11 @@
-/** The outcomes of the spans of a server. */
+/** The outcomes of a server's trace spans. */
 export interface SpanCounts {
-  /** The collector has them. */
+  /** Accepted by the collector. */
   readonly exported: number;
-  /** The collector did not take them. */
+  /** Rejected by the collector. */
   readonly failed: number;
-  /** The queue was full. */
+  /** Dropped because the queue was full. */
   readonly dropped: number;
-  /** Calls whose callers record them, and that were not traced because too many callers do. */
+  /** Calls not traced although their callers record a trace, because too many callers do. */
   readonly limited: number;
 }

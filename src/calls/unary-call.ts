@@ -1,8 +1,8 @@
 /**
- * One unary call of binary gRPC or REST: the context of its handler, its deadline and its end.
+ * One unary call over any protocol: the context of its handler, its deadline and its end.
  *
- * Connect's own way to invoke a handler composes the interceptors again for each call, and gives each call several
- * controllers, timers and Headers. Together they cost more than the rest of the call.
+ * Connect's own handlers compose the interceptors again for each call, and give each call several
+ * controllers, timers and Headers. Together these cost more than the rest of the call.
  */
 import { create, type DescMethodUnary, type Message } from "@bufbuild/protobuf";
 import type {
@@ -18,24 +18,25 @@ import { CallHeaders } from "./call-headers.ts";
 import { Expiries, type Expiring, type Place } from "./live-list.ts";
 import { deadlineExceeded } from "./timeout.ts";
 
-/** A unary method and its implementation. */
 export type UnarySpec = MethodImplSpec & { kind: "unary" };
 
-/** What a call consists of when it arrives. */
+/** What is known of a call when it arrives. */
 export interface ArrivedCall {
   readonly method: DescMethodUnary;
   readonly protocolName: string;
-  /** The method of HTTP. */
+  /** The HTTP method. */
   readonly requestMethod: string;
   readonly url: string;
   readonly requestHeader: Headers;
   readonly values: ContextValues;
 }
 
-/** Aborts the signal of a call that has ended by itself. Shared, because an error with a stack for each call is costly. */
+/**
+ * Aborts the signal of a finished call. Shared, because an error with a stack for each call would be costly.
+ */
 export const finished = new Error("the call has ended");
 
-/** The unary calls of a server in progress. */
+/** The unary calls in progress. */
 export class RunningCalls extends Expiries<UnaryCall> {
   /** @param shutdownSignal ends all calls when the server stops */
   constructor(shutdownSignal: AbortSignal | undefined) {
@@ -46,7 +47,10 @@ export class RunningCalls extends Expiries<UnaryCall> {
   }
 }
 
-/** A call in progress, until `finish`. It ends by `finish`, by `abort` or after its time; the first end counts. */
+/**
+ * A call in progress, until `finish`. It ends by `finish`, by `abort` or by its deadline; only the first
+ * counts.
+ */
 export class UnaryCall implements HandlerContext, Expiring {
   readonly method: DescMethodUnary;
   readonly service: HandlerContext["service"];
@@ -57,7 +61,7 @@ export class UnaryCall implements HandlerContext, Expiring {
   readonly values: ContextValues;
   readonly responseHeader = new CallHeaders();
   readonly responseTrailer = new CallHeaders();
-  /** The request that the interceptors get. Those that change it pass on a copy. */
+  /** The request for the interceptors. Interceptors that change it pass on a copy. */
   request: UnaryRequest | undefined;
   expiresAtMs = Number.POSITIVE_INFINITY;
   readonly #place: Place;
@@ -65,7 +69,7 @@ export class UnaryCall implements HandlerContext, Expiring {
   #expiry: (() => unknown) | undefined;
   /** Why the call ended, once it has. */
   #end: { readonly reason: unknown } | undefined;
-  /** Exists once code has asked for the signal: few handlers do, and making one takes a microsecond. */
+  /** Created when code first asks for the signal: few handlers do, and creating one takes a microsecond. */
   #controller: AbortController | undefined;
   #endWait: ((reason: unknown) => void) | undefined;
 
@@ -89,7 +93,10 @@ export class UnaryCall implements HandlerContext, Expiring {
     return this.#controller.signal;
   }
 
-  /** A function without a receiver, as handlers may take it out of the context. Made for the few that ask for it. */
+  /**
+   * Returns an unbound function, because handlers may take it out of the context. Created for the few that
+   * ask for it.
+   */
   get timeoutMs(): () => number | undefined {
     return () => this.#deadlineMs && this.#deadlineMs - performance.now();
   }
@@ -100,9 +107,9 @@ export class UnaryCall implements HandlerContext, Expiring {
   }
 
   /**
-   * Ends the call at its deadline, or earlier after a limit of the server. Replaces the limit that was set before.
+   * Ends the call at its deadline, or earlier at a server limit. Replaces the previous limit.
    *
-   * @param limitMs milliseconds from now; Infinity for no limit.
+   * @param limitMs milliseconds from now; Infinity for no limit
    */
   endWithin(limitMs: number, limitExceeded: () => unknown): void {
     if (this.#end !== undefined) return;
@@ -118,7 +125,7 @@ export class UnaryCall implements HandlerContext, Expiring {
     this.abort(this.#expiry?.());
   }
 
-  /** Ends the call early. Its handler may still run, but its answer no longer counts. */
+  /** Ends the call early. Its handler may keep running, but its answer no longer counts. */
   abort(reason: unknown): void {
     if (this.#end !== undefined) return;
     this.#end = { reason };
@@ -139,14 +146,14 @@ export class UnaryCall implements HandlerContext, Expiring {
     if (this.#end !== undefined) throw this.#end.reason;
   }
 
-  /** Waits for a promise or for the early end of the call. One wait at a time. */
+  /** Waits for a promise or the early end of the call. Only one wait at a time. */
   race<T>(promise: Promise<T>): Promise<T> {
     const waiting = Promise.withResolvers<T>();
     promise.then(waiting.resolve, waiting.reject);
     return this.waitFor(waiting);
   }
 
-  /** Waits for a promise, which the early end of the call rejects. One wait at a time. */
+  /** Waits for a promise, which the early end of the call rejects. Only one wait at a time. */
   waitFor<T>({ promise, reject }: PromiseWithResolvers<T>): Promise<T> {
     this.#endWait = reject;
     if (this.#end !== undefined) reject(this.#end.reason);
@@ -161,8 +168,8 @@ export type UnaryHandler = (call: UnaryCall, message: Message) => Promise<Messag
 const callKey = Symbol("call");
 
 /**
- * The request that the interceptors get. Its signal is that of the call, and exists once it is read. Copies of a request
- * do not have it; their handlers get it all the same.
+ * The request for the interceptors. It uses the signal of the call, which is created on first use. Copies of
+ * a request lack the signal; their handlers get it all the same.
  */
 class RequestOfCall implements UnaryRequest {
   readonly [callKey]: UnaryCall;
@@ -195,7 +202,7 @@ class RequestOfCall implements UnaryRequest {
 export function composeUnary(spec: UnarySpec, interceptors: readonly Interceptor[]): UnaryHandler {
   const handle = async (req: UnaryRequest | StreamRequest): Promise<UnaryResponse> => {
     const call = (req as RequestOfCall)[callKey];
-    // A call that is over must change nothing.
+    // A finished call must have no side effects.
     call.throwIfEnded();
     const output = spec.impl(req.message as Message, contextFor(call, req));
     const message = output instanceof Promise ? await call.race(output) : output;
@@ -213,14 +220,14 @@ export function composeUnary(spec: UnarySpec, interceptors: readonly Interceptor
     const req = new RequestOfCall(call, message);
     call.request = req;
     const res = await run(req);
-    if (res.stream) throw new Error(`an interceptor made a stream of ${call.method.name}`);
+    if (res.stream) throw new Error(`an interceptor returned a stream for ${call.method.name}`);
     copyHeaders(res.header, call.responseHeader);
     copyHeaders(res.trailer, call.responseTrailer);
     return res.message;
   };
 }
 
-/** The context of a handler: the call itself, or a copy with what interceptors replaced. */
+/** The context for a handler: the call itself, or a copy with what interceptors replaced. */
 function contextFor(call: UnaryCall, req: UnaryRequest | StreamRequest): HandlerContext {
   if (req === call.request) return call;
   return {

@@ -1,30 +1,29 @@
-/** Compresses the answers of REST calls for clients that ask for it. */
+/** Compresses REST responses for clients that accept it. */
 import type { DescMessage } from "@bufbuild/protobuf";
 import { chooseCoding, contentCodings, encodeContent } from "./content-coding.ts";
 
 /**
- * Bytes of the smallest answer that is compressed. Below it, the headers and the work cost more than the coding
- * saves: an answer with one signature shrinks by a quarter, and one with one identifier not at all.
+ * Minimum size of a compressed response. For smaller ones, the headers and the work cost more than the coding
+ * saves: a response with one signature shrinks by a quarter, and one with one ID not at all.
  */
 const minBytes = 1024;
 
 /** Media types that compress well. */
 const textTypes = /^(text\/|application\/([\w.-]+\+)?(json|xml|yaml|javascript)\b)/i;
 
-/** A body, and whether it is compressed. */
 export interface CodedBody {
   readonly body: Uint8Array;
   readonly isCoded: boolean;
 }
 
 /**
- * Compresses a body if its client accepts it and if it shrinks. Sets Content-Encoding and Vary.
+ * Compresses a body if its client accepts it and it gets smaller. Sets Content-Encoding and Vary.
  *
- * An answer that holds a secret is not compressed. The size of compressed text reveals how much of the caller's text
- * equals the secret next to it (BREACH, CVE-2013-3587).
+ * A response that holds a secret is not compressed: the size of compressed text reveals how much of the
+ * caller's text equals the secret next to it (BREACH, CVE-2013-3587).
  *
- * @param output the type of the answer.
- * @param headers of the answer; changed in place.
+ * @param output the type of the answer
+ * @param headers the response headers; changed in place
  */
 export async function encodeBody(
   output: DescMessage,
@@ -46,7 +45,7 @@ export async function encodeBody(
 
 const known = new WeakMap<DescMessage, boolean>();
 
-/** Tells whether a message, or one within it, has a field that its proto marks with debug_redact. */
+/** Returns whether a message, or one nested in it, has a field that its proto marks with debug_redact. */
 export function holdsSecret(desc: DescMessage): boolean {
   let holds = known.get(desc);
   if (holds !== undefined) return holds;

@@ -1,4 +1,4 @@
-/** Chooses how an answer is compressed (RFC 9110, section 12.5.3), and compresses it. */
+/** Negotiates how a response is compressed (RFC 9110, section 12.5.3), and compresses it. */
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib";
 
@@ -6,12 +6,12 @@ const brotliAsync = promisify(brotliCompress);
 const gzipAsync = promisify(gzip);
 const zstdAsync = promisify(zstdCompress);
 
-/** A content coding by its name in HTTP (RFC 9110, section 8.4.1; RFC 8878). */
+/** HTTP names of content codings (RFC 9110, section 8.4.1; RFC 8878). */
 export type ContentCoding = "zstd" | "br" | "gzip";
 
 /**
- * The codings that the server computes for each answer, cheapest first. Node compresses on its thread pool. The
- * levels keep 4 MiB of base64, the largest answer, below 150 ms of CPU.
+ * The codings that the server computes for each response, cheapest first. Node compresses on its thread pool.
+ * The levels keep 4 MiB of base64, the largest response, below 150 ms of CPU time.
  */
 const encoders: Readonly<Record<ContentCoding, (bytes: Uint8Array) => Promise<Uint8Array>>> = {
   zstd: (bytes) => zstdAsync(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 3 } }),
@@ -19,27 +19,27 @@ const encoders: Readonly<Record<ContentCoding, (bytes: Uint8Array) => Promise<Ui
   gzip: (bytes) => gzipAsync(bytes, { level: 4 }),
 };
 
-/** The codings that the server computes for each answer, in its order of preference. */
+/** The codings that the server computes for each response, in its order of preference. */
 export const contentCodings: readonly ContentCoding[] = ["zstd", "br", "gzip"];
 
-/** Compresses bytes, off the event loop. */
+/** Compresses bytes off the event loop. */
 export function encodeContent(coding: ContentCoding, bytes: Uint8Array): Promise<Uint8Array> {
   return encoders[coding](bytes);
 }
 
-/** How an answer is to be sent. */
+/** How to send a response. */
 export interface CodingChoice<C extends string> {
   /** The best coding that the client accepts; undefined for none. */
   readonly coding: C | undefined;
-  /** Whether the client takes the answer without a coding as well. */
+  /** Whether the client also accepts the response uncompressed. */
   readonly isIdentityAccepted: boolean;
 }
 
 /**
- * Chooses the coding with the highest weight, and among equals the first one offered. A client prefers any coding
- * that it accepts to none, unless it gives "identity" a higher weight.
+ * Chooses the coding with the highest weight, and among equals the first one offered. Any accepted coding
+ * wins over none, unless the client gives "identity" a higher weight.
  *
- * @param acceptEncoding the header; without it the client gets no coding.
+ * @param acceptEncoding the header; without it the response is not compressed
  */
 export function chooseCoding<C extends string>(
   acceptEncoding: string | null | undefined,
@@ -67,7 +67,7 @@ function parseWeights(acceptEncoding: string): Map<string, number> {
     if (name === "") continue;
     const weight = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2);
     const number = weight === undefined ? 1 : Number(weight);
-    // RFC 9110, section 8.4.1.3: x-gzip is another name of gzip.
+    // RFC 9110, section 8.4.1.3: x-gzip is an alias of gzip.
     weights.set(name === "x-gzip" ? "gzip" : name, number >= 0 && number <= 1 ? number : 0);
   }
   return weights;

@@ -1,4 +1,4 @@
-/** Entity tags of content (RFC 9110, section 8.8.3). */
+/** Entity tags (RFC 9110, section 8.8.3). */
 import { createHash } from "node:crypto";
 
 /** A strong entity tag (RFC 9110, section 8.8.3): 128 bits of the SHA-256 of the bytes. */
@@ -6,12 +6,12 @@ export function computeEntityTag(bytes: Uint8Array): string {
   return `"${createHash("sha256").update(bytes).digest().subarray(0, 16).toString("base64url")}"`;
 }
 
-/** The weak entity tag of content that is compressed in more than one way. */
+/** The weak entity tag for content that is compressed in more than one way. */
 export function toWeakTag(tag: string): string {
   return tag.startsWith("W/") ? tag : `W/${tag}`;
 }
 
-/** Tells whether an If-None-Match header covers a tag (weak comparison, RFC 9110, section 13.1.2). */
+/** Returns whether an If-None-Match header matches a tag (weak comparison, RFC 9110, section 13.1.2). */
 export function matchesEntityTag(ifNoneMatch: string | null, tag: string): boolean {
   if (ifNoneMatch === null) return false;
   if (ifNoneMatch.trim() === "*") return true;

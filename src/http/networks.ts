@@ -1,22 +1,29 @@
-/** The networks that addresses belong to, for counting. */
+/** Groups addresses into networks, for counting. */
 import { isIPv6 } from "node:net";
 import { LRUCache } from "lru-cache";
 
 /**
- * Names the network that the calls of an address count for. A client with an IPv6 address has its whole /64, which
- * counts as one, regardless of the spelling of the address.
+ * Names the network that calls from an address are counted for. An IPv6 client has a whole /64, which counts
+ * as one, regardless of how the address is spelled.
  */
 export function findNetwork(address: string): string {
   return listNetworks(address)[0] ?? address;
 }
 
-/** The networks of recent IPv6 addresses: finding them takes longer than all other work on an address. */
+/**
+ * Cached networks of recent IPv6 addresses: computing them takes longer than all other work on an address.
+ */
 const known = new LRUCache<string, readonly string[]>({ max: 10_000 });
 
-/** Bits of the IPv6 prefixes that one customer may have: one network, or a site as providers delegate it (RFC 6177). */
+/**
+ * IPv6 prefix lengths that one customer may have: a network, or a site as delegated by providers (RFC 6177).
+ */
 const ipv6Prefixes = [64, 56, 48];
 
-/** Names the networks of an address, smallest first: /64, /56 and /48 for IPv6; for IPv4 only the address itself. */
+/**
+ * Names the networks of an address, smallest first: /64, /56 and /48 for IPv6; for IPv4 only the address
+ * itself.
+ */
 export function listNetworks(address: string): readonly string[] {
   if (!address.includes(":")) return [address];
   const found = known.get(address) ?? computeNetworks(address);

@@ -1,9 +1,9 @@
 /**
- * Our own connections over HTTP/2: to another server of a chain, and from the client to its server.
+ * Outgoing HTTP/2 connections: between the servers of a chain, and from the client to its server.
  *
- * Anything may answer there. Node emits the error of a session after the session was destroyed, when the socket has
- * closed, and an error without a listener ends the process. The session manager of connect-node removes its listeners
- * earlier. Here, the socket, the session and each stream keep one for their whole lives.
+ * The peer is untrusted. Node emits a session's error after the session was destroyed, once the socket has
+ * closed, and an error without a listener ends the process. connect-node's session manager removes its
+ * listeners earlier. Here, the socket, the session and each stream keep a listener for their whole lives.
  */
 import http2 from "node:http2";
 import net from "node:net";
@@ -11,13 +11,12 @@ import tls from "node:tls";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { GrpcTransportOptions } from "@connectrpc/connect-node";
 
-/** Settings of a connection. */
 export interface OutgoingOptions {
-  /** Certificates in PEM that are trusted besides those of Node. */
+  /** Trusted certificates (PEM), in addition to Node's. */
   readonly caPem?: string | undefined;
   /**
-   * Notices within seconds that the server has vanished: pings before a call after 5 seconds of silence, and during
-   * calls. Otherwise TCP decides.
+   * Detects within seconds that the server has disappeared: pings during calls, and before a call after 5
+   * seconds of silence. Otherwise TCP decides.
    */
   readonly isLongLived?: boolean | undefined;
 }
@@ -26,17 +25,17 @@ type SessionManager = NonNullable<GrpcTransportOptions["sessionManager"]>;
 
 /** Milliseconds of silence after which a long-lived connection is pinged. */
 const silenceMs = 5000;
-/** Milliseconds for the answer to a ping. */
+/** Milliseconds to wait for the answer to a ping. */
 const pongMs = 2000;
-/** Attempts to begin a request. A server may close its connection just then, but not always. */
+/** Maximum attempts to begin a request. A server may close its connection just then, but not every time. */
 const maxAttempts = 2;
 
-/** A connection that is opened for the first request, and again for the next one after it has closed. */
+/** A connection that is opened on the first request, and reopened on the next one after it has closed. */
 export class OutgoingConnection implements SessionManager {
   /** Scheme, host and port. */
   readonly authority: string;
   readonly #options: OutgoingOptions;
-  /** All that are open. A server that says GOAWAY still finishes the calls on the earlier one. */
+  /** All open connections. After GOAWAY, a server still finishes the calls on the old one. */
   readonly #open = new Set<Link>();
   #newest: Link | undefined;
 
@@ -45,7 +44,7 @@ export class OutgoingConnection implements SessionManager {
     this.#options = options;
   }
 
-  /** Begins a request; connect-node calls this. */
+  /** Begins a request. Called by connect-node. */
   async request(
     method: string,
     path: string,
@@ -62,7 +61,7 @@ export class OutgoingConnection implements SessionManager {
     }
   }
 
-  /** Takes note that the server is there; connect-node calls this. */
+  /** Records that the server is alive. Called by connect-node. */
   notifyResponseByteRead(stream: http2.ClientHttp2Stream): void {
     for (const link of this.#open) if (link.session === stream.session) link.hear();
   }
@@ -91,7 +90,7 @@ export class OutgoingConnection implements SessionManager {
 /** One connection. */
 class Link {
   readonly session: http2.ClientHttp2Session;
-  /** When it can be used; rejects with the reason if it cannot. */
+  /** Resolves when the connection can be used; rejects with the reason if it cannot. */
   readonly opened: Promise<void>;
   readonly #socket: net.Socket;
   readonly #isLongLived: boolean;
@@ -116,7 +115,7 @@ class Link {
         reject(new ConnectError("the server closed the connection", Code.Unavailable)),
       );
     });
-    // Who waits for it gets the reason.
+    // Whoever awaits it gets the reason.
     this.opened.catch(ignore);
     if (!isLongLived) return;
     const timer = setInterval(() => {
@@ -125,7 +124,7 @@ class Link {
     session.once("close", () => clearInterval(timer));
   }
 
-  /** Whether it takes no more requests: it was closed, or the server has said GOAWAY. */
+  /** Whether it accepts no more requests: it was closed, or the server has sent GOAWAY. */
   get isOver(): boolean {
     return this.session.closed || this.session.destroyed;
   }
@@ -147,7 +146,7 @@ class Link {
     this.#heardMs = performance.now();
   }
 
-  /** Pings a long-lived connection that has been silent, and closes it if no answer comes. */
+  /** Pings a long-lived connection that has been silent, and closes it if no answer arrives. */
   check(): Promise<void> {
     const isSilent = this.#isLongLived && performance.now() - this.#heardMs >= silenceMs;
     if (!isSilent || this.isOver || this.session.connecting) return Promise.resolve();
@@ -166,8 +165,8 @@ class Link {
 
   destroy(reason: Error): void {
     this.session.destroy(reason, http2.constants.NGHTTP2_CANCEL);
-    // A session waits until its last bytes are sent. A peer that reads nothing, or never takes the connection, would
-    // keep it open.
+    // A session waits until its last bytes are sent. A peer that reads nothing, or never accepts the
+    // connection, would keep it open.
     this.#socket.destroy();
   }
 }

@@ -1,4 +1,4 @@
-/** Shared by all pages of a server: how their files are sent, and their Content-Security-Policy. */
+/** Shared by all pages: how their files are sent, and their Content-Security-Policy. */
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
@@ -8,12 +8,12 @@ import { computeEntityTag, matchesEntityTag, toWeakTag } from "./entity-tags.ts"
 /** The codings in which content is stored, smallest first. */
 const codings = ["br", "gzip"] as const;
 
-/** Static content in each of its forms. */
+/** Static content in each of its encoded forms. */
 export interface Content {
   readonly type: string;
   /** By content coding (RFC 9110, section 8.4.1). */
   readonly forms: Readonly<{ identity: Uint8Array; br?: Uint8Array; gzip?: Uint8Array }>;
-  /** Weak: the forms are the same content in other bytes (section 8.8.1). */
+  /** Weak: the forms are the same content in different bytes (section 8.8.1). */
   readonly tag: string;
 }
 
@@ -31,9 +31,9 @@ function chooseBrotliParams(byteCount: number): Record<number, number> {
   // A window holds 16 bytes less than its power of two (RFC 7932, section 9.1).
   const windowBits = Math.ceil(Math.log2(byteCount + 16));
   return {
-    // Quality 9 is within a twentieth of the best, in a tenth of its time.
+    // Quality 9 is within a twentieth of the best size, in a tenth of the time.
     [constants.BROTLI_PARAM_QUALITY]: 9,
-    // The memory of a window that is larger than the content costs most of the time.
+    // The memory of a window larger than the content costs most of the time.
     [constants.BROTLI_PARAM_LGWIN]: Math.min(
       Math.max(windowBits, constants.BROTLI_MIN_WINDOW_BITS),
       constants.BROTLI_DEFAULT_WINDOW,
@@ -41,7 +41,7 @@ function chooseBrotliParams(byteCount: number): Record<number, number> {
   };
 }
 
-/** Prepares content of a compressed type, such as an archive: compressing it again would gain nothing. */
+/** Prepares content that is already compressed, such as an archive. */
 export function prepareCompressed(type: string, content: Uint8Array): Content {
   return { type, forms: { identity: content }, tag: `W/${computeEntityTag(content)}` };
 }
@@ -57,7 +57,7 @@ export function sendContent(request: FastifyRequest, reply: FastifyReply, conten
   return reply.type(type).send(forms[form]);
 }
 
-/** Adds a request header that the answer depends on to `vary`. */
+/** Adds a request header that the response depends on to `vary`. */
 export function varyBy(reply: FastifyReply, name: string): FastifyReply {
   const named = reply.getHeader("vary") ?? reply.raw.getHeader("vary");
   return reply.header("vary", [named, name].filter(Boolean).join(", "));
@@ -66,7 +66,7 @@ export function varyBy(reply: FastifyReply, name: string): FastifyReply {
 /**
  * A Content-Security-Policy: only the server's own scripts, styles and calls, nothing inline, and no frames.
  *
- * @param images sources of images
+ * @param images image sources
  */
 export function contentSecurityPolicy(images = "'self'"): string {
   return [
@@ -81,7 +81,7 @@ export function contentSecurityPolicy(images = "'self'"): string {
   ].join("; ");
 }
 
-/** Computes a value on the first request for it. After a failure, the next request tries again. */
+/** Computes a value on first use. After a failure, the next call tries again. */
 export function memoize<T>(make: () => Promise<T>): () => Promise<T> {
   let making: Promise<T> | undefined;
   return () => {

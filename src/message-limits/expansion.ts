@@ -1,28 +1,37 @@
-/** Limits the expanded size of a stream's compressed body. */
+/** Limits how far the compressed body of a stream may expand. */
 import { refuse } from "../errors.ts";
 
-/** Messages of the largest size that a stream may expand to, regardless of their compressed size. */
+/** A stream may always expand to this many messages of maximum size, regardless of its compressed size. */
 const freeBodies = 4;
-/** Expanded bytes for each compressed byte. Text and firmware images stay far below it. */
+/** Maximum expanded bytes per compressed byte. Text and firmware images stay far below it. */
 const maxRatio = 32;
-/** Compressed bytes for each message. An uncompressed line of JSON has at least as many. */
+/** Minimum compressed bytes per message. An uncompressed line of JSON has at least as many. */
 const minMessageBytes = 3;
 /** Messages that every stream may have. */
 const freeMessages = 1000;
 
 /** Counts the expanded bytes and the messages of one stream. */
 export interface ExpansionBudget {
-  /** Adds bytes as they arrived. */
+  /** Counts bytes as received. */
   addCompressed(bytes: number): void;
-  /** Adds bytes after decompression. @throws BODY_TOO_LARGE */
+  /**
+   * Counts bytes after decompression.
+   *
+   * @throws BODY_TOO_LARGE
+   */
   addExpanded(bytes: number): void;
-  /** Adds a message. @throws BODY_TOO_LARGE */
+  /**
+   * Counts a message.
+   *
+   * @throws BODY_TOO_LARGE
+   */
   addMessage(): void;
 }
 
 /**
- * Creates the budget of a stream of any length. Four messages of `maxBytes` are always within it. Beyond that, the
- * bytes that arrived limit the expanded bytes and the messages, so an attacker must send more to cause more work.
+ * Creates the budget of a stream of any length. Four messages of `maxBytes` are always within it. Beyond
+ * that, the received bytes limit the expanded bytes and the messages, so an attacker must send more to cause
+ * more work.
  */
 export function createExpansionBudget(maxBytes: number): ExpansionBudget {
   let compressed = 0;
@@ -46,7 +55,7 @@ export function createExpansionBudget(maxBytes: number): ExpansionBudget {
       if (compressed > 0 && messages > freeMessages + compressed / minMessageBytes)
         throw refuse(
           "BODY_TOO_LARGE",
-          `the stream has more than ${freeMessages} messages and less than ${minMessageBytes} bytes for each; compress less`,
+          `the stream has more than ${freeMessages} messages with less than ${minMessageBytes} compressed bytes each; compress less`,
           { freeMessages: String(freeMessages), minMessageBytes: String(minMessageBytes) },
         );
     },

@@ -2,9 +2,9 @@
 import { messageTooComplex } from "../errors.ts";
 import { maxJsonDepth, type StructureLimits } from "./structure-limits.ts";
 
-/** The structure of a JSON text, as its bytes show it. */
+/** The structure of a JSON text. */
 export interface JsonStructure {
-  /** Members of all objects, duplicates included. */
+  /** Members of all objects, including duplicates. */
   readonly members: number;
   /** Whether a number may be an integer that a double rounds: it has 16 digits in a row, or an exponent. */
   readonly hasLongNumber: boolean;
@@ -22,7 +22,7 @@ const letterE = 0x65;
 export const openBrace = 0x7b;
 export const closeBrace = 0x7d;
 
-/** 1 for each byte that does not affect the structure: the quickest way to skip white space and words. */
+/** 1 for each byte that does not affect the structure: the fastest way to skip white space and words. */
 const isPlain = new Uint8Array(256).fill(1);
 for (const byte of Buffer.from('0123456789",:[]{}')) isPlain[byte] = 0;
 
@@ -32,10 +32,10 @@ const longDigits = 16;
 const maxDigits = 1000;
 
 /**
- * Scans JSON text once, byte by byte, and allocates nothing. It does not check the syntax: JSON.parse does.
+ * Scans JSON text once, byte by byte, without allocating. The syntax is left to JSON.parse.
  *
- * @param bytes UTF-8.
- * @throws MESSAGE_TOO_COMPLEX as soon as a limit is exceeded.
+ * @param bytes UTF-8
+ * @throws MESSAGE_TOO_COMPLEX as soon as a limit is exceeded
  */
 export function scanJson(
   bytes: Uint8Array,
@@ -92,7 +92,7 @@ export function scanJson(
   return { members, hasLongNumber };
 }
 
-/** Finds the quote that ends a string, or the end of the text. */
+/** Returns the position of the quote that ends a string, or the end of the text. */
 export function endOfString(bytes: Uint8Array, start: number): number {
   const end = bytes.length;
   let at = start;

@@ -1,8 +1,8 @@
 /**
- * Computes how many bytes the message of a call may have, from the rules of its proto (buf/validate/validate.proto).
+ * Computes the maximum message size of a call from the rules of its proto (buf/validate/validate.proto).
  *
- * A server reads and parses a message before it can check its rules. A call whose rules allow little must therefore not
- * take much to read.
+ * A server reads and parses a message before it can check its rules. If the rules allow little, reading must
+ * not cost much either.
  */
 import {
   type DescEnum,
@@ -23,7 +23,7 @@ import type { ServiceProfiles } from "../calls/service-profile.ts";
 
 /** Every limit is a multiple of this. */
 const stepBytes = 64 * 1024;
-/** The share of the largest message that white space and escapes in JSON, and escapes in forms, may have in addition. */
+/** Extra share of the largest message, for JSON white space and for JSON or form escapes. */
 const allowance = 1 / 4;
 
 /** The largest encodings of a value. Infinity if its rules set no limit. */
@@ -39,11 +39,11 @@ const unbounded: Sizes = { wire: Infinity, json: Infinity };
 const known = new WeakMap<DescMessage, number>();
 
 /**
- * Finds the largest number of bytes that a message of a call may have, compressed or not, in every protocol: the largest
- * message that the rules allow and a quarter more, rounded up to the next 64 KiB. The profile of a service may have
- * another number.
+ * Returns the maximum message size of a call in bytes, compressed or not, in every protocol: the largest
+ * message that the rules allow plus a quarter, rounded up to a multiple of 64 KiB. A service profile may
+ * override it.
  *
- * @param generalBytes the limit of calls whose rules allow more, or set no limit
+ * @param generalBytes the limit for calls whose rules allow more or set no limit
  */
 export function findMessageLimit(
   { parent, name, input }: DescMethod,
@@ -59,7 +59,7 @@ export function findMessageLimit(
   return Math.min(limit, generalBytes);
 }
 
-/** @param around the messages that this one is in: a recursive message has no limit */
+/** @param around the enclosing messages: a recursive message has no limit */
 function sizeMessage(desc: DescMessage, around: ReadonlySet<DescMessage>): Sizes {
   if (around.has(desc)) return unbounded;
   const inside = new Set([...around, desc]);
@@ -99,7 +99,7 @@ function sizeField(field: DescField, around: ReadonlySet<DescMessage>): Sizes {
   }
 }
 
-/** The sizes of a field, or of an element of a list or a map. */
+/** The sizes of a field, or of one element of a list or map. */
 function sizeValue(field: DescField, rules: FieldRules | undefined, around: ReadonlySet<DescMessage>): Sizes {
   if (field.message !== undefined) {
     const { wire, json } = sizeMessage(field.message, around);
@@ -128,8 +128,8 @@ function sizeScalar(scalar: ScalarType | undefined, rules: FieldRules | undefine
 }
 
 /**
- * A character has at most four bytes of UTF-8, and six as \uXXXX. Where the rules count bytes, JSON is assumed to have
- * the same bytes: such texts are tokens, URLs and the like.
+ * A character has at most four bytes in UTF-8, and six as \uXXXX. Where the rules count bytes, JSON is
+ * assumed to have the same bytes: such texts are tokens, URLs and the like.
  */
 function sizeText(rules: Partial<StringRules>): Sizes {
   const values = rules.in ?? [];
@@ -142,12 +142,12 @@ function sizeText(rules: Partial<StringRules>): Sizes {
   };
 }
 
-/** The rules that the validator does not skip. */
+/** Returns the rules that the validator applies. */
 function ruled(rules: FieldRules | undefined): Partial<Pick<FieldRules, "type">> {
   return rules === undefined || rules.ignore === Ignore.ALWAYS ? {} : rules;
 }
 
-/** The first of several numbers that is set. Zero means that a rule is not. */
+/** Returns the first number that is set. Zero means that a rule is not. */
 function toLimit(...limits: (bigint | undefined)[]): number {
   const set = limits.find((limit) => limit !== undefined && limit > 0n);
   return set === undefined ? Infinity : Number(set);

@@ -1,4 +1,4 @@
-/** Reads size limits from the rules of protos (buf/validate/validate.proto). */
+/** Reads size limits from proto rules (buf/validate/validate.proto). */
 import { type DescField, getOption, hasOption } from "@bufbuild/protobuf";
 import {
   type FieldRules,
@@ -44,17 +44,17 @@ function readSizes({ ignore, type }: FieldRules): SizeRules {
   }
 }
 
-/** Says that a text is too long, in the words of the validator. */
+/** Reports that a text is too long, in the validator's words. */
 export function whyTooLong(field: DescField): string {
   return `must be at most ${findSizeRules(field).maxCharacters} characters`;
 }
 
-/** Refuses a list or a map with more elements than its rules allow, in the words of the validator. */
+/** Refuses a list or map with more elements than its rules allow, in the validator's words. */
 export function itemsTooMany(field: DescField, place: string): Error {
   return refuseField(place, whyTooMany(field));
 }
 
-/** Says that a list or a map has too many elements, in the words of the validator. */
+/** Reports that a list or map has too many elements, in the validator's words. */
 export function whyTooMany(field: DescField): string {
   const max = findSizeRules(field).maxItems;
   return field.fieldKind === "map"

@@ -1,11 +1,13 @@
-/** Limits of the structure of one message. The server checks them on the raw bytes, before it builds the message. */
+/**
+ * Limits on the structure of one message. The server checks them on the raw bytes, before it builds the
+ * message.
+ */
 import type { Registry } from "@bufbuild/protobuf";
 
-/** The limits of the structure of a message. */
 export interface StructureLimits {
-  /** Values of a message: JSON values, or Protobuf fields, list elements and map entries. */
+  /** Maximum values per message: JSON values, or Protobuf fields, list elements and map entries. */
   readonly maxElements: number;
-  /** Protobuf fields of a message that its type does not declare. */
+  /** Maximum Protobuf fields per message that its type does not declare. */
   readonly maxUnknownFields: number;
 }
 
@@ -15,10 +17,10 @@ export const maxMessageDepth = 100;
 /** Maximum depth of nested JSON values: each nested message may be in a list. */
 export const maxJsonDepth = 2 * maxMessageDepth;
 
-/** The types and the limits that messages are read with. */
+/** The types and limits for reading messages. */
 export interface MessageLimits {
   readonly registry: Registry;
   readonly structure: StructureLimits;
-  /** Bytes of the message, compressed or not. */
+  /** Maximum bytes of the message, compressed or not. */
   readonly maxBytes: number;
 }

@@ -3,7 +3,6 @@ import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf
 import { WireType } from "@bufbuild/protobuf/wire";
 import { findSizeRules } from "./size-rules.ts";
 
-/** The encoding of one field on the wire. */
 export interface WireField {
   readonly field: DescField;
   /** The wire type of one value. */
@@ -14,9 +13,11 @@ export interface WireField {
   readonly message: DescMessage | undefined;
   /** The values of a map entry by field number: 1 is the key, 2 the value. */
   readonly entry: WireFields | undefined;
-  /** Elements that a list or a map may have. */
+  /** Maximum elements of a list or map. */
   readonly maxItems: number;
-  /** A text with more bytes than this exceeds its character limit: UTF-8 has at most four bytes per character. */
+  /**
+   * A text with more bytes than this exceeds its character limit: UTF-8 has at most four bytes per character.
+   */
   readonly maxTextBytes: number;
 }
 

@@ -1,10 +1,10 @@
-/** The headers of calls behave as the platform's Headers do, for what calls do with them. */
+/** Call headers behave like the platform's Headers wherever calls use them. */
 import { describe, expect, it } from "vitest";
 import { CallHeaders } from "../../src/calls/call-headers.ts";
 
 const received = { ":path": "/x", accept: "text/plain", "x-many": ["a", "b"], "set-cookie": ["c=1", "d=2"] };
 
-/** The same headers in the platform's form. */
+/** The same headers as a platform Headers object. */
 function platformHeaders(): Headers {
   const headers = new Headers({ accept: "text/plain", "x-many": "a, b" });
   headers.append("set-cookie", "c=1");
@@ -12,8 +12,8 @@ function platformHeaders(): Headers {
   return headers;
 }
 
-describe("the headers of a call", () => {
-  it("are read by any spelling of their names", () => {
+describe("call headers", () => {
+  it("are case-insensitive", () => {
     const headers = new CallHeaders(received);
     expect([headers.get("Accept"), headers.get("x-many"), headers.get("missing")]).toEqual([
       "text/plain",
@@ -23,19 +23,19 @@ describe("the headers of a call", () => {
     expect([headers.has("ACCEPT"), headers.has("missing")]).toEqual([true, false]);
   });
 
-  it("do not take what every object has for a header", () => {
+  it("do not mistake inherited object properties for headers", () => {
     const headers = new CallHeaders({});
     expect([headers.get("constructor"), headers.has("toString")]).toEqual([null, false]);
     headers.append("constructor", "a");
     expect(headers.get("constructor")).toBe("a");
   });
 
-  it("hide the pseudo-headers of HTTP/2", () => {
+  it("hide HTTP/2 pseudo-headers", () => {
     const headers = new CallHeaders(received);
     expect([headers.get(":path"), [...headers.keys()].includes(":path")]).toEqual([null, false]);
   });
 
-  it("are listed as the platform lists them", () => {
+  it("are listed as by the platform", () => {
     const headers = new CallHeaders(received);
     expect([...headers]).toEqual([...platformHeaders()]);
     expect([...headers.keys()]).toEqual([...platformHeaders().keys()]);
@@ -43,7 +43,7 @@ describe("the headers of a call", () => {
     expect(headers.getSetCookie()).toEqual(platformHeaders().getSetCookie());
   });
 
-  it("change as those of the platform do", () => {
+  it("change like platform Headers", () => {
     const [ours, platform] = [new CallHeaders(received), platformHeaders()];
     for (const headers of [ours, platform]) {
       headers.set("X-New", "1");
@@ -55,7 +55,7 @@ describe("the headers of a call", () => {
     expect([...ours]).toEqual([...platform]);
   });
 
-  it("do not change the object that they were received in", () => {
+  it("do not change the object in which they were received", () => {
     const headers = new CallHeaders(received);
     headers.set("accept", "changed");
     headers.append("set-cookie", "e=3");
@@ -68,7 +68,7 @@ describe("the headers of a call", () => {
     });
   });
 
-  it("can be copied to the platform's Headers", () => {
+  it("can be copied to platform Headers", () => {
     expect([...new Headers(new CallHeaders({ accept: "text/plain" }))]).toEqual([["accept", "text/plain"]]);
   });
 });

@@ -1,9 +1,9 @@
-/** Lists of what comes and goes with every call, and the end of what has a time. */
+/** Lists of items that come and go with every call, and expiring items. */
 import { describe, expect, it } from "vitest";
 import { Expiries, type Expiring, LiveList } from "../../src/calls/live-list.ts";
 
 describe("a list", () => {
-  it("keeps the order of its items, and removes each once", () => {
+  it("keeps the order of its items and removes each once", () => {
     const list = new LiveList<string>();
     const [first, second, third] = [list.add("a"), list.add("b"), list.add("c")];
     second.leave();
@@ -16,7 +16,7 @@ describe("a list", () => {
   });
 });
 
-describe("items with a time", () => {
+describe("expiring items", () => {
   const expiring = (inMs: number): Expiring & { readonly expired: Promise<number> } => {
     const { promise, resolve } = Promise.withResolvers<number>();
     return {
@@ -26,7 +26,7 @@ describe("items with a time", () => {
     };
   };
 
-  it("never expire early, and those of one moment expire together", async () => {
+  it("never expire early, and expire together at the same time", async () => {
     const items = new Expiries<Expiring>();
     const [one, other] = [expiring(35), expiring(35)];
     for (const item of [one, other]) items.add(item);
@@ -41,7 +41,7 @@ describe("items with a time", () => {
     await late.expired;
   });
 
-  it("do not expire once they have left", async () => {
+  it("do not expire once removed", async () => {
     const items = new Expiries<Expiring>();
     const [left, other] = [expiring(20), expiring(40)];
     let isExpired = false;
@@ -54,13 +54,13 @@ describe("items with a time", () => {
     expect(isExpired).toBe(false);
   });
 
-  it("expire again after a time without items", async () => {
+  it("expire again after a period without items", async () => {
     const items = new Expiries<Expiring>();
     for (let round = 0; round < 2; round += 1) {
       const item = expiring(15);
       const place = items.add(item);
       await item.expired;
-      // The interval stops when it finds nothing.
+      // The interval stops when the list is empty.
       place.leave();
     }
   });

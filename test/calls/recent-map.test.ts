@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { RecentMap } from "../../src/calls/recent-map.ts";
 
-/** A map whose entries stay for 100 ms at least, on a clock that the test sets. */
+/** A map whose entries are kept for at least 100 ms, on a test clock. */
 function create(maxEntries = 1000) {
   const clock = { nowMs: 0 };
   const map = new RecentMap<number>({ lifetimeMs: 100, maxEntries, nowMs: () => clock.nowMs });
@@ -9,7 +9,7 @@ function create(maxEntries = 1000) {
 }
 
 describe("a recent map", () => {
-  it("has an entry for its lifetime, and forgets it in the next one", () => {
+  it("keeps an entry for its lifetime, and evicts it in the next one", () => {
     const { map, clock } = create();
     map.set("first", 1);
     clock.nowMs = 99;
@@ -22,7 +22,7 @@ describe("a recent map", () => {
     expect([map.get("first"), map.get("late"), map.get("other")]).toEqual([undefined, undefined, 3]);
   });
 
-  it("keeps an entry that is set again and again", () => {
+  it("keeps an entry that is set repeatedly", () => {
     const { map, clock } = create();
     for (; clock.nowMs < 1000; clock.nowMs += 50) {
       map.set("ada", clock.nowMs);
@@ -32,12 +32,12 @@ describe("a recent map", () => {
     expect(map.get("visitor 0")).toBeUndefined();
   });
 
-  it("has at most twice as many entries as it keeps, and forgets the earliest first", () => {
+  it("has at most twice its limit of entries, and evicts the earliest first", () => {
     const { map } = create(10);
     for (let i = 0; i < 1000; i += 1) {
       map.set(`${i}`, i);
       expect(map.size).toBeLessThanOrEqual(20);
-      // The ten that were set last.
+      // The ten most recent entries.
       for (let last = Math.max(0, i - 9); last <= i; last += 1) expect(map.get(`${last}`)).toBe(last);
     }
     expect(map.get("0")).toBeUndefined();

@@ -1,4 +1,4 @@
-/** Unary calls end once: by themselves, at their deadline, after a limit, or because someone aborts them. */
+/** Unary calls end once: by themselves, at their deadline, after a limit, or because they are aborted. */
 import { create, type Message } from "@bufbuild/protobuf";
 import {
   Code,
@@ -49,7 +49,7 @@ describe("a unary call", () => {
     call.setDeadline(1);
     const untilMs = performance.now() + 10;
     while (performance.now() < untilMs);
-    // The message has been read; from now on the handler's time counts.
+    // The message has been read; from here on, the handler's time counts.
     call.endWithin(30_000, () => new Error("too slow"));
     let calls = 0;
     const answered = run(call, () => {
@@ -60,7 +60,7 @@ describe("a unary call", () => {
     expect(calls).toBe(0);
   });
 
-  it("runs its interceptors in order, around its handler", async () => {
+  it("runs its interceptors in order around its handler", async () => {
     const trace: string[] = [];
     const note =
       (name: string): Interceptor =>
@@ -75,7 +75,7 @@ describe("a unary call", () => {
     expect(trace).toEqual(["outer before", "inner before", "inner after", "outer after"]);
   });
 
-  it("shows its handler what an interceptor replaced", async () => {
+  it("passes an interceptor's replacements to its handler", async () => {
     const ending = new AbortController();
     const replace: Interceptor = (next) => (req) =>
       req.stream
@@ -90,7 +90,7 @@ describe("a unary call", () => {
     expect(seen).toEqual(["2", true]);
   });
 
-  it("shows its handler its own signal if an interceptor replaced only a header", async () => {
+  it("passes its own signal to its handler if an interceptor replaced only a header", async () => {
     const replace: Interceptor = (next) => (req) =>
       req.stream ? next(req) : next({ ...req, header: new Headers() });
     const call = startCall();
@@ -113,7 +113,7 @@ describe("a unary call", () => {
     expect([...call.responseHeader]).toEqual([["x-added", "1"]]);
   });
 
-  it("ends when it is aborted, even if its handler does not", async () => {
+  it("ends when aborted, even if its handler does not", async () => {
     const call = startCall();
     const running = run(call, never);
     const reason = new ConnectError("gone", Code.Canceled);
@@ -122,27 +122,27 @@ describe("a unary call", () => {
     expect([call.signal.aborted, call.signal.reason]).toEqual([true, reason]);
   });
 
-  it("is refused at once if it was aborted before its handler ran", async () => {
+  it("is refused at once if aborted before its handler ran", async () => {
     const call = startCall();
     call.abort(new ConnectError("gone", Code.Canceled));
     await expect(run(call, never)).rejects.toThrow("gone");
   });
 
-  it("ends at the deadline of its caller, if that comes before the limit", async () => {
+  it("ends at its caller's deadline if that comes before the limit", async () => {
     const call = startCall();
     call.setDeadline(20);
     call.endWithin(60_000, () => new Error("limit"));
     await expect(run(call, never)).rejects.toMatchObject({ code: Code.DeadlineExceeded });
   });
 
-  it("ends after the limit, if that comes before the deadline", async () => {
+  it("ends at the limit if that comes before the deadline", async () => {
     const call = startCall();
     call.setDeadline(60_000);
     call.endWithin(20, () => new Error("limit"));
     await expect(run(call, never)).rejects.toThrow("limit");
   });
 
-  it("ends after its last limit, be that earlier or later than the one before", async () => {
+  it("ends at its most recent limit, whether earlier or later than the previous one", async () => {
     const startedMs = performance.now();
     const [later, earlier] = [startCall(), startCall()];
     later.endWithin(20, () => new Error("first"));
@@ -154,7 +154,7 @@ describe("a unary call", () => {
     expect(performance.now() - startedMs).toBeGreaterThan(95);
   });
 
-  it("has no limit if its last one is Infinity", async () => {
+  it("has no limit if the most recent one is Infinity", async () => {
     const call = startCall();
     call.endWithin(20, () => new Error("limit"));
     call.endWithin(Number.POSITIVE_INFINITY, () => new Error("limit"));
@@ -162,14 +162,14 @@ describe("a unary call", () => {
     await expect(answered).resolves.toMatchObject({ status: 1 });
   });
 
-  it("ends at once if its deadline has passed already", () => {
+  it("ends at once if its deadline has already passed", () => {
     const call = startCall();
     call.setDeadline(-1);
     call.endWithin(60_000, () => new Error("limit"));
     expect(call.signal.aborted).toBe(true);
   });
 
-  it("tells a handler that reads the signal that the call has ended", async () => {
+  it("aborts the signal for a handler that reads it", async () => {
     const call = startCall();
     let signal: AbortSignal | undefined;
     await run(call, (context) => {
@@ -188,8 +188,8 @@ describe("a unary call", () => {
   });
 });
 
-describe("the running calls of a server that stops", () => {
-  it("end, and those that had finished do not", () => {
+describe("running calls on a stopping server", () => {
+  it("end, and finished ones do not", () => {
     const stop = new AbortController();
     const running = new RunningCalls(stop.signal);
     const [finished, other] = [startCall(running), startCall(running)];

@@ -31,6 +31,6 @@ it("a server whose SQLite threads keep ending stops with exit code 4 and one lin
   // Its polls of the store fail in the same way, so it stops even without calls.
   const { code, stderr } = await server.exit;
   const fatal = stderr.split("\n").filter((line) => line.includes('"level":60'));
-  expect(fatal).toEqual([expect.stringContaining("the store cannot be used any more; the server stops")]);
+  expect(fatal).toEqual([expect.stringContaining("the store has become unusable; the server stops")]);
   expect(code).toBe(4);
 });

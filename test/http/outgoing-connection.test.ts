@@ -1,11 +1,11 @@
-/** Our connections over HTTP/2 to servers that close them while they are checked. */
+/** Outgoing HTTP/2 connections to servers that close them while they are being checked. */
 import { once } from "node:events";
 import http2 from "node:http2";
 import net, { type AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { OutgoingConnection } from "../../src/http/outgoing-connection.ts";
 
-/** A frame of HTTP/2 (RFC 9113, section 4.1). */
+/** An HTTP/2 frame (RFC 9113, section 4.1). */
 const frame = (type: number, flags: number, stream: number, payload = Buffer.alloc(0)): Buffer => {
   const head = Buffer.alloc(9);
   head.writeUIntBE(payload.length, 0, 3);
@@ -18,7 +18,7 @@ const types = { headers: 1, settings: 4, ping: 6, goaway: 7 };
 /** ":status: 200" is entry 8 of the static table (RFC 7541, appendix A); END_STREAM and END_HEADERS. */
 const answer = (stream: number): Buffer => frame(types.headers, 5, stream, Buffer.of(0x88));
 
-/** A server that answers each request, and does this in place of answering a ping. */
+/** A server that answers each request, and does something else instead of answering a ping. */
 async function serve(onPing: (socket: net.Socket) => void) {
   let connections = 0;
   const server = net.createServer((socket) => {
@@ -49,11 +49,11 @@ async function serve(onPing: (socket: net.Socket) => void) {
 }
 
 describe("a connection that was silent", () => {
-  // GOAWAY without an error, and the end of the socket: no event tells of an error.
+  // GOAWAY without an error, and the end of the socket: no event reports an error.
   const goaway = frame(types.goaway, 0, 0, Buffer.alloc(8));
   it.each<[string, (socket: net.Socket) => void]>([
     ["ends it", (socket) => socket.end()],
-    ["says GOAWAY and ends it", (socket) => socket.end(goaway)],
+    ["sends GOAWAY and ends it", (socket) => socket.end(goaway)],
     ["resets it", (socket) => socket.resetAndDestroy()],
   ])("is replaced for the next calls if the server %s while it is pinged", async (_, onPing) => {
     const { url, countConnections } = await serve(onPing);
@@ -69,13 +69,13 @@ describe("a connection that was silent", () => {
     const laterMs = performance.now() + 60_000;
     vi.spyOn(performance, "now").mockReturnValue(laterMs);
     onTestFinished(() => void vi.restoreAllMocks());
-    // Concurrent calls share the check, and so does the one after them.
+    // Concurrent calls share the check, and so does the next one.
     expect(await Promise.all([ask(), ask(), ask()])).toEqual([200, 200, 200]);
     expect(await ask()).toBe(200);
     expect(countConnections()).toBe(2);
   });
 
-  it("lets a call that waits for the check go on if it is closed from here", async () => {
+  it("lets a call that waits for the check continue if it is closed locally", async () => {
     const pinged = Promise.withResolvers<void>();
     const { url } = await serve(() => pinged.resolve());
     const connection = new OutgoingConnection(url, { isLongLived: true });
@@ -88,7 +88,7 @@ describe("a connection that was silent", () => {
     const waiting = connection.request("POST", "/x", {}, {});
     await pinged.promise;
     connection.abort();
-    // It settles: the check ends, and the call begins on a new connection.
+    // It settles: the check ends, and the call starts on a new connection.
     const stream = await waiting;
     stream.close();
     connection.abort();

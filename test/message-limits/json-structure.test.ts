@@ -23,7 +23,7 @@ describe("scanJson counts the members of all objects", () => {
   });
 });
 
-describe("scanJson sees numbers that a double may round", () => {
+describe("scanJson detects numbers that a double may round", () => {
   const rows: [text: string, hasLongNumber: boolean][] = [
     ['{"a":999999999999999}', false],
     ['{"a":"9007199254740993"}', false],
@@ -40,24 +40,24 @@ describe("scanJson sees numbers that a double may round", () => {
 });
 
 describe("scanJson refuses", () => {
-  it("more values than the limit, and takes as many as it", async () => {
+  it("more values than the limit, but accepts the limit", async () => {
     expect(scan(`[${"1,".repeat(97)}1]`, 100)).toBeDefined();
     expect(await refusalOf(`[${"1,".repeat(100)}1]`, 100)).toEqual(complex);
     expect(await refusalOf(`[${"[],".repeat(50)}[]]`, 100)).toEqual(complex);
   });
 
-  it("more than 200 levels, and takes 200", async () => {
+  it("more than 200 levels, but accepts 200", async () => {
     expect(scan(`${"[".repeat(200)}${"]".repeat(200)}`)).toBeDefined();
     expect(await refusalOf(`${"[".repeat(201)}${"]".repeat(201)}`)).toEqual(complex);
     expect(await refusalOf('{"a":'.repeat(201))).toEqual(complex);
   });
 
-  it("more than 1,000 digits in a row, and takes 1,000", async () => {
+  it("more than 1,000 digits in a row, but accepts 1,000", async () => {
     expect(scan(`[${"1".repeat(1000)}]`)).toBeDefined();
     expect(await refusalOf(`[${"1".repeat(1001)}]`)).toEqual(complex);
   });
 
-  it("nothing in a text, however it looks", () => {
+  it("nothing inside a text, whatever it looks like", () => {
     expect(scan(`["${"[,{:".repeat(100_000)}"]`, 100).members).toBe(0);
   });
 });

@@ -34,15 +34,15 @@ const named = (list: readonly DescMethod[]): [name: string, method: DescMethod][
   list.map((method) => [`${method.parent.typeName}/${method.name}`, method]);
 const isPublic = (method: DescMethod): boolean => findAccess(method, profiles) === Access.PUBLIC;
 
-describe("the limit of a public call", () => {
-  /** Those that need more, and why. */
+describe("the message limit of a public call", () => {
+  /** Calls that need more, and why. */
   const larger: Record<string, number> = {
-    // Data that was signed.
+    // Signed data.
     "pqc.TokenService/VerifyToken": generalBytes,
   };
 
   it.each(named(methods.filter(isPublic)))(
-    "is 64 KiB, unless a row here or its profile says why not: %s",
+    "is 64 KiB, unless a row here or its profile explains why not: %s",
     (name, method) => {
       const profile = profiles[method.parent.typeName]?.rpcs?.[method.name];
       expect(limitOf(method)).toBe(larger[name] ?? profile?.maxBytes ?? stepBytes);
@@ -50,9 +50,9 @@ describe("the limit of a public call", () => {
   );
 });
 
-describe("the limit of a call", () => {
+describe("the message limit of a call", () => {
   it.each(["SignData", "Sign", "Verify", "BatchSign", "SignStream", "UpdateFirmware", "DeployContract"])(
-    "is the general one for %s, whose data has any size",
+    "is the general limit for %s, whose data has any size",
     (name) => {
       const found = methods.filter(
         (method) => method.name === name && method.parent.typeName !== "nft.NftService",
@@ -67,20 +67,20 @@ describe("the limit of a call", () => {
     expect(found && limitOf(found)).toBe(2 * stepBytes);
   });
 
-  it("is the general one for a recursive message", () => {
+  it("is the general limit for a recursive message", () => {
     const [method] = methods;
     if (method === undefined) throw new Error("no method");
     expect(findMessageLimit({ ...method, input: EverythingSchema }, generalBytes)).toBe(generalBytes);
   });
 
-  it("is never above the general one", () => {
+  it("never exceeds the general limit", () => {
     expect(methods.map((method) => findMessageLimit(method, 1000, profiles))).toEqual(
       methods.map(() => 1000),
     );
   });
 });
 
-describe("the largest message that the rules allow is within the limit of", () => {
+describe("the largest message that the rules allow fits the limit of", () => {
   const bounded = methods.filter((method) => limitOf(method) < generalBytes && isOurs(method));
 
   it.each(named(bounded))("%s, in both encodings", (_name, method) => {
@@ -90,7 +90,7 @@ describe("the largest message that the rules allow is within the limit of", () =
     expect(Buffer.byteLength(json)).toBeLessThanOrEqual(limitOf(method));
   });
 
-  it.each(named(bounded))("%s, with texts outside of ASCII that a client escapes", (_name, method) => {
+  it.each(named(bounded))("%s, with non-ASCII texts that a client escapes", (_name, method) => {
     const { message } = fill(method.input, "€");
     expect(toBinary(method.input, message).length).toBeLessThanOrEqual(limitOf(method));
     const json = toJsonString(method.input, message).replaceAll("€", "\\u20ac");
@@ -102,7 +102,7 @@ function isOurs({ input }: DescMethod): boolean {
   return !input.typeName.startsWith("envoy.");
 }
 
-/** Fills every field as far as its rules allow. Of a oneof, the last member stays. */
+/** Fills every field as far as its rules allow. The last member of a oneof stays. */
 function fill(desc: DescMessage, character: string): ReflectMessage {
   const message = reflect(desc, create(desc));
   for (const field of desc.fields) {
@@ -143,7 +143,7 @@ function largest(field: DescField, rules: FieldRules | undefined, character: str
       return 1.5;
     case ScalarType.INT64:
     case ScalarType.UINT64:
-      // That of the last second of the year 9999, which is a valid time.
+      // The last second of the year 9999, which is a valid time.
       return 253_402_300_799n;
     default:
       return 999_999_999;

@@ -6,7 +6,7 @@ import { scanMessage } from "../../src/message-limits/wire-structure.ts";
 import { EverythingSchema } from "../gen/testing/kinds_pb.ts";
 import { refusal } from "../support/refusal.ts";
 
-/** Small enough that the scan leaves out nothing. */
+/** Small enough that the scan skips nothing. */
 const limits = { maxElements: 50, maxUnknownFields: 10 };
 
 const scan = (desc: DescMessage, bytes: Uint8Array, other: Partial<typeof limits> = {}) =>
@@ -45,7 +45,7 @@ describe("scanMessage accepts", () => {
     expect(fromBinary(EverythingSchema, full).nestedByNumber[7]?.id).toBe("c");
   });
 
-  it("a batch of 1,000 items, with the limits of a server", () => {
+  it("a batch of 1,000 items, within the default server limits", () => {
     const data = Array.from({ length: 1000 }, () => new Uint8Array(4000));
     const bytes = toBinary(BatchSignRequestSchema, create(BatchSignRequestSchema, { keyId: "k", data }));
     expect(() =>
@@ -56,7 +56,7 @@ describe("scanMessage accepts", () => {
 
 describe("scanMessage refuses as too complex", () => {
   const rows: [what: string, bytes: Uint8Array][] = [
-    ["one field again and again", hex("0a00", 51)],
+    ["one field repeated many times", hex("0a00", 51)],
     ["elements of a list", hex("f20100", 51)],
     ["packed varints", Buffer.concat([hex("fa0133"), hex("01", 51)])],
     ["packed doubles", Buffer.concat([hex("8a029803"), Buffer.alloc(51 * 8)])],
@@ -64,14 +64,14 @@ describe("scanMessage refuses as too complex", () => {
     ["unknown varints", hex("a80601", 11)],
     ["unknown texts", hex("aa0600", 11)],
     ["unknown groups", hex("ab06ac06", 11)],
-    ["unknown groups in one another", hex("ab06", 101)],
+    ["nested unknown groups", hex("ab06", 101)],
     ["elements of a nested message", Buffer.concat([hex("920366"), hex("2a00", 51)])],
   ];
   it.each(rows)("%s", async (_what, bytes) => {
     expect(await refusalOf(EverythingSchema, bytes)).toEqual(complex);
   });
 
-  it("more than 100 messages in one another", async () => {
+  it("more than 100 nested messages", async () => {
     let bytes: Uint8Array = hex("0a0161");
     for (let level = 0; level < 110; level += 1) {
       const length = bytes.length < 128 ? [bytes.length] : [(bytes.length & 127) | 128, bytes.length >> 7];
@@ -83,7 +83,7 @@ describe("scanMessage refuses as too complex", () => {
   });
 });
 
-describe("scanMessage refuses by the rules of a proto", () => {
+describe("scanMessage refuses by proto rules", () => {
   it("a list with more elements than max_items", async () => {
     const bytes = hex("120101", 1001);
     const large = { maxElements: 2000 };
@@ -107,13 +107,13 @@ describe("scanMessage refuses by the rules of a proto", () => {
 describe("scanMessage refuses as malformed", () => {
   const rest = hex("0a0161", 10);
   const rows: [what: string, bytes: Uint8Array][] = [
-    ["a field that ends behind the message", Buffer.concat([rest, hex("0a7f")])],
-    ["a nested field that ends behind its message", Buffer.concat([hex("9203020a05"), rest])],
+    ["a field that extends past the end of the message", Buffer.concat([rest, hex("0a7f")])],
+    ["a nested field that extends past the end of its message", Buffer.concat([hex("9203020a05"), rest])],
     ["a tag that does not end", Buffer.concat([rest, hex("ffffffffff")])],
     ["a varint that does not end", Buffer.concat([rest, hex("58ff")])],
-    ["a text that says it is a number", Buffer.concat([hex("0801"), rest])],
-    ["a number that says it is a text", Buffer.concat([hex("5a0161"), rest])],
-    ["the end of a group that did not begin", Buffer.concat([rest, hex("ac06")])],
+    ["a text tagged as a number", Buffer.concat([hex("0801"), rest])],
+    ["a number tagged as a text", Buffer.concat([hex("5a0161"), rest])],
+    ["the end of a group that has not begun", Buffer.concat([rest, hex("ac06")])],
     ["a group that does not end", Buffer.concat([rest, hex("ab06")])],
     ["the wire types 6 and 7", Buffer.concat([rest, hex("ae06")])],
   ];

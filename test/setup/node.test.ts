@@ -90,7 +90,7 @@ describe.skipIf(process.platform === "win32")("the Node from npm", { timeout: 18
     expect({ status, stderr }).toEqual({
       status: 1,
       stderr: expect.stringMatching(
-        /^setup: the Node\.js of npm does not start: [^\n]*libatomic\.so\.1: cannot open[^\n]*; install libatomic1 on Debian and Ubuntu, [^\n]*\n$/,
+        /^setup: the Node\.js from npm does not start: [^\n]*libatomic\.so\.1: cannot open[^\n]*; install libatomic1 on Debian and Ubuntu, [^\n]*\n$/,
       ),
     });
     expect(existsSync(link)).toBe(false);
@@ -117,7 +117,7 @@ describe.skipIf(process.platform === "win32")("the Node from npm", { timeout: 18
     const { status, stderr } = setUp("v20.19.2");
     expect({ status, stderr }).toEqual({
       status: 1,
-      stderr: expect.stringMatching(/^setup: npm has no package of Node\.js 26 for [^\n]*\n$/),
+      stderr: expect.stringMatching(/^setup: npm has no Node\.js 26 package for [^\n]*\n$/),
     });
   });
 });
