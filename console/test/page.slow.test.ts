@@ -20,8 +20,8 @@ import {
   visitIn,
 } from "./browser.ts";
 import { unfold, viewports } from "./expect-fits.ts";
+import { maskVarying, storyTexts } from "./story-texts.ts";
 import { readStory } from "./telling.ts";
-import { maskTold, toldStories } from "./told-stories.ts";
 
 /** Maximum compressed bytes of the whole console. */
 const maxTransferBytes = 300_000;
@@ -203,8 +203,8 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
 
         if (storyPaths.includes(path)) {
           it("states each step's outcome, and which side checked what", () => {
-            const story = maskTold(played.get(path) ?? "");
-            expect(story.split("\n")).toEqual(toldStories[path]?.trim().split("\n"));
+            const story = maskVarying(played.get(path) ?? "");
+            expect(story.split("\n")).toEqual(storyTexts[path]?.trim().split("\n"));
           });
         }
 

@@ -62,7 +62,7 @@ export async function runPlugin({ options, output, server }: VerbInput): Promise
   });
   const signal = waitForSignal();
   const metricsUrl = metrics && `http://127.0.0.1:${metrics.port}/metrics`;
-  output.tell(
+  output.report(
     {
       socket: place.path,
       key: settings.keyName,

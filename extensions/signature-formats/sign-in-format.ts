@@ -47,7 +47,7 @@ export async function signInFormat(input: VerbInput, format: FormatName): Promis
     const path = files.write("out", document);
     const text = typeof document === "string" ? document.trimEnd() : document.toBase64();
     const { publicKey, keyId } = signer;
-    output.tell(
+    output.report(
       {
         ...{ format, algorithm: publicKey.algorithm, ...(keyId !== undefined && { keyId }) },
         ...(path === undefined ? { signature: text } : { file: path }),

@@ -60,7 +60,7 @@ export async function verifyInFormat(
   const described = [key.text, ...Object.values(claims), ...(reason === undefined ? [] : [reason])].join(
     "; ",
   );
-  output.tell(
+  output.report(
     { valid, format, ...key.fields, ...claims, ...(reason !== undefined && { reason }) },
     `${path}: the signature is ${valid ? "valid" : "NOT valid"} (${described})`,
   );

@@ -105,7 +105,7 @@ function readIndex(text: string): number {
 /** Writes text byte for byte to the --out file or standard output. */
 function write({ files, output }: VerbInput, text: string, record: Record<string, string>): number {
   const file = files.write("out", text);
-  if (file === undefined) output.tell(record, text.trimEnd());
-  else output.tell({ ...record, file }, `Wrote ${file}.`);
+  if (file === undefined) output.report(record, text.trimEnd());
+  else output.report({ ...record, file }, `Wrote ${file}.`);
   return exitCodes.done;
 }

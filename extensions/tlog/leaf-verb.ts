@@ -39,9 +39,9 @@ export const leafVerbs: readonly Verb[] = [
         );
       const index = entry.sequence - 1;
       const valid = entry.entryHash === "" || entry.entryHash === leaf;
-      if (valid) input.output.tell({ leaf, index, valid }, leaf);
+      if (valid) input.output.report({ leaf, index, valid }, leaf);
       else
-        input.output.tell(
+        input.output.report(
           { leaf, index, valid, stated: entry.entryHash },
           `NOT valid: entry ${entry.sequence} states the hash ${entry.entryHash}, but its content hashes to ${leaf}: it or the previous entry differs from the log.`,
         );

@@ -51,7 +51,7 @@ export const verifyVerbs: readonly Verb[] = [
       withProvider(async (provider) => {
         const { problem, statement, checkpoint } = await verifyFile(provider, input);
         const { origin, size } = checkpoint;
-        input.output.tell(
+        input.output.report(
           { valid: problem === undefined, origin, size, ...(problem !== undefined && { problem }) },
           problem === undefined ? `Valid: ${statement}.` : `NOT valid: ${problem}.`,
         );

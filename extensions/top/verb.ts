@@ -62,7 +62,7 @@ function print({ output, server }: VerbInput, activity: Activity, isWhole: boole
         .map((line) => line.text.trimEnd())
         .join("\n")
     : summarize(activity);
-  output.tell({ url: server.url, ...activity }, text);
+  output.report({ url: server.url, ...activity }, text);
 }
 
 async function printForever(

@@ -29,8 +29,8 @@ const kems = {
 const maxBytes = 65_536;
 
 /**
- * Encrypts data as `Encrypt` of the key service does: only the server can decrypt it. Nobody can tell who encrypted it,
- * because anyone with the public key can. Loads its libraries at the first use. In browsers it needs a secure context
+ * Encrypts data as `Encrypt` of the key service does: only the server can decrypt it. The ciphertext does not prove who
+ * encrypted it, because anyone with the public key can. Loads its libraries at the first use. In browsers it needs a secure context
  * (https, or localhost).
  *
  * @returns the ciphertext: 1153 bytes longer than the plaintext for X-Wing, 1121 for ML-KEM-768, 1601 for ML-KEM-1024
@@ -59,7 +59,7 @@ export async function encryptForKey(input: EncryptionInput): Promise<Uint8Array>
   return whole;
 }
 
-/** HPKE for one message. Its KEM is that of noble, because browsers have no X-Wing yet. */
+/** HPKE for one message. The KEM comes from noble, because browsers have no X-Wing yet. */
 async function createSuite(algorithm: EncryptionAlgorithm, publicKey: Uint8Array) {
   const { AEAD_AES_256_GCM, CipherSuite, KDF_HKDF_SHA256 } = await import("hpke");
   const { id, publicKeyBytes, encBytes, seedBytes } = kems[algorithm];

@@ -32,7 +32,11 @@ const [keyBytes, nonceBytes] = [32, 12];
 const baseMode = Uint8Array.of(0);
 const none = new Uint8Array();
 
-/** Encrypts one message. @returns the ciphertext, `tagBytes` longer than the plaintext */
+/**
+ * Encrypts one message.
+ *
+ * @returns the ciphertext, `tagBytes` longer than the plaintext
+ */
 export function sealMessage(secret: HpkeSecret, plaintext: Uint8Array, { info, aad }: HpkeContext): Buffer {
   const { key, nonce } = scheduleKey(secret, info);
   const sealing = createCipheriv(cipher, key, nonce).setAAD(aad);
@@ -40,7 +44,11 @@ export function sealMessage(secret: HpkeSecret, plaintext: Uint8Array, { info, a
   return Buffer.concat([sealing.update(plaintext), sealing.final(), sealing.getAuthTag()]);
 }
 
-/** Decrypts one message. @throws UNWRAP_FAILED */
+/**
+ * Decrypts one message.
+ *
+ * @throws UNWRAP_FAILED
+ */
 export function openMessage(secret: HpkeSecret, sealed: Uint8Array, { info, aad }: HpkeContext): Uint8Array {
   const { key, nonce } = scheduleKey(secret, info);
   const end = sealed.length - tagBytes;
@@ -76,7 +84,7 @@ interface Suite {
 
 const suites = new Map<number, Suite>();
 
-/** The parts of the schedule that depend on the KEM alone. */
+/** Computes once what depends only on the KEM. */
 function openSuite(kemId: number): Suite {
   const known = suites.get(kemId);
   if (known !== undefined) return known;

@@ -1,4 +1,4 @@
-/** Encrypts small data under a key, and decrypts it; the format is that of encryption-head.ts. */
+/** Encrypts small data under a key, and decrypts it; encryption-head.ts describes the format. */
 import { headBytes, writeHead, writeInfo } from "./encryption-head.ts";
 import { type HpkeAlgorithm, minSealedBytes, open, seal } from "./hpke.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "./provider.ts";

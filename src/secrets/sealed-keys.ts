@@ -171,7 +171,7 @@ export interface OpenKeys {
    *
    * @throws RecordDamagedError
    */
-  lend<T>(key: SealedKey, use: (secretKey: SecretKey) => Promise<T>): Promise<T>;
+  withKey<T>(key: SealedKey, use: (secretKey: SecretKey) => Promise<T>): Promise<T>;
   /** Erases all keys. Keys in use are erased after use. */
   close(): void;
 }
@@ -196,7 +196,7 @@ export function createOpenKeys(store: SecretReader, provider: CryptoProvider, ma
     },
   });
   return {
-    async lend(key, use) {
+    async withKey(key, use) {
       const { identity } = key;
       const found = open.get(identity) ?? {
         opening: openSealedKey(store, provider, key),

@@ -142,7 +142,7 @@ describe("text for people", () => {
     let json = "";
     createOutput(true, (text) => {
       json += text;
-    }).tell({ name: "a\u009bb" }, "");
+    }).report({ name: "a\u009bb" }, "");
     expect(json).toBe('{"name":"a\\u009bb"}\n');
     expect(facts({ head: "0\nvalid  yes" })).toBe("head  0\n      valid  yes");
   });

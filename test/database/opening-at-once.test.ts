@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
-const script = join(import.meta.dirname, "open-when-told.ts");
+const script = join(import.meta.dirname, "open-on-input.ts");
 
 describe("a new data directory", () => {
   it.each(["first", "second", "third"])(

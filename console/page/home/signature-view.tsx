@@ -7,10 +7,10 @@ import { Verdict } from "../parts/verdict.tsx";
 import { narrow, useMedia } from "../use-media.ts";
 import { formatMs, formatNumber } from "../values.ts";
 import { BytePicture, CountPicture } from "./byte-picture.tsx";
+import { writeCaption } from "./caption.ts";
 import { countBytes, publicKeyParts, signatureParts } from "./cells.ts";
 import { algorithm, type Finding, isRejected, message } from "./signature.ts";
 import { SignaturePicture } from "./signature-picture.tsx";
-import { tell } from "./tell.ts";
 import { type SignatureState, useSignature } from "./use-signature.ts";
 
 const signatureBytes = countBytes(signatureParts);
@@ -56,7 +56,7 @@ export function SignatureView() {
         </div>
       </div>
       <p class="telling" role="status">
-        {tell(state)}
+        {writeCaption(state)}
       </p>
       {failure && <FailureNote failure={failure} />}
       <div class="scale">

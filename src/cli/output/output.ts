@@ -8,7 +8,7 @@ export interface Output {
   /** Prints a message as JSON, or the result of `text`. */
   answer<Desc extends DescMessage>(desc: Desc, message: MessageShape<Desc>, text: () => string): void;
   /** Prints a record that is not a message as JSON, or a text. */
-  tell(record: Readonly<Record<string, unknown>>, text: string): void;
+  report(record: Readonly<Record<string, unknown>>, text: string): void;
   /** Prints a message as JSON in both modes. */
   json<Desc extends DescMessage>(desc: Desc, message: MessageShape<Desc>, registry?: Registry): void;
   print(text: string): void;
@@ -32,7 +32,7 @@ export function createOutput(
   return {
     isJson,
     answer: (desc, message, text) => (isJson ? json(desc, message) : show(text())),
-    tell: (record, text) => (isJson ? print(escapeControls(JSON.stringify(record))) : show(text)),
+    report: (record, text) => (isJson ? print(escapeControls(JSON.stringify(record))) : show(text)),
     json,
     print: (text) => print(harmless(text)),
   };

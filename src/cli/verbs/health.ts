@@ -17,7 +17,7 @@ export const healthVerbs: readonly Verb[] = [
     async run({ output, server, loadPackages }) {
       const probes = listProbes(await loadPackages());
       const found = await Promise.all(probes.map((probe) => askHealth(server, probe)));
-      output.tell(
+      output.report(
         { services: Object.fromEntries(found.map(({ service, serviceStatus }) => [service, serviceStatus])) },
         table(
           ["SERVICE", "STATUS"],

@@ -53,7 +53,7 @@ export const keygenVerbs: readonly Verb[] = [
         }
         return deriveAddress(publicKey.exportRaw());
       });
-      output.tell(
+      output.report(
         { algorithm, keyFile, publicKeyFile, address },
         facts({ algorithm, "secret key": keyFile, "public key": publicKeyFile, address }),
       );

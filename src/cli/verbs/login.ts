@@ -23,7 +23,7 @@ export const loginVerbs: readonly Verb[] = [
       const until = expiresAt === undefined ? new Date(0) : timestampDate(expiresAt);
       const ca = server.url.startsWith("https:") && server.caPem;
       keepLogin(server.url, { token, username, expiresAt: until.toISOString(), ...(ca && { ca }) });
-      output.tell(
+      output.report(
         { url: server.url, username, expiresAt: until.toISOString() },
         `Logged in to ${server.url} as ${username} until ${until.toISOString()}; the token is in ${loginFile()}.`,
       );
@@ -38,7 +38,7 @@ export const logoutVerbs: readonly Verb[] = [
     meaning: "Deletes the stored token and CA for this server.",
     async run({ output, server }) {
       const wasThere = dropLogin(server.url);
-      output.tell(
+      output.report(
         { url: server.url, loggedOut: wasThere },
         wasThere ? `Deleted the token for ${server.url}.` : `No token is stored for ${server.url}.`,
       );

@@ -41,7 +41,7 @@ export const signVerbs: readonly Verb[] = [
       const { signature, ...about } = await sign(input, readContent(input));
       const file = files.write("out", signature);
       const base64 = Buffer.from(signature).toString("base64");
-      output.tell(
+      output.report(
         { signature: base64, ...about, ...(file !== undefined && { file }) },
         file === undefined ? base64 : `${file}: ${bytes(signature.length)} of ${about.algorithm}`,
       );

@@ -41,7 +41,7 @@ export const verifyVerbs: readonly Verb[] = [
         const signer = await findVerifyingKey(provider, publicKeys, signature, content);
         const valid = signer !== undefined;
         const key = describeSigner(publicKeys, signer);
-        output.tell(
+        output.report(
           { valid, ...key.fields },
           `${operands[0]}: the signature is ${valid ? "valid" : "NOT valid"} (${key.text})`,
         );

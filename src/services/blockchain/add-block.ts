@@ -47,7 +47,7 @@ export function createAddBlock(deps: ChainDeps, keys: OpenKeys) {
     // Not checked again in the transaction: concurrent blocks share it, and exceeding the quota by a few is
     // harmless.
     await store.requireRoom(blockQuota, owner);
-    return keys.lend(describeSealedKey(validatorTable, validatorAlgorithm, validator), (secretKey) =>
+    return keys.withKey(describeSealedKey(validatorTable, validatorAlgorithm, validator), (secretKey) =>
       append({ data, validatorAddress: address, owner, secretKey, idempotentCall }),
     );
   };

@@ -133,7 +133,11 @@ async function open({ provider }: SignDeps, key: CachedKey, bound: BoundData): P
   }
 }
 
-/** Reads the ID of the key that a ciphertext names. @throws FIELD_INVALID */
+/**
+ * Reads the ID of the key that a ciphertext names.
+ *
+ * @throws FIELD_INVALID
+ */
 function readKeyId(ciphertext: Uint8Array): string {
   const keyId = readHead(ciphertext);
   if (keyId !== undefined) return keyId;
@@ -144,7 +148,11 @@ function describe({ record }: CachedKey): string {
   return `algorithm=${record.algorithm}`;
 }
 
-/** Checks that a handle stands for a key: its ID, its name, or its version of the name. @throws FIELD_INVALID */
+/**
+ * Checks that a handle resolves to a key: by its ID, its name, or the version of the name.
+ *
+ * @throws FIELD_INVALID
+ */
 async function requireSameKey(
   deps: SignDeps,
   { record: { keyId, owner, name, version } }: CachedKey,

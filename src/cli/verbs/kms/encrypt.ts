@@ -64,7 +64,7 @@ export const kmsEncryptVerbs: readonly Verb[] = [
         const { ciphertext, algorithm } = result;
         const file = files.write("out", ciphertext);
         const base64 = Buffer.from(ciphertext).toString("base64");
-        output.tell(
+        output.report(
           file === undefined
             ? { ciphertext: base64, keyId: result.keyId, algorithm }
             : { keyId: result.keyId, algorithm, file },

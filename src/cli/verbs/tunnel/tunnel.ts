@@ -139,7 +139,7 @@ function ping(input: VerbInput): Promise<number> {
     if (options.flag("replay") && replay !== "PACKET_REPLAYED")
       throw distrustError("the gateway accepted a packet twice");
     const meanMs = timesMs.reduce((sum, time) => sum + time, 0) / count;
-    output.tell(
+    output.report(
       { tunnelId, packets: count, size, meanMs, maxMs: Math.max(...timesMs), ...(replay && { replay }) },
       `${counted(count, "packet")} there and back, ${milliseconds(meanMs)} on average` +
         (replay === undefined ? "" : `; the gateway refused the repeated last packet (${replay})`),
@@ -154,7 +154,7 @@ function send(input: VerbInput): Promise<number> {
   const chunks = readWithProgress(path);
   return withSession(input, async (session, tunnelId) => {
     const sent = await sendContent(server, session, tunnelId, chunks);
-    output.tell(
+    output.report(
       { tunnelId, ...sent },
       `${counted(sent.packets, "packet")}, ${bytes(sent.bytes)}, as the gateway received them`,
     );

@@ -2,7 +2,7 @@
  * The visible text of each story that was played to its end: one line per step, with its sentence, and in
  * brackets who checked what.
  */
-export const toldStories: Readonly<Record<string, string>> = {
+export const storyTexts: Readonly<Record<string, string>> = {
   sign: `
 The signature has 3,309 bytes, the public key 1,952 bytes.
 Both sides find the signature valid. [server: valid, browser: valid]
@@ -116,7 +116,7 @@ All 16 fields are public. None contains the private key. [browser: nothing priva
 };
 
 /** Masks values that differ from run to run. */
-export function maskTold(text: string): string {
+export function maskVarying(text: string): string {
   return text
     .replace(/0x[0-9a-f]*…[0-9a-f]*/g, "0x…")
     .replace(/\b(\w+)-[0-9a-f]{8}-[0-9a-f-]{27}/g, "$1-…")

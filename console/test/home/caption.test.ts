@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../page/failure.ts";
+import { writeCaption } from "../../page/home/caption.ts";
 import type { Finding } from "../../page/home/signature.ts";
-import { tell } from "../../page/home/tell.ts";
 
 const lost = new Failure("UNREACHABLE", "UNAVAILABLE", "The server could not be reached.");
 
 function tellOf(server: Finding, browser: Finding, flipped: readonly number[] = []): string {
   const findings = { server, browser };
   const shown = { flipped: new Set(flipped), findings, isChecking: false };
-  return tell({ signed: { by: server === "not asked" ? "browser" : "server" }, ...shown });
+  return writeCaption({ signed: { by: server === "not asked" ? "browser" : "server" }, ...shown });
 }
 
 describe("the caption", () => {

@@ -12,7 +12,7 @@ interface Shown {
 }
 
 /** Describes it in a sentence or two, which screen readers announce. */
-export function tell({ signed, flipped, findings, isChecking }: Shown): string {
+export function writeCaption({ signed, flipped, findings, isChecking }: Shown): string {
   if (signed === undefined || findings === undefined) return "Generating a key pair and signing the message.";
   if (isChecking) return "Checking …";
   if (flipped.size === 0) {

@@ -1,6 +1,6 @@
 /**
  * Opens the store of a data directory and its issuer as src/app.ts does, when a byte arrives on standard
- * input, and prints the key IDs as JSON: node open-when-told.ts <data directory>
+ * input, and prints the key IDs as JSON: node open-on-input.ts <data directory>
  */
 import { once } from "node:events";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
