@@ -139,7 +139,7 @@ const commonName = (value: Uint8Array): Uint8Array => nameOf(oids.commonName, va
 const refused: Record<string, [Uint8Array, string]> = {
   "no bytes": [new Uint8Array(), "PEM"],
   "a different text": [ascii("release"), "PEM"],
-  "a certificate in PEM": [ascii(encodePem("CERTIFICATE", valid)), "expected a CERTIFICATE REQUEST"],
+  "a certificate in PEM": [ascii(encodePem("CERTIFICATE", valid)), "expected CERTIFICATE REQUEST"],
   "two requests in PEM": [ascii(encodePem("CERTIFICATE REQUEST", valid).repeat(2)), "PEM"],
   "a file that is too large": [new Uint8Array(maxRequestFileBytes + 1).fill(0x30), "limit"],
   "a trailing byte": [Uint8Array.from([...valid, 0]), "follow"],
@@ -225,7 +225,10 @@ const refused: Record<string, [Uint8Array, string]> = {
     makeRequest({ subject: commonName(der(0x13, hex("c3a4"))) }),
     "UTF8String",
   ],
-  "a constructed string": [makeRequest({ subject: commonName(der(0x2c, der(0x0c, ascii("a")))) }), "pieces"],
+  "a constructed string": [
+    makeRequest({ subject: commonName(der(0x2c, der(0x0c, ascii("a")))) }),
+    "several parts",
+  ],
   "a NUL in the subject": [makeRequest({ subject: commonName(der(0x0c, ascii("a\0b"))) }), "control"],
   "a line break in the subject": [makeRequest({ subject: commonName(der(0x0c, ascii("a\nb"))) }), "control"],
   "an empty name": [makeRequest({ subject: commonName(der(0x0c)) }), "0 characters"],

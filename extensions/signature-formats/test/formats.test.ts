@@ -193,7 +193,7 @@ describe("a certificate", { timeout }, () => {
     [
       "with an unknown algorithm",
       () => withUnknownKey(issue().certificatePem),
-      /pem has a key of an algorithm/,
+      /pem has a key of an unsupported algorithm/,
     ],
     [
       "that is truncated, followed by another",
