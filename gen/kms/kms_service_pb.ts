@@ -42,7 +42,7 @@ export type CreateKeyRequest = Message<"kms.CreateKeyRequest"> & {
   alias: string;
 
   /**
-   * Parameter set. If omitted, "ML-DSA-65", or for the usage "KEM" "ML-KEM-768", and for "ENCRYPT" "X-Wing".
+   * Parameter set. If omitted, "ML-DSA-65"; for the usage "KEM", "ML-KEM-768"; for "ENCRYPT", "X-Wing".
    *
    * @generated from field: string algorithm = 2;
    */
@@ -50,7 +50,7 @@ export type CreateKeyRequest = Message<"kms.CreateKeyRequest"> & {
 
   /**
    * Usage of the key: "SIGN", "KEM" or "ENCRYPT". If omitted, the algorithm determines it: "SIGN" for ML-DSA and SLH-DSA,
-   * "KEM" for the others. "ENCRYPT" takes X-Wing, ML-KEM-768 or ML-KEM-1024. Fails with FIELD_INVALID if the
+   * "KEM" for the others. "ENCRYPT" requires X-Wing, ML-KEM-768 or ML-KEM-1024. Fails with FIELD_INVALID if the
    * algorithm does not support the usage.
    *
    * @generated from field: string usage = 3;
@@ -1873,13 +1873,13 @@ export const DecapsulateResponseSchema: GenMessage<DecapsulateResponse> = /*@__P
   messageDesc(file_kms_kms_service, 50);
 
 /**
- * Data to encrypt.
+ * Request to encrypt data.
  *
  * @generated from message kms.EncryptRequest
  */
 export type EncryptRequest = Message<"kms.EncryptRequest"> & {
   /**
-   * Key ID of a key of the usage ENCRYPT, or "name/<name>", or "name/<name>/<version>".
+   * ID of a key with the usage ENCRYPT, "name/<name>" or "name/<name>/<version>".
    *
    * @generated from field: string key_id = 1;
    */
@@ -1893,7 +1893,8 @@ export type EncryptRequest = Message<"kms.EncryptRequest"> & {
   plaintext: Uint8Array;
 
   /**
-   * Data that the ciphertext is bound to, 0 to 65,536 bytes. Decryption needs the same; it is neither encrypted nor stored.
+   * Data that the ciphertext is bound to, 0 to 65,536 bytes. Decryption requires the same data. It is neither encrypted
+   * nor stored.
    *
    * @generated from field: bytes associated_data = 3;
    */
@@ -1908,7 +1909,7 @@ export const EncryptRequestSchema: GenMessage<EncryptRequest> = /*@__PURE__*/
   messageDesc(file_kms_kms_service, 51);
 
 /**
- * An encryption.
+ * A ciphertext and the key that it belongs to.
  *
  * @generated from message kms.EncryptResult
  */
@@ -1944,7 +1945,7 @@ export const EncryptResultSchema: GenMessage<EncryptResult> = /*@__PURE__*/
   messageDesc(file_kms_kms_service, 52);
 
 /**
- * The answer to Encrypt.
+ * Response with a ciphertext.
  *
  * @generated from message kms.EncryptResponse
  */
@@ -1972,20 +1973,20 @@ export const EncryptResponseSchema: GenMessage<EncryptResponse> = /*@__PURE__*/
   messageDesc(file_kms_kms_service, 53);
 
 /**
- * A ciphertext to decrypt.
+ * Request to decrypt a ciphertext.
  *
  * @generated from message kms.DecryptRequest
  */
 export type DecryptRequest = Message<"kms.DecryptRequest"> & {
   /**
-   * Ciphertext of Encrypt, 17 bytes or more.
+   * Ciphertext from Encrypt, 17 bytes or more.
    *
    * @generated from field: bytes ciphertext = 1;
    */
   ciphertext: Uint8Array;
 
   /**
-   * Data that the ciphertext was bound to.
+   * Data that the ciphertext is bound to.
    *
    * @generated from field: bytes associated_data = 2;
    */
@@ -2008,7 +2009,7 @@ export const DecryptRequestSchema: GenMessage<DecryptRequest> = /*@__PURE__*/
   messageDesc(file_kms_kms_service, 54);
 
 /**
- * A decryption.
+ * Decrypted data and the key that decrypted it.
  *
  * @generated from message kms.DecryptResult
  */
@@ -2043,7 +2044,7 @@ export const DecryptResultSchema: GenMessage<DecryptResult> = /*@__PURE__*/
   messageDesc(file_kms_kms_service, 55);
 
 /**
- * The answer to Decrypt.
+ * Response with decrypted data.
  *
  * @generated from message kms.DecryptResponse
  */
@@ -2071,27 +2072,27 @@ export const DecryptResponseSchema: GenMessage<DecryptResponse> = /*@__PURE__*/
   messageDesc(file_kms_kms_service, 56);
 
 /**
- * A ciphertext to encrypt under a different key.
+ * Request to encrypt a ciphertext's data with a different key.
  *
  * @generated from message kms.ReEncryptRequest
  */
 export type ReEncryptRequest = Message<"kms.ReEncryptRequest"> & {
   /**
-   * Ciphertext of Encrypt, 17 bytes or more.
+   * Ciphertext from Encrypt, 17 bytes or more.
    *
    * @generated from field: bytes ciphertext = 1;
    */
   ciphertext: Uint8Array;
 
   /**
-   * Data that the ciphertext was bound to, and that the new one will be bound to.
+   * Data that the old ciphertext is bound to, and the new one will be bound to.
    *
    * @generated from field: bytes associated_data = 2;
    */
   associatedData: Uint8Array;
 
   /**
-   * New key: its ID, or "name/<name>" for the primary version of a name, or "name/<name>/<version>".
+   * ID of the new key, "name/<name>" for the primary version of a name, or "name/<name>/<version>".
    *
    * @generated from field: string key_id = 3;
    */
@@ -2106,7 +2107,7 @@ export const ReEncryptRequestSchema: GenMessage<ReEncryptRequest> = /*@__PURE__*
   messageDesc(file_kms_kms_service, 57);
 
 /**
- * An encryption under a different key.
+ * A new ciphertext, and the new and old keys.
  *
  * @generated from message kms.ReEncryptResult
  */
@@ -2148,7 +2149,7 @@ export const ReEncryptResultSchema: GenMessage<ReEncryptResult> = /*@__PURE__*/
   messageDesc(file_kms_kms_service, 58);
 
 /**
- * The answer to ReEncrypt.
+ * Response with a new ciphertext.
  *
  * @generated from message kms.ReEncryptResponse
  */
@@ -2852,10 +2853,10 @@ export const KmsService: GenService<{
     output: typeof DecapsulateResponseSchema;
   },
   /**
-   * Encrypts up to 64 KiB under an ACTIVE key of the usage ENCRYPT.
+   * Encrypts up to 64 KiB with an ACTIVE key that has the usage ENCRYPT.
    *
-   * Whoever has the public key can encrypt without the server, in the same format: 0x01, the 16 bytes of the key's UUID,
-   * and HPKE (RFC 9180) in base mode, which authenticates no sender.
+   * Anyone with the public key can encrypt without the server, in the same format: 0x01, the 16 bytes of the key's
+   * UUID, and HPKE (RFC 9180) in base mode, which authenticates no sender.
    *
    * @generated from rpc kms.KmsService.Encrypt
    */
@@ -2865,7 +2866,7 @@ export const KmsService: GenService<{
     output: typeof EncryptResponseSchema;
   },
   /**
-   * Decrypts what Encrypt, or a holder of the public key, encrypted under an ACTIVE or ROTATED key.
+   * Decrypts with an ACTIVE or ROTATED key what Encrypt, or a holder of the public key, encrypted.
    *
    * The ciphertext names its key. Any change of the ciphertext after that name, or of the associated data, fails with
    * DECRYPTION_FAILED, without distinction.
@@ -2878,10 +2879,10 @@ export const KmsService: GenService<{
     output: typeof DecryptResponseSchema;
   },
   /**
-   * Decrypts a ciphertext and encrypts its plaintext under an ACTIVE key. The plaintext never leaves the server.
+   * Decrypts a ciphertext and encrypts its plaintext with an ACTIVE key. The plaintext never leaves the server.
    *
-   * Needs the right to decrypt with the old key and to encrypt with the new one. Each key gets an audit entry, in one
-   * transaction.
+   * Requires permission to decrypt with the old key and to encrypt with the new one. Each key gets an audit entry, in
+   * one transaction.
    *
    * @generated from rpc kms.KmsService.ReEncrypt
    */

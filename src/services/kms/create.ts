@@ -136,7 +136,7 @@ interface NewKeyRecord {
   readonly more?: string;
 }
 
-/** What a key is for. */
+/** Algorithm and usage of a key. */
 export interface KeyKind {
   readonly algorithm: KeyAlgorithm;
   readonly usage: KeyUsage;
@@ -147,7 +147,7 @@ const defaultAlgorithms: Readonly<Record<string, KeyAlgorithm>> = {
   ENCRYPT: "X-Wing",
 };
 
-/** The names of Google's interface, which has no operation for keys of the usage ENCRYPT. */
+/** Names in Google's interface, which has no operation for keys with the usage ENCRYPT. */
 const inKeyRing = /^projects\/[^/]+\/locations\/[^/]+\/keyRings\//;
 
 /**
@@ -175,8 +175,8 @@ export function chooseKind({
 }
 
 /**
- * Checks that a public key has one usage, whoever owns it: Decapsulate would give the secrets that protect what Encrypt has
- * encrypted. The importer has the secret key, so the refusal gives nothing away.
+ * Checks that a public key has one usage, whoever owns it: otherwise, Decapsulate would return the secrets that
+ * protect what Encrypt has encrypted. The importer has the secret key, so the refusal reveals nothing.
  *
  * @throws KEY_INVALID
  */

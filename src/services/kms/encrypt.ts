@@ -25,9 +25,9 @@ const encrypting: Use = { operation: "ENCRYPT", states: ["ACTIVE"], usage: "ENCR
 const decrypting: Use = { operation: "DECRYPT", states: ["ACTIVE", "ROTATED"], usage: "ENCRYPT" };
 
 /**
- * Encrypts data under a stored key.
+ * Encrypts data with a stored key.
  *
- * @throws as useKey does
+ * @throws the errors of `useKey`
  */
 export function encrypt(
   deps: SignDeps,
@@ -42,8 +42,9 @@ export function encrypt(
 /**
  * Decrypts a ciphertext with the stored key that it belongs to.
  *
- * @param input.handle the key that it must belong to, or "".
- * @throws as useKey does; FIELD_INVALID for a ciphertext without a key, or of a different key; DECRYPTION_FAILED
+ * @param input.handle the key that it must belong to, or ""
+ * @throws the errors of `useKey`; FIELD_INVALID for a ciphertext without a key, or for a different key;
+ *   DECRYPTION_FAILED
  */
 export function decrypt(
   deps: SignDeps,
@@ -58,11 +59,11 @@ export function decrypt(
 }
 
 /**
- * Decrypts a ciphertext, and encrypts the plaintext under a different key, or a newer version of the same name. Both
- * uses are recorded in one transaction, or neither: see useKey for the loop.
+ * Decrypts a ciphertext, and encrypts the plaintext with a different key, or a newer version of the same name.
+ * Either both uses are recorded in one transaction, or neither: see useKey for the loop.
  *
- * @param input.handle the new key.
- * @throws as encrypt and decrypt do
+ * @param input.handle the new key
+ * @throws the errors of `encrypt` and `decrypt`
  */
 export async function reEncrypt(
   deps: SignDeps,
@@ -127,7 +128,7 @@ async function open({ provider }: SignDeps, key: CachedKey, bound: BoundData): P
     if (error instanceof CryptoError && error.code === "UNWRAP_FAILED")
       throw refuse(
         "DECRYPTION_FAILED",
-        "the ciphertext does not decrypt: it was changed, or encrypted with different associatedData; send both as they were",
+        "the ciphertext does not decrypt: it was changed, or encrypted with different associatedData; send both unchanged",
       );
     throw error;
   }
@@ -141,7 +142,10 @@ async function open({ provider }: SignDeps, key: CachedKey, bound: BoundData): P
 function readKeyId(ciphertext: Uint8Array): string {
   const keyId = readHead(ciphertext);
   if (keyId !== undefined) return keyId;
-  throw refuseField("ciphertext", `has the first byte ${ciphertext[0]}; a ciphertext of Encrypt has 1`);
+  throw refuseField(
+    "ciphertext",
+    `has the first byte ${ciphertext[0]}; a ciphertext from Encrypt begins with 1`,
+  );
 }
 
 function describe({ record }: CachedKey): string {
@@ -165,6 +169,5 @@ async function requireSameKey(
       : parsed.name === name &&
         (parsed.version ?? version) === version &&
         (await findOwner(deps, parsed, principal)) === owner;
-  if (!isSame)
-    throw refuseField("keyId", `is not the key of the ciphertext, ${keyId}; omit it or send that one`);
+  if (!isSame) throw refuseField("keyId", `is not the key of the ciphertext; omit keyId or send ${keyId}`);
 }

@@ -48,7 +48,7 @@ export const examples = [
     keyId: kemKeyId,
     ciphertext: answered("encapsulate", "result.ciphertext", someBytes),
   }),
-  example("kms.KmsService.CreateKey", "create-encryption-key", "Creates a key that encrypts.", {
+  example("kms.KmsService.CreateKey", "create-encryption-key", "Creates an encryption key.", {
     alias: "vault",
     usage: "ENCRYPT",
   }),

@@ -9,7 +9,7 @@ export type KeyUsage = "SIGN" | "KEM" | "ENCRYPT";
 /** A key's state: see docs/keys.md for the transitions. */
 export type KeyState = "ACTIVE" | "ROTATED" | "DISABLED" | "DESTROY_SCHEDULED" | "DESTROYED";
 
-/** Lists the usages that keys of an algorithm can have, the default first. A key has one of them for its life. */
+/** Lists the usages that keys of an algorithm can have, the default first. A key keeps one of them for life. */
 export function listUsages(algorithm: KeyAlgorithm): readonly [KeyUsage, ...KeyUsage[]] {
   if (!isKemAlgorithm(algorithm)) return ["SIGN"];
   return isHpkeAlgorithm(algorithm) ? ["KEM", "ENCRYPT"] : ["KEM"];

@@ -102,7 +102,7 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
     findVersion: (owner: string, name: string, version: number) => find({ owner, name, version }),
     /** Reads a key within a transaction. */
     findForChange: (transaction: WriteTransaction, keyId: string) => find({ keyId }, transaction),
-    /** Finds the usage of a stored key with the same public key but a different usage; undefined if there is none. */
+    /** Finds a different usage of a stored key with the same public key; undefined if none exists. */
     async findOtherUsage(
       { db }: Pick<WriteTransaction, "db">,
       { publicKey, usage }: Pick<KeyRecord, "publicKey" | "usage">,

@@ -37,8 +37,8 @@ async function importSeed(kms: KmsClient, seed: Uint8Array, usage: string) {
 }
 
 describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
-  describe.each(Object.entries(encBytes))("with a key of %s", (algorithm, bytes) => {
-    it("decrypt what they encrypted, with the head of the format", async () => {
+  describe.each(Object.entries(encBytes))("with a %s key", (algorithm, bytes) => {
+    it("decrypt what they encrypted, in the specified format", async () => {
       const { kms } = await shared();
       const { keyId } = await createKey(kms, { algorithm, usage: "ENCRYPT" });
       const sent = await kms.encrypt({ keyId, plaintext, associatedData });
@@ -50,7 +50,7 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
       expect({ ...result }).toEqual({ $typeName: "kms.DecryptResult", keyId, algorithm, plaintext });
     });
 
-    it("take the longest data and associated data, and none", async () => {
+    it("accept maximum and empty data and associated data", async () => {
       const { kms } = await shared();
       const { keyId } = await createKey(kms, { algorithm, usage: "ENCRYPT" });
       for (const size of [0, 65_536]) {
@@ -67,7 +67,7 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
       );
     });
 
-    it("refuse every change after the head alike", async () => {
+    it("reject every change after the head in the same way", async () => {
       const { kms } = await shared();
       const { keyId } = await createKey(kms, { algorithm, usage: "ENCRYPT" });
       const ciphertext = await encrypt(kms, keyId);
@@ -95,7 +95,7 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
     });
   });
 
-  it("agree with another implementation of HPKE that has the key", async () => {
+  it("interoperate with another HPKE implementation that has the key", async () => {
     const { kms } = await shared();
     const suite = new CipherSuite(KEM_MLKEM768_X25519, KDF_HKDF_SHA256, AEAD_AES_256_GCM);
     const pair = await suite.GenerateKeyPair(true);
@@ -112,7 +112,7 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
     expect(await suite.Open(pair, enc, ct, context)).toEqual(plaintext);
   });
 
-  it("use X-Wing unless the caller names an algorithm, and none that HPKE lacks", async () => {
+  it("use X-Wing by default, and reject algorithms that HPKE lacks", async () => {
     const { kms } = await shared();
     const { algorithm, usage } = await createKey(kms, { usage: "ENCRYPT" });
     expect([algorithm, usage]).toEqual(["X-Wing", "ENCRYPT"]);
@@ -120,7 +120,7 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
       expect(await refusal(createKey(kms, { algorithm: other, usage: "ENCRYPT" }))).toEqual(invalid("usage"));
   });
 
-  it("keep apart from keys that encapsulate", async () => {
+  it("reject keys for encapsulation, and vice versa", async () => {
     const { kms } = await shared();
     const mismatch = { code: "FailedPrecondition", reason: "KEY_USAGE_MISMATCH" };
     const encrypting = await createKey(kms, { usage: "ENCRYPT" });
@@ -135,7 +135,7 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
   it.each([
     ["KEM", "ENCRYPT"],
     ["ENCRYPT", "KEM"],
-  ])("have no key that is stored for %s and imported for %s", async (first, second) => {
+  ])("reject a key that is stored for %s and imported for %s", async (first, second) => {
     const { kms } = await shared();
     const seed = crypto.getRandomValues(new Uint8Array(32));
     await importSeed(kms, seed, first);
@@ -143,13 +143,13 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
     expect(present((await importSeed(kms, seed, first)).result).usage).toBe(first);
   });
 
-  it("refuse a name in a key ring of Google's interface", async () => {
+  it("reject a name in a key ring of Google's interface", async () => {
     const { kms } = await shared();
     const name = "projects/p/locations/l/keyRings/r/cryptoKeys/k";
     expect(await refusal(createKey(kms, { usage: "ENCRYPT", name }))).toEqual(invalid("name"));
   });
 
-  it("refuse what is no ciphertext, and one whose key does not exist", async () => {
+  it("reject invalid ciphertexts, and ciphertexts of unknown keys", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms, { usage: "ENCRYPT" });
     const ciphertext = await encrypt(kms, keyId);
@@ -163,7 +163,7 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
     });
   });
 
-  it("decrypt with the key that the caller expects, and refuse others", async () => {
+  it("decrypt with the expected key, and reject others", async () => {
     const { kms } = await shared();
     const name = "expected";
     const { keyId } = await createKey(kms, { usage: "ENCRYPT", name });
@@ -177,7 +177,7 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
       );
   });
 
-  it("go on decrypting with a rotated key, and move data to the new one", async () => {
+  it("still decrypt with a rotated key, and move data to the new one", async () => {
     const { kms } = await shared();
     const name = "rotated";
     const { keyId } = await createKey(kms, { usage: "ENCRYPT", name });
@@ -198,7 +198,7 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
     expect(present(read.result)).toMatchObject({ keyId: newKeyId, plaintext });
   });
 
-  it("record each use, and who tried", async () => {
+  it("record each use and each refused attempt", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms, { usage: "ENCRYPT" });
     const { keyId: targetId } = await createKey(kms, { algorithm: "ML-KEM-1024", usage: "ENCRYPT" });
