@@ -176,9 +176,11 @@ export async function openIssuer(
       await keys.refresh();
       return keys.listLiving().map(({ jwk }) => jwk);
     },
-    close(): void {
-      void stopPolling();
+    /** Erases the keys, and waits for the poll in progress, which reads the store. */
+    async close(): Promise<void> {
+      const stopped = stopPolling();
       keys.erase();
+      await stopped;
     },
   };
 }

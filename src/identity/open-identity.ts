@@ -98,7 +98,7 @@ export async function openIdentity(options: IdentityOptions): Promise<Identity> 
       return { ...holder, revocation: { group: nameRevocationGroup(holder), check } };
     },
     close: async () => {
-      issuer.close();
+      await issuer.close();
       await logInRecords.close();
     },
   };

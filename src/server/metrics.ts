@@ -109,7 +109,7 @@ export function createMetrics(): Metrics {
   });
   const closed = new Counter({
     name: "qsp_connections_refused_total",
-    help: "Connections closed on arrival, by limit: total (--max-connections), client (--max-connections-per-client) or rate (--max-connections-per-second).",
+    help: "Connections closed, by limit: total (--max-connections), client (--max-connections-per-client) or rate (--max-connections-per-second).",
     labelNames: ["limit"],
     registers: [registry],
   });

@@ -207,7 +207,7 @@ export async function openOffice(config: ReturnType<typeof readConfig>) {
   const revocations = createRevocations(store);
   const office: Office = { provider, users, clients, revocations, issuer: await issuerAt(), issuerAt };
   const closeOffice = async (): Promise<void> => {
-    for (const issuer of opened) issuer.close();
+    for (const issuer of opened) await issuer.close();
     await store.close();
     await provider.close();
   };

@@ -259,7 +259,7 @@ describe("vpn.VpnService.Handshake while the gateway still computes", () => {
     const store = await openStore({ location: sqliteIn(dataDir), masterKey: masterKeyIn(dataDir), provider });
     const gateway = await openGateway(store, provider, createVpnStore(store));
     onTestFinished(async () => {
-      gateway.close();
+      await gateway.close();
       await store.close();
       await provider.close();
     });

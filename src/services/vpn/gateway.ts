@@ -97,12 +97,13 @@ export async function openGateway(
       return tunnel;
     },
     forget,
-    /** Overwrites all keys. */
-    close(): void {
-      void stopPolling();
+    /** Overwrites all keys, and waits for the poll in progress, which reads the store. */
+    async close(): Promise<void> {
+      const stopped = stopPolling();
       for (const tunnelId of [...live.keys()]) forget(tunnelId);
       kemKey.erase();
       identityKey.erase();
+      await stopped;
     },
   };
 }

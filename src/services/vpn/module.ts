@@ -13,6 +13,6 @@ export const openServices: OpenServices = async (deps) => {
   const service = vpnService({ ...deps, gateway, tunnels });
   return {
     services: [createServiceImplSpec<typeof VpnService>(VpnService, service)],
-    close: async () => gateway.close(),
+    close: () => gateway.close(),
   };
 };

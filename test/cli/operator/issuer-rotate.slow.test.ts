@@ -44,7 +44,7 @@ describe.skipIf(isMissing("strace"))(`qsp issuer rotate, killed by ${strace},`, 
       before = keys;
       const issuer = await openIssuer(parts);
       expect(await issuer.isWorking()).toBe(true);
-      issuer.close();
+      await issuer.close();
     }
     expect(outcomes).toEqual(new Set(["killed with 0 more", "killed with 1 more", "ended with 1 more"]));
   });
