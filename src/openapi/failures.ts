@@ -75,7 +75,7 @@ function reasonsOfShape(shape: CallShape): ReasonName[] {
     ...when(!shape.hasBody, ["PARAMETER_DUPLICATE", "BODY_UNEXPECTED"]),
     ...when(shape.hasBody, ["JSON_INVALID", "ENCODING_INVALID", "MESSAGE_TOO_COMPLEX"]),
     ...when(shape.isQuery, ["MEDIA_TYPE_MISSING"]),
-    ...when(shape.hasBody && shape.hasPathFields, ["FIELD_CONTRADICTION"]),
+    ...when(shape.hasPathFields, ["FIELD_CONTRADICTION"]),
     ...(["TARGET_INVALID", "HTTP_INVALID", "TIMEOUT_INVALID"] as const),
     ...when(shape.isRepeatable, ["IDEMPOTENCY_KEY_INVALID", "IDEMPOTENCY_KEY_REUSED", "QUOTA_EXCEEDED"]),
     ...when(shape.wantsToken, tokenReasons),

@@ -176,7 +176,7 @@ export function sayMessageRules(desc: DescMessage): string[] {
   const sentences = desc.oneofs.map((oneof) => {
     const names = listNames(oneof.fields.map(({ jsonName }) => jsonName));
     const isRequired = hasOption(oneof, oneofOption) && getOption(oneof, oneofOption).required;
-    return isRequired ? `give exactly one of ${names}` : `give at most one of ${names}`;
+    return isRequired ? `set exactly one of ${names}` : `set at most one of ${names}`;
   });
   if (!hasOption(desc, messageOption)) return sentences;
   const rules = getOption(desc, messageOption);

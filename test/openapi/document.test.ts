@@ -373,7 +373,7 @@ describe("the proto rules in the API description", () => {
   });
 
   it.each([
-    ["kms.SignRequest", undefined, "Give exactly one of data and mu."],
+    ["kms.SignRequest", undefined, "Set exactly one of data and mu."],
     ["defi.CreateMultisigRequest", undefined, "Threshold must be from 1 to signerCount"],
     ["defi.CreateProposalRequest", "expiresAt", "Must be in the future."],
     ["blockchain.ConnectPeerRequest", "address", "Must be a host and a port, as host:port."],

@@ -88,7 +88,7 @@ describe("a field's schema", () => {
 
   it("explains which request fields exclude each other", () => {
     const request = document.components.schemas["testing.EverythingInput"];
-    expect(request?.description).toBe("Give at most one of text, number, part and wrapped.");
+    expect(request?.description).toBe("Set at most one of text, number, part and wrapped.");
   });
 });
 
