@@ -184,7 +184,7 @@ describe("backup", { timeout }, () => {
     renameSync(`${place.keyFile}.next`, place.keyFile);
     const exit = await backUp(place, file);
     expect(exit.code).toBe(1);
-    expect(warningsOf(exit)).toEqual([containing(file, "was written", present, "not here")]);
+    expect(warningsOf(exit)).toEqual([containing(file, "was written", present, "not available")]);
   });
 
   it("reports that the store is damaged, not its key, if its root key was changed", async () => {
