@@ -42,8 +42,7 @@ export function readConfig(
   const valueFor = <T>(setting: Setting<T>): T => readSetting(setting, flags, env);
   for (const setting of added.flatMap((one) => one.settings)) valueFor(setting);
   const config = Object.freeze({ ...Object.fromEntries(entries), isAuthChosen, valueFor }) as Config;
-  if (config.masterKey !== "" && config.masterKeyFile !== "")
-    throw new ConfigError("use --master-key-file or QSP_MASTER_KEY, not both");
+  checkMasterKey(config);
   for (const [flag, value] of [
     ["--tls-cert", config.tlsCert],
     ["--tls-key", config.tlsKey],
@@ -59,6 +58,15 @@ export function readConfig(
     );
   }
   return config;
+}
+
+/** @throws ConfigError if the master key has two sources, or only its next version has one */
+function checkMasterKey({ masterKey, masterKeyFile, masterKeyCommand, masterKeyNextCommand }: Config): void {
+  const sources = [masterKeyFile !== "", masterKey !== "", masterKeyCommand.length > 0];
+  if (sources.filter(Boolean).length > 1)
+    throw new ConfigError("use only one of --master-key-file, --master-key-command and QSP_MASTER_KEY");
+  if (masterKeyNextCommand.length > 0 && masterKeyCommand.length === 0)
+    throw new ConfigError("--master-key-next-command needs --master-key-command");
 }
 
 /** Splits a setting into file names, separated by commas. */

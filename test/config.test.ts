@@ -52,6 +52,17 @@ const settings: readonly {
     bad: [],
   },
   {
+    key: "masterKeyCommand",
+    flag: "--master-key-command",
+    variable: "QSP_MASTER_KEY_COMMAND",
+    fallback: [],
+    good: [
+      `age -d -i "/etc/my keys/id" '/etc/a b'  c"d e"`,
+      ["age", "-d", "-i", "/etc/my keys/id", "/etc/a b", "cd e"],
+    ],
+    bad: [`printf "x`, "printf 'x"],
+  },
+  {
     key: "services",
     flag: "--services",
     variable: "QSP_SERVICES",

@@ -1,6 +1,7 @@
 /** General server settings. */
 import {
   defineChoice,
+  defineCommand,
   defineHostNames,
   defineInteger,
   defineNames,
@@ -44,6 +45,14 @@ export const generalSettings = {
   masterKeyNext: defineSecret(
     "master-key-next",
     "The next master key during a rotation; see qsp master-key rotate.",
+  ),
+  masterKeyCommand: defineCommand(
+    "master-key-command",
+    "Program that prints the master key as 64 hexadecimal digits, with its arguments, instead of a file. Runs at the start, without a shell, for at most 30 seconds.",
+  ),
+  masterKeyNextCommand: defineCommand(
+    "master-key-next-command",
+    "Program that prints the next master key during a rotation; see qsp master-key rotate.",
   ),
   services: defineNames("services", "all", "Services to run, by package: all, or names separated by commas."),
   auth: defineChoice(

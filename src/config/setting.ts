@@ -49,6 +49,20 @@ export function defineSecret(name: string, meaning: string): Setting<string> {
   return { name, fallback: "", valueName: "digits", meaning, read, isSecret: true };
 }
 
+/** Defines a program and its arguments, which run without a shell; empty if not given. */
+export function defineCommand(name: string, meaning: string): Setting<readonly string[]> {
+  return { name, fallback: "", valueName: "command", meaning, read: splitWords };
+}
+
+/** Splits at white space, except between single or double quotes. Nothing else has a special meaning. */
+function splitWords(text: string): readonly string[] {
+  const words = text.matchAll(/(?:"[^"]*"|'[^']*'|[^\s"'])+/g);
+  const found = [...words].map(([word]) => word.replaceAll(/"([^"]*)"|'([^']*)'/g, "$1$2"));
+  if (text.replaceAll(/"[^"]*"|'[^']*'/g, "").match(/["']/))
+    throw new ConfigError("contains a quote that is not closed");
+  return found;
+}
+
 export function definePostgresUrl(name: string, meaning: string): Setting<string> {
   const read = (value: string): string => {
     // Do not quote the wrong value: it may contain a password.

@@ -15,10 +15,29 @@ import { saysDiskFull } from "../system-error.ts";
 /** Length of a master key (AES-256), in bytes. */
 const masterKeyBytes = 32;
 
-/** Where master keys come from: a file, or values from the operator's environment. */
+/** Where master keys come from: a file, or values from the operator's environment or commands. */
 export type MasterKeySource =
   | { readonly kind: "file"; readonly path: string }
-  | { readonly kind: "values"; readonly current: string; readonly next: string | undefined };
+  | ({ readonly kind: "values" } & KeyValues);
+
+/** Master keys as hexadecimal digits, and the settings that they come from. */
+interface KeyValues {
+  readonly current: string;
+  readonly next: string | undefined;
+  readonly settings: { readonly current: string; readonly next: string };
+}
+
+/** The variables that hold master keys. */
+export const keyVariables: KeyValues["settings"] = {
+  current: "QSP_MASTER_KEY",
+  next: "QSP_MASTER_KEY_NEXT",
+};
+
+/** The settings that name programs which print master keys. */
+export const keyCommands: KeyValues["settings"] = {
+  current: "--master-key-command",
+  next: "--master-key-next-command",
+};
 
 export interface Keyring {
   /**
@@ -71,7 +90,7 @@ export function openKeyring(source: MasterKeySource, mayCreate: boolean): Keyrin
 }
 
 function readCurrent(source: MasterKeySource, mayCreate: boolean): Uint8Array {
-  if (source.kind === "values") return parseKey(source.current, "QSP_MASTER_KEY");
+  if (source.kind === "values") return parseKey(source.current, source.settings.current);
   const key = readKeyFile(source.path) ?? (mayCreate ? createKeyFile(source.path) : undefined);
   if (key !== undefined) return key;
   throw new StorageError(`the master key ${source.path} is missing; the store cannot be read without it`);
@@ -79,7 +98,7 @@ function readCurrent(source: MasterKeySource, mayCreate: boolean): Uint8Array {
 
 function readNext(source: MasterKeySource): Uint8Array | undefined {
   if (source.kind === "file") return readKeyFile(nextKeyPath(source.path));
-  return source.next === undefined ? undefined : parseKey(source.next, "QSP_MASTER_KEY_NEXT");
+  return source.next === undefined ? undefined : parseKey(source.next, source.settings.next);
 }
 
 /**

@@ -129,7 +129,7 @@ function findNextKey(source: MasterKeySource): Uint8Array {
   }
   if (source.next === undefined)
     throw new StorageError(
-      "QSP_MASTER_KEY_NEXT is not set; first set it to the new master key for every server",
+      `${source.settings.next} is not set; first set it to the new master key for every server`,
     );
   return Buffer.from(source.next, "hex");
 }

@@ -1,7 +1,8 @@
 import type { Config } from "../config.ts";
 import { type DatabaseLocation, type OpenMode, sqliteIn } from "../database/database.ts";
 import type { QuotaLimits } from "../records/quota.ts";
-import { type MasterKeySource, masterKeyIn } from "../secrets/master-key.ts";
+import { keyCommands, keyVariables, type MasterKeySource, masterKeyIn } from "../secrets/master-key.ts";
+import { readKeyFromCommand } from "../secrets/master-key-command.ts";
 
 /** The location of the store, the source of its master key, and how a server opens it. */
 export function storeSettings(config: Config): {
@@ -9,19 +10,29 @@ export function storeSettings(config: Config): {
   masterKey: MasterKeySource;
   mode: OpenMode;
 } {
-  const { databaseUrl, dataDir, masterKey, masterKeyNext, masterKeyFile } = config;
+  const { databaseUrl, dataDir } = config;
   const mode = config.requireStore ? "upgrade" : "create";
   const location: DatabaseLocation =
     databaseUrl === "" ? sqliteIn(dataDir) : { kind: "postgres", url: databaseUrl };
-  if (masterKey !== "") {
-    const next = masterKeyNext === "" ? undefined : masterKeyNext;
-    return { location, mode, masterKey: { kind: "values", current: masterKey, next } };
-  }
-  return {
-    location,
-    mode,
-    masterKey: masterKeyFile === "" ? masterKeyIn(dataDir) : { kind: "file", path: masterKeyFile },
-  };
+  return { location, mode, masterKey: findMasterKey(config, dataDir) };
+}
+
+/** @throws StorageError if a command does not print a key */
+function findMasterKey(config: Config, dataDir: string): MasterKeySource {
+  const { masterKey, masterKeyNext, masterKeyFile, masterKeyCommand, masterKeyNextCommand } = config;
+  if (masterKeyCommand.length > 0)
+    return {
+      kind: "values",
+      settings: keyCommands,
+      current: readKeyFromCommand(keyCommands.current, masterKeyCommand),
+      next:
+        masterKeyNextCommand.length > 0
+          ? readKeyFromCommand(keyCommands.next, masterKeyNextCommand)
+          : undefined,
+    };
+  if (masterKey !== "")
+    return { kind: "values", settings: keyVariables, current: masterKey, next: masterKeyNext || undefined };
+  return masterKeyFile === "" ? masterKeyIn(dataDir) : { kind: "file", path: masterKeyFile };
 }
 
 /** The quota factor of an open server: all its callers are one owner and share one quota. */

@@ -1,5 +1,6 @@
 /** Places whose master key is rotated. */
 import { readFileSync } from "node:fs";
+import { keyVariables, type MasterKeySource } from "../../src/secrets/master-key.ts";
 import { rewrapStore } from "../../src/secrets/rewrap.ts";
 import type { Store } from "../../src/store/store.ts";
 import { putSecrets, readSecretText } from "../support/entries.ts";
@@ -79,6 +80,11 @@ export async function readSealed({ query }: Place): Promise<SealedRow[]> {
     wrappedDataKey: hex(row.wrapped_data_key),
     ciphertext: hex(row.ciphertext),
   }));
+}
+
+/** Master keys as an operator gives them in variables. */
+export function valuesOf(current: string, next?: string): MasterKeySource {
+  return { kind: "values", settings: keyVariables, current, next };
 }
 
 export function readKey({ keyFile }: Pick<Place, "keyFile">): Buffer {

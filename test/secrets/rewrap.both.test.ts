@@ -4,7 +4,6 @@ import { once } from "node:events";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nameMasterKey } from "../../src/crypto/sealing.ts";
-import type { MasterKeySource } from "../../src/secrets/master-key.ts";
 import { putSecrets } from "../support/entries.ts";
 import { describeStores, makeSqlitePlace } from "../support/on-both.ts";
 import { openDatabase } from "../support/open-store.ts";
@@ -20,6 +19,7 @@ import {
   rotate,
   rotateByProgram,
   secretsNamed,
+  valuesOf,
 } from "./rewrap-place.ts";
 
 describeStores("master-key rotate", (makePlace) => {
@@ -42,7 +42,7 @@ describeStores("master-key rotate", (makePlace) => {
 
     expect(existsSync(`${place.keyFile}.next`)).toBe(false);
     expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
-    const old: MasterKeySource = { kind: "values", current: oldKey.toString("hex"), next: undefined };
+    const old = valuesOf(oldKey.toString("hex"));
     await expect(place.open({ masterKey: old })).rejects.toThrow(storageError(/master key is not the one/));
   });
 
@@ -167,8 +167,8 @@ describe("master-key rotate with keys in files", { timeout: 180_000 }, () => {
 
 describe("master-key rotate with keys in the environment", { timeout: 180_000 }, () => {
   const [keyOne, keyTwo] = ["1a".repeat(32), "2b".repeat(32)] as const;
-  const one: MasterKeySource = { kind: "values", current: keyOne, next: undefined };
-  const two: MasterKeySource = { kind: "values", current: keyTwo, next: undefined };
+  const one = valuesOf(keyOne);
+  const two = valuesOf(keyTwo);
 
   it("moves all secrets from QSP_MASTER_KEY to QSP_MASTER_KEY_NEXT, and creates no file", async () => {
     const place = await makeSqlitePlace();
@@ -183,11 +183,25 @@ describe("master-key rotate with keys in the environment", { timeout: 180_000 },
     await expect(place.open({ masterKey: one })).rejects.toThrow(storageError(/master key is not the one/));
   });
 
+  it("rotates with commands that print both keys, and names them", async () => {
+    const place = await makeSqlitePlace();
+    const secrets = await leaveSecrets(place, 3, one);
+    const exit = await rotate(place, {
+      QSP_MASTER_KEY_COMMAND: `printf ${keyOne}`,
+      QSP_MASTER_KEY_NEXT_COMMAND: `printf '${keyTwo}'`,
+    });
+    expect(exit).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/set --master-key-command to it and unset --master-key-next-command/),
+    });
+    expect(await readSecrets(await place.open({ masterKey: two }), secrets)).toEqual(secrets);
+  });
+
   it("does not disturb a store that was opened with both keys", async () => {
     const place = await makeSqlitePlace();
     const secrets = await leaveSecrets(place, 5, one);
-    const store = await place.open({ masterKey: { kind: "values", current: keyOne, next: keyTwo } });
-    await rewrap(place, { kind: "values", current: keyOne, next: keyTwo });
+    const store = await place.open({ masterKey: valuesOf(keyOne, keyTwo) });
+    await rewrap(place, valuesOf(keyOne, keyTwo));
     const added = secretsNamed("after", 1, 1);
     await putSecrets(store, added);
     expect(await readSecrets(store, secrets)).toEqual(secrets);
@@ -198,7 +212,7 @@ describe("master-key rotate with keys in the environment", { timeout: 180_000 },
     const place = await makeSqlitePlace();
     const secrets = await leaveSecrets(place, 5, one);
     const store = await place.open({ masterKey: one });
-    await rewrap(place, { kind: "values", current: keyOne, next: keyTwo });
+    await rewrap(place, valuesOf(keyOne, keyTwo));
     await expect(putSecrets(store, secretsNamed("after", 1, 1))).rejects.toMatchObject({
       code: "LOCKED",
     });
@@ -213,7 +227,7 @@ describe("master-key rotate with keys in the environment", { timeout: 180_000 },
     const place = await makeSqlitePlace();
     await leaveSecrets(place, 2, one);
     const before = await readSealed(place);
-    await expect(rewrap(place, { kind: "values", current, next })).rejects.toThrow(storageError(sentence));
+    await expect(rewrap(place, valuesOf(current, next))).rejects.toThrow(storageError(sentence));
     expect(await readSealed(place)).toEqual(before);
   });
 

@@ -4,6 +4,7 @@ import { expect, it } from "vitest";
 import { putSecrets, readSecretText } from "../support/entries.ts";
 import { describeStores, type MakePlace, type Place, type Value } from "../support/on-both.ts";
 import { storageError } from "../support/storage-error.ts";
+import { valuesOf } from "./rewrap-place.ts";
 
 const first = "things/1/seed";
 const second = "things/2/seed";
@@ -126,7 +127,7 @@ describeStores("a tampered secret", (makePlace) => {
 describeStores("a store", (makePlace) => {
   it("does not open with a wrong master key, which changes nothing", async () => {
     const place = await leaveWithSecrets(makePlace);
-    const wrong = { kind: "values", current: "ab".repeat(32), next: undefined } as const;
+    const wrong = valuesOf("ab".repeat(32));
     await expect(place.open({ masterKey: wrong })).rejects.toThrow(wrongMasterKey);
     expect(await readSecretText(await place.open(), first)).toBe("alpha");
   });

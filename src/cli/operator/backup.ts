@@ -101,7 +101,7 @@ function describeKeys(masterKeyIds: readonly string[], source: MasterKeySource):
   const [first, next] =
     source.kind === "file"
       ? [source.path, existsSync(nextKeyPath(source.path)) ? nextKeyPath(source.path) : undefined]
-      : ["QSP_MASTER_KEY", source.next && "QSP_MASTER_KEY_NEXT"];
+      : [source.settings.current, source.next && source.settings.next];
   return next === undefined
     ? all
     : `${all}\nThey are in ${first} and ${next}, because a rotation is in progress.`;

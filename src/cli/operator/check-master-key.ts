@@ -14,7 +14,7 @@ export type FoundKeys =
 
 /** Names a key source for people: its file or its variable. */
 export function nameKeySource(source: MasterKeySource): string {
-  return source.kind === "file" ? source.path : "QSP_MASTER_KEY";
+  return source.kind === "file" ? source.path : source.settings.current;
 }
 
 /** Looks for the master keys in a source without creating any. A key that cannot be read or used is "invalid". */

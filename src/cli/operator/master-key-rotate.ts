@@ -57,6 +57,7 @@ function describeKeys(masterKey: MasterKeySource): string {
   if (masterKey.kind === "file")
     return `${masterKey.path} contains it. Store a copy separately from the store.
 ${previousKeyPath(masterKey.path)} contains the previous key, which older backups need. Once you have newer backups, remove it or store it separately from them.`;
-  return `On every server, set QSP_MASTER_KEY to it and unset QSP_MASTER_KEY_NEXT. Until then, a server that was started without QSP_MASTER_KEY_NEXT cannot read or write secrets.
+  const { current, next } = masterKey.settings;
+  return `On every server, set ${current} to it and unset ${next}. Until then, a server that was started without ${next} cannot read or write secrets.
 Keep the previous key as long as you keep older backups: they need it.`;
 }

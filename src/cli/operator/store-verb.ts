@@ -48,7 +48,7 @@ export const passwordWarning =
   "every user of this machine can read the password in --database-url; pass the URL in QSP_DATABASE_URL, or the password in PGPASSWORD or ~/.pgpass";
 
 /** The settings that select the store; a verb's help shows only these. */
-const storeSettingNames = ["data-dir", "database-url", "master-key-file"];
+const storeSettingNames = ["data-dir", "database-url", "master-key-file", "master-key-command"];
 
 /** Converts a store verb to a command-line verb. */
 export function toVerb(verb: StoreVerb, added: readonly AddedSettings[] = []): Verb {
