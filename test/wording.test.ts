@@ -1,6 +1,6 @@
 /** The wording of everything that a person reads: none of the habits that make English sound translated. */
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 
@@ -56,7 +56,8 @@ const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclud
   encoding: "utf8",
 })
   .split("\n")
-  .filter((path) => path !== "" && !skipped.test(path));
+  // A linked folder, such as node_modules, is one entry.
+  .filter((path) => path !== "" && !skipped.test(path) && statSync(join(root, path)).isFile());
 const lines = files.flatMap((path) =>
   readFileSync(join(root, path), "utf8")
     .split("\n")

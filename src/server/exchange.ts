@@ -576,13 +576,18 @@ export class Http2Exchange extends Exchange implements Expiring {
   expiresAtMs = Number.POSITIVE_INFINITY;
   #drained: Place | undefined;
 
-  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeaders: readonly string[]) {
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    rawHeaders: readonly string[],
+    peer: string | undefined,
+  ) {
     super(stream, stream, {
+      peer,
       method: headers[":method"] ?? "",
       target: headers[":path"] ?? "",
       headers,
       rawHeaders,
-      peer: stream.session?.socket?.remoteAddress,
     });
     this.#stream = stream;
   }

@@ -57,6 +57,9 @@ export function createHttp2Server(
     containErrors(session);
     forgetClosedStreams(session);
     sessions.set(session, undefined);
+    // Read now: once the client has left, nobody knows its address.
+    const peer = session.socket.remoteAddress;
+    let isEnding = false;
     let liveness: Liveness | undefined;
     session.once("connect", (_session, socket) => {
       sessions.set(session, socket);
@@ -76,11 +79,12 @@ export function createHttp2Server(
           http2.constants.NGHTTP2_ENHANCE_YOUR_CALM,
         );
       liveness?.streamOpened();
-      const exchange = new Http2Exchange(stream, headers, rawHeaders);
+      const exchange = new Http2Exchange(stream, headers, rawHeaders, peer);
       exchange.onClose(() => {
         liveness?.streamClosed();
-        if (!exchange.isAnswered && !options.countAbandoned(exchange.peer))
-          session.destroy(tooManyAbandoned, http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+        if (exchange.isAnswered || isEnding || options.countAbandoned(peer)) return;
+        isEnding = true;
+        session.destroy(tooManyAbandoned, http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
       });
       try {
         options.onExchange(exchange, () => makeRequest.call(server, stream, headers, flags, rawHeaders));

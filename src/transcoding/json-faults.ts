@@ -97,10 +97,19 @@ function faultOfField(
   if (field.fieldKind === "message" && json !== null)
     return faultOfMessage({ desc: field.message, json, at, depth: depth + 1 }, registry);
   const reason = whyNotField(field, json, registry);
-  if (reason !== undefined) return { field: at, reason };
+  if (reason !== undefined) return { field: at, reason: isSecret(field) ? hideValue(reason) : reason };
   // A character has at most two UTF-16 code units. The validator counts exactly, but is slow for a long text.
   const isTooLong = typeof json === "string" && json.length > 2 * findSizeRules(field).maxCharacters;
   return isTooLong ? { field: at, reason: whyTooLong(field) } : undefined;
+}
+
+function isSecret({ proto }: DescField): boolean {
+  return proto.options?.debugRedact === true;
+}
+
+/** Removes the quoted value from "expected string, got 4711". */
+function hideValue(reason: string): string {
+  return reason.replace(/,? (got|:) .*$/s, "");
 }
 
 function faultOfList(

@@ -2,9 +2,14 @@
 import { once } from "node:events";
 import http2 from "node:http2";
 import net from "node:net";
+import { createServiceImplSpec } from "@connectrpc/connect";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { createMetrics } from "../../src/server/metrics.ts";
+import { Probe } from "../gen/probing/probe_pb.ts";
+import { flags, frameTypes, opening, writeFields, writeFrame, writeUint32 } from "../support/http2-frames.ts";
 import { echo, serveProbe } from "./probe.ts";
 import { connectHttp2, connectTcp, envelope, grpcStatusOf, readStream, readToEnd } from "./raw.ts";
+import { serve } from "./serve.ts";
 
 /** A short limit, so that a test ends only if the server does not wait for the rest of a request. */
 const limits = { maxWriteMs: 100, maxReceiveMs: 60_000 };
@@ -110,6 +115,32 @@ describe("a client that does not wait for its answers", () => {
     }
     const [code] = await ended;
     expect(code).toBe(http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  });
+
+  it("is counted by its address, even if its resets end its connection", async () => {
+    const metrics = createMetrics();
+    const services = [createServiceImplSpec<typeof Probe>(Probe, { ...echo, ...never })];
+    const { url } = await serve({ services, metrics, limits: rate });
+    const left = connect(url);
+    const fields = writeFields([
+      [":method", "POST"],
+      [":scheme", "http"],
+      [":path", "/probing.Probe/Ask"],
+      [":authority", "localhost"],
+      ["content-type", "application/grpc"],
+    ]);
+    const cancel = writeUint32(http2.constants.NGHTTP2_CANCEL);
+    const requests = Array.from({ length: 500 }, (_, at) =>
+      Buffer.concat([
+        writeFrame(frameTypes.headers, flags.endHeaders, 1 + 2 * at, fields),
+        writeFrame(frameTypes.rstStream, 0, 1 + 2 * at, cancel),
+      ]),
+    );
+    left.write(Buffer.concat([opening, ...requests]));
+    await expect
+      .poll(async () => (await metrics.expose()).text)
+      .toMatch(/qsp_connections_refused_total\{limit="rate"\} 1\n/);
+    expect(await readToEnd(connect(url))).toBe("");
   });
 
   it("may end streams whose answers have begun", async () => {

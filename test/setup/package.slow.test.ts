@@ -192,7 +192,7 @@ describe("the tarball", { timeout }, () => {
         "@bufbuild/re2",
       ],
       ...["@connectrpc/connect", "@connectrpc/connect-web"],
-      ...["@noble/ciphers", "@noble/curves", "@noble/hashes", "@noble/post-quantum"],
+      ...["@noble/ciphers", "@noble/curves", "@noble/hashes", "@noble/post-quantum", "hpke"],
     ]);
     expect([...registry.fetched].filter(isNode)).toHaveLength(1);
   });
@@ -360,7 +360,10 @@ describe("the installed client", { timeout }, () => {
     const own = inputs.filter((path) => path.includes("quantum-safe-playground"));
     expect(
       own.filter(
-        (path) => !/\/lib\/(gen|src\/client|src\/audit\/entry-text\.js|src\/crypto\/noble\.js)/.test(path),
+        (path) =>
+          !/\/lib\/(gen|src\/client|src\/audit\/entry-text\.js|src\/crypto\/(encryption-head|noble)\.js)/.test(
+            path,
+          ),
       ),
     ).toEqual([]);
     const packages = new Set(
@@ -368,7 +371,7 @@ describe("the installed client", { timeout }, () => {
     );
     expect([...packages].sort()).toEqual([
       ...["@bufbuild/protobuf", "@bufbuild/protovalidate", "@connectrpc/connect", "@connectrpc/connect-web"],
-      ...["@noble/curves", "@noble/hashes", "@noble/post-quantum", "quantum-safe-playground"],
+      ...["@noble/curves", "@noble/hashes", "@noble/post-quantum", "hpke", "quantum-safe-playground"],
     ]);
   });
 });

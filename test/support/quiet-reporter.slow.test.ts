@@ -27,7 +27,7 @@ describe("a test run", () => {
   it("prints one line per folder, and at the end what the skipped tests need", async () => {
     const files = ["test/deploy/promtool.slow.test.ts", "test/calls/call-headers.test.ts"];
     const stdout = await runTests(["sh", "git"], ...files);
-    expect(stdout).toMatch(/^ ✓ test\/protocol: \d+ passed \(\d+\.\d s\)$/m);
+    expect(stdout).toMatch(/^ ✓ test\/calls: \d+ passed \(\d+\.\d s\)$/m);
     expect(stdout).toMatch(/^ ✓ test\/deploy: \d+ skipped \(\d+\.\d s\)$/m);
     expect(stdout).toMatch(/ Tests {2}\d+ passed \| \d+ skipped/);
     expect(stdout).toMatch(

@@ -170,6 +170,8 @@ export function chooseKind({
   const usages = listUsages(name);
   const chosen = usage === "" ? usages[0] : usages.find((known) => known === usage);
   if (chosen !== undefined) return { algorithm: name, usage: chosen };
+  if (usage === "ENCRYPT")
+    throw refuseField("usage", `"ENCRYPT" needs X-Wing, ML-KEM-768 or ML-KEM-1024, not ${name}`);
   const known = usages.map((right) => `"${right}"`).join(" or ");
   throw refuseField("usage", `"${usage}" is not a usage of ${name}; omit it or send ${known}`);
 }
@@ -180,7 +182,7 @@ export function chooseKind({
  *
  * @throws KEY_INVALID
  */
-async function requireOneUsage(
+export async function requireOneUsage(
   keys: KmsStore,
   transaction: WriteTransaction,
   record: KeyRecord,

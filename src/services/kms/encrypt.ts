@@ -1,4 +1,5 @@
 /** Encryption of small data with stored keys; encryption-head.ts describes the ciphertext. */
+import type { ConnectError } from "@connectrpc/connect";
 import { wipe } from "../../crypto/bytes.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import { readHead } from "../../crypto/encryption-head.ts";
@@ -19,6 +20,9 @@ import {
   unlessErased,
   useKey,
 } from "./use-key.ts";
+
+/** Maximum bytes of a plaintext, as in the rules of EncryptRequest. */
+const maxPlaintextBytes = 65_536;
 
 const encrypting: Use = { operation: "ENCRYPT", states: ["ACTIVE"], usage: "ENCRYPT" };
 /** A rotated key still decrypts what it encrypted. */
@@ -123,15 +127,22 @@ function seal({ provider }: SignDeps, key: CachedKey, bound: BoundData): Promise
 /** @throws DECRYPTION_FAILED */
 async function open({ provider }: SignDeps, key: CachedKey, bound: BoundData): Promise<Uint8Array> {
   try {
-    return await decryptData(provider, await key.secretKey(), bound);
+    const plaintext = await decryptData(provider, await key.secretKey(), bound);
+    // A holder of the public key may have encrypted more, which other algorithms could not hold.
+    if (plaintext.length <= maxPlaintextBytes) return plaintext;
+    wipe(plaintext);
+    throw decryptionFailed();
   } catch (error) {
-    if (error instanceof CryptoError && error.code === "UNWRAP_FAILED")
-      throw refuse(
-        "DECRYPTION_FAILED",
-        "the ciphertext does not decrypt: it was changed, or encrypted with different associatedData; send both unchanged",
-      );
+    if (error instanceof CryptoError && error.code === "UNWRAP_FAILED") throw decryptionFailed();
     throw error;
   }
+}
+
+function decryptionFailed(): ConnectError {
+  return refuse(
+    "DECRYPTION_FAILED",
+    "the ciphertext does not decrypt: it was changed, or encrypted with different associatedData, or with the public key of a different key; send both as they were",
+  );
 }
 
 /**

@@ -3,6 +3,8 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { AEAD_AES_256_GCM, CipherSuite, KDF_HKDF_SHA256, KEM_MLKEM768_X25519 } from "hpke";
 import { describe, expect, it } from "vitest";
 import type { CreateKeyRequestSchema } from "#gen/kms/kms_service_pb.ts";
+import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import { encryptData } from "../../../src/crypto/key-encryption.ts";
 import { bytesOf, flipBit } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
 import { wrapKeyFile } from "../../support/wrap-key.ts";
@@ -141,6 +143,31 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
     await importSeed(kms, seed, first);
     expect(await refusal(importSeed(kms, seed, second))).toEqual(keyInvalid);
     expect(present((await importSeed(kms, seed, first)).result).usage).toBe(first);
+  });
+
+  it("reject more than Encrypt accepts, so that ReEncrypt never makes what cannot be read", async () => {
+    const { kms } = await shared();
+    const { keyId, publicKey } = await createKey(kms, { usage: "ENCRYPT" });
+    const { keyId: targetId } = await createKey(kms, { algorithm: "ML-KEM-1024", usage: "ENCRYPT" });
+    const provider = await createCryptoProvider("openssl");
+    const recipient = { keyId, publicKey: provider.importPublicKey("X-Wing", { raw: present(publicKey) }) };
+    const data = new Uint8Array(65_537);
+    const ciphertext = await encryptData(provider, recipient, { data, associatedData });
+    await provider.close();
+    expect(await refusal(kms.decrypt({ ciphertext, associatedData }))).toEqual(failed);
+    expect(await refusal(kms.reEncrypt({ ciphertext, associatedData, keyId: targetId }))).toEqual(failed);
+  });
+
+  it("can be found in the audit log by their operation", async () => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms, { usage: "ENCRYPT" });
+    const ciphertext = await encrypt(kms, keyId);
+    await kms.reEncrypt({ ciphertext, associatedData, keyId });
+    await kms.decrypt({ ciphertext, associatedData });
+    for (const operation of ["ENCRYPT", "DECRYPT", "RE_ENCRYPT"]) {
+      const { auditLog } = await kms.getAuditLog({ keyId, operation });
+      expect(new Set(auditLog.map((entry) => entry.operation))).toEqual(new Set([operation]));
+    }
   });
 
   it("reject a name in a key ring of Google's interface", async () => {

@@ -46,7 +46,7 @@ export const kmsEncryptVerbs: readonly Verb[] = [
       out: outputFile("File for the ciphertext"),
     },
     meaning:
-      "Encrypts a file of up to 64 KiB, - for standard input, under a key of the usage ENCRYPT (HPKE, RFC 9180).\n" +
+      "Encrypts a file of up to 64 KiB, - for standard input, with a key whose usage is ENCRYPT (HPKE, RFC 9180).\n" +
       "With --public-key, KEY must be an ID, because the ciphertext contains it.",
     example: 'qsp kms encrypt "$ENCRYPTION_KEY" password.txt --out password.enc',
     async run(input) {
@@ -88,13 +88,13 @@ export const kmsEncryptVerbs: readonly Verb[] = [
       out: {
         value: "FILE",
         meaning:
-          "File for the plaintext (mode 0600), - for standard output; optional with --json, which prints it in base64",
+          "File for the plaintext (mode 0600), - for a pipe; optional with --json, which prints it in base64",
         file: "creates",
         isSecret: true,
       },
     },
-    meaning: "Decrypts a ciphertext of qsp kms encrypt, - for standard input. The file names its key.",
-    example: "qsp kms decrypt password.enc --out password.txt",
+    meaning: "Decrypts a ciphertext from qsp kms encrypt, - for standard input. The file names its key.",
+    example: "qsp kms decrypt password.enc --out decrypted.txt",
     async ask(input) {
       requireOut(input, "the plaintext");
       const { operands, options } = input;
@@ -123,7 +123,7 @@ export const kmsEncryptVerbs: readonly Verb[] = [
     writes: { out: ({ result }) => requireResult(result).ciphertext },
     say({ result }, _, { out }) {
       const { keyId, sourceKeyId } = requireResult(result);
-      return `${out}: encrypted under ${keyId}, before under ${sourceKeyId}`;
+      return `${out}: re-encrypted from ${sourceKeyId} to ${keyId}`;
     },
   }),
 ];

@@ -10,7 +10,7 @@ import { type KeyFile, readKeyFile } from "../../keys/importable-key.ts";
 import { keyAlgorithms, withProvider } from "../../keys/read-keys.ts";
 import type { Verb } from "../../verb.ts";
 import { describeKey } from "./describe.ts";
-import { newKeyOptions, readNewKey } from "./new-key.ts";
+import { newKeyOptions, readNewKey, usages } from "./new-key.ts";
 
 const { method } = KmsService;
 
@@ -24,6 +24,11 @@ export const kmsImportVerbs: readonly Verb[] = [
         meaning: "Parameter set of the key; needed only for raw bytes",
         offers: keyAlgorithms,
       },
+      usage: {
+        value: "USAGE",
+        meaning: "SIGN, KEM or ENCRYPT; default: SIGN, or KEM for an algorithm that encapsulates",
+        offers: usages,
+      },
       alias: { value: "TEXT", meaning: "Label for people" },
       ...newKeyOptions,
     },
@@ -32,7 +37,8 @@ export const kmsImportVerbs: readonly Verb[] = [
       "JWK (RFC 9964), a raw seed, or a raw secret key. Wraps the key with HPKE (RFC 9180) before it leaves this machine.",
     example: "qsp kms import signer.key --name release",
     async ask({ operands: [path = ""], options, server }) {
-      const fields = { alias: options.text("alias") ?? "", ...readNewKey(options) };
+      const [alias, usage] = [options.text("alias") ?? "", options.text("usage") ?? ""];
+      const fields = { alias, usage, ...readNewKey(options) };
       const file = await readSecret(path, maxPlaintextBytes);
       try {
         const key = readKeyFile(file, path, options.text("algorithm"));

@@ -9,11 +9,9 @@ import { keyAlgorithms } from "../../keys/read-keys.ts";
 import { time } from "../../output/output.ts";
 import type { Verb, VerbInput } from "../../verb.ts";
 import { chosenAlias, describeKey, describeVersions, markVersion } from "./describe.ts";
-import { newKeyOptions, readNewKey } from "./new-key.ts";
+import { newKeyOptions, readNewKey, usages } from "./new-key.ts";
 
 const { method } = KmsService;
-
-const usages = ["SIGN", "KEM", "ENCRYPT"] as const;
 
 const askKey = ({ operands: [keyId = ""] }: VerbInput) => ({ keyId });
 
@@ -30,7 +28,7 @@ export const kmsVerbs: readonly Verb[] = [
       usage: {
         value: "USAGE",
         meaning:
-          "SIGN, KEM or ENCRYPT (X-Wing or ML-KEM); default: SIGN, or KEM for an algorithm that encapsulates",
+          "SIGN, KEM or ENCRYPT (X-Wing, ML-KEM-768 or ML-KEM-1024); default: SIGN, or KEM for an algorithm that encapsulates",
         offers: usages,
       },
       ...newKeyOptions,

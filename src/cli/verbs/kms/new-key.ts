@@ -4,6 +4,8 @@ import type { Options, ParsedOptions } from "../../command-line/options.ts";
 import { readSeconds } from "../../command-line/time-options.ts";
 import { usageError } from "../../exit-codes.ts";
 
+export const usages = ["SIGN", "KEM", "ENCRYPT"] as const;
+
 /** Options of a new key, except its algorithm and its alias. */
 export const newKeyOptions = {
   name: { value: "NAME", meaning: "Name that stays the same when the key is rotated, such as team/release" },
