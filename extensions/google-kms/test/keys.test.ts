@@ -13,6 +13,7 @@ import { wrap } from "../../../src/crypto/hpke.ts";
 import { readAudit } from "../../../test/services/kms/read-audit.ts";
 import { failureOf, refusal } from "../../../test/support/refusal.ts";
 import { invalid, stateRefuses } from "../../../test/support/refusals.ts";
+import { wrapKeyFile } from "../../../test/support/wrap-key.ts";
 import { describeGoogle, type GoogleKms } from "./google-server.ts";
 
 const location = "projects/p/locations/global";
@@ -163,6 +164,35 @@ describeGoogle("an import-only key", (shared) => {
     expect(await refusal(google.createCryptoKeyVersion({ parent: name }))).toEqual(invalid("parent"));
     expect(await refusal(kms.rotateKey({ keyId: `name/${name}` }))).toEqual(invalid("keyId"));
     expect((await google.listCryptoKeyVersions({ parent: name })).totalSize).toBe(1);
+  });
+});
+
+describeGoogle("an imported key", (shared) => {
+  it("is rejected if it is stored with the usage ENCRYPT, whose data it would open", async () => {
+    const { google, kms } = await shared();
+    const parent = await createRing(google);
+    const algorithm = VersionAlgorithm.KEM_XWING;
+    const { name } = await google.createCryptoKey({
+      parent,
+      cryptoKeyId: "kem",
+      skipInitialVersionCreation: true,
+      cryptoKey: { purpose: Purpose.KEY_ENCAPSULATION, versionTemplate: { algorithm }, importOnly: true },
+    });
+    const seed = crypto.getRandomValues(new Uint8Array(32));
+    const wrapped = await wrapKeyFile(await kms.getImportParameters({}), seed);
+    await kms.importKey({ ...wrapped, algorithm: "X-Wing", usage: "ENCRYPT" });
+    const importMethod = ImportMethod.HPKE_KEM_XWING_HKDF_SHA256_AES_256_GCM;
+    const job = await google.createImportJob({ parent, importJobId: "job", importJob: { importMethod } });
+    const provider = await createCryptoProvider("openssl");
+    onTestFinished(() => provider.close());
+    const publicKey = job.publicKey?.data ?? new Uint8Array();
+    const wrappedKey = await wrap(provider, "HPKE_XWING_HKDF_SHA256_AES_256_GCM", publicKey, seed);
+    const call = google.importCryptoKeyVersion({ parent: name, importJob: job.name, algorithm, wrappedKey });
+    expect(await refusal(call)).toEqual({
+      code: "InvalidArgument",
+      reason: "KEY_INVALID",
+      fields: ["wrappedKey"],
+    });
   });
 });
 
