@@ -178,6 +178,12 @@ export async function printStream<I extends DescMessage, O extends DescMessage, 
   return exitCodes.done;
 }
 
+/** The part of an answer that the server always fills, which the generated types cannot express. */
+export function requireResult<T>(result: T | undefined): T {
+  if (result === undefined) throw new Error("the answer has no result");
+  return result;
+}
+
 type Paged<Page> = Page & { nextPageToken: string };
 
 function isPaged<Page extends object>(page: Page): page is Paged<Page> {

@@ -4,7 +4,7 @@
  *
  * Base mode does not authenticate the sender: whoever has the public key can seal.
  */
-import { type KemAlgorithm, kemAlgorithms } from "./algorithms.ts";
+import { type Algorithm, kemAlgorithms } from "./algorithms.ts";
 import { copyBytes, wipe } from "./bytes.ts";
 import { checkBytes } from "./checks.ts";
 import { invalidArgument } from "./crypto-error.ts";
@@ -65,8 +65,8 @@ export function isWrappingMethod(name: string): name is WrappingMethod {
 }
 
 /** Minimum length in bytes of what `seal` returns for a KEM: enc and the tag. */
-export function minSealedBytes(algorithm: HpkeAlgorithm): number {
-  return kemAlgorithms[algorithm].ciphertextBytes + tagBytes;
+export function minSealedBytes(algorithm: Algorithm): number {
+  return kemAlgorithms[requireKem(algorithm)].ciphertextBytes + tagBytes;
 }
 
 /**
@@ -82,7 +82,7 @@ export async function seal(
   plaintext: Uint8Array,
   context: SealContext = {},
 ): Promise<Uint8Array> {
-  const kemId = findKemId(publicKey.algorithm);
+  const kemId = kemIds[requireKem(publicKey.algorithm)];
   const inputs = copyContext(context);
   checkBytes("the plaintext", plaintext);
   // A copy, because the KEM takes several turns of the event loop.
@@ -112,15 +112,14 @@ export async function open(
   sealed: Uint8Array,
   context: SealContext = {},
 ): Promise<Uint8Array> {
-  const { algorithm } = secretKey;
-  const kemId = findKemId(algorithm);
+  const algorithm = requireKem(secretKey.algorithm);
   const inputs = copyContext(context);
-  checkSize("the ciphertext", sealed, minSealedBytes(algorithm as HpkeAlgorithm), Number.POSITIVE_INFINITY);
-  const { ciphertextBytes: encBytes } = kemAlgorithms[algorithm as KemAlgorithm];
+  checkSize("the ciphertext", sealed, minSealedBytes(algorithm), Number.POSITIVE_INFINITY);
+  const { ciphertextBytes: encBytes } = kemAlgorithms[algorithm];
   const [enc, ciphertext] = [copyBytes(sealed.subarray(0, encBytes)), copyBytes(sealed.subarray(encBytes))];
   const sharedSecret = await provider.decapsulate(secretKey, enc);
   try {
-    return openMessage({ kemId, sharedSecret }, ciphertext, inputs);
+    return openMessage({ kemId: kemIds[algorithm], sharedSecret }, ciphertext, inputs);
   } finally {
     wipe(sharedSecret);
   }
@@ -182,8 +181,8 @@ export async function unwrap(
   }
 }
 
-function findKemId(algorithm: string): number {
-  if (isHpkeAlgorithm(algorithm)) return kemIds[algorithm];
+function requireKem(algorithm: Algorithm): HpkeAlgorithm {
+  if (isHpkeAlgorithm(algorithm)) return algorithm;
   throw invalidArgument(`HPKE has no KEM ${algorithm}; use ${Object.keys(kemIds).join(", ")}`);
 }
 

@@ -1,6 +1,6 @@
 /** Encrypts small data under a key, and decrypts it; encryption-head.ts describes the format. */
 import { headBytes, writeHead, writeInfo } from "./encryption-head.ts";
-import { type HpkeAlgorithm, minSealedBytes, open, seal } from "./hpke.ts";
+import { minSealedBytes, open, seal } from "./hpke.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "./provider.ts";
 
 /** Data and what it is bound to. */
@@ -39,7 +39,7 @@ export function decryptData(
   { data, associatedData: aad }: BoundData,
 ): Promise<Uint8Array> {
   const sealed = data.subarray(headBytes);
-  const minBytes = minSealedBytes(secretKey.algorithm as HpkeAlgorithm);
+  const minBytes = minSealedBytes(secretKey.algorithm);
   // A ciphertext that was cut is padded, so that it takes the path of any other that does not open.
   const whole = sealed.length < minBytes ? Buffer.concat([sealed], minBytes) : sealed;
   return open(provider, secretKey, whole, { info: writeInfo(data), aad });

@@ -26,7 +26,7 @@ export interface ConnectionShares {
    *
    * @returns whether its connection may stay open
    */
-  abandon(address: string): boolean;
+  abandon(address: string, connection: object): boolean;
 }
 
 export interface ConnectionSharesDeps {
@@ -60,6 +60,8 @@ export function createConnectionShares(deps: ConnectionSharesDeps): ConnectionSh
   const { maxConnections, maxConnectionsPerClient, isShared, nowMs = () => performance.now() } = deps;
   const all = new Semaphore(maxConnections);
   const networks = new Clients();
+  /** Connections that end for abandoned requests. Each counts once, however many it has left. */
+  const ended = new WeakSet<object>();
   let lastLineMs = Number.NEGATIVE_INFINITY;
   let refused = 0;
 
@@ -73,10 +75,11 @@ export function createConnectionShares(deps: ConnectionSharesDeps): ConnectionSh
   };
 
   return {
-    abandon(address) {
-      if (isShared(address)) return true;
+    abandon(address, connection) {
+      if (isShared(address) || ended.has(connection)) return true;
       const network = findNetwork(address);
       if (deps.rate.take(network, 1 / requestsPerConnection) === 0) return true;
+      ended.add(connection);
       refuse("rate", network);
       return false;
     },

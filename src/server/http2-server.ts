@@ -59,7 +59,6 @@ export function createHttp2Server(
     sessions.set(session, undefined);
     // Read now: once the client has left, nobody knows its address.
     const peer = session.socket.remoteAddress;
-    let isEnding = false;
     let liveness: Liveness | undefined;
     session.once("connect", (_session, socket) => {
       sessions.set(session, socket);
@@ -82,9 +81,8 @@ export function createHttp2Server(
       const exchange = new Http2Exchange(stream, headers, rawHeaders, peer);
       exchange.onClose(() => {
         liveness?.streamClosed();
-        if (exchange.isAnswered || isEnding || options.countAbandoned(peer)) return;
-        isEnding = true;
-        session.destroy(tooManyAbandoned, http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+        if (!exchange.isAnswered && !options.countAbandoned(peer, session))
+          session.destroy(tooManyAbandoned, http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
       });
       try {
         options.onExchange(exchange, () => makeRequest.call(server, stream, headers, flags, rawHeaders));

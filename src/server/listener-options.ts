@@ -33,7 +33,7 @@ export interface ListenerOptions {
    */
   readonly admitConnection: (address: string | undefined) => (() => void) | undefined;
   /** Counts a request that ended without an answer. If it returns false, the server closes the connection. */
-  readonly countAbandoned: (address: string | undefined) => boolean;
+  readonly countAbandoned: (address: string | undefined, connection: object) => boolean;
   /** Watches the bytes that peers leave unread. */
   readonly unread: UnreadResponses;
   /** Certificates and their keys. Without them, connections are plaintext. */

@@ -69,7 +69,7 @@ export function createListener(options: ListenerOptions): Listener {
     const exchange = new Http1Exchange(req, res);
     const { socket } = req;
     exchange.onClose(() => {
-      if (!exchange.isAnswered && !options.countAbandoned(exchange.peer)) socket.destroy();
+      if (!exchange.isAnswered && !options.countAbandoned(exchange.peer, socket)) socket.destroy();
     });
     const toPage = (): void => {
       exchange.release((name, value) => res.setHeader(name, value));

@@ -223,7 +223,7 @@ function openListener(
     maxHeaderMs: limits.maxHeaderMs,
     maxWriteMs: limits.maxWriteMs,
     admitConnection: (address = "unknown") => shares.admit(plain(address)),
-    countAbandoned: (address = "unknown") => shares.abandon(plain(address)),
+    countAbandoned: (address = "unknown", connection) => shares.abandon(plain(address), connection),
     tls: tls.length > 0 ? readTlsOptions(tls) : undefined,
     renderFailure: (error) => transcoder.renderFailure(requestIds.mark(toConnectError(error), undefined)),
     onExchange,

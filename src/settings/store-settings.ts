@@ -14,12 +14,12 @@ export function storeSettings(config: Config): {
   const mode = config.requireStore ? "upgrade" : "create";
   const location: DatabaseLocation =
     databaseUrl === "" ? sqliteIn(dataDir) : { kind: "postgres", url: databaseUrl };
-  return { location, mode, masterKey: findMasterKey(config, dataDir) };
+  return { location, mode, masterKey: findMasterKey(config) };
 }
 
 /** @throws StorageError if a command does not print a key */
-function findMasterKey(config: Config, dataDir: string): MasterKeySource {
-  const { masterKey, masterKeyNext, masterKeyFile, masterKeyCommand, masterKeyNextCommand } = config;
+function findMasterKey(config: Config): MasterKeySource {
+  const { dataDir, masterKey, masterKeyNext, masterKeyFile, masterKeyCommand, masterKeyNextCommand } = config;
   if (masterKeyCommand.length > 0)
     return {
       kind: "values",

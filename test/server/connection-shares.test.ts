@@ -177,7 +177,8 @@ describe("the shares of connections", () => {
     const isShared = (address: string): boolean => address === "192.0.2.8";
     const { shares, refused } = make({ rate, isShared });
     expect(shares.admit("192.0.2.1")).toBeDefined();
-    const mayStay = (address: string): boolean[] => Array.from({ length: 11 }, () => shares.abandon(address));
+    const mayStay = (address: string): boolean[] =>
+      Array.from({ length: 11 }, () => shares.abandon(address, {}));
     expect(mayStay("192.0.2.1")).toEqual([...Array(10).fill(true), false]);
     expect(mayStay("192.0.2.8")).not.toContain(false);
     expect(shares.admit("192.0.2.1")).toBeUndefined();

@@ -2,7 +2,7 @@
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { wipe } from "../../../crypto/bytes.ts";
 import { encryptData } from "../../../crypto/key-encryption.ts";
-import { unaryVerb } from "../../call-verbs.ts";
+import { requireResult, unaryVerb } from "../../call-verbs.ts";
 import { inputFile, outputFile } from "../../command-line/options.ts";
 import { exitCodes, usageError } from "../../exit-codes.ts";
 import { readSecret, readWhole } from "../../files/read.ts";
@@ -29,11 +29,6 @@ function requireOut({ options, output }: VerbInput, meaning: string): void {
   throw usageError(
     `--out is missing: it names the file for ${meaning}, - for standard output; --json prints it instead`,
   );
-}
-
-function requireResult<T>(result: T | undefined): T {
-  if (result === undefined) throw new Error("the answer has no result");
-  return result;
 }
 
 export const kmsEncryptVerbs: readonly Verb[] = [

@@ -1,7 +1,7 @@
 /** `qsp kms encapsulate` and `decapsulate`: write shared secrets to files. */
 
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { unaryVerb } from "../../call-verbs.ts";
+import { requireResult, unaryVerb } from "../../call-verbs.ts";
 import { outputFile } from "../../command-line/options.ts";
 import { usageError } from "../../exit-codes.ts";
 import { readWhole } from "../../files/read.ts";
@@ -55,11 +55,6 @@ export const kmsSecretVerbs: readonly Verb[] = [
     say: (_, __, files) => `${files.secret}: the shared secret`,
   }),
 ];
-
-function requireResult<T>(result: T | undefined): T {
-  if (result === undefined) throw new Error("the answer has no result");
-  return result;
-}
 
 /** Removes a secret that was written to a file from the answer. */
 function hideWritten(
