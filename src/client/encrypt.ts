@@ -17,21 +17,17 @@ export interface EncryptionInput {
 }
 
 /** The algorithms of keys that encrypt. */
-export type EncryptionAlgorithm = keyof typeof kems;
+export type EncryptionAlgorithm = keyof typeof kemIds;
 
-/** Identifiers and lengths in bytes: draft-ietf-hpke-pq-04, section 8. */
-const kems = {
-  "X-Wing": { id: 0x647a, publicKeyBytes: 1216, encBytes: 1120, seedBytes: 32 },
-  "ML-KEM-768": { id: 0x0041, publicKeyBytes: 1184, encBytes: 1088, seedBytes: 64 },
-  "ML-KEM-1024": { id: 0x0042, publicKeyBytes: 1568, encBytes: 1568, seedBytes: 64 },
-} as const;
+/** Identifiers of the KEMs in HPKE: draft-ietf-hpke-pq-04, section 8. */
+const kemIds = { "X-Wing": 0x647a, "ML-KEM-768": 0x0041, "ML-KEM-1024": 0x0042 } as const;
 
 const maxBytes = 65_536;
 
 /**
- * Encrypts data as `Encrypt` of the key service does: only the server can decrypt it. The ciphertext does not prove who
- * encrypted it, because anyone with the public key can. Loads its libraries at the first use. In browsers it needs a secure context
- * (https, or localhost).
+ * Encrypts data as `Encrypt` of the key service does: only the server can decrypt it. The ciphertext does
+ * not prove who encrypted it, because anyone with the public key can. Loads its libraries at the first use. In
+ * browsers it needs a secure context (https, or localhost).
  *
  * @returns the ciphertext: 1153 bytes longer than the plaintext for X-Wing, 1121 for ML-KEM-768, 1601 for ML-KEM-1024
  * @throws TypeError for an unknown algorithm, a key ID or public key of the wrong form, data that is too long, or a value
@@ -40,15 +36,16 @@ const maxBytes = 65_536;
 export async function encryptForKey(input: EncryptionInput): Promise<Uint8Array> {
   const { keyId, algorithm, publicKey, plaintext, associatedData = new Uint8Array() } = input;
   requireBytes({ publicKey, plaintext, associatedData });
-  if (!Object.hasOwn(kems, algorithm))
-    throw new TypeError(`algorithm must be ${Object.keys(kems).join(", ")}, not "${algorithm}"`);
-  const { publicKeyBytes } = kems[algorithm];
+  if (!Object.hasOwn(kemIds, algorithm))
+    throw new TypeError(`algorithm must be ${Object.keys(kemIds).join(", ")}, not "${algorithm}"`);
+  const kem = await loadKem(algorithm);
+  const { publicKey: publicKeyBytes } = kem.lengths;
   if (publicKey.length !== publicKeyBytes)
     throw new TypeError(`publicKey has ${publicKey.length} bytes; ${algorithm} has ${publicKeyBytes}`);
   for (const [name, { length }] of Object.entries({ plaintext, associatedData }))
     if (length > maxBytes) throw new TypeError(`${name} has ${length} bytes; the limit is ${maxBytes}`);
   const head = writeHead(keyId);
-  const suite = await createSuite(algorithm, publicKey);
+  const suite = await createSuite(algorithm, kem, publicKey);
   const key = { algorithm: { name: algorithm }, extractable: false, type: "public" } as const;
   const context = { info: writeInfo(head), aad: associatedData };
   const { encapsulatedSecret, ciphertext } = await suite.Seal(key, plaintext, context);
@@ -60,24 +57,21 @@ export async function encryptForKey(input: EncryptionInput): Promise<Uint8Array>
 }
 
 /** HPKE for one message. The KEM comes from noble, because browsers have no X-Wing yet. */
-async function createSuite(algorithm: EncryptionAlgorithm, publicKey: Uint8Array) {
+async function createSuite(algorithm: EncryptionAlgorithm, kem: Kem, publicKey: Uint8Array) {
   const { AEAD_AES_256_GCM, CipherSuite, KDF_HKDF_SHA256 } = await import("hpke");
-  const { id, publicKeyBytes, encBytes, seedBytes } = kems[algorithm];
-  const encapsulate = await loadKem(algorithm);
+  const { cipherText: Nenc = 0, publicKey: Npk = 0, seed: Nsk = 0 } = kem.lengths;
   const refuse = (): never => {
     throw new Error("HPKE in base mode needs only Encap to seal");
   };
   return new CipherSuite(
     () => ({
-      id,
+      id: kemIds[algorithm],
       type: "KEM",
       name: algorithm,
       Nsecret: 32,
-      Nenc: encBytes,
-      Npk: publicKeyBytes,
-      Nsk: seedBytes,
+      ...{ Nenc, Npk, Nsk },
       async Encap() {
-        const { cipherText, sharedSecret } = encapsulate(publicKey);
+        const { cipherText, sharedSecret } = kem.encapsulate(publicKey);
         return { enc: cipherText, shared_secret: sharedSecret };
       },
       Decap: refuse,
@@ -93,9 +87,10 @@ async function createSuite(algorithm: EncryptionAlgorithm, publicKey: Uint8Array
   );
 }
 
+type Kem = Awaited<ReturnType<typeof loadKem>>;
+
 async function loadKem(algorithm: EncryptionAlgorithm) {
-  if (algorithm === "X-Wing")
-    return (await import("@noble/post-quantum/hybrid.js")).ml_kem768_x25519.encapsulate;
+  if (algorithm === "X-Wing") return (await import("@noble/post-quantum/hybrid.js")).ml_kem768_x25519;
   const { ml_kem768, ml_kem1024 } = await import("@noble/post-quantum/ml-kem.js");
-  return (algorithm === "ML-KEM-768" ? ml_kem768 : ml_kem1024).encapsulate;
+  return algorithm === "ML-KEM-768" ? ml_kem768 : ml_kem1024;
 }

@@ -93,7 +93,7 @@ export function readWhole(path: string, maxBytes = maxWholeBytes): Promise<Uint8
  *
  * @throws CliError if it exceeds the limit
  */
-export async function readSecret(path: string, maxBytes: number): Promise<Uint8Array> {
+export async function readSecret(path: string, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array[] = [];
   async function* kept(): AsyncGenerator<Uint8Array> {
     for await (const chunk of readChunks(path)) {

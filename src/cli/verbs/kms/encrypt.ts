@@ -48,7 +48,7 @@ export const kmsEncryptVerbs: readonly Verb[] = [
       const { operands, options, files, output } = input;
       const [keyId = "", path = ""] = operands;
       requireOut(input, "the ciphertext");
-      const plaintext = Uint8Array.from(await readSecret(path, maxPlaintextBytes));
+      const plaintext = await readSecret(path, maxPlaintextBytes);
       try {
         const request = { keyId, plaintext, associatedData: readAssociatedData(input) };
         const publicKey = options.text("public-key");
