@@ -916,8 +916,8 @@ export type CreateGrantRequest = Message<"kms.CreateGrantRequest"> & {
   grantee: string;
 
   /**
-   * Operations that the grantee may perform: "SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "ENCRYPT", "DECRYPT" and
-   * "GET_KEY".
+   * Operations that the grantee may perform, depending on the key's usage: "SIGN" and "VERIFY", "ENCAPSULATE" and
+   * "DECAPSULATE", or "ENCRYPT" and "DECRYPT". "GET_KEY" is possible for every key.
    *
    * @generated from field: repeated string operations = 4;
    */
@@ -2734,7 +2734,8 @@ export const KmsService: GenService<{
   /**
    * Lets another user perform some operations with one key, or with all versions of one name. The owner stays the same.
    *
-   * Only the key owner and administrators create grants. Fails with FIELD_INVALID for an unknown grantee.
+   * Only the key owner and administrators create grants. Fails with FIELD_INVALID for an unknown grantee, and for an
+   * operation that the key's usage does not allow.
    *
    * @generated from rpc kms.KmsService.CreateGrant
    */

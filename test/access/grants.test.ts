@@ -370,7 +370,7 @@ describeAccess("a grant", (shared) => {
     expect(auditLog[0]).toMatchObject({ clientAddress: "127.0.0.1", requestId: expect.stringMatching(/./) });
   });
 
-  it("is rejected for an unknown user, for oneself, for a past expiry, and without operations", async () => {
+  it("is rejected for an unknown user, oneself, a past expiry, and no or impossible operations", async () => {
     const server = await shared();
     const [owner, grantee] = await makePeople(server);
     const { keyId } = await makeKey(owner);
@@ -386,6 +386,7 @@ describeAccess("a grant", (shared) => {
     expect(await give({ operations: [] })).toEqual(invalid("operations"));
     expect(await give({ operations: ["DESTROY"] })).toMatchObject({ reason: "FIELD_INVALID" });
     expect(await give({ operations: ["SIGN", "SIGN"] })).toEqual(invalid("operations"));
+    expect(await give({ operations: ["SIGN", "DECRYPT"] })).toEqual(invalid("operations[1]"));
     expect(await give({ name: "both" })).toMatchObject({ reason: "FIELD_INVALID" });
   });
 

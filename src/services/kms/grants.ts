@@ -17,6 +17,7 @@ import { type ChangeDeps, type Changed, takeAnswer, wrapCodec } from "./change.t
 import { type Actor, recordDone, type Subject, subjectOf } from "./event.ts";
 import { findKey } from "./find-key.ts";
 import { isWholeName, parseHandle, writeName } from "./handle.ts";
+import { type KeyUsage, operationsOf } from "./record.ts";
 import { describeGrantEnd, type GrantEnd, type GrantRecord, grantQuota } from "./tables.ts";
 
 export type GrantMessage = MessageInitShape<typeof GrantSchema>;
@@ -40,6 +41,7 @@ export async function createGrant(
   return recordingRefusal(deps, attempt, () =>
     store.runIdempotent(idempotentCall, grantCodec, async (write) => {
       const target = await findTarget(deps, attempt);
+      requirePossible(target.usage, operations);
       // On a server with users, records created while it ran open belong to none of them.
       const granteeId = users === undefined ? grantee : await users.findOwner(grantee);
       if (granteeId === undefined) throw refuseField("grantee", `user or client ${grantee} does not exist`);
@@ -73,17 +75,27 @@ interface Target {
   readonly ownerName: string;
   /** Whether the grant is for all versions of the name. */
   readonly isName: boolean;
+  readonly usage: KeyUsage;
 }
 
 async function findTarget(deps: ChangeDeps, attempt: Attempt): Promise<Target> {
   const { key } = await findKey(deps, attempt);
   const { handle, principal } = attempt;
   const parsed = parseHandle(handle);
-  const { owner } = key.record;
+  const { owner, usage } = key.record;
   const user = parsed.kind === "name" ? parsed.user : undefined;
   const ownerName =
     owner === principal.userId ? principal.user : (user ?? (await deps.users?.findOwnerName(owner)) ?? owner);
-  return { subject: subjectOf(key.record), owner, ownerName, isName: isWholeName(handle) };
+  return { subject: subjectOf(key.record), owner, ownerName, isName: isWholeName(handle), usage };
+}
+
+/** Refuses operations that the key cannot perform: most likely, the grant is for the wrong key. */
+function requirePossible(usage: KeyUsage, operations: readonly string[]): void {
+  const possible: readonly string[] = [...operationsOf[usage], "GET_KEY"];
+  const index = operations.findIndex((operation) => !possible.includes(operation));
+  if (index < 0) return;
+  const problem = `${operations[index]} is not an operation of a key with usage ${usage}`;
+  throw refuseField(`operations[${index}]`, `${problem}; choose from ${possible.join(", ")}`);
 }
 
 function readExpiry(expiresAt: Timestamp | undefined, now: Date): Date | undefined {

@@ -6,6 +6,13 @@ export type KeyAlgorithm = Algorithm;
 
 export type KeyUsage = "SIGN" | "KEM" | "ENCRYPT";
 
+/** The operations that a usage allows, apart from reading the key. */
+export const operationsOf = {
+  SIGN: ["SIGN", "VERIFY"],
+  KEM: ["ENCAPSULATE", "DECAPSULATE"],
+  ENCRYPT: ["ENCRYPT", "DECRYPT"],
+} as const satisfies Record<KeyUsage, readonly string[]>;
+
 /** A key's state: see docs/keys.md for the transitions. */
 export type KeyState = "ACTIVE" | "ROTATED" | "DISABLED" | "DESTROY_SCHEDULED" | "DESTROYED";
 
