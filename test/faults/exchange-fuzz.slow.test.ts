@@ -11,7 +11,7 @@ const versions = [
 ] as const;
 
 for (const { name, make, seed } of versions) {
-  const range = readRange({ seed, count: 2000 });
+  const range = readRange({ seed, count: 800 });
   /** In milliseconds: 100,000 sequences take minutes. */
   const timeout = 300_000 + range.count * 60;
 

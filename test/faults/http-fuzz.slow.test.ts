@@ -17,7 +17,7 @@ const kinds: readonly (FuzzedKind & { readonly name: string })[] = [
 ];
 
 for (const { name: version, alpn, make, ...defaults } of versions) {
-  const range = readRange({ ...defaults, count: 2000 });
+  const range = readRange({ ...defaults, count: 800 });
   /** A handshake costs more than most sequences. */
   const tlsRange = { ...range, count: Math.ceil(range.count / 10) };
   /** In milliseconds: 100,000 sequences take minutes. */

@@ -10,7 +10,7 @@ import { expectNothingHeld } from "./fuzz-server.ts";
 import { createRandom, mutate, type Random } from "./mutations.ts";
 
 /** Requests of each kind; QSP_TEST_MUTATIONS=33334 makes 100,000 in total. */
-const requestsOfAKind = Number(process.env.QSP_TEST_MUTATIONS ?? 800);
+const requestsOfAKind = Number(process.env.QSP_TEST_MUTATIONS ?? 300);
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261121);
 const timeoutMs = 180_000 + requestsOfAKind * 60;
 

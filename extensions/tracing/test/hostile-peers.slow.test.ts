@@ -6,8 +6,8 @@ import { Health } from "#gen/grpc/health/v1/health_pb.ts";
 import {
   allPeers,
   collectEnds,
-  foreignPeers,
   maxTakenBytes,
+  selectPeers,
   startHostilePeer,
 } from "../../../test/faults/hostile-peer.ts";
 import { startServer } from "../../../test/support/start-server.ts";
@@ -15,19 +15,13 @@ import { makeTemporaryDirectory } from "../../../test/support/temporary-director
 
 const timeout = 300_000;
 
-/** Every behaviour of an untrusted peer, and a selection of the others. */
-const somePeers = {
-  ...foreignPeers,
-  ...Object.fromEntries(Object.entries(allPeers).filter((_, index) => index % 5 === 0)),
-};
-
 describe.each(["grpc", "http/protobuf"])(
   "a server with a collector over %s that",
   { timeout },
   (protocol) => {
     const atEnd = collectEnds();
 
-    it.concurrent.each(Object.entries(somePeers))("%s, keeps running", async (_name, behaviour) => {
+    it.concurrent.each(selectPeers(allPeers))("%s, keeps running", async (_name, behaviour) => {
       const peer = await startHostilePeer(behaviour, atEnd);
       const collector = ["--otlp-endpoint", `http://127.0.0.1:${peer.port}`, "--otlp-protocol", protocol];
       const dataDir = makeTemporaryDirectory(atEnd);
