@@ -23,9 +23,9 @@ export interface KeyAction {
 
 /** Lists the actions that a key's state allows. */
 export function listActions(key: KeyRecord): KeyAction[] {
-  const { keyId, damaged, status } = key;
+  const { keyId, damaged, status, usage } = key;
   if (damaged) return [];
-  const ends = [destroyLater(keyId), destroy(keyId)];
+  const ends = [destroyLater(keyId), destroy(keyId, usage)];
   switch (status) {
     case "ACTIVE":
       return [rotate(key), disable(keyId), ...ends];
@@ -34,7 +34,7 @@ export function listActions(key: KeyRecord): KeyAction[] {
     case "DISABLED":
       return [enable(key), ...ends];
     case "DESTROY_SCHEDULED":
-      return [restore(keyId), destroy(keyId)];
+      return [restore(keyId), destroy(keyId, usage)];
     default:
       return [];
   }
@@ -91,11 +91,12 @@ function destroyLater(keyId: string): KeyAction {
   };
 }
 
-function destroy(keyId: string): KeyAction {
+function destroy(keyId: string, usage: string): KeyAction {
+  const { afterDestruction } = findKind(usage);
   return {
     label: "Destroy now",
     effect: "The secret key is erased permanently. The record and its audit entries remain.",
-    question: "Nobody can restore the key after this. Destroy it?",
+    question: `Nobody can restore the key after this. ${afterDestruction} Destroy it?`,
     run: async ({ call }) => sayState((await call(destroyKey, { keyId })).newStatus),
   };
 }

@@ -66,7 +66,7 @@ export function KeyPanel({ keyId, onChange }: KeyPanelProps) {
   );
 }
 
-function KeyFacts({ key, handle }: KeyDetails) {
+function KeyFacts({ key, versions, handle }: KeyDetails) {
   const { keyId, alias, algorithm, usage, origin, createdAt, labels } = key;
   const { destroyAt, nextRotationAt, rotationPeriodSeconds, replacedBy } = key;
   return facts({
@@ -76,7 +76,9 @@ function KeyFacts({ key, handle }: KeyDetails) {
         <code>{keyId}</code> <CopyButton text={keyId} what="ID" />
       </>
     ),
-    ...(handle !== keyId && { "Name in calls": <code>{handle}</code> }),
+    ...(versions.length > 0 && {
+      "Name in calls": <code>{key.isPrimary ? handle : `${handle}/${key.version}`}</code>,
+    }),
     ...(describeAlias(alias) !== "" && { Alias: alias }),
     "Algorithm and usage": `${algorithm}, ${usage}`,
     Origin: origin,

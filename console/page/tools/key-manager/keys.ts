@@ -16,18 +16,21 @@ const kinds: Readonly<Record<string, KeyKind>> = {
     algorithms: ["ML-DSA-65", "ML-DSA-44", "ML-DSA-87", ...slhDsaNames],
     does: "signs",
     rotated: "verifies",
+    afterDestruction: "Its signatures stay valid.",
     operations: ["SIGN", "VERIFY", "GET_KEY"],
   },
   KEM: {
     algorithms: ["ML-KEM-768", "ML-KEM-512", "ML-KEM-1024", "X-Wing"],
     does: "encapsulates",
     rotated: "decapsulates",
+    afterDestruction: "Shared secrets encapsulated for it can no longer be recovered.",
     operations: ["ENCAPSULATE", "DECAPSULATE", "GET_KEY"],
   },
   ENCRYPT: {
     algorithms: ["X-Wing", "ML-KEM-768", "ML-KEM-1024"],
     does: "encrypts",
     rotated: "decrypts",
+    afterDestruction: "Data encrypted with it is lost, unless you re-encrypt it first.",
     operations: ["ENCRYPT", "DECRYPT", "GET_KEY"],
   },
 };
@@ -37,6 +40,8 @@ interface KeyKind {
   readonly does: string;
   /** What a rotated key still does. */
   readonly rotated: string;
+  /** What destruction means for earlier uses. */
+  readonly afterDestruction: string;
   /** The operations that a grant can allow. */
   readonly operations: readonly string[];
 }
@@ -107,7 +112,7 @@ export interface KeyDetails {
   readonly key: KeyRecord;
   /** The name's versions, oldest first; empty if the key has no name or another user owns the name. */
   readonly versions: readonly KeyRecord[];
-  /** The handle for calls: the name, or the key ID if there are no versions. "name/release". */
+  /** The handle of all versions: the name, or the key ID if there are no versions. "name/release". */
   readonly handle: string;
 }
 
