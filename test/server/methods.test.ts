@@ -96,6 +96,12 @@ describe("a Connect GET", () => {
     },
   );
 
+  it("is answered and may not be cached", async () => {
+    const path = "/probing.Probe/Look?encoding=json&message=%7B%7D";
+    const answer = await request(connectHttp2(url), { ":path": path });
+    expect([answer.status, answer.headers["cache-control"]]).toEqual([200, "no-store"]);
+  });
+
   it("cannot call a stream", async () => {
     const path = "/probing.Probe/Watch?encoding=json&message=%7B%7D";
     const answer = await request(connectHttp2(url), { ":path": path });

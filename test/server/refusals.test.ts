@@ -447,6 +447,7 @@ function expectedOf(row: Row, form: Form): Refusal {
   const protocol = row.as?.(form) ?? form.protocol;
   const snake = (Code[code] ?? "").replace(/(?<=[a-z])(?=[A-Z])/g, "_");
   const common = { reason, cacheControl: undefined };
+  const uncached = { reason, status, where: "body", cacheControl: "no-store" } as const;
   switch (protocol) {
     case "grpc":
       return { ...common, status: 200, type: form.type ?? "", where: "headers", code: String(code) };
@@ -464,10 +465,10 @@ function expectedOf(row: Row, form: Form): Refusal {
         code: snake.toLowerCase(),
       };
     case "connect":
-      return { ...common, status, type: "application/json", where: "body", code: snake.toLowerCase() };
+      return { ...uncached, type: "application/json", code: snake.toLowerCase() };
     default: {
       const type = expect.stringMatching(/^application\/json(; charset=utf-8)?$/);
-      return { reason, status, type, where: "body", code: snake.toUpperCase(), cacheControl: "no-store" };
+      return { ...uncached, type, code: snake.toUpperCase() };
     }
   }
 }

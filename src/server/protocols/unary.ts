@@ -161,6 +161,8 @@ const connect: UnaryProtocol = {
   async write(message, { responseHeader: headers, responseTrailer }, request) {
     const { exchange, form, rpc } = request;
     headers.set("content-type", form.contentType);
+    // Caches may keep the answer to a GET, which would outlive what it describes, such as a destroyed key.
+    if (!headers.has("cache-control")) headers.set("cache-control", "no-store");
     muxTrailers(headers, responseTrailer);
     const plain = encode(message, request);
     const accepted = exchange.headers["accept-encoding"]?.toString() ?? null;
@@ -183,6 +185,7 @@ function muxTrailers(headers: Headers, trailers: Headers): void {
 /** Writes the failure of a unary Connect call: JSON, whatever the encoding of the messages. */
 export function writeConnectFailure(error: ConnectError, headers: Headers = new CallHeaders()): Answer {
   headers.set("content-type", "application/json");
+  headers.set("cache-control", "no-store");
   error.metadata.forEach((value, name) => {
     if (name !== "content-type") headers.set(name, value);
   });
