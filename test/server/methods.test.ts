@@ -11,7 +11,7 @@ beforeEach(async () => {
   const collected = collectLines("warn");
   lines = collected.lines;
   ({ url, port } = await serve({
-    services: [createServiceImplSpec<typeof Probe>(Probe, {})],
+    services: [createServiceImplSpec<typeof Probe>(Probe, { look: () => ({}) })],
     logger: collected.logger,
     pages: [async (app) => void app.get("/console/:name", (_request, reply) => reply.send("a page"))],
   }));
