@@ -11,8 +11,13 @@ export interface Session {
 const storageName = "qsp-session";
 
 const session = shareValue((): Session | undefined => {
-  const text = readStored("sessionStorage", storageName);
-  return text === undefined ? undefined : JSON.parse(text);
+  try {
+    const stored = JSON.parse(readStored("sessionStorage", storageName) ?? "null");
+    return typeof stored?.token === "string" && typeof stored.username === "string" ? stored : undefined;
+  } catch {
+    // Another program stored it.
+    return undefined;
+  }
 });
 
 /** The session, for a component that shows it. */

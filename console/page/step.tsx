@@ -1,5 +1,6 @@
-/** Shows one step of a story: the explanation, a button and the result. */
-import { useEffect, useRef } from "preact/hooks";
+/** Shows one step of a story: the explanation, a button and the result; one line while it is locked or folded. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { formatStepAddress, toSlug } from "./address.ts";
 import { usePlace } from "./kept-pages.tsx";
 import { Calls } from "./parts/call-view.tsx";
@@ -16,41 +17,66 @@ export function StepView<S>({ step, story }: StepViewProps<S>) {
   const { title, action, why, fields = {} } = step;
   const { status, value, failure, calls } = story.at(step);
   const isDone = status === "done";
+  const end = story.endOf(step);
+  const address = useStepAddress(toSlug(title));
+  // A finished step folds when another one runs, unless the reader wants to see it.
+  const [isWanted, want] = useState<boolean>();
+  const isLatest = story.latest === step;
+  useEffect(() => want(undefined), [isLatest]);
+  const isFolded = isDone && !(isWanted ?? (isLatest || address.isNamed));
+  const isHidden = isFolded || status === "waiting";
   const result = isDone && step.shows?.(value, story);
   return (
     <li class="step" data-status={status}>
-      <StepHeading title={title} {...useStepAddress(toSlug(title))} />
-      <div class="why">
-        {typeof why === "string" ? <p>{why}</p> : why}
-        {step.fields && (
-          <div class="fields">
-            {Object.values(fields).map((field) =>
-              field.view(
-                { value: story.valueIn(field), onChange: (typed) => story.fill(field, typed) },
-                story,
-              ),
-            )}
-          </div>
+      <StepHeading title={title} {...address}>
+        {status === "waiting" && <span class="unseen">Complete the steps above first.</span>}
+        {isDone && (
+          <button
+            type="button"
+            class="fold"
+            aria-expanded={!isFolded}
+            aria-label={`Details of “${title}”`}
+            onClick={() => want(isFolded)}
+          >
+            {isFolded ? "Details" : "Fold"}
+          </button>
         )}
+      </StepHeading>
+      <div hidden={isHidden}>
+        <div class="why">
+          {typeof why === "string" ? <p>{why}</p> : why}
+          {step.fields && (
+            <div class="fields">
+              {Object.values(fields).map((field) =>
+                field.view(
+                  { value: story.valueIn(field), onChange: (typed) => story.fill(field, typed) },
+                  story,
+                ),
+              )}
+            </div>
+          )}
+        </div>
+        <p class="act">
+          <button
+            type="button"
+            class="primary"
+            aria-disabled={end !== undefined || status === "running"}
+            onClick={() => void story.start(step)}
+          >
+            {action}
+          </button>
+          {end && <span class="hint">“{end.title}” is done. Restart the story to do this again.</span>}
+          {status === "running" && <span class="hint">Working …</span>}
+        </p>
       </div>
-      <p class="act">
-        <button
-          type="button"
-          class="primary"
-          aria-disabled={status === "waiting" || status === "running"}
-          onClick={() => void story.start(step)}
-        >
-          {action}
-        </button>
-        {status === "waiting" && <span class="hint">Complete the steps above first.</span>}
-        {status === "running" && <span class="hint">Working …</span>}
-      </p>
       <p class="outcome" role="status">
         {isDone ? step.says(value) : ""}
       </p>
       {failure && <FailureNote failure={failure} />}
-      {result && <div class="result">{result}</div>}
-      <Calls calls={calls.length > 0 ? calls : planCalls(step, story)} />
+      <div hidden={isHidden}>
+        {result && <div class="result">{result}</div>}
+        <Calls calls={calls.length > 0 ? calls : planCalls(step, story)} />
+      </div>
     </li>
   );
 }
@@ -76,8 +102,13 @@ function useStepAddress(slug: string): StepAddress {
   };
 }
 
+interface StepHeadingProps extends StepAddress {
+  readonly title: string;
+  readonly children: ComponentChildren;
+}
+
 /** The title with a link to copy. The link leads to the step. */
-function StepHeading({ title, href, isNamed }: StepAddress & { readonly title: string }) {
+function StepHeading({ title, href, isNamed, children }: StepHeadingProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     if (!isNamed) return;
@@ -93,6 +124,7 @@ function StepHeading({ title, href, isNamed }: StepAddress & { readonly title: s
         <span aria-hidden="true">#</span>
         <span class="unseen">Link to the step “{title}”</span>
       </a>
+      {children}
     </div>
   );
 }

@@ -28,6 +28,8 @@ export interface Step<T, S = unknown> {
   readonly reads?: Readonly<Record<string, Field<S>>>;
   /** The steps whose results it needs. */
   readonly after?: Readonly<Record<string, Step<unknown, S>>>;
+  /** The steps that no longer work once it is done, because what they use is gone. */
+  readonly ends?: readonly Step<unknown, S>[];
   /** The call that the button makes, if it is known in advance. */
   plan?(given: never): CallRecord;
   run(caller: Caller, given: never, shared: S): Promise<T>;
@@ -100,7 +102,16 @@ export interface StoryState<S = unknown> {
   at<T>(step: Step<T, S>): StepState<T>;
   /** A step's result; undefined until it is done. */
   read<T>(step: Step<T, S>): T | undefined;
-  start(step: Step<unknown, S>): Promise<void>;
+  /** The done step that ended a step; undefined if none did. */
+  endOf(step: Step<unknown, S>): Step<unknown, S> | undefined;
+  /** The step that ran last. */
+  readonly latest: Step<unknown, S> | undefined;
+  /**
+   * Runs a step, unless it is running, or a step that it needs is not done, or one has ended it.
+   *
+   * @returns whether it is done
+   */
+  start(step: Step<unknown, S>): Promise<boolean>;
   valueIn(field: Field<S>): string;
   fill(field: Field<S>, value: string): void;
 }
@@ -117,4 +128,17 @@ export function findBasis({ after = {} }: Step<unknown>, outcomes: Outcomes): st
 export function findOutcome(one: Step<unknown>, outcomes: Outcomes): Outcome | undefined {
   const outcome = outcomes.get(one);
   return outcome?.basis === findBasis(one, outcomes) ? outcome : undefined;
+}
+
+/** The done step that ended a step. */
+export function findEnd(one: Step<unknown>, outcomes: Outcomes): Step<unknown> | undefined {
+  return [...outcomes.keys()].find(
+    (other) => other.ends?.includes(one) === true && findOutcome(other, outcomes)?.status === "done",
+  );
+}
+
+/** The step that ran last. */
+export function findLatest(outcomes: Outcomes): Step<unknown> | undefined {
+  const entries = [...outcomes].toSorted(([, one], [, other]) => other.stamp - one.stamp);
+  return entries.find(([step]) => findOutcome(step, outcomes) !== undefined)?.[0];
 }

@@ -5,6 +5,7 @@ import { Scene } from "./parts/diagrams/scene.tsx";
 import type { Act, Party } from "./parts/diagrams/sequence.ts";
 import { SequenceDiagram } from "./parts/diagrams/sequence-diagram.tsx";
 import { StepView } from "./step.tsx";
+import { StoryProgress } from "./story-progress.tsx";
 import type { Step, StoryState } from "./story-step.ts";
 import { useStory } from "./use-story.ts";
 
@@ -56,6 +57,7 @@ function StoryView<S>({ title, lead, steps, parties, scene, aside, story }: Stor
         ))}
         {aside?.(story)}
       </ol>
+      <StoryProgress steps={steps} story={story} />
       <StartAgain />
     </>
   );
@@ -64,8 +66,7 @@ function StoryView<S>({ title, lead, steps, parties, scene, aside, story }: Stor
 function drawActs<S>(steps: readonly Step<unknown, S>[], story: StoryState<S>): readonly Act[] {
   return steps.map((step) => {
     const { status, failure, value } = story.at(step);
-    const rows = step.draws?.(value) ?? [];
-    return { title: step.title, status, failure: failure?.reason, start: () => story.start(step), rows };
+    return { title: step.title, status, failure: failure?.reason, rows: step.draws?.(value) ?? [] };
   });
 }
 

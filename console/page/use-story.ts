@@ -7,6 +7,8 @@ import { usePlace } from "./kept-pages.tsx";
 import {
   type Field,
   findBasis,
+  findEnd,
+  findLatest,
   findOutcome,
   type Outcome,
   type Outcomes,
@@ -38,9 +40,10 @@ export function useStory<S>(shared: S): StoryState<S> {
   const valueIn = (field: Field): string =>
     newest.current.values.get(field) ?? (typeof field.initial === "string" ? field.initial : field.initial());
 
-  const start = async (step: Step<unknown, S>): Promise<void> => {
+  const start = async (step: Step<unknown, S>): Promise<boolean> => {
     const basis = findBasis(step, newest.current.outcomes);
-    if (basis === undefined || findOutcome(step, newest.current.outcomes)?.status === "running") return;
+    if (basis === undefined || findEnd(step, newest.current.outcomes) !== undefined) return false;
+    if (findOutcome(step, newest.current.outcomes)?.status === "running") return false;
     lastStamp += 1;
     const stamp = lastStamp;
     const calls: CallRecord[] = [];
@@ -56,8 +59,10 @@ export function useStory<S>(shared: S): StoryState<S> {
     try {
       // `gather` gives each step the values that it declares.
       finish({ status: "done", value: await step.run(caller, gather(step) as never, shared) });
+      return true;
     } catch (thrown) {
       finish({ status: "failed", failure: toFailure(thrown) });
+      return false;
     }
   };
 
@@ -83,6 +88,8 @@ export function useStory<S>(shared: S): StoryState<S> {
     shared,
     at,
     read: (step) => at(step).value,
+    endOf: (step) => findEnd(step, progress.outcomes),
+    latest: findLatest(progress.outcomes),
     start,
     valueIn,
     fill: (field, value) => change({ values: new Map(newest.current.values).set(field, value) }),

@@ -7,8 +7,12 @@ export const viewports = {
   phone: { width: 360, height: 740 },
 } as const;
 
+/** Opens all finished steps, and everything that is folded in them. */
 export function unfold(page: Page): Promise<unknown> {
-  return page.evaluate("document.querySelectorAll('main details').forEach((part) => { part.open = true; })");
+  return page.evaluate(`
+    document.querySelectorAll("main .fold[aria-expanded=false]").forEach((button) => button.click());
+    document.querySelectorAll("main details").forEach((part) => { part.open = true; });
+  `);
 }
 
 /** Expects no axe violations and no sideways scrolling. */

@@ -30,14 +30,28 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
 
     it("keeps a step locked until earlier steps are done", async () => {
       const step = stepOf(page(), "Verify it on both sides");
-      await step.locator(".act button").press("Enter");
       expect(await textOf(step)).toContain("Complete the steps above first.");
       await runStep(page(), "Sign a message");
       expect(await textOf(step)).not.toContain("Complete the steps above first.");
     });
 
+    it("folds finished steps to their results, and stops running them at a failure", async () => {
+      const body = JSON.stringify({ code: "resource_exhausted", message: "busy" });
+      await page().route("**/pqc.PqcService/VerifySignature*", (route) =>
+        route.fulfill({ status: 429, contentType: "application/json", body }),
+      );
+      await page().getByRole("button", { name: "Run all" }).click();
+      await stepOf(page(), "Verify it on both sides").getByRole("alert").waitFor();
+      await page().getByRole("button", { name: "Run all" }).waitFor();
+      expect(await page().locator("li.step[data-status=done]").count()).toBe(1);
+      const signed = stepOf(page(), "Sign a message");
+      expect(await signed.locator(".why, .act, .result").filter({ visible: true }).count()).toBe(0);
+      expect(await textOf(signed.locator(".outcome"))).toContain("3,309 bytes");
+    });
+
     it("resets later steps when an earlier one is repeated", async () => {
       await runStory(page());
+      await stepOf(page(), "Sign a message").locator(".fold").click();
       await page().getByLabel("Message", { exact: true }).fill("another");
       await runStep(page(), "Sign a message");
       await expect.poll(() => page().locator("li.step[data-status=ready]").count()).toBe(4);
@@ -147,8 +161,9 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
 
     it("sends the reader's own readings, numbered consecutively", async () => {
       const calls = recordCalls(page(), "SendTelemetry");
+      await runSteps(page(), ...toToken);
       await page().getByLabel("Reading").fill("grüße");
-      await runSteps(page(), ...toToken, sending, sending);
+      await runSteps(page(), sending, sending);
       const telemetry = Buffer.from("grüße").toString("base64");
       const readings = calls.map((call) => call.postDataJSON());
       expect(readings).toMatchObject([
@@ -162,16 +177,31 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     const page = openStory(stage, "tunnel");
     const toSession = ["Get the gateway's public keys", "Register your end", "Agree on a key"];
 
-    it("does the next step from its diagram, which fills in and names the refusal of a replay", async () => {
+    it("does the next step from its bar; its diagram fills in and names the refusal of a replay", async () => {
       const diagram = page().getByRole("region", { name: "Who sends what" });
       const rows = diagram.locator(".act-row[data-status=done]");
       for (const at of [1, 2, 3, 4, 5, 6]) {
-        await diagram.getByRole("button", { name: `Step ${at} of 11` }).click();
+        await page()
+          .getByRole("button", { name: /^Next: / })
+          .click();
         await rows.nth(at - 1).waitFor();
+        await page().getByText(`${at} of 11`, { exact: true }).waitFor();
       }
       const replay = rows.last().locator(".row[data-attack=true][data-verdict=bad]");
       expect(await textOf(replay)).toContain("refused: PACKET_REPLAYED");
       expect(await replay.textContent()).toContain("Mallory (attacker) to Gateway");
+    });
+
+    it("keeps the results of what its end makes impossible", async () => {
+      await page().getByRole("button", { name: "Run all" }).click();
+      await page().getByText("11 of 11", { exact: true }).waitFor();
+      const sent = await textOf(stepOf(page(), "Send a packet").locator(".outcome"));
+      await stepOf(page(), "Send a packet").locator(".fold").click();
+      await stepOf(page(), "Send a packet").locator(".act button").press("Enter");
+      expect(await textOf(stepOf(page(), "Send a packet").locator(".act"))).toContain(
+        "“End the tunnel” is done.",
+      );
+      expect(await textOf(stepOf(page(), "Send a packet").locator(".outcome"))).toBe(sent);
     });
 
     it("leads from its diagram to the step", async () => {
@@ -183,8 +213,10 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     it("registers the public key, keeps the secret key, and requests one key per direction", async () => {
       const registered = recordCalls(page(), "RegisterPeer");
       const shaken = recordCalls(page(), "Handshake");
+      const [meeting = "", ...toSecret] = toSession;
+      await runStep(page(), meeting);
       await page().getByLabel("Name").fill("Phone");
-      await runSteps(page(), ...toSession);
+      await runSteps(page(), ...toSecret);
       expect([...registered, ...shaken].map((call) => call.postDataJSON())).toEqual([
         { peerName: "Phone", publicKey: expect.stringMatching(/^[\w+/=]{2092}$/) },
         { tunnelId: expect.any(String), keyForm: "PER_DIRECTION" },
@@ -223,8 +255,9 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     const grow = () => runSteps(page(), "Register a validator", "Watch the chain", "Add blocks");
 
     it("draws blocks with the reader's own data when the stream delivers them", async () => {
+      await runSteps(page(), "Register a validator", "Watch the chain");
       await page().getByLabel("Block one").fill("<b>grüße</b> \u{1f511}");
-      await grow();
+      await runStep(page(), "Add blocks");
       const drawn = page().getByRole("list", { name: "The chain, as it grows" }).locator("> li");
       await drawn.locator(".said", { hasText: "<b>grüße</b> \u{1f511}" }).waitFor();
       await expect.poll(() => textOf(drawn.last())).toContain("signature valid");
@@ -275,10 +308,11 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     const page = openStory(stage, "governance");
 
     it("is hashed the same by browser and server, whatever the reader writes", async () => {
+      await runSteps(page(), "Three signers generate their keys", "The signers create a wallet");
       await page().getByLabel("Title").fill('Ein "Dach"\u2028');
       await page().getByLabel("Proposal").fill("grüße");
       const proposing = "A signer creates a proposal";
-      await runSteps(page(), "Three signers generate their keys", "The signers create a wallet", proposing);
+      await runStep(page(), proposing);
       expect(await checksOf(page(), proposing)).toEqual(["browser: equal"]);
     });
   });

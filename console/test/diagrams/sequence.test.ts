@@ -3,7 +3,6 @@ import type { Findings } from "../../../src/client/tunnel-end.ts";
 import {
   attack,
   find,
-  findNext,
   judge,
   nameParties,
   type Party,
@@ -50,12 +49,6 @@ describe("a sequence diagram", () => {
   it("states a size only if it is known", () => {
     expect(withSize("packet", undefined)).toBe("packet");
     expect(withSize("packet", new Uint8Array(1568))).toBe("packet, 1,568 bytes");
-  });
-
-  it("offers the first step that is not done", () => {
-    const acts = (["done", "failed", "ready"] as const).map((status) => ({ status }));
-    expect(findNext(acts)).toBe(1);
-    expect(findNext(acts.slice(0, 1))).toBeUndefined();
   });
 
   it("has no verdict before a result exists", () => {

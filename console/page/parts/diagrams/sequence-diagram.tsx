@@ -5,12 +5,10 @@
 import { useEffect, useRef } from "preact/hooks";
 import { Verdict } from "../verdict.tsx";
 import { HashMark } from "./hash-mark.tsx";
-import { NextStep } from "./next-step.tsx";
 import { Scene } from "./scene.tsx";
 import {
   type Act,
   type Finding,
-  findNext,
   type Message,
   nameParties,
   type Party,
@@ -34,15 +32,11 @@ interface SequenceDiagramProps {
 
 export function SequenceDiagram({ title, parties, acts }: SequenceDiagramProps) {
   const newest = useRef<HTMLLIElement>(null);
-  /** Whether the reader pressed the diagram's button and is therefore looking at it. */
-  const isFollowing = useRef(false);
-  const next = findNext(acts);
   const done = acts.filter(({ status }) => status === "done").length;
   const last = acts.findLastIndex(({ status }) => status === "done" || status === "failed");
 
   useEffect(() => {
-    if (newest.current) follow(newest.current, isFollowing.current);
-    isFollowing.current = false;
+    if (newest.current) follow(newest.current);
   }, [done, last]);
 
   return (
@@ -71,28 +65,14 @@ export function SequenceDiagram({ title, parties, acts }: SequenceDiagramProps) 
           ))}
         </ol>
       </div>
-      <NextStep
-        acts={acts}
-        next={next}
-        onStart={() => {
-          isFollowing.current = true;
-        }}
-      />
     </Scene>
   );
 }
 
-/**
- * Scrolls an act into view.
- *
- * @param isPage whether the page may scroll too; otherwise it stays where it is
- */
-function follow(act: HTMLElement, isPage: boolean): void {
+/** Scrolls an act into view, if the diagram scrolls on its own. The page stays where it is. */
+function follow(act: HTMLElement): void {
   const scene = act.closest(".scene");
-  if (scene === null) return;
-  const isScroller = scene.scrollHeight > scene.clientHeight + 1;
-  if (!isScroller && isPage) act.scrollIntoView({ block: "nearest" });
-  if (!isScroller) return;
+  if (scene === null || scene.scrollHeight <= scene.clientHeight + 1) return;
   const below = act.getBoundingClientRect().bottom - scene.getBoundingClientRect().bottom;
   scene.scrollTop += Math.max(0, below + spaceBelow);
 }

@@ -48,7 +48,6 @@ export interface Act {
   readonly status: StepStatus;
   /** Why the step failed. */
   readonly failure: string | undefined;
-  readonly start: () => Promise<void>;
   readonly rows: readonly Row[];
 }
 
@@ -95,12 +94,6 @@ export function refuse(reason: string | undefined): Verdict | undefined {
 /** "public key, 1,568 bytes"; without the size while it is unknown. */
 export function withSize(text: string, bytes: Uint8Array | undefined): string {
   return bytes === undefined ? text : `${text}, ${formatBytes(bytes.length)}`;
-}
-
-/** The next step that the reader can do; undefined after the last. */
-export function findNext(acts: readonly Pick<Act, "status">[]): number | undefined {
-  const at = acts.findIndex(({ status }) => status !== "done");
-  return at < 0 ? undefined : at;
 }
 
 /** A place in a grid with two columns per party: lines from `start` to `end`, counted from 1. */

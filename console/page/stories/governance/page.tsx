@@ -218,6 +218,7 @@ export const executing = step({
   why: `The server verifies all stored signatures again and executes the proposal. If several callers race,
     only one of them executes it.`,
   after: { proposing, joining },
+  ends: [hurrying, intruding, signing, joining],
   run: async ({ call, callRefused }, { proposing: { proposalId } }) => {
     const { proposal, executedAt } = await call(executeProposal, { proposalId });
     const again = await callRefused(executeProposal, { proposalId });

@@ -115,6 +115,7 @@ export const rotating = step({
   action: "Rotate",
   why: "A new key replaces it. The old key still verifies its signatures, but no longer signs.",
   after: { creating, signing },
+  ends: [suspending, signing],
   run: async ({ call, callRefused }, { creating: { keyId }, signing: { signature } }) => {
     const { newKey } = await call(rotateKey, { keyId });
     const { result: oldKey } = await call(getKey, { keyId });
@@ -158,6 +159,7 @@ export const destroying = step({
   why: `The secret key is erased permanently. The record and its audit entries remain. Your browser can still
     verify the old signature, because it has the public key.`,
   after: { creating, signing, rotating },
+  ends: [rotating, scheduling],
   run: async ({ call, callRefused }, { creating: { keyId }, signing: { signature } }) => {
     const { newStatus } = await call(destroyKey, { keyId });
     return { newStatus, refusal: await callRefused(verify, { keyId, data, signature }) };

@@ -154,6 +154,7 @@ export const ending = step({
   action: "Disconnect",
   why: "The gateway wipes the session key, which exists only in its memory, and releases the address.",
   after: { registering },
+  ends: [shaking, sending, receiving, repeating, altering, rekeying],
   run: async ({ call, callRefused }, { registering: { tunnelId } }, end: EndHolder) => {
     const { tunnelStatus } = await call(disconnect, { tunnelId });
     const refusal = await callRefused(sendPacket, { tunnelId, size: 1 });
