@@ -17,6 +17,14 @@ export const slhDsaNames = [
   "SLH-DSA-SHAKE-256f",
 ] as const;
 
+/** Composites of ML-DSA and a classical algorithm (draft-ietf-lamps-pq-composite-sigs-19, section 6). */
+export const compositeNames = [
+  "MLDSA44-Ed25519-SHA512",
+  "MLDSA65-Ed25519-SHA512",
+  "MLDSA65-ECDSA-P256-SHA512",
+  "MLDSA87-ECDSA-P384-SHA512",
+] as const;
+
 /** Key encapsulation mechanisms (KEM) of FIPS 203. */
 export const mlKemNames = ["ML-KEM-512", "ML-KEM-768", "ML-KEM-1024"] as const;
 
@@ -29,23 +37,38 @@ export const kemNames = [...mlKemNames, "X-Wing"] as const;
 export type MlDsaAlgorithm = (typeof mlDsaNames)[number];
 export type SlhDsaAlgorithm = (typeof slhDsaNames)[number];
 export type PostQuantumSignatureAlgorithm = MlDsaAlgorithm | SlhDsaAlgorithm;
-export type SignatureAlgorithm = PostQuantumSignatureAlgorithm | "ECDSA-P256";
+export type CompositeAlgorithm = (typeof compositeNames)[number];
+export type SignatureAlgorithm = PostQuantumSignatureAlgorithm | CompositeAlgorithm | "ECDSA-P256";
 export type MlKemAlgorithm = (typeof mlKemNames)[number];
 export type KemAlgorithm = (typeof kemNames)[number];
 export type Algorithm = SignatureAlgorithm | KemAlgorithm;
-/** Algorithms of a final standard: all except X-Wing, which is still an Internet-Draft. */
-export type StandardAlgorithm = SignatureAlgorithm | MlKemAlgorithm;
+/** Algorithms of a final standard: all except X-Wing and composites, which are still Internet-Drafts. */
+export type StandardAlgorithm = Exclude<SignatureAlgorithm, CompositeAlgorithm> | MlKemAlgorithm;
+/** Classical algorithm in a composite. */
+export type ClassicalAlgorithm = keyof typeof classicalSizes;
 
 /** Fields that all parameter sets share. Sizes are in bytes. */
 interface ParameterSet<Name extends Algorithm> {
   readonly name: Name;
-  readonly family: "ML-DSA" | "SLH-DSA" | "ML-KEM" | "X-Wing" | "ECDSA";
-  readonly standard: "FIPS 203" | "FIPS 204" | "FIPS 205" | "FIPS 186-5" | "draft-connolly-cfrg-xwing-kem";
-  /** NIST post-quantum security category; undefined for ECDSA, which quantum computers break. */
+  readonly family: "ML-DSA" | "SLH-DSA" | "ML-KEM" | "X-Wing" | "ECDSA" | "Composite";
+  readonly standard:
+    | "FIPS 203"
+    | "FIPS 204"
+    | "FIPS 205"
+    | "FIPS 186-5"
+    | "draft-connolly-cfrg-xwing-kem"
+    | typeof compositeDraft;
+  /**
+   * NIST post-quantum security category; for composites, the category of ML-DSA; undefined for ECDSA, which
+   * quantum computers break.
+   */
   readonly nistLevel: 1 | 2 | 3 | 5 | undefined;
   /** Raw public key; for ECDSA the uncompressed point of SEC 1, section 2.3.3. */
   readonly publicKeyBytes: number;
-  /** Raw secret key in the standard's expanded form; the scalar for ECDSA, the seed for X-Wing. */
+  /**
+   * Raw secret key in the standard's expanded form; the scalar for ECDSA, the seed for X-Wing; for composites,
+   * the ML-DSA seed followed by the classical key.
+   */
   readonly secretKeyBytes: number;
   /** Seed that the key pair derives from; undefined if the standard has no seed form. */
   readonly seedBytes: number | undefined;
@@ -55,8 +78,10 @@ interface ParameterSet<Name extends Algorithm> {
 
 export interface SignatureParameterSet extends ParameterSet<SignatureAlgorithm> {
   readonly category: "SIGNATURE";
-  /** Exact length of a signature; for ECDSA, maximum length of its DER form. */
+  /** Exact length of a signature; maximum length if it ends with ECDSA in DER. */
   readonly signatureBytes: number;
+  /** Minimum length of a signature; less than `signatureBytes` only if it ends with ECDSA in DER. */
+  readonly minSignatureBytes: number;
 }
 
 export interface KemParameterSet extends ParameterSet<KemAlgorithm> {
@@ -67,13 +92,40 @@ export interface KemParameterSet extends ParameterSet<KemAlgorithm> {
 
 export type AlgorithmInfo = SignatureParameterSet | KemParameterSet;
 
+/** The version of the draft whose labels, object identifiers and encodings composites have. */
+export const compositeDraft = "draft-ietf-lamps-pq-composite-sigs-19";
+
+/**
+ * Sizes of classical halves, in bytes: public keys and secret keys as encoded by section 4 of the draft.
+ * An ECDSA signature is a DER SEQUENCE of two integers (X.690, section 8.3).
+ */
+const classicalSizes = {
+  Ed25519: { publicKeyBytes: 32, secretKeyBytes: 32, signatureBytes: 64, minSignatureBytes: 64 },
+  "ECDSA-P256": { publicKeyBytes: 65, secretKeyBytes: 51, signatureBytes: 72, minSignatureBytes: 8 },
+  "ECDSA-P384": { publicKeyBytes: 97, secretKeyBytes: 64, signatureBytes: 104, minSignatureBytes: 8 },
+} as const;
+
+/** The algorithms of the two halves of each composite. */
+export const compositeHalves: Readonly<
+  Record<CompositeAlgorithm, { readonly mlDsa: MlDsaAlgorithm; readonly classical: ClassicalAlgorithm }>
+> = Object.freeze({
+  "MLDSA44-Ed25519-SHA512": { mlDsa: "ML-DSA-44", classical: "Ed25519" },
+  "MLDSA65-Ed25519-SHA512": { mlDsa: "ML-DSA-65", classical: "Ed25519" },
+  "MLDSA65-ECDSA-P256-SHA512": { mlDsa: "ML-DSA-65", classical: "ECDSA-P256" },
+  "MLDSA87-ECDSA-P384-SHA512": { mlDsa: "ML-DSA-87", classical: "ECDSA-P384" },
+});
+
+const mlDsaSets = {
+  // FIPS 204, tables 1 and 2; object identifiers of RFC 9881, section 2.
+  "ML-DSA-44": mlDsa("ML-DSA-44", 2, 1312, 2560, 2420, 17),
+  "ML-DSA-65": mlDsa("ML-DSA-65", 3, 1952, 4032, 3309, 18),
+  "ML-DSA-87": mlDsa("ML-DSA-87", 5, 2592, 4896, 4627, 19),
+};
+
 /** All signature parameter sets by name, in display order. */
 export const signatureAlgorithms: Readonly<Record<SignatureAlgorithm, SignatureParameterSet>> = Object.freeze(
   {
-    // FIPS 204, tables 1 and 2; object identifiers of RFC 9881, section 2.
-    "ML-DSA-44": mlDsa("ML-DSA-44", 2, 1312, 2560, 2420, 17),
-    "ML-DSA-65": mlDsa("ML-DSA-65", 3, 1952, 4032, 3309, 18),
-    "ML-DSA-87": mlDsa("ML-DSA-87", 5, 2592, 4896, 4627, 19),
+    ...mlDsaSets,
     // FIPS 205, table 2; object identifiers of RFC 9909, section 3.
     "SLH-DSA-SHA2-128s": slhDsa("SLH-DSA-SHA2-128s", 1, 16, 7856, 20),
     "SLH-DSA-SHA2-128f": slhDsa("SLH-DSA-SHA2-128f", 1, 16, 17088, 21),
@@ -98,8 +150,14 @@ export const signatureAlgorithms: Readonly<Record<SignatureAlgorithm, SignatureP
       secretKeyBytes: 32,
       seedBytes: undefined,
       signatureBytes: 72,
+      minSignatureBytes: 8,
       oid: "1.2.840.10045.2.1",
     }),
+    // Object identifiers of the draft, section 6.
+    "MLDSA44-Ed25519-SHA512": composite("MLDSA44-Ed25519-SHA512", 39),
+    "MLDSA65-Ed25519-SHA512": composite("MLDSA65-Ed25519-SHA512", 48),
+    "MLDSA65-ECDSA-P256-SHA512": composite("MLDSA65-ECDSA-P256-SHA512", 45),
+    "MLDSA87-ECDSA-P384-SHA512": composite("MLDSA87-ECDSA-P384-SHA512", 49),
   },
 );
 
@@ -142,6 +200,30 @@ export function isMlDsaAlgorithm(name: string): name is MlDsaAlgorithm {
   return isSignatureAlgorithm(name) && signatureAlgorithms[name].family === "ML-DSA";
 }
 
+/** Returns whether a name is a composite. Names are case-sensitive. */
+export function isCompositeAlgorithm(name: string): name is CompositeAlgorithm {
+  return Object.hasOwn(compositeHalves, name);
+}
+
+/** Returns whether a message can be signed as it arrives: see `CryptoProvider.startRepresentative`. */
+export function hasRepresentative(name: string): name is MlDsaAlgorithm | CompositeAlgorithm {
+  return isMlDsaAlgorithm(name) || isCompositeAlgorithm(name);
+}
+
+/** Returns whether a signature of an algorithm can have this many bytes. ECDSA uses DER here. */
+export function isSignatureLength(algorithm: SignatureAlgorithm, length: number): boolean {
+  const { minSignatureBytes, signatureBytes } = signatureAlgorithms[algorithm];
+  return length >= minSignatureBytes && length <= signatureBytes;
+}
+
+/** Describes the length of an algorithm's signatures, in bytes: "2420", "3317 to 3381". */
+export function describeSignatureLength(algorithm: SignatureAlgorithm): string {
+  const { minSignatureBytes, signatureBytes } = signatureAlgorithms[algorithm];
+  return minSignatureBytes === signatureBytes
+    ? `${signatureBytes}`
+    : `${minSignatureBytes} to ${signatureBytes}`;
+}
+
 /** Returns whether a name is an ML-KEM parameter set. Names are case-sensitive. */
 export function isMlKemAlgorithm(name: string): name is MlKemAlgorithm {
   return isKemAlgorithm(name) && kemAlgorithms[name].family === "ML-KEM";
@@ -170,7 +252,27 @@ function mlDsa(
     secretKeyBytes,
     seedBytes: 32,
     signatureBytes,
+    minSignatureBytes: signatureBytes,
     oid: `2.16.840.1.101.3.4.3.${oidArc}`,
+  });
+}
+
+/** The keys and signatures of both halves, one after the other (section 4 of the draft). */
+function composite(name: CompositeAlgorithm, oidArc: number): SignatureParameterSet {
+  const halves = compositeHalves[name];
+  const [first, second] = [mlDsaSets[halves.mlDsa], classicalSizes[halves.classical]];
+  return Object.freeze({
+    name,
+    family: "Composite",
+    standard: compositeDraft,
+    category: "SIGNATURE",
+    nistLevel: first.nistLevel,
+    publicKeyBytes: first.publicKeyBytes + second.publicKeyBytes,
+    secretKeyBytes: (first.seedBytes ?? 0) + second.secretKeyBytes,
+    seedBytes: undefined,
+    signatureBytes: first.signatureBytes + second.signatureBytes,
+    minSignatureBytes: first.signatureBytes + second.minSignatureBytes,
+    oid: `1.3.6.1.5.5.7.6.${oidArc}`,
   });
 }
 
@@ -192,6 +294,7 @@ function slhDsa(
     secretKeyBytes: 4 * n,
     seedBytes: undefined,
     signatureBytes,
+    minSignatureBytes: signatureBytes,
     oid: `2.16.840.1.101.3.4.3.${oidArc}`,
   });
 }

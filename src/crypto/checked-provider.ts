@@ -1,32 +1,35 @@
 import {
   type Algorithm,
   algorithms,
+  type CompositeAlgorithm,
+  isCompositeAlgorithm,
   isKemAlgorithm,
   isMlDsaAlgorithm,
   isMlKemAlgorithm,
   isSignatureAlgorithm,
+  isSignatureLength,
   kemAlgorithms,
-  type SignatureAlgorithm,
-  signatureAlgorithms,
+  type MlDsaAlgorithm,
 } from "./algorithms.ts";
 import { equalBytes, wipe } from "./bytes.ts";
 import { checkAlgorithm, checkBytes, checkLength, checkMaterial, checkSignatureOptions } from "./checks.ts";
+import { isRepresentative, startRepresentative } from "./composite.ts";
+import { addComposites } from "./composite-engine.ts";
 import { CryptoError, invalidArgument, invalidKey } from "./crypto-error.ts";
 import { checkPointForm, checkScalar } from "./ecdsa.ts";
-import type { Engine, LibraryPublicKey, LibrarySecretKey, SecretKeyForm } from "./engine.ts";
+import type { Engine, IncrementalHash, LibraryPublicKey, LibrarySecretKey, SecretKeyForm } from "./engine.ts";
 import { decodePublicKeyPem, decodeSecretKeyDer, decodeSecretKeyPem } from "./key-encoding.ts";
 import { EnginePublicKey, EngineSecretKey } from "./keys.ts";
 import { muBytes, startMu } from "./ml-dsa.ts";
 import { checkDecapsulationKey, checkEncapsulationKey } from "./ml-kem.ts";
 import type {
   CryptoProvider,
-  EcdsaEncoding,
   Encapsulation,
   KeyPair,
-  MuHash,
   ProviderName,
   PublicKey,
   PublicKeyMaterial,
+  RepresentativeHash,
   SecretKey,
   SecretKeyMaterial,
   SignatureOptions,
@@ -46,7 +49,7 @@ export class CheckedProvider implements CryptoProvider {
   /** This provider has no queue and is never busy, so all its variants are the same. */
   readonly unbounded = this;
   readonly system = this;
-  readonly #engine: Engine;
+  readonly #engine: Engine<Algorithm>;
   /** Keys that this provider created. It rejects keys from other providers, even of the same class. */
   readonly #publicKeys = new WeakMap<PublicKey, EnginePublicKey>();
   readonly #secretKeys = new WeakMap<SecretKey, EngineSecretKey>();
@@ -56,7 +59,7 @@ export class CheckedProvider implements CryptoProvider {
     this.name = engine.name;
     this.version = engine.version;
     this.cpuPath = engine.cpuPath;
-    this.#engine = engine;
+    this.#engine = addComposites(engine);
   }
 
   async generateKeyPair(algorithm: Algorithm): Promise<KeyPair> {
@@ -76,7 +79,7 @@ export class CheckedProvider implements CryptoProvider {
     // Any 32 bytes are a valid X25519 key (RFC 7748, section 5). draft-connolly-cfrg-xwing-kem-11, section 4,
     // accepts points of low order because the result is as secure as its ML-KEM half.
     if (algorithm === "X-Wing") checkEncapsulationKey(algorithm, raw.subarray(0, mlKem768.publicKeyBytes));
-    if (algorithm === "ECDSA-P256") checkPointForm(raw);
+    if (algorithm === "ECDSA-P256") checkPointForm(algorithm, raw);
     return this.#adoptPublicKey(algorithm, this.#engine.importPublicKey(algorithm, raw));
   }
 
@@ -109,20 +112,37 @@ export class CheckedProvider implements CryptoProvider {
     return key.sign(message, checkSignatureOptions(algorithm, options));
   }
 
-  startMu(publicKey: PublicKey, options?: Pick<SignatureOptions, "context">): MuHash {
+  startRepresentative(publicKey: PublicKey, options?: Pick<SignatureOptions, "context">): RepresentativeHash {
     const key = this.#openPublicKey(publicKey);
     const { algorithm } = publicKey;
-    if (!isMlDsaAlgorithm(algorithm)) throw wrongUse(algorithm, "use mu");
+    const isComposite = isCompositeAlgorithm(algorithm);
+    if (!isComposite && !isMlDsaAlgorithm(algorithm)) throw noRepresentative(algorithm);
     const { context = new Uint8Array() } = checkSignatureOptions(algorithm, options);
-    return startMu(this.#engine.startShake256, key.exportRaw(), context);
+    return new CheckedHash(
+      isComposite
+        ? startRepresentative(algorithm, context)
+        : startMu(this.#engine.startShake256, key.exportRaw(), context),
+    );
   }
 
-  async signMu(secretKey: SecretKey, mu: Uint8Array): Promise<Uint8Array> {
+  async signRepresentative(secretKey: SecretKey, representative: Uint8Array): Promise<Uint8Array> {
     const key = this.#openSecretKey(secretKey);
-    const { algorithm } = secretKey;
-    if (!isMlDsaAlgorithm(algorithm)) throw wrongUse(algorithm, "use mu");
-    checkLength("INVALID_ARGUMENT", "mu", mu, muBytes);
-    return key.signMu(mu);
+    checkRepresentative(secretKey.algorithm, representative);
+    return key.signRepresentative(representative);
+  }
+
+  async verifyRepresentative(
+    publicKey: PublicKey,
+    representative: Uint8Array,
+    signature: Uint8Array,
+  ): Promise<boolean> {
+    const key = this.#openPublicKey(publicKey);
+    const algorithm: Algorithm = publicKey.algorithm;
+    checkRepresentative(algorithm, representative);
+    checkBytes("signature", signature);
+    return (
+      isSignatureLength(algorithm, signature.length) && key.verifyRepresentative(representative, signature)
+    );
   }
 
   async verify(
@@ -137,9 +157,11 @@ export class CheckedProvider implements CryptoProvider {
     checkBytes("message", message);
     checkBytes("signature", signature);
     const checkedOptions = checkSignatureOptions(algorithm, options);
-    const expectedBytes = findSignatureLength(algorithm, checkedOptions.ecdsaEncoding);
-    if (expectedBytes !== undefined && signature.length !== expectedBytes) return false;
-    return key.verify(message, signature, checkedOptions);
+    const isLength =
+      checkedOptions.ecdsaEncoding === "ieee-p1363"
+        ? signature.length === 64
+        : isSignatureLength(algorithm, signature.length);
+    return isLength && key.verify(message, signature, checkedOptions);
   }
 
   async encapsulate(publicKey: PublicKey): Promise<Encapsulation> {
@@ -177,7 +199,7 @@ export class CheckedProvider implements CryptoProvider {
     if (form.kind !== "seed") {
       checkLength("INVALID_KEY", `the expanded ${algorithm} secret key`, form.raw, secretKeyBytes);
       if (isMlKemAlgorithm(algorithm)) checkDecapsulationKey(algorithm, form.raw);
-      if (algorithm === "ECDSA-P256") checkScalar(form.raw);
+      if (algorithm === "ECDSA-P256") checkScalar(algorithm, form.raw);
     }
     const imported = await this.#engine.importSecretKey(algorithm, form);
     return this.#adoptSecretKey(algorithm, imported);
@@ -228,13 +250,48 @@ function toSecretKeyForm(
   throw invalidArgument(`the ${algorithm} secret key must be raw, seed or pem`);
 }
 
-/** The fixed length of a signature in bytes; undefined for DER, whose length varies. */
-function findSignatureLength(
-  algorithm: SignatureAlgorithm,
-  ecdsaEncoding: EcdsaEncoding,
-): number | undefined {
-  if (algorithm !== "ECDSA-P256") return signatureAlgorithms[algorithm].signatureBytes;
-  return ecdsaEncoding === "ieee-p1363" ? 64 : undefined;
+/**
+ * Checks that an algorithm has message representatives, and that this can be one: 64 bytes for ML-DSA, M′ for
+ * composites.
+ */
+function checkRepresentative(
+  algorithm: Algorithm,
+  representative: Uint8Array,
+): asserts algorithm is MlDsaAlgorithm | CompositeAlgorithm {
+  if (isMlDsaAlgorithm(algorithm)) checkLength("INVALID_ARGUMENT", "mu", representative, muBytes);
+  else if (!isCompositeAlgorithm(algorithm)) throw noRepresentative(algorithm);
+  else if (!isRepresentative(algorithm, representative))
+    throw invalidArgument(`the representative is not the M' of a message for ${algorithm}`);
+}
+
+/** Evens out library differences in how they treat strings and calls after the digest. */
+class CheckedHash implements RepresentativeHash {
+  #hash: IncrementalHash | undefined;
+
+  constructor(hash: IncrementalHash) {
+    this.#hash = hash;
+  }
+
+  update(chunk: Uint8Array): void {
+    checkBytes("chunk", chunk);
+    this.#open().update(chunk);
+  }
+
+  digest(): Uint8Array {
+    const hash = this.#open();
+    this.#hash = undefined;
+    return hash.digest();
+  }
+
+  #open(): IncrementalHash {
+    if (this.#hash === undefined)
+      throw new CryptoError("CLOSED", "the representative was already computed; start a new one");
+    return this.#hash;
+  }
+}
+
+function noRepresentative(algorithm: Algorithm): CryptoError {
+  return wrongUse(algorithm, "sign a message representative");
 }
 
 function wrongUse(algorithm: Algorithm, operation: string): CryptoError {

@@ -11,7 +11,7 @@ export type CostlyOperation =
   | "generate"
   | "import"
   | "sign"
-  | "sign mu"
+  | "sign representative"
   | "verify"
   | "encapsulate"
   | "decapsulate";
@@ -51,6 +51,10 @@ const costs: Readonly<Record<Algorithm, Costs>> = {
   "SLH-DSA-SHAKE-256s": { generate: 110, useSecret: 1300, usePublic: 1.6 },
   "SLH-DSA-SHAKE-256f": { generate: 6, useSecret: 140, usePublic: 3.3 },
   "ECDSA-P256": { generate: 0.05, useSecret: 0.05, usePublic: 0.09 },
+  "MLDSA44-Ed25519-SHA512": { generate: 0.15, useSecret: 0.33, usePublic: 0.18 },
+  "MLDSA65-Ed25519-SHA512": { generate: 0.23, useSecret: 0.48, usePublic: 0.23 },
+  "MLDSA65-ECDSA-P256-SHA512": { generate: 0.25, useSecret: 0.5, usePublic: 0.26 },
+  "MLDSA87-ECDSA-P384-SHA512": { generate: 0.7, useSecret: 1, usePublic: 0.6 },
   "ML-KEM-512": { generate: 0.05, useSecret: 0.05, usePublic: 0.04 },
   "ML-KEM-768": { generate: 0.07, useSecret: 0.06, usePublic: 0.05 },
   "ML-KEM-1024": { generate: 0.1, useSecret: 0.08, usePublic: 0.06 },
@@ -81,7 +85,7 @@ function kindOf(operation: CostlyOperation): keyof Costs {
     // Checking an imported secret key uses it once.
     case "import":
     case "sign":
-    case "sign mu":
+    case "sign representative":
     case "decapsulate":
       return "useSecret";
   }

@@ -1,4 +1,4 @@
-import type { Algorithm } from "./algorithms.ts";
+import type { Algorithm, CompositeAlgorithm } from "./algorithms.ts";
 import type { EcdsaEncoding, Encapsulation, ProviderName } from "./provider.ts";
 
 /**
@@ -30,6 +30,8 @@ export interface IncrementalHash {
 export interface LibraryPublicKey {
   exportRaw(): Uint8Array;
   verify(message: Uint8Array, signature: Uint8Array, options: CheckedSignatureOptions): Promise<boolean>;
+  /** Verifies a signature of the message with this representative; for ML-DSA on the calling thread. */
+  verifyRepresentative(representative: Uint8Array, signature: Uint8Array): Promise<boolean>;
   encapsulate(): Promise<Encapsulation>;
 }
 
@@ -40,9 +42,12 @@ export interface LibrarySecretKey {
   exportSeed(): Uint8Array | undefined;
   erase(): void;
   sign(message: Uint8Array, options: CheckedSignatureOptions): Promise<Uint8Array>;
-  signMu(mu: Uint8Array): Promise<Uint8Array>;
+  signRepresentative(representative: Uint8Array): Promise<Uint8Array>;
   decapsulate(ciphertext: Uint8Array): Promise<Uint8Array>;
 }
+
+/** Algorithms that engines implement. Composites are made of them: see composite-engine.ts. */
+export type EngineAlgorithm = Exclude<Algorithm, CompositeAlgorithm>;
 
 /**
  * One library's implementation, on which `CheckedProvider` builds. Engines may rely on validated input:
@@ -52,14 +57,14 @@ export interface LibrarySecretKey {
  *
  * @throws INVALID_KEY for bad key material that only the engine can detect
  */
-export interface Engine {
+export interface Engine<Name extends Algorithm = EngineAlgorithm> {
   readonly name: ProviderName;
   readonly version: string;
   readonly cpuPath?: string;
 
-  generateKeyPair(algorithm: Algorithm): Promise<LibrarySecretKey>;
-  importPublicKey(algorithm: Algorithm, raw: Uint8Array): LibraryPublicKey;
-  importSecretKey(algorithm: Algorithm, form: SecretKeyForm): Promise<LibrarySecretKey>;
+  generateKeyPair(algorithm: Name): Promise<LibrarySecretKey>;
+  importPublicKey(algorithm: Name, raw: Uint8Array): LibraryPublicKey;
+  importSecretKey(algorithm: Name, form: SecretKeyForm): Promise<LibrarySecretKey>;
 
   sha256(message: Uint8Array): Uint8Array;
   /** SHAKE256 (FIPS 202, section 6.2). */

@@ -98,7 +98,8 @@ export function encodePkcs8(algorithm: Algorithm, parts: SlotValues): Uint8Array
  * and ML-KEM keys are a seed, an expandedKey or both (RFC 9881 and 9935, section 6), never the bare bytes of
  * early drafts. SLH-DSA keys are raw (RFC 9909, section 6). ECDSA keys may include their point (RFC 5915,
  * section 3). An X-Wing key is its bare seed, 32 bytes, without a public key
- * (draft-connolly-cfrg-xwing-kem-11, section 5.8.2).
+ * (draft-connolly-cfrg-xwing-kem-11, section 5.8.2). A composite key is the seed of ML-DSA followed by the
+ * classical key (draft-ietf-lamps-pq-composite-sigs-19, sections 4.2 and 5.3).
  *
  * @returns the parts in the document; the caller wipes them
  * @throws INVALID_KEY, naming the algorithm found if it is a supported one

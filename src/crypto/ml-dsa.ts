@@ -1,7 +1,4 @@
-import { checkBytes } from "./checks.ts";
-import { CryptoError } from "./crypto-error.ts";
 import type { Engine, IncrementalHash } from "./engine.ts";
-import type { MuHash } from "./provider.ts";
 
 /** Length of μ, and of tr inside it, in bytes (FIPS 204, algorithm 7, line 6, and algorithm 6, line 9). */
 export const muBytes = 64;
@@ -16,7 +13,7 @@ export function startMu(
   startShake256: Engine["startShake256"],
   publicKey: Uint8Array,
   context: Uint8Array,
-): MuHash {
+): IncrementalHash {
   const tr = startShake256(muBytes);
   tr.update(publicKey);
   const mu = startShake256(muBytes);
@@ -24,30 +21,5 @@ export function startMu(
   // FIPS 204, algorithm 2, line 10: M′ = 0 ‖ |ctx| ‖ ctx ‖ M; a leading 1 would select HashML-DSA.
   mu.update(Uint8Array.of(0, context.length));
   mu.update(context);
-  return new CheckedMuHash(mu);
-}
-
-/** Evens out library differences in how they treat strings and calls after the digest. */
-class CheckedMuHash implements MuHash {
-  #hash: IncrementalHash | undefined;
-
-  constructor(hash: IncrementalHash) {
-    this.#hash = hash;
-  }
-
-  update(chunk: Uint8Array): void {
-    checkBytes("chunk", chunk);
-    this.#open().update(chunk);
-  }
-
-  digest(): Uint8Array {
-    const hash = this.#open();
-    this.#hash = undefined;
-    return hash.digest();
-  }
-
-  #open(): IncrementalHash {
-    if (this.#hash === undefined) throw new CryptoError("CLOSED", "mu was already computed; start a new one");
-    return this.#hash;
-  }
+  return mu;
 }

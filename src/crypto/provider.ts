@@ -12,13 +12,15 @@ export interface PublicKey {
   /**
    * Returns a copy of the raw bytes, `publicKeyBytes` long: the form of FIPS 203, 204 or 205; for ECDSA, the
    * uncompressed point (SEC 1, section 2.3.3); for X-Wing, the ML-KEM-768 key followed by the X25519 key
-   * (draft-connolly-cfrg-xwing-kem-11, section 5.2).
+   * (draft-connolly-cfrg-xwing-kem-11, section 5.2); for composites, the ML-DSA key followed by the classical
+   * key (draft-ietf-lamps-pq-composite-sigs-19, section 4.1).
    */
   exportRaw(): Uint8Array;
 
   /**
    * Returns SubjectPublicKeyInfo in PEM: RFC 9881 (ML-DSA), 9935 (ML-KEM), 9909 (SLH-DSA), 5480 (ECDSA),
-   * draft-connolly-cfrg-xwing-kem-11, section 5.8.1 (X-Wing).
+   * draft-connolly-cfrg-xwing-kem-11, section 5.8.1 (X-Wing), draft-ietf-lamps-pq-composite-sigs-19,
+   * section 5 (composites).
    */
   toPem(): string;
 }
@@ -32,8 +34,9 @@ export interface SecretKey {
   readonly publicKey: PublicKey;
 
   /**
-   * Returns the expanded form of FIPS 203, 204 or 205, the scalar for ECDSA, or the seed for X-Wing;
-   * `secretKeyBytes` long.
+   * Returns the expanded form of FIPS 203, 204 or 205, the scalar for ECDSA, the seed for X-Wing, or for
+   * composites the ML-DSA seed followed by the classical key (draft-ietf-lamps-pq-composite-sigs-19,
+   * section 4.2); `secretKeyBytes` long.
    *
    * OpenSSL cannot export this form of an ML-DSA or ML-KEM key that has a seed. The OpenSSL provider then
    * derives it from the seed in JavaScript on the calling thread, which takes 0.4 to 3 ms.
@@ -48,7 +51,8 @@ export interface SecretKey {
   /**
    * Returns PKCS#8 in PEM: the seed form if the key has a seed (RFC 9881 and 9935, section 6), otherwise the
    * expanded form. SLH-DSA documents hold the raw secret key (RFC 9909), ECDSA documents also the public key
-   * (RFC 5915), and X-Wing documents the bare seed (draft-connolly-cfrg-xwing-kem-11, section 5.8.2).
+   * (RFC 5915), X-Wing documents the bare seed (draft-connolly-cfrg-xwing-kem-11, section 5.8.2), and composite
+   * documents the bytes of `exportRaw` (draft-ietf-lamps-pq-composite-sigs-19, section 5.3).
    */
   toPem(): string;
 
@@ -78,8 +82,9 @@ export type SecretKeyMaterial =
 /** Options for signing and verification. Other option names are rejected. */
 export interface SignatureOptions {
   /**
-   * Binds the signature to one use (FIPS 204, section 5.2; FIPS 205, section 10.2); 0 to 255 bytes. Default:
-   * empty. Rejected for ECDSA, which has no context.
+   * Binds the signature to one use (FIPS 204, section 5.2; FIPS 205, section 10.2;
+   * draft-ietf-lamps-pq-composite-sigs-19, section 2.2); 0 to 255 bytes. Default: empty. Rejected for ECDSA,
+   * which has no context.
    */
   readonly context?: Uint8Array | undefined;
 
@@ -100,10 +105,11 @@ export interface Encapsulation {
 }
 
 /**
- * Computes μ, the ML-DSA message representative, while the message arrives. It uses the memory of one hash
- * state, whatever the length of the message. It runs on the calling thread and may be abandoned.
+ * Computes the representative of a message while the message arrives: μ for ML-DSA, M′ for composites. It uses
+ * the memory of one hash state, whatever the length of the message. It runs on the calling thread and may be
+ * abandoned.
  */
-export interface MuHash {
+export interface RepresentativeHash {
   /**
    * Adds the next bytes of the message. The caller may overwrite them afterwards.
    *
@@ -114,7 +120,7 @@ export interface MuHash {
   /**
    * Finishes the message.
    *
-   * @returns μ, 64 bytes, for `signMu`
+   * @returns the representative, for `signRepresentative`: 64 bytes for ML-DSA, at most 410 for composites
    * @throws CLOSED if called again
    */
   digest(): Uint8Array;
@@ -187,31 +193,45 @@ export interface CryptoProvider {
   sign(secretKey: SecretKey, message: Uint8Array, options?: SignatureOptions): Promise<Uint8Array>;
 
   /**
-   * Starts computing μ of a message, which need not fit in memory or be where the secret key is (FIPS 204,
-   * section 6.2: another module may compute it). `signMu` turns μ into an ordinary signature of the message
-   * and context, which every ML-DSA verifier accepts.
+   * Starts computing the representative of a message, which need not fit in memory or be where the secret key
+   * is: μ for ML-DSA (FIPS 204, section 6.2: another module may compute it), M′ for composites
+   * (draft-ietf-lamps-pq-composite-sigs-19, section 3.2). `signRepresentative` turns it into an ordinary
+   * signature of the message and context, which every verifier accepts.
    *
    * @param publicKey the signing key's public key, whose hash is part of μ
    * @param options.context as for `sign`; 0 to 255 bytes
-   * @throws INVALID_ARGUMENT, including for keys other than ML-DSA; CLOSED
+   * @throws INVALID_ARGUMENT, including for keys other than ML-DSA and composites; CLOSED
    */
-  startMu(publicKey: PublicKey, options?: Pick<SignatureOptions, "context">): MuHash;
+  startRepresentative(publicKey: PublicKey, options?: Pick<SignatureOptions, "context">): RepresentativeHash;
 
   /**
-   * Signs a μ that was computed elsewhere (FIPS 204, algorithm 7 from line 7 on), hedged like `sign`. The
-   * native provider does so as fast as `sign`. OpenSSL supports it from 3.5 on, but node:crypto has no option
-   * for it, so the "openssl" provider uses @noble/post-quantum on a worker thread, which takes 40 times as
-   * long.
+   * Signs a representative that was computed elsewhere (FIPS 204, algorithm 7 from line 7 on;
+   * draft-ietf-lamps-pq-composite-sigs-19, section 3.2 from step 3 on), hedged like `sign`. The native provider
+   * does so as fast as `sign`. OpenSSL supports μ from 3.5 on, but node:crypto has no option for it, so the
+   * "openssl" provider uses @noble/post-quantum on a worker thread, which takes 40 times as long.
    *
    * Pitfall: μ does not reveal the message, its context or its key. A caller of this function can sign
    * anything under any context, including the pre-hashed form of FIPS 204, section 5.4. A μ for a different
    * public key gives, without an error, a signature that no verifier accepts.
    *
-   * @param mu 64 bytes from `MuHash.digest`; copied before the call returns its promise
-   * @returns `signatureBytes` bytes
-   * @throws INVALID_ARGUMENT, including for keys other than ML-DSA; CLOSED
+   * @param representative from `RepresentativeHash.digest`; copied before the call returns its promise
+   * @returns `signatureBytes` bytes; at most as many if the signature ends with ECDSA
+   * @throws INVALID_ARGUMENT, including for keys other than ML-DSA and composites, and for bytes that are not
+   *   the representative of any message; CLOSED
    */
-  signMu(secretKey: SecretKey, mu: Uint8Array): Promise<Uint8Array>;
+  signRepresentative(secretKey: SecretKey, representative: Uint8Array): Promise<Uint8Array>;
+
+  /**
+   * Verifies a signature of the message with this representative. For ML-DSA it runs in JavaScript on the
+   * calling thread, some milliseconds: no library offers it.
+   *
+   * @throws INVALID_ARGUMENT, as for `signRepresentative`; CLOSED
+   */
+  verifyRepresentative(
+    publicKey: PublicKey,
+    representative: Uint8Array,
+    signature: Uint8Array,
+  ): Promise<boolean>;
 
   /**
    * Verifies a signature (FIPS 204, section 5.3; FIPS 205, section 10.3; FIPS 186-5, section 6.4.2). A

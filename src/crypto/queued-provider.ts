@@ -106,9 +106,15 @@ function createForm(
       run("sign", secretKey.algorithm, { message, options }, (kept) =>
         inner.sign(secretKey, kept.message, kept.options),
       ),
-    startMu: (publicKey, options) => inner.startMu(publicKey, options),
-    signMu: (secretKey, mu) =>
-      run("sign mu", secretKey.algorithm, { mu }, (kept) => inner.signMu(secretKey, kept.mu)),
+    startRepresentative: (publicKey, options) => inner.startRepresentative(publicKey, options),
+    signRepresentative: (secretKey, representative) =>
+      run("sign representative", secretKey.algorithm, { representative }, (kept) =>
+        inner.signRepresentative(secretKey, kept.representative),
+      ),
+    verifyRepresentative: (publicKey, representative, signature) =>
+      run("verify", publicKey.algorithm, { representative, signature }, (kept) =>
+        inner.verifyRepresentative(publicKey, kept.representative, kept.signature),
+      ),
     verify: (publicKey, message, signature, options) =>
       run("verify", publicKey.algorithm, { message, signature, options }, (kept) =>
         inner.verify(publicKey, kept.message, kept.signature, kept.options),

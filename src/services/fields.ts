@@ -1,7 +1,13 @@
 /** Reads request fields that several services share, and names the field that is invalid. */
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
-import { type Algorithm, kemAlgorithms, signatureAlgorithms } from "../crypto/algorithms.ts";
+import {
+  type Algorithm,
+  describeSignatureLength,
+  isSignatureLength,
+  kemAlgorithms,
+  type SignatureAlgorithm,
+} from "../crypto/algorithms.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
 import { type ReasonName, refuseField } from "../errors.ts";
@@ -75,13 +81,12 @@ export function readField<T>(field: string, read: () => T, reason: ReasonName = 
  * @throws LENGTH_INVALID
  */
 export function checkSignatureLength(
-  algorithm: keyof typeof signatureAlgorithms,
+  algorithm: SignatureAlgorithm,
   signature: Uint8Array,
   field = "signature",
 ): void {
-  const { signatureBytes } = signatureAlgorithms[algorithm];
-  if (signature.length !== signatureBytes)
-    throw lengthInvalid(field, signature, `an ${algorithm} signature`, signatureBytes);
+  if (isSignatureLength(algorithm, signature.length)) return;
+  throw lengthInvalid(field, signature, `an ${algorithm} signature`, describeSignatureLength(algorithm));
 }
 
 /**
@@ -95,7 +100,12 @@ export function checkCiphertextLength(algorithm: keyof typeof kemAlgorithms, cip
     throw lengthInvalid("ciphertext", ciphertext, `an ${algorithm} ciphertext`, ciphertextBytes);
 }
 
-function lengthInvalid(field: string, bytes: Uint8Array, what: string, rightBytes: number): ConnectError {
+function lengthInvalid(
+  field: string,
+  bytes: Uint8Array,
+  what: string,
+  rightBytes: number | string,
+): ConnectError {
   return refuseField(field, `is ${bytes.length} bytes; ${what} has ${rightBytes}`, "LENGTH_INVALID");
 }
 

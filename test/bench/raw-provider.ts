@@ -32,14 +32,14 @@ const warmUpMs = Math.min(1000, measureMs / 2);
 const [, verified = "ML-DSA-65"] = /^verify (.*)$/.exec(what) ?? [];
 const stored = await provider.generateKeyPair(verified as SignatureAlgorithm);
 const signature = await provider.sign(stored.secretKey, message);
-const hash = provider.startMu(stored.publicKey);
+const hash = provider.startRepresentative(stored.publicKey);
 hash.update(message);
 const mu = hash.digest();
 
 async function work(): Promise<void> {
   if (what.startsWith("verify")) return void (await provider.verify(stored.publicKey, message, signature));
   if (what === "sign") return void (await provider.sign(stored.secretKey, message));
-  if (what === "sign mu") return void (await provider.signMu(stored.secretKey, mu));
+  if (what === "sign mu") return void (await provider.signRepresentative(stored.secretKey, mu));
   const { secretKey, publicKey } = await provider.generateKeyPair("ML-DSA-65");
   if (what === "pair-and-sign") await provider.sign(secretKey, message);
   publicKey.exportRaw();

@@ -1,180 +1,269 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  type CompositeKeyPair,
-  encodeCompositePublicKeyPem,
-  exportCompositePublicKey,
-  importCompositePublicKey,
-  importCompositePublicKeyPem,
-  joinKeyPairs,
-  signComposite,
-  verifyComposite,
-} from "../../src/crypto/composite.ts";
-import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+/** Composites: the draft's test vectors, keys, and signatures of which both halves must verify. */
+import { describe, expect, it } from "vitest";
+import { compositeHalves, compositeNames, signatureAlgorithms } from "../../src/crypto/algorithms.ts";
+import { splitPublicKey } from "../../src/crypto/composite.ts";
+import { importKeyFile } from "../../src/crypto/key-file.ts";
+import { decodePem, encodePem } from "../../src/crypto/pem.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { flipBit } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
-import { readVectorFile, textOf, vectorsFolder } from "../vectors/vector-files.ts";
+import draft from "../vectors/composite.json" with { type: "json" };
 import { refusal } from "./refusal.ts";
 
+const base64 = Uint8Array.fromBase64;
+const vectors = draft.vectors.map(({ algorithm, ...bytes }) => ({
+  algorithm: compositeNames.find((name) => name === algorithm) ?? "MLDSA44-Ed25519-SHA512",
+  publicKey: base64(bytes.publicKey),
+  pkcs8: base64(bytes.pkcs8),
+  signature: base64(bytes.signature),
+  signatureWithContext: base64(bytes.signatureWithContext),
+}));
+const [text, textContext] = [base64(draft.message), base64(draft.context)];
+
 const message = new TextEncoder().encode("a message");
-const context = Uint8Array.of(1, 2, 3);
-const both = { mldsaValid: true, ecdsaValid: true };
-const neither = { mldsaValid: false, ecdsaValid: false };
-const mldsaSignatureBytes = 3309;
+const withEcdsa = compositeNames.filter((name) => compositeHalves[name].classical !== "Ed25519");
+/** Where the classical half of a signature starts. */
+const classicalAt = (name: (typeof compositeNames)[number]) =>
+  signatureAlgorithms[compositeHalves[name].mlDsa].signatureBytes;
 
-async function generateCompositeKeyPair(provider: CryptoProvider): Promise<CompositeKeyPair> {
-  return joinKeyPairs(
-    await provider.generateKeyPair("ML-DSA-65"),
-    await provider.generateKeyPair("ECDSA-P256"),
-  );
-}
+describe("composites", () => {
+  it("have the names, object identifiers and sizes of the draft", () => {
+    const rows = compositeNames.map((name) => {
+      const { oid, publicKeyBytes, secretKeyBytes, signatureBytes, standard } = signatureAlgorithms[name];
+      return [name, oid, publicKeyBytes, secretKeyBytes, signatureBytes, standard];
+    });
+    const standard = "draft-ietf-lamps-pq-composite-sigs-19";
+    expect(rows).toEqual([
+      ["MLDSA44-Ed25519-SHA512", "1.3.6.1.5.5.7.6.39", 1344, 64, 2484, standard],
+      ["MLDSA65-Ed25519-SHA512", "1.3.6.1.5.5.7.6.48", 1984, 64, 3373, standard],
+      ["MLDSA65-ECDSA-P256-SHA512", "1.3.6.1.5.5.7.6.45", 2017, 83, 3381, standard],
+      ["MLDSA87-ECDSA-P384-SHA512", "1.3.6.1.5.5.7.6.49", 2689, 96, 4731, standard],
+    ]);
+    expect(vectors.map(({ algorithm }) => algorithm)).toEqual(compositeNames);
+  });
+});
 
-describeProviders("composite signatures with %s", async (provider) => {
-  const keyPair = await generateCompositeKeyPair(provider);
-  const verdictOn = (signature: Uint8Array, usedContext?: Uint8Array) =>
-    verifyComposite(provider, keyPair.publicKey, message, signature, usedContext);
-
-  it.each([
-    ["no context", new Uint8Array()],
-    ["a context", context],
-    ["a context of 255 bytes", new Uint8Array(255).fill(7)],
-  ])("verify with %s, and with no other context", async (_what, used) => {
-    const signature = await signComposite(provider, keyPair, message, used);
-    expect(await verdictOn(signature, used)).toEqual(both);
-    expect(await verdictOn(signature, Uint8Array.of(9))).toEqual(neither);
+describeProviders("the draft's test vectors with %s", (provider) => {
+  it.each(vectors)("verify, each with its context alone: $algorithm", async (vector) => {
+    const { algorithm, publicKey: raw, signature, signatureWithContext } = vector;
+    const publicKey = provider.importPublicKey(algorithm, { raw });
+    const verify = (given: Uint8Array, context?: Uint8Array) =>
+      provider.verify(publicKey, text, given, { context });
+    expect(await verify(signature)).toBe(true);
+    expect(await verify(signatureWithContext, textContext)).toBe(true);
+    expect(await verify(signature, textContext)).toBe(false);
+    expect(await verify(signatureWithContext)).toBe(false);
+    expect(await provider.verify(publicKey, message, signature)).toBe(false);
   });
 
-  it("have an empty context by default", async () => {
-    const signature = await signComposite(provider, keyPair, message);
-    expect(await verdictOn(signature)).toEqual(both);
-    expect(await verdictOn(signature, new Uint8Array())).toEqual(both);
+  it.each(vectors)("have PKCS#8 keys that import and export unchanged: $algorithm", async (vector) => {
+    const { algorithm, pkcs8, publicKey } = vector;
+    const secretKey = await importKeyFile(provider, algorithm, pkcs8);
+    expect(secretKey.publicKey.exportRaw()).toEqual(publicKey);
+    expect(secretKey.toPem()).toBe(encodePem("PRIVATE KEY", pkcs8));
+    const signature = await provider.sign(secretKey, message);
+    expect(await provider.verify(secretKey.publicKey, message, signature)).toBe(true);
   });
+});
 
-  it("do not verify for a different message", async () => {
-    const signature = await signComposite(provider, keyPair, message);
-    const other = verifyComposite(provider, keyPair.publicKey, Uint8Array.of(1), signature);
-    expect(await other).toEqual(neither);
-  });
-
-  it.each([
-    ["first byte", 0, { mldsaValid: false, ecdsaValid: true }],
-    ["last byte of ML-DSA", mldsaSignatureBytes - 1, { mldsaValid: false, ecdsaValid: true }],
-    ["first byte of ECDSA", mldsaSignatureBytes, { mldsaValid: true, ecdsaValid: false }],
-    ["r", mldsaSignatureBytes + 20, { mldsaValid: true, ecdsaValid: false }],
-  ])("report which half was changed: %s", async (_where, at, expected) => {
-    const signature = await signComposite(provider, keyPair, message);
-    expect(await verdictOn(flipBit(signature, at))).toEqual(expected);
-  });
-
-  it("do not verify with an extra byte", async () => {
-    const signature = await signComposite(provider, keyPair, message);
-    const longer = Buffer.concat([signature, Uint8Array.of(0)]);
-    expect(await verdictOn(longer)).toEqual({ mldsaValid: true, ecdsaValid: false });
-  });
-
-  it("do not verify with a byte missing", async () => {
-    const signature = await signComposite(provider, keyPair, message);
-    expect(await verdictOn(signature.subarray(0, -1))).toEqual({ mldsaValid: true, ecdsaValid: false });
-  });
-
-  it.each([0, 1, 3308, 3309])("are invalid in both halves if they have %i bytes", async (length) => {
-    const signature = await signComposite(provider, keyPair, message);
-    expect(await verdictOn(signature.subarray(0, length))).toEqual(neither);
-  });
-
-  it("do not verify with halves from two keys", async () => {
-    const signature = await signComposite(provider, keyPair, message);
-    const other = await generateCompositeKeyPair(provider);
-    const mixed = { mldsa: keyPair.publicKey.mldsa, ecdsa: other.publicKey.ecdsa };
-    const verdict = await verifyComposite(provider, mixed, message, signature);
-    expect(verdict).toEqual({ mldsaValid: true, ecdsaValid: false });
-  });
-
-  it("reject a context of 256 bytes", async () => {
-    const tooLong = new Uint8Array(256);
-    const signature = new Uint8Array(3380);
-    expect(await refusal(() => signComposite(provider, keyPair, message, tooLong))).toBe("INVALID_ARGUMENT");
-    expect(await refusal(() => verdictOn(signature, tooLong))).toBe("INVALID_ARGUMENT");
-  });
-
-  it("have 2017-byte public keys, the ML-DSA key followed by the point, that import unchanged", async () => {
-    const raw = exportCompositePublicKey(keyPair);
-    expect(raw).toHaveLength(2017);
-    expect(raw.subarray(0, 1952)).toEqual(Buffer.from(keyPair.publicKey.mldsa.exportRaw()));
-    expect(raw.subarray(1952)).toEqual(Buffer.from(keyPair.publicKey.ecdsa.exportRaw()));
-    const publicKey = importCompositePublicKey(provider, raw);
-    const signature = await signComposite(provider, keyPair, message);
-    expect(await verifyComposite(provider, publicKey, message, signature)).toEqual(both);
+describeProviders("composite keys with %s", (provider) => {
+  it.each(compositeNames)("survive every encoding: %s", async (name) => {
+    const { publicKey, secretKey } = await provider.generateKeyPair(name);
+    expect(secretKey.exportSeed()).toBeUndefined();
+    const raw = secretKey.exportRaw();
+    expect(raw).toHaveLength(signatureAlgorithms[name].secretKeyBytes);
+    for (const material of [{ raw }, { pem: secretKey.toPem() }]) {
+      const imported = await provider.importSecretKey(name, material);
+      expect(imported.publicKey.exportRaw()).toEqual(publicKey.exportRaw());
+    }
+    const samePublicKey = provider.importPublicKey(name, { pem: publicKey.toPem() });
+    expect(samePublicKey.exportRaw()).toEqual(publicKey.exportRaw());
   });
 
   it.each([
     ["a missing byte", (raw: Uint8Array) => raw.subarray(0, -1)],
     ["an extra byte", (raw: Uint8Array) => Buffer.concat([raw, Uint8Array.of(0)])],
-    ["a point that is not on the curve", (raw: Uint8Array) => flipBit(raw, 2016)],
+    ["a point that is not on the curve", (raw: Uint8Array) => flipBit(raw, raw.length - 1)],
     ["a compressed point", (raw: Uint8Array) => flipBit(raw, 1952, 6)],
-  ])("reject a public key with %s", async (_what, change) => {
-    const raw = change(exportCompositePublicKey(keyPair));
-    expect(await refusal(() => importCompositePublicKey(provider, raw))).toBe("INVALID_KEY");
-  });
-});
-
-describe("composite public keys in PEM", () => {
-  let provider: CryptoProvider;
-  let raw: Uint8Array;
-  beforeAll(async () => {
-    provider = await createCryptoProvider("openssl");
-    raw = exportCompositePublicKey(await generateCompositeKeyPair(provider));
-  });
-  afterAll(() => provider.close());
-
-  const derOf = (pem: string) => Buffer.from(pem.replaceAll(/-----.*-----|\n/g, ""), "base64");
-  const toPem = (der: Uint8Array) =>
-    `-----BEGIN PUBLIC KEY-----\n${Buffer.from(der).toString("base64")}\n-----END PUBLIC KEY-----\n`;
-
-  it("are a SubjectPublicKeyInfo with the OID 1.3.6.1.5.5.7.6.45, no parameters and the raw key", () => {
-    const der = derOf(encodeCompositePublicKeyPem(raw));
-    expect(der.subarray(0, -2017).toHex()).toBe("308207f2300a06082b0601050507062d038207e200");
-    expect(der.subarray(-2017).toHex()).toBe(raw.toHex());
-  });
-
-  it("import to the same key as the raw bytes", () => {
-    const publicKey = importCompositePublicKeyPem(provider, encodeCompositePublicKeyPem(raw));
-    expect(exportCompositePublicKey({ publicKey }).toHex()).toBe(raw.toHex());
+    ["the ML-DSA half alone", (raw: Uint8Array) => raw.subarray(0, 1952)],
+  ])("are rejected with %s", async (_what, change) => {
+    const { publicKey } = await provider.generateKeyPair("MLDSA65-ECDSA-P256-SHA512");
+    const raw = change(publicKey.exportRaw());
+    expect(await refusal(() => provider.importPublicKey("MLDSA65-ECDSA-P256-SHA512", { raw }))).toBe(
+      "INVALID_KEY",
+    );
   });
 
   it.each([
-    ["the key of only one half", () => importCompositePublicKey(provider, raw).mldsa.toPem()],
-    ["a missing byte", () => toPem(derOf(encodeCompositePublicKeyPem(raw)).subarray(0, -1))],
-    ["an extra byte", () => toPem(Buffer.concat([derOf(encodeCompositePublicKeyPem(raw)), Buffer.of(0)]))],
-    ["a different OID", () => toPem(flipBit(derOf(encodeCompositePublicKeyPem(raw)), 15))],
-    ["a point that is not on the curve", () => encodeCompositePublicKeyPem(flipBit(raw, 2016))],
-    ["text that is not PEM", () => "x"],
-  ])("reject %s", async (_what, make) => {
-    expect(await refusal(() => importCompositePublicKeyPem(provider, make()))).toBe("INVALID_KEY");
+    ["a scalar of 0", (raw: Uint8Array) => raw.fill(0, raw.length - 12 - 32, raw.length - 12)],
+    ["a scalar above the group order", (raw: Uint8Array) => raw.fill(255, raw.length - 44, raw.length - 12)],
+    ["a different curve", (raw: Uint8Array) => flipBit(raw, raw.length - 1)],
+    ["an ECPrivateKey of a different version", (raw: Uint8Array) => flipBit(raw, 36)],
+    ["a missing byte", (raw: Uint8Array) => raw.subarray(0, -1)],
+  ])("are rejected with %s in the secret half", async (_what, change) => {
+    const { secretKey } = await provider.generateKeyPair("MLDSA65-ECDSA-P256-SHA512");
+    const raw = change(secretKey.exportRaw());
+    expect(await refusal(() => provider.importSecretKey("MLDSA65-ECDSA-P256-SHA512", { raw }))).toBe(
+      "INVALID_KEY",
+    );
   });
 
-  it.each([2016, 2018])("reject encoding %i bytes", (length) => {
-    expect(() => encodeCompositePublicKeyPem(new Uint8Array(length))).toThrow(RangeError);
+  it("are rejected in PKCS#8 of a different composite with the same lengths", async () => {
+    const [, other] = vectors;
+    const pem = encodePem("PRIVATE KEY", other?.pkcs8 ?? new Uint8Array());
+    await expect(provider.importSecretKey("MLDSA44-Ed25519-SHA512", { pem })).rejects.toThrow(
+      "contains an MLDSA65-Ed25519-SHA512 key; expected MLDSA44-Ed25519-SHA512",
+    );
+  });
+
+  it("are rejected with a public key in PKCS#8 that does not match", async () => {
+    const [one, two] = await Promise.all(
+      [1, 2].map(() => provider.generateKeyPair("MLDSA44-Ed25519-SHA512")),
+    );
+    const bits = Buffer.concat([Uint8Array.of(0), two?.publicKey.exportRaw() ?? new Uint8Array()]);
+    const der = Buffer.from(decodePem("PRIVATE KEY", one?.secretKey.toPem() ?? ""));
+    const content = Buffer.concat([
+      Uint8Array.of(2, 1, 1),
+      der.subarray(5),
+      Uint8Array.of(0x81, 0x82, bits.length >> 8, bits.length & 255),
+      bits,
+    ]);
+    const head = Uint8Array.of(0x30, 0x82, content.length >> 8, content.length & 255);
+    await expect(
+      provider.importSecretKey("MLDSA44-Ed25519-SHA512", { der: Buffer.concat([head, content]) }),
+    ).rejects.toThrow("does not match its private key");
+  });
+
+  it("cannot encapsulate, and do nothing once they are erased", async () => {
+    const { publicKey, secretKey } = await provider.generateKeyPair("MLDSA44-Ed25519-SHA512");
+    expect(await refusal(() => provider.encapsulate(publicKey))).toBe("INVALID_ARGUMENT");
+    secretKey.erase();
+    expect(await refusal(() => provider.sign(secretKey, message))).toBe("CLOSED");
+    expect(await refusal(() => secretKey.toPem())).toBe("CLOSED");
   });
 });
 
-const isSkipped = vectorsFolder === undefined && process.env.QSP_TEST_REQUIRE_ALL !== "1";
-const needed = isSkipped ? ": skipped because QSP_TEST_VECTORS is not set" : "";
-
-describe.skipIf(isSkipped)(`the official example of id-MLDSA65-ECDSA-P256-SHA512${needed}`, () => {
-  const readExample = (field: string) => {
-    const { vectors } = readVectorFile(vectorsFolder ?? "", "composite_mldsa.json");
-    const example = vectors.find(({ id }) => id === "id-MLDSA65-ECDSA-P256-SHA512");
-    return Buffer.from(textOf(example ?? { id: field, expect: true }, field), "base64");
+describeProviders("composite signatures with %s", async (provider) => {
+  const pairs = await Promise.all(
+    compositeNames.map(async (name) => ({ name, ...(await provider.generateKeyPair(name)) })),
+  );
+  const pairOf = (wanted: string) => {
+    const found = pairs.find(({ name }) => name === wanted);
+    if (found === undefined) throw new Error(`no key of ${wanted}`);
+    return found;
   };
 
-  describeProviders("verifies with %s", (provider) => {
-    it("without a context", async () => {
-      const [raw, text, signature] = [readExample("pk"), readExample("m"), readExample("s")];
-      const publicKey = importCompositePublicKey(provider, raw);
-      expect(await verifyComposite(provider, publicKey, text, signature)).toEqual(both);
-      expect(await verifyComposite(provider, publicKey, text, signature, context)).toEqual(neither);
-      expect(await verifyComposite(provider, publicKey, message, signature)).toEqual(neither);
-    });
+  it.each(compositeNames)("verify with their context alone: %s", async (name) => {
+    const { publicKey, secretKey } = pairOf(name);
+    const contexts = [new Uint8Array(), Uint8Array.of(1, 2, 3), new Uint8Array(255).fill(7)];
+    const signatures = await Promise.all(
+      contexts.map((context) => provider.sign(secretKey, message, { context })),
+    );
+    const verdicts = await Promise.all(
+      signatures.map((signature) =>
+        Promise.all(contexts.map((context) => provider.verify(publicKey, message, signature, { context }))),
+      ),
+    );
+    expect(verdicts).toEqual(contexts.map((context) => contexts.map((used) => used === context)));
+  });
+
+  it("have an empty context by default, and at most 255 bytes", async () => {
+    const { publicKey, secretKey } = pairOf("MLDSA44-Ed25519-SHA512");
+    const signature = await provider.sign(secretKey, message);
+    expect(await provider.verify(publicKey, message, signature, { context: new Uint8Array() })).toBe(true);
+    const context = new Uint8Array(256);
+    expect(await refusal(() => provider.sign(secretKey, message, { context }))).toBe("INVALID_ARGUMENT");
+    expect(await refusal(() => provider.verify(publicKey, message, signature, { context }))).toBe(
+      "INVALID_ARGUMENT",
+    );
+  });
+
+  it.each(compositeNames)("do not verify with a change in either half: %s", async (name) => {
+    const { publicKey, secretKey } = pairOf(name);
+    const signature = await provider.sign(secretKey, message);
+    const verify = (given: Uint8Array) => provider.verify(publicKey, message, given);
+    expect(await verify(signature)).toBe(true);
+    const at = classicalAt(name);
+    for (const changed of [
+      flipBit(signature, 0),
+      flipBit(signature, at - 1),
+      flipBit(signature, at),
+      flipBit(signature, at + 20),
+      flipBit(signature, signature.length - 1),
+      signature.subarray(0, at),
+      signature.subarray(at),
+      signature.subarray(0, -1),
+      Buffer.concat([signature, Uint8Array.of(0)]),
+      new Uint8Array(),
+    ])
+      expect(await verify(changed)).toBe(false);
+  });
+
+  it.each(compositeNames)("do not verify with a half of a different key: %s", async (name) => {
+    const { publicKey, secretKey } = pairOf(name);
+    const other = await provider.generateKeyPair(name);
+    const signature = await provider.sign(secretKey, message);
+    const [mine, theirs] = [publicKey, other.publicKey].map((key) => splitPublicKey(name, key.exportRaw()));
+    for (const raw of [
+      Buffer.concat([mine?.mlDsa ?? [], theirs?.classical ?? []].map(Buffer.from)),
+      Buffer.concat([theirs?.mlDsa ?? [], mine?.classical ?? []].map(Buffer.from)),
+    ]) {
+      const mixed = provider.importPublicKey(name, { raw });
+      expect(await provider.verify(mixed, message, signature)).toBe(false);
+    }
+  });
+
+  it("do not verify as signatures of their ML-DSA half", async () => {
+    const { publicKey, secretKey } = pairOf("MLDSA65-ECDSA-P256-SHA512");
+    const signature = await provider.sign(secretKey, message);
+    const raw = splitPublicKey("MLDSA65-ECDSA-P256-SHA512", publicKey.exportRaw()).mlDsa;
+    const half = provider.importPublicKey("ML-DSA-65", { raw });
+    expect(await provider.verify(half, message, signature.subarray(0, 3309))).toBe(false);
+  });
+
+  it.each(withEcdsa)("of %s have no ECDSA encoding to choose", async (name) => {
+    const { secretKey } = pairOf(name);
+    expect(await refusal(() => provider.sign(secretKey, message, { ecdsaEncoding: "der" }))).toBe(
+      "INVALID_ARGUMENT",
+    );
+  });
+
+  it.each(compositeNames)("can be made and verified from the message in pieces: %s", async (name) => {
+    const { publicKey, secretKey } = pairOf(name);
+    const context = Uint8Array.of(9);
+    const representative = representInPieces(provider, name, context);
+    const signature = await provider.signRepresentative(secretKey, representative);
+    expect(await provider.verify(publicKey, message, signature, { context })).toBe(true);
+    const whole = await provider.sign(secretKey, message, { context });
+    expect(await provider.verifyRepresentative(publicKey, representative, whole)).toBe(true);
+    expect(await provider.verifyRepresentative(publicKey, representative, flipBit(whole, 9))).toBe(false);
+    const other = representInPieces(provider, name, Uint8Array.of(8));
+    expect(await provider.verifyRepresentative(publicKey, other, whole)).toBe(false);
+  });
+
+  function representInPieces(from: CryptoProvider, name: string, context: Uint8Array): Uint8Array {
+    const hash = from.startRepresentative(pairOf(name).publicKey, { context });
+    hash.update(message.subarray(0, 3));
+    hash.update(message.subarray(3));
+    return hash.digest();
+  }
+
+  it("are made of nothing but a representative of the same algorithm", async () => {
+    const { publicKey, secretKey } = pairOf("MLDSA65-Ed25519-SHA512");
+    const representative = representInPieces(provider, "MLDSA65-Ed25519-SHA512", Uint8Array.of(1));
+    for (const wrong of [
+      representInPieces(provider, "MLDSA44-Ed25519-SHA512", Uint8Array.of(1)),
+      new Uint8Array(64),
+      new Uint8Array(),
+      representative.subarray(1),
+      representative.subarray(0, -1),
+      Buffer.concat([representative, Uint8Array.of(0)]),
+      // The length of the context.
+      flipBit(representative, 32 + "COMPSIG-MLDSA65-Ed25519-SHA512".length),
+    ]) {
+      expect(await refusal(() => provider.signRepresentative(secretKey, wrong))).toBe("INVALID_ARGUMENT");
+      const verifying = () => provider.verifyRepresentative(publicKey, wrong, new Uint8Array(3373));
+      expect(await refusal(verifying)).toBe("INVALID_ARGUMENT");
+    }
   });
 });

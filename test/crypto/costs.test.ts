@@ -22,7 +22,7 @@ describe("the cost of an operation", () => {
     ["verify", "SLH-DSA-SHAKE-256s", false],
     ["generate", "SLH-DSA-SHA2-128f", false],
     ["sign", "ML-DSA-87", false],
-    ["sign mu", "ML-DSA-87", false],
+    ["sign representative", "ML-DSA-87", false],
     ["decapsulate", "X-Wing", false],
   ] as const)("assigns %s with %s to the right lane", (operation, algorithm, isSlow) => {
     expect(findCost(operation, algorithm).isSlow).toBe(isSlow);

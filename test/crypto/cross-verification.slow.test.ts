@@ -109,9 +109,9 @@ describe("a signature", () => {
     "by $from over mu verifies with $to over the message ($algorithm)",
     async ({ from, to, algorithm }) => {
       const { publicKey, secretKey } = await use(from).generateKeyPair(algorithm);
-      const mu = use(from).startMu(publicKey, { context });
+      const mu = use(from).startRepresentative(publicKey, { context });
       mu.update(message);
-      const signature = await use(from).signMu(secretKey, mu.digest());
+      const signature = await use(from).signRepresentative(secretKey, mu.digest());
       const imported = use(to).importPublicKey(algorithm, { raw: publicKey.exportRaw() });
       expect(await use(to).verify(imported, message, signature, { context })).toBe(true);
       expect(await use(to).verify(imported, message, signature)).toBe(false);

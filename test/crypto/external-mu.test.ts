@@ -53,7 +53,7 @@ describeProviders("an external mu with %s", async (provider, name) => {
   }
 
   function muOf(publicKey: PublicKey, chunks: readonly Uint8Array[], options?: SignatureOptions): Uint8Array {
-    const mu = provider.startMu(publicKey, options);
+    const mu = provider.startRepresentative(publicKey, options);
     for (const chunk of chunks) mu.update(chunk);
     return mu.digest();
   }
@@ -62,7 +62,7 @@ describeProviders("an external mu with %s", async (provider, name) => {
     "for $algorithm signs a message $shape, $binding, like sign",
     async ({ algorithm, chunks, options }) => {
       const { publicKey, secretKey } = keys(algorithm);
-      const signature = await provider.signMu(secretKey, muOf(publicKey, chunks, options));
+      const signature = await provider.signRepresentative(secretKey, muOf(publicKey, chunks, options));
       expect(signature).toHaveLength(signatureAlgorithms[algorithm].signatureBytes);
       const whole = Buffer.concat(chunks);
       expect(await provider.verify(publicKey, whole, signature, options)).toBe(true);
@@ -91,7 +91,7 @@ describeProviders("an external mu with %s", async (provider, name) => {
     const expanded = await provider.importSecretKey(algorithm, { raw: secretKey.exportRaw() });
     expect(expanded.exportSeed()).toBeUndefined();
     for (let i = 0; i < 2; i++) {
-      const signature = await provider.signMu(expanded, muOf(publicKey, [message]));
+      const signature = await provider.signRepresentative(expanded, muOf(publicKey, [message]));
       expect(await provider.verify(publicKey, message, signature)).toBe(true);
     }
   });
@@ -99,13 +99,19 @@ describeProviders("an external mu with %s", async (provider, name) => {
   it("gives a different signature each time", async () => {
     const { publicKey, secretKey } = keys("ML-DSA-65");
     const mu = muOf(publicKey, [message]);
-    const signatures = await Promise.all([provider.signMu(secretKey, mu), provider.signMu(secretKey, mu)]);
+    const signatures = await Promise.all([
+      provider.signRepresentative(secretKey, mu),
+      provider.signRepresentative(secretKey, mu),
+    ]);
     expect(signatures[0]).not.toEqual(signatures[1]);
   });
 
   it("of a different key gives a signature that does not verify", async () => {
     const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-44");
-    const signature = await provider.signMu(secretKey, muOf(keys("ML-DSA-44").publicKey, [message]));
+    const signature = await provider.signRepresentative(
+      secretKey,
+      muOf(keys("ML-DSA-44").publicKey, [message]),
+    );
     expect(await provider.verify(publicKey, message, signature)).toBe(false);
     expect(await provider.verify(keys("ML-DSA-44").publicKey, message, signature)).toBe(false);
   });
@@ -114,7 +120,7 @@ describeProviders("an external mu with %s", async (provider, name) => {
     const { publicKey } = keys("ML-DSA-44");
     const changingContext = Uint8Array.from(context);
     const chunk = new Uint8Array(100);
-    const mu = provider.startMu(publicKey, { context: changingContext });
+    const mu = provider.startRepresentative(publicKey, { context: changingContext });
     changingContext.fill(0);
     for (let start = 0; start < message.length; start += chunk.length) {
       chunk.set(message.subarray(start, start + chunk.length));
@@ -129,7 +135,7 @@ describeProviders("an external mu with %s", async (provider, name) => {
     const mu = muOf(publicKey, [message]);
     const shared = new Uint8Array(new SharedArrayBuffer(64));
     shared.set(mu);
-    const signature = await provider.signMu(secretKey, shared);
+    const signature = await provider.signRepresentative(secretKey, shared);
     expect(await provider.verify(publicKey, message, signature)).toBe(true);
     expect(Array.from(shared)).toEqual(Array.from(mu));
   });
@@ -141,7 +147,7 @@ describeProviders("an external mu with %s", async (provider, name) => {
     );
     const signings = (await Promise.all(imports)).map((imported) => {
       const mu = muOf(publicKey, [message]);
-      const signing = provider.signMu(imported, mu);
+      const signing = provider.signRepresentative(imported, mu);
       mu.fill(0);
       imported.erase();
       return signing;
@@ -162,11 +168,11 @@ describeProviders("an external mu with %s", async (provider, name) => {
     };
     const { publicKey, secretKey } = keys("ML-DSA-65");
     const large = new Uint8Array(16 * 1024 * 1024).fill(5);
-    const mu = provider.startMu(publicKey);
+    const mu = provider.startRepresentative(publicKey);
     const before = usedBytes();
     for (let start = 0; start < large.length; start += 65_536) mu.update(large.slice(start, start + 65_536));
     expect(usedBytes() - before).toBeLessThan(4 * 1024 * 1024);
-    const signature = await provider.signMu(secretKey, mu.digest());
+    const signature = await provider.signRepresentative(secretKey, mu.digest());
     expect(await provider.verify(publicKey, large, signature)).toBe(true);
     expect(await provider.verify(publicKey, flipBit(large, 0), signature)).toBe(false);
   });
@@ -174,29 +180,35 @@ describeProviders("an external mu with %s", async (provider, name) => {
   describe("is rejected", () => {
     it.each([0, 1, 32, 63, 65, 128])("if it has %i bytes", async (length) => {
       const { secretKey } = keys("ML-DSA-44");
-      expect(await refusal(() => provider.signMu(secretKey, new Uint8Array(length)))).toBe(
+      expect(await refusal(() => provider.signRepresentative(secretKey, new Uint8Array(length)))).toBe(
         "INVALID_ARGUMENT",
       );
     });
 
     it.each([undefined, null, "a".repeat(64), Array(64).fill(0)])("if it is %j", async (mu) => {
       const { secretKey } = keys("ML-DSA-44");
-      expect(await refusal(() => provider.signMu(secretKey, untyped(mu)))).toBe("INVALID_ARGUMENT");
+      expect(await refusal(() => provider.signRepresentative(secretKey, untyped(mu)))).toBe(
+        "INVALID_ARGUMENT",
+      );
     });
 
     it.each(["SLH-DSA-SHA2-128f", "ML-KEM-512", "ECDSA-P256"] as const)("for %s keys", async (algorithm) => {
       const { publicKey, secretKey } = keys(algorithm);
-      expect(await refusal(() => provider.startMu(publicKey))).toBe("INVALID_ARGUMENT");
-      expect(await refusal(() => provider.signMu(secretKey, new Uint8Array(64)))).toBe("INVALID_ARGUMENT");
+      expect(await refusal(() => provider.startRepresentative(publicKey))).toBe("INVALID_ARGUMENT");
+      expect(await refusal(() => provider.signRepresentative(secretKey, new Uint8Array(64)))).toBe(
+        "INVALID_ARGUMENT",
+      );
     });
 
     it("for keys of the other provider, and for objects that are not keys", async () => {
       const foreign = await other.generateKeyPair("ML-DSA-44");
       const mu = new Uint8Array(64);
-      expect(await refusal(() => provider.startMu(foreign.publicKey))).toBe("INVALID_ARGUMENT");
-      expect(await refusal(() => provider.signMu(foreign.secretKey, mu))).toBe("INVALID_ARGUMENT");
-      expect(await refusal(() => provider.startMu(untyped({})))).toBe("INVALID_ARGUMENT");
-      expect(await refusal(() => provider.signMu(untyped({}), mu))).toBe("INVALID_ARGUMENT");
+      expect(await refusal(() => provider.startRepresentative(foreign.publicKey))).toBe("INVALID_ARGUMENT");
+      expect(await refusal(() => provider.signRepresentative(foreign.secretKey, mu))).toBe(
+        "INVALID_ARGUMENT",
+      );
+      expect(await refusal(() => provider.startRepresentative(untyped({})))).toBe("INVALID_ARGUMENT");
+      expect(await refusal(() => provider.signRepresentative(untyped({}), mu))).toBe("INVALID_ARGUMENT");
     });
 
     const badOptions: Record<string, unknown> = {
@@ -208,18 +220,20 @@ describeProviders("an external mu with %s", async (provider, name) => {
     };
     it.each(Object.entries(badOptions))("with %s", async (_name, options) => {
       const { publicKey } = keys("ML-DSA-44");
-      expect(await refusal(() => provider.startMu(publicKey, untyped(options)))).toBe("INVALID_ARGUMENT");
+      expect(await refusal(() => provider.startRepresentative(publicKey, untyped(options)))).toBe(
+        "INVALID_ARGUMENT",
+      );
     });
 
     it.each(["text", undefined, null, 5, [1, 2], new ArrayBuffer(8)])("with the chunk %j", async (chunk) => {
-      const mu = provider.startMu(keys("ML-DSA-44").publicKey);
+      const mu = provider.startRepresentative(keys("ML-DSA-44").publicKey);
       expect(await refusal(() => mu.update(untyped(chunk)))).toBe("INVALID_ARGUMENT");
       mu.update(message);
       expect(mu.digest()).toEqual(muOf(keys("ML-DSA-44").publicKey, [message]));
     });
 
     it("after its digest", async () => {
-      const mu = provider.startMu(keys("ML-DSA-44").publicKey);
+      const mu = provider.startRepresentative(keys("ML-DSA-44").publicKey);
       mu.digest();
       expect(await refusal(() => mu.update(message))).toBe("CLOSED");
       expect(await refusal(() => mu.digest())).toBe("CLOSED");
@@ -228,16 +242,18 @@ describeProviders("an external mu with %s", async (provider, name) => {
     it("with an erased key, whose public half can still start a mu", async () => {
       const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-44");
       secretKey.erase();
-      expect(await refusal(() => provider.signMu(secretKey, muOf(publicKey, [message])))).toBe("CLOSED");
+      expect(await refusal(() => provider.signRepresentative(secretKey, muOf(publicKey, [message])))).toBe(
+        "CLOSED",
+      );
     });
 
     it("by a closed provider, which rejects unsigned mus queued for noble but finishes native jobs", async () => {
       const closing = await createCryptoProvider(name);
       const { publicKey, secretKey } = await closing.generateKeyPair("ML-DSA-44");
       const mu = new Uint8Array(64);
-      await closing.signMu(secretKey, mu);
+      await closing.signRepresentative(secretKey, mu);
       const unfinished = Array.from({ length: 20 }, () =>
-        closing.signMu(secretKey, mu).then(
+        closing.signRepresentative(secretKey, mu).then(
           (signature) => signature.length,
           (error) => error.code,
         ),
@@ -246,8 +262,8 @@ describeProviders("an external mu with %s", async (provider, name) => {
       // node:crypto cannot sign mu, so noble signs for OpenSSL.
       const outcome = name === "native" ? 2420 : "CLOSED";
       expect(new Set(await Promise.all(unfinished))).toEqual(new Set([outcome]));
-      expect(await refusal(() => closing.startMu(publicKey))).toBe("CLOSED");
-      expect(await refusal(() => closing.signMu(secretKey, mu))).toBe("CLOSED");
+      expect(await refusal(() => closing.startRepresentative(publicKey))).toBe("CLOSED");
+      expect(await refusal(() => closing.signRepresentative(secretKey, mu))).toBe("CLOSED");
     });
   });
 });

@@ -30,7 +30,7 @@ describeProviders("%s works off the event loop", (provider, name) => {
   it("while signing external mus", async () => {
     const { secretKey } = await provider.generateKeyPair("ML-DSA-65");
     const turns = await countTurns(() =>
-      Array.from({ length: muCount }, () => provider.signMu(secretKey, new Uint8Array(64))),
+      Array.from({ length: muCount }, () => provider.signRepresentative(secretKey, new Uint8Array(64))),
     );
     expect(turns).toBeGreaterThan(manyTurns);
   });
@@ -88,7 +88,7 @@ describeProviders("the threads of %s", (_provider, name) => {
     const script = `import { createCryptoProvider } from "${source}";
       const provider = await createCryptoProvider("${name}");
       const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
-      await provider.signMu(secretKey, new Uint8Array(64));
+      await provider.signRepresentative(secretKey, new Uint8Array(64));
       console.log("done");`;
     const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
     expect(stdout).toBe("done\n");

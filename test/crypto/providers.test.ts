@@ -3,6 +3,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import {
   type AlgorithmInfo,
   algorithms,
+  compositeNames,
   isSignatureAlgorithm,
   kemAlgorithms,
   kemNames,
@@ -214,7 +215,7 @@ describe("an SLH-DSA signature by OpenSSL", () => {
 describe("the table of algorithms", () => {
   it("has 3 ML-DSA, 12 SLH-DSA and 3 ML-KEM sets, ECDSA and X-Wing", () => {
     const names = Object.keys(algorithms);
-    expect(names).toEqual([...mlDsaNames, ...slhDsaNames, "ECDSA-P256", ...kemNames]);
+    expect(names).toEqual([...mlDsaNames, ...slhDsaNames, "ECDSA-P256", ...compositeNames, ...kemNames]);
   });
 
   it("does not mistake properties of Object.prototype for algorithms", () => {

@@ -148,7 +148,7 @@ describeProviders("X-Wing with %s", (provider) => {
     const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
     const bytes = new Uint8Array(64);
     expect(await refusal(() => provider.sign(secretKey, bytes))).toBe("INVALID_ARGUMENT");
-    expect(await refusal(() => provider.signMu(secretKey, bytes))).toBe("INVALID_ARGUMENT");
+    expect(await refusal(() => provider.signRepresentative(secretKey, bytes))).toBe("INVALID_ARGUMENT");
     expect(await refusal(() => provider.verify(publicKey, bytes, bytes))).toBe("INVALID_ARGUMENT");
     secretKey.erase();
     const { ciphertext } = await provider.encapsulate(publicKey);

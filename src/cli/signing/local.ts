@@ -1,8 +1,12 @@
 /** Signs and verifies content of any size locally, without a server. */
 import { createHash } from "node:crypto";
-import { loadMlDsa } from "../../client/ml-dsa.ts";
-import { isMlDsaAlgorithm, isSignatureAlgorithm, signatureAlgorithms } from "../../crypto/algorithms.ts";
-import type { CryptoProvider, MuHash, PublicKey, SecretKey } from "../../crypto/provider.ts";
+import {
+  describeSignatureLength,
+  hasRepresentative,
+  isSignatureAlgorithm,
+  isSignatureLength,
+} from "../../crypto/algorithms.ts";
+import type { CryptoProvider, PublicKey, RepresentativeHash, SecretKey } from "../../crypto/provider.ts";
 import { usageError } from "../exit-codes.ts";
 import { gather, readWhole } from "../files/read.ts";
 
@@ -24,15 +28,16 @@ export async function signContent(
   secretKey: SecretKey,
   { chunks, context }: Content,
 ): Promise<Uint8Array> {
-  if (!isMlDsaAlgorithm(secretKey.algorithm))
+  if (!hasRepresentative(secretKey.algorithm))
     return provider.sign(secretKey, await gatherForSlhDsa(chunks), { context });
-  return provider.signMu(secretKey, await digest(provider.startMu(secretKey.publicKey, { context }), chunks));
+  const representative = await digest(provider.startRepresentative(secretKey.publicKey, { context }), chunks);
+  return provider.signRepresentative(secretKey, representative);
 }
 
 /**
  * Finds the key that verifies a signature. Reads the content once, in constant memory except for SLH-DSA.
  *
- * @param publicKeys only keys whose algorithm has signatures of this length are tried
+ * @param publicKeys only keys whose algorithm can have signatures of this length are tried
  * @returns undefined if no key verifies it
  */
 export async function findVerifyingKey(
@@ -41,30 +46,21 @@ export async function findVerifyingKey(
   signature: Uint8Array,
   { chunks, context }: Content,
 ): Promise<PublicKey | undefined> {
-  const candidates = publicKeys.filter(({ algorithm }) => signatureLength(algorithm) === signature.length);
-  // The length distinguishes ML-DSA from SLH-DSA signatures.
-  if (candidates.some(({ algorithm }) => !isMlDsaAlgorithm(algorithm))) {
+  const candidates = publicKeys.filter(
+    ({ algorithm }) => isSignatureAlgorithm(algorithm) && isSignatureLength(algorithm, signature.length),
+  );
+  // The length distinguishes SLH-DSA signatures from all others.
+  if (candidates.some(({ algorithm }) => !hasRepresentative(algorithm))) {
     const message = await gatherForSlhDsa(chunks);
     for (const key of candidates) if (await provider.verify(key, message, signature, { context })) return key;
     return undefined;
   }
   if (candidates.length === 0) return undefined;
-  const started = candidates.map((key) => ({ key, mu: provider.startMu(key, { context }) }));
-  for await (const chunk of chunks) for (const { mu } of started) mu.update(chunk);
-  for (const { key, mu } of started) if (await verifyMu(key, signature, mu.digest())) return key;
+  const started = candidates.map((key) => ({ key, hash: provider.startRepresentative(key, { context }) }));
+  for await (const chunk of chunks) for (const { hash } of started) hash.update(chunk);
+  for (const { key, hash } of started)
+    if (await provider.verifyRepresentative(key, hash.digest(), signature)) return key;
   return undefined;
-}
-
-async function verifyMu(key: PublicKey, signature: Uint8Array, mu: Uint8Array): Promise<boolean> {
-  if (!isMlDsaAlgorithm(key.algorithm)) return false;
-  // FIPS 204, algorithm 8 from line 8 on; node:crypto does not accept mu.
-  const verifier = await loadMlDsa(key.algorithm);
-  return verifier.internal.verify(signature, mu, key.exportRaw(), { externalMu: true });
-}
-
-/** @returns undefined for an algorithm that does not sign */
-function signatureLength(algorithm: string): number | undefined {
-  return isSignatureAlgorithm(algorithm) ? signatureAlgorithms[algorithm].signatureBytes : undefined;
 }
 
 /** Replaces chunks with one chunk: the SHA-256 hash of all of them. */
@@ -83,15 +79,15 @@ export async function readSignature(
   path: string,
   algorithms: readonly string[],
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const signing = algorithms.filter(isSignatureAlgorithm);
-  const lengths = new Map(signing.map((name) => [signatureAlgorithms[name].signatureBytes, name]));
+  const signing = [...new Set(algorithms.filter(isSignatureAlgorithm))];
+  const fits = ({ length }: Uint8Array): boolean => signing.some((name) => isSignatureLength(name, length));
   const content = await readWhole(path, maxSignatureFileBytes);
-  if (lengths.has(content.length)) return content;
   const text = Buffer.from(content).toString("latin1");
   const isBase64 = /^[A-Za-z0-9+/\s]+={0,2}$/.test(text.trimEnd());
   const signature = isBase64 ? Uint8Array.from(Buffer.from(text, "base64")) : content;
-  if (lengths.has(signature.length)) return signature;
-  const expected = [...lengths].map(([length, algorithm]) => `an ${algorithm} signature has ${length}`);
+  if (fits(signature)) return signature;
+  if (fits(content)) return content;
+  const expected = signing.map((name) => `an ${name} signature has ${describeSignatureLength(name)}`);
   throw usageError(
     `${path} has ${signature.length} bytes; ${expected.join(", ")}; name a signature file made with this key`,
   );
@@ -108,9 +104,9 @@ export function readContext(text: string | undefined): Uint8Array<ArrayBuffer> {
   throw usageError(`--context is ${context.length} bytes; the limit is 255`);
 }
 
-async function digest(mu: MuHash, chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  for await (const chunk of chunks) mu.update(chunk);
-  return mu.digest();
+async function digest(hash: RepresentativeHash, chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  for await (const chunk of chunks) hash.update(chunk);
+  return hash.digest();
 }
 
 function gatherForSlhDsa(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {

@@ -1,6 +1,13 @@
-import { type Algorithm, isMlDsaAlgorithm, isMlKemAlgorithm } from "../algorithms.ts";
+import { isMlDsaAlgorithm, isMlKemAlgorithm } from "../algorithms.ts";
 import { invalidKey } from "../crypto-error.ts";
-import type { Engine, LibraryPublicKey, LibrarySecretKey, SecretKeyForm } from "../engine.ts";
+import type {
+  Engine,
+  EngineAlgorithm,
+  LibraryPublicKey,
+  LibrarySecretKey,
+  SecretKeyForm,
+} from "../engine.ts";
+import { verifyMu } from "../noble.ts";
 import { createOpenSslEngine } from "../openssl/engine.ts";
 import type { NativeAddon, NativeAlgorithm, NativePublicKey, NativeSecretKey } from "./addon.ts";
 
@@ -20,11 +27,11 @@ export function createNativeEngine(addon: NativeAddon): Engine {
     cpuPath,
     generateKeyPair: async (algorithm) =>
       isNative(algorithm)
-        ? openSecretKey(await addon.generateKeyPair(algorithm))
+        ? openSecretKey(algorithm, await addon.generateKeyPair(algorithm))
         : openssl.generateKeyPair(algorithm),
     importPublicKey: (algorithm, raw) =>
       isNative(algorithm)
-        ? openPublicKey(addon.importPublicKey(algorithm, raw))
+        ? openPublicKey(algorithm, addon.importPublicKey(algorithm, raw))
         : openssl.importPublicKey(algorithm, raw),
     importSecretKey: (algorithm, form) =>
       isNative(algorithm)
@@ -33,7 +40,7 @@ export function createNativeEngine(addon: NativeAddon): Engine {
   };
 }
 
-function isNative(algorithm: Algorithm): algorithm is NativeAlgorithm {
+function isNative(algorithm: EngineAlgorithm): algorithm is NativeAlgorithm {
   return isMlDsaAlgorithm(algorithm) || isMlKemAlgorithm(algorithm);
 }
 
@@ -45,14 +52,18 @@ async function importSecretKey(
   const seed = form.kind === "raw" ? undefined : form.seed;
   const expanded = form.kind === "seed" ? undefined : form.raw;
   const key = await addon.importSecretKey(algorithm, seed, expanded);
-  if (key !== null) return openSecretKey(key);
+  if (key !== null) return openSecretKey(algorithm, key);
   throw invalidKey(`AWS-LC rejects the ${algorithm} secret key: its parts are out of range or inconsistent`);
 }
 
-function openPublicKey(key: NativePublicKey): LibraryPublicKey {
+function openPublicKey(algorithm: NativeAlgorithm, key: NativePublicKey): LibraryPublicKey {
   return {
     exportRaw: () => key.export(),
     verify: (message, signature, { context = noContext }) => key.verify(message, signature, context),
+    async verifyRepresentative(mu, signature) {
+      if (!isMlDsaAlgorithm(algorithm)) throw new RangeError(`${algorithm} has no mu`);
+      return verifyMu(algorithm, key.export(), mu, signature);
+    },
     async encapsulate() {
       const [ciphertext, sharedSecret] = await key.encapsulate();
       return { ciphertext, sharedSecret };
@@ -60,14 +71,14 @@ function openPublicKey(key: NativePublicKey): LibraryPublicKey {
   };
 }
 
-function openSecretKey(key: NativeSecretKey): LibrarySecretKey {
+function openSecretKey(algorithm: NativeAlgorithm, key: NativeSecretKey): LibrarySecretKey {
   return {
-    publicKey: openPublicKey(key.publicKey()),
+    publicKey: openPublicKey(algorithm, key.publicKey()),
     exportRaw: () => key.exportExpanded(),
     exportSeed: () => key.exportSeed() ?? undefined,
     erase: () => key.erase(),
     sign: (message, { context = noContext }) => key.sign(message, context),
-    signMu: (mu) => key.signMu(mu),
+    signRepresentative: (mu) => key.signMu(mu),
     decapsulate: (ciphertext) => key.decapsulate(ciphertext),
   };
 }

@@ -19,7 +19,7 @@ import type {
   SeedOrRaw,
 } from "../engine.ts";
 import { decodePkcs8 } from "../key-encoding.ts";
-import { expandSeed } from "../noble.ts";
+import { expandSeed, verifyMu } from "../noble.ts";
 import { type OpenSslSecretKey, parsePublicKey, parseSecretKey, startKeyGeneration } from "./key-objects.ts";
 import { MuWorkers } from "./mu-workers.ts";
 import { decapsulate, encapsulate, plainBytes, sign, verify } from "./thread-pool.ts";
@@ -74,6 +74,10 @@ function openPublicKey(algorithm: StandardAlgorithm, key: KeyObject): LibraryPub
     exportRaw: () => plainBytes(key.export({ format: "raw-public" })),
     verify: (message, signature, options) =>
       verify(chooseDigest(algorithm), message, toNodeOptions(key, options), signature),
+    async verifyRepresentative(mu, signature) {
+      if (!isMlDsaAlgorithm(algorithm)) throw new RangeError(`${algorithm} has no mu`);
+      return verifyMu(algorithm, plainBytes(key.export({ format: "raw-public" })), mu, signature);
+    },
     encapsulate: () => encapsulate(key),
   };
 }
@@ -101,7 +105,7 @@ function openSecretKey(
     // OpenSSL wipes a key once the last KeyObject that refers to it is garbage-collected.
     erase: () => {},
     sign: (message, options) => sign(chooseDigest(algorithm), message, toNodeOptions(secretKey, options)),
-    async signMu(mu) {
+    async signRepresentative(mu) {
       if (!isMlDsaAlgorithm(algorithm)) throw new RangeError(`${algorithm} has no mu`);
       return muWorkers.sign({ algorithm, secretKey: exportLatticeKey(algorithm, key), mu: copyBytes(mu) });
     },

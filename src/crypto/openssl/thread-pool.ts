@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import type { Encapsulation } from "../provider.ts";
 
 /** Digest to pass to node:crypto; null because the post-quantum algorithms do their own hashing. */
-type Digest = "sha256" | null;
+type Digest = "sha256" | "sha384" | null;
 
 const signInPool = promisify(node.sign);
 const verifyInPool = promisify(node.verify);

@@ -34,6 +34,7 @@ export function openXWingPublicKey(raw: Uint8Array): LibraryPublicKey {
   return {
     exportRaw: () => copyBytes(own),
     verify: refuseSignature,
+    verifyRepresentative: refuseSignature,
     /** Section 5.4. */
     async encapsulate() {
       const [inner, ephemeral] = await Promise.all([
@@ -69,7 +70,7 @@ export function openXWingSecretKey(seed: Uint8Array): LibrarySecretKey {
     exportSeed: () => copyBytes(own),
     erase: () => wipe(own),
     sign: refuseSignature,
-    signMu: refuseSignature,
+    signRepresentative: refuseSignature,
     /** Section 5.5. */
     async decapsulate(ciphertext) {
       const inner = ciphertext.subarray(0, mlKem768.ciphertextBytes);

@@ -1,28 +1,20 @@
-import {
-  compositeAlgorithms,
-  encodeCompositePublicKeyPem,
-  exportCompositePublicKey,
-  joinKeyPairs,
-  signComposite,
-} from "../../crypto/composite.ts";
 import { withFreshKeyPairs } from "../../crypto/fresh-key-pair.ts";
 import type { CryptoProvider, KeyPair } from "../../crypto/provider.ts";
+
+const algorithms = ["ECDSA-P256", "ML-DSA-65", "MLDSA65-ECDSA-P256-SHA512"] as const;
 
 /**
  * Signs the same bytes with ECDSA (FIPS 186-5, secp256r1, SHA-256), with ML-DSA-65 (FIPS 204, pure), and with a
  * composite of both, each with a new key pair.
  */
 export function dualSign(provider: CryptoProvider, data: Uint8Array) {
-  const algorithms = ["ECDSA-P256", "ML-DSA-65", ...compositeAlgorithms] as const;
   return withFreshKeyPairs(provider, algorithms, async (pairs) => {
-    const [ecdsa, mldsa, first, second] = pairs as readonly [KeyPair, KeyPair, KeyPair, KeyPair];
-    const composite = joinKeyPairs(first, second);
+    const [ecdsa, mldsa, composite] = pairs as readonly [KeyPair, KeyPair, KeyPair];
     const [ecdsaSignature, mldsaSignature, compositeSignature] = await Promise.all([
       provider.sign(ecdsa.secretKey, data),
       provider.sign(mldsa.secretKey, data),
-      signComposite(provider, composite, data),
+      provider.sign(composite.secretKey, data),
     ]);
-    const compositePublicKey = exportCompositePublicKey(composite);
     return {
       ecdsaSignature,
       mldsaSignature,
@@ -31,8 +23,8 @@ export function dualSign(provider: CryptoProvider, data: Uint8Array) {
       ecdsaPublicKeyPem: ecdsa.publicKey.toPem(),
       mldsaPublicKeyPem: mldsa.publicKey.toPem(),
       compositeSignature,
-      compositePublicKey,
-      compositePublicKeyPem: encodeCompositePublicKeyPem(compositePublicKey),
+      compositePublicKey: composite.publicKey.exportRaw(),
+      compositePublicKeyPem: composite.publicKey.toPem(),
     };
   });
 }

@@ -41,7 +41,7 @@ export function sign(deps: SignDeps, { data, context, mu, ...who }: SignInput): 
     if (isMu) requireMlDsa(key);
     const secretKey = await key.secretKey();
     const signature = isMu
-      ? await deps.provider.signMu(secretKey, mu)
+      ? await deps.provider.signRepresentative(secretKey, mu)
       : await deps.provider.sign(secretKey, data, context.length > 0 ? { context } : {});
     return { result: { signature }, details: [isMu ? "input=mu" : "input=data"] };
   });
@@ -146,7 +146,7 @@ export async function signStream(
   });
   // mu is bound to this key. If the name has since been rotated, the signature would be worthless.
   return useKey(deps, { handle: keyId, ...who }, signing, async (key) => {
-    const signature = await deps.provider.signMu(await key.secretKey(), mu);
+    const signature = await deps.provider.signRepresentative(await key.secretKey(), mu);
     return { result: { signature }, details: [`input=stream, bytes=${bytes}`] };
   });
 }
@@ -157,7 +157,7 @@ async function computeMu(
   context: Uint8Array,
   parts: AsyncIterator<SignPart>,
 ): Promise<{ mu: Uint8Array; bytes: number }> {
-  const hash = provider.startMu(publicKey, { context });
+  const hash = provider.startRepresentative(publicKey, { context });
   let bytes = 0;
   for (;;) {
     const { done, value: part } = await parts.next();

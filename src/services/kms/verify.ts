@@ -1,5 +1,5 @@
 import type { VerifyRequest } from "#gen/kms/kms_service_pb.ts";
-import type { PostQuantumSignatureAlgorithm } from "../../crypto/algorithms.ts";
+import type { SignatureAlgorithm } from "../../crypto/algorithms.ts";
 import type { CallerInput } from "../../identity/principal.ts";
 import { checkSignatureLength } from "../fields.ts";
 import type { SignDeps } from "./sign.ts";
@@ -19,10 +19,8 @@ export function verify(
   caller: CallerInput,
 ) {
   return useKey(deps, { handle, ...caller }, verifying, async (key) => {
-    const { algorithm } = key.record;
-    // useKey admits only signing keys. The length of an ECDSA signature varies.
-    if (algorithm !== "ECDSA-P256")
-      checkSignatureLength(algorithm as PostQuantumSignatureAlgorithm, signature);
+    // useKey admits only signing keys.
+    checkSignatureLength(key.record.algorithm as SignatureAlgorithm, signature);
     const valid = await deps.provider.verify(key.publicKey(), data, signature, { context });
     return { result: { valid }, details: [`valid=${valid}`] };
   });

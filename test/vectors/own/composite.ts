@@ -1,10 +1,12 @@
 /** Vectors of composite signatures: id-MLDSA65-ECDSA-P256-SHA512. */
 import { createHash } from "node:crypto";
 import { p256 } from "@noble/curves/nist.js";
-import { encodeCompositePublicKeyPem, representMessage } from "../../../src/crypto/composite.ts";
+import { represent } from "../../../src/crypto/composite.ts";
+import { encodePublicKeyPem } from "../../../src/crypto/key-encoding.ts";
 import { ecdsaKey, mlDsaKey } from "./keys.ts";
 import { awkwardText, utf8, type VectorCase, type VectorSet, vectorCase } from "./vector-set.ts";
 
+const algorithm = "MLDSA65-ECDSA-P256-SHA512";
 const label = utf8("COMPSIG-MLDSA65-ECDSA-P256-SHA512");
 const mldsa = mlDsaKey("ML-DSA-65", "composite, ML-DSA half");
 const ecdsa = ecdsaKey("composite, ECDSA half");
@@ -24,7 +26,7 @@ function make(
   change: Change = {},
 ): VectorCase {
   const { mldsaValid = true, ecdsaValid = true } = change;
-  const representative = representMessage(message, context);
+  const representative = represent(algorithm, message, context);
   const mldsaSignature = change.mldsaSignature?.(representative) ?? mldsa.sign(representative, label);
   const ecdsaSignature = change.ecdsaSignature?.(representative) ?? ecdsa.sign(representative);
   const compositePublicKey = Buffer.concat([mldsa.publicKey, ecdsa.publicKey]);
@@ -37,7 +39,7 @@ function make(
     },
     result: {
       compositePublicKey: compositePublicKey.toString("hex"),
-      compositePublicKeyPem: encodeCompositePublicKeyPem(compositePublicKey),
+      compositePublicKeyPem: encodePublicKeyPem(algorithm, compositePublicKey),
       compositeSignature: Buffer.concat([mldsaSignature, ecdsaSignature]).toString("hex"),
       mldsaValid,
       ecdsaValid,
@@ -86,8 +88,8 @@ export function compositeVectors(): VectorSet {
       }),
       make("both halves with a different context", hello, context, {
         ...{ mldsaValid: false, ecdsaValid: false },
-        mldsaSignature: () => mldsa.sign(representMessage(hello, utf8("other")), label),
-        ecdsaSignature: () => ecdsa.sign(representMessage(hello, utf8("other"))),
+        mldsaSignature: () => mldsa.sign(represent(algorithm, hello, utf8("other")), label),
+        ecdsaSignature: () => ecdsa.sign(represent(algorithm, hello, utf8("other"))),
       }),
     ],
   };

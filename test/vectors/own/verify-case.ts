@@ -2,17 +2,13 @@
 
 import { checkpointMessage, hashEntry } from "../../../src/audit/chain.ts";
 import { deriveAddress } from "../../../src/crypto/address.ts";
-import {
-  importCompositePublicKey,
-  importCompositePublicKeyPem,
-  verifyComposite,
-} from "../../../src/crypto/composite.ts";
 import { readHead } from "../../../src/crypto/encryption-head.ts";
 import { toPublicJwk } from "../../../src/crypto/jwk.ts";
 import { verifyJwt } from "../../../src/crypto/jwt.ts";
 import { decryptData } from "../../../src/crypto/key-encryption.ts";
 import type { CryptoProvider, PublicKey } from "../../../src/crypto/provider.ts";
 import { type Block, genesis, hashBlock } from "../../../src/services/blockchain/block.ts";
+import { verifyHalves } from "../../../src/services/dapp/dual-verify.ts";
 import { hashProposal } from "../../../src/services/defi/proposal.ts";
 import { isSignedBy } from "../../../src/services/defi/sign-proposal.ts";
 import { buildSignedBytes, findSignatureOptions } from "../../../src/services/iot/signing-contexts.ts";
@@ -144,23 +140,13 @@ const checks: Readonly<Record<string, Check>> = {
   },
 
   async composite(provider, { bytes, result }) {
-    const publicKey = importCompositePublicKey(provider, result.bytes("compositePublicKey"));
-    const samePublicKey = importCompositePublicKeyPem(provider, result.text("compositePublicKeyPem"));
-    const verdicts = await Promise.all(
-      [publicKey, samePublicKey].map((key) =>
-        verifyComposite(
-          provider,
-          key,
-          bytes("message"),
-          result.bytes("compositeSignature"),
-          bytes("context"),
-        ),
-      ),
-    );
-    const [verdict, same] = verdicts;
-    if (verdict === undefined || JSON.stringify(verdict) !== JSON.stringify(same))
-      throw new Error("the raw key and the PEM disagree");
-    return { valid: verdict.mldsaValid && verdict.ecdsaValid, ...verdict };
+    const algorithm = "MLDSA65-ECDSA-P256-SHA512";
+    const [message, context] = [bytes("message"), bytes("context")];
+    const signature = result.bytes("compositeSignature");
+    const publicKey = provider.importPublicKey(algorithm, { raw: result.bytes("compositePublicKey") });
+    const verdict = await verifyHalves(provider, publicKey, message, signature, context);
+    const samePublicKey = provider.importPublicKey(algorithm, { pem: result.text("compositePublicKeyPem") });
+    return { valid: await provider.verify(samePublicKey, message, signature, { context }), ...verdict };
   },
 
   async encryption(provider, { text, bytes, result, secretKey }) {
