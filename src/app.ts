@@ -22,9 +22,10 @@ import {
   servicePackages,
 } from "./services/registry.ts";
 import { choosePackages } from "./settings/choose-packages.ts";
-import { challengeSettings, identitySettings } from "./settings/identity-settings.ts";
+import { identitySettings } from "./settings/identity-settings.ts";
 import { requireReusablePort } from "./settings/reuse-port.ts";
 import { serverSettings } from "./settings/server-settings.ts";
+import { serviceSettings } from "./settings/service-settings.ts";
 import { quotaSettings, storeSettings } from "./settings/store-settings.ts";
 import { watchStore } from "./watch-store.ts";
 
@@ -103,8 +104,7 @@ export async function createApp(
   const keyDomain = createKeyDomain({ ...identity, provider, store, now });
   const { verifyAudit } = await loadLogVerification(packages);
   const shared = { ...identity, provider, store, keyDomain, metrics, now };
-  const settings = { challengeLimits: challengeSettings(config), valueFor: config.valueFor };
-  const deps = { ...shared, ...settings, scopes: listScopes(chosen), verifyAudit };
+  const deps = { ...shared, ...serviceSettings(config), scopes: listScopes(chosen), verifyAudit };
   const loaded = await Promise.all(chosen.map(({ load }) => load()));
   const modules = await Promise.all(loaded.map(({ openServices }) => openServices(deps)));
   const server = await createServer({

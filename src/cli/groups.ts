@@ -17,6 +17,7 @@ const clientVerbs: VerbTable = {
     ...(await import("./verbs/kms/keys.ts")).kmsStateVerbs,
     ...(await import("./verbs/kms/import.ts")).kmsImportVerbs,
     ...(await import("./verbs/kms/public-keys.ts")).kmsPublicKeyVerbs,
+    ...(await import("./verbs/kms/cbom.ts")).kmsCbomVerbs,
     ...(await import("./verbs/kms/grants.ts")).kmsGrantVerbs,
     ...(await import("./verbs/kms/secrets.ts")).kmsSecretVerbs,
     ...(await import("./verbs/kms/encrypt.ts")).kmsEncryptVerbs,

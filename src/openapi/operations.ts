@@ -208,6 +208,7 @@ function describeRawBytes(field: DescField | undefined): {
 } {
   const mediaType = field === undefined ? "" : getOption(field, media_type);
   if (mediaType === "") return { mediaType: "*/*", schema: {} };
+  if (mediaType.endsWith("json")) return { mediaType, schema: {} };
   // Version 3.1 has no keyword for unencoded bytes. Generators made for version 3.0 read the format.
   const isText = mediaType.startsWith("text/");
   return { mediaType, schema: { type: "string", ...(!isText && { format: "binary" }) } };

@@ -16,6 +16,8 @@ export interface ModuleDeps extends Omit<Identity, "authenticate" | "close"> {
   /** Scopes that this server's calls require. */
   readonly scopes: readonly string[];
   readonly challengeLimits: { readonly perDevice: number; readonly perClient: number };
+  /** PEM files of the certificate chains that this server presents; none if it does not terminate TLS. */
+  readonly certificateFiles: readonly string[];
   /** Reads an extension's setting. */
   readonly valueFor: Config["valueFor"];
   /** Server-held keys, which several services share. */

@@ -1,4 +1,4 @@
-/** Converts settings to identity options and challenge limits. */
+/** Converts settings to identity options. */
 import type { Config } from "../config.ts";
 
 /** The identity options that depend on settings. */
@@ -15,9 +15,4 @@ export function identitySettings(config: Config) {
 function findIssuerUrl({ issuerUrl, port, tlsCert }: Config): string | undefined {
   if (issuerUrl !== "") return issuerUrl;
   return port === 0 ? undefined : `${tlsCert === "" ? "http" : "https"}://localhost:${port}`;
-}
-
-/** Maximum open challenges per device and per client. */
-export function challengeSettings({ maxChallengesPerDevice, maxChallengesPerClient }: Config) {
-  return { perDevice: maxChallengesPerDevice, perClient: maxChallengesPerClient };
 }

@@ -44,6 +44,22 @@ describeAccess("a user's key lists", (shared) => {
     expect((await admin.kms.exportPublicKeys({})).exported.length).toBeGreaterThan(1);
   });
 
+  it("in bills of materials contain the caller's own keys, and all keys for an administrator", async () => {
+    const server = await shared();
+    const [ada, bob] = await makePeople(server);
+    const made = [ada, bob].map(async ({ kms }) => (await kms.createKey({})).result?.keyId ?? "");
+    const [adas = "", bobs = ""] = await Promise.all(made);
+    const readKeys = async ({ kms }: typeof ada) => {
+      const parts: Uint8Array[] = [];
+      for await (const { cbom } of kms.getCbom({})) if (cbom !== undefined) parts.push(cbom.data);
+      const { dependencies } = JSON.parse(Buffer.concat(parts).toString());
+      return dependencies.map(({ ref }: { ref: string }) => ref);
+    };
+    expect(await readKeys(bob)).toContain(bobs);
+    expect(await readKeys(bob)).not.toContain(adas);
+    expect(await readKeys(await server.makePerson("admin"))).toEqual(expect.arrayContaining([adas, bobs]));
+  });
+
   it("of public keys and grants continue page by page too", async () => {
     const server = await shared();
     const [ada, bob] = await makePeople(server);

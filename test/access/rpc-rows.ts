@@ -230,6 +230,7 @@ const rows: readonly Row[] = [
   row(kms.getImportParameters, () => ({})),
   row(kms.importKey, ({ owner }) => wrapFresh(owner), { hidden: "IMPORT_TOKEN_INVALID" }),
   row(kms.exportPublicKeys, () => ({})),
+  row(kms.getCbom, () => ({})),
   row(kms.createGrant, ({ keyId, guest }) => grantOf(keyId, guest.username), keyHidden),
   row(kms.listGrants, () => ({})),
   row(

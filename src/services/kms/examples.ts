@@ -90,6 +90,7 @@ export const examples = [
     grantee: "build-server",
     operations: ["SIGN"],
   }),
+  example("kms.KmsService.GetCbom", "get-cbom", "Describes the keys in a bill of materials (CycloneDX)."),
   example("kms.KmsService.ListGrants", "list-grants", "Lists the grants for the caller's keys."),
   example("kms.KmsService.RevokeGrant", "revoke-grant", "Revokes a grant.", {
     grantId: answered("create-grant", "grant.grantId", someId("grant")),

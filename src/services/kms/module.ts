@@ -5,8 +5,8 @@ import { kmsService } from "./service.ts";
 
 export { examples } from "./examples.ts";
 
-export const openServices: OpenServices = ({ keyDomain, verifyAudit }) => ({
+export const openServices: OpenServices = ({ keyDomain, ...deps }) => ({
   services: [
-    createServiceImplSpec<typeof KmsService>(KmsService, kmsService({ ...keyDomain.open(), verifyAudit })),
+    createServiceImplSpec<typeof KmsService>(KmsService, kmsService({ ...deps, ...keyDomain.open() })),
   ],
 });

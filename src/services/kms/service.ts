@@ -11,6 +11,7 @@ import { partsOf, readHealth } from "../fields.ts";
 import { packEntry, toFilter } from "./audit.ts";
 import type { ResponseForm } from "./batch-size.ts";
 import { createCallerMutex } from "./caller-mutex.ts";
+import { type CbomDeps, writeCbom } from "./cbom.ts";
 import type { ChangeDeps } from "./change.ts";
 import { createKey } from "./create.ts";
 import { createCsr } from "./create-csr.ts";
@@ -34,7 +35,9 @@ import {
 } from "./verify-audit.ts";
 
 /** This function is long because it has one entry per RPC, and nothing else. */
-export function kmsService(deps: ChangeDeps & AuditVerificationDeps): ServiceImpl<typeof KmsService> {
+export function kmsService(
+  deps: ChangeDeps & CbomDeps & AuditVerificationDeps,
+): ServiceImpl<typeof KmsService> {
   const { store, keys } = deps;
   const auditLog = openEntryLog(store, keyLog);
   const runExclusively = createCallerMutex();
@@ -72,6 +75,9 @@ export function kmsService(deps: ChangeDeps & AuditVerificationDeps): ServiceImp
     },
     importKey: async (req, context) => ({ result: await importKey(deps, req, readCaller(context)) }),
     exportPublicKeys: (req, context) => exportPublicKeys(deps, req, readPrincipal(context)),
+    async *getCbom(_req, context) {
+      for await (const part of writeCbom(deps, readPrincipal(context))) yield { cbom: part };
+    },
     createGrant: async (req, context) => ({ grant: await createGrant(deps, req, readCaller(context)) }),
     listGrants: (req, context) => listGrants(deps, req, readPrincipal(context)),
     revokeGrant: async ({ grantId }, context) => ({

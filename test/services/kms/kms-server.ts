@@ -127,7 +127,10 @@ export async function startKmsServer(
   const keys = createKmsStore(store, clock);
   const cache = createKeyCache({ provider, keys });
   const { verifyAudit } = logVerification;
-  const parts = { provider, store, keys, cache, users: undefined, now: clock, verifyAudit };
+  const parts = {
+    ...{ provider, store, keys, cache, users: undefined, now: clock, verifyAudit },
+    certificateFiles: [],
+  };
   const { server, url } = await serve(
     {
       services: [createServiceImplSpec<typeof KmsService>(KmsService, kmsService(parts))],

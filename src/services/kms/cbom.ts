@@ -1,0 +1,122 @@
+/**
+ * A cryptography bill of materials: CycloneDX 1.7 (ECMA-424). The document is written in parts, because an
+ * owner may have any number of keys.
+ */
+import { randomUUID } from "node:crypto";
+import { readCertificates } from "../../crypto/certificate-files.ts";
+import { readVersion } from "../../program-files.ts";
+import { maxSmallFileBytes, readFileWithin } from "../../read-file.ts";
+import type { Principal } from "../../records/ownership.ts";
+import { defaultOrder } from "../../records/table-declaration.ts";
+import { type Asset, describeCertificate, describeKey, listUnique, sealing } from "./cbom-assets.ts";
+import type { KmsStore } from "./store.ts";
+
+export interface CbomDeps {
+  readonly keys: Pick<KmsStore, "list">;
+  readonly now: () => Date;
+  /** PEM files of the certificate chains that this server presents. */
+  readonly certificateFiles: readonly string[];
+}
+
+/** Keys per part. A key takes up to 3 KB. */
+const partKeys = 500;
+
+const contentType = "application/vnd.cyclonedx+json; version=1.7";
+
+/**
+ * Writes the bill of materials of the keys in a caller's key list, their algorithms and the server's
+ * certificates. Reads the keys once for their components and a second time for their dependencies, so that
+ * memory use does not depend on their number.
+ *
+ * @returns the parts of one JSON document
+ */
+export async function* writeCbom(deps: CbomDeps, principal: Principal) {
+  const server = describeServer(deps.certificateFiles.flatMap(readChain));
+  const algorithms = new Map<string, Asset>();
+  let written = 0;
+  const components = createElements(({ component }) => component);
+  const write = (assets: readonly Asset[]): string => {
+    for (const { dependsOn } of assets) for (const asset of dependsOn) algorithms.set(asset.ref, asset);
+    return components(assets);
+  };
+  // The first part contains keys, so that a call that cannot read them fails before it has sent anything.
+  let opening = openDocument(deps.now(), server) + write(server.dependsOn);
+  for await (const keys of listKeys(deps, principal)) {
+    yield toPart(opening + write(keys));
+    written += keys.length;
+    opening = "";
+  }
+  yield toPart(`${components([...algorithms.values()])}],"dependencies":[\n`);
+  const dependencies = createElements(({ ref, dependsOn }) => ({
+    ref,
+    dependsOn: dependsOn.map((asset) => asset.ref),
+  }));
+  yield toPart(dependencies([server, ...server.dependsOn]));
+  for await (const keys of listKeys(deps, principal)) {
+    // Keys that were created in the meantime have no component.
+    yield toPart(dependencies(keys.slice(0, written)));
+    written -= keys.length;
+    if (written <= 0) break;
+  }
+  yield toPart("]}\n");
+}
+
+function toPart(text: string) {
+  return { contentType, data: Buffer.from(text) };
+}
+
+/** Writes the document up to its first component. */
+function openDocument(now: Date, server: Asset): string {
+  const head = JSON.stringify({
+    bomFormat: "CycloneDX",
+    specVersion: "1.7",
+    serialNumber: `urn:uuid:${randomUUID()}`,
+    version: 1,
+    metadata: {
+      timestamp: now.toISOString(),
+      lifecycles: [{ phase: "operations" }],
+      component: server.component,
+    },
+  });
+  return `${head.slice(0, -1)},"components":[\n`;
+}
+
+function describeServer(certificates: readonly Asset[]): Asset {
+  const [ref, version] = ["quantum-safe-playground", readVersion()];
+  return {
+    ref,
+    component: { type: "application", "bom-ref": ref, name: ref, version },
+    dependsOn: listUnique([sealing, ...certificates]),
+  };
+}
+
+/**
+ * Reads a certificate chain.
+ *
+ * @throws Error if the file was damaged after the server read it: a bill that omits it would be wrong
+ */
+function readChain(path: string): Asset[] {
+  return readCertificates(readFileWithin(path, maxSmallFileBytes).toString()).map(describeCertificate);
+}
+
+/** Yields a caller's keys in creation order. */
+async function* listKeys({ keys }: CbomDeps, principal: Principal): AsyncGenerator<readonly Asset[]> {
+  for (let after = 0, isLast = false; !isLast; ) {
+    const { rows, nextPageToken } = await keys.list({ limit: partKeys, after }, { principal });
+    yield rows.map(describeKey);
+    isLast = nextPageToken === "";
+    after = Number(rows.at(-1)?.row[defaultOrder]);
+  }
+}
+
+/** Creates a writer of the elements of a JSON array, one per line. */
+function createElements(toElement: (asset: Asset) => object): (assets: readonly Asset[]) => string {
+  let isFirst = true;
+  return (assets) => {
+    if (assets.length === 0) return "";
+    const lines = assets.map((asset) => JSON.stringify(toElement(asset))).join(",\n");
+    const separator = isFirst ? "" : ",\n";
+    isFirst = false;
+    return separator + lines;
+  };
+}
