@@ -13,7 +13,7 @@ import { type HpkeContext, openMessage, sealMessage, tagBytes } from "./hpke-sui
 import type { CryptoProvider, PublicKey, SecretKey } from "./provider.ts";
 
 /** The KEMs of HPKE, with their identifiers (draft-ietf-hpke-pq-04, section 8). */
-const kemIds = { "X-Wing": 0x647a, "ML-KEM-768": 0x0041, "ML-KEM-1024": 0x0042 } as const;
+export const kemIds = { "X-Wing": 0x647a, "ML-KEM-768": 0x0041, "ML-KEM-1024": 0x0042 } as const;
 
 /** A KEM that HPKE has. */
 export type HpkeAlgorithm = keyof typeof kemIds;

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import {
   AEAD_AES_256_GCM,
+  AEAD_ChaCha20Poly1305,
   CipherSuite,
   KDF_HKDF_SHA256,
   KEM_ML_KEM_768,
@@ -13,12 +14,14 @@ import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import {
   generateWrappingKey,
   isWrappingMethod,
+  kemIds,
   maxPlaintextBytes,
   unwrap,
   type WrappingMethod,
   wrap,
   wrappingMethods,
 } from "../../src/crypto/hpke.ts";
+import { openMessage, sealMessage } from "../../src/crypto/hpke-suite.ts";
 import { bytesOf, flipBit } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 import { refusal } from "./refusal.ts";
@@ -127,6 +130,21 @@ describeProviders("HPKE with %s", (provider) => {
       expect(await refusal(() => unwrap(provider, method, short, wrapped, context))).toBe("INVALID_KEY");
       expect(await refusal(() => wrap(provider, method, short, plaintext, context))).toBe("INVALID_KEY");
     });
+  });
+
+  it("agrees with the package hpke on ChaCha20-Poly1305, in both directions", async () => {
+    const { publicKey, seed } = await generateWrappingKey(provider, "HPKE_XWING_HKDF_SHA256_AES_256_GCM");
+    const suite = new CipherSuite(KEM_MLKEM768_X25519, KDF_HKDF_SHA256, AEAD_ChaCha20Poly1305);
+    const ours = { ...context, aead: "ChaCha20Poly1305" } as const;
+    const kemId = kemIds["X-Wing"];
+    const theirs = await suite.Seal(await suite.DeserializePublicKey(publicKey), plaintext, context);
+    const secretKey = await provider.importSecretKey("X-Wing", { seed });
+    const opened = await provider.decapsulate(secretKey, theirs.encapsulatedSecret);
+    expect(openMessage({ kemId, sharedSecret: opened }, theirs.ciphertext, ours)).toEqual(plaintext);
+    const { ciphertext, sharedSecret } = await provider.encapsulate(secretKey.publicKey);
+    const sealed = sealMessage({ kemId, sharedSecret }, plaintext, ours);
+    const theirKey = await suite.DeserializePrivateKey(seed);
+    expect(await suite.Open(theirKey, ciphertext, sealed, context)).toEqual(plaintext);
   });
 
   it("does not open with a different method for the same private key", async () => {
