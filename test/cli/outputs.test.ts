@@ -60,6 +60,7 @@ describe("no output overwrites an input, another output or a secret key:", { tim
     "a JWK set": JSON.stringify({ keys: [jwk] }, undefined, 2),
     "a device": JSON.stringify({ secretKeyPem: "-----BEGIN PRIVATE KEY-----\nAA" }),
     "a master key": `${"0f".repeat(32)}\n`,
+    "an age identity": "# created: today\nAGE-SECRET-KEY-PQ-1QQQQ\n",
   };
   const allOutputs = loadAllVerbs(verbTable).then((verbs) =>
     verbs.flatMap((verb) =>
@@ -99,6 +100,46 @@ describe("no output overwrites an input, another output or a secret key:", { tim
     await qspDone(["sign", "k.key", "--key-file", "k.key", "--out", "out"], place);
     await qspDone(["sign", "/dev/null", "--key-file", "k.key", "--out", "/dev/null"], place);
     expect(existsSync("/dev/null")).toBe(true);
+  });
+});
+
+describe("an output of any size", () => {
+  const verb = {
+    name: "copy",
+    operands: [],
+    options: { out: { value: "FILE", meaning: "", file: "creates" } },
+    isLocal: true,
+  } as const;
+
+  it("appears under its name when all chunks are written, and not before", async () => {
+    const folder = makeTemporaryDirectory();
+    const path = join(folder, "out");
+    const seen: (readonly string[])[] = [];
+    async function* chunks() {
+      for (const chunk of ["one ", "two"]) {
+        yield Buffer.from(chunk);
+        seen.push(readdirSync(folder).map((name) => `${name}: ${statSync(join(folder, name)).size}`));
+      }
+    }
+    await openFiles(verb, readVerbLine(verb, ["--out", path])).writeChunks("out", chunks());
+    const draft = expect.stringMatching(/^\.qsp-\w+\.draft: [47]$/);
+    expect(seen).toEqual([
+      [draft, "out: 0"],
+      [draft, "out: 0"],
+    ]);
+    expect(readdirSync(folder)).toEqual(["out"]);
+    expect(readFileSync(path, "utf8")).toBe("one two");
+  });
+
+  it("leaves nothing if a chunk fails", async () => {
+    const folder = makeTemporaryDirectory();
+    async function* chunks() {
+      yield Buffer.from("one");
+      throw new Error("no more");
+    }
+    const files = openFiles(verb, readVerbLine(verb, ["--out", join(folder, "out")]));
+    await expect(files.writeChunks("out", chunks())).rejects.toThrow("no more");
+    expect(readdirSync(folder)).toEqual([]);
   });
 });
 

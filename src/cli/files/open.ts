@@ -4,7 +4,7 @@ import { listOptions, type OptionTaker, type VerbLine } from "../command-line/op
 import { loginFile } from "../connection/logins.ts";
 import { usageError } from "../exit-codes.ts";
 import { checkFiles, isWritten, standard, type UsedFile } from "./uses.ts";
-import { createFile, writeFile } from "./write.ts";
+import { type OutputFile, openFile, openNewFile, writeTo } from "./write.ts";
 
 /** The checked files of a verb. */
 export interface VerbFiles {
@@ -19,6 +19,13 @@ export interface VerbFiles {
    * @throws CliError if it cannot be written
    */
   write(key: string, content: string | Uint8Array): string | undefined;
+  /**
+   * Like `write`, for content of any size. A file appears only once all chunks are written; standard output receives
+   * each chunk at once.
+   *
+   * @throws the error of the chunks
+   */
+  writeChunks(key: string, chunks: AsyncIterable<Uint8Array>): Promise<string | undefined>;
 }
 
 /**
@@ -32,6 +39,14 @@ export function openFiles(verb: OptionTaker, line: VerbLine): VerbFiles {
   const onOutput = files.find((file) => file.path === standard && isWritten(file));
   if (onOutput !== undefined) checkStandardOutput(onOutput, line);
   const find = (key: string): UsedFile | undefined => files.find((file) => file.key === key);
+  const openOutput = (key: string): (OutputFile & { readonly name: string }) | undefined => {
+    const file = find(key);
+    if (!isOutput(verb, key, file)) throw new Error(`the verb ${verb.name} declares no output ${key}`);
+    if (file === undefined) return undefined;
+    if (file.path === standard) return { ...stdout, name: standardOutput };
+    const open = file.use === "creates" ? openNewFile : openFile;
+    return { ...open(file.path, file.isSecret ? "private" : "public"), name: file.path };
+  };
   return {
     areOnStandardOutput: onOutput !== undefined,
     need(key) {
@@ -40,19 +55,39 @@ export function openFiles(verb: OptionTaker, line: VerbLine): VerbFiles {
       return file.path;
     },
     write(key, content) {
-      if (!isOutput(verb, key, find(key))) throw new Error(`the verb ${verb.name} declares no output ${key}`);
-      const file = find(key);
-      if (file === undefined) return undefined;
-      if (file.path === standard) {
-        process.stdout.write(content);
-        return "standard output";
+      const output = openOutput(key);
+      if (output !== undefined) writeTo(output, content);
+      return output?.name;
+    },
+    async writeChunks(key, chunks) {
+      const output = openOutput(key);
+      if (output === undefined) return undefined;
+      try {
+        for await (const chunk of chunks) {
+          output.write(chunk);
+          if (output.name === standardOutput) await waitForOutput();
+        }
+        output.finish();
+      } finally {
+        output.discard();
       }
-      const write = file.use === "creates" ? createFile : writeFile;
-      write(file.path, content, file.isSecret ? "private" : "public");
-      return file.path;
+      return output.name;
     },
   };
 }
+
+/** Waits until standard output has taken what was written: the buffer of a chunk may be used again. */
+function waitForOutput(): Promise<void> {
+  return new Promise((resolve) => void process.stdout.write("", () => resolve()));
+}
+
+const standardOutput = "standard output";
+/** Whatever is written appears at once, and stays. */
+const stdout: OutputFile = {
+  write: (content) => void process.stdout.write(content),
+  finish() {},
+  discard() {},
+};
 
 function isOutput(verb: OptionTaker, key: string, file: UsedFile | undefined): boolean {
   const use = file?.use ?? verb.options[key]?.file;

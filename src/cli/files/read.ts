@@ -9,12 +9,16 @@ import { FileTooLargeError, readFileWithin } from "../../read-file.ts";
 import { usageError } from "../exit-codes.ts";
 
 /** Bytes per read; below the 4 MiB that a server accepts per stream message. */
-const chunkBytes = 512 * 1024;
+export const chunkBytes = 512 * 1024;
 /** Maximum bytes to read at once: what a server accepts in one message. */
 export const maxWholeBytes = 4 * 1024 * 1024;
 
-/** Reads a file in chunks; "-" is standard input. Each chunk is valid until the next one is requested. */
-export async function* readChunks(path: string): AsyncGenerator<Uint8Array> {
+/**
+ * Reads a file in chunks; "-" is standard input. Each chunk is valid until the next one is requested.
+ *
+ * @param reused takes all chunks. Without it each chunk has a new buffer, which a transport may hold for longer.
+ */
+export async function* readChunks(path: string, reused?: Uint8Array): AsyncGenerator<Uint8Array> {
   if (path === "-") {
     requireContent();
     for await (const chunk of process.stdin) yield* splitChunk(chunk);
@@ -23,8 +27,7 @@ export async function* readChunks(path: string): AsyncGenerator<Uint8Array> {
   const file = await open(path, "r");
   try {
     for (;;) {
-      // A new buffer per chunk: the transport may still hold the previous one.
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes);
+      const { bytesRead, buffer } = await file.read(reused ?? Buffer.allocUnsafe(chunkBytes));
       if (bytesRead === 0) return;
       yield buffer.subarray(0, bytesRead);
     }

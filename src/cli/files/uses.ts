@@ -58,8 +58,8 @@ export function checkFiles(given: readonly UsedFile[]): void {
       );
 }
 
-/** PKCS#8 in PEM, even within JSON, or a master key. */
-const secretText = /PRIVATE KEY-----|^[0-9a-f]{64}\s*$/i;
+/** PKCS#8 in PEM, even within JSON, a master key, or an age identity. */
+const secretText = /PRIVATE KEY-----|^[0-9a-f]{64}\s*$|^AGE-SECRET-KEY-/im;
 /** The start of PKCS#8 in DER, in hex: a sequence of a version and another sequence (RFC 5958, section 2). */
 const secretDer = /^30(?:[0-7].|81..|82....)02010[01]30/;
 

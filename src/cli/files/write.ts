@@ -25,34 +25,73 @@ import { type CliError, diskFullError, usageError } from "../exit-codes.ts";
 /** Who may read a file. A private file becomes readable only by its owner, whatever its mode was before. */
 export type FileAccess = "public" | "private";
 
+/** A file that is being written. Its content appears under its path only when `finish` succeeds. */
+export interface OutputFile {
+  /** @throws CliError */
+  write(content: string | Uint8Array): void;
+  /** @throws CliError */
+  finish(): void;
+  /** Removes whatever was written, unless `finish` succeeded. */
+  discard(): void;
+}
+
 /**
  * Creates a file. It reserves the name first, so that it never overwrites a file.
  *
  * @throws CliError if the path exists, even as a dangling link
  */
 export function createFile(path: string, content: string | Uint8Array, access: FileAccess): void {
-  explain(path, () => closeSync(openSync(path, "wx", 0o600)));
+  writeTo(openNewFile(path, access), content);
+}
+
+/**
+ * Creates or replaces a file, as `openFile` does.
+ *
+ * @throws CliError
+ */
+export function writeFile(path: string, content: string | Uint8Array, access: FileAccess): void {
+  writeTo(openFile(path, access), content);
+}
+
+/** Writes a whole file. */
+export function writeTo(file: OutputFile, content: string | Uint8Array): void {
   try {
-    replaceRegular({ path, target: path, found: undefined }, content, access);
+    file.write(content);
+    file.finish();
+  } finally {
+    file.discard();
+  }
+}
+
+/**
+ * Opens a file that does not exist yet. It reserves the name, so that it never overwrites a file.
+ *
+ * @throws CliError if the path exists, even as a dangling link
+ */
+export function openNewFile(path: string, access: FileAccess): OutputFile {
+  explain(path, () => closeSync(openSync(path, "wx", 0o600)));
+  const release = (): void => rmSync(path, { force: true });
+  try {
+    return openDraft({ path, target: path, found: undefined }, access, release);
   } catch (error) {
-    rmSync(path, { force: true });
+    release();
     throw error;
   }
 }
 
 /**
- * Creates or replaces a file. Links are followed, and an existing file keeps its mode and, if the system allows it,
- * its owner. Pipes, terminals and other non-files are written directly.
+ * Opens a file to create or replace. Links are followed, and an existing file keeps its mode and, if the system allows
+ * it, its owner. Pipes, terminals and other non-files are written directly.
  *
  * @throws CliError
  */
-export function writeFile(path: string, content: string | Uint8Array, access: FileAccess): void {
+export function openFile(path: string, access: FileAccess): OutputFile {
   const found = explain(path, () => statSync(path, { throwIfNoEntry: false }));
   if (found?.isDirectory()) throw usageError(`${path} is a directory; name a file`);
-  if (isOpenFile(path) || (found !== undefined && !found.isFile())) return writeInPlace(path, content);
+  if (isOpenFile(path) || (found !== undefined && !found.isFile())) return openInPlace(path);
   // A rename would bypass the target's write protection.
   if (found !== undefined) explain(path, () => accessSync(path, constants.W_OK));
-  replaceRegular({ path, target: findTarget(path), found }, content, access);
+  return openDraft({ path, target: findTarget(path), found }, access);
 }
 
 /**
@@ -111,15 +150,18 @@ function findReal(path: string): string | undefined {
   }
 }
 
-function writeInPlace(path: string, content: string | Uint8Array): void {
-  explain(path, () => {
-    const file = openSync(path, "w");
-    try {
-      writeAll(file, content);
-    } finally {
-      closeSync(file);
-    }
-  });
+function openInPlace(path: string): OutputFile {
+  const file = explain(path, () => openSync(path, "w"));
+  let isOpen = true;
+  const close = (): void => {
+    if (isOpen) closeSync(file);
+    isOpen = false;
+  };
+  return {
+    write: (content) => explain(path, () => writeAll(file, content)),
+    finish: () => explain(path, close),
+    discard: close,
+  };
 }
 
 /** A file to replace. */
@@ -132,34 +174,48 @@ interface Place {
   readonly found: Stats | undefined;
 }
 
-/** Replaces a file with a draft. */
-function replaceRegular(
+/**
+ * Opens a draft that replaces a file.
+ *
+ * @param release runs when the draft is discarded
+ */
+function openDraft(
   { path, target, found }: Place,
-  content: string | Uint8Array,
   access: FileAccess,
-): void {
+  release: () => void = () => {},
+): OutputFile {
   // A short name, because the target's name may already have the maximum length.
   const draft = join(dirname(target), `.qsp-${randomBytes(8).toString("hex")}.draft`);
-  explain(
-    path,
-    () => {
-      try {
-        const file = openSync(draft, "wx", 0o600);
-        try {
-          writeAll(file, content);
+  const file = explain(path, () => openSync(draft, "wx", 0o600), found);
+  let isOpen = true;
+  const discard = (): void => {
+    if (!isOpen) return;
+    isOpen = false;
+    process.off("exit", discard);
+    closeSync(file);
+    rmSync(draft, { force: true });
+    release();
+  };
+  // An interrupted program leaves no draft behind.
+  process.on("exit", discard);
+  return {
+    write: (content) => explain(path, () => writeAll(file, content), found),
+    finish: () =>
+      explain(
+        path,
+        () => {
           if (found !== undefined) keepOwner(file, found);
           if (access === "public") fchmodSync(file, found === undefined ? newMode() : found.mode & 0o777);
           fsyncSync(file);
-        } finally {
+          renameSync(draft, target);
+          isOpen = false;
+          process.off("exit", discard);
           closeSync(file);
-        }
-        renameSync(draft, target);
-      } finally {
-        rmSync(draft, { force: true });
-      }
-    },
-    found,
-  );
+        },
+        found,
+      ),
+    discard,
+  };
 }
 
 /** Returns the mode for a new public file under the user's umask. */
@@ -179,8 +235,8 @@ function keepOwner(file: number, { uid, gid }: Stats): void {
 }
 
 function writeAll(file: number, content: string | Uint8Array): void {
-  const buffer = Buffer.from(content);
-  for (let at = 0; at < buffer.length; ) at += writeSync(file, buffer, at);
+  const bytes = typeof content === "string" ? Buffer.from(content) : content;
+  for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
 }
 
 /**

@@ -58,9 +58,9 @@ function mebibytes(count: number): string {
   return (count / 1024 / 1024).toLocaleString("en", { maximumFractionDigits: 0 });
 }
 
-/** Reads a file in chunks with a progress bar; "-" is standard input. */
-export function readWithProgress(path: string): AsyncGenerator<Uint8Array> {
-  return withProgress(readChunks(path), createProgress(path, readSize(path)));
+/** Reads a file in chunks with a progress bar; "-" is standard input. The arguments are as for `readChunks`. */
+export function readWithProgress(path: string, reused?: Uint8Array): AsyncGenerator<Uint8Array> {
+  return withProgress(readChunks(path, reused), createProgress(path, readSize(path)));
 }
 
 /** Passes chunks through and shows how many bytes have passed. */

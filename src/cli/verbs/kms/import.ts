@@ -14,8 +14,13 @@ import { newKeyOptions, readNewKey, usages } from "./new-key.ts";
 
 const { method } = KmsService;
 
-export const kmsImportVerbs: readonly Verb[] = [
-  unaryVerb(method.importKey, {
+/**
+ * Declares `kms import`.
+ *
+ * @param readKey extensions may read more forms of keys.
+ */
+export function createImportVerb(readKey: typeof readKeyFile): Verb {
+  return unaryVerb(method.importKey, {
     line: "kms import FILE",
     operandFiles: { FILE: "reads" },
     options: {
@@ -41,7 +46,7 @@ export const kmsImportVerbs: readonly Verb[] = [
       const fields = { alias, usage, ...readNewKey(options) };
       const file = await readSecret(path, maxPlaintextBytes);
       try {
-        const key = readKeyFile(file, path, options.text("algorithm"));
+        const key = readKey(file, path, options.text("algorithm"));
         const wrapped = await wrapFor(server, key).finally(() => wipe(key.bytes));
         return { ...wrapped, ...fields, algorithm: key.algorithm };
       } finally {
@@ -49,8 +54,10 @@ export const kmsImportVerbs: readonly Verb[] = [
       }
     },
     say: ({ result }) => describeKey(result),
-  }),
-];
+  });
+}
+
+export const kmsImportVerbs: readonly Verb[] = [createImportVerb(readKeyFile)];
 
 /** Fetches a wrapping key from the server, and wraps a secret key with it. */
 async function wrapFor(
