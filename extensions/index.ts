@@ -1,5 +1,6 @@
 /** The extensions of `qsp`, in display order. Remove a line here to leave an extension out. */
 import type { Extension } from "../src/extension.ts";
+import { age } from "./age/extension.ts";
 import { certificateRequests } from "./certificate-requests/extension.ts";
 import { envoyAuth } from "./envoy-auth/extension.ts";
 import { googleKms } from "./google-kms/extension.ts";
@@ -20,6 +21,7 @@ export const extensions: readonly Extension[] = [
   signatureFormats,
   certificateRequests,
   sigstore,
+  age,
   top,
   tracing,
 ];

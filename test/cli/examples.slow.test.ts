@@ -105,6 +105,22 @@ const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
     },
   ],
   [
+    /name\/archive/,
+    async ({ cwd }) => {
+      const kms = server.client(KmsService);
+      await kms.createKey({ name: "archive", algorithm: "X-Wing", usage: "KEM" }).catch(() => {});
+      writeFileSync(join(cwd, "report.pdf"), "the report");
+    },
+  ],
+  [
+    /backup\.age/,
+    async (stage) => {
+      const { cwd } = stage;
+      writeFileSync(join(cwd, "file"), "the backup");
+      await qspDone(["encrypt", "file", "--key", "name/archive", "--out", "backup.age"], stage);
+    },
+  ],
+  [
     /\$(DISABLED|SCHEDULED)_KEY\b|\$GRANT\b/,
     async ({ env }) => {
       const kms = server.client(KmsService);

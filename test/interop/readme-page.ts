@@ -108,8 +108,19 @@ function neededBy(text: string): string[] {
   if (isGateway(text) || isEnvoy(text)) programs.push("envoy");
   if (/^psql |QSP_DATABASE_URL/m.test(text)) programs.push("psql", "PostgreSQL");
   if (/^openssl /m.test(text)) programs.push("openssl 3.5");
-  for (const program of ["python3", "go", "protoc", "mvn", "cargo", "promtool", "systemd-analyze"])
-    if (new RegExp(`^${program} `, "m").test(text)) programs.push(program);
+  for (const program of [
+    "python3",
+    "go",
+    "protoc",
+    "mvn",
+    "cargo",
+    "promtool",
+    "systemd-analyze",
+    "age",
+    "age-keygen",
+    "sops",
+  ])
+    if (new RegExp(`^(?:\\w+=\\S+ )*${program} `, "m").test(text)) programs.push(program);
   return programs;
 }
 

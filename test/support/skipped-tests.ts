@@ -16,6 +16,9 @@ const as = (step: string): string => `as ${step} in .ci/run does`;
 
 /** Install commands on Debian, by the program names in test titles. */
 export const installations: Readonly<Record<string, string>> = {
+  age: withGo("filippo.io/age/cmd/...@v1.3.2"),
+  "age-encryption": "npm ci --ignore-scripts --prefix extensions/age/test/node",
+  "age-keygen": withGo("filippo.io/age/cmd/...@v1.3.2"),
   bash: withApt("bash"),
   "Bouncy Castle": as("install_java_libraries"),
   "check-jsonschema": as("install_deploy_linters"),
@@ -52,6 +55,7 @@ export const installations: Readonly<Record<string, string>> = {
   schemathesis: as("install_openapi_tools"),
   script: withApt("bsdutils"),
   securesystemslib: as("install_python"),
+  sops: withGo("github.com/getsops/sops/v3/cmd/sops@v3.13.3"),
   strace: withApt("strace"),
   "systemd-analyze": withApt("systemd"),
   zsh: withApt("zsh"),

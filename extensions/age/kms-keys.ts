@@ -1,0 +1,133 @@
+/** Server-held keys as age keys: X-Wing keys with usage KEM. */
+import type { KeyRecord } from "#gen/kms/key_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import type { ApiClient } from "../../src/cli/connection/api-client.ts";
+import { CliError, distrustError, exitCodes, usageError } from "../../src/cli/exit-codes.ts";
+import { publicKeyBytes } from "./bech32.ts";
+import { openFileKey, readSealedFileKey, type SealedFileKey } from "./file-key.ts";
+import type { Stanza } from "./stanza.ts";
+
+const { method } = KmsService;
+
+/**
+ * Maximum Decapsulate calls for a file. A sealed file key does not name its key, so each key is tried with each of them:
+ * without a limit, a file could cause any number of calls.
+ */
+export const maxCalls = 8;
+
+/** A key that may open a file key. */
+export interface AgeKey {
+  /** @returns 32 bytes, which the caller wipes */
+  decapsulate(enc: Uint8Array): Promise<Uint8Array>;
+}
+
+/**
+ * Finds the X-Wing key with usage KEM to encrypt to.
+ *
+ * @throws CliError for a key that is no age recipient
+ */
+export async function findRecipientKey(
+  server: ApiClient,
+  handle: string,
+): Promise<{ readonly keyId: string; readonly publicKey: Uint8Array }> {
+  const { result } = await server.ask(method.getKey, { keyId: handle });
+  const { keyId, publicKey, algorithm, usage, status } = result ?? {};
+  if (algorithm !== "X-Wing" || usage !== "KEM")
+    throw usageError(
+      `${handle} is an ${algorithm} key with usage ${usage}; age needs an X-Wing key with usage KEM: ` +
+        "qsp kms create --algorithm X-Wing --usage KEM",
+    );
+  if (status !== "ACTIVE") throw usageError(`${handle} is ${status}; only an ACTIVE key encrypts`);
+  if (keyId === undefined || publicKey?.length !== publicKeyBytes)
+    throw new CliError(exitCodes.unreachable, "the server sent an answer without an X-Wing public key");
+  return { keyId, publicKey };
+}
+
+/**
+ * Reads all sealed file keys of a header.
+ *
+ * @throws CliError if one is malformed
+ */
+export function readSealedFileKeys(stanzas: readonly Stanza[]): readonly SealedFileKey[] {
+  return stanzas.flatMap((stanza) => readSealedFileKey(stanza) ?? []);
+}
+
+/**
+ * Finds the file key with server-held keys.
+ *
+ * @param handle of the key; "" tries the caller's keys, the newest first.
+ * @returns the file key, which the caller wipes; undefined if none of the keys opens it
+ * @throws CliError if `maxCalls` do not suffice
+ */
+export async function findFileKeyOnServer(
+  server: ApiClient,
+  handle: string,
+  sealed: readonly SealedFileKey[],
+): Promise<Uint8Array | undefined> {
+  let calls = 0;
+  const open = (keyId: string): AgeKey => ({
+    async decapsulate(enc) {
+      if (calls === maxCalls) throw tooManyCalls(handle, sealed.length);
+      calls += 1;
+      const { result } = await server.ask(method.decapsulate, { keyId, ciphertext: Uint8Array.from(enc) });
+      if (result?.sharedSecret.length === 32) return result.sharedSecret;
+      throw new CliError(
+        exitCodes.unreachable,
+        "the server sent an answer without a shared secret of 32 bytes",
+      );
+    },
+  });
+  if (sealed.length === 0) return undefined;
+  for await (const keyId of listKeys(server, handle)) {
+    const fileKey = await tryKey(open(keyId), sealed);
+    if (fileKey !== undefined) return fileKey;
+  }
+  return undefined;
+}
+
+/** Tries one key with all sealed file keys. */
+export async function tryKey(key: AgeKey, sealed: readonly SealedFileKey[]): Promise<Uint8Array | undefined> {
+  for (const one of sealed) {
+    const fileKey = openFileKey(one, await key.decapsulate(one.enc));
+    if (fileKey !== undefined) return fileKey;
+  }
+  return undefined;
+}
+
+/** Yields the keys that a handle may mean, the most probable first. */
+async function* listKeys(server: ApiClient, handle: string): AsyncGenerator<string> {
+  if (handle !== "") {
+    yield handle;
+    // A name is its primary version. Files may be older than that.
+    if (!/^(name|user)\//.test(handle)) return;
+    const { versions } = await server.ask(method.getKey, { keyId: handle });
+    yield* listUsable(versions.filter(({ isPrimary }) => !isPrimary));
+    return;
+  }
+  const { keys } = await server.ask(method.listKeys, { algorithm: "X-Wing", usage: "KEM" });
+  const usable = listUsable(keys);
+  if (usable.length === 0)
+    throw usageError(
+      "you have no X-Wing key with usage KEM on this server; name a key that was granted to you",
+    );
+  yield* usable;
+}
+
+/** Lists the IDs of the keys that decapsulate, the newest first. */
+function listUsable(keys: readonly KeyRecord[]): readonly string[] {
+  return keys
+    .filter(({ status }) => status === "ACTIVE" || status === "ROTATED")
+    .map(({ keyId }) => keyId)
+    .toReversed();
+}
+
+function tooManyCalls(handle: string, recipients: number): CliError {
+  const count = `${recipients} post-quantum ${recipients === 1 ? "recipient" : "recipients"}`;
+  return distrustError(
+    handle === ""
+      ? `${maxCalls} attempts with your newest keys did not open the file, which has ${count}; name its key: ` +
+          "qsp decrypt --key KEY, or for age the identity from qsp kms age-identity KEY"
+      : `${maxCalls} attempts with ${handle} did not open the file, which has ${count}; name the key's version, and ` +
+          `encrypt with its recipient among the first ${maxCalls}`,
+  );
+}

@@ -1,0 +1,126 @@
+/** age, SOPS and age-encryption read what qsp writes, and the reverse. */
+import { randomBytes } from "node:crypto";
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { launch, qspDone, type RunOptions, timeout, useServer } from "../../../test/cli/qsp.ts";
+import { isMissing } from "../../../test/interop/tools.ts";
+import { createAgeKey, createIdentity } from "./keys.ts";
+
+const server = useServer();
+const plugin = join(import.meta.dirname, "../age-plugin-qsp.mjs");
+const nodeProgram = join(import.meta.dirname, "node/age.mjs");
+const isPackageMissing =
+  process.env.QSP_TEST_REQUIRE_ALL !== "1" &&
+  !existsSync(join(import.meta.dirname, "node/node_modules/age-encryption"));
+
+/** A directory with a key, its recipient, an identity for the plugin, and a file larger than two chunks. */
+async function makePlace() {
+  const place = server.place();
+  const keyId = await createAgeKey(server);
+  const content = randomBytes(150_000);
+  const recipient = (await qspDone(["kms", "age-recipient", keyId], place)).trim();
+  await qspDone(["kms", "age-identity", keyId, "--out", "identity"], place);
+  writeFileSync(join(place.cwd, "file"), content);
+  symlinkSync(plugin, join(place.cwd, "age-plugin-qsp"));
+  const path = [place.cwd, process.env.PATH].join(delimiter);
+  const read = (name: string) => readFileSync(join(place.cwd, name));
+  return { ...place, env: { PATH: path }, keyId, content, recipient, read };
+}
+
+/** Runs a program that must succeed, and returns its output. */
+async function done(program: string, args: readonly string[], options: RunOptions): Promise<string> {
+  const { code, stdout, stderr } = await launch(program, args, options).end;
+  if (code !== 0) throw new Error(`${program} ${args.join(" ")} ended with ${code}: ${stderr}`);
+  return stdout;
+}
+
+describe.skipIf(isMissing("age") || isMissing("age-keygen"))(
+  "age (needs age and age-keygen)",
+  { timeout },
+  () => {
+    it.each([[], ["--armor"]])(
+      "decrypts through the plugin what it encrypted to a server-held key %j",
+      async (...options) => {
+        const place = await makePlace();
+        await done("age", ["-r", place.recipient, ...options, "-o", "file.age", "file"], place);
+        await done("age", ["-d", "-i", "identity", "-o", "by-age", "file.age"], place);
+        await done("age", ["-d", "-j", "qsp", "-o", "by-any-key", "file.age"], place);
+        await qspDone(["decrypt", "file.age", "--key", place.keyId, "--out", "by-qsp"], place);
+        for (const name of ["by-age", "by-any-key", "by-qsp"])
+          expect(place.read(name).equals(place.content), name).toBe(true);
+      },
+    );
+
+    it.each([[], ["--armor"]])("decrypts what qsp encrypted to its own key %j", async (...options) => {
+      const place = await makePlace();
+      await done("age-keygen", ["-pq", "-o", "own"], place);
+      const recipient = (await done("age-keygen", ["-y", "own"], place)).trim();
+      await qspDone(["encrypt", "file", "--key", place.keyId, "--recipient", recipient, ...options], place);
+      await done("age", ["-d", "-i", "own", "-o", "by-age", "file.age"], place);
+      expect(place.read("by-age").equals(place.content)).toBe(true);
+      const { result } = await importIdentity(place);
+      await qspDone(["decrypt", "file.age", "--key", result.keyId, "--out", "by-import"], place);
+      expect(place.read("by-import").equals(place.content)).toBe(true);
+    });
+
+    it("shows why the plugin refuses", async () => {
+      const place = await makePlace();
+      await done("age", ["-r", place.recipient, "-o", "file.age", "file"], place);
+      await server.client(KmsService).disableKey({ keyId: place.keyId });
+      const refused = await launch("age", ["-d", "-i", "identity", "file.age"], place).end;
+      expect({ code: refused.code, stderr: refused.stderr }).toEqual({
+        code: 1,
+        stderr: expect.stringMatching(/qsp plugin: .*DISABLED.*KEY_STATE_INVALID/),
+      });
+      const other = await createIdentity();
+      await done("age", ["-r", other.recipient, "-o", "other.age", "file"], place);
+      await server.client(KmsService).enableKey({ keyId: place.keyId });
+      const unmatched = await launch("age", ["-d", "-i", "identity", "other.age"], place).end;
+      expect(unmatched.stderr).toContain("no identity matched any of the recipients");
+    });
+  },
+);
+
+async function importIdentity(place: RunOptions): Promise<{ readonly result: { readonly keyId: string } }> {
+  return JSON.parse(await qspDone(["kms", "import", "own", "--json"], place));
+}
+
+describe.skipIf(isMissing("sops"))("SOPS (needs sops)", { timeout }, () => {
+  it("encrypts a YAML file to a server-held key, and decrypts it through the plugin", async () => {
+    const place = await makePlace();
+    writeFileSync(join(place.cwd, "config.yaml"), "database:\n    password: correct horse\n");
+    const encrypted = await done("sops", ["encrypt", "--age", place.recipient, "config.yaml"], place);
+    expect(encrypted).toContain("password: ENC[AES256_GCM,");
+    writeFileSync(join(place.cwd, "config.enc.yaml"), encrypted);
+    const env = { ...place.env, SOPS_AGE_KEY_FILE: join(place.cwd, "identity") };
+    expect(await done("sops", ["decrypt", "config.enc.yaml"], { ...place, env })).toBe(
+      "database:\n    password: correct horse\n",
+    );
+  });
+});
+
+describe.skipIf(isPackageMissing)(
+  "the npm package age-encryption (needs age-encryption)",
+  { timeout },
+  () => {
+    it("encrypts to a server-held key", async () => {
+      const place = await makePlace();
+      const script = `node "$0" encrypt "$1" < file > file.age`;
+      await done("bash", ["-c", script, nodeProgram, place.recipient], place);
+      await qspDone(["decrypt", "file.age", "--key", place.keyId, "--out", "by-qsp"], place);
+      expect(place.read("by-qsp").equals(place.content)).toBe(true);
+    });
+
+    it("decrypts what qsp encrypted", async () => {
+      const place = await makePlace();
+      const own = await createIdentity();
+      writeFileSync(join(place.cwd, "own"), own.identity);
+      await qspDone(["encrypt", "file", "--key", place.keyId, "--recipient", own.recipient], place);
+      const script = `node "$0" decrypt own < file.age > by-package`;
+      await done("bash", ["-c", script, nodeProgram], place);
+      expect(place.read("by-package").equals(place.content)).toBe(true);
+    });
+  },
+);

@@ -1,0 +1,13 @@
+/** Snapshot of the help text. To update it: npx vitest run extensions/age/test/help.test.ts -u */
+import { expect, it } from "vitest";
+import { kmsImportVerbs } from "../../../src/cli/verbs/kms/import.ts";
+import { recordHelp } from "../../../test/cli/recorded-help.ts";
+import { decryptVerbs } from "../decrypt-verb.ts";
+import { encryptVerbs } from "../encrypt-verb.ts";
+import { addAgeVerbs } from "../kms-verbs.ts";
+import { pluginVerbs } from "../plugin-verb.ts";
+
+it("matches the recorded help", async () => {
+  const verbs = [...addAgeVerbs(kmsImportVerbs), ...encryptVerbs, ...decryptVerbs, ...pluginVerbs];
+  await expect(recordHelp(verbs)).toMatchFileSnapshot("help.txt");
+});

@@ -1,0 +1,117 @@
+/** `qsp kms age-recipient`, `age-identity`, and `import` of age identities. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { qsp, qspDone, qspJson, timeout, useServer } from "../../../test/cli/qsp.ts";
+import { decodePluginIdentity, decodeRecipient } from "../bech32.ts";
+import { createAgeKey, createIdentity } from "./keys.ts";
+
+const server = useServer();
+
+describe("qsp kms age-recipient", { timeout }, () => {
+  it("prints the key's public key as a recipient", async () => {
+    const keyId = await createAgeKey(server, "archive");
+    const { result } = await server.client(KmsService).getKey({ keyId });
+    const printed = await qspDone(["kms", "age-recipient", "name/archive"], server.place());
+    expect(decodeRecipient(printed.trim())).toEqual(Uint8Array.from(result?.publicKey ?? []));
+    expect(await qspJson(["kms", "age-recipient", keyId], server.place())).toEqual({
+      recipient: printed.trim(),
+      keyId,
+    });
+  });
+
+  it.each([
+    { algorithm: "X-Wing", usage: "ENCRYPT" },
+    { algorithm: "ML-KEM-768", usage: "KEM" },
+    { algorithm: "ML-DSA-65", usage: "SIGN" },
+  ])("refuses a key $algorithm with usage $usage", async (fields) => {
+    const { result } = await server.client(KmsService).createKey(fields);
+    for (const verb of ["age-recipient", "age-identity"]) {
+      const { code, stderr } = await qsp(["kms", verb, result?.keyId ?? ""], server.place());
+      expect({ code, stderr }).toEqual({
+        code: 2,
+        stderr: expect.stringContaining(
+          "age needs an X-Wing key with usage KEM: qsp kms create --algorithm X-Wing",
+        ),
+      });
+    }
+  });
+
+  it("refuses a key that no longer encrypts", async () => {
+    await createAgeKey(server, "rotated");
+    await server.client(KmsService).rotateKey({ keyId: "name/rotated" });
+    const { stderr } = await qsp(["kms", "age-recipient", "name/rotated/1"], server.place());
+    expect(stderr).toContain("name/rotated/1 is ROTATED; only an ACTIVE key encrypts");
+  });
+});
+
+describe("qsp kms age-identity", { timeout }, () => {
+  it("writes the key's name, and its recipient as a comment", async () => {
+    await createAgeKey(server, "backup");
+    const place = server.place();
+    const recipient = (await qspDone(["kms", "age-recipient", "name/backup"], place)).trim();
+    await qspDone(["kms", "age-identity", "name/backup", "--out", "identity"], place);
+    const lines = readFileSync(join(place.cwd, "identity"), "utf8").trimEnd().split("\n");
+    expect(lines.slice(0, -1)).toEqual([
+      "# name/backup at the server that QSP_URL names",
+      `# recipient: ${recipient}`,
+    ]);
+    expect(decodePluginIdentity(lines.at(-1) ?? "")).toBe("name/backup");
+  });
+
+  it("writes an identity without a key", async () => {
+    const printed = await qspDone(["kms", "age-identity"], server.place());
+    // As age --decrypt -j qsp writes it.
+    expect(printed).toBe(
+      "# all X-Wing keys with usage KEM at the server that QSP_URL names\nAGE-PLUGIN-QSP-1YECVGM\n",
+    );
+  });
+});
+
+describe("qsp kms import", { timeout }, () => {
+  it("imports an age identity as an X-Wing key with usage KEM", async () => {
+    const { identity, recipient } = await createIdentity();
+    const place = server.place();
+    writeFileSync(join(place.cwd, "key.txt"), `# created: today\n# public key: ${recipient}\n${identity}\n`);
+    const { result } = await qspJson(["kms", "import", "key.txt", "--name", "imported"], place);
+    expect(result).toMatchObject({ algorithm: "X-Wing", usage: "KEM", origin: "IMPORTED" });
+    expect(await qspDone(["kms", "age-recipient", "name/imported"], place)).toBe(`${recipient}\n`);
+  });
+
+  it("still imports other keys", async () => {
+    const place = server.place();
+    await qspDone(["keygen", "signer"], place);
+    const { result } = await qspJson(["kms", "import", "signer.key"], place);
+    expect(result).toMatchObject({ algorithm: "ML-DSA-65", usage: "SIGN" });
+  });
+
+  it("requires one post-quantum identity, and quotes no secret", async () => {
+    const [one, other] = [await createIdentity(), await createIdentity()];
+    const damaged = one.identity.replace(/.$/, (last) => (last === "Q" ? "P" : "Q"));
+    const files = [
+      [
+        `${one.identity}\n${other.identity}\n`,
+        [],
+        "key.txt contains 2 identities AGE-SECRET-KEY-PQ-1…; expected one",
+      ],
+      [damaged, [], "key.txt contains a malformed identity"],
+      [
+        one.identity,
+        ["--algorithm", "ML-KEM-768"],
+        "key.txt contains an X-Wing key, not ML-KEM-768; leave out --algorithm",
+      ],
+      [
+        "AGE-SECRET-KEY-1QQQQ",
+        [],
+        "key.txt contains only X25519 identities, which are not post-quantum; use age-keygen -pq",
+      ],
+    ] as const;
+    for (const [content, options, message] of files) {
+      const place = server.place();
+      writeFileSync(join(place.cwd, "key.txt"), content);
+      const { code, stderr } = await qsp(["kms", "import", "key.txt", ...options], place);
+      expect({ code, stderr }).toEqual({ code: 2, stderr: `qsp: ${message}\n` });
+    }
+  });
+});
