@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file pqc/pqc_service.proto.
  */
 export const file_pqc_pqc_service: GenFile = /*@__PURE__*/
-  fileDesc("ChVwcWMvcHFjX3NlcnZpY2UucHJvdG8SA3BxYyLTAgoPU2lnbkRhdGFSZXF1ZXN0EhQKBGRhdGEYASABKAxCBrpIA8gBARKpAgoJYWxnb3JpdGhtGAIgASgJQpUCukiRAtgBAXKLAlIJTUwtRFNBLTQ0UglNTC1EU0EtNjVSCU1MLURTQS04N1IRU0xILURTQS1TSEEyLTEyOHNSEVNMSC1EU0EtU0hBMi0xMjhmUhFTTEgtRFNBLVNIQTItMTkyc1IRU0xILURTQS1TSEEyLTE5MmZSEVNMSC1EU0EtU0hBMi0yNTZzUhFTTEgtRFNBLVNIQTItMjU2ZlISU0xILURTQS1TSEFLRS0xMjhzUhJTTEgtRFNBLVNIQUtFLTEyOGZSElNMSC1EU0EtU0hBS0UtMTkyc1ISU0xILURTQS1TSEFLRS0xOTJmUhJTTEgtRFNBLVNIQUtFLTI1NnNSElNMSC1EU0EtU0hBS0UtMjU2ZiJ0ChBTaWduRGF0YVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCglhbGdvcml0aG0YAiABKAkSEQoJc2lnbmF0dXJlGAMgASgMEhIKCnB1YmxpY19rZXkYBCABKAwSFgoOcHVibGljX2tleV9wZW0YBSABKAkixgMKFlZlcmlmeVNpZ25hdHVyZVJlcXVlc3QSFAoEZGF0YRgBIAEoDEIGukgDyAEBEhkKCXNpZ25hdHVyZRgCIAEoDEIGukgDyAEBEhIKCnB1YmxpY19rZXkYAyABKAwSqQIKCWFsZ29yaXRobRgEIAEoCUKVArpIkQLYAQFyiwJSCU1MLURTQS00NFIJTUwtRFNBLTY1UglNTC1EU0EtODdSEVNMSC1EU0EtU0hBMi0xMjhzUhFTTEgtRFNBLVNIQTItMTI4ZlIRU0xILURTQS1TSEEyLTE5MnNSEVNMSC1EU0EtU0hBMi0xOTJmUhFTTEgtRFNBLVNIQTItMjU2c1IRU0xILURTQS1TSEEyLTI1NmZSElNMSC1EU0EtU0hBS0UtMTI4c1ISU0xILURTQS1TSEFLRS0xMjhmUhJTTEgtRFNBLVNIQUtFLTE5MnNSElNMSC1EU0EtU0hBS0UtMTkyZlISU0xILURTQS1TSEFLRS0yNTZzUhJTTEgtRFNBLVNIQUtFLTI1NmYSFgoOcHVibGljX2tleV9wZW0YBSABKAk6I7pIICIeCgpwdWJsaWNfa2V5Cg5wdWJsaWNfa2V5X3BlbRABIjgKF1ZlcmlmeVNpZ25hdHVyZVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRINCgV2YWxpZBgCIAEoCCKuAQoTRXhjaGFuZ2VLZXlzUmVxdWVzdBJICglhbGdvcml0aG0YASABKAlCNbpIMtgBAXItUgpNTC1LRU0tNTEyUgpNTC1LRU0tNzY4UgtNTC1LRU0tMTAyNFIGWC1XaW5nEhIKCnB1YmxpY19rZXkYAiABKAwSFgoOcHVibGljX2tleV9wZW0YAyABKAk6IbpIHiIcCgpwdWJsaWNfa2V5Cg5wdWJsaWNfa2V5X3BlbSK5AgoURXhjaGFuZ2VLZXlzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhEKCWFsZ29yaXRobRgCIAEoCRIcChRzaGFyZWRfc2VjcmV0X2xlbmd0aBgDIAEoDRIYChBlbmNhcHN1bGF0ZWRfa2V5GAQgASgMEhoKDXNoYXJlZF9zZWNyZXQYBSABKAxCA4ABARISCgpwdWJsaWNfa2V5GAYgASgMEhYKDnB1YmxpY19rZXlfcGVtGAcgASgJEiMKEWRlY2Fwc3VsYXRpb25fa2V5GAggASgMQgOAAQFIAIgBARIoChZkZWNhcHN1bGF0aW9uX2tleV9zZWVkGAkgASgMQgOAAQFIAYgBAUIUChJfZGVjYXBzdWxhdGlvbl9rZXlCGQoXX2RlY2Fwc3VsYXRpb25fa2V5X3NlZWQiSgoXR2V0QWxnb3JpdGhtSW5mb1JlcXVlc3QSLwoIY2F0ZWdvcnkYASABKAlCHbpIGtgBAXIVUgNBTExSCVNJR05BVFVSRVIDS0VNIlIKGEdldEFsZ29yaXRobUluZm9SZXNwb25zZRIOCgZzdGF0dXMYASABKAkSJgoKYWxnb3JpdGhtcxgCIAMoCzISLnBxYy5BbGdvcml0aG1JbmZvInUKG1BxY1NlcnZpY2VJc3N1ZVRva2VuUmVxdWVzdBI3Cgh1c2VybmFtZRgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIdCghwYXNzd29yZBgCIAEoCUILgAEBukgFcgMogAgicgocUHFjU2VydmljZUlzc3VlVG9rZW5SZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEgoFdG9rZW4YAiABKAlCA4ABARIuCgpleHBpcmVzX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIaChhQcWNTZXJ2aWNlR2V0Sndrc1JlcXVlc3QiQwoZUHFjU2VydmljZUdldEp3a3NSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSFgoEa2V5cxgCIAMoCzIILnBxYy5Kd2siHAoaUHFjU2VydmljZUdldEhlYWx0aFJlcXVlc3QicAobUHFjU2VydmljZUdldEhlYWx0aFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCg5zZXJ2aWNlX3N0YXR1cxgCIAEoCRIRCgl0cmFuc3BvcnQYAyABKAkSFgoOYXV0aGVudGljYXRpb24YBCABKAkypAcKClBxY1NlcnZpY2USYQoIU2lnbkRhdGESFC5wcWMuU2lnbkRhdGFSZXF1ZXN0GhUucHFjLlNpZ25EYXRhUmVzcG9uc2UiKIiyGQKashkHcHFjLnVzZYLT5JMCEzoBKiIOL2FwaS9ncnBjL3NpZ24SvAEKD1ZlcmlmeVNpZ25hdHVyZRIbLnBxYy5WZXJpZnlTaWduYXR1cmVSZXF1ZXN0GhwucHFjLlZlcmlmeVNpZ25hdHVyZVJlc3BvbnNlIm6QAgGIshkCmrIZB3BxYy51c2W6shkOTEVOR1RIX0lOVkFMSUS6shkLS0VZX0lOVkFMSUSC0+STAjU6ASpaHjoBKkIZCgVRVUVSWRIQL2FwaS9ncnBjL3ZlcmlmeSIQL2FwaS9ncnBjL3ZlcmlmeRKEAQoMRXhjaGFuZ2VLZXlzEhgucHFjLkV4Y2hhbmdlS2V5c1JlcXVlc3QaGS5wcWMuRXhjaGFuZ2VLZXlzUmVzcG9uc2UiP4iyGQKashkHcHFjLnVzZbqyGQtLRVlfSU5WQUxJRILT5JMCGzoBKiIWL2FwaS9ncnBjL2tleS1leGNoYW5nZRJ0ChBHZXRBbGdvcml0aG1JbmZvEhwucHFjLkdldEFsZ29yaXRobUluZm9SZXF1ZXN0Gh0ucHFjLkdldEFsZ29yaXRobUluZm9SZXNwb25zZSIjkAIBiLIZAYLT5JMCFhIUL2FwaS9ncnBjL2FsZ29yaXRobXMSlwEKCklzc3VlVG9rZW4SIC5wcWMuUHFjU2VydmljZUlzc3VlVG9rZW5SZXF1ZXN0GiEucHFjLlBxY1NlcnZpY2VJc3N1ZVRva2VuUmVzcG9uc2UiRIiyGQG6shkMTE9HSU5fRkFJTEVEurIZDUxPR0lOX0xJTUlURUSC0+STAhk6ASoiFC9hcGkvZ3JwYy9hdXRoL3Rva2VuEmwKB0dldEp3a3MSHS5wcWMuUHFjU2VydmljZUdldEp3a3NSZXF1ZXN0Gh4ucHFjLlBxY1NlcnZpY2VHZXRKd2tzUmVzcG9uc2UiIpACAYiyGQGC0+STAhUSEy9hcGkvZ3JwYy9hdXRoL2p3a3MSbwoJR2V0SGVhbHRoEh8ucHFjLlBxY1NlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0GiAucHFjLlBxY1NlcnZpY2VHZXRIZWFsdGhSZXNwb25zZSIfkAIBiLIZAYLT5JMCEhIQL2FwaS9ncnBjL2hlYWx0aEI6Cg9xdWFudHVtc2FmZS5wcWNQAVoTcXVhbnR1bXNhZmUvcHFjO3BxY6oCD1F1YW50dW1TYWZlLlBxY2IGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_pqc_algorithm, file_pqc_jwk, file_qsp_access, file_qsp_reasons]);
+  fileDesc("ChVwcWMvcHFjX3NlcnZpY2UucHJvdG8SA3BxYyLTAgoPU2lnbkRhdGFSZXF1ZXN0EhQKBGRhdGEYASABKAxCBrpIA8gBARKpAgoJYWxnb3JpdGhtGAIgASgJQpUCukiRAtgBAXKLAlIJTUwtRFNBLTQ0UglNTC1EU0EtNjVSCU1MLURTQS04N1IRU0xILURTQS1TSEEyLTEyOHNSEVNMSC1EU0EtU0hBMi0xMjhmUhFTTEgtRFNBLVNIQTItMTkyc1IRU0xILURTQS1TSEEyLTE5MmZSEVNMSC1EU0EtU0hBMi0yNTZzUhFTTEgtRFNBLVNIQTItMjU2ZlISU0xILURTQS1TSEFLRS0xMjhzUhJTTEgtRFNBLVNIQUtFLTEyOGZSElNMSC1EU0EtU0hBS0UtMTkyc1ISU0xILURTQS1TSEFLRS0xOTJmUhJTTEgtRFNBLVNIQUtFLTI1NnNSElNMSC1EU0EtU0hBS0UtMjU2ZiJ0ChBTaWduRGF0YVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCglhbGdvcml0aG0YAiABKAkSEQoJc2lnbmF0dXJlGAMgASgMEhIKCnB1YmxpY19rZXkYBCABKAwSFgoOcHVibGljX2tleV9wZW0YBSABKAkixgMKFlZlcmlmeVNpZ25hdHVyZVJlcXVlc3QSFAoEZGF0YRgBIAEoDEIGukgDyAEBEhkKCXNpZ25hdHVyZRgCIAEoDEIGukgDyAEBEhIKCnB1YmxpY19rZXkYAyABKAwSqQIKCWFsZ29yaXRobRgEIAEoCUKVArpIkQLYAQFyiwJSCU1MLURTQS00NFIJTUwtRFNBLTY1UglNTC1EU0EtODdSEVNMSC1EU0EtU0hBMi0xMjhzUhFTTEgtRFNBLVNIQTItMTI4ZlIRU0xILURTQS1TSEEyLTE5MnNSEVNMSC1EU0EtU0hBMi0xOTJmUhFTTEgtRFNBLVNIQTItMjU2c1IRU0xILURTQS1TSEEyLTI1NmZSElNMSC1EU0EtU0hBS0UtMTI4c1ISU0xILURTQS1TSEFLRS0xMjhmUhJTTEgtRFNBLVNIQUtFLTE5MnNSElNMSC1EU0EtU0hBS0UtMTkyZlISU0xILURTQS1TSEFLRS0yNTZzUhJTTEgtRFNBLVNIQUtFLTI1NmYSFgoOcHVibGljX2tleV9wZW0YBSABKAk6I7pIICIeCgpwdWJsaWNfa2V5Cg5wdWJsaWNfa2V5X3BlbRABIjgKF1ZlcmlmeVNpZ25hdHVyZVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRINCgV2YWxpZBgCIAEoCCKuAQoTRXhjaGFuZ2VLZXlzUmVxdWVzdBJICglhbGdvcml0aG0YASABKAlCNbpIMtgBAXItUgpNTC1LRU0tNTEyUgpNTC1LRU0tNzY4UgtNTC1LRU0tMTAyNFIGWC1XaW5nEhIKCnB1YmxpY19rZXkYAiABKAwSFgoOcHVibGljX2tleV9wZW0YAyABKAk6IbpIHiIcCgpwdWJsaWNfa2V5Cg5wdWJsaWNfa2V5X3BlbSK5AgoURXhjaGFuZ2VLZXlzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhEKCWFsZ29yaXRobRgCIAEoCRIcChRzaGFyZWRfc2VjcmV0X2xlbmd0aBgDIAEoDRIYChBlbmNhcHN1bGF0ZWRfa2V5GAQgASgMEhoKDXNoYXJlZF9zZWNyZXQYBSABKAxCA4ABARISCgpwdWJsaWNfa2V5GAYgASgMEhYKDnB1YmxpY19rZXlfcGVtGAcgASgJEiMKEWRlY2Fwc3VsYXRpb25fa2V5GAggASgMQgOAAQFIAIgBARIoChZkZWNhcHN1bGF0aW9uX2tleV9zZWVkGAkgASgMQgOAAQFIAYgBAUIUChJfZGVjYXBzdWxhdGlvbl9rZXlCGQoXX2RlY2Fwc3VsYXRpb25fa2V5X3NlZWQiSgoXR2V0QWxnb3JpdGhtSW5mb1JlcXVlc3QSLwoIY2F0ZWdvcnkYASABKAlCHbpIGtgBAXIVUgNBTExSCVNJR05BVFVSRVIDS0VNIlIKGEdldEFsZ29yaXRobUluZm9SZXNwb25zZRIOCgZzdGF0dXMYASABKAkSJgoKYWxnb3JpdGhtcxgCIAMoCzISLnBxYy5BbGdvcml0aG1JbmZvInUKG1BxY1NlcnZpY2VJc3N1ZVRva2VuUmVxdWVzdBI3Cgh1c2VybmFtZRgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIdCghwYXNzd29yZBgCIAEoCUILgAEBukgFcgMogAgicgocUHFjU2VydmljZUlzc3VlVG9rZW5SZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEgoFdG9rZW4YAiABKAlCA4ABARIuCgpleHBpcmVzX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIaChhQcWNTZXJ2aWNlR2V0Sndrc1JlcXVlc3QiQwoZUHFjU2VydmljZUdldEp3a3NSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSFgoEa2V5cxgCIAMoCzIILnBxYy5Kd2siHAoaUHFjU2VydmljZUdldEhlYWx0aFJlcXVlc3QicAobUHFjU2VydmljZUdldEhlYWx0aFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCg5zZXJ2aWNlX3N0YXR1cxgCIAEoCRIRCgl0cmFuc3BvcnQYAyABKAkSFgoOYXV0aGVudGljYXRpb24YBCABKAkiFgoUR2V0Q29ubmVjdGlvblJlcXVlc3QiyAIKFUdldENvbm5lY3Rpb25SZXNwb25zZRIOCgZzdGF0dXMYASABKAkSCwoDdGxzGAIgASgIEhQKB3ZlcnNpb24YAyABKAlIAIgBARISCgVncm91cBgEIAEoCUgBiAEBEhkKDGNpcGhlcl9zdWl0ZRgFIAEoCUgCiAEBEhEKBGFscG4YBiABKAlIA4gBARITCgZoeWJyaWQYByABKAhIBIgBARIWCg5vZmZlcmVkX2dyb3VwcxgIIAMoCRIkChxvZmZlcmVkX3NpZ25hdHVyZV9hbGdvcml0aG1zGAkgAygJEhoKDXRlcm1pbmF0ZWRfYnkYCiABKAlIBYgBAUIKCghfdmVyc2lvbkIICgZfZ3JvdXBCDwoNX2NpcGhlcl9zdWl0ZUIHCgVfYWxwbkIJCgdfaHlicmlkQhAKDl90ZXJtaW5hdGVkX2J5IoYBChZSZWNvcmRIYW5kc2hha2VSZXF1ZXN0EjYKBWdyb3VwGAEgASgJQie6SCTYAQFyH1IOWDI1NTE5TUxLRU03NjhSBlgyNTUxOVIFUC0zODQSNAoLY2VydGlmaWNhdGUYAiABKAlCH7pIHNgBAXIXUgpFQ0RTQS1QMjU2UglNTC1EU0EtNjUiLwoJVGxzUmVjb3JkEhMKC2Zyb21fY2xpZW50GAEgASgIEg0KBWJ5dGVzGAIgASgMIpUBChdSZWNvcmRIYW5kc2hha2VSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSHwoHcmVjb3JkcxgCIAMoCzIOLnBxYy5UbHNSZWNvcmQSDwoHa2V5X2xvZxgDIAEoCRINCgVncm91cBgEIAEoCRIUCgxjaXBoZXJfc3VpdGUYBSABKAkSEwoLY2VydGlmaWNhdGUYBiABKAkygwkKClBxY1NlcnZpY2USYQoIU2lnbkRhdGESFC5wcWMuU2lnbkRhdGFSZXF1ZXN0GhUucHFjLlNpZ25EYXRhUmVzcG9uc2UiKIiyGQKashkHcHFjLnVzZYLT5JMCEzoBKiIOL2FwaS9ncnBjL3NpZ24SvAEKD1ZlcmlmeVNpZ25hdHVyZRIbLnBxYy5WZXJpZnlTaWduYXR1cmVSZXF1ZXN0GhwucHFjLlZlcmlmeVNpZ25hdHVyZVJlc3BvbnNlIm6QAgGIshkCmrIZB3BxYy51c2W6shkOTEVOR1RIX0lOVkFMSUS6shkLS0VZX0lOVkFMSUSC0+STAjU6ASpaHjoBKkIZCgVRVUVSWRIQL2FwaS9ncnBjL3ZlcmlmeSIQL2FwaS9ncnBjL3ZlcmlmeRKEAQoMRXhjaGFuZ2VLZXlzEhgucHFjLkV4Y2hhbmdlS2V5c1JlcXVlc3QaGS5wcWMuRXhjaGFuZ2VLZXlzUmVzcG9uc2UiP4iyGQKashkHcHFjLnVzZbqyGQtLRVlfSU5WQUxJRILT5JMCGzoBKiIWL2FwaS9ncnBjL2tleS1leGNoYW5nZRJ0ChBHZXRBbGdvcml0aG1JbmZvEhwucHFjLkdldEFsZ29yaXRobUluZm9SZXF1ZXN0Gh0ucHFjLkdldEFsZ29yaXRobUluZm9SZXNwb25zZSIjkAIBiLIZAYLT5JMCFhIUL2FwaS9ncnBjL2FsZ29yaXRobXMSlwEKCklzc3VlVG9rZW4SIC5wcWMuUHFjU2VydmljZUlzc3VlVG9rZW5SZXF1ZXN0GiEucHFjLlBxY1NlcnZpY2VJc3N1ZVRva2VuUmVzcG9uc2UiRIiyGQG6shkMTE9HSU5fRkFJTEVEurIZDUxPR0lOX0xJTUlURUSC0+STAhk6ASoiFC9hcGkvZ3JwYy9hdXRoL3Rva2VuEmwKB0dldEp3a3MSHS5wcWMuUHFjU2VydmljZUdldEp3a3NSZXF1ZXN0Gh4ucHFjLlBxY1NlcnZpY2VHZXRKd2tzUmVzcG9uc2UiIpACAYiyGQGC0+STAhUSEy9hcGkvZ3JwYy9hdXRoL2p3a3MSbwoJR2V0SGVhbHRoEh8ucHFjLlBxY1NlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0GiAucHFjLlBxY1NlcnZpY2VHZXRIZWFsdGhSZXNwb25zZSIfkAIBiLIZAYLT5JMCEhIQL2FwaS9ncnBjL2hlYWx0aBJrCg1HZXRDb25uZWN0aW9uEhkucHFjLkdldENvbm5lY3Rpb25SZXF1ZXN0GhoucHFjLkdldENvbm5lY3Rpb25SZXNwb25zZSIjkAIBiLIZAYLT5JMCFhIUL2FwaS9ncnBjL2Nvbm5lY3Rpb24ScAoPUmVjb3JkSGFuZHNoYWtlEhsucHFjLlJlY29yZEhhbmRzaGFrZVJlcXVlc3QaHC5wcWMuUmVjb3JkSGFuZHNoYWtlUmVzcG9uc2UiIoiyGQGC0+STAhg6ASoiEy9hcGkvZ3JwYy9oYW5kc2hha2VCOgoPcXVhbnR1bXNhZmUucHFjUAFaE3F1YW50dW1zYWZlL3BxYztwcWOqAg9RdWFudHVtU2FmZS5QcWNiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_pqc_algorithm, file_pqc_jwk, file_qsp_access, file_qsp_reasons]);
 
 /**
  * Request for a signature.
@@ -504,6 +504,223 @@ export const PqcServiceGetHealthResponseSchema: GenMessage<PqcServiceGetHealthRe
   messageDesc(file_pqc_pqc_service, 13);
 
 /**
+ * Request for a description of the connection.
+ *
+ * @generated from message pqc.GetConnectionRequest
+ */
+export type GetConnectionRequest = Message<"pqc.GetConnectionRequest"> & {
+};
+
+/**
+ * Describes the message pqc.GetConnectionRequest.
+ * Use `create(GetConnectionRequestSchema)` to create a new message.
+ */
+export const GetConnectionRequestSchema: GenMessage<GetConnectionRequest> = /*@__PURE__*/
+  messageDesc(file_pqc_pqc_service, 14);
+
+/**
+ * Response with a description of the connection.
+ *
+ * @generated from message pqc.GetConnectionResponse
+ */
+export type GetConnectionResponse = Message<"pqc.GetConnectionResponse"> & {
+  /**
+   * Always "success".
+   *
+   * @generated from field: string status = 1;
+   */
+  status: string;
+
+  /**
+   * True if and only if the client's connection uses TLS. Behind a proxy, this is the connection between client and
+   * proxy; the server believes only the proxies in --trusted-proxies.
+   *
+   * @generated from field: bool tls = 2;
+   */
+  tls: boolean;
+
+  /**
+   * Agreed protocol version: "TLS 1.3". Absent without TLS, or if the proxy does not report it.
+   *
+   * @generated from field: optional string version = 3;
+   */
+  version?: string | undefined;
+
+  /**
+   * Agreed key exchange group, such as "X25519MLKEM768", "x25519" or "secp384r1". Absent without TLS, or if the proxy
+   * does not report it.
+   *
+   * @generated from field: optional string group = 4;
+   */
+  group?: string | undefined;
+
+  /**
+   * Agreed cipher suite, such as "TLS_AES_256_GCM_SHA384". Absent without TLS, or if the proxy does not report it.
+   *
+   * @generated from field: optional string cipher_suite = 5;
+   */
+  cipherSuite?: string | undefined;
+
+  /**
+   * Agreed application protocol (ALPN, RFC 7301): "h2" or "http/1.1". Absent if none was agreed, or without TLS, or if
+   * the proxy does not report it.
+   *
+   * @generated from field: optional string alpn = 6;
+   */
+  alpn?: string | undefined;
+
+  /**
+   * True if and only if the group combines a classical and a post-quantum key exchange. Absent if the group is.
+   *
+   * @generated from field: optional bool hybrid = 7;
+   */
+  hybrid?: boolean | undefined;
+
+  /**
+   * Groups of the ClientHello (supported_groups, RFC 8446, section 4.2.7), in the client's order, at most 100. Empty
+   * without TLS, behind a proxy, and for a ClientHello of more than 16 KiB.
+   *
+   * @generated from field: repeated string offered_groups = 8;
+   */
+  offeredGroups: string[];
+
+  /**
+   * Signature algorithms of the ClientHello (signature_algorithms, RFC 8446, section 4.2.3), in the client's order, at
+   * most 100. Empty if offered_groups is.
+   *
+   * @generated from field: repeated string offered_signature_algorithms = 9;
+   */
+  offeredSignatureAlgorithms: string[];
+
+  /**
+   * Where TLS ends: "server", or "proxy" for a proxy in --trusted-proxies. Absent without TLS.
+   *
+   * @generated from field: optional string terminated_by = 10;
+   */
+  terminatedBy?: string | undefined;
+};
+
+/**
+ * Describes the message pqc.GetConnectionResponse.
+ * Use `create(GetConnectionResponseSchema)` to create a new message.
+ */
+export const GetConnectionResponseSchema: GenMessage<GetConnectionResponse> = /*@__PURE__*/
+  messageDesc(file_pqc_pqc_service, 15);
+
+/**
+ * Request for a recorded handshake.
+ *
+ * @generated from message pqc.RecordHandshakeRequest
+ */
+export type RecordHandshakeRequest = Message<"pqc.RecordHandshakeRequest"> & {
+  /**
+   * Key exchange group; "X25519MLKEM768" if omitted.
+   *
+   * @generated from field: string group = 1;
+   */
+  group: string;
+
+  /**
+   * Algorithm of the certificate's key; "ECDSA-P256" if omitted.
+   *
+   * @generated from field: string certificate = 2;
+   */
+  certificate: string;
+};
+
+/**
+ * Describes the message pqc.RecordHandshakeRequest.
+ * Use `create(RecordHandshakeRequestSchema)` to create a new message.
+ */
+export const RecordHandshakeRequestSchema: GenMessage<RecordHandshakeRequest> = /*@__PURE__*/
+  messageDesc(file_pqc_pqc_service, 16);
+
+/**
+ * One TLS record (RFC 8446, section 5.1) as it was on the wire.
+ *
+ * @generated from message pqc.TlsRecord
+ */
+export type TlsRecord = Message<"pqc.TlsRecord"> & {
+  /**
+   * True if the client sent it, false if the server did.
+   *
+   * @generated from field: bool from_client = 1;
+   */
+  fromClient: boolean;
+
+  /**
+   * The whole record: a header of 5 bytes, and at most 16,640 bytes, which are encrypted after the ServerHello.
+   *
+   * @generated from field: bytes bytes = 2;
+   */
+  bytes: Uint8Array;
+};
+
+/**
+ * Describes the message pqc.TlsRecord.
+ * Use `create(TlsRecordSchema)` to create a new message.
+ */
+export const TlsRecordSchema: GenMessage<TlsRecord> = /*@__PURE__*/
+  messageDesc(file_pqc_pqc_service, 17);
+
+/**
+ * Response with a recorded handshake.
+ *
+ * @generated from message pqc.RecordHandshakeResponse
+ */
+export type RecordHandshakeResponse = Message<"pqc.RecordHandshakeResponse"> & {
+  /**
+   * Always "success".
+   *
+   * @generated from field: string status = 1;
+   */
+  status: string;
+
+  /**
+   * All records of both directions, in the order in which they were sent: the handshake, one small HTTP/1.1 request
+   * with its response, and the close_notify alert of both ends.
+   *
+   * @generated from field: repeated pqc.TlsRecord records = 2;
+   */
+  records: TlsRecord[];
+
+  /**
+   * Secrets that decrypt the records, one per line: the NSS key log format (RFC 9850), which Wireshark reads too.
+   *
+   * @generated from field: string key_log = 3;
+   */
+  keyLog: string;
+
+  /**
+   * Agreed key exchange group, by its IANA name: "X25519MLKEM768", "x25519" or "secp384r1".
+   *
+   * @generated from field: string group = 4;
+   */
+  group: string;
+
+  /**
+   * Agreed cipher suite: "TLS_AES_256_GCM_SHA384".
+   *
+   * @generated from field: string cipher_suite = 5;
+   */
+  cipherSuite: string;
+
+  /**
+   * Server's certificate, in PEM. The private CA that issued it exists only for this recording too.
+   *
+   * @generated from field: string certificate = 6;
+   */
+  certificate: string;
+};
+
+/**
+ * Describes the message pqc.RecordHandshakeResponse.
+ * Use `create(RecordHandshakeResponseSchema)` to create a new message.
+ */
+export const RecordHandshakeResponseSchema: GenMessage<RecordHandshakeResponse> = /*@__PURE__*/
+  messageDesc(file_pqc_pqc_service, 18);
+
+/**
  * Signs, verifies and exchanges keys with the NIST lattice and hash standards, and with X-Wing. Also issues ML-DSA
  * tokens.
  *
@@ -591,6 +808,34 @@ export const PqcService: GenService<{
     methodKind: "unary";
     input: typeof PqcServiceGetHealthRequestSchema;
     output: typeof PqcServiceGetHealthResponseSchema;
+  },
+  /**
+   * Describes the connection of this call: what the client offered in its TLS ClientHello, and what was agreed.
+   *
+   * Names come from the IANA TLS registries (RFC 8446, RFC 10024): "X25519MLKEM768", "secp384r1",
+   * "ecdsa_secp256r1_sha256". Unknown and GREASE (RFC 8701) code points are hexadecimal, such as "0x1a1a".
+   *
+   * @generated from rpc pqc.PqcService.GetConnection
+   */
+  getConnection: {
+    methodKind: "unary";
+    input: typeof GetConnectionRequestSchema;
+    output: typeof GetConnectionResponseSchema;
+  },
+  /**
+   * Records a TLS 1.3 handshake (RFC 8446) of the server with itself: every byte on the wire, and the secrets that
+   * decrypt it.
+   *
+   * Both ends are in the server's memory, with a key and a certificate that exist only for this recording. The secrets
+   * of other connections are never recorded. The server makes at most two recordings a second for all callers together.
+   * A call with the same parameters gets a recording of the last second again; other calls fail with RATE_LIMITED.
+   *
+   * @generated from rpc pqc.PqcService.RecordHandshake
+   */
+  recordHandshake: {
+    methodKind: "unary";
+    input: typeof RecordHandshakeRequestSchema;
+    output: typeof RecordHandshakeResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_pqc_pqc_service, 0);

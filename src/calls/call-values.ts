@@ -33,6 +33,28 @@ export function readClientAddress({ values }: Pick<HandlerContext, "values">): s
   return values.get(clientKey);
 }
 
+/** What the server knows about a client's connection; undefined if it does not know, or without TLS. */
+export interface ConnectionReport {
+  readonly tls: boolean;
+  /** "TLS 1.3". */
+  readonly version?: string | undefined;
+  /** IANA names, here and below. */
+  readonly group?: string | undefined;
+  readonly cipherSuite?: string | undefined;
+  readonly alpn?: string | undefined;
+  /** Whether the group combines a classical and a post-quantum key exchange. */
+  readonly hybrid?: boolean | undefined;
+  /** From the ClientHello, in the client's order. */
+  readonly offeredGroups?: string[];
+  readonly offeredSignatureAlgorithms?: string[];
+  readonly terminatedBy?: "server" | "proxy" | undefined;
+}
+
+/** Context key for the function that describes the client's connection. */
+export const connectionKey = createContextKey((): ConnectionReport => ({ tls: false }), {
+  description: "connection",
+});
+
 /** Returns the origin of a call, for records. */
 export function readOrigin({ values }: Pick<HandlerContext, "values">) {
   return { clientAddress: values.get(clientKey), requestId: values.get(requestIdKey) };

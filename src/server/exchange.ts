@@ -8,6 +8,7 @@
  */
 import type http from "node:http";
 import http2, { type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import { CallHeaders } from "../calls/call-headers.ts";
 import { Expiries, type Expiring, type Place } from "../calls/live-list.ts";
@@ -145,6 +146,8 @@ export abstract class Exchange implements Writing {
   readonly rawHeaders: readonly string[];
   /** The remote address of the connection. */
   readonly peer: string | undefined;
+  /** The connection; undefined if it has closed. */
+  readonly socket: Socket | undefined;
   abstract readonly httpVersion: "1.1" | "2.0";
   /** The target as an absolute URL. */
   abstract readonly url: string;
@@ -170,7 +173,7 @@ export abstract class Exchange implements Writing {
   protected constructor(
     source: Readable,
     answer: Writable,
-    head: Pick<Exchange, "method" | "target" | "headers" | "rawHeaders" | "peer">,
+    head: Pick<Exchange, "method" | "target" | "headers" | "rawHeaders" | "peer" | "socket">,
   ) {
     this.source = source;
     this.method = head.method;
@@ -178,6 +181,7 @@ export abstract class Exchange implements Writing {
     this.headers = head.headers;
     this.rawHeaders = head.rawHeaders;
     this.peer = head.peer;
+    this.socket = head.socket;
     this.source[exchangeKey] = this;
     (answer as Keyed)[exchangeKey] = this;
     answer.on("close", onClose);
@@ -448,11 +452,11 @@ export class Http1Exchange extends Exchange {
   readonly #res: http.ServerResponse;
 
   constructor(req: http.IncomingMessage, res: http.ServerResponse) {
-    const { method = "", url = "", headers, rawHeaders } = req;
-    super(req, res, { method, target: url, headers, rawHeaders, peer: req.socket.remoteAddress });
+    const { method = "", url = "", headers, rawHeaders, socket } = req;
+    super(req, res, { method, target: url, headers, rawHeaders, peer: socket.remoteAddress, socket });
     this.#req = req;
     this.#res = res;
-    const scheme = "encrypted" in req.socket ? "https" : "http";
+    const scheme = "encrypted" in socket ? "https" : "http";
     this.url = url.startsWith("/") ? `${scheme}://${headers.host ?? ""}${url}` : url;
     // RFC 9112, section 6: a header announces content.
     this.hasBody = announcesBody(headers);
@@ -580,10 +584,11 @@ export class Http2Exchange extends Exchange implements Expiring {
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     rawHeaders: readonly string[],
-    peer: string | undefined,
+    { peer, socket }: Pick<Exchange, "peer" | "socket">,
   ) {
     super(stream, stream, {
       peer,
+      socket,
       method: headers[":method"] ?? "",
       target: headers[":path"] ?? "",
       headers,

@@ -5,6 +5,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { ConnectError } from "@connectrpc/connect";
 import { metadataTooLarge, refuse } from "../errors.ts";
+import { watchClientHellos } from "./client-hello.ts";
 import type { Http1Pipelines } from "./http1-pipelines.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import { headroom } from "./metadata.ts";
@@ -88,6 +89,7 @@ function createPlainOrTls(
     },
     onRequest,
   );
+  watchClientHellos(server, maxHeaderMs);
   // Before the handshake ends, the client cannot read an answer.
   server.removeAllListeners("tlsClientError");
   server.on("tlsClientError", (_error, socket) => socket.destroy());

@@ -78,7 +78,10 @@ export function createHttp2Server(
           http2.constants.NGHTTP2_ENHANCE_YOUR_CALM,
         );
       liveness?.streamOpened();
-      const exchange = new Http2Exchange(stream, headers, rawHeaders, peer);
+      const exchange = new Http2Exchange(stream, headers, rawHeaders, {
+        peer,
+        socket: sessions.get(session),
+      });
       exchange.onClose(() => {
         liveness?.streamClosed();
         if (!exchange.isAnswered && !options.countAbandoned(peer, session))

@@ -4,7 +4,7 @@
  */
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
 import { CallHeaders } from "../calls/call-headers.ts";
-import { CallValues, clientKey } from "../calls/call-values.ts";
+import { CallValues, clientKey, connectionKey } from "../calls/call-values.ts";
 import { findCoreReason, toConnectError } from "../errors.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import { type Admission, type ArrivingCall, nameAddress, nameClient, Ticket } from "./admission.ts";
@@ -12,6 +12,7 @@ import { type AnswerPace, answerInTurn } from "./answer-pace.ts";
 import { type BrowserHeaders, isPreflight } from "./browser.ts";
 import { type CallDeps, runCall } from "./call.ts";
 import type { ReadClient } from "./client-address.ts";
+import type { ReadConnection } from "./connection-report.ts";
 import type { CrossSiteLog } from "./cross-site-log.ts";
 import { announcesBody, type Exchange } from "./exchange.ts";
 import type { FullServer } from "./full-server.ts";
@@ -45,6 +46,7 @@ export interface IntakeDeps extends Omit<CallDeps, "refused"> {
   readonly pace: AnswerPace;
   readonly explainFailure: ExplainFailure;
   readonly readClient: ReadClient;
+  readonly readConnection: ReadConnection;
   readonly transcoder: Transcoder;
   readonly serveStream: ServeStream;
   readonly onFault: ListenerOptions["onFault"];
@@ -176,7 +178,9 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
       return;
     }
     const client = deps.readClient(exchange.peer, exchange.headers["x-forwarded-for"]);
-    const values = new CallValues().set(clientKey, client);
+    const values = new CallValues()
+      .set(clientKey, client)
+      .set(connectionKey, () => deps.readConnection(exchange));
     exchange.client = () => nameClient(values);
     if (kind === "nowhere") {
       answerAside(exchange, () => fail(exchange, form, destination.error), true);

@@ -8,8 +8,9 @@
 import type http from "node:http";
 import type http2 from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
-import { Server as TlsServer } from "node:tls";
+import { type TLSSocket, Server as TlsServer } from "node:tls";
 import { chooseProtocol } from "./choose-protocol.ts";
+import { moveOffers } from "./client-hello.ts";
 import { containErrors } from "./connection-errors.ts";
 import { endSession, stopAccepting, waitForGrace } from "./drain-connections.ts";
 import { Http1Exchange } from "./exchange.ts";
@@ -125,7 +126,12 @@ export function createListener(options: ListenerOptions): Listener {
         if (shaking.get(peer) === socket) shaking.delete(peer);
       });
     });
-    http1Server.on("secureConnection", (socket: Socket) => void shaking.delete(describePeer(socket)));
+    http1Server.on("secureConnection", (socket: TLSSocket) => {
+      const peer = describePeer(socket);
+      const connection = shaking.get(peer);
+      if (connection !== undefined) moveOffers(connection, socket);
+      shaking.delete(peer);
+    });
   }
 
   const drain = async (): Promise<void> => {

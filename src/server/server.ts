@@ -17,6 +17,7 @@ import { createAnswerPace } from "./answer-pace.ts";
 import { createBrowserHeaders } from "./browser.ts";
 import { createAddressCheck, createReadClient, plain } from "./client-address.ts";
 import { Clients } from "./clients.ts";
+import { createReadConnection } from "./connection-report.ts";
 import { createConnectionShares } from "./connection-shares.ts";
 import { createCrossSiteLog } from "./cross-site-log.ts";
 import { createFullServer } from "./full-server.ts";
@@ -193,6 +194,7 @@ function connectIntake(common: Common, { transcoder, rpcs, serveStream }: Protoc
     }),
     head: { maxMetadataBytes: limits.maxMetadataBytes, isHostAllowed, corsOrigins: new Set(corsOrigins) },
     browserHeaders: createBrowserHeaders({ corsOrigins, isTls: tls.length > 0 }),
+    readConnection: createReadConnection(options.trustedProxies ?? []),
     crossSiteLog: createCrossSiteLog(logger),
     explainFailure: explainFailure ?? (() => undefined),
     onError: (error, values) => logUnobserved(logger, error, () => values.get(requestIdKey)),

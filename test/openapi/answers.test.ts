@@ -42,7 +42,7 @@ const texts = recorded.flatMap(([example, answer]) =>
 
 /** Public fields with bytes, or texts that contain bytes. Add a new field here if it is not secret. */
 const publicNames = new Set(
-  `challenge checkpoint ciphertext compositePublicKey compositePublicKeyPem compositeSignature creatorPublicKey
+  `bytes certificate challenge checkpoint ciphertext compositePublicKey compositePublicKeyPem compositeSignature creatorPublicKey
   creatorPublicKeyPem creatorSignature csr csrPem data ecdsaPublicKey ecdsaPublicKeyPem ecdsaSignature encapsulatedKey
   gatewayIdentityPublicKey gatewayIdentityPublicKeyPem hashes identityPublicKey identityPublicKeyPem kemPublicKey
   kemPublicKeyPem kemPublicKeySignature keyConfirmation kid leaf mldsaPublicKey mldsaPublicKeyPem mldsaSignature packet

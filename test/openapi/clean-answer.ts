@@ -10,7 +10,7 @@ const keptLength = 64;
 
 /** Names of fields with secrets. A test lists all other fields with bytes, which are public. */
 export const secretNames =
-  /(private|secret|decapsulation|session)_?key|seed$|secret$|password$|(?<!page_?)token$/i;
+  /(private|secret|decapsulation|session)_?key|seed$|secret$|password$|(?<!page_?)token$|^keyLog$/i;
 
 export function cleanAnswer(body: unknown, name = ""): Json {
   if (Array.isArray(body)) return body.map((part) => cleanAnswer(part, name));

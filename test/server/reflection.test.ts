@@ -110,7 +110,7 @@ describe.each([
     const [first] = files;
     if (first === undefined) throw new Error("no file");
     const registry = createFileRegistry(first, (name) => files.find((file) => file.name === name));
-    expect(registry.getService("pqc.PqcService")?.methods).toHaveLength(7);
+    expect(registry.getService("pqc.PqcService")?.methods).toHaveLength(9);
   });
 
   it("does not repeat imports on a stream, but always sends the requested file", async () => {

@@ -12,6 +12,7 @@ import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { logInAnyone } from "../../src/identity/log-in.ts";
 import { createRevocations } from "../../src/identity/revocations.ts";
 import { pqcService } from "../../src/services/pqc/pqc-service.ts";
+import { HandshakeRecorder } from "../../src/services/pqc/record-handshake.ts";
 import { tokenService } from "../../src/services/pqc/token-service.ts";
 import { serve } from "../server/serve.ts";
 import { openTestStore } from "../support/open-store.ts";
@@ -40,7 +41,8 @@ export async function startPqcServer(
     clients: createClientStore(store),
     revocations: createRevocations(store),
   };
-  const parts = { provider, issuer, accounts, issuerUrl: undefined, logIn: logInAnyone(issuer) };
+  const handshakes = new HandshakeRecorder();
+  const parts = { provider, handshakes, issuer, accounts, issuerUrl: undefined, logIn: logInAnyone(issuer) };
   const { server, url } = await serve(
     {
       services: [

@@ -88,6 +88,7 @@ class MemoryExchange extends Exchange {
       headers: Object.fromEntries(headers),
       rawHeaders: [...headers].flat(),
       peer: undefined,
+      socket: undefined,
     });
     this.#sink = sink;
     this.url = target;

@@ -28,6 +28,11 @@ export const examples = [
   example("pqc.PqcService.IssueToken", "issue-grpc-token", "Issues a token for ada.", { username: "ada" }),
   example("pqc.PqcService.GetJwks", "get-grpc-jwks", "Gets the keys that verify tokens."),
   example("pqc.PqcService.GetHealth", "get-pqc-health", "Checks the health of the service."),
+  example("pqc.PqcService.GetConnection", "get-connection", "Describes the caller's connection."),
+  example("pqc.PqcService.RecordHandshake", "record-handshake", "Records a hybrid handshake.", {
+    group: "X25519MLKEM768",
+    certificate: "ECDSA-P256",
+  }),
   example("pqc.TokenService.Hello", "hello", "Requests a greeting."),
   example("pqc.TokenService.GetHealth", "get-token-health", "Checks the health of the service."),
   example("pqc.TokenService.IssueToken", "issue-token", "Issues a token for ada.", { username: "ada" }),

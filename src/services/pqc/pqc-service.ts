@@ -2,18 +2,25 @@
 
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { connectionKey } from "../../calls/call-values.ts";
 import type { ModuleDeps } from "../service-module.ts";
 import { listAlgorithms } from "./algorithms.ts";
 import { exchangeKeys } from "./exchange-keys.ts";
 import { issueToken } from "./issue-token.ts";
+import type { HandshakeRecorder } from "./record-handshake.ts";
 import { signWithFreshKey } from "./sign.ts";
 import { verify } from "./verify.ts";
+
+interface PqcServiceDeps extends Pick<ModuleDeps, "provider" | "issuer" | "logIn"> {
+  readonly handshakes: HandshakeRecorder;
+}
 
 export function pqcService({
   provider,
   issuer,
   logIn,
-}: Pick<ModuleDeps, "provider" | "issuer" | "logIn">): ServiceImpl<typeof PqcService> {
+  handshakes,
+}: PqcServiceDeps): ServiceImpl<typeof PqcService> {
   return {
     signData: ({ data, algorithm }) => signWithFreshKey(provider, data, algorithm),
     verifySignature: async (req) => ({ valid: await verify(provider, req) }),
@@ -26,5 +33,7 @@ export function pqcService({
       transport: "X25519MLKEM768",
       authentication: "ML-DSA-65 JWT",
     }),
+    getConnection: (_req, { values }) => ({ ...values.get(connectionKey)() }),
+    recordHandshake: (req) => handshakes.record(req),
   };
 }
