@@ -19,11 +19,11 @@ export function StepView<S>({ step, story }: StepViewProps<S>) {
   const isDone = status === "done";
   const end = story.endOf(step);
   const address = useStepAddress(toSlug(title));
-  // A finished step folds when another one runs, unless the reader wants to see it.
-  const [isWanted, want] = useState<boolean>();
+  // A finished step folds when the next one runs, unless the reader opens it.
+  const [isOpened, open] = useState<boolean>();
   const isLatest = story.latest === step;
-  useEffect(() => want(undefined), [isLatest]);
-  const isFolded = isDone && !(isWanted ?? (isLatest || address.isNamed));
+  useEffect(() => open(undefined), [isLatest]);
+  const isFolded = isDone && !(isOpened ?? (isLatest || address.isNamed));
   const isHidden = isFolded || status === "waiting";
   const result = isDone && step.shows?.(value, story);
   return (
@@ -36,7 +36,7 @@ export function StepView<S>({ step, story }: StepViewProps<S>) {
             class="fold"
             aria-expanded={!isFolded}
             aria-label={`Details of “${title}”`}
-            onClick={() => want(isFolded)}
+            onClick={() => open(isFolded)}
           >
             {isFolded ? "Details" : "Fold"}
           </button>

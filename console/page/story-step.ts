@@ -28,7 +28,7 @@ export interface Step<T, S = unknown> {
   readonly reads?: Readonly<Record<string, Field<S>>>;
   /** The steps whose results it needs. */
   readonly after?: Readonly<Record<string, Step<unknown, S>>>;
-  /** The steps that no longer work once it is done, because what they use is gone. */
+  /** The steps that no longer work once it is done, because it removes what they use. */
   readonly ends?: readonly Step<unknown, S>[];
   /** The call that the button makes, if it is known in advance. */
   plan?(given: never): CallRecord;

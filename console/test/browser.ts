@@ -93,7 +93,7 @@ export function stepOf(page: Page, title: string): Locator {
  */
 export async function runStep(page: Page, title: string): Promise<string> {
   const step = stepOf(page, title);
-  // A finished step folds when another one runs.
+  // A finished step folds when the next one runs.
   const folded = step.locator(".fold[aria-expanded=false]");
   if ((await folded.count()) > 0) await folded.click();
   await step.locator(".act button").click();
