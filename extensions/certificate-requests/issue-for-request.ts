@@ -7,6 +7,7 @@ import { inputFile, type Options, type ParsedOptions } from "../../src/cli/comma
 import { usageError } from "../../src/cli/exit-codes.ts";
 import type { VerbFiles } from "../../src/cli/files/open.ts";
 import { gather, readChunks } from "../../src/cli/files/read.ts";
+import { withProvider } from "../../src/cli/keys/read-keys.ts";
 import { authorities, directoryIn, readAuthority } from "../../src/cli/operator/ca-authority.ts";
 import { facts, harmless } from "../../src/cli/output/output.ts";
 import { ConfigError } from "../../src/config.ts";
@@ -141,7 +142,8 @@ export async function issueForRequest(
 ): Promise<number> {
   const { maxRequestFileBytes, readCertificateRequest } = await import("./read-certificate-request.ts");
   const tooLarge = `${choice.csr} is larger than ${maxRequestFileBytes} bytes, the limit for a request`;
-  const request = readCertificateRequest(await gather(readChunks(choice.csr), maxRequestFileBytes, tooLarge));
+  const file = await gather(readChunks(choice.csr), maxRequestFileBytes, tooLarge);
+  const request = await withProvider((provider) => readCertificateRequest(provider, file));
   const subject = (choice.subject === "copy" ? request.subject : choice.subject) ?? [];
   const alternativeNames = (choice.names === "copy" ? request.alternativeNames : choice.names) ?? [];
   if (subject.length + alternativeNames.length === 0) throw nameless(choice.csr, request);

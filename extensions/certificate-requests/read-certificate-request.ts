@@ -2,7 +2,6 @@
  * Parses CSRs from untrusted senders (PKCS#10, RFC 2986). Checks the encoding, the names and the signature,
  * which proves that the sender has the secret key. pkijs parses what `requireDer` has accepted.
  */
-import { createPublicKey, verify } from "node:crypto";
 import { type BaseBlock, fromBER } from "asn1js";
 import { type Attribute, CertificationRequest, type Extension, Extensions } from "pkijs";
 import { isSignatureAlgorithm, type SignatureAlgorithm } from "../../src/crypto/algorithms.ts";
@@ -13,7 +12,8 @@ import { CryptoError } from "../../src/crypto/crypto-error.ts";
 import { element, objectIdentifier, renderShape, tag } from "../../src/crypto/der.ts";
 import type { DistinguishedName } from "../../src/crypto/distinguished-name.ts";
 import { findPublicKeyAlgorithm } from "../../src/crypto/key-encoding.ts";
-import { decodePem, isPem } from "../../src/crypto/pem.ts";
+import { decodePem, encodePem, isPem } from "../../src/crypto/pem.ts";
+import type { CryptoProvider, PublicKey } from "../../src/crypto/provider.ts";
 import { requireDer } from "../../src/crypto/strict-der.ts";
 import { childrenOf, decodeAlternativeNames, decodeDistinguishedName } from "./decode-names.ts";
 
@@ -41,11 +41,11 @@ const maxExtensions = 32;
 /**
  * @throws INVALID_ARGUMENT or INVALID_KEY: non-strict encoding, an unsupported algorithm, duplicate
  *   attributes or extensions, names that break a rule, or a signature that does not verify
- *
- * @throws INVALID_ARGUMENT or INVALID_KEY: a form that is not strict, an algorithm that is not supported,
- *   attributes or extensions that occur twice, names that break a rule, or a signature that does not verify
  */
-export function readCertificateRequest(file: Uint8Array): CertificateRequest {
+export async function readCertificateRequest(
+  provider: CryptoProvider,
+  file: Uint8Array,
+): Promise<CertificateRequest> {
   const der = decodeFile(file);
   if (der.length > maxRequestBytes)
     throw invalid(`the request has ${der.length} bytes; the limit is ${maxRequestBytes}`);
@@ -54,7 +54,7 @@ export function readCertificateRequest(file: Uint8Array): CertificateRequest {
   if (request.version !== 0)
     throw invalid("the request has an unknown version; PKCS#10 defines only version 0");
   const { algorithm, publicKey } = readKey(request);
-  checkSignature(request, algorithm, publicKey);
+  await checkSignature(provider, request, algorithm, publicKey);
   return {
     subject: decodeDistinguishedName(request.subject.valueBeforeDecode),
     algorithm,
@@ -95,17 +95,18 @@ function readKey({ tbsView }: CertificationRequest): Pick<CertificateRequest, "a
   const algorithm = findPublicKeyAlgorithm(publicKey);
   if (algorithm === undefined || !isSignatureAlgorithm(algorithm))
     throw invalid(
-      "the requester's key is not an ML-DSA, SLH-DSA or ECDSA-P256 key encoded as in RFC 9881, 9909 or 5480",
+      "the requester's key is not an ML-DSA, SLH-DSA or ECDSA-P256 key encoded as in RFC 9881, 9909 or 5480, or a composite key of draft-ietf-lamps-pq-composite-sigs-19",
     );
   return { algorithm, publicKey };
 }
 
-function checkSignature(
+async function checkSignature(
+  provider: CryptoProvider,
   request: CertificationRequest,
   algorithm: SignatureAlgorithm,
   publicKey: Uint8Array,
-): void {
-  const { oid, digest } = findSignatureKind(algorithm);
+): Promise<void> {
+  const { oid } = findSignatureKind(algorithm);
   const expected = renderShape(element(tag.sequence, ...objectIdentifier(oid)), {});
   const written = new Uint8Array(request.signatureAlgorithm.toSchema().toBER());
   if (Buffer.compare(written, expected) !== 0)
@@ -113,9 +114,11 @@ function checkSignature(
       `the request has an ${algorithm} key, but its signature has a different algorithm, or one with parameters`,
     );
   const { unusedBits, valueHexView } = request.signatureValue.valueBlock;
-  const spki = { key: Buffer.from(publicKey), format: "der", type: "spki" } as const;
-  const key = parseOr("the requester's key is not a point on its curve", () => createPublicKey(spki));
-  if (unusedBits !== 0 || !verify(digest, request.tbsView, key, valueHexView))
+  const pem = encodePem("PUBLIC KEY", publicKey);
+  const key: PublicKey = parseOr("the requester's key is not a point on its curve", () =>
+    provider.importPublicKey(algorithm, { pem }),
+  );
+  if (unusedBits !== 0 || !(await provider.verify(key, request.tbsView, valueHexView)))
     throw invalid(
       "the request's signature does not verify: the sender does not have the key, or the request was changed",
     );

@@ -5,7 +5,7 @@ import type { TextMap } from "../../src/records/columns.ts";
 import type { Principal } from "../../src/records/ownership.ts";
 import { intact } from "../../src/records/table-declaration.ts";
 import type { ChangeDeps } from "../../src/services/kms/change.ts";
-import { insertKey, requireNameFree, requireOneUsage, toRecord } from "../../src/services/kms/create.ts";
+import { insertKey, requireNameFree, requireSingleUse, toRecord } from "../../src/services/kms/create.ts";
 import { recordDone, subjectOf } from "../../src/services/kms/event.ts";
 import { writeName } from "../../src/services/kms/handle.ts";
 import { keyDamaged, keyNotFound } from "../../src/services/kms/key-refusals.ts";
@@ -175,7 +175,7 @@ async function storeVersion(
   const place = { name, version: versions + 1, isPrimary: true };
   const [usage] = listUsages(secretKey.algorithm);
   const record = toRecord(secretKey, { usage, alias: "", owner, createdAt: now(), isImported, ...place });
-  if (isImported) await requireOneUsage(keys, transaction, record);
+  if (isImported) await requireSingleUse(keys, transaction, record);
   const before = primaryKeyId && (await keys.findForChange(transaction, primaryKeyId));
   if (before) await keys.change(transaction, before, { isPrimary: false });
   const changed = await keys.names.update(transaction, intact(named), nextVersion(named, record));

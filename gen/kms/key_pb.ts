@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file kms/key.proto.
  */
 export const file_kms_key: GenFile = /*@__PURE__*/
-  fileDesc("Cg1rbXMva2V5LnByb3RvEgNrbXMiiQYKCUtleVJlY29yZBIOCgZrZXlfaWQYASABKAkSDQoFYWxpYXMYAiABKAkSEQoJYWxnb3JpdGhtGAMgASgJEg0KBXVzYWdlGAQgASgJEg4KBnN0YXR1cxgFIAEoCRIuCgpjcmVhdGVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCgpwdWJsaWNfa2V5GAcgASgMSACIAQESGwoOcHVibGljX2tleV9wZW0YCCABKAlIAYgBARIhCgpwdWJsaWNfandrGAkgASgLMggucHFjLkp3a0gCiAEBEhQKB2RhbWFnZWQYCiABKAhIA4gBARIYCgtyZXBsYWNlZF9ieRgLIAEoCUgEiAEBEhEKBG5hbWUYDCABKAlIBYgBARIUCgd2ZXJzaW9uGA0gASgNSAaIAQESFwoKaXNfcHJpbWFyeRgOIAEoCEgHiAEBEioKBmxhYmVscxgPIAMoCzIaLmttcy5LZXlSZWNvcmQuTGFiZWxzRW50cnkSJAoXcm90YXRpb25fcGVyaW9kX3NlY29uZHMYECABKA1ICIgBARI5ChBuZXh0X3JvdGF0aW9uX2F0GBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgJiAEBEjMKCmRlc3Ryb3lfYXQYEiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAqIAQESDgoGb3JpZ2luGBMgASgJGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDQoLX3B1YmxpY19rZXlCEQoPX3B1YmxpY19rZXlfcGVtQg0KC19wdWJsaWNfandrQgoKCF9kYW1hZ2VkQg4KDF9yZXBsYWNlZF9ieUIHCgVfbmFtZUIKCghfdmVyc2lvbkINCgtfaXNfcHJpbWFyeUIaChhfcm90YXRpb25fcGVyaW9kX3NlY29uZHNCEwoRX25leHRfcm90YXRpb25fYXRCDQoLX2Rlc3Ryb3lfYXRCOgoPcXVhbnR1bXNhZmUua21zUAFaE3F1YW50dW1zYWZlL2ttcztrbXOqAg9RdWFudHVtU2FmZS5LbXNiBnByb3RvMw", [file_google_protobuf_timestamp, file_pqc_jwk]);
+  fileDesc("Cg1rbXMva2V5LnByb3RvEgNrbXMipwYKCUtleVJlY29yZBIOCgZrZXlfaWQYASABKAkSDQoFYWxpYXMYAiABKAkSEQoJYWxnb3JpdGhtGAMgASgJEg0KBXVzYWdlGAQgASgJEg4KBnN0YXR1cxgFIAEoCRIuCgpjcmVhdGVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCgpwdWJsaWNfa2V5GAcgASgMSACIAQESGwoOcHVibGljX2tleV9wZW0YCCABKAlIAYgBARIhCgpwdWJsaWNfandrGAkgASgLMggucHFjLkp3a0gCiAEBEhQKB2RhbWFnZWQYCiABKAhIA4gBARIYCgtyZXBsYWNlZF9ieRgLIAEoCUgEiAEBEhEKBG5hbWUYDCABKAlIBYgBARIUCgd2ZXJzaW9uGA0gASgNSAaIAQESFwoKaXNfcHJpbWFyeRgOIAEoCEgHiAEBEioKBmxhYmVscxgPIAMoCzIaLmttcy5LZXlSZWNvcmQuTGFiZWxzRW50cnkSJAoXcm90YXRpb25fcGVyaW9kX3NlY29uZHMYECABKA1ICIgBARI5ChBuZXh0X3JvdGF0aW9uX2F0GBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgJiAEBEjMKCmRlc3Ryb3lfYXQYEiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAqIAQESDgoGb3JpZ2luGBMgASgJEhIKBWRyYWZ0GBQgASgJSAuIAQEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUINCgtfcHVibGljX2tleUIRCg9fcHVibGljX2tleV9wZW1CDQoLX3B1YmxpY19qd2tCCgoIX2RhbWFnZWRCDgoMX3JlcGxhY2VkX2J5QgcKBV9uYW1lQgoKCF92ZXJzaW9uQg0KC19pc19wcmltYXJ5QhoKGF9yb3RhdGlvbl9wZXJpb2Rfc2Vjb25kc0ITChFfbmV4dF9yb3RhdGlvbl9hdEINCgtfZGVzdHJveV9hdEIICgZfZHJhZnRCOgoPcXVhbnR1bXNhZmUua21zUAFaE3F1YW50dW1zYWZlL2ttcztrbXOqAg9RdWFudHVtU2FmZS5LbXNiBnByb3RvMw", [file_google_protobuf_timestamp, file_pqc_jwk]);
 
 /**
  * A stored key. No message contains the secret key.
@@ -37,14 +37,14 @@ export type KeyRecord = Message<"kms.KeyRecord"> & {
   alias: string;
 
   /**
-   * Parameter set: one of ML-DSA, SLH-DSA or ML-KEM, or X-Wing.
+   * Parameter set: one of ML-DSA, SLH-DSA or ML-KEM, X-Wing, or a composite of ML-DSA and a classical algorithm.
    *
    * @generated from field: string algorithm = 3;
    */
   algorithm: string;
 
   /**
-   * "SIGN" for ML-DSA and SLH-DSA, "KEM" or "ENCRYPT" for ML-KEM and X-Wing. It never changes.
+   * "SIGN" for ML-DSA, SLH-DSA and composites, "KEM" or "ENCRYPT" for ML-KEM and X-Wing. It never changes.
    *
    * @generated from field: string usage = 4;
    */
@@ -67,14 +67,16 @@ export type KeyRecord = Message<"kms.KeyRecord"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * Raw public key (FIPS 203, 204 or 205); absent in lists.
+   * Raw public key (FIPS 203, 204 or 205; for composites, the ML-DSA key followed by the classical one); absent in
+   * lists.
    *
    * @generated from field: optional bytes public_key = 7;
    */
   publicKey?: Uint8Array | undefined;
 
   /**
-   * The same key as a PEM SubjectPublicKeyInfo (RFC 9881, 9935 or 9909); absent in lists.
+   * The same key as a PEM SubjectPublicKeyInfo (RFC 9881, 9935 or 9909; draft-ietf-lamps-pq-composite-sigs-19); absent
+   * in lists.
    *
    * @generated from field: optional string public_key_pem = 8;
    */
@@ -158,6 +160,14 @@ export type KeyRecord = Message<"kms.KeyRecord"> & {
    * @generated from field: string origin = 19;
    */
   origin: string;
+
+  /**
+   * Version of the Internet-Draft that the key follows, "draft-ietf-lamps-pq-composite-sigs-19". Present only for
+   * composites: another version of the draft may define incompatible keys and signatures under the same name.
+   *
+   * @generated from field: optional string draft = 20;
+   */
+  draft?: string | undefined;
 };
 
 /**

@@ -53,7 +53,7 @@ export function findKeyFileAlgorithm(file: Uint8Array): Algorithm | undefined {
   if (!isPem(file)) return findPkcs8AlgorithmOr(file, undefined);
   const der = decodePem("PRIVATE KEY", new TextDecoder().decode(file));
   try {
-    const families = "ML-DSA, SLH-DSA, ML-KEM or X-Wing";
+    const families = "ML-DSA, SLH-DSA, ML-KEM, X-Wing or a composite";
     return findPkcs8AlgorithmOr(der, `the PEM block does not contain a secret key of ${families}`);
   } finally {
     wipe(der);

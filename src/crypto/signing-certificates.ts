@@ -8,6 +8,8 @@ import { Certificate } from "pkijs";
 import { readCertificates } from "./certificate-files.ts";
 import { findExtension } from "./certificate-parts.ts";
 import { CryptoError } from "./crypto-error.ts";
+import { findPublicKeyAlgorithm } from "./key-encoding.ts";
+import { encodePem } from "./pem.ts";
 
 /** Maximum certificates in a file. */
 const maxCertificates = 10;
@@ -41,12 +43,16 @@ export function readSigningCertificates(
 /**
  * Exports a certificate's key as SubjectPublicKeyInfo in PEM.
  *
- * @throws INVALID_KEY for a key that OpenSSL cannot read, such as a composite or draft algorithm's key
+ * @throws INVALID_KEY for a key that neither OpenSSL nor `findPublicKeyAlgorithm` can read
  */
 export function exportPublicKey(certificate: X509Certificate, origin: string): string {
   try {
     return String(certificate.publicKey.export({ type: "spki", format: "pem" }));
   } catch {
+    // OpenSSL has no composites.
+    const { subjectPublicKeyInfo } = Certificate.fromBER(certificate.raw);
+    const der = new Uint8Array(subjectPublicKeyInfo.toSchema().toBER());
+    if (findPublicKeyAlgorithm(der) !== undefined) return encodePem("PUBLIC KEY", der);
     throw new CryptoError(
       "INVALID_KEY",
       `the certificate in ${origin} has a key of an unsupported algorithm`,

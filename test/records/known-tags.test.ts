@@ -119,6 +119,7 @@ const keyRecord: KeyRecord = {
   destroyAt: undefined,
   isImported: false,
   replacedBy: undefined,
+  draft: undefined,
 };
 const keyName: KeyName = {
   owner,
@@ -364,6 +365,20 @@ const records: readonly Case[] = [
         secret,
       ),
     tag: "b74a9f9bbd457a9a63f24b9e91a65694e4cb2ef0a83b25f5fb7d69a6f704a681",
+  },
+  {
+    title: "composite key",
+    table: "kms_keys",
+    write: (transaction) =>
+      createKmsStore(store).insert(
+        transaction,
+        {
+          ...{ ...keyRecord, keyId: "key-8", algorithm: "MLDSA65-Ed25519-SHA512" },
+          draft: "draft-ietf-lamps-pq-composite-sigs-19",
+        },
+        secret,
+      ),
+    tag: "e28a0690634f35b034076168c3db7b00a3e1713698edc754cef4591c45faeeb6",
   },
   {
     title: "key scheduled for destruction",

@@ -165,6 +165,7 @@ async function fill(database: readonly string[]): Promise<void> {
             destroyAt: undefined,
             isImported: false,
             replacedBy: undefined,
+            draft: undefined,
           },
           secret,
         );

@@ -31,6 +31,7 @@ const known = {
     "0005-kms-grants": "b30c636ae1f4d151",
     "0006-identity": "f38729582d760ba6",
     "0007-kms": "1ddc5b79e078b152",
+    "0008-kms": "17c4c8ce80f82fc7",
   },
   postgres: {
     "0001-audit": "5fe5921dd472d3d1",
@@ -54,6 +55,7 @@ const known = {
     "0005-kms-grants": "b30c636ae1f4d151",
     "0006-identity": "f38729582d760ba6",
     "0007-kms": "1ddc5b79e078b152",
+    "0008-kms": "17c4c8ce80f82fc7",
   },
 };
 

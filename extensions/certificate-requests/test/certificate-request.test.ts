@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from "node:crypto";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { type SignatureAlgorithm, signatureAlgorithms } from "../../../src/crypto/algorithms.ts";
 import { readAlternativeName } from "../../../src/crypto/alternative-names.ts";
 import { createCertificateRequest } from "../../../src/crypto/certificate-request.ts";
@@ -24,6 +24,10 @@ import {
 import { flipBit } from "../../../test/support/bytes.ts";
 import { maxRequestFileBytes, readCertificateRequest } from "../read-certificate-request.ts";
 
+const provider = await createCryptoProvider("openssl");
+afterAll(() => provider.close());
+const read = (file: Uint8Array) => readCertificateRequest(provider, file);
+
 const algorithms = (Object.keys(signatureAlgorithms) as SignatureAlgorithm[]).filter(
   // The slow ("s") sets take a second each and differ from the fast ones only in numbers.
   (name) => !name.endsWith("s"),
@@ -40,14 +44,11 @@ async function create(
   algorithm: SignatureAlgorithm,
   { subject = "CN=release,O=Example", alternativeNames = names } = {},
 ): Promise<Uint8Array> {
-  const provider = await createCryptoProvider("openssl");
   const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
   const input = { subject: parseDistinguishedName(subject), alternativeNames, algorithm };
-  const request = await createCertificateRequest({ ...input, publicKey: publicKey.exportRaw() }, (message) =>
+  return createCertificateRequest({ ...input, publicKey: publicKey.exportRaw() }, (message) =>
     provider.sign(secretKey, message),
   );
-  await provider.close();
-  return request;
 }
 
 describe("parsing a certificate request", () => {
@@ -55,7 +56,7 @@ describe("parsing a certificate request", () => {
     "returns the requested names and verifies the signature of a %s key",
     async (algorithm) => {
       const subject = "CN=Zoë \\, \\+ \\\\ =,OU=b,OU=a,O=Example,DC=example,DC=com,C=DE";
-      const request = readCertificateRequest(await create(algorithm, { subject }));
+      const request = await read(await create(algorithm, { subject }));
       expect(request).toMatchObject({
         subject: parseDistinguishedName(subject),
         alternativeNames: names,
@@ -67,13 +68,13 @@ describe("parsing a certificate request", () => {
 
   it("accepts a subject alone, without attributes", async () => {
     const request = await create("ML-DSA-44", { alternativeNames: [] });
-    expect(readCertificateRequest(request).alternativeNames).toEqual([]);
+    expect((await read(request)).alternativeNames).toEqual([]);
     expect(Buffer.from(request).includes(Buffer.from("a000", "hex"))).toBe(true);
   });
 
   it("accepts an empty subject, with the other names marked critical", async () => {
     const request = await create("ML-DSA-44", { subject: "" });
-    expect(readCertificateRequest(request)).toMatchObject({ subject: [], alternativeNames: names });
+    expect(await read(request)).toMatchObject({ subject: [], alternativeNames: names });
     expect(Buffer.from(request).includes(Buffer.from("0603551d110101ff", "hex"))).toBe(true);
   });
 
@@ -82,7 +83,7 @@ describe("parsing a certificate request", () => {
     const pem = encodePem("CERTIFICATE REQUEST", request);
     const old = encodePem("NEW CERTIFICATE REQUEST", request);
     for (const text of [pem, old, pem.replaceAll("\n", "\r\n"), `\n${pem}\n`])
-      expect(readCertificateRequest(ascii(text))).toEqual(readCertificateRequest(request));
+      expect(await read(ascii(text))).toEqual(await read(request));
   });
 
   it("accepts 100 names of maximum length and the longest signature", async () => {
@@ -90,9 +91,7 @@ describe("parsing a certificate request", () => {
       readAlternativeName("uri", `urn:${String(i).padStart(2044, "a")}`),
     );
     const request = await create("SLH-DSA-SHA2-256f", { alternativeNames: uris });
-    expect(readCertificateRequest(ascii(encodePem("CERTIFICATE REQUEST", request))).alternativeNames).toEqual(
-      uris,
-    );
+    expect((await read(ascii(encodePem("CERTIFICATE REQUEST", request)))).alternativeNames).toEqual(uris);
   });
 });
 
@@ -348,14 +347,14 @@ const refused: Record<string, [Uint8Array, string]> = {
 };
 
 describe("an untrusted certificate request", () => {
-  it.each(Object.entries(accepted))("is accepted with %s", (_what, [request, expected]) => {
-    expect(readCertificateRequest(request)).toMatchObject(expected);
+  it.each(Object.entries(accepted))("is accepted with %s", async (_what, [request, expected]) => {
+    expect(await read(request)).toMatchObject(expected);
   });
 
   it.each(Object.entries(refused))("is rejected with %s", async (_what, [request, word]) => {
-    const code = await refusal(() => readCertificateRequest(request));
+    const code = await refusal(() => read(request));
     expect(code).toMatch(/^INVALID_(ARGUMENT|KEY)$/);
-    expect(() => readCertificateRequest(request)).toThrow(word);
+    await expect(read(request)).rejects.toThrow(word);
   });
 
   it("is rejected whichever bit of its structure is flipped", async () => {
@@ -368,10 +367,7 @@ describe("an untrusted certificate request", () => {
     for (const place of places) {
       for (let bit = 0; bit < 8; bit += 1) {
         const changed = flipBit(valid, place, 1 << bit);
-        expect(
-          await refusal(() => readCertificateRequest(changed)),
-          `byte ${place}, bit ${bit}`,
-        ).toBeDefined();
+        expect(await refusal(() => read(changed)), `byte ${place}, bit ${bit}`).toBeDefined();
       }
     }
   });

@@ -5,7 +5,7 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { formatAlternativeName } from "../../../src/crypto/alternative-names.ts";
 import { formatDistinguishedName } from "../../../src/crypto/distinguished-name.ts";
 import { qsp, qspDone, qspJson, timeout, useServer } from "../../../test/cli/qsp.ts";
-import { readCertificateRequest } from "../read-certificate-request.ts";
+import { readRequest } from "./read-request.ts";
 
 const server = useServer();
 
@@ -30,7 +30,7 @@ describe("qsp kms csr", { timeout }, () => {
     ];
     const args = ["kms", "csr", await makeKey(), "--subject", "CN=release\\, x", ...names, "--out", "a.csr"];
     expect(await qspDone(args, place)).toMatch(/^a\.csr: request of [\d,]+ bytes, ML-DSA-44\n$/);
-    const request = readCertificateRequest(readFileSync(join(place.cwd, "a.csr")));
+    const request = await readRequest(readFileSync(join(place.cwd, "a.csr")));
     expect(formatDistinguishedName(request.subject)).toBe("CN=release\\, x");
     expect(request.alternativeNames.map(formatAlternativeName)).toEqual([
       ...["dns:a.test", "dns:b.test", "ip:::1", "email:a@a.test", "uri:urn:a:b"],
@@ -41,7 +41,7 @@ describe("qsp kms csr", { timeout }, () => {
   it("prints the request without --out, and the whole answer with --json", async () => {
     const [place, keyId] = [server.place(), await makeKey()];
     const pem = await qspDone(["kms", "csr", keyId, "--subject", "CN=a"], place);
-    expect(readCertificateRequest(Buffer.from(pem)).algorithm).toBe("ML-DSA-44");
+    expect((await readRequest(Buffer.from(pem))).algorithm).toBe("ML-DSA-44");
     const { result } = await qspJson(["kms", "csr", keyId, "--subject", "CN=a"], place);
     expect(result).toMatchObject({ keyId, algorithm: "ML-DSA-44", csrPem: expect.any(String) });
   });

@@ -4,9 +4,9 @@ import { findKeyFileAlgorithm } from "../../crypto/key-file.ts";
 import { decodePem, isPem } from "../../crypto/pem.ts";
 import { type CliError, usageError } from "../exit-codes.ts";
 import { explainKey } from "../files/read.ts";
-import { keyAlgorithms } from "./read-keys.ts";
+import { serverKeyAlgorithms } from "./read-keys.ts";
 
-type KeyAlgorithm = (typeof keyAlgorithms)[number];
+type KeyAlgorithm = (typeof serverKeyAlgorithms)[number];
 
 /** A secret key read from a file. */
 export interface KeyFile {
@@ -26,7 +26,7 @@ export function readKeyFile(file: Uint8Array, path: string, wanted: string | und
   const given = wanted === undefined ? undefined : requireAlgorithm(wanted);
   const found = explainKey(path, () => findKeyFileAlgorithm(file));
   if (found === undefined) return readRaw(file, path, given);
-  const algorithm = keyAlgorithms.find((known) => known === found);
+  const algorithm = serverKeyAlgorithms.find((known) => known === found);
   if (algorithm === undefined) throw notAKey(path);
   if (given !== undefined && given !== algorithm)
     throw usageError(`${path} contains an ${algorithm} key, not ${given}; leave out --algorithm`);
@@ -36,9 +36,9 @@ export function readKeyFile(file: Uint8Array, path: string, wanted: string | und
 }
 
 function requireAlgorithm(wanted: string): KeyAlgorithm {
-  const algorithm = keyAlgorithms.find((known) => known === wanted);
+  const algorithm = serverKeyAlgorithms.find((known) => known === wanted);
   if (algorithm !== undefined) return algorithm;
-  throw usageError(`--algorithm "${wanted}" is unknown; use one of ${keyAlgorithms.join(", ")}`);
+  throw usageError(`--algorithm "${wanted}" is unknown; use one of ${serverKeyAlgorithms.join(", ")}`);
 }
 
 function readRaw(file: Uint8Array, path: string, algorithm: KeyAlgorithm | undefined): KeyFile {
@@ -59,8 +59,8 @@ function listRawLengths(algorithm: KeyAlgorithm): number[] {
   return [...new Set([...(seedBytes === undefined ? [] : [seedBytes]), secretKeyBytes])];
 }
 
-const rawLengths = new Set(keyAlgorithms.flatMap(listRawLengths));
+const rawLengths = new Set(serverKeyAlgorithms.flatMap(listRawLengths));
 
 function notAKey(path: string): CliError {
-  return usageError(`${path} does not contain an ML-DSA, SLH-DSA, ML-KEM or X-Wing secret key`);
+  return usageError(`${path} does not contain an ML-DSA, SLH-DSA, ML-KEM, X-Wing or composite secret key`);
 }

@@ -1,5 +1,13 @@
 /** Reads keys of any supported algorithm from user-supplied files. */
-import { type Algorithm, kemAlgorithms, kemNames, mlDsaNames, slhDsaNames } from "../../crypto/algorithms.ts";
+import {
+  type Algorithm,
+  compositeNames,
+  isCompositeAlgorithm,
+  kemAlgorithms,
+  kemNames,
+  mlDsaNames,
+  slhDsaNames,
+} from "../../crypto/algorithms.ts";
 import { wipe } from "../../crypto/bytes.ts";
 import { invalidKey } from "../../crypto/crypto-error.ts";
 import { parseJwkFile, readPublicJwks } from "../../crypto/jwk.ts";
@@ -16,8 +24,11 @@ import type { CryptoProvider, PublicKey, SecretKey } from "../../crypto/provider
 import { usageError } from "../exit-codes.ts";
 import { explainKey, explainKeyError, maxWholeBytes, readSecret, readText } from "../files/read.ts";
 
-/** Algorithms that key files may have. */
+/** Algorithms of keys in local files: all final standards, and X-Wing. */
 export const keyAlgorithms = [...mlDsaNames, ...kemNames, ...slhDsaNames] as const;
+
+/** Algorithms of server-held keys, and of public keys that verify their signatures. */
+export const serverKeyAlgorithms = [...keyAlgorithms, ...compositeNames] as const;
 
 /** Runs a function with a crypto provider, and closes the provider afterwards. */
 export async function withProvider<T>(use: (provider: CryptoProvider) => Promise<T>): Promise<T> {
@@ -87,7 +98,7 @@ export function parsePublicKeys(
   throw usageError(`${origin} does not contain ${aPublicKey} in PEM, and is not a JWK or JWK set`);
 }
 
-const aPublicKey = "an ML-DSA, ML-KEM, X-Wing or SLH-DSA public key";
+const aPublicKey = "an ML-DSA, ML-KEM, X-Wing, SLH-DSA or composite public key";
 
 /** @throws CryptoError for a block that is not a public key: skipping it could hide a mix-up of files */
 function importBlock(provider: CryptoProvider, block: PemBlock): PublicKey {
@@ -99,7 +110,7 @@ function importBlock(provider: CryptoProvider, block: PemBlock): PublicKey {
     throw invalidKey(`line ${line} begins a ${label}; expected a PUBLIC KEY${hint}`);
   const der = decodePemBlock(block);
   const found = findPublicKeyAlgorithm(der);
-  const algorithm = keyAlgorithms.find((known) => known === found);
+  const algorithm = serverKeyAlgorithms.find((known) => known === found);
   if (algorithm === undefined) throw invalidKey(`the PUBLIC KEY in line ${line} is not ${aPublicKey}`);
   return provider.importPublicKey(algorithm, { pem: encodePem(label, der) });
 }
@@ -133,6 +144,10 @@ async function importSecretKey(
   origin: string,
 ): Promise<SecretKey> {
   const found = explainKey(origin, () => findKeyFileAlgorithm(file));
+  if (found !== undefined && isCompositeAlgorithm(found))
+    throw usageError(
+      `${origin} contains an ${found} key, which only the server uses; import it with qsp kms import`,
+    );
   const algorithm = keyAlgorithms.find((known) => known === found);
   if (algorithm === undefined)
     throw usageError(

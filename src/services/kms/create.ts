@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { CreateKeyRequest } from "#gen/kms/kms_service_pb.ts";
+import { compositeDraft, isCompositeAlgorithm } from "../../crypto/algorithms.ts";
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
 import { refuse, refuseField } from "../../errors.ts";
@@ -73,7 +74,7 @@ export async function storeKey(
     labels: isNamed ? {} : labels,
     ...(isNamed && { name, version: 1, isPrimary: true }),
   });
-  if (isImported) await requireOneUsage(keys, transaction, record);
+  if (isImported) await requireSingleUse(keys, transaction, record);
   const nextRotationAt = findNextRotation(createdAt, rotationPeriodSeconds);
   const settings = { ...plainName, owner, name, algorithm, labels, rotationPeriodSeconds, nextRotationAt };
   const named = isNamed ? { ...settings, versions: 1, primaryKeyId: record.keyId, createdAt } : undefined;
@@ -107,6 +108,7 @@ export function toRecord(
     destroyAt: undefined,
     isImported: false,
     replacedBy: undefined,
+    draft: isCompositeAlgorithm(algorithm) ? compositeDraft : undefined,
     ...given,
     alias: given.alias || keyId,
   };
@@ -177,16 +179,24 @@ export function chooseKind({
 }
 
 /**
- * Checks that a public key has one usage, whoever owns it: otherwise, Decapsulate would return the secrets that
- * protect what Encrypt has encrypted. The importer has the secret key, so the refusal reveals nothing.
+ * Checks that no other key gives an imported key a second use, whoever owns it. A public key has one usage:
+ * otherwise, Decapsulate would return the secrets that protect what Encrypt has encrypted. A component of a
+ * composite is in no other key. The importer has the secret key, so the refusal reveals nothing.
  *
  * @throws KEY_INVALID
  */
-export async function requireOneUsage(
+export async function requireSingleUse(
   keys: KmsStore,
   transaction: WriteTransaction,
   record: KeyRecord,
 ): Promise<void> {
+  const component = await keys.findSharedComponent(transaction, record);
+  if (component !== undefined)
+    throw refuseField(
+      "wrappedKey",
+      `contains a key whose ${component} component is stored in another key; a component of a composite must not be used twice, so import a newly generated key`,
+      "KEY_INVALID",
+    );
   const other = await keys.findOtherUsage(transaction, record);
   if (other === undefined) return;
   const advice = `import it with usage "${other}", or import a different key`;

@@ -45,8 +45,10 @@ function narrowToVerifying(filter: KeyFilter): Narrowing {
 }
 
 function packExported(provider: CryptoProvider, { record }: StoredKey) {
-  const { keyId, name = "", version = 0, algorithm, state: status, publicKey } = record;
+  const { keyId, name = "", version = 0, algorithm, state: status, publicKey, draft } = record;
   const jwk = packJwk(provider, record);
   const publicKeyPem = encodePublicKeyPem(algorithm, publicKey);
-  return { jwk, description: { keyId, name, version, algorithm, status, publicKeyPem, kid: jwk?.kid ?? "" } };
+  const kid = jwk?.kid ?? "";
+  const description = { keyId, name, version, algorithm, status, publicKeyPem, kid };
+  return { jwk, description: { ...description, ...(draft !== undefined && { draft }) } };
 }

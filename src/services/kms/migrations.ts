@@ -4,8 +4,8 @@ import type { RecordTables } from "../../records/table-declaration.ts";
 import { createLabelIndex } from "./label-index.ts";
 import { grantTable, importTable, keyTable, nameTable } from "./tables.ts";
 
-/** The original columns of keys; the second step added the others. */
-const { name, version, isPrimary, labels, destroyAt, isImported, replacedBy, ...firstColumns } =
+/** The original columns of keys; later steps added the others. */
+const { name, version, isPrimary, labels, destroyAt, isImported, replacedBy, draft, ...firstColumns } =
   keyTable.columns;
 /** The last column of names is their creation time. */
 const { createdAt, ...nameColumns } = nameTable.columns;
@@ -63,6 +63,13 @@ export const kmsTables: RecordTables = {
     // For findOtherUsage in store.ts. Keys that sign are left out: PostgreSQL indexes at most 2,704 bytes.
     "0007-kms": () => [
       "create index kms_keys_by_public_key on kms_keys (public_key) where key_usage in ('KEM', 'ENCRYPT')",
+    ],
+    // For components.ts: the start of an ML-DSA key, and the end of a classical one.
+    "0008-kms": (types) => [
+      ...addColumns(types, "kms_keys", [draft]),
+      "create index kms_keys_by_first_bytes on kms_keys (substr(public_key, 1, 32)) where key_usage = 'SIGN'",
+      `create index kms_keys_by_last_bytes on kms_keys (substr(public_key, length(public_key) - 31))
+        where key_usage = 'SIGN'`,
     ],
   },
 };

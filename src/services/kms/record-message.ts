@@ -45,8 +45,19 @@ export function packJwk(provider: CryptoProvider, { algorithm, publicKey }: KeyR
 }
 
 function packFacts(record: KeyRecord, name: KeyName | undefined): RecordMessage {
-  const { keyId, alias, algorithm, usage, state, createdAt, labels, destroyAt, isImported, replacedBy } =
-    record;
+  const {
+    keyId,
+    alias,
+    algorithm,
+    usage,
+    state,
+    createdAt,
+    labels,
+    destroyAt,
+    isImported,
+    replacedBy,
+    draft,
+  } = record;
   return {
     keyId,
     alias,
@@ -57,6 +68,7 @@ function packFacts(record: KeyRecord, name: KeyName | undefined): RecordMessage 
     labels: { ...(name?.labels ?? labels) },
     origin: isImported ? "IMPORTED" : "GENERATED",
     ...(replacedBy !== undefined && { replacedBy }),
+    ...(draft !== undefined && { draft }),
     ...(state === "DESTROY_SCHEDULED" && destroyAt && { destroyAt: timestampFromDate(destroyAt) }),
     ...packVersion(record, name),
   };

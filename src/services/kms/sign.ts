@@ -1,5 +1,5 @@
 import type { BatchSignRequest, SignStreamRequest } from "#gen/kms/kms_service_pb.ts";
-import { isMlDsaAlgorithm } from "../../crypto/algorithms.ts";
+import { hasRepresentative, isCompositeAlgorithm, isMlDsaAlgorithm } from "../../crypto/algorithms.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { refuse, refuseField } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
@@ -31,14 +31,15 @@ export interface SignInput extends KeyInput {
 export const signing: Use = { operation: "SIGN", states: ["ACTIVE"], usage: "SIGN" };
 
 /**
- * Signs with a stored key (FIPS 204, section 5.2; FIPS 205, section 10.2; pure, hedged).
+ * Signs with a stored key (FIPS 204, section 5.2; FIPS 205, section 10.2;
+ * draft-ietf-lamps-pq-composite-sigs-19, section 3.2; pure, hedged).
  *
  * @throws the errors of `useKey`; KEY_USAGE_MISMATCH also for mu with a key that is not an ML-DSA key
  */
 export function sign(deps: SignDeps, { data, context, mu, ...who }: SignInput): Promise<Signed> {
   return useKey(deps, who, signing, async (key) => {
     const isMu = mu.length > 0;
-    if (isMu) requireMlDsa(key);
+    if (isMu) requireMu(key);
     const secretKey = await key.secretKey();
     const signature = isMu
       ? await deps.provider.signRepresentative(secretKey, mu)
@@ -52,7 +53,7 @@ export function sign(deps: SignDeps, { data, context, mu, ...who }: SignInput): 
  * signature separately. An SLH-DSA signature takes up to a second, and the threads finish it even if the
  * caller disconnects.
  */
-const mlDsaInFlight = 8;
+const fastInFlight = 8;
 const slhDsaInFlight = 1;
 
 /**
@@ -82,7 +83,7 @@ export function signBatch(
         signatures[i] = await deps.provider.unbounded.sign(secretKey, message, { context });
       }
     };
-    const inFlight = isMlDsaAlgorithm(key.record.algorithm) ? mlDsaInFlight : slhDsaInFlight;
+    const inFlight = hasRepresentative(key.record.algorithm) ? fastInFlight : slhDsaInFlight;
     try {
       await Promise.all(Array.from({ length: inFlight }, signSome));
     } finally {
@@ -122,8 +123,9 @@ function requireNoneEmpty(data: readonly Uint8Array[]): void {
 type SignPart = SignStreamRequest["part"];
 
 /**
- * Signs a message as it arrives, in constant memory. Computes mu from the chunks (FIPS 204, algorithm 7, line
- * 6), so the signature covers the whole message.
+ * Signs a message as it arrives, in constant memory. Computes its representative from the chunks (FIPS 204,
+ * algorithm 7, line 6; draft-ietf-lamps-pq-composite-sigs-19, section 3.2), so the signature covers the whole
+ * message.
  *
  * @throws the errors of `useKey`; FIELD_INVALID if the parts are not a header followed by at least 1 byte
  */
@@ -138,25 +140,25 @@ export async function signStream(
     throw refuseField("header", "is missing; the first message of the stream is the header");
   const { keyId: handle, context } = first.value.value;
   const attempt = beginAttempt(signing.operation, { handle, ...who });
-  const { keyId, mu, bytes } = await recordingRefusal(deps, attempt, async () => {
+  const { keyId, representative, bytes } = await recordingRefusal(deps, attempt, async () => {
     const { key } = await findUsable(deps, attempt, signing);
-    requireMlDsa(key);
-    const computed = await computeMu(deps.provider, key.publicKey(), context, iterator);
+    requireStreamed(key);
+    const computed = await computeRepresentative(deps.provider, key.publicKey(), context, iterator);
     return { ...computed, keyId: key.record.keyId };
   });
-  // mu is bound to this key. If the name has since been rotated, the signature would be worthless.
+  // The representative is bound to this key or algorithm. If the name has since been rotated, the signature would be worthless.
   return useKey(deps, { handle: keyId, ...who }, signing, async (key) => {
-    const signature = await deps.provider.signRepresentative(await key.secretKey(), mu);
+    const signature = await deps.provider.signRepresentative(await key.secretKey(), representative);
     return { result: { signature }, details: [`input=stream, bytes=${bytes}`] };
   });
 }
 
-async function computeMu(
+async function computeRepresentative(
   provider: CryptoProvider,
   publicKey: PublicKey,
   context: Uint8Array,
   parts: AsyncIterator<SignPart>,
-): Promise<{ mu: Uint8Array; bytes: number }> {
+): Promise<{ representative: Uint8Array; bytes: number }> {
   const hash = provider.startRepresentative(publicKey, { context });
   let bytes = 0;
   for (;;) {
@@ -168,11 +170,18 @@ async function computeMu(
     bytes += part.value.length;
   }
   if (bytes === 0) throw refuseField("chunk", "is missing; send at least 1 byte of the message");
-  return { mu: hash.digest(), bytes };
+  return { representative: hash.digest(), bytes };
 }
 
-/** Only ML-DSA has a mu; SLH-DSA reads a message twice (FIPS 205, algorithm 19). */
-function requireMlDsa({ record }: CachedKey): void {
+/** Only ML-DSA has a mu. */
+function requireMu({ record }: CachedKey): void {
   if (isMlDsaAlgorithm(record.algorithm)) return;
-  throw keyUsageMismatch(record, "; mu and streams require an ML-DSA key");
+  const instead = isCompositeAlgorithm(record.algorithm) ? "; send the message, or stream it" : "";
+  throw keyUsageMismatch(record, `; mu requires an ML-DSA key${instead}`);
+}
+
+/** SLH-DSA reads a message twice (FIPS 205, algorithm 19). */
+function requireStreamed({ record }: CachedKey): void {
+  if (hasRepresentative(record.algorithm)) return;
+  throw keyUsageMismatch(record, "; streams require an ML-DSA or composite key");
 }

@@ -11,6 +11,7 @@ import { nameSecret, type Stored } from "../../records/table-declaration.ts";
 import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
+import { findSharedComponent } from "./components.ts";
 import { findStateAfter, type KeyEvent, statesAfter } from "./event.ts";
 import { createGrantStore, type UseOfGrant } from "./grant-store.ts";
 import { createImportStore } from "./import-store.ts";
@@ -117,6 +118,7 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
         .executeTakeFirst();
       return found?.key_usage;
     },
+    findSharedComponent,
     nameList: (query: KeyQuery): string => keys.nameList(toListQuery(query)),
     count: (query: KeyQuery = {}): Promise<number> => keys.count(toListQuery(query)),
     async list(request: PageRequest, query: KeyQuery = {}) {

@@ -13,7 +13,7 @@ const columns = {
   algorithm: column.text<"algorithm", KeyAlgorithm>("algorithm"),
   usage: column.text<"key_usage", KeyUsage>("key_usage"),
   state: column.text<"key_state", KeyState>("key_state"),
-  /** Raw, as FIPS 203, 204 or 205 defines it. */
+  /** Raw, as `PublicKey.exportRaw` returns it. */
   publicKey: column.bytes("public_key"),
   /** User who created the key. */
   owner: column.text("owner"),
@@ -31,6 +31,8 @@ const columns = {
   isImported: column.optionalFlag("is_imported"),
   /** Key that replaced this one on rotation. */
   replacedBy: column.optionalText("replaced_by"),
+  /** Version of the Internet-Draft that the key follows; undefined for algorithms other than composites. */
+  draft: column.added(column.optionalText("draft")),
 };
 
 /** A key without its secret half. */

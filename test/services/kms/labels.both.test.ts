@@ -74,6 +74,9 @@ describeStores("labels", (makePlace) => {
     await place.query("drop table if exists tlog_verified");
     await place.query("drop index audit_entries_of_grant_ends");
     await place.query("drop index kms_keys_by_public_key");
+    await place.query("drop index kms_keys_by_first_bytes");
+    await place.query("drop index kms_keys_by_last_bytes");
+    await place.query("alter table kms_keys drop column draft");
     await place.query("drop index identity_entries_of_changes");
     await place.query("drop index identity_entries_of_revocations");
     await place.query("create table revoked_tokens (token_id text)");

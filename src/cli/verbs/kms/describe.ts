@@ -18,6 +18,14 @@ export function chosenAlias({ alias, keyId }: KeyRecord): string {
   return alias === keyId ? "" : alias;
 }
 
+/** Formats an algorithm, with the number of the draft that it follows: "MLDSA65-Ed25519-SHA512 (draft 19)". */
+export function describeAlgorithm({
+  algorithm,
+  draft,
+}: Pick<KeyRecord | ExportedKey, "algorithm" | "draft">): string {
+  return draft === undefined ? algorithm : `${algorithm} (draft ${draft.split("-").at(-1)})`;
+}
+
 /** Describes a key, without its public key. */
 export function describeKey(key: KeyRecord | undefined): string {
   if (key === undefined) return "";
@@ -26,6 +34,7 @@ export function describeKey(key: KeyRecord | undefined): string {
     name: key.name && `${nameVersion(key)}${key.isPrimary ? " (primary)" : ""}`,
     alias: chosenAlias(key),
     algorithm: key.algorithm,
+    draft: key.draft,
     usage: key.usage,
     status: key.status,
     labels: describeLabels(key.labels),

@@ -7,7 +7,7 @@ import type { ApiClient } from "../../connection/api-client.ts";
 import { CliError, exitCodes } from "../../exit-codes.ts";
 import { readSecret } from "../../files/read.ts";
 import { type KeyFile, readKeyFile } from "../../keys/importable-key.ts";
-import { keyAlgorithms, withProvider } from "../../keys/read-keys.ts";
+import { serverKeyAlgorithms, withProvider } from "../../keys/read-keys.ts";
 import type { Verb } from "../../verb.ts";
 import { describeKey } from "./describe.ts";
 import { newKeyOptions, readNewKey, usages } from "./new-key.ts";
@@ -27,7 +27,7 @@ export function createImportVerb(readKey: typeof readKeyFile): Verb {
       algorithm: {
         value: "NAME",
         meaning: "Parameter set of the key; needed only for raw bytes",
-        offers: keyAlgorithms,
+        offers: serverKeyAlgorithms,
       },
       usage: {
         value: "USAGE",

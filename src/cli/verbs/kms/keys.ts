@@ -5,10 +5,10 @@ import { listVerb, unaryVerb } from "../../call-verbs.ts";
 import { outputFile } from "../../command-line/options.ts";
 import { readSeconds } from "../../command-line/time-options.ts";
 import { usageError } from "../../exit-codes.ts";
-import { keyAlgorithms } from "../../keys/read-keys.ts";
+import { serverKeyAlgorithms } from "../../keys/read-keys.ts";
 import { time } from "../../output/output.ts";
 import type { Verb, VerbInput } from "../../verb.ts";
-import { chosenAlias, describeKey, describeVersions, markVersion } from "./describe.ts";
+import { chosenAlias, describeAlgorithm, describeKey, describeVersions, markVersion } from "./describe.ts";
 import { newKeyOptions, readNewKey, usages } from "./new-key.ts";
 
 const { method } = KmsService;
@@ -22,8 +22,8 @@ export const kmsVerbs: readonly Verb[] = [
       algorithm: {
         value: "NAME",
         meaning:
-          "A parameter set of ML-DSA, ML-KEM or SLH-DSA, or X-Wing; default: ML-DSA-65, or X-Wing for --usage ENCRYPT",
-        offers: keyAlgorithms,
+          "A parameter set of ML-DSA, ML-KEM or SLH-DSA, X-Wing, or a composite such as MLDSA65-ECDSA-P256-SHA512; default: ML-DSA-65, or X-Wing for --usage ENCRYPT",
+        offers: serverKeyAlgorithms,
       },
       usage: {
         value: "USAGE",
@@ -51,7 +51,7 @@ export const kmsVerbs: readonly Verb[] = [
         meaning: "Only keys with this status",
         offers: ["ACTIVE", "ROTATED", "DISABLED", "DESTROY_SCHEDULED", "DESTROYED"],
       },
-      algorithm: { value: "NAME", meaning: "Only keys with this algorithm", offers: keyAlgorithms },
+      algorithm: { value: "NAME", meaning: "Only keys with this algorithm", offers: serverKeyAlgorithms },
       usage: { value: "USAGE", meaning: "Only keys with this usage: SIGN, KEM or ENCRYPT", offers: usages },
       name: { value: "NAME", meaning: "Only versions of this name" },
       label: { value: "K=V", meaning: "Only keys with this label" },
@@ -66,7 +66,7 @@ export const kmsVerbs: readonly Verb[] = [
     none: "There are no keys.",
     columns: {
       KEY: "keyId",
-      ALGORITHM: "algorithm",
+      ALGORITHM: describeAlgorithm,
       STATUS: "status",
       CREATED: "createdAt",
       NAME: markVersion,

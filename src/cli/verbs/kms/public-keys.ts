@@ -8,13 +8,14 @@ import {
   KmsService,
 } from "#gen/kms/kms_service_pb.ts";
 import { JwkSchema } from "#gen/pqc/jwk_pb.ts";
+import { isSignatureAlgorithm } from "../../../crypto/algorithms.ts";
 import { outputFile } from "../../command-line/options.ts";
 import { type ApiClient, askPages } from "../../connection/api-client.ts";
 import { exitCodes, usageError } from "../../exit-codes.ts";
-import { keyAlgorithms } from "../../keys/read-keys.ts";
+import { serverKeyAlgorithms } from "../../keys/read-keys.ts";
 import { counted, table } from "../../output/output.ts";
 import { declareVerb, type Verb } from "../../verb.ts";
-import { nameVersion } from "./describe.ts";
+import { describeAlgorithm, nameVersion } from "./describe.ts";
 
 const { method } = KmsService;
 
@@ -29,7 +30,7 @@ export const kmsPublicKeyVerbs: readonly Verb[] = [
       algorithm: {
         value: "NAME",
         meaning: "Only keys with this algorithm",
-        offers: keyAlgorithms.filter((name) => name.includes("-DSA-")),
+        offers: serverKeyAlgorithms.filter(isSignatureAlgorithm),
       },
       pem: outputFile("File for all keys in PEM, one after another"),
       jwks: outputFile("File for the JSON Web Key Set (RFC 7517) with the ML-DSA keys"),
@@ -77,10 +78,11 @@ async function askKey(server: ApiClient, reference: string): Promise<ExportPubli
     keys: found.flatMap(({ publicJwk }) => publicJwk ?? []),
     pem: found.map(({ publicKeyPem = "" }) => publicKeyPem).join(""),
     exported: found.map(
-      ({ keyId, name = "", version = 0, algorithm, status, publicKeyPem = "", publicJwk }) => ({
+      ({ keyId, name = "", version = 0, algorithm, status, publicKeyPem = "", publicJwk, draft }) => ({
         $typeName: "kms.ExportedKey" as const,
         ...{ keyId, name, version, algorithm, status, publicKeyPem },
         kid: publicJwk?.kid ?? "",
+        ...(draft !== undefined && { draft }),
       }),
     ),
     totalSize: found.length,
@@ -119,7 +121,7 @@ function renderKeySet({ keys }: ExportPublicKeysResponse): string {
 
 function describe({ exported }: ExportPublicKeysResponse): string {
   if (exported.length === 0) return "There are no keys.";
-  const rows = exported.map((key) => [key.keyId, key.algorithm, key.status, nameVersion(key)]);
+  const rows = exported.map((key) => [key.keyId, describeAlgorithm(key), key.status, nameVersion(key)]);
   return table(["KEY", "ALGORITHM", "STATUS", "NAME"], rows);
 }
 
