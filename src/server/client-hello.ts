@@ -84,20 +84,24 @@ const clientHello = 1;
 /** Joins the fragments of the first handshake message, which may be spread over several records. */
 function joinRecords(bytes: Buffer): Buffer | "incomplete" | undefined {
   const fragments: Buffer[] = [];
+  let received = 0;
+  let length: number | undefined;
   let at = 0;
-  while (at < bytes.length && fragments.length < maxRecords) {
+  while (fragments.length < maxRecords && at < bytes.length) {
     if (bytes[at] !== handshakeRecord) return undefined;
     if (bytes.length < at + 5) break;
-    const end = at + 5 + bytes.readUInt16BE(at + 3);
-    fragments.push(bytes.subarray(at + 5, end));
-    at = end;
+    const fragment = bytes.subarray(at + 5, at + 5 + bytes.readUInt16BE(at + 3));
+    fragments.push(fragment);
+    received += fragment.length;
+    at += 5 + bytes.readUInt16BE(at + 3);
+    if (length === undefined && received >= 4) {
+      const message = Buffer.concat(fragments);
+      length = 4 + message.readUIntBE(1, 3);
+      if (message[0] !== clientHello || length > maxHelloBytes) return undefined;
+    }
+    if (length !== undefined && received >= length) return Buffer.concat(fragments).subarray(4, length);
   }
-  const message = Buffer.concat(fragments);
-  if (message.length > 0 && message[0] !== clientHello) return undefined;
-  const length = message.length < 4 ? 0 : 4 + message.readUIntBE(1, 3);
-  if (length > 0 && message.length >= length) return message.subarray(4, length);
-  const isEndless = bytes.length >= maxHelloBytes || length > maxHelloBytes || fragments.length >= maxRecords;
-  return isEndless ? undefined : "incomplete";
+  return fragments.length < maxRecords && bytes.length < maxHelloBytes ? "incomplete" : undefined;
 }
 
 /** ExtensionType values (RFC 8446, section 4.2). */
