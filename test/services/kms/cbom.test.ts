@@ -217,6 +217,7 @@ function createGrowingList(size: number): CbomDeps["keys"] {
       ...{ state: "ACTIVE", createdAt: new Date(0), publicKey: new Uint8Array(), owner: "ada", labels: {} },
       ...{ name: undefined, version: undefined, isPrimary: false, destroyAt: undefined, isImported: false },
       replacedBy: undefined,
+      draft: undefined,
     },
     ...{ isIntact: true, tag: "", loggedState: "ACTIVE" as const, row: { position } },
   });
