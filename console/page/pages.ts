@@ -33,8 +33,6 @@ export interface PageEntry {
   readonly hue: number;
   /** Full name of the service that it calls; undefined if it needs none. */
   readonly service?: string;
-  /** The standards that it demonstrates. */
-  readonly standards?: string;
   /** Whether it works without a token on a server that requires one. */
   readonly isOpen?: boolean;
   readonly load: () => Promise<{ readonly Page: ComponentType }>;
@@ -49,7 +47,6 @@ const pages = {
       icon: "sign",
       hue: 195,
       service: "pqc.PqcService",
-      standards: "ML-DSA (FIPS 204), SLH-DSA (FIPS 205)",
       load: () => import("./stories/sign/page.tsx"),
     },
     {
@@ -59,7 +56,6 @@ const pages = {
       icon: "exchange",
       hue: 255,
       service: "pqc.PqcService",
-      standards: "ML-KEM (FIPS 203), X-Wing (Internet-Draft)",
       load: () => import("./stories/key-exchange/page.tsx"),
     },
     {
@@ -69,7 +65,6 @@ const pages = {
       icon: "tokens",
       hue: 80,
       service: "pqc.TokenService",
-      standards: "JWT with ML-DSA-65 (RFC 9964)",
       load: () => import("./stories/tokens/page.tsx"),
     },
     {
@@ -79,7 +74,6 @@ const pages = {
       icon: "key",
       hue: 305,
       service: "kms.KmsService",
-      standards: "ML-DSA (FIPS 204), SHA-256 chain",
       load: () => import("./stories/keys/page.tsx"),
     },
     {
@@ -90,7 +84,6 @@ const pages = {
       icon: "devices",
       hue: 150,
       service: "iot.IotService",
-      standards: "ML-DSA-44 and ML-DSA-87 (FIPS 204)",
       load: () => import("./stories/devices/page.tsx"),
     },
     {
@@ -101,7 +94,6 @@ const pages = {
       icon: "tunnel",
       hue: 280,
       service: "vpn.VpnService",
-      standards: "ML-KEM-1024 (FIPS 203), ML-DSA-65 (FIPS 204), AES-256-GCM",
       load: () => import("./stories/tunnel/page.tsx"),
     },
     {
@@ -112,7 +104,6 @@ const pages = {
       icon: "governance",
       hue: 345,
       service: "defi.DefiService",
-      standards: "ML-DSA-65 (FIPS 204), canonical JSON (RFC 8785)",
       load: () => import("./stories/governance/page.tsx"),
     },
     {
@@ -123,7 +114,6 @@ const pages = {
       icon: "chain",
       hue: 48,
       service: "blockchain.BlockchainService",
-      standards: "ML-DSA-65 (FIPS 204), SHA-256 chain",
       load: () => import("./stories/chain/page.tsx"),
     },
     {
@@ -134,7 +124,6 @@ const pages = {
       icon: "log",
       hue: 118,
       service: "tlog.LogService",
-      standards: "Merkle tree (RFC 6962), ML-DSA-65 (FIPS 204)",
       load: () => import("./stories/log/page.tsx"),
     },
     {
@@ -144,7 +133,6 @@ const pages = {
       icon: "provenance",
       hue: 15,
       service: "nft.NftService",
-      standards: "ML-DSA-65 (FIPS 204), canonical JSON (RFC 8785)",
       load: () => import("./stories/provenance/page.tsx"),
     },
     {
@@ -154,7 +142,6 @@ const pages = {
       icon: "contracts",
       hue: 118,
       service: "dapp.DappService",
-      standards: "ECDSA (FIPS 186-5), ML-DSA-65 (FIPS 204), composite signatures",
       load: () => import("./stories/contracts/page.tsx"),
     },
     {
@@ -164,7 +151,6 @@ const pages = {
       icon: "wallets",
       hue: 225,
       service: "wallet.WalletService",
-      standards: "ML-DSA-65 (FIPS 204)",
       load: () => import("./stories/wallets/page.tsx"),
     },
   ],

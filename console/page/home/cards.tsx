@@ -3,10 +3,16 @@ import { colour } from "../colour.ts";
 import type { PageEntry } from "../pages.ts";
 import { Icon } from "../parts/icon.tsx";
 
-export function Cards({ pages }: { readonly pages: readonly PageEntry[] }) {
+interface CardsProps {
+  readonly pages: readonly PageEntry[];
+  /** Whether to show them without frames, as the entries of a group. */
+  readonly isCompact?: boolean;
+}
+
+export function Cards({ pages, isCompact = false }: CardsProps) {
   return (
-    <ul class="cards">
-      {pages.map(({ path, title, summary, standards, icon, hue }) => (
+    <ul class={isCompact ? "cards compact" : "cards"}>
+      {pages.map(({ path, title, summary, icon, hue }) => (
         <li key={path} class="card" {...colour(hue)}>
           <span class="emblem">
             <Icon name={icon} />
@@ -16,7 +22,6 @@ export function Cards({ pages }: { readonly pages: readonly PageEntry[] }) {
               <a href={`#/${path}`}>{title}</a>
             </h3>
             <p class="summary">{summary}</p>
-            {standards && <p class="hint">{standards}</p>}
           </div>
         </li>
       ))}

@@ -1,10 +1,29 @@
 /** The home page: a live signature, and links to all pages. */
 
-import { stories, tools, views } from "../pages.ts";
+import { type PageEntry, stories, tools, views } from "../pages.ts";
 import { Cards } from "./cards.tsx";
 import { SignatureView } from "./signature-view.tsx";
 
+/** The stories to begin with. */
+const featured: readonly string[] = ["handshake", "keys", "tunnel"];
+/** The other pages by subject, in display order. */
+const groups: readonly (readonly [string, readonly string[]])[] = [
+  ["Basics", ["sign", "key-exchange", "contracts"]],
+  ["Identity", ["tokens", "devices", "wallets"]],
+  ["Ledgers", ["log", "chain", "governance", "provenance"]],
+];
+
+const all = [...stories, ...views];
+
+function find(paths: readonly string[]): readonly PageEntry[] {
+  return paths.flatMap((path) => all.find((page) => page.path === path) ?? []);
+}
+
+const grouped = new Set([...featured, ...groups.flatMap(([, paths]) => paths)]);
+
 export function Page() {
+  const subjects = groups.map(([title, paths]) => ({ title, pages: find(paths) }));
+  const others = [...all.filter(({ path }) => !grouped.has(path)), ...tools];
   return (
     <div class="home">
       <header class="lead">
@@ -18,17 +37,23 @@ export function Page() {
         </p>
       </header>
       <SignatureView />
-      {stories.length > 0 && (
-        <>
-          <h2>Stories</h2>
-          <p class="text">
-            Each story is a use case with real calls to this server, and you can inspect every byte.
-          </p>
-          <Cards pages={stories} />
-        </>
-      )}
-      <h2>Explore and operate</h2>
-      <Cards pages={[...views, ...tools]} />
+      <h2>See it at work</h2>
+      <p class="text">
+        Each page makes real calls to this server, and shows every byte.{" "}
+        <a href="/reference">Call it yourself</a> from a terminal or a program.
+      </p>
+      <Cards pages={find(featured)} />
+      <div class="subjects">
+        {[...subjects, { title: "Explore and operate", pages: others }].map(
+          ({ title, pages }) =>
+            pages.length > 0 && (
+              <section key={title}>
+                <h3>{title}</h3>
+                <Cards pages={pages} isCompact />
+              </section>
+            ),
+        )}
+      </div>
     </div>
   );
 }

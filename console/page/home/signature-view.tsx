@@ -1,15 +1,15 @@
 /** A visitor's first view: a signature made just now, to scale with the ones that it replaces. */
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, toChildArray } from "preact";
 import { browserLibrary } from "../algorithms.ts";
-import { classicalAlgorithms, type SizeRow } from "../classical.ts";
+import { classicalAlgorithms } from "../classical.ts";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { Verdict } from "../parts/verdict.tsx";
 import { narrow, useMedia } from "../use-media.ts";
-import { formatMs, formatNumber } from "../values.ts";
+import { formatMs, formatNumber, fromUtf8 } from "../values.ts";
 import { BytePicture, CountPicture } from "./byte-picture.tsx";
 import { writeCaption } from "./caption.ts";
-import { countBytes, publicKeyParts, signatureParts } from "./cells.ts";
-import { algorithm, type Finding, isRejected, message } from "./signature.ts";
+import { countBytes, type Part, publicKeyParts, signatureParts } from "./cells.ts";
+import { algorithm, type Finding, isRejected } from "./signature.ts";
 import { SignaturePicture } from "./signature-picture.tsx";
 import { type SignatureState, useSignature } from "./use-signature.ts";
 
@@ -60,7 +60,7 @@ export function SignatureView() {
       </p>
       {failure && <FailureNote failure={failure} />}
       <div class="scale">
-        <Comparison title="Signature" bytes={signatureBytes} replaced={toSizes("signatureBytes")} row={row}>
+        <Comparison title="Signature" parts={signatureParts}>
           <SignaturePicture
             bytes={signature}
             columns={row.own}
@@ -69,8 +69,9 @@ export function SignatureView() {
             brokenAt={showsBreak ? [...flipped][0] : undefined}
             onFlip={state.flip}
           />
+          <Replaced row={row} />
         </Comparison>
-        <Comparison title="Public key" bytes={publicKeyBytes} replaced={toSizes("publicKeyBytes")} row={row}>
+        <Comparison title="Public key" parts={publicKeyParts}>
           <BytePicture
             bytes={signed?.publicKey}
             count={publicKeyBytes}
@@ -85,13 +86,21 @@ export function SignatureView() {
 }
 
 /** Describes the signed message, the signer and the time. */
-function Provenance({ state: { signed, answerMs } }: { readonly state: SignatureState }) {
+function Provenance({ state }: { readonly state: SignatureState }) {
+  const { message, say, signed, answerMs } = state;
   return (
     <p class="signed">
-      <q>{message}</q>{" "}
+      <input
+        type="text"
+        aria-label="Message to sign"
+        autocomplete="off"
+        maxLength={200}
+        value={message}
+        onInput={(event) => say(event.currentTarget.value)}
+      />{" "}
       <span class="hint">
-        {signed === undefined
-          ? "is being signed …"
+        {signed === undefined || fromUtf8(signed.data) !== message
+          ? message && "is being signed …"
           : signed.by === "server"
             ? "signed by this server"
             : `signed in your browser, by ${browserLibrary}, in ${formatMs(signed.ms ?? 0)}`}
@@ -121,38 +130,47 @@ function sayOpen(finding: Exclude<Finding, boolean> | undefined): string {
 
 interface ComparisonProps {
   readonly title: string;
-  readonly bytes: number;
-  readonly replaced: readonly SizeRow[];
-  readonly row: (typeof rows)["wide"];
-  /** The picture of the bytes. */
+  readonly parts: readonly Part[];
+  /** The picture of the bytes, and the ones that they replace. */
   readonly children: ComponentChildren;
 }
 
-/** A value next to the ones that it replaces. */
-function Comparison({ title, bytes, replaced, row, children }: ComparisonProps) {
+/** A value as a picture, with a legend of its parts. */
+function Comparison({ title, parts, children }: ComparisonProps) {
+  const [picture, replaced] = toChildArray(children);
   return (
     <div class="comparison">
       <figure class="new">
         <figcaption>
-          <h2>{title}</h2> {algorithm}, {formatNumber(bytes)} bytes
+          <h2>{title}</h2> {algorithm}, {formatNumber(countBytes(parts))} bytes
+          <ul class="parts">
+            {parts.map(({ name, bytes }, part) => (
+              <li key={name} data-part={part}>
+                {name}, {formatNumber(bytes)}
+              </li>
+            ))}
+          </ul>
         </figcaption>
-        {children}
+        {picture}
       </figure>
-      <section class="replaced" aria-label={`${title}: what it replaces`}>
-        <p class="kind">Breakable by a quantum computer</p>
-        {replaced.map(({ label, bytes }) => (
-          <figure key={label}>
-            <figcaption>
-              <strong class="name">{label}</strong> {formatNumber(bytes)} bytes
-            </figcaption>
-            <CountPicture count={bytes} columns={bytes > 128 ? row.large : row.small} />
-          </figure>
-        ))}
-      </section>
+      {replaced}
     </div>
   );
 }
 
-function toSizes(field: "signatureBytes" | "publicKeyBytes"): SizeRow[] {
-  return signers.map(({ name, [field]: bytes = 0 }) => ({ label: name, bytes }));
+/** The signatures that it replaces, to the same scale. */
+function Replaced({ row }: { readonly row: (typeof rows)["wide"] }) {
+  return (
+    <section class="replaced" aria-label="Signatures that it replaces">
+      <p class="kind">Breakable by a quantum computer</p>
+      {signers.map(({ name, signatureBytes: bytes = 0 }) => (
+        <figure key={name}>
+          <figcaption>
+            <strong class="name">{name}</strong> {formatNumber(bytes)} bytes
+          </figcaption>
+          <CountPicture count={bytes} columns={bytes > 128 ? row.large : row.small} />
+        </figure>
+      ))}
+    </section>
+  );
 }

@@ -9,7 +9,8 @@ const { signData, verifySignature } = PqcService.method;
 
 /** The home page's algorithm. */
 export const algorithm = "ML-DSA-65";
-export const message = "Pay 100 to Ada";
+/** What is signed until the visitor types something else. */
+export const firstMessage = "Pay 100 to Ada";
 
 /** A message with its signature, and where it was signed. */
 export interface HomeSignature {
@@ -35,9 +36,10 @@ export interface Findings {
 /**
  * Generates a key pair and signs.
  *
+ * @param message not empty
  * @param caller undefined if the server cannot be called
  */
-export async function signMessage(caller: Caller | undefined): Promise<HomeSignature> {
+export async function signMessage(caller: Caller | undefined, message: string): Promise<HomeSignature> {
   const data = toUtf8(message);
   if (caller === undefined) return signInBrowser(data);
   try {
@@ -57,7 +59,7 @@ export async function signMessage(caller: Caller | undefined): Promise<HomeSigna
  */
 export async function measureAnswer({ call }: Caller): Promise<number | undefined> {
   const startedAt = performance.now();
-  return call(signData, { data: toUtf8(message), algorithm }).then(
+  return call(signData, { data: toUtf8(firstMessage), algorithm }).then(
     () => performance.now() - startedAt,
     () => undefined,
   );

@@ -8,6 +8,7 @@ import { settings } from "../settings.ts";
 import {
   algorithm,
   type Findings,
+  firstMessage,
   flipBits,
   type HomeSignature,
   measureAnswer,
@@ -15,7 +16,12 @@ import {
   verifyOnBothSides,
 } from "./signature.ts";
 
+/** Milliseconds without a keystroke after which a new message is signed. */
+const typingMs = 350;
+
 export interface SignatureState {
+  /** What the visitor typed; it is signed unless it is empty. */
+  readonly message: string;
   readonly signed: HomeSignature | undefined;
   /** Why nothing could be signed, not even in the browser. */
   readonly failure: Failure | undefined;
@@ -28,6 +34,7 @@ export interface SignatureState {
   readonly isChecking: boolean;
   /** How long the server takes to sign, in milliseconds; undefined until measured. */
   readonly answerMs: number | undefined;
+  say(message: string): void;
   /** Flips a byte's lowest bit, or flips it back. */
   flip(index: number): void;
   restore(): void;
@@ -38,6 +45,7 @@ const none: ReadonlySet<number> = new Set();
 export function useSignature(): SignatureState {
   const session = useSession();
   const canCall = settings.services.has("pqc.PqcService") && (!settings.wantsToken || session !== undefined);
+  const [message, say] = useState(firstMessage);
   const [failure, setFailure] = useState<Failure>();
   const [signed, setSigned] = useState<HomeSignature>();
   const [flipped, setFlipped] = useState(none);
@@ -50,18 +58,21 @@ export function useSignature(): SignatureState {
     // The verification library loads while the server signs. If it fails to load, the verification reports
     // it.
     loadSigner(algorithm).catch(() => {});
-    signMessage(canCall ? createCaller() : undefined).then(
-      (made) => {
-        if (!isCurrent) return;
-        setFlipped(none);
-        setSigned(made);
-      },
-      (thrown) => isCurrent && setFailure(toFailure(thrown)),
-    );
+    const sign = (): void =>
+      void signMessage(canCall ? createCaller() : undefined, message).then(
+        (made) => {
+          if (!isCurrent) return;
+          setFlipped(none);
+          setSigned(made);
+        },
+        (thrown) => isCurrent && setFailure(toFailure(thrown)),
+      );
+    const timer = message === "" ? undefined : setTimeout(sign, signed === undefined ? 0 : typingMs);
     return () => {
       isCurrent = false;
+      clearTimeout(timer);
     };
-  }, [canCall]);
+  }, [canCall, message]);
 
   // Runs after everything that the reader waits for.
   const isReady = signed?.by === "server" && findings !== undefined;
@@ -70,6 +81,8 @@ export function useSignature(): SignatureState {
   }, [isReady]);
 
   return {
+    message,
+    say,
     signed,
     failure,
     signature,

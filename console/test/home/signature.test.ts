@@ -28,19 +28,19 @@ const busy = createFakeCaller(({ service }) =>
 
 describe("signMessage", () => {
   it("uses the server's signature and key", async () => {
-    const signed = await signMessage(gullible);
+    const signed = await signMessage(gullible, "hello");
     expect(signed).toMatchObject({ by: "server", publicKey });
     expect(signed.failure).toBeUndefined();
   });
 
   it("signs in the browser if no call is possible", async () => {
-    const signed = await signMessage(undefined);
+    const signed = await signMessage(undefined, "hello");
     expect([signed.by, signed.failure]).toEqual(["browser", undefined]);
     expect(ml_dsa65.verify(signed.signature, signed.data, signed.publicKey)).toBe(true);
   });
 
   it("signs in the browser if the server refuses, and keeps the reason", async () => {
-    const signed = await signMessage(busy);
+    const signed = await signMessage(busy, "hello");
     expect(signed).toMatchObject({ by: "browser", failure: { code: "RESOURCE_EXHAUSTED" } });
     expect(ml_dsa65.verify(signed.signature, signed.data, signed.publicKey)).toBe(true);
   });
@@ -48,7 +48,7 @@ describe("signMessage", () => {
 
 describe("verifyOnBothSides", () => {
   it("reports each side's finding separately", async () => {
-    const signed = await signMessage(gullible);
+    const signed = await signMessage(gullible, "hello");
     const forged = flipBits(signed.signature, new Set([3308]));
     expect(await verifyOnBothSides(gullible, signed, signed.signature)).toEqual({
       server: true,
@@ -62,7 +62,7 @@ describe("verifyOnBothSides", () => {
   });
 
   it("reports a refused call as no finding", async () => {
-    const signed = await signMessage(undefined);
+    const signed = await signMessage(undefined, "hello");
     const { server, browser } = await verifyOnBothSides(busy, signed, signed.signature);
     expect(server).toMatchObject({ reason: "RESOURCE_EXHAUSTED" });
     expect(browser).toBe(true);
