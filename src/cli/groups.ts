@@ -53,11 +53,19 @@ const storeVerbs: Readonly<Record<string, () => Promise<readonly StoreVerb[]>>> 
   "chain verify": async () => [(await import("./operator/chain-verify.ts")).chainVerify],
   backup: async () => [(await import("./operator/backup.ts")).backup],
   restore: async () => [(await import("./operator/restore.ts")).restore],
-  "master-key": async () => [(await import("./operator/master-key-rotate.ts")).masterKeyRotate],
+  "master-key": async () => [
+    (await import("./operator/master-key-rotate.ts")).masterKeyRotate,
+    (await import("./operator/master-key-split.ts")).masterKeySplit,
+  ],
   issuer: async () => [(await import("./operator/issuer-rotate.ts")).issuerRotate],
   user: async () => (await import("./operator/users.ts")).userVerbs,
   client: async () => (await import("./operator/clients.ts")).clientVerbs,
   ca: async () => (await import("./operator/ca.ts")).caVerbs,
+};
+
+/** Operator verbs that need no store. */
+const keyVerbs: VerbTable = {
+  "master-key combine": async () => (await import("./verbs/master-key-combine.ts")).masterKeyCombineVerbs,
 };
 
 /** The part of an extension that affects verbs. */
@@ -81,7 +89,7 @@ export function createVerbTable(extensions: readonly VerbsOfExtension[] = []): V
   );
   const loaders = Object.entries(ofStore).map(([words, load]) => [words, toLoader(load)]);
   return addVerbs(
-    { ...ofClient, ...Object.fromEntries(loaders) },
+    { ...ofClient, ...Object.fromEntries(loaders), ...keyVerbs },
     extensions.flatMap(({ verbs = [] }) => verbs),
   );
 }

@@ -96,7 +96,8 @@ function readCurrent(source: MasterKeySource, mayCreate: boolean): Uint8Array {
   throw new StorageError(`the master key ${source.path} is missing; the store cannot be read without it`);
 }
 
-function readNext(source: MasterKeySource): Uint8Array | undefined {
+/** Reads the next master key, which exists during a rotation. */
+export function readNext(source: MasterKeySource): Uint8Array | undefined {
   if (source.kind === "file") return readKeyFile(nextKeyPath(source.path));
   return source.next === undefined ? undefined : parseKey(source.next, source.settings.next);
 }

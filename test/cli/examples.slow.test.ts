@@ -71,6 +71,11 @@ const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
       cpSync(join(stage.cwd, "data", "master.key"), join(stage.cwd, "restored", "master.key"));
     },
   ],
+  [
+    /share-1\.txt/,
+    async (stage) =>
+      void (await qspDone(["master-key", "split", "--shares", "5", "--threshold", "3"], stage)),
+  ],
   [/ca issue/, async (stage) => void (await qspDone(["ca", "init"], stage))],
   [
     /\$KEY\b/,

@@ -23,7 +23,7 @@ export interface StoreVerbInput extends Pick<VerbInput, "operands" | "options" |
 
 /** A verb that works directly on a store; works while servers run. */
 export interface StoreVerb
-  extends Pick<VerbDeclaration, "line" | "options" | "operandFiles" | "meaning" | "example"> {
+  extends Pick<VerbDeclaration, "line" | "options" | "operandFiles" | "otherFiles" | "meaning" | "example"> {
   /** Whether the verb logs warnings itself. */
   readonly hasLog?: boolean;
   /** @returns the text for standard output, once done */

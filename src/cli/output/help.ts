@@ -11,6 +11,8 @@ const exitCodeLines = exitCodeMeanings.map(([code, meaning]) => `  ${String(code
 const groupMeanings: Readonly<Record<string, string>> = {
   audit: "Verifies the audit log and the identity log, and lists logins.",
   store: "Creates a store and verifies its content.",
+  "master-key":
+    "Rotates the master key, splits it into shares for a backup on paper, and restores it from them.",
   user: "Adds, lists and removes users, and sets passwords.",
   client: "Adds, lists and removes OAuth 2 clients, and replaces their secrets.",
   ca: "Runs a private CA that issues server certificates.",

@@ -315,6 +315,68 @@ def check_encryption(case, keys):
     yield "plaintext", plaintext, given["plaintext"] if case["valid"] else None
 
 
+def field_product(a, b):
+    """GF(2^8) modulo x^8 + x^4 + x^3 + x + 1."""
+    product = 0
+    for bit in range(8):
+        if b >> bit & 1:
+            product ^= a << bit
+    for bit in range(14, 7, -1):
+        if product >> bit & 1:
+            product ^= 0x11B << (bit - 8)
+    return product
+
+
+def field_inverse(a):
+    inverse = 1
+    for _ in range(254):
+        inverse = field_product(inverse, a)
+    return inverse
+
+
+def combine_shares(points):
+    """The value at 0 of the polynomials through points (x, 32 values)."""
+    secret = bytearray(32)
+    for x, values in points:
+        basis = 1
+        for other, _ in points:
+            if other != x:
+                basis = field_product(basis, field_product(other, field_inverse(other ^ x)))
+        for at, value in enumerate(values):
+            secret[at] ^= field_product(basis, value)
+    return bytes(secret)
+
+
+def read_share(text):
+    digits = "".join(text.split())
+    number = 0
+    for digit in digits:
+        number = number << 5 | "0123456789ABCDEFGHJKMNPQRSTVWXYZ".index(digit)
+    share = number.to_bytes(50, "big")
+    if sha256(b"qsp master key share" + share[:46])[:4] != share[46:]:
+        raise ValueError("the checksum does not match")
+    return share
+
+
+def check_key_share(case, _keys):
+    between = case["intermediate"]
+    try:
+        shares = [read_share(text) for text in case["input"]["shares"].split("\n\n")]
+    except ValueError:
+        yield "valid", False, case["valid"]
+        return
+    for share in shares:
+        yield "head", share[:1].hex(), "01"
+        yield "enough shares", len(shares) >= share[1], True
+        yield "setId", share[3:7].hex(), between["setId"]
+        yield "fingerprint", share[7:13].hex(), between["masterKeyId"][:12]
+    key = combine_shares([(share[45], share[13:45]) for share in shares])
+    key_id = sha256(b"qsp master key id" + key).hex()[:32]
+    yield "valid", key_id == between["masterKeyId"], case["valid"]
+    if case["valid"]:
+        yield "masterKey", key.hex(), case["result"]["masterKey"]
+
+
 def jwk_of(key):
     pub = base64url(bytes.fromhex(key["publicKey"]))
     return canonical_json({"alg": key["algorithm"], "kty": "AKP", "pub": pub})
@@ -373,6 +435,7 @@ CHECKS = {
     "firmware": check_firmware,
     "gateway-key": check_gateway_key,
     "handshake": check_handshake,
+    "key-share": check_key_share,
     "metadata": check_metadata,
     "proposal": check_proposal,
     "public-key": check_public_key,

@@ -7,6 +7,7 @@ import { compositeVectors } from "./composite.ts";
 import { firmwareVectors, telemetryVectors } from "./devices.ts";
 import { encryptionVectors } from "./encryption.ts";
 import { gatewayKeyVectors, handshakeVectors } from "./handshake.ts";
+import { keyShareVectors } from "./key-share.ts";
 import { metadataVectors, publicKeyVectors, tokenVectors } from "./names.ts";
 import { proposalVectors } from "./proposal.ts";
 import type { VectorSet } from "./vector-set.ts";
@@ -21,6 +22,7 @@ const makers: readonly (() => VectorSet)[] = [
   firmwareVectors,
   gatewayKeyVectors,
   handshakeVectors,
+  keyShareVectors,
   metadataVectors,
   proposalVectors,
   publicKeyVectors,

@@ -6,6 +6,7 @@ import { readHead } from "../../../src/crypto/encryption-head.ts";
 import { toPublicJwk } from "../../../src/crypto/jwk.ts";
 import { verifyJwt } from "../../../src/crypto/jwt.ts";
 import { decryptData } from "../../../src/crypto/key-encryption.ts";
+import { combineShares, readShare } from "../../../src/crypto/key-shares.ts";
 import type { CryptoProvider, PublicKey } from "../../../src/crypto/provider.ts";
 import { type Block, genesis, hashBlock } from "../../../src/services/blockchain/block.ts";
 import { verifyHalves } from "../../../src/services/dapp/dual-verify.ts";
@@ -159,6 +160,12 @@ const checks: Readonly<Record<string, Check>> = {
     const plaintext = await opened.catch(() => undefined);
     const valid = plaintext !== undefined && toHex(plaintext) === text("plaintext");
     return { valid };
+  },
+
+  async "key-share"(_provider, { text }) {
+    const read = async () => combineShares(text("shares").split("\n\n").map(readShare));
+    const masterKey = await read().catch(() => undefined);
+    return { valid: masterKey !== undefined, ...(masterKey && { masterKey: toHex(masterKey) }) };
   },
 
   async "public-key"(provider, { publicKey }) {
