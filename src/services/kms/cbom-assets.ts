@@ -1,6 +1,12 @@
 /** Describes cryptographic assets as CycloneDX 1.7 components. */
 import type { X509Certificate } from "node:crypto";
-import { type AlgorithmInfo, algorithms } from "../../crypto/algorithms.ts";
+import {
+  type AlgorithmInfo,
+  algorithms,
+  compositeHalves,
+  isCompositeAlgorithm,
+  isSignatureAlgorithm,
+} from "../../crypto/algorithms.ts";
 import type { KeyState } from "./record.ts";
 import type { StoredKey } from "./store.ts";
 
@@ -61,7 +67,16 @@ function describeAlgorithm({ name, family, category, nistLevel, oid, standard }:
     },
     oid,
   };
-  return describeAsset(`algorithm/${name}`, name, cryptoProperties, { standard });
+  return describeAsset(`algorithm/${name}`, name, cryptoProperties, { standard }, listHalves(name));
+}
+
+/** Describes the two algorithms of a composite; a break of one does not break the composite. */
+function listHalves(name: AlgorithmInfo["name"]): Asset[] {
+  if (!isCompositeAlgorithm(name)) return [];
+  const { mlDsa, classical } = compositeHalves[name];
+  return [mlDsa, classical].map((half) =>
+    isSignatureAlgorithm(half) ? describeAlgorithm(algorithms[half]) : describeOther(half, 0),
+  );
 }
 
 /** Describes a stored secret key. Of a damaged one, only the ID is known. */
@@ -132,7 +147,7 @@ function describeSignature({
   signatureAlgorithmOid,
 }: X509Certificate): Asset {
   const isClassical = /^(ecdsa-|sha\d+WithRSA|rsassaPss|ed\d+$)/i.test(signatureAlgorithm);
-  return describeForeign(signatureAlgorithm, "signature", isClassical, signatureAlgorithmOid);
+  return describeForeign(signatureAlgorithm, isClassical, signatureAlgorithmOid);
 }
 
 function describeKeyAlgorithm({ publicKey }: X509Certificate): Asset {
@@ -141,13 +156,18 @@ function describeKeyAlgorithm({ publicKey }: X509Certificate): Asset {
   const isClassical = /^(ec|rsa|rsa-pss|dsa|ed\d+)$/.test(asymmetricKeyType);
   const parameter = namedCurve ?? modulusLength;
   const name = parameter === undefined ? asymmetricKeyType : `${asymmetricKeyType}-${parameter}`;
-  return describeForeign(name.toUpperCase(), "signature", isClassical);
+  return describeForeign(name.toUpperCase(), isClassical);
 }
 
 /** Describes an algorithm of a certificate, which need not be one of ours. */
-function describeForeign(name: string, primitive: string, isClassical: boolean, oid?: string): Asset {
+function describeForeign(name: string, isClassical: boolean, oid?: string): Asset {
   for (const [own, asset] of algorithmAssets) if (own.toUpperCase() === name.toUpperCase()) return asset;
-  const algorithmProperties = { primitive, ...(isClassical && { nistQuantumSecurityLevel: 0 }) };
+  return describeOther(name, isClassical ? 0 : undefined, oid);
+}
+
+/** @param level the NIST security category, 0 for a classical algorithm; undefined if it is not known */
+function describeOther(name: string, level: number | undefined, oid?: string): Asset {
+  const algorithmProperties = { primitive: "signature", nistQuantumSecurityLevel: level };
   return describeAsset(`algorithm/${name}`, name, { assetType: "algorithm", algorithmProperties, oid });
 }
 

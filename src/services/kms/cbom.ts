@@ -35,8 +35,14 @@ export async function* writeCbom(deps: CbomDeps, principal: Principal) {
   const algorithms = new Map<string, Asset>();
   let written = 0;
   const components = createElements(({ component }) => component);
+  const collect = ({ dependsOn }: Asset): void => {
+    for (const asset of dependsOn) {
+      algorithms.set(asset.ref, asset);
+      collect(asset);
+    }
+  };
   const write = (assets: readonly Asset[]): string => {
-    for (const { dependsOn } of assets) for (const asset of dependsOn) algorithms.set(asset.ref, asset);
+    assets.forEach(collect);
     return components(assets);
   };
   // The first part contains keys, so that a call that cannot read them fails before it has sent anything.
@@ -51,7 +57,7 @@ export async function* writeCbom(deps: CbomDeps, principal: Principal) {
     ref,
     dependsOn: dependsOn.map((asset) => asset.ref),
   }));
-  yield toPart(dependencies([server, ...server.dependsOn]));
+  yield toPart(dependencies([server, ...server.dependsOn, ...algorithms.values()]));
   for await (const keys of listKeys(deps, principal)) {
     // Keys that were created in the meantime have no component.
     yield toPart(dependencies(keys.slice(0, written)));
