@@ -1,10 +1,12 @@
 /** ASCII armor of age files (C2SP age, "ASCII armor"): PEM's strict form in RFC 7468, with 64 columns. */
 import { type CliError, usageError } from "../../src/cli/exit-codes.ts";
 import { ByteReader } from "./byte-reader.ts";
+import { free } from "./payload.ts";
 
 const begin = "-----BEGIN AGE ENCRYPTED FILE-----";
 const end = "-----END AGE ENCRYPTED FILE-----";
 const columns = 64;
+const pieceBytes = 65_536;
 /** What a full line encodes. */
 const lineBytes = 48;
 /** Maximum white space before and after the armor, in bytes, as in age 1.3.2. */
@@ -17,8 +19,11 @@ export async function* writeArmor(chunks: AsyncIterable<Uint8Array>): AsyncGener
   for await (const chunk of chunks) {
     const bytes = Buffer.concat([held, chunk]);
     const full = bytes.length - (bytes.length % lineBytes);
-    yield Buffer.from(bytes.toString("base64", 0, full).replace(/.{64}/g, "$&\n"));
-    held = bytes.subarray(full);
+    const text = Buffer.from(bytes.toString("base64", 0, full).replace(/.{64}/g, "$&\n"));
+    held = Uint8Array.from(bytes.subarray(full));
+    free(bytes);
+    yield text;
+    free(text);
   }
   const last = held.length === 0 ? "" : `${Buffer.from(held).toString("base64")}\n`;
   yield Buffer.from(`${last}${end}\n`);
@@ -40,8 +45,13 @@ export async function openArmor(chunks: AsyncIterable<Uint8Array>): Promise<Byte
 async function* readArmor(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const decoder = createDecoder();
   let held = "";
-  for await (const chunk of chunks) {
-    const lines = `${held}${Buffer.from(chunk).toString("latin1")}`.split("\n");
+  for await (const piece of cutSmall(chunks)) {
+    let text = held + piece.toString("latin1");
+    const block = decoder.isInside() ? decodeFullLines(text) : new Uint8Array();
+    if (block.length > 0) yield block;
+    text = text.slice((block.length / lineBytes) * (columns + 1));
+    free(block);
+    const lines = text.split("\n");
     held = lines.pop() ?? "";
     if (held.length > maxSpaceBytes) throw malformed("a line is too long");
     const decoded = decoder.decode(lines);
@@ -49,6 +59,31 @@ async function* readArmor(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uin
   }
   yield decoder.decode([held]);
   decoder.finish();
+}
+
+/** Cuts chunks into pieces of which the texts are small enough for V8 to free them quickly. */
+async function* cutSmall(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
+  for await (const { buffer, byteOffset, length } of chunks)
+    for (let at = 0; at < length; at += pieceBytes)
+      yield Buffer.from(buffer, byteOffset + at, Math.min(pieceBytes, length - at));
+}
+
+/**
+ * Decodes the full lines at the start of a text at once, which takes a fifth of the time that single lines take.
+ *
+ * @returns nothing if one of the lines needs a closer look
+ */
+function decodeFullLines(text: string): Uint8Array {
+  let lines = 0;
+  while (text[lines * (columns + 1) + columns] === "\n") lines += 1;
+  try {
+    // The decoder ignores white space and stops at padding: with either, the result is shorter.
+    const bytes = Uint8Array.fromBase64(text.slice(0, lines * (columns + 1)));
+    if (bytes.length === lines * lineBytes) return bytes;
+  } catch {
+    // Reported with the line.
+  }
+  return new Uint8Array();
 }
 
 /** Decodes whole lines, without their line feeds. */
@@ -85,6 +120,7 @@ function createDecoder() {
     return line;
   };
   return {
+    isInside: () => expected === "data",
     decode(lines: readonly string[]): Uint8Array {
       const encoded = lines.map(readLine).join("");
       try {

@@ -7,6 +7,7 @@ export class FormatError extends Error {
 }
 
 export class ByteReader {
+  /** Each chunk is valid until the next one is requested. */
   readonly #chunks: AsyncIterator<Uint8Array>;
   #unread: Uint8Array = new Uint8Array();
 
@@ -14,17 +15,22 @@ export class ByteReader {
     this.#chunks = chunks[Symbol.asyncIterator]();
   }
 
-  /** Returns up to `length` bytes without consuming them; fewer only at the end of the input. */
+  /**
+   * Returns up to `length` bytes without consuming them; fewer only at the end of the input. They are valid until the next
+   * call.
+   */
   async peek(length: number): Promise<Uint8Array> {
     while (this.#unread.length < length) {
+      // A chunk is valid only until the next one is requested.
+      const held = Uint8Array.from(this.#unread);
       const chunk = await this.#read();
+      this.#unread = chunk === undefined ? held : Buffer.concat([held, chunk]);
       if (chunk === undefined) break;
-      this.#unread = Buffer.concat([this.#unread, chunk]);
     }
     return this.#unread.subarray(0, length);
   }
 
-  /** Reads up to `length` bytes; fewer only at the end of the input. */
+  /** Reads up to `length` bytes; fewer only at the end of the input. They are valid until the next call. */
   async read(length: number): Promise<Uint8Array> {
     const bytes = await this.peek(length);
     this.#unread = this.#unread.subarray(bytes.length);
@@ -43,7 +49,7 @@ export class ByteReader {
     for (let chunk: Uint8Array | undefined = this.#unread; chunk !== undefined; chunk = await this.#read()) {
       const end = chunk.indexOf(newline);
       const part = end < 0 ? chunk : chunk.subarray(0, end);
-      parts.push(part);
+      parts.push(Uint8Array.from(part));
       length += part.length;
       if (length > maxBytes) throw new FormatError(`a line is longer than ${maxBytes} bytes`);
       if (end < 0) continue;

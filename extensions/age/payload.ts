@@ -77,7 +77,7 @@ function openChunk(key: Uint8Array, { bytes, index, isLast }: Chunk): Uint8Array
  * Frees a chunk at once. If garbage collection freed it, each new chunk would take fresh memory from the system, which
  * costs more time than its encryption.
  */
-function free({ buffer, length }: Uint8Array): void {
+export function free({ buffer, length }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
 }
 

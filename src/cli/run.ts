@@ -182,7 +182,9 @@ function readHelp(): string | undefined {
 
 /** Ends the client when it is interrupted, and when the reader of its output closes the pipe. */
 function endAtOnce(args: readonly string[], watch: OutputWatch): void {
-  process.once("SIGINT", () => process.exit(exitCodes.interrupted));
+  // An exit runs handlers that remove unfinished files.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+    process.once(signal, () => process.exit(exitCodes.interrupted));
   process.once("uncaughtException", (error) => process.exit(complain(error, args)));
   watch.endAtOnce();
 }

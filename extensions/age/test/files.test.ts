@@ -39,7 +39,7 @@ describe("qsp encrypt and qsp decrypt", { timeout }, () => {
     expect(statSync(join(place.cwd, "copy")).mode & 0o777).toBe(0o600);
   });
 
-  it.each([0, 1, chunkBytes - 1, chunkBytes, chunkBytes + 1, 2 * chunkBytes, 11 * chunkBytes + 7])(
+  it.each([0, 1, chunkBytes - 1, chunkBytes, chunkBytes + 1, 2 * chunkBytes, 21 * chunkBytes + 7])(
     "restore %i bytes, binary and armored",
     async (size) => {
       const { identity, recipient } = await createIdentity();
@@ -82,6 +82,16 @@ describe("qsp encrypt and qsp decrypt", { timeout }, () => {
       ["--identity", "mine"],
     ])
       expect(await qspDone(["decrypt", "file.age", ...options, "--out", "-"], place)).toBe("hello");
+  });
+
+  it("read a header that is larger than a chunk of the file", async () => {
+    const { identity, recipient } = await createIdentity();
+    const place = placeWith({ file: "hello", identity, recipients: `${recipient}\n`.repeat(700) });
+    await qspDone(["encrypt", "file", "--recipients-file", "recipients"], place);
+    expect(place.read("file.age").length).toBeGreaterThan(1024 * 1024);
+    expect(await qspDone(["decrypt", "file.age", "--identity", "identity", "--out", "-"], place)).toBe(
+      "hello",
+    );
   });
 
   it("find an older version of a rotated name, and the caller's key if none is named", async () => {

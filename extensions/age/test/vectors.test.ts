@@ -62,7 +62,13 @@ function findFileKey(fields: Vector["fields"]) {
 /** Decrypts in pieces of a given size, and returns how that ended and the hash of what was released. */
 async function decrypt({ file, fields }: Vector, pieceBytes: number) {
   async function* pieces() {
-    for (let at = 0; at < file.length; at += pieceBytes) yield file.subarray(at, at + pieceBytes);
+    // Valid until the next one is requested, like the chunks of a file.
+    const buffer = new Uint8Array(pieceBytes);
+    for (let at = 0; at < file.length; at += pieceBytes) {
+      const piece = file.subarray(at, at + pieceBytes);
+      buffer.set(piece);
+      yield buffer.subarray(0, piece.length);
+    }
   }
   const payload = createHash("sha256");
   let outcome = "success";
