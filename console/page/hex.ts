@@ -1,7 +1,7 @@
 /** Reads and shortens hexadecimal. */
 
 /** Decodes pairs of hexadecimal digits. */
-export function fromHex(text: string): Uint8Array {
+export function fromHex(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
 }
 

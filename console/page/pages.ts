@@ -156,6 +156,16 @@ const pages = {
   ],
   views: [
     {
+      path: "handshake",
+      title: "The handshake",
+      summary: "Take a quantum-safe TLS 1.3 handshake apart, byte by byte, and flip a bit of it.",
+      icon: "handshake",
+      hue: 195,
+      service: "pqc.PqcService",
+      isOpen: true,
+      load: () => import("./views/handshake/page.tsx"),
+    },
+    {
       path: "algorithms",
       title: "Algorithm explorer",
       summary: "Compare sizes, security categories and measured times of all algorithms, old and new.",

@@ -79,6 +79,7 @@ async function openWhole(page: Page, path: string): Promise<string | undefined> 
   if (toolPaths.includes(path)) await openRecord(page, path);
   else if (path === "") await breakSignature(page);
   else if (path === "algorithms") await page.locator(".algorithms tbody tr").first().waitFor();
+  else if (path === "handshake") await flipHandshake(page);
   else if (path === "activity") await page.locator(".line-chart").first().waitFor();
   else story = (await readStory(page)).text;
   await unfold(page);
@@ -90,6 +91,12 @@ async function breakSignature(page: Page): Promise<void> {
   await page.locator('.verdicts [data-found="valid"]').nth(1).waitFor();
   await page.getByRole("button", { name: "Flip one bit" }).click();
   await page.locator('.verdicts [data-found="invalid"]').nth(1).waitFor();
+}
+
+/** Flips a bit of the recorded handshake's first key share, and waits until the checks have found it. */
+async function flipHandshake(page: Page): Promise<void> {
+  await page.getByRole("button", { name: "Flip a bit of it" }).click();
+  await page.getByText("The client sends the alert bad_record_mac").waitFor();
 }
 
 async function openRecord(page: Page, path: string): Promise<void> {

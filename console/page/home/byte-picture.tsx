@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { useUniqueId } from "../unique-id.ts";
-import { countRows, drawBytes, drawSquares, type Part, shades, squareSide } from "./cells.ts";
+import { countRows, drawBytes, drawSquares, findByte, type Part, shades, squareSide } from "./cells.ts";
 
 interface GridProps {
   readonly count: number;
@@ -100,6 +100,18 @@ interface MarkProps {
 /** A square on top of the others. */
 export function Mark({ at, columns, kind }: MarkProps) {
   return <rect class={kind} {...findPlace(at, columns)} width={squareSide} height={squareSide} />;
+}
+
+/** The index of the byte under the pointer; undefined outside. The listening element has the picture's area. */
+export function findPointed(
+  event: MouseEvent & { readonly currentTarget: Element },
+  columns: number,
+  count: number,
+): number | undefined {
+  const { left, top, width, height } = event.currentTarget.getBoundingClientRect();
+  const x = ((event.clientX - left) / width) * columns;
+  const y = ((event.clientY - top) / height) * countRows(count, columns);
+  return findByte(x, y, columns, count);
 }
 
 function findPlace(at: number, columns: number): { readonly x: number; readonly y: number } {

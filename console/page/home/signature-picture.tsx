@@ -1,8 +1,8 @@
 /** The signature as a picture in which the reader flips bits with pointer or keyboard. */
 import { useEffect, useState } from "preact/hooks";
 import { formatNumber } from "../values.ts";
-import { BytePicture, Mark } from "./byte-picture.tsx";
-import { countBytes, countRows, findByte, nameByte, signatureParts } from "./cells.ts";
+import { BytePicture, findPointed, Mark } from "./byte-picture.tsx";
+import { countBytes, nameByte, signatureParts } from "./cells.ts";
 
 const count = countBytes(signatureParts);
 
@@ -19,12 +19,6 @@ export function SignaturePicture({ bytes, columns, flipped, brokenAt, onFlip }: 
   const [pointed, setPointed] = useState<number>();
   const [chosen, setChosen] = useState(0);
   useEffect(() => setChosen([...flipped].at(-1) ?? 0), [flipped]);
-  const find = (event: MouseEvent & { readonly currentTarget: Element }): number | undefined => {
-    const { left, top, width, height } = event.currentTarget.getBoundingClientRect();
-    const x = ((event.clientX - left) / width) * columns;
-    const y = ((event.clientY - top) / height) * countRows(count, columns);
-    return findByte(x, y, columns, count);
-  };
   const flip = (index: number | undefined): void => {
     if (index !== undefined && bytes !== undefined) onFlip(index);
   };
@@ -53,8 +47,8 @@ export function SignaturePicture({ bytes, columns, flipped, brokenAt, onFlip }: 
         {/* biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: the range input handles keys */}
         <div
           class="area"
-          onClick={(event) => flip(find(event))}
-          onPointerMove={(event) => setPointed(find(event))}
+          onClick={(event) => flip(findPointed(event, columns, count))}
+          onPointerMove={(event) => setPointed(findPointed(event, columns, count))}
           onPointerLeave={() => setPointed(undefined)}
         >
           <BytePicture

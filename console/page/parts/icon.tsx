@@ -9,6 +9,7 @@ const strokes = {
   devices: "M7 7h10v10H7zM10 3v4M14 3v4M10 17v4M14 17v4M3 10h4M3 14h4M17 10h4M17 14h4",
   exchange: "M4 8h15l-4-4M20 16H5l4 4",
   governance: "M3 10l9-6 9 6zM6 10v7M10 10v7M14 10v7M18 10v7M3 20.5h18",
+  handshake: "M4 4v16M20 4v16M4 8h13l-3-3M20 15H7l3 3",
   home: "M4 11l8-7 8 7v9h-5.5v-6h-5v6H4z",
   inventory: "M4 8l8-4 8 4v9l-8 4-8-4zM4 8l8 4 8-4M12 12v9",
   key: "M12.9 11.1a5 5 0 1 0-2.1 2.1L13 15.5h2.5V18H18v2.5h3V18zM7.5 8h.01",

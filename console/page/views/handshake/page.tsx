@@ -1,0 +1,230 @@
+/**
+ * The handshake, byte by byte: the visitor's connection, and a recorded TLS 1.3 handshake that the browser
+ * decrypts, explains and checks.
+ */
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { withoutToken } from "../../caller.ts";
+import { Failure } from "../../failure.ts";
+import { useForm } from "../../form.ts";
+import { FailureNote } from "../../parts/failure-note.tsx";
+import { Choice } from "../../parts/fields.tsx";
+import { requireSecureOrigin } from "../../stories/tunnel/handshake.ts";
+import { useTask } from "../../task.ts";
+import { narrow, useMedia } from "../../use-media.ts";
+import { formatBytes, formatNumber } from "../../values.ts";
+import { type ByteFlip, changeRecord, checkRecording } from "./checks.ts";
+import { Connection } from "./connection.tsx";
+import { type ByteChange, columns, Flight } from "./flight.tsx";
+import { Inspector } from "./inspector.tsx";
+import { KeySchedule } from "./key-schedule.tsx";
+import { chooseFirst, findSelected, type Reading, readHandshake, type Selection } from "./reading.ts";
+import {
+  maxFileBytes,
+  type Recording,
+  RecordingError,
+  readRecording,
+  splitRecords,
+  writeRecording,
+} from "./recording.ts";
+import { Shares } from "./shares.tsx";
+
+const groups = ["X25519MLKEM768", "X25519", "P-384"];
+const certificates = ["ECDSA-P256", "ML-DSA-65"];
+
+export function Page() {
+  return (
+    <div class="handshake">
+      <div class="opening">
+        <header class="lead">
+          <h1 tabIndex={-1}>The handshake, byte by byte</h1>
+          <p>
+            Before the first byte of a page, browser and server agree on keys: a TLS 1.3 handshake. Here is
+            one, with every byte explained. Click any square, flip a bit, and see which check fails.
+          </p>
+        </header>
+        <Connection />
+      </div>
+      <Laboratory />
+    </div>
+  );
+}
+
+type Parameters = { readonly group: string; readonly certificate: string };
+
+/** A handshake to take apart, from the server or from a file. */
+function Laboratory() {
+  const { values, bind } = useForm({ group: groups[0] ?? "", certificate: certificates[0] ?? "" });
+  const [reading, setReading] = useState<Reading>();
+  const [selected, setSelected] = useState<Selection>({ record: 0, at: 0, depth: 0 });
+  const [change, setChange] = useState<ByteChange>();
+  const loading = useTask();
+  const checking = useTask();
+  const width = useMedia(narrow) ? columns.narrow : columns.wide;
+
+  const show = (next: Reading): void => {
+    setReading(next);
+    setSelected(chooseFirst(next));
+    setChange(undefined);
+  };
+  const record = (parameters: Parameters): void =>
+    void loading.run(async ({ call }) => {
+      requireSecureOrigin();
+      const answer = await call(PqcService.method.recordHandshake, parameters, withoutToken);
+      const records = answer.records.map(({ fromClient, bytes }) => ({
+        fromClient,
+        bytes: Uint8Array.from(bytes),
+      }));
+      return readHandshake({ records: splitRecords(records), keyLog: answer.keyLog });
+    }, show);
+  const open = (file: File): void =>
+    void loading.run(async () => {
+      requireSecureOrigin();
+      return readHandshake(await readFile(file));
+    }, show);
+  const flip = (next: ByteFlip | undefined): void => {
+    if (next === undefined || reading === undefined) return setChange(undefined);
+    void checking.run(async () => {
+      const changed = await changeRecord(reading.opened, next);
+      return { flip: next, checks: await checkRecording(changed, reading.opened) };
+    }, setChange);
+  };
+  useEffect(() => record(values), [values]);
+
+  const path = useMemo(() => (reading ? findSelected(reading, selected) : []), [reading, selected]);
+  const select = (next: Selection): void => {
+    setSelected(next);
+    if (change && (change.flip.record !== next.record || change.flip.at !== next.at)) setChange(undefined);
+  };
+  return (
+    <>
+      <section class="stage bench" aria-labelledby="bench">
+        <h2 id="bench">A handshake to take apart</h2>
+        <div class="fields">
+          <Choice label="Key exchange" options={groups} {...bind("group")} />
+          <Choice label="Certificate" options={certificates} {...bind("certificate")} />
+          <button type="button" onClick={() => record(values)}>
+            Record a new one
+          </button>
+          <OpenButton onOpen={open} />
+          {reading && <SaveLink recording={reading.recording} />}
+        </div>
+        <p class="telling" role="status">
+          {reading
+            ? sumUp(reading)
+            : loading.isRunning
+              ? "The server is making a handshake with itself …"
+              : ""}
+        </p>
+        {loading.failure && <FailureNote failure={loading.failure} />}
+        {reading?.opened.obstacle && <p class="note">{reading.opened.obstacle}</p>}
+        {reading && (
+          <div class="bench-parts">
+            <div class="pictures scale">
+              <Shares reading={reading} width={width} onSelect={select} />
+              <Legend />
+              <Flight
+                reading={reading}
+                selected={selected}
+                field={path.at(-1)}
+                change={change}
+                width={width}
+                onSelect={select}
+              />
+            </div>
+            <Inspector
+              reading={reading}
+              selected={selected}
+              path={path}
+              change={change}
+              onSelect={select}
+              onFlip={flip}
+            />
+          </div>
+        )}
+      </section>
+      {reading && <KeySchedule reading={reading} />}
+    </>
+  );
+}
+
+/** @throws Failure for a file that is not a recording */
+async function readFile(file: File): Promise<Recording> {
+  try {
+    if (file.size > maxFileBytes)
+      throw new RecordingError(`The file has more than ${formatBytes(maxFileBytes)}.`);
+    return readRecording(await file.text());
+  } catch (error) {
+    if (error instanceof RecordingError) throw new Failure("FILE_INVALID", "BROWSER", error.message);
+    throw error;
+  }
+}
+
+function OpenButton({ onOpen }: { readonly onOpen: (file: File) => void }) {
+  return (
+    <label class="file-button">
+      Open a recording
+      <input
+        type="file"
+        class="unseen"
+        accept=".json,application/json"
+        onChange={({ currentTarget }) => {
+          const [file] = currentTarget.files ?? [];
+          if (file) onOpen(file);
+          // The same file may be opened again.
+          currentTarget.value = "";
+        }}
+      />
+    </label>
+  );
+}
+
+function SaveLink({ recording }: { readonly recording: Recording }) {
+  const save = (): void => {
+    const url = URL.createObjectURL(new Blob([writeRecording(recording)], { type: "application/json" }));
+    const link = Object.assign(document.createElement("a"), { href: url, download: "handshake.json" });
+    link.click();
+    URL.revokeObjectURL(url);
+  };
+  return (
+    <button type="button" onClick={save}>
+      Save it
+    </button>
+  );
+}
+
+function sumUp({
+  size,
+  records,
+  group = "no group",
+  cipherSuite = "no cipher suite",
+  messages,
+}: Reading): string {
+  const round = messages.some(({ name }) => name === "HelloRetryRequest")
+    ? ", after a HelloRetryRequest"
+    : "";
+  return `${formatBytes(size)} in ${formatNumber(records.length)} records: ${group}${round}, ${cipherSuite}. One square is one byte.`;
+}
+
+const legend = [
+  ["mlkem", "ML-KEM"],
+  ["ecdh", "elliptic curve"],
+  ["publicKey", "public key"],
+  ["signature", "signature"],
+  ["proof", "tag or HMAC"],
+  ["framing", "types, lengths, choices"],
+  ["data", "text"],
+  ["plain", "other"],
+] as const;
+
+function Legend() {
+  return (
+    <ul class="kinds">
+      {legend.map(([kind, name]) => (
+        <li key={kind} data-kind={kind}>
+          {name}
+        </li>
+      ))}
+    </ul>
+  );
+}
