@@ -31,14 +31,9 @@ export function StepView<S>({ step, story }: StepViewProps<S>) {
       <StepHeading title={title} {...address}>
         {status === "waiting" && <span class="unseen">Complete the steps above first.</span>}
         {isDone && (
-          <button
-            type="button"
-            class="fold"
-            aria-expanded={!isFolded}
-            aria-label={`Details of “${title}”`}
-            onClick={() => open(isFolded)}
-          >
+          <button type="button" class="fold" aria-expanded={!isFolded} onClick={() => open(isFolded)}>
             {isFolded ? "Details" : "Fold"}
+            <span class="unseen"> of “{title}”</span>
           </button>
         )}
       </StepHeading>
