@@ -8,7 +8,7 @@ export interface TokenParts {
   readonly payloadText: string;
   readonly header: Readonly<Record<string, unknown>>;
   readonly payload: Readonly<Record<string, unknown>>;
-  readonly signature: Uint8Array;
+  readonly signature: Uint8Array<ArrayBuffer>;
   /** The signed text: the first two parts with the dot. */
   readonly signedText: string;
 }

@@ -7,6 +7,7 @@ import "./home/home.css";
 import "./views/activity/activity.css";
 import "./views/algorithms/algorithms.css";
 import "./views/handshake/handshake.css";
+import "./views/token-inspector/token-inspector.css";
 import "./parts/diagrams/scene.css";
 import "./parts/diagrams/sequence-diagram.css";
 import "./stories/keys/lifecycle-graph.css";

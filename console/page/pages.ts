@@ -128,7 +128,7 @@ const pages = {
     },
     {
       path: "provenance",
-      title: "Token and provenance",
+      title: "Provenance",
       summary: "Mint and transfer a token, and detect one changed letter in its history.",
       icon: "provenance",
       hue: 15,
@@ -157,7 +157,7 @@ const pages = {
   views: [
     {
       path: "handshake",
-      title: "The handshake",
+      title: "Handshake",
       summary: "Take a quantum-safe TLS 1.3 handshake apart, byte by byte, and flip a bit of it.",
       icon: "handshake",
       hue: 195,
@@ -167,13 +167,23 @@ const pages = {
     },
     {
       path: "algorithms",
-      title: "Algorithm explorer",
+      title: "Algorithms",
       summary: "Compare sizes, security categories and measured times of all algorithms, old and new.",
       icon: "algorithms",
       hue: 280,
       service: "pqc.PqcService",
       isOpen: true,
       load: () => import("./views/algorithms/page.tsx"),
+    },
+    {
+      path: "tokens/inspect",
+      title: "Token inspector",
+      summary: "Paste a signed token, take it apart, change it, and verify it with any key set.",
+      icon: "tokens",
+      hue: 80,
+      service: "pqc.TokenService",
+      isOpen: true,
+      load: () => import("./views/token-inspector/page.tsx"),
     },
     {
       path: "activity",

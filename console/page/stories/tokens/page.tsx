@@ -1,5 +1,6 @@
 /** A token: issued, decoded, verified with the published keys, used, and forged in vain. */
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { formatAddress } from "../../address.ts";
 import { withoutToken } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
 import {
@@ -47,6 +48,9 @@ export const issuing = step({
     `The token has ${formatNumber(token.length)} characters; its signature has ${formatBytes(parts.signature.length)}, before base64url encoding.`,
   shows: ({ token, parts }) => [
     <TokenView key="token" token={token} parts={parts} label="Signature" />,
+    <p key="inspect">
+      <a href={formatAddress("tokens/inspect", { token })}>Take it apart in the token inspector</a>
+    </p>,
     sizes("A token with this payload, characters", [
       // ES256 (RFC 7518, section 3.4): 64 bytes are 86 base64url characters.
       { label: "ES256", bytes: parts.signedText.length + 1 + 86, isClassical: true },
