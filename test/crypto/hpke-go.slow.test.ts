@@ -1,5 +1,3 @@
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   generateWrappingKey,
@@ -8,10 +6,10 @@ import {
   wrap,
   wrappingMethods,
 } from "../../src/crypto/hpke.ts";
-import { isMissing, run } from "../interop/tools.ts";
+import { isMissing } from "../interop/tools.ts";
 import { base64, bytesOf, unbase64 } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { createGoProgram } from "../support/go-program.ts";
 
 /** Go's identifiers of the methods. */
 const identifiers: Record<WrappingMethod, number> = {
@@ -74,29 +72,11 @@ func must2[A, B any](a A, b B, err error) (A, B) {
 }
 `;
 
-/** Go's answer; bytes are in base64. */
-type Answer = Readonly<Record<"publicKey" | "plaintext" | "wrapped", string>>;
-
-let goDirectory: string;
-
-/** Sends requests to Go and returns the answers. */
-async function askGo(orders: readonly Readonly<Record<string, Uint8Array | number>>[]): Promise<Answer[]> {
-  const input = orders.map((order) =>
-    JSON.stringify(order, (_name, value) => (value instanceof Uint8Array ? base64(value) : value)),
-  );
-  const { code, stdout, stderr } = await run("go", ["run", "-C", goDirectory, "."], input.join("\n"));
-  if (code !== 0) throw new Error(stderr);
-  return stdout
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line));
-}
+let askGo: ReturnType<typeof createGoProgram>;
 
 describe.skipIf(isMissing("go"))("Go's crypto/hpke (needs Go 1.26)", { timeout: 300_000 }, () => {
   beforeAll(() => {
-    goDirectory = makeTemporaryDirectory(afterAll);
-    writeFileSync(join(goDirectory, "go.mod"), "module hpke\n\ngo 1.26\n");
-    writeFileSync(join(goDirectory, "main.go"), program);
+    askGo = createGoProgram(program, afterAll);
   });
 
   describeProviders("with %s", (provider) => {
