@@ -92,10 +92,14 @@ async function signVersion(
 ): Promise<Signed> {
   const found = findGoogleAlgorithm(record.algorithm, { isExternalMu: named.signsMu });
   if (found?.signingInput === undefined)
-    throw refuse("KEY_USAGE_MISMATCH", `${name} is an ${record.algorithm} key, which cannot sign`, {
-      keyId: record.keyId,
-      algorithm: record.algorithm,
-    });
+    throw refuse(
+      "KEY_USAGE_MISMATCH",
+      `${name} is an ${record.algorithm} key, which cannot sign over Google's interface`,
+      {
+        keyId: record.keyId,
+        algorithm: record.algorithm,
+      },
+    );
   const takes = found.signingInput;
   const given = digest?.digest;
   if (given?.case !== undefined && data.length > 0)

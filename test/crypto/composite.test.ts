@@ -2,9 +2,11 @@
 import { describe, expect, it } from "vitest";
 import { compositeHalves, compositeNames, signatureAlgorithms } from "../../src/crypto/algorithms.ts";
 import { splitPublicKey } from "../../src/crypto/composite.ts";
+import { readChildren } from "../../src/crypto/der.ts";
 import { importKeyFile } from "../../src/crypto/key-file.ts";
 import { decodePem, encodePem } from "../../src/crypto/pem.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { exportPublicKey, readSigningCertificates } from "../../src/crypto/signing-certificates.ts";
 import { flipBit } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 import draft from "../vectors/composite.json" with { type: "json" };
@@ -63,6 +65,21 @@ describeProviders("the draft's test vectors with %s", (provider) => {
     expect(secretKey.toPem()).toBe(encodePem("PRIVATE KEY", pkcs8));
     const signature = await provider.sign(secretKey, message);
     expect(await provider.verify(secretKey.publicKey, message, signature)).toBe(true);
+  });
+});
+
+describeProviders("the draft's certificates with %s", (provider) => {
+  it.each(draft.vectors)("have the key of their vector, which verifies them: $algorithm", async (vector) => {
+    const der = base64(vector.certificate);
+    const [certificate] = readSigningCertificates(encodePem("CERTIFICATE", der), "the file");
+    const algorithm = compositeNames.find((name) => name === vector.algorithm) ?? "MLDSA44-Ed25519-SHA512";
+    const pem = exportPublicKey(certificate, "the file");
+    const publicKey = provider.importPublicKey(algorithm, { pem });
+    expect(publicKey.exportRaw()).toEqual(base64(vector.publicKey));
+    const [signed, , signature] = readChildren(der);
+    const toBeSigned = der.subarray(signed?.start, signed?.end);
+    const bits = signature?.content.subarray(1) ?? new Uint8Array();
+    expect(await provider.verify(publicKey, toBeSigned, bits)).toBe(true);
   });
 });
 

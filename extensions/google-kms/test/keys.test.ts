@@ -1,5 +1,5 @@
 /** Keys and key rings over Google's interface: cases that the client tests do not cover. */
-import { generateKeyPairSync } from "node:crypto";
+import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { expect, it, onTestFinished } from "vitest";
 import {
   ImportJob_ImportMethod as ImportMethod,
@@ -12,7 +12,7 @@ import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { wrap } from "../../../src/crypto/hpke.ts";
 import { readAudit } from "../../../test/services/kms/read-audit.ts";
 import { failureOf, refusal } from "../../../test/support/refusal.ts";
-import { invalid, stateRefuses } from "../../../test/support/refusals.ts";
+import { invalid, stateRefuses, usageRefuses } from "../../../test/support/refusals.ts";
 import { wrapKeyFile } from "../../../test/support/wrap-key.ts";
 import { describeGoogle, type GoogleKms } from "./google-server.ts";
 
@@ -167,32 +167,71 @@ describeGoogle("an import-only key", (shared) => {
   });
 });
 
+/** Imports a secret key as the first version of a new key. */
+async function importVersion(
+  google: GoogleKms,
+  algorithm: VersionAlgorithm,
+  file: Uint8Array,
+  purpose: Purpose = Purpose.ASYMMETRIC_SIGN,
+) {
+  const parent = await createRing(google);
+  const cryptoKey = { purpose, versionTemplate: { algorithm }, importOnly: true };
+  const key = { parent, cryptoKeyId: "imported", skipInitialVersionCreation: true, cryptoKey };
+  const { name } = await google.createCryptoKey(key);
+  const importMethod = ImportMethod.HPKE_KEM_XWING_HKDF_SHA256_AES_256_GCM;
+  const job = await google.createImportJob({ parent, importJobId: "job", importJob: { importMethod } });
+  const provider = await createCryptoProvider("openssl");
+  onTestFinished(() => provider.close());
+  const publicKey = job.publicKey?.data ?? new Uint8Array();
+  const wrappedKey = await wrap(provider, "HPKE_XWING_HKDF_SHA256_AES_256_GCM", publicKey, file);
+  return google.importCryptoKeyVersion({ parent: name, importJob: job.name, algorithm, wrappedKey });
+}
+
 describeGoogle("an imported key", (shared) => {
+  const rejected = { code: "InvalidArgument", reason: "KEY_INVALID", fields: ["wrappedKey"] };
+
   it("is rejected if it is stored with the usage ENCRYPT, whose data it would open", async () => {
     const { google, kms } = await shared();
-    const parent = await createRing(google);
-    const algorithm = VersionAlgorithm.KEM_XWING;
-    const { name } = await google.createCryptoKey({
-      parent,
-      cryptoKeyId: "kem",
-      skipInitialVersionCreation: true,
-      cryptoKey: { purpose: Purpose.KEY_ENCAPSULATION, versionTemplate: { algorithm }, importOnly: true },
-    });
     const seed = crypto.getRandomValues(new Uint8Array(32));
     const wrapped = await wrapKeyFile(await kms.getImportParameters({}), seed);
     await kms.importKey({ ...wrapped, algorithm: "X-Wing", usage: "ENCRYPT" });
-    const importMethod = ImportMethod.HPKE_KEM_XWING_HKDF_SHA256_AES_256_GCM;
-    const job = await google.createImportJob({ parent, importJobId: "job", importJob: { importMethod } });
-    const provider = await createCryptoProvider("openssl");
-    onTestFinished(() => provider.close());
-    const publicKey = job.publicKey?.data ?? new Uint8Array();
-    const wrappedKey = await wrap(provider, "HPKE_XWING_HKDF_SHA256_AES_256_GCM", publicKey, seed);
-    const call = google.importCryptoKeyVersion({ parent: name, importJob: job.name, algorithm, wrappedKey });
-    expect(await refusal(call)).toEqual({
-      code: "InvalidArgument",
-      reason: "KEY_INVALID",
-      fields: ["wrappedKey"],
-    });
+    const call = importVersion(google, VersionAlgorithm.KEM_XWING, seed, Purpose.KEY_ENCAPSULATION);
+    expect(await refusal(call)).toEqual(rejected);
+  });
+
+  it("is rejected if it is a component of a composite key", async () => {
+    const { google, kms } = await shared();
+    const [mlDsa, ecdsa] = [
+      generateKeyPairSync("ml-dsa-65"),
+      generateKeyPairSync("ec", { namedCurve: "P-256" }),
+    ];
+    const scalar = ecdsa.privateKey.export({ format: "raw-private" });
+    const file = Buffer.concat([
+      mlDsa.privateKey.export({ format: "raw-seed" }),
+      Buffer.from("30310201010420", "hex"),
+      scalar,
+      Buffer.from("a00a06082a8648ce3d030107", "hex"),
+    ]);
+    const wrapped = await wrapKeyFile(await kms.getImportParameters({}), file);
+    await kms.importKey({ ...wrapped, algorithm: "MLDSA65-ECDSA-P256-SHA512" });
+    const pkcs8 = (key: KeyObject) => Uint8Array.from(key.export({ format: "der", type: "pkcs8" }));
+    const half = importVersion(google, VersionAlgorithm.PQ_SIGN_ML_DSA_65, pkcs8(mlDsa.privateKey));
+    expect(await refusal(half)).toEqual(rejected);
+    const other = importVersion(google, VersionAlgorithm.EC_SIGN_P256_SHA256, pkcs8(ecdsa.privateKey));
+    expect(await refusal(other)).toEqual(rejected);
+  });
+});
+
+describeGoogle("a composite key in a key ring", (shared) => {
+  it("has no algorithm of Google's, and does not sign", async () => {
+    const { google, kms } = await shared();
+    const ring = await createRing(google);
+    await kms.createKey({ algorithm: "MLDSA44-Ed25519-SHA512", name: `${ring}/cryptoKeys/composite` });
+    const name = `${ring}/cryptoKeys/composite/cryptoKeyVersions/1`;
+    const version = await google.getCryptoKeyVersion({ name });
+    expect(version.algorithm).toBe(VersionAlgorithm.CRYPTO_KEY_VERSION_ALGORITHM_UNSPECIFIED);
+    const call = google.asymmetricSign({ name, data: new Uint8Array(1) });
+    expect(await refusal(call)).toEqual(usageRefuses);
   });
 });
 

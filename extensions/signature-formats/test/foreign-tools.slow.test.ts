@@ -11,12 +11,15 @@ import {
   importSPKI,
 } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { compositeNames, signatureAlgorithms } from "../../../src/crypto/algorithms.ts";
 import { createAuthority, issueServerCertificate, openAuthority } from "../../../src/crypto/x509.ts";
-import { qsp, qspDone, type RunOptions } from "../../../test/cli/qsp.ts";
+import { qsp, qspDone, type RunOptions, useServer } from "../../../test/cli/qsp.ts";
 import { findPython } from "../../../test/interop/python.ts";
 import { isMissing, run } from "../../../test/interop/tools.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
+const server = useServer();
 const programs = import.meta.dirname;
 /** The sigstore plugin's tests use it too. */
 const goProgram = join(programs, "../../../test/interop/clients/formats");
@@ -44,6 +47,17 @@ async function placeWithKey(algorithm: string): Promise<RunOptions & { at(name: 
   writeFileSync(join(cwd, "other"), "total: 6\n");
   const place = { cwd, url: "http://127.0.0.1:1", at: (name: string) => join(cwd, name) };
   await qspDone(["keygen", "me", "--algorithm", algorithm], place);
+  return place;
+}
+
+/** A directory with content, and its CMS signature by a server-held key. */
+async function placeWithServerKey(algorithm: string) {
+  const place = { ...(await placeWithKey("ML-DSA-44")), url: server.url };
+  const { result } = await server.client(KmsService).createKey({ algorithm });
+  const keyId = result?.keyId ?? "";
+  writeFileSync(place.at("me.pub"), result?.publicKeyPem ?? "");
+  const words = ["sign", "file", "--key", keyId, "--format", "cms", "--encoding", "der", "--out", "signed"];
+  await qspDone(words, place);
   return place;
 }
 
@@ -170,6 +184,16 @@ describe.skipIf(isMissing("mvn") || isMissing("javac"))(
       },
     );
 
+    it.each(compositeNames)("verifies our %s CMS and rejects it for different content", async (algorithm) => {
+      const place = await placeWithServerKey(algorithm);
+      const check = (file: string) => cms("verify", place.at("me.pub"), place.at(file), place.at("signed"));
+      const oids = `${signatureAlgorithms[algorithm].oid} 2.16.840.1.101.3.4.2.3`;
+      expect(await check("file")).toBe(`true ${oids} 0`);
+      expect(await check("other")).toBe(`false ${oids} 0`);
+      expect((await qsp(verifyLine("cms"), place)).code).toBe(0);
+      expect((await qsp(verifyLine("cms", "other"), place)).code).toBe(1);
+    });
+
     it("verifies our CMS with the certificate that it names, and finds the chain in it", async () => {
       const place = await placeWithKey("ML-DSA-65");
       const now = new Date();
@@ -187,15 +211,19 @@ describe.skipIf(isMissing("mvn") || isMissing("javac"))(
       );
     });
 
-    it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "SLH-DSA-SHA2-128F", "SLH-DSA-SHAKE-256F"])(
-      "creates %s CMS that qsp verifies",
-      async (algorithm) => {
-        const place = await placeWithKey("ML-DSA-65");
-        await cms("sign", algorithm, place.at("me.pub"), place.at("file"), place.at("signed"));
-        expect((await qsp(verifyLine("cms"), place)).code).toBe(0);
-        expect((await qsp(verifyLine("cms", "other"), place)).code).toBe(1);
-      },
-    );
+    it.each([
+      "ML-DSA-44",
+      "ML-DSA-65",
+      "ML-DSA-87",
+      "SLH-DSA-SHA2-128F",
+      "SLH-DSA-SHAKE-256F",
+      ...compositeNames,
+    ])("creates %s CMS that qsp verifies", async (algorithm) => {
+      const place = await placeWithKey("ML-DSA-65");
+      await cms("sign", algorithm, place.at("me.pub"), place.at("file"), place.at("signed"));
+      expect((await qsp(verifyLine("cms"), place)).code).toBe(0);
+      expect((await qsp(verifyLine("cms", "other"), place)).code).toBe(1);
+    });
   },
 );
 
