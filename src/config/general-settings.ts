@@ -86,7 +86,7 @@ export const generalSettings = {
   ),
   trustedProxies: defineNetworks(
     "trusted-proxies",
-    "Proxies whose X-Forwarded-For is trusted: addresses or networks such as 10.0.0.0/8, separated by commas.",
+    "Proxies whose X-Forwarded-For, X-Forwarded-Proto and X-TLS headers are trusted: addresses or networks such as 10.0.0.0/8, separated by commas.",
   ),
   allowedHosts: defineHostNames(
     "allowed-hosts",

@@ -31,7 +31,7 @@ describeEdge("through Envoy", () => {
   let server: RunningServer;
   let edge: TestEdge;
   beforeAll(async () => {
-    server = await startBackend(atEnd);
+    server = await startBackend(atEnd, ["--trusted-proxies", "127.0.0.1"]);
     edge = await startTestEdge({ backends: [server.authority] }, atEnd);
   }, 180_000);
 
@@ -48,6 +48,26 @@ describeEdge("through Envoy", () => {
     "Connect with GET": (baseUrl, nodeOptions) =>
       createConnectTransport({ baseUrl, nodeOptions, httpVersion: "1.1", useHttpGet: true }),
   };
+
+  it.each([
+    { ecdhCurve: "X25519MLKEM768", group: "X25519MLKEM768", hybrid: true },
+    { ecdhCurve: "P-384", group: "secp384r1", hybrid: false },
+  ])("reports what Envoy knows of a client's connection, whatever the client sends: $group", async (row) => {
+    const { ecdhCurve, ...agreed } = row;
+    const session = connectHttp2(edge, { ecdhCurve });
+    const headers = { "x-forwarded-proto": "http", "x-tls-group": "x448", "x-tls-version": "TLSv1.2" };
+    const { body } = await request(session, { ":path": "/api/grpc/connection", ...headers });
+    expect(JSON.parse(body.toString())).toEqual({
+      status: "success",
+      tls: true,
+      version: "TLS 1.3",
+      ...agreed,
+      cipherSuite: expect.stringMatching(/^TLS_AES_\d+_GCM_SHA\d+$/),
+      offeredGroups: [],
+      offeredSignatureAlgorithms: [],
+      terminatedBy: "proxy",
+    });
+  });
 
   describe.each(Object.entries(transports))("%s", (_name, create) => {
     const connect = <S extends typeof PqcService | typeof KmsService>(service: S): Client<S> =>
