@@ -1,11 +1,11 @@
 /**
- * The thread that records a handshake: a TLS server and a TLS client, joined in memory. The key, the
- * certificate and its CA exist only here, and so does the key log, which no other connection has.
+ * The thread that records handshakes: of a TLS server and a TLS client, joined in memory. The keys, the
+ * certificates and their CAs exist only here, and so do the key logs, which no other connection has.
  */
 import { once } from "node:events";
 import { type Duplex, duplexPair } from "node:stream";
 import { connect, createSecureContext, type SecureContext, TLSSocket } from "node:tls";
-import { parentPort, workerData } from "node:worker_threads";
+import { parentPort } from "node:worker_threads";
 import { readGroup } from "../../crypto/tls-session.ts";
 import { createAuthority, issueServerCertificate, openAuthority } from "../../crypto/x509.ts";
 import { type HandshakeInput, handshakeGroups, type RecordedHandshake } from "./record-handshake.ts";
@@ -14,7 +14,9 @@ const serverName = "handshake.example";
 const request = `GET / HTTP/1.1\r\nhost: ${serverName}\r\n\r\n`;
 const response = "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
 
-parentPort?.postMessage(await recordHandshake(workerData as HandshakeInput));
+parentPort?.on("message", async (input: HandshakeInput) => {
+  parentPort?.postMessage(await recordHandshake(input));
+});
 
 async function recordHandshake({ group, certificate }: HandshakeInput): Promise<RecordedHandshake> {
   const now = new Date();
@@ -48,6 +50,7 @@ async function recordHandshake({ group, certificate }: HandshakeInput): Promise<
   const agreed = { group: readGroup(server) ?? "", cipherSuite: client.getCipher().standardName };
   client.write(request);
   await closed;
+  client.destroy();
   return { ...agreed, records, keyLog: Buffer.concat(keyLog).toString(), certificate: issued.certificatePem };
 }
 

@@ -1,4 +1,5 @@
 /** Records TLS handshakes of the server with itself, at a limited rate. */
+import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { RecordHandshakeRequest } from "#gen/pqc/pqc_service_pb.ts";
 import type { CertificateAlgorithm } from "../../crypto/x509.ts";
@@ -32,6 +33,11 @@ const maxRecordings = 2;
 /** The period, and the time for which a recording answers further calls, in milliseconds. */
 const periodMs = 1000;
 
+/** Milliseconds that a recording may take. */
+const maxRecordMs = 10_000;
+/** Milliseconds after which a thread without work ends. */
+const idleMs = 10_000;
+
 interface HandshakeRecorderDeps {
   readonly record: (input: HandshakeInput) => Promise<RecordedHandshake>;
   /** Milliseconds of a monotonic clock. */
@@ -45,7 +51,7 @@ export class HandshakeRecorder {
   #recent: Recording[] = [];
 
   constructor(deps: Partial<HandshakeRecorderDeps> = {}) {
-    this.#deps = { record: recordInThread, nowMs: () => performance.now(), ...deps };
+    this.#deps = { record: createThread(), nowMs: () => performance.now(), ...deps };
   }
 
   /**
@@ -105,13 +111,32 @@ function find<T extends string>(names: readonly [T, ...T[]], name: string): T {
   return found;
 }
 
-/** Records in a thread of its own, which ends with the recording. Only there does a key log exist. */
-function recordInThread(workerData: HandshakeInput): Promise<RecordedHandshake> {
-  const thread = findThread("services/pqc/handshake-thread.ts");
-  const worker = new Worker(thread, { name: "handshake", workerData, execArgv: [] });
-  return new Promise((resolve, reject) => {
-    worker.on("message", resolve);
-    worker.on("error", reject);
-    worker.on("exit", (code) => reject(new Error(`the handshake thread ended with code ${code}`)));
-  });
+/**
+ * Creates a function that records in a thread, one handshake at a time. Only in this thread does a key log
+ * exist. It starts on demand, because most servers never need it, and ends after a while without work.
+ */
+function createThread(): HandshakeRecorderDeps["record"] {
+  let worker: Worker | undefined;
+  let idle: NodeJS.Timeout | undefined;
+  const end = (): void => {
+    void worker?.terminate();
+    worker = undefined;
+  };
+  return async (input) => {
+    clearTimeout(idle);
+    const thread = findThread("services/pqc/handshake-thread.ts");
+    // An error rejects the recording. Without a listener, it would end the process at any other time.
+    worker ??= new Worker(thread, { name: "handshake", execArgv: [] }).on("error", () => {});
+    worker.ref();
+    worker.postMessage(input);
+    try {
+      const [recorded] = await once(worker, "message", { signal: AbortSignal.timeout(maxRecordMs) });
+      worker.unref();
+      idle = setTimeout(end, idleMs).unref();
+      return recorded;
+    } catch (error) {
+      end();
+      throw error;
+    }
+  };
 }
