@@ -127,7 +127,8 @@ export async function openRecords({ records, keyLog }: Recording): Promise<Opene
   const sequences = { client: 0, server: 0 };
   let secrets: Secrets = new Map();
   let suite: Suite | undefined;
-  let obstacle: string | undefined;
+  const hasHello = records.some(({ bytes, fromClient }) => fromClient && bytes[0] === 22);
+  let obstacle = hasHello ? undefined : "The recording does not begin with a ClientHello.";
   let hasEarlyData = false;
 
   const change = async (end: "client" | "server", label: SecretLabel): Promise<void> => {
@@ -169,9 +170,9 @@ export async function openRecords({ records, keyLog }: Recording): Promise<Opene
         const [codePoint] = facts.cipherSuites;
         suite = version === 0x0304 ? findSuite(codePoint) : undefined;
         if (version !== 0x0304)
-          obstacle = `This connection uses ${codes.showVersion(version ?? 0)}; this page opens records of TLS 1.3.`;
+          obstacle ??= `This connection uses ${codes.showVersion(version ?? 0)}; this page opens records of TLS 1.3.`;
         else if (suite === undefined)
-          obstacle = `Browsers cannot compute ${codes.nameCipherSuite(codePoint ?? 0)}, so the records stay closed.`;
+          obstacle ??= `Browsers cannot compute ${codes.nameCipherSuite(codePoint ?? 0)}, so the records stay closed.`;
         await change("server", "SERVER_HANDSHAKE_TRAFFIC_SECRET");
         // After early data (section 4.2.10), the client's handshake keys begin at EndOfEarlyData.
         if (hasEarlyData) obstacle ??= "The client sent early data, which this page does not open.";
@@ -184,8 +185,6 @@ export async function openRecords({ records, keyLog }: Recording): Promise<Opene
       }
     }
   }
-  if (!records.some(({ bytes, fromClient }) => fromClient && bytes[0] === 22))
-    obstacle ??= "The recording does not begin with a ClientHello.";
   return { records: opened, secrets, suite, obstacle };
 }
 

@@ -17,6 +17,11 @@ export interface ByteChange {
   readonly checks: readonly Check[];
 }
 
+/** A legend's colour; the style sheet has the colours of the kinds. */
+export function colourKind(kind: Kind | "plain" | undefined) {
+  return kind === undefined ? {} : { "--kind": `var(--${kind})` };
+}
+
 interface FlightProps {
   readonly reading: Reading;
   readonly selected: Selection;

@@ -2,16 +2,16 @@
 import { useEffect, useRef } from "preact/hooks";
 import { Verdict } from "../../parts/verdict.tsx";
 import { useUniqueId } from "../../unique-id.ts";
+import { narrow, useMedia } from "../../use-media.ts";
 import { formatBytes, formatNumber } from "../../values.ts";
 import type { ByteFlip, Check } from "./checks.ts";
 import type { Field } from "./field.ts";
-import type { ByteChange } from "./flight.tsx";
+import { type ByteChange, colourKind } from "./flight.tsx";
 import { describeField } from "./notes.ts";
 import type { Reading, Selection } from "./reading.ts";
 
-/** Bytes per line and in the window of the hexadecimal view. */
-const lineBytes = 16;
-const windowBytes = 8 * lineBytes;
+/** Lines of the hexadecimal view. */
+const shownLines = 7;
 
 interface InspectorProps {
   readonly reading: Reading;
@@ -44,9 +44,8 @@ export function Inspector({ reading, selected, path, change, onSelect, onFlip }:
           <code>{field.value}</code>
         </p>
       )}
-      <p>{describeField(field.name)}</p>
+      <p>{describeField(path)}</p>
       {field.problem !== undefined && <Verdict holds={false}>{field.problem}</Verdict>}
-      <HexView bytes={shown} field={field} at={selected.at} />
       <div class="byte-choice">
         <label for={slider}>
           Byte {formatNumber(selected.at)} of record {selected.record + 1}
@@ -79,40 +78,37 @@ export function Inspector({ reading, selected, path, change, onSelect, onFlip }:
         )}
       </p>
       <Findings checks={change?.checks ?? reading.checks} change={change} />
+      <HexView bytes={shown} field={field} at={selected.at} mask={change?.flip.mask} />
       <FieldTree root={record.field} path={path} onSelect={select} />
     </section>
   );
 }
 
-function HexView({
-  bytes,
-  field,
-  at,
-}: {
+interface HexProps {
   readonly bytes: Uint8Array;
   readonly field: Field;
   readonly at: number;
-}) {
-  const from = Math.max(
-    field.start,
-    Math.min(at - (at % lineBytes) - lineBytes * 3, field.end - windowBytes),
-  );
-  const to = Math.min(field.end, from + windowBytes);
-  const lines: number[] = [];
-  for (let start = from; start < to; start += lineBytes) lines.push(start);
-  const hex = (byte: number): string => byte.toString(16).padStart(2, "0");
+  /** The selected byte's changed bits. A bit of the ciphertext changes the same bit of the plaintext. */
+  readonly mask: number | undefined;
+}
+
+/** The field's bytes around the selected one. */
+function HexView({ bytes, field, at, mask = 0 }: HexProps) {
+  const line = useMedia(narrow) ? 12 : 16;
+  const from = Math.max(field.start, Math.min(at - (at % line) - line * 3, field.end - shownLines * line));
+  const to = Math.min(field.end, from + shownLines * line);
+  const hex = (start: number, end: number): string =>
+    Array.from(bytes.subarray(start, end), (byte, index) => {
+      const isLast = (start + index - from) % line === line - 1;
+      return byte.toString(16).padStart(2, "0") + (isLast ? "\n" : " ");
+    }).join("");
+  const value = ((bytes[at] ?? 0) ^ mask).toString(16).padStart(2, "0");
   return (
     <pre class="hex-lines">
-      {from > field.start && "…\n"}
-      {lines.map((start) => (
-        <span key={start}>
-          {[...bytes.subarray(start, Math.min(to, start + lineBytes))].map((byte, index) =>
-            start + index === at ? <mark key={index}>{hex(byte)} </mark> : `${hex(byte)} `,
-          )}
-          {"\n"}
-        </span>
-      ))}
-      {to < field.end && "…"}
+      {hex(from, at)}
+      <mark data-changed={mask !== 0}>{value}</mark>
+      {hex(at, at + 1).slice(2)}
+      {hex(at + 1, to)}
     </pre>
   );
 }
@@ -205,7 +201,7 @@ function Branch({
         type="button"
         aria-current={path.at(-1) === field}
         aria-expanded={hasParts ? isOpen : undefined}
-        data-kind={field.kind}
+        style={colourKind(field.kind)}
         onClick={() => onSelect(field.start, depth)}
       >
         <span class="field-name">{field.name}</span>{" "}

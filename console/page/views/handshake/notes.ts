@@ -1,4 +1,4 @@
-/** One sentence for each field name. Sections without a document are of RFC 8446. */
+/** One sentence for each kind of field. Sections without a document are in RFC 8446. */
 
 const notes: Readonly<Record<string, string>> = {
   // Records, section 5.
@@ -27,7 +27,6 @@ const notes: Readonly<Record<string, string>> = {
   "unexpected bytes": "Bytes that the format does not allow here.",
   body: "The content of an unknown message.",
   "unknown message": "A message of a type that RFC 8446 does not define.",
-  contents: "The bytes themselves.",
   "opaque data": "The content of an extension that this page does not take apart.",
   // Messages, section 4.
   ClientHello:
@@ -61,37 +60,26 @@ const notes: Readonly<Record<string, string>> = {
   legacy_compression_methods: "One byte 0: TLS 1.3 does not compress (section 4.1.2).",
   legacy_compression_method: "Always 0 (section 4.1.3).",
   extensions: "What the fixed fields have no room for, each with type and length (section 4.2).",
-  Extensions: "The certificate's extensions (RFC 5280, section 4.2).",
   Extension:
     "An extension: in a handshake, a type with data (section 4.2); in a certificate, an identifier with a value (RFC 5280).",
   extension_type: "The extension's number in IANA's registry (section 4.2).",
   extension_data: "The extension's content (section 4.2).",
   server_name:
     "The host that the client asks for, in the clear (RFC 6066, section 3); the server confirms it with an empty one.",
-  server_name_list: "One name; the format allows for more types (RFC 6066, section 3).",
-  name_type: "Always host_name (RFC 6066, section 3).",
   HostName: "The host name, in ASCII (RFC 6066, section 3).",
   max_fragment_length: "A limit for the size of records (RFC 6066, section 4).",
   status_request: "The client asks for a fresh proof that the certificate is not revoked (section 4.4.2.1).",
-  status_type: "Always ocsp (RFC 6066, section 8).",
-  responder_id_list: "OCSP responders that the client trusts; usually none (RFC 6066, section 8).",
-  request_extensions: "Extensions of the OCSP request; usually none (RFC 6066, section 8).",
   OCSPResponse: "The responder's signed answer (RFC 6960).",
   supported_groups: "Groups for the key exchange, best first (section 4.2.7).",
-  named_group_list: "The groups' code points (section 4.2.7).",
   NamedGroup: "A group; those with MLKEM in their names withstand quantum computers (RFC 10024, section 7).",
   ec_point_formats: "For TLS 1.2: how points of elliptic curves are written (RFC 8422, section 5.1.2).",
-  ec_point_format_list: "The formats that the client reads.",
-  ECPointFormat: "uncompressed is the only one still in use (RFC 8422, section 5.1.2).",
   signature_algorithms:
     "Algorithms whose signatures the sender verifies, in CertificateVerify and, without a separate list, in certificates (section 4.2.3).",
   signature_algorithms_cert:
     "Algorithms whose signatures the sender verifies in certificates (section 4.2.3).",
-  supported_signature_algorithms: "The algorithms, best first (section 4.2.3).",
   SignatureScheme: "An algorithm with its hash; mldsa65 withstands quantum computers (section 4.2.3).",
   application_layer_protocol_negotiation:
     "Protocols above TLS: the client offers some, and the server chooses one (RFC 7301).",
-  protocol_name_list: "The protocols, best first (RFC 7301, section 3.1).",
   ProtocolName: "A protocol above TLS: h2 is HTTP/2 (RFC 7301, section 6).",
   signed_certificate_timestamp:
     "The client asks for proof that the certificate is publicly logged (RFC 6962, section 3.3.1).",
@@ -99,14 +87,10 @@ const notes: Readonly<Record<string, string>> = {
   encrypt_then_mac: "For TLS 1.2: a safer order of encryption and MAC (RFC 7366).",
   extended_master_secret: "For TLS 1.2: binds its keys to the handshake, as TLS 1.3 always does (RFC 7627).",
   compress_certificate: "How the sender can decompress certificates (RFC 8879).",
-  algorithms: "Compression algorithms (RFC 8879, section 3).",
-  CertificateCompressionAlgorithm: "A compression algorithm (RFC 8879, section 7.3).",
   record_size_limit: "The largest record that the sender accepts (RFC 8449).",
-  RecordSizeLimit: "The limit in bytes (RFC 8449, section 4).",
   delegated_credential: "Algorithms for short-lived keys that a certificate signs (RFC 9345).",
   session_ticket: "For TLS 1.2: tickets for resumption (RFC 5077).",
   pre_shared_key: "Resumption: the client names a ticket, and the server accepts it (section 4.2.11).",
-  identities: "Tickets that the client has (section 4.2.11).",
   PskIdentity: "A ticket and its age (section 4.2.11).",
   identity: "The ticket, as the server made it (section 4.2.11).",
   obfuscated_ticket_age:
@@ -117,21 +101,16 @@ const notes: Readonly<Record<string, string>> = {
   early_data: "Application data along with the ClientHello (section 4.2.10).",
   max_early_data_size: "How many bytes of early data a resumption may send (section 4.6.1).",
   supported_versions: "The real version: the client offers some, and the server selects one (section 4.2.1).",
-  versions: "The versions, best first (section 4.2.1).",
   ProtocolVersion: "A version of TLS; 0x0304 is TLS 1.3 (section 4.2.1).",
   selected_version: "The version of this connection (section 4.2.1).",
   cookie: "Bytes that the client must send back, so that the server need not remember it (section 4.2.2).",
   psk_key_exchange_modes: "Whether a resumption exchanges new keys (section 4.2.9).",
-  ke_modes: "The modes that the client accepts (section 4.2.9).",
   PskKeyExchangeMode: "psk_dhe_ke exchanges new keys in every resumption (section 4.2.9).",
   certificate_authorities: "CAs whose certificates the sender accepts (section 4.2.4).",
-  authorities: "Names of CAs (section 4.2.4).",
-  DistinguishedName: "A CA's name in DER (section 4.2.4).",
   oid_filters: "Certificate extensions that the server asks for (section 4.2.5).",
   post_handshake_auth: "The client may be asked for a certificate later (section 4.2.6).",
   key_share:
     "Public values for the key exchange, sent before they are asked for, to save a round trip (section 4.2.8).",
-  client_shares: "One share for each group that the client guesses the server to choose (section 4.2.8).",
   KeyShareEntry: "A share, and its group (section 4.2.8).",
   server_share: "The server's share, of one of the client's groups (section 4.2.8).",
   group: "The group of the share (section 4.2.8).",
@@ -149,14 +128,10 @@ const notes: Readonly<Record<string, string>> = {
   "X25519 public key":
     "A point on Curve25519: what protects most connections today, and what a quantum computer breaks (RFC 7748).",
   UncompressedPointRepresentation: "A point on a NIST curve (section 4.2.8.2).",
-  legacy_form: "Always 4: an uncompressed point (section 4.2.8.2).",
-  X: "The first coordinate (section 4.2.8.2).",
-  Y: "The second coordinate (section 4.2.8.2).",
   encrypted_client_hello:
     "A second ClientHello, encrypted, that hides the host name; or random bytes that look like one (RFC 9849).",
   application_settings: "Settings of the application protocol, sent during the handshake (Internet-Draft).",
   renegotiation_info: "For TLS 1.2: prevents an attack on renegotiation (RFC 5746).",
-  renegotiated_connection: "Empty at the start of a connection (RFC 5746, section 3.2).",
   certificate_request_context: "Empty during the handshake (section 4.4.2).",
   certificate_list: "The sender's certificate, and those that lead to a CA (section 4.4.2).",
   CertificateEntry: "A certificate with its extensions (section 4.4.2).",
@@ -177,26 +152,16 @@ const notes: Readonly<Record<string, string>> = {
   ticket_nonce: "Makes each ticket's key different (section 4.6.1).",
   ticket: "The ticket; only the server can read it (section 4.6.1).",
   request_update: "Whether the other end should change its keys too (section 4.6.3).",
-  uncompressed_length: "The length before compression (RFC 8879, section 4).",
-  compressed_certificate_message: "The compressed message (RFC 8879, section 4).",
   // X.509, RFC 5280.
   tbsCertificate: "What the CA signs (RFC 5280, section 4.1.2).",
   version: "2 stands for version 3 (RFC 5280, section 4.1.2.1).",
   serialNumber: "The certificate's number at its CA (RFC 5280, section 4.1.2.2).",
   issuer: "Who signed the certificate (RFC 5280, section 4.1.2.4).",
   validity: "From when until when the certificate is valid (RFC 5280, section 4.1.2.5).",
-  notBefore: "The start of its validity (RFC 5280, section 4.1.2.5).",
-  notAfter: "The end of its validity (RFC 5280, section 4.1.2.5).",
   subject: "Whose key it is (RFC 5280, section 4.1.2.6).",
-  RelativeDistinguishedName: "A level of a name (RFC 5280, section 4.1.2.4).",
-  AttributeTypeAndValue: "What kind of name, and the name (RFC 5280, section 4.1.2.4).",
-  value: "The name.",
   subjectPublicKeyInfo: "The public key and its algorithm (RFC 5280, section 4.1.2.7; RFC 9881, section 4).",
   subjectPublicKey: "The public key that verifies CertificateVerify (RFC 5280, section 4.1.2.7).",
-  parameters: "The algorithm's parameters, such as a curve; ML-DSA has none (RFC 9881, section 2).",
   t1: "The upper bits of the vector t (FIPS 204, algorithm 22).",
-  issuerUniqueID: "Not used any longer (RFC 5280, section 4.1.2.8).",
-  subjectUniqueID: "Not used any longer (RFC 5280, section 4.1.2.8).",
   extnID: "Which extension this is (RFC 5280, section 4.2).",
   critical:
     "Whether a reader that does not know the extension must reject the certificate (RFC 5280, section 4.2).",
@@ -206,16 +171,19 @@ const notes: Readonly<Record<string, string>> = {
   "identifier and length octets":
     "DER's own header: the element's type, and how many bytes follow (X.690, section 8.1).",
   "unused bits": "How many bits of the last byte do not count; none (X.690, section 8.6.2).",
-  SEQUENCE: "Elements in a fixed order (X.690, section 8.9).",
-  SET: "Elements in any order (X.690, section 8.11).",
 };
 
-const asn1Type = /^(BOOLEAN|INTEGER|NULL|OBJECT IDENTIFIER|(BIT|OCTET) STRING|\w+(String|Time)|\[\d+\])$/;
+/**
+ * A field's sentence, or the sentence of the closest field around it: the parts of a list or a name need none of their own.
+ *
+ * @param path the fields around it, outermost first, and the field
+ */
+export function describeField(path: readonly { readonly name: string }[]): string | undefined {
+  const found = path.findLast(({ name }) => toKey(name) in notes);
+  return found && notes[toKey(found.name)];
+}
 
-/** A field's sentence; undefined if it has none. */
-export function describeField(name: string): string | undefined {
-  return (
-    notes[name.replace(/^ML-KEM-\d+/, "ML-KEM")] ??
-    (asn1Type.test(name) ? "An element of one of ASN.1's own types, in DER (X.690)." : undefined)
-  );
+/** "ML-KEM ciphertext", whatever the parameter set. */
+function toKey(name: string): string {
+  return name.replace(/^ML-KEM-\d+/, "ML-KEM");
 }

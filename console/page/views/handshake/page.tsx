@@ -4,7 +4,7 @@
  */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { withoutToken } from "../../caller.ts";
+import { type Caller, withoutToken } from "../../caller.ts";
 import { Failure } from "../../failure.ts";
 import { useForm } from "../../form.ts";
 import { FailureNote } from "../../parts/failure-note.tsx";
@@ -15,7 +15,7 @@ import { narrow, useMedia } from "../../use-media.ts";
 import { formatBytes, formatNumber } from "../../values.ts";
 import { type ByteFlip, changeRecord, checkRecording } from "./checks.ts";
 import { Connection } from "./connection.tsx";
-import { type ByteChange, columns, Flight } from "./flight.tsx";
+import { type ByteChange, colourKind, columns, Flight } from "./flight.tsx";
 import { Inspector } from "./inspector.tsx";
 import { KeySchedule } from "./key-schedule.tsx";
 import { chooseFirst, findSelected, type Reading, readHandshake, type Selection } from "./reading.ts";
@@ -29,7 +29,8 @@ import {
 } from "./recording.ts";
 import { Shares } from "./shares.tsx";
 
-const groups = ["X25519MLKEM768", "X25519", "P-384"];
+const hybrid = "X25519MLKEM768";
+const groups = [hybrid, "X25519", "P-384"];
 const certificates = ["ECDSA-P256", "ML-DSA-65"];
 
 export function Page() {
@@ -50,51 +51,44 @@ export function Page() {
   );
 }
 
-type Parameters = { readonly group: string; readonly certificate: string };
-
 /** A handshake to take apart, from the server or from a file. */
 function Laboratory() {
-  const { values, bind } = useForm({ group: groups[0] ?? "", certificate: certificates[0] ?? "" });
+  const { values, bind } = useForm({ group: hybrid, certificate: "ECDSA-P256" });
   const [reading, setReading] = useState<Reading>();
+  const [classicalSize, setClassicalSize] = useState<number>();
   const [selected, setSelected] = useState<Selection>({ record: 0, at: 0, depth: 0 });
   const [change, setChange] = useState<ByteChange>();
-  const loading = useTask();
-  const checking = useTask();
+  const [loading, comparing, checking] = [useTask(), useTask(), useTask()];
   const width = useMedia(narrow) ? columns.narrow : columns.wide;
 
-  const show = (next: Reading): void => {
-    setReading(next);
-    setSelected(chooseFirst(next));
-    setChange(undefined);
-  };
-  const record = (parameters: Parameters): void =>
-    void loading.run(async ({ call }) => {
-      requireSecureOrigin();
-      const answer = await call(PqcService.method.recordHandshake, parameters, withoutToken);
-      const records = answer.records.map(({ fromClient, bytes }) => ({
-        fromClient,
-        bytes: Uint8Array.from(bytes),
-      }));
-      return readHandshake({ records: splitRecords(records), keyLog: answer.keyLog });
-    }, show);
-  const open = (file: File): void =>
-    void loading.run(async () => {
-      requireSecureOrigin();
-      return readHandshake(await readFile(file));
-    }, show);
-  const flip = (next: ByteFlip | undefined): void => {
-    if (next === undefined || reading === undefined) return setChange(undefined);
+  const flip = (next: ByteFlip | undefined): void =>
     void checking.run(async () => {
+      if (next === undefined || reading === undefined) return undefined;
       const changed = await changeRecord(reading.opened, next);
       return { flip: next, checks: await checkRecording(changed, reading.opened) };
     }, setChange);
+  const show = (next: Reading): void => {
+    setReading(next);
+    setSelected(chooseFirst(next));
+    flip(undefined);
   };
-  useEffect(() => record(values), [values]);
+  const record = (): void => {
+    void loading.run(async (caller) => readHandshake(await recordHandshake(caller, values)), show);
+    setClassicalSize(undefined);
+    const classical = { ...values, group: "X25519" };
+    const measure = async (caller: Caller) => sumSizes(await recordHandshake(caller, classical));
+    if (values.group === hybrid) void comparing.run(measure, setClassicalSize);
+  };
+  const open = (file: File): void => {
+    setClassicalSize(undefined);
+    void loading.run(async () => readHandshake(await readFile(file)), show);
+  };
+  useEffect(record, [values]);
 
   const path = useMemo(() => (reading ? findSelected(reading, selected) : []), [reading, selected]);
   const select = (next: Selection): void => {
     setSelected(next);
-    if (change && (change.flip.record !== next.record || change.flip.at !== next.at)) setChange(undefined);
+    if (change && (change.flip.record !== next.record || change.flip.at !== next.at)) flip(undefined);
   };
   return (
     <>
@@ -103,7 +97,7 @@ function Laboratory() {
         <div class="fields">
           <Choice label="Key exchange" options={groups} {...bind("group")} />
           <Choice label="Certificate" options={certificates} {...bind("certificate")} />
-          <button type="button" onClick={() => record(values)}>
+          <button type="button" onClick={record}>
             Record a new one
           </button>
           <OpenButton onOpen={open} />
@@ -111,7 +105,7 @@ function Laboratory() {
         </div>
         <p class="telling" role="status">
           {reading
-            ? sumUp(reading)
+            ? sumUp(reading, classicalSize)
             : loading.isRunning
               ? "The server is making a handshake with itself …"
               : ""}
@@ -148,8 +142,28 @@ function Laboratory() {
   );
 }
 
+/** Milliseconds after which the server makes another recording (RecordHandshake). */
+const retryMs = 1100;
+
+/** @throws Failure */
+async function recordHandshake(
+  { call }: Caller,
+  parameters: { readonly group: string; readonly certificate: string },
+): Promise<Recording> {
+  requireSecureOrigin();
+  const make = () => call(PqcService.method.recordHandshake, parameters, withoutToken);
+  const { records, keyLog } = await make().catch(async (failure: Failure) => {
+    if (failure.reason !== "RATE_LIMITED") throw failure;
+    await new Promise((resolve) => setTimeout(resolve, retryMs));
+    return make();
+  });
+  const copied = records.map(({ fromClient, bytes }) => ({ fromClient, bytes: Uint8Array.from(bytes) }));
+  return { records: splitRecords(copied), keyLog };
+}
+
 /** @throws Failure for a file that is not a recording */
 async function readFile(file: File): Promise<Recording> {
+  requireSecureOrigin();
   try {
     if (file.size > maxFileBytes)
       throw new RecordingError(`The file has more than ${formatBytes(maxFileBytes)}.`);
@@ -193,17 +207,17 @@ function SaveLink({ recording }: { readonly recording: Recording }) {
   );
 }
 
-function sumUp({
-  size,
-  records,
-  group = "no group",
-  cipherSuite = "no cipher suite",
-  messages,
-}: Reading): string {
-  const round = messages.some(({ name }) => name === "HelloRetryRequest")
-    ? ", after a HelloRetryRequest"
-    : "";
-  return `${formatBytes(size)} in ${formatNumber(records.length)} records: ${group}${round}, ${cipherSuite}. One square is one byte.`;
+function sumSizes({ records }: Recording): number {
+  return records.reduce((sum, { bytes }) => sum + bytes.length, 0);
+}
+
+/** @param classicalSize bytes of the same handshake with X25519 */
+function sumUp(reading: Reading, classicalSize: number | undefined): string {
+  const { recording, group = "no group", cipherSuite = "no cipher suite", messages } = reading;
+  const size = `${formatBytes(sumSizes(recording))} in ${formatNumber(recording.records.length)} records`;
+  const compared = classicalSize === undefined ? "" : ` (with X25519: ${formatNumber(classicalSize)})`;
+  const retry = messages.some(({ name }) => name === "HelloRetryRequest") ? " after a HelloRetryRequest" : "";
+  return `${size}${compared}: ${group}${retry}, ${cipherSuite}.`;
 }
 
 const legend = [
@@ -214,14 +228,14 @@ const legend = [
   ["proof", "tag or HMAC"],
   ["framing", "types, lengths, choices"],
   ["data", "text"],
-  ["plain", "other"],
+  ["plain", "other; one square is one byte"],
 ] as const;
 
 function Legend() {
   return (
     <ul class="kinds">
       {legend.map(([kind, name]) => (
-        <li key={kind} data-kind={kind}>
+        <li key={kind} style={colourKind(kind)}>
           {name}
         </li>
       ))}

@@ -12,8 +12,6 @@ export interface Reading extends Dissection {
   readonly recording: Recording;
   readonly opened: Opened;
   readonly checks: readonly Check[];
-  /** Bytes of all records. */
-  readonly size: number;
   /** "x25519"; undefined without a ServerHello. */
   readonly group?: string | undefined;
   readonly cipherSuite?: string | undefined;
@@ -29,7 +27,6 @@ export async function readHandshake(recording: Recording): Promise<Reading> {
     recording,
     opened,
     checks: await checkRecording(opened),
-    size: recording.records.reduce((sum, { bytes }) => sum + bytes.length, 0),
     group: group === undefined ? undefined : nameGroup(group),
     cipherSuite: facts && nameCipherSuite(facts.cipherSuites[0] ?? 0),
   };

@@ -109,7 +109,9 @@ export function splitRecords(chunks: readonly WireRecord[]): WireRecord[] {
     throw new RecordingError(
       `The recording has ${split.length} records; this page takes apart ${maxRecords}. End it after the handshake.`,
     );
-  return split.sort((one, other) => one.order - other.order);
+  return split
+    .sort((one, other) => one.order - other.order)
+    .map(({ fromClient, bytes }) => ({ fromClient, bytes }));
 }
 
 function isContentType(type: number | undefined): boolean {

@@ -26,10 +26,11 @@ export function Shares({ reading, width, onSelect }: SharesProps) {
           <div key={`${place.record} ${place.field.start}`} class="compared">
             <p>
               <button type="button" onClick={() => onSelect(selectField(reading, place.record, place.field))}>
-                {isClients ? "Client’s" : "Server’s"} key share
+                {isClients ? "Client’s" : "Server’s"} share
               </button>{" "}
-              {sayParts(place)}, beside X25519’s {x25519Bytes}
+              {sayParts(place)}
             </p>
+            <p>X25519: {x25519Bytes}</p>
             <RecordPicture record={cutShare(reading, place)} width={width - narrowColumns - 6} />
             <CountPicture count={x25519Bytes} columns={narrowColumns} />
           </div>
@@ -39,11 +40,13 @@ export function Shares({ reading, width, onSelect }: SharesProps) {
   );
 }
 
-/** "1,216 bytes = 1,184 ML-KEM encapsulation key ‖ 32 X25519 public key". */
+/** "1,216 = 1,184 ML-KEM-768 encapsulation key ‖ 32 X25519". */
 function sayParts({ field: { start, end, parts } }: Place): string {
   const [, ...values] = parts;
-  const listed = values.map((part) => `${formatNumber(part.end - part.start)} ${part.name}`);
-  return `${formatNumber(end - start - 2)} bytes = ${listed.join(" ‖ ")}`;
+  const listed = values.map(
+    (part) => `${formatNumber(part.end - part.start)} ${part.name.replace(" public key", "")}`,
+  );
+  return `${formatNumber(end - start - 2)} = ${listed.join(" ‖ ")}`;
 }
 
 /** A share as if it were a record of its own, without its length field. */

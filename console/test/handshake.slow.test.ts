@@ -1,0 +1,139 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { type RunningServer, startServer } from "../../test/support/start-server.ts";
+import { makeTemporaryDirectory } from "../../test/support/temporary-directory.ts";
+import { writeRecording } from "../page/views/handshake/recording.ts";
+import { lacksBrowser, needsBrowser, openBrowser, textOf, visit } from "./browser.ts";
+import { goRecordings } from "./handshake/recordings.ts";
+
+describe.skipIf(lacksBrowser)(`the handshake page${needsBrowser}`, { timeout: 180_000 }, () => {
+  const dataDir = makeTemporaryDirectory(afterAll);
+  let server: RunningServer;
+  let browser: Browser;
+  beforeAll(async () => {
+    server = await startServer({ dataDir });
+    browser = await openBrowser();
+  }, 180_000);
+  afterAll(async () => {
+    await browser?.close();
+    await server?.stop();
+  });
+
+  async function open(url = server.url): Promise<{ page: Page; complaints: string[]; foreign: string[] }> {
+    const visited = await visit(browser, url, "handshake", {
+      ignoreHTTPSErrors: true,
+      viewport: { width: 1440, height: 900 },
+    });
+    onTestFinished(() => visited.page.context().close());
+    await visited.page.locator(".flown").first().waitFor();
+    return visited;
+  }
+
+  const titlesOf = (page: Page) =>
+    page.locator(".flown-head button").evaluateAll((all) => all.map((one) => one.lastChild?.textContent));
+
+  it("records a handshake, decrypts it, and verifies its signatures", async () => {
+    const { page, complaints, foreign } = await open();
+    expect(await titlesOf(page)).toEqual([
+      "ClientHello",
+      "ServerHello",
+      "ChangeCipherSpec",
+      "EncryptedExtensions",
+      "Certificate",
+      "CertificateVerify",
+      "Finished",
+      "ChangeCipherSpec",
+      "Finished",
+      "application data",
+      "application data",
+      "Alert: close_notify",
+      "Alert: close_notify",
+    ]);
+    const shares = page.locator(".compared");
+    expect(await shares.first().innerText()).toContain(
+      "1,216 = 1,184 ML-KEM-768 encapsulation key ‖ 32 X25519",
+    );
+    expect(await shares.last().innerText()).toContain("1,120 = 1,088 ML-KEM-768 ciphertext ‖ 32 X25519");
+    await page.getByLabel("Certificate", { exact: true }).selectOption("ML-DSA-65");
+    await expect
+      .poll(() => textOf(page.locator(".findings")))
+      .toMatch(/verified the signature, with @noble\/post-quantum/);
+    expect(await page.evaluate("document.documentElement.scrollHeight")).toBeLessThanOrEqual(2500);
+    await page.getByLabel("Key exchange").selectOption("X25519");
+    await expect.poll(() => shares.first().innerText()).toContain("32 = 32 X25519");
+    expect([complaints, foreign]).toEqual([[], []]);
+  });
+
+  it("works by keyboard: a field, a byte, and a flipped bit", async () => {
+    const { page } = await open();
+    await page.getByRole("button", { name: "Server to client: Finished" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: /^verify_data/ }).focus();
+    await page.keyboard.press("Enter");
+    expect(await textOf(page.locator(".inspector h3"))).toBe("verify_data 48 bytes");
+    await page.getByRole("slider").focus();
+    await page.keyboard.press("ArrowRight");
+    await page.getByText("Byte 10 of record 7").waitFor();
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => textOf(page.locator(".findings"))).toContain("The client stops: Finished");
+    expect(await textOf(page.locator(".answer"))).toBe(
+      "The client sends the alert decrypt_error, and closes",
+    );
+  });
+
+  it("explains a recording of a different program", async () => {
+    const { page } = await open();
+    const [, retried] = goRecordings;
+    if (retried === undefined) throw new Error("the recording is missing");
+    const buffer = Buffer.from(writeRecording(retried.recording));
+    await page
+      .locator("input[type=file]")
+      .setInputFiles({ name: "go.json", mimeType: "application/json", buffer });
+    await expect
+      .poll(() => titlesOf(page))
+      .toEqual(expect.arrayContaining(["HelloRetryRequest", "CertificateRequest"]));
+    expect(await textOf(page.locator(".findings"))).toContain("checks of both ends hold");
+  });
+
+  it("saves the recording in a form that it opens", async () => {
+    const { page } = await open();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Save it" }).click(),
+    ]);
+    const saved = readFileSync(await download.path());
+    await page
+      .locator("input[type=file]")
+      .setInputFiles({ name: "own.json", mimeType: "application/json", buffer: saved });
+    await expect
+      .poll(() => textOf(page.locator(".telling")))
+      .toMatch(/^3,\d{3} bytes in 13 records: X25519MLKEM768/);
+  });
+
+  it("says what is wrong with a file, and keeps the last recording", async () => {
+    const { page } = await open();
+    await page
+      .locator("input[type=file]")
+      .setInputFiles({ name: "x", mimeType: "text/plain", buffer: Buffer.from("hello") });
+    expect(await textOf(page.getByRole("alert"))).toContain("The file is not JSON.");
+    expect(await titlesOf(page)).toContain("ServerHello");
+  });
+
+  it("describes the visitor's connection", async () => {
+    const { page } = await open();
+    expect(await textOf(page.locator(".opening"))).toContain("This page came over plain HTTP");
+    const own = makeTemporaryDirectory();
+    for (const args of [["init"], ["issue", "localhost", "127.0.0.1"]])
+      execFileSync(join(import.meta.dirname, "../../qsp"), ["ca", ...args, "--data-dir", own]);
+    const files = ["--tls-cert", join(own, "tls/gateway.crt"), "--tls-key", join(own, "tls/gateway.key")];
+    const secure = await startServer({ dataDir: makeTemporaryDirectory(), args: files });
+    onTestFinished(async () => void (await secure.stop()));
+    const overTls = await open(secure.url);
+    await expect.poll(() => textOf(overTls.page.locator(".opening"))).toContain("TLS 1.3, X25519MLKEM768");
+  });
+});
