@@ -77,6 +77,16 @@ const pages = {
       load: () => import("./stories/keys/page.tsx"),
     },
     {
+      path: "encryption",
+      title: "Encryption",
+      summary:
+        "Your browser encrypts a record that only the key service can decrypt, and moves it to a new key.",
+      icon: "lock",
+      hue: 340,
+      service: "kms.KmsService",
+      load: () => import("./stories/encryption/page.tsx"),
+    },
+    {
       path: "devices",
       title: "Devices",
       summary:

@@ -541,10 +541,11 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
 
     it("hides the stories of services that are not running", async () => {
       const page = await open("", { url: small.url });
-      await page.locator("main").getByRole("heading", { name: "Stories" }).waitFor();
+      await page.locator("main").getByRole("heading", { name: "See it at work" }).waitFor();
       const others = ["Activity", "Key manager", "Audit log", "Inventory"];
-      expect(await page.locator("nav ul a").allInnerTexts()).toEqual(["Home", "Managed keys", ...others]);
-      expect(await page.locator(".cards a").allInnerTexts()).toEqual(["Managed keys", ...others]);
+      const stories = ["Managed keys", "Encryption"];
+      expect(await page.locator("nav ul a").allInnerTexts()).toEqual(["Home", ...stories, ...others]);
+      expect(await page.locator(".cards a").allInnerTexts()).toEqual([...stories, ...others]);
     });
 
     it("lists created and existing records in the inventory, or says that none exist", async () => {

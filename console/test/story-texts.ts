@@ -32,6 +32,14 @@ The key was DESTROY_SCHEDULED, and verification was refused with KEY_STATE_INVAL
 The key is DESTROYED. Verification is refused with KEY_STATE_INVALID.
 The server read … entries and finds the log unchanged. [server: valid, browser: valid]
 `,
+  encryption: `
+The key exists; its public key has 1,216 bytes.
+14 bytes became 1,167 bytes.
+The server returns “blood type: 0+”. [browser: equal]
+Each is refused with the same words: DECRYPTION_FAILED. [browser: equal]
+The data is now under key-….
+The old ciphertext is lost: KEY_STATE_INVALID. The new one still decrypts. [server: decrypts]
+`,
   devices: `
 The device's public key has 1,312 bytes, the vendor's 2,592 bytes.
 REGISTERED: the device ID is device-…. [browser: equal, browser: none]

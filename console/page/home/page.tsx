@@ -8,7 +8,7 @@ import { SignatureView } from "./signature-view.tsx";
 const featured: readonly string[] = ["handshake", "keys", "tunnel"];
 /** The other pages by subject, in display order. */
 const groups: readonly (readonly [string, readonly string[]])[] = [
-  ["Basics", ["sign", "key-exchange", "contracts"]],
+  ["Basics", ["sign", "key-exchange", "encryption", "contracts"]],
   ["Identity", ["tokens", "devices", "wallets"]],
   ["Ledgers", ["log", "chain", "governance", "provenance"]],
 ];

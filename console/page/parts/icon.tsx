@@ -14,6 +14,7 @@ const strokes = {
   inventory: "M4 8l8-4 8 4v9l-8 4-8-4zM4 8l8 4 8-4M12 12v9",
   key: "M12.9 11.1a5 5 0 1 0-2.1 2.1L13 15.5h2.5V18H18v2.5h3V18zM7.5 8h.01",
   keys: "M4 5h16M4 12h16M4 19h16M8 3v4M15 10v4M10 17v4",
+  lock: "M6 11h12v9.5H6zM8.5 11V7.5a3.5 3.5 0 0 1 7 0V11",
   log: "M9.5 3h5v4h-5zM3 17h5v4H3zM16 17h5v4h-5zM12 7v5M5.5 17v-5h13v5",
   login: "M14 4h5v16h-5M3 12h11M10 8l4 4-4 4",
   provenance: "M12 14a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11zM9 13l-2 8 5-3 5 3-2-8",

@@ -1,0 +1,38 @@
+import { describe, expect, it } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { opening, tampering } from "../../page/stories/encryption/page.tsx";
+import { createFakeCaller, runStep } from "./fake-caller.ts";
+
+const sealing = { plaintext: Uint8Array.of(1), ciphertext: new Uint8Array(1200) };
+
+/** Fails a test step, because no step should get that far. */
+function refuseAll(): never {
+  throw new Error("refused");
+}
+
+describe("opening", () => {
+  it("detects that the server returns other data", async () => {
+    const liar = createFakeCaller(({ service }) =>
+      service(KmsService, { decrypt: () => ({ result: { plaintext: Uint8Array.of(2) } }) }),
+    );
+    expect(await runStep(opening, liar, { sealing })).toMatchObject({ isSame: false });
+  });
+});
+
+describe("tampering", () => {
+  it("changes one byte at a time, and none for the other patient", async () => {
+    const sent: { readonly ciphertext: Uint8Array; readonly associatedData: Uint8Array }[] = [];
+    const server = createFakeCaller(({ service }) =>
+      service(KmsService, {
+        decrypt(request) {
+          sent.push(request);
+          return refuseAll();
+        },
+      }),
+    );
+    const { isAlike } = await runStep(tampering, server, { sealing });
+    const changed = sent.map(({ ciphertext }) => ciphertext.findIndex((byte) => byte !== 0));
+    expect([isAlike, ...changed]).toEqual([true, 1180, 100, -1]);
+    expect(new Set(sent.map(({ associatedData }) => Buffer.from(associatedData).toString())).size).toBe(2);
+  });
+});
