@@ -67,16 +67,16 @@ export type KeyRecord = Message<"kms.KeyRecord"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * Raw public key (FIPS 203, 204 or 205; for composites, the ML-DSA key followed by the classical one); absent in
-   * lists.
+   * Raw public key (FIPS 203, 204 or 205; for composites and X-Wing, the ML-DSA or ML-KEM key followed by the classical
+   * one); absent in lists. The sizes are in docs/keys.md; X-Wing has 1216 bytes.
    *
    * @generated from field: optional bytes public_key = 7;
    */
   publicKey?: Uint8Array | undefined;
 
   /**
-   * The same key as a PEM SubjectPublicKeyInfo (RFC 9881, 9935 or 9909; draft-ietf-lamps-pq-composite-sigs-19); absent
-   * in lists.
+   * The same key as a PEM SubjectPublicKeyInfo (RFC 9881, 9935 or 9909; draft-ietf-lamps-pq-composite-sigs-19;
+   * draft-connolly-cfrg-xwing-kem-11); absent in lists.
    *
    * @generated from field: optional string public_key_pem = 8;
    */

@@ -1776,7 +1776,8 @@ export const EncapsulateRequestSchema: GenMessage<EncapsulateRequest> = /*@__PUR
  */
 export type EncapsulateResult = Message<"kms.EncapsulateResult"> & {
   /**
-   * FIPS 203 ciphertext, 1088 bytes for ML-KEM-768. Decapsulate recovers the secret from it.
+   * Ciphertext: 768 bytes for ML-KEM-512, 1088 for ML-KEM-768, 1568 for ML-KEM-1024 (FIPS 203, table 3), 1120 for X-Wing.
+   * Decapsulate recovers the secret from it.
    *
    * @generated from field: bytes ciphertext = 1;
    */
@@ -2904,7 +2905,8 @@ export const KmsService: GenService<{
     output: typeof VerifyResponseSchema;
   },
   /**
-   * Generates a shared secret and its ciphertext for an ACTIVE ML-KEM key (FIPS 203, section 7.2).
+   * Generates a shared secret and its ciphertext for an ACTIVE key with the usage KEM (FIPS 203, section 7.2;
+   * draft-connolly-cfrg-xwing-kem for X-Wing).
    *
    * @generated from rpc kms.KmsService.Encapsulate
    */
@@ -2914,7 +2916,8 @@ export const KmsService: GenService<{
     output: typeof EncapsulateResponseSchema;
   },
   /**
-   * Recovers the shared secret from a ciphertext with an ACTIVE or ROTATED ML-KEM key (FIPS 203, section 7.3).
+   * Recovers the shared secret from a ciphertext with an ACTIVE or ROTATED key with the usage KEM (FIPS 203, section 7.3;
+   * draft-connolly-cfrg-xwing-kem for X-Wing).
    *
    * A modified ciphertext, or one made for a different key, returns a different secret and no error (implicit
    * rejection). A ciphertext of the wrong length is refused.

@@ -33,7 +33,7 @@ const maxBytes = 65_536;
  * @throws TypeError for an unknown algorithm, a key ID or public key of the wrong form, data that is too long, or a value
  *   that is not a Uint8Array
  */
-export async function encryptForKey(input: EncryptionInput): Promise<Uint8Array> {
+export async function encryptForKey(input: EncryptionInput): Promise<Uint8Array<ArrayBuffer>> {
   const { keyId, algorithm, publicKey, plaintext, associatedData = new Uint8Array() } = input;
   requireBytes({ publicKey, plaintext, associatedData });
   if (!Object.hasOwn(kemIds, algorithm))
