@@ -53,7 +53,7 @@ interface ActionRowProps {
 function ActionRow({ action: { label, effect, question }, task, onStart }: ActionRowProps) {
   const [isAsked, setAsked] = useState(false);
   return (
-    <li>
+    <li data-final={question !== undefined}>
       <ActionButton task={task} onClick={question === undefined ? onStart : () => setAsked(true)}>
         {label}
       </ActionButton>

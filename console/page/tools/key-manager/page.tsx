@@ -1,8 +1,11 @@
 /** The key manager: all keys in a table, and the selected one below with its actions. */
 import { useEffect, useState } from "preact/hooks";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { formatAddress } from "../../address.ts";
+import { followCall } from "../../calls.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
+import { saveFile } from "../../save-file.ts";
 import { useTask } from "../../task.ts";
 import { useAddress } from "../../use-address.ts";
 import { formatNumber } from "../../values.ts";
@@ -63,8 +66,33 @@ export function Page() {
           Load more keys
         </ActionButton>
       )}
+      {list && !isEmpty && <BillOfMaterials />}
       {keyId !== "" && <KeyPanel key={keyId} keyId={keyId} onChange={reload} />}
     </div>
+  );
+}
+
+/** Saves a description of the keys for inventories of cryptography. */
+function BillOfMaterials() {
+  const task = useTask();
+  const save = (): void =>
+    void task.run(
+      async () => {
+        const parts: Uint8Array<ArrayBuffer>[] = [];
+        for await (const { cbom } of followCall(KmsService.method.getCbom, {}))
+          if (cbom) parts.push(Uint8Array.from(cbom.data));
+        return new Blob(parts);
+      },
+      (document) => saveFile("keys.cdx.json", document),
+    );
+  return (
+    <p class="act">
+      <ActionButton task={task} onClick={save}>
+        Save a bill of materials
+      </ActionButton>
+      <span class="hint">All your keys and their algorithms, in CycloneDX 1.7</span>
+      {task.failure && <FailureNote failure={task.failure} />}
+    </p>
   );
 }
 

@@ -9,6 +9,7 @@ import { Failure } from "../../failure.ts";
 import { useForm } from "../../form.ts";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { Choice } from "../../parts/fields.tsx";
+import { saveFile } from "../../save-file.ts";
 import { requireSecureOrigin } from "../../stories/tunnel/handshake.ts";
 import { useTask } from "../../task.ts";
 import { narrow, useMedia } from "../../use-media.ts";
@@ -194,14 +195,8 @@ function OpenButton({ onOpen }: { readonly onOpen: (file: File) => void }) {
 }
 
 function SaveLink({ recording }: { readonly recording: Recording }) {
-  const save = (): void => {
-    const url = URL.createObjectURL(new Blob([writeRecording(recording)], { type: "application/json" }));
-    const link = Object.assign(document.createElement("a"), { href: url, download: "handshake.json" });
-    link.click();
-    URL.revokeObjectURL(url);
-  };
   return (
-    <button type="button" onClick={save}>
+    <button type="button" onClick={() => saveFile("handshake.json", writeRecording(recording))}>
       Save it
     </button>
   );
