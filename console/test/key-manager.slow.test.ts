@@ -33,6 +33,14 @@ describe.skipIf(lacksBrowser)(
       });
     });
 
+    it("creates a composite key, and shows the version of its draft", async () => {
+      await createKey(page(), { Name: "hybrid", Algorithm: "MLDSA65-ECDSA-P256-SHA512" });
+      expect(await textOf(rowOf(page(), "hybrid"))).toMatch(/MLDSA65-ECDSA-P256-SHA512\s+draft 19, SIGN/);
+      await expect
+        .poll(() => textOf(factOf(page(), "Standard")))
+        .toContain("draft-ietf-lamps-pq-composite-sigs-19");
+    });
+
     it("shows the server's message if a name is taken", async () => {
       await createKey(page(), { Name: "release/signing" });
       expect(await textOf(page().getByRole("alert"))).toContain("NAME_TAKEN");
@@ -188,12 +196,13 @@ async function choose(page: Page, name: string): Promise<void> {
 /** Creates a key; fields are given by the start of their labels. */
 async function createKey(page: Page, fields: Readonly<Record<string, string>>): Promise<void> {
   await page.locator("summary", { hasText: "Create a key" }).click();
-  for (const [label, value] of Object.entries(fields))
-    await page
+  for (const [label, value] of Object.entries(fields)) {
+    const field = page
       .locator(".create")
       .first()
-      .getByLabel(new RegExp(`^${label}`))
-      .fill(value);
+      .getByLabel(new RegExp(`^${label}`));
+    await (label === "Algorithm" ? field.selectOption(value) : field.fill(value));
+  }
   await page.getByRole("button", { name: "Create", exact: true }).click();
 }
 

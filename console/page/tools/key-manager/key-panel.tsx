@@ -67,7 +67,7 @@ export function KeyPanel({ keyId, onChange }: KeyPanelProps) {
 }
 
 function KeyFacts({ key, versions, handle }: KeyDetails) {
-  const { keyId, alias, algorithm, usage, origin, createdAt, labels } = key;
+  const { keyId, alias, algorithm, usage, origin, createdAt, labels, draft } = key;
   const { destroyAt, nextRotationAt, rotationPeriodSeconds, replacedBy } = key;
   return facts({
     Status: <Badge state={nameStatus(key)} />,
@@ -81,6 +81,7 @@ function KeyFacts({ key, versions, handle }: KeyDetails) {
     }),
     ...(describeAlias(alias) !== "" && { Alias: alias }),
     "Algorithm and usage": `${algorithm}, ${usage}`,
+    ...(draft !== undefined && { Standard: draft }),
     Origin: origin,
     "Created (UTC)": formatMinute(createdAt),
     ...(rotationPeriodSeconds !== undefined && {

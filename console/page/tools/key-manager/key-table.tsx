@@ -5,7 +5,7 @@ import { CopyButton } from "../../parts/copy-button.tsx";
 import { Badge, type Column, RecordTable, When } from "../../parts/record-table.tsx";
 import { formatMinute } from "../../time.ts";
 import { shortenId } from "../key-id.ts";
-import { describeAlias, describeVersion, formatLabels, nameKey, nameStatus } from "./keys.ts";
+import { describeAlias, describeKind, describeVersion, formatLabels, nameKey, nameStatus } from "./keys.ts";
 
 interface KeyTableProps {
   readonly keys: readonly KeyRecord[];
@@ -36,9 +36,9 @@ export function KeyTable({ keys, chosenId }: KeyTableProps) {
     },
     {
       title: "Algorithm",
-      shows: ({ algorithm, usage, origin, damaged }) => (
+      shows: (key) => (
         <>
-          {algorithm} {!damaged && <span class="hint">{`${usage}, ${origin}`}</span>}
+          {key.algorithm} {!key.damaged && <span class="hint">{describeKind(key)}</span>}
         </>
       ),
     },

@@ -1,19 +1,19 @@
 /** Lists, searches and creates keys. */
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { kemNames, mlDsaNames, slhDsaNames } from "../../../../src/crypto/algorithms.ts";
+import { compositeNames, kemNames, mlDsaNames, slhDsaNames } from "../../../../src/crypto/algorithms.ts";
 import type { Caller } from "../../caller.ts";
 import { shortenId } from "../key-id.ts";
 
 const { createKey, getKey, listKeys } = KmsService.method;
 
 export const statuses = ["ACTIVE", "ROTATED", "DISABLED", "DESTROY_SCHEDULED", "DESTROYED"];
-export const algorithms = [...mlDsaNames, ...slhDsaNames, ...kemNames];
+export const algorithms = [...mlDsaNames, ...slhDsaNames, ...compositeNames, ...kemNames];
 
 /** What keys of each usage do. The first algorithm is the default. */
 const kinds: Readonly<Record<string, KeyKind>> = {
   SIGN: {
-    algorithms: ["ML-DSA-65", "ML-DSA-44", "ML-DSA-87", ...slhDsaNames],
+    algorithms: ["ML-DSA-65", "ML-DSA-44", "ML-DSA-87", ...slhDsaNames, ...compositeNames],
     does: "signs",
     rotated: "verifies",
     afterDestruction: "Its signatures stay valid.",
@@ -183,6 +183,11 @@ export function nameStatus({ status, damaged }: KeyRecord): string {
 export function describeVersion({ version, isPrimary }: KeyRecord): string {
   if (version === undefined) return "";
   return isPrimary ? `version ${version}, primary` : `version ${version}`;
+}
+
+/** "SIGN, GENERATED", preceded by "draft 19" for a composite: the draft that the key follows. */
+export function describeKind({ draft, usage, origin }: KeyRecord): string {
+  return [...(draft === undefined ? [] : [`draft ${draft.split("-").at(-1)}`]), usage, origin].join(", ");
 }
 
 /** The alias, or nothing if the server derived it from the ID of this key or an earlier one. */
