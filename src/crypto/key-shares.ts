@@ -125,5 +125,5 @@ export async function combineShares(shares: readonly KeyShare[]): Promise<Uint8A
   const key = await combine(shares.map(({ secret }) => secret));
   if (shares.every(({ keyId }) => nameMasterKey(key).startsWith(keyId))) return key;
   wipe(key);
-  throw invalidKey("the shares restore another key than they name: one of them is a forgery");
+  throw invalidKey("the shares restore a different key from the one they name: one of them is forged");
 }

@@ -37,7 +37,7 @@ describe("the shares of a master key", () => {
 
   it("do not restore it if there are fewer", async () => {
     const read = (await splitKey(key, 5, 3)).shares.map(readShare);
-    await expect(combineShares(read.slice(0, 2))).rejects.toThrow("another key than they name");
+    await expect(combineShares(read.slice(0, 2))).rejects.toThrow("a different key from the one they name");
   });
 
   it("keep their format", async () => {
