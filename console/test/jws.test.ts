@@ -5,41 +5,44 @@ import { readKeySet, verifyJws } from "../page/views/token-inspector/verify-jws.
 
 const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
 
+const generators = {
+  ES256: () => generateKeyPairSync("ec", { namedCurve: "P-256" }),
+  RS256: () => generateKeyPairSync("rsa", { modulusLength: 2048 }),
+  EdDSA: () => generateKeyPairSync("ed25519"),
+  "ML-DSA-44": () => generateKeyPairSync("ml-dsa-44"),
+} as const;
+
 /** A token and its key, made by node:crypto. */
-function makeToken(alg: string, header: object = {}) {
-  const pair = {
-    ES256: () => generateKeyPairSync("ec", { namedCurve: "P-256" }),
-    RS256: () => generateKeyPairSync("rsa", { modulusLength: 2048 }),
-    EdDSA: () => generateKeyPairSync("ed25519"),
-    "ML-DSA-44": () => generateKeyPairSync("ml-dsa-44"),
-  }[alg]?.();
-  if (pair === undefined) throw new Error(`no key for ${alg}`);
+function makeToken(alg: keyof typeof generators, header: object = {}) {
+  const { privateKey, publicKey } = generators[alg]();
   const text = `${encode({ alg, ...header })}.${encode({ sub: "ada" })}`;
   const digest = /^[ER]S/.test(alg) ? "sha256" : null;
-  const key = { key: pair.privateKey, dsaEncoding: "ieee-p1363" } as const;
-  const token = `${text}.${sign(digest, Buffer.from(text), key).toString("base64url")}`;
-  return { token, jwk: pair.publicKey.export({ format: "jwk" }) };
+  const signature = sign(digest, Buffer.from(text), { key: privateKey, dsaEncoding: "ieee-p1363" });
+  return { token: `${text}.${signature.toString("base64url")}`, jwk: publicKey.export({ format: "jwk" }) };
 }
 
 describe("the token inspector", () => {
-  it.each(["ES256", "RS256", "EdDSA", "ML-DSA-44"])("verifies %s with a pasted key set", async (alg) => {
-    const { token, jwk } = makeToken(alg, { kid: "one" });
-    const keys = readKeySet(
-      JSON.stringify({
-        keys: [
-          { ...makeToken(alg).jwk, kid: "two" },
-          { ...jwk, kid: "one" },
-        ],
-      }),
-    );
-    expect(await verifyJws(readToken(token), keys)).toMatchObject({
-      holds: true,
-      says: expect.stringMatching(/^Valid for key one, by /),
-    });
-    const [header, , signature] = token.split(".");
-    const forged = readToken([header, encode({ sub: "mallory" }), signature].join("."));
-    expect(await verifyJws(forged, keys)).toMatchObject({ holds: false });
-  });
+  it.each(["ES256", "RS256", "EdDSA", "ML-DSA-44"] as const)(
+    "verifies %s with a pasted key set",
+    async (alg) => {
+      const { token, jwk } = makeToken(alg, { kid: "one" });
+      const keys = readKeySet(
+        JSON.stringify({
+          keys: [
+            { ...makeToken(alg).jwk, kid: "two" },
+            { ...jwk, kid: "one" },
+          ],
+        }),
+      );
+      expect(await verifyJws(readToken(token), keys)).toMatchObject({
+        holds: true,
+        says: expect.stringMatching(/^Valid for key one, by /),
+      });
+      const [header, , signature] = token.split(".");
+      const forged = readToken([header, encode({ sub: "mallory" }), signature].join("."));
+      expect(await verifyJws(forged, keys)).toMatchObject({ holds: false });
+    },
+  );
 
   it("tries each key for a token without a key ID", async () => {
     const { token, jwk } = makeToken("EdDSA");

@@ -31,6 +31,10 @@ export async function measureCalls(app: Child, grpcJs: Child, dataDir: string): 
 
   const hello: H2Load["call"] = { path: "/api/hello", method: "GET" };
   const connect = json("/pqc.TokenService/Hello", "{}");
+  const web = {
+    ...grpc("/pqc.TokenService/Hello", new Uint8Array()),
+    headers: { "content-type": "application/grpc-web+proto" },
+  };
   const greetings = await measureInTurn([
     { name: "Hello over REST", server: app, load: { call: hello, protocol: "http/1.1", connections: 64 } },
     {
@@ -38,11 +42,17 @@ export async function measureCalls(app: Child, grpcJs: Child, dataDir: string): 
       server: app,
       load: { call: connect, protocol: "http/1.1", connections: 64 },
     },
+    {
+      name: "Hello over gRPC-Web",
+      server: app,
+      load: { call: web, protocol: "http/1.1", connections: 64 },
+    },
     { name: "Hello over REST and HTTP/2", server: app, load: { call: hello } },
     { name: "Hello over Connect JSON and HTTP/2", server: app, load: { call: connect } },
   ]);
   reportCpu(greetings);
   reportRatio(greetings, "Hello over Connect JSON", "Hello over REST", "at least 0.77");
+  reportRatio(greetings, "Hello over gRPC-Web", "Hello over REST", "at least 0.77");
   reportRatio(greetings, "Hello over Connect JSON and HTTP/2", "Hello over REST and HTTP/2", "at least 0.77");
   await measureSigning(dataDir);
 }

@@ -146,8 +146,8 @@ function Parts({ parts, token, keys, onChange }: PartsProps) {
       />
       <Times payload={parts.payload} />
       <p class="hint">
-        The signature has {formatBytes(parts.signature.length)}. It covers header and payload as they are
-        encoded, so any change breaks it.
+        The signature has {formatBytes(parts.signature.length)}. It covers the encoded header and payload, so
+        any change breaks it.
       </p>
     </>
   );

@@ -17,11 +17,11 @@ type Algorithms = readonly [importing: Importing, verifying: Parameters<SubtleCr
 
 const rsa = (name: string, bits: number): Algorithms => [
   { name, hash: `SHA-${bits}` },
-  { name, saltLength: bits / 8 } as RsaPssParams,
+  { name, saltLength: bits / 8 },
 ];
 const ecdsa = (namedCurve: string, bits: number): Algorithms => [
-  { name: "ECDSA", namedCurve } as EcKeyImportParams,
-  { name: "ECDSA", hash: `SHA-${bits}` } as EcdsaParams,
+  { name: "ECDSA", namedCurve },
+  { name: "ECDSA", hash: `SHA-${bits}` },
 ];
 const named = (name: string): Algorithms => [{ name }, { name }];
 
