@@ -50,9 +50,12 @@ export async function readHeader(reader: ByteReader): Promise<Header> {
 }
 
 function notAge(start: string): CliError {
-  return start.startsWith("age-encryption.org/")
-    ? usageError(`the file has version "${start.trim()}" of the age format; this program reads ${version}`)
-    : usageError(`the input is not an age file: it does not begin with ${version}, and is not armored`);
+  const [other] = /^age-encryption\.org\/v(?!1\b)\d+/.exec(start) ?? [];
+  return usageError(
+    other === undefined
+      ? `the input is not an age file: it does not begin with ${version}, and is not armored`
+      : `the file has version "${other}" of the age format; this program reads ${version}`,
+  );
 }
 
 function finish(stanzas: readonly Stanza[], lines: readonly string[]): Header {

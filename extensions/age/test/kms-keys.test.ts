@@ -1,0 +1,89 @@
+/** Which server-held keys are tried for a file, against a server that never has the right one. */
+import { randomBytes } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import { KeyRecordSchema } from "#gen/kms/key_pb.ts";
+import type { ApiClient } from "../../../src/cli/connection/api-client.ts";
+import { findFileKeyOnServer } from "../kms-keys.ts";
+
+type Key = readonly [keyId: string, status: string, isPrimary?: boolean];
+
+/** A server with these keys, oldest first. Records the key of each Decapsulate call. */
+function serverWith(keys: readonly Key[], sharedSecretBytes = 32) {
+  const tried: string[] = [];
+  const records = keys.map(([keyId, status, isPrimary = false]) =>
+    create(KeyRecordSchema, { keyId, status, isPrimary }),
+  );
+  const ask = async ({ name }: { readonly name: string }, { keyId }: { readonly keyId: string }) => {
+    if (name !== "Decapsulate") return { keys: records, versions: records };
+    tried.push(keyId);
+    return { result: { sharedSecret: randomBytes(sharedSecretBytes) } };
+  };
+  return { tried, client: { ask } as unknown as ApiClient };
+}
+
+const sealed = (count: number) =>
+  Array.from({ length: count }, () => ({ enc: randomBytes(1120), ciphertext: randomBytes(32) }));
+const active = (count: number): Key[] => Array.from({ length: count }, (_, i) => [`key-${i}`, "ACTIVE"]);
+
+describe("the keys that may open a file", () => {
+  it("are the caller's active and rotated ones, the newest first", async () => {
+    const { tried, client } = serverWith([
+      ["oldest", "ROTATED"],
+      ["disabled", "DISABLED"],
+      ["destroyed", "DESTROYED"],
+      ["scheduled", "DESTROY_SCHEDULED"],
+      ["newest", "ACTIVE"],
+    ]);
+    expect(await findFileKeyOnServer(client, "", sealed(1))).toBeUndefined();
+    expect(tried).toEqual(["newest", "oldest"]);
+  });
+
+  it("are the primary version of a name, and then its other versions", async () => {
+    const { tried, client } = serverWith([
+      ["first", "ROTATED"],
+      ["second", "DESTROYED"],
+      ["third", "ROTATED"],
+      ["fourth", "ACTIVE", true],
+    ]);
+    expect(await findFileKeyOnServer(client, "name/archive", sealed(1))).toBeUndefined();
+    expect(tried).toEqual(["name/archive", "third", "first"]);
+  });
+
+  it("are only the one that an ID names", async () => {
+    const { tried, client } = serverWith(active(3));
+    expect(await findFileKeyOnServer(client, "key-1", sealed(2))).toBeUndefined();
+    expect(tried).toEqual(["key-1", "key-1"]);
+  });
+
+  it.each([
+    ["many keys", "", active(9), 1, /8 attempts with your newest keys .* qsp decrypt --key KEY, or for age/],
+    ["many recipients", "key-0", active(1), 9, /9 post-quantum recipients; .* among the first 8$/],
+    ["many of both", "name/a", active(20), 3, /8 attempts with name\/a did not open the file/],
+  ] as const)("take at most eight calls with %s", async (_name, handle, keys, recipients, message) => {
+    const { tried, client } = serverWith(keys);
+    await expect(findFileKeyOnServer(client, handle, sealed(recipients))).rejects.toThrow(message);
+    expect(tried).toHaveLength(8);
+  });
+
+  it("may need all eight calls", async () => {
+    const { tried, client } = serverWith(active(8));
+    expect(await findFileKeyOnServer(client, "", sealed(1))).toBeUndefined();
+    expect(tried).toHaveLength(8);
+  });
+
+  it("are not asked for a file without post-quantum recipients", async () => {
+    const { tried, client } = serverWith(active(1));
+    expect(await findFileKeyOnServer(client, "", [])).toBeUndefined();
+    expect(tried).toEqual([]);
+  });
+
+  it("must exist, and the server must answer with a shared secret", async () => {
+    await expect(findFileKeyOnServer(serverWith([]).client, "", sealed(1))).rejects.toThrow(
+      "you have no X-Wing key with usage KEM on this server",
+    );
+    await expect(findFileKeyOnServer(serverWith(active(1), 31).client, "", sealed(1))).rejects.toThrow(
+      "the server sent an answer without a shared secret of 32 bytes",
+    );
+  });
+});
