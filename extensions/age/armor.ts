@@ -131,7 +131,6 @@ function createDecoder() {
     },
     finish() {
       if (expected !== "nothing") throw malformed(`it ends without ${end}`);
-      spaceBytes = 0;
     },
   };
 }
