@@ -4,14 +4,8 @@ import { toHex } from "../../values.ts";
 import type { SecretLabel } from "./protection.ts";
 import type { Reading } from "./reading.ts";
 
-interface Secret {
-  readonly name: string;
-  readonly formula: string;
-  /** Its line in the key log. */
-  readonly label?: SecretLabel;
-  /** In place of a value. */
-  readonly says?: string;
-}
+/** A secret's name and formula, and its line in the key log or a remark in place of its value. */
+type Secret = readonly [name: string, formula: string, value: { readonly label: SecretLabel } | string];
 
 const hidden = "known only to both ends";
 
@@ -26,43 +20,36 @@ function listSecrets({ group = "", messages }: Reading): readonly Secret[] {
   const isResumed = messages.some(
     ({ name, facts }) => name === "ServerHello" && facts.extensions.includes(41),
   );
+  const derive = (secret: string, label: string, until: string) =>
+    `Derive-Secret(${secret}, "${label}", ClientHello…${until})`;
+  const [handshake, main] = ["Handshake Secret", "Master Secret"];
   return [
-    { name: "(EC)DHE", formula: sharedSecrets[group] ?? `${group} shared secret`, says: hidden },
-    {
-      name: "Early Secret",
-      formula: isResumed ? "HKDF-Extract(0, PSK)" : "HKDF-Extract(0, 0)",
-      says: isResumed ? hidden : "no PSK: a constant that anyone can compute",
-    },
-    {
-      name: "Handshake Secret",
-      formula: 'HKDF-Extract(Derive-Secret(Early Secret, "derived", ""), (EC)DHE)',
-      says: hidden,
-    },
-    {
-      name: "client_handshake_traffic_secret",
-      formula: 'Derive-Secret(Handshake Secret, "c hs traffic", ClientHello…ServerHello)',
-      label: "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
-    },
-    {
-      name: "server_handshake_traffic_secret",
-      formula: 'Derive-Secret(Handshake Secret, "s hs traffic", ClientHello…ServerHello)',
-      label: "SERVER_HANDSHAKE_TRAFFIC_SECRET",
-    },
-    {
-      name: "Master Secret",
-      formula: 'HKDF-Extract(Derive-Secret(Handshake Secret, "derived", ""), 0)',
-      says: hidden,
-    },
-    {
-      name: "client_application_traffic_secret_0",
-      formula: 'Derive-Secret(Master Secret, "c ap traffic", ClientHello…server Finished)',
-      label: "CLIENT_TRAFFIC_SECRET_0",
-    },
-    {
-      name: "server_application_traffic_secret_0",
-      formula: 'Derive-Secret(Master Secret, "s ap traffic", ClientHello…server Finished)',
-      label: "SERVER_TRAFFIC_SECRET_0",
-    },
+    ["(EC)DHE", sharedSecrets[group] ?? `${group} shared secret`, hidden],
+    isResumed
+      ? ["Early Secret", "HKDF-Extract(0, PSK)", hidden]
+      : ["Early Secret", "HKDF-Extract(0, 0)", "no PSK: a constant that anyone can compute"],
+    [handshake, 'HKDF-Extract(Derive-Secret(Early Secret, "derived", ""), (EC)DHE)', hidden],
+    [
+      "client_handshake_traffic_secret",
+      derive(handshake, "c hs traffic", "ServerHello"),
+      { label: "CLIENT_HANDSHAKE_TRAFFIC_SECRET" },
+    ],
+    [
+      "server_handshake_traffic_secret",
+      derive(handshake, "s hs traffic", "ServerHello"),
+      { label: "SERVER_HANDSHAKE_TRAFFIC_SECRET" },
+    ],
+    [main, 'HKDF-Extract(Derive-Secret(Handshake Secret, "derived", ""), 0)', hidden],
+    [
+      "client_application_traffic_secret_0",
+      derive(main, "c ap traffic", "server Finished"),
+      { label: "CLIENT_TRAFFIC_SECRET_0" },
+    ],
+    [
+      "server_application_traffic_secret_0",
+      derive(main, "s ap traffic", "server Finished"),
+      { label: "SERVER_TRAFFIC_SECRET_0" },
+    ],
   ];
 }
 
@@ -73,7 +60,7 @@ export function KeySchedule({ reading }: { readonly reading: Reading }) {
       <h2 id="key-schedule">Where the keys come from</h2>
       <p class="text">
         A key log begins at the traffic secrets. What is above them never leaves the two ends, so nobody can
-        compute it from a recording: neither this page nor the server that made it.
+        compute it from a recording.
       </p>
       <Scroller class="scroll" label="Key schedule">
         <table>
@@ -85,7 +72,7 @@ export function KeySchedule({ reading }: { readonly reading: Reading }) {
             </tr>
           </thead>
           <tbody>
-            {listSecrets(reading).map(({ name, formula, label, says }) => (
+            {listSecrets(reading).map(([name, formula, value]) => (
               <tr key={name}>
                 <th scope="row">
                   <code>{name}</code>
@@ -94,7 +81,11 @@ export function KeySchedule({ reading }: { readonly reading: Reading }) {
                   <code>{formula}</code>
                 </td>
                 <td class="wraps">
-                  {label === undefined ? <em>{says}</em> : <code>{showSecret(secrets.get(label))}</code>}
+                  {typeof value === "string" ? (
+                    <em>{value}</em>
+                  ) : (
+                    <code>{showSecret(secrets.get(value.label))}</code>
+                  )}
                 </td>
               </tr>
             ))}

@@ -120,7 +120,7 @@ const notes: Readonly<Record<string, string>> = {
   "ML-KEM encapsulation key":
     "The key that the server encapsulates a secret for (RFC 10024, section 4.1; FIPS 203, section 7.2).",
   "ML-KEM ciphertext":
-    "The encapsulated secret. Changed, it opens to a different secret, without an error (RFC 10024, section 4.2; FIPS 203, section 7.3).",
+    "The encapsulated secret. Changed, it opens to a different secret, without an error (RFC 10024, section 4.2; FIPS 203, section 6.3).",
   "ByteEncode12(t̂)": "The vector t̂, twelve bits for each coefficient (FIPS 203, algorithm 13).",
   ρ: "The seed from which both ends expand the matrix (FIPS 203, algorithm 13; FIPS 204, algorithm 22).",
   c1: "The compressed vector u (FIPS 203, algorithm 14).",

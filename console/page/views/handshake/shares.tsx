@@ -1,4 +1,5 @@
 /** The key shares of both ends, to scale beside X25519's. */
+import { useMemo } from "preact/hooks";
 import { CountPicture } from "../../home/byte-picture.tsx";
 import { formatNumber } from "../../values.ts";
 import { cutFields } from "./field.ts";
@@ -18,9 +19,13 @@ interface SharesProps {
 }
 
 export function Shares({ reading, width, onSelect }: SharesProps) {
+  const shares = useMemo(
+    () => findShares(reading).map((place) => ({ place, cut: cutShare(reading, place) })),
+    [reading],
+  );
   return (
-    <div class="shares">
-      {findShares(reading).map((place) => {
+    <div>
+      {shares.map(({ place, cut }) => {
         const isClients = reading.records[place.record]?.fromClient;
         return (
           <div key={`${place.record} ${place.field.start}`} class="compared">
@@ -31,7 +36,7 @@ export function Shares({ reading, width, onSelect }: SharesProps) {
               {sayParts(place)}
             </p>
             <p>X25519: {x25519Bytes}</p>
-            <RecordPicture record={cutShare(reading, place)} width={width - narrowColumns - 6} />
+            <RecordPicture record={cut} width={width - narrowColumns - 6} />
             <CountPicture count={x25519Bytes} columns={narrowColumns} />
           </div>
         );
