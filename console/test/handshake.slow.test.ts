@@ -73,7 +73,7 @@ describe.skipIf(lacksBrowser)(`the handshake page${needsBrowser}`, { timeout: 18
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: /^verify_data/ }).focus();
     await page.keyboard.press("Enter");
-    expect(await textOf(page.locator(".inspector h3"))).toBe("verify_data 48 bytes");
+    expect(await textOf(page.locator(".byte-panel h3"))).toBe("verify_data 48 bytes");
     await page.getByRole("slider").focus();
     await page.keyboard.press("ArrowRight");
     await page.getByText("Byte 10 of record 7").waitFor();

@@ -35,7 +35,7 @@ export function Inspector({ reading, selected, path, change, onSelect, onFlip }:
   const flip = (isInside: boolean): void =>
     onFlip({ record: selected.record, at: selected.at, mask: 1, isInside });
   return (
-    <section class="inspector" aria-label="The selected bytes">
+    <section class="byte-panel" aria-label="The selected bytes">
       <h3>
         {field.name} <span class="size">{formatBytes(field.end - field.start)}</span>
       </h3>
