@@ -25,11 +25,17 @@ export const extensionTypes = parseNames(`0 server_name, 1 max_fragment_length, 
   27 compress_certificate, 28 record_size_limit, 34 delegated_credential, 35 session_ticket, 41 pre_shared_key,
   42 early_data, 43 supported_versions, 44 cookie, 45 psk_key_exchange_modes, 47 certificate_authorities,
   48 oid_filters, 49 post_handshake_auth, 50 signature_algorithms_cert, 51 key_share, 17613 application_settings,
-  65037 encrypted_client_hello, 65281 renegotiation_info`);
+  51764 trust_anchors, 65037 encrypted_client_hello, 65281 renegotiation_info`);
 
 const cipherSuites = parseNames(`4865 TLS_AES_128_GCM_SHA256, 4866 TLS_AES_256_GCM_SHA384,
   4867 TLS_CHACHA20_POLY1305_SHA256, 4868 TLS_AES_128_CCM_SHA256, 4869 TLS_AES_128_CCM_8_SHA256,
-  47 TLS_RSA_WITH_AES_128_CBC_SHA, 53 TLS_RSA_WITH_AES_256_CBC_SHA, 156 TLS_RSA_WITH_AES_128_GCM_SHA256,
+  47 TLS_RSA_WITH_AES_128_CBC_SHA, 51 TLS_DHE_RSA_WITH_AES_128_CBC_SHA, 53 TLS_RSA_WITH_AES_256_CBC_SHA,
+  57 TLS_DHE_RSA_WITH_AES_256_CBC_SHA, 60 TLS_RSA_WITH_AES_128_CBC_SHA256, 61 TLS_RSA_WITH_AES_256_CBC_SHA256,
+  103 TLS_DHE_RSA_WITH_AES_128_CBC_SHA256, 107 TLS_DHE_RSA_WITH_AES_256_CBC_SHA256,
+  158 TLS_DHE_RSA_WITH_AES_128_GCM_SHA256, 159 TLS_DHE_RSA_WITH_AES_256_GCM_SHA384,
+  49187 TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256, 49188 TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA384,
+  49191 TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256, 49192 TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384,
+  52394 TLS_DHE_RSA_WITH_CHACHA20_POLY1305_SHA256, 156 TLS_RSA_WITH_AES_128_GCM_SHA256,
   157 TLS_RSA_WITH_AES_256_GCM_SHA384, 255 TLS_EMPTY_RENEGOTIATION_INFO_SCSV,
   49161 TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA, 49162 TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA,
   49171 TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA, 49172 TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA,
@@ -67,7 +73,9 @@ export const showAlertLevel = show8(parseNames("1 warning, 2 fatal"));
 export const showAlert = show8(alerts);
 export const showPskMode = show8(parseNames("0 psk_ke, 1 psk_dhe_ke"));
 export const showKeyUpdate = show8(parseNames("0 update_not_requested, 1 update_requested"));
-export const showPointFormat = show8(parseNames("0 uncompressed"));
+export const showPointFormat = show8(
+  parseNames("0 uncompressed, 1 ansiX962_compressed_prime, 2 ansiX962_compressed_char2"),
+);
 export const showStatusType = show8(parseNames("1 ocsp"));
 export const showNameType = show8(parseNames("0 host_name"));
 export const showCompression = show16From(parseNames("1 zlib, 2 brotli, 3 zstd"));

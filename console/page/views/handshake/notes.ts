@@ -131,6 +131,8 @@ const notes: Readonly<Record<string, string>> = {
   encrypted_client_hello:
     "A second ClientHello, encrypted, that hides the host name; or random bytes that look like one (RFC 9849).",
   application_settings: "Settings of the application protocol, sent during the handshake (Internet-Draft).",
+  trust_anchors:
+    "CAs that the client trusts, by short identifiers (Internet-Draft draft-ietf-tls-trust-anchor-ids).",
   renegotiation_info: "For TLS 1.2: prevents an attack on renegotiation (RFC 5746).",
   certificate_request_context: "Empty during the handshake (section 4.4.2).",
   certificate_list: "The sender's certificate, and those that lead to a CA (section 4.4.2).",
