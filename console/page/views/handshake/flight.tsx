@@ -35,6 +35,7 @@ interface FlightProps {
 export function Flight({ reading, selected, field, change, width, onSelect }: FlightProps) {
   const checks = change?.checks ?? reading.checks;
   const stop = checks.find(({ holds }) => !holds);
+  const made = stop === undefined ? checks : checks.slice(0, checks.indexOf(stop) + 1);
   const isReached = (index: number): boolean => stop === undefined || index <= stop.record;
   return (
     <>
@@ -64,7 +65,7 @@ export function Flight({ reading, selected, field, change, width, onSelect }: Fl
                 {formatBytes(record.bytes.length)},{" "}
                 {isReached(index) ? nameKeys(record) : "not sent or not read"}
               </span>
-              <Marks checks={checks.filter((check) => check.record === index)} stop={stop} />
+              <Marks checks={made.filter((check) => check.record === index)} />
             </div>
             <span class="arrow" data-direction={record.fromClient ? "right" : "left"} aria-hidden="true" />
             {/* biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: the inspector's slider selects bytes with keys */}
@@ -118,11 +119,9 @@ function nameKeys({ protection, bytes }: DissectedRecord): string {
   return bytes[0] === 23 ? "encrypted" : "not encrypted";
 }
 
-/** What the receiver checks, except what every protected record needs. */
-function Marks({ checks, stop }: { readonly checks: readonly Check[]; readonly stop: Check | undefined }) {
-  const shown = checks.filter(
-    (check) => check === stop || (check.holds && check.claim !== "record authentication"),
-  );
+/** What the receiver has checked, except what holds for every protected record. */
+function Marks({ checks }: { readonly checks: readonly Check[] }) {
+  const shown = checks.filter(({ claim, holds }) => !holds || claim !== "record authentication");
   return (
     <>
       {shown.map(({ claim, holds }) => (
