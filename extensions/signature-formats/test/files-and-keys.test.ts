@@ -92,6 +92,18 @@ describe("several public keys", { timeout }, () => {
   });
 });
 
+describe("a document larger than a gRPC message", { timeout }, () => {
+  it.each(["dsse", "cose"])("is signed by a server-held key in %s", async (format) => {
+    const ada = await loggedIn("ada");
+    await qspDone(["kms", "create", "--name", format], ada);
+    writeFileSync(join(ada.cwd, "large"), new Uint8Array(5 * 1024 * 1024));
+    await qspDone(["sign", "large", "--key", `name/${format}`, "--format", format], ada);
+    const signed = ["--signature", `large.${format}`, "--format", format];
+    const { code } = await qsp(["verify", "large", ...signed, "--key", `name/${format}`], ada);
+    expect(code).toBe(0);
+  });
+});
+
 describe("a grant to sign", { timeout }, () => {
   it("is not enough for a format, which needs GET_KEY too", async () => {
     const [ada, bob] = [await loggedIn("ada"), await loggedIn("bob")];

@@ -192,10 +192,17 @@ export async function* oneOf<T>(request: T): AsyncGenerator<T> {
   yield request;
 }
 
+/** Bytes of content per message, below the 4 MiB that servers accept. A caller's chunk may be a whole document. */
+const uploadBytes = 1024 * 1024;
+
 /** Creates the request stream of an upload: the header, then the content in chunks. */
 export async function* toUpload<Header>(header: Header, chunks: AsyncIterable<Uint8Array>) {
   yield { part: { case: "header" as const, value: header } };
-  for await (const chunk of chunks) yield { part: { case: "chunk" as const, value: Uint8Array.from(chunk) } };
+  for await (const chunk of chunks)
+    for (let at = 0; at < chunk.length; at += uploadBytes)
+      yield {
+        part: { case: "chunk" as const, value: Uint8Array.from(chunk.subarray(at, at + uploadBytes)) },
+      };
 }
 
 /** Fetches all pages of a list. */
