@@ -70,7 +70,7 @@ async function openFirst(path: string, options: BrowserContextOptions = {}): Pro
 }
 
 /**
- * Does all steps of a story, selects a tool's record, or breaks the home page's signature.
+ * Does all steps of a story, selects a tool's record or a token, or breaks the home page's signature.
  *
  * @returns the story
  */
@@ -80,6 +80,7 @@ async function openWhole(page: Page, path: string): Promise<string | undefined> 
   else if (path === "") await breakSignature(page);
   else if (path === "algorithms") await page.locator(".algorithms tbody tr").first().waitFor();
   else if (path === "handshake") await flipHandshake(page);
+  else if (path === "tokens/inspect") await inspectToken(page);
   else if (path === "activity") await page.locator(".line-chart").first().waitFor();
   else story = (await readStory(page)).text;
   await unfold(page);
@@ -97,6 +98,12 @@ async function breakSignature(page: Page): Promise<void> {
 async function flipHandshake(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Flip a bit of it" }).click();
   await page.getByText("The client sends the alert bad_record_mac").waitFor();
+}
+
+/** Issues a token, and waits until it is verified. */
+async function inspectToken(page: Page): Promise<void> {
+  await page.getByRole("button", { name: "Issue a token" }).click();
+  await page.getByText(/^Valid for key /).waitFor();
 }
 
 async function openRecord(page: Page, path: string): Promise<void> {

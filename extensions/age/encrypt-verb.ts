@@ -83,5 +83,6 @@ function parseRecipient(text: string, origin: string): Uint8Array {
   if (text.startsWith("age1pq1"))
     throw usageError(`${origin} is a damaged recipient: its checksum or length is wrong`);
   const hint = text.startsWith("age1") ? ", which is not post-quantum or needs a plugin" : "";
-  throw usageError(`${origin} is "${text.slice(0, 20)}"${hint}; name a recipient age1pq…`);
+  const quoted = text.length > 20 ? `${text.slice(0, 20)}…` : text;
+  throw usageError(`${origin} is "${quoted}"${hint}; name a recipient age1pq…`);
 }

@@ -22,13 +22,15 @@ export interface AgeKey {
 }
 
 /**
- * Finds the X-Wing key with usage KEM to encrypt to.
+ * Finds an X-Wing key with usage KEM.
  *
+ * @param use what the caller needs the key for
  * @throws CliError for a key that is no age recipient
  */
 export async function findRecipientKey(
   server: ApiClient,
   handle: string,
+  use: "encrypts" | "decrypts" = "encrypts",
 ): Promise<{ readonly keyId: string; readonly publicKey: Uint8Array }> {
   const { result } = await server.ask(method.getKey, { keyId: handle });
   const { keyId, publicKey, algorithm, usage, status } = result ?? {};
@@ -37,7 +39,9 @@ export async function findRecipientKey(
       `${handle} is an ${algorithm} key with usage ${usage}; age needs an X-Wing key with usage KEM: ` +
         "qsp kms create --algorithm X-Wing --usage KEM",
     );
-  if (status !== "ACTIVE") throw usageError(`${handle} is ${status}; only an ACTIVE key encrypts`);
+  const states = use === "encrypts" ? ["ACTIVE"] : ["ACTIVE", "ROTATED"];
+  if (status === undefined || !states.includes(status))
+    throw usageError(`${handle} is ${status}; only an ${states.join(" or ")} key ${use}`);
   if (keyId === undefined || publicKey?.length !== publicKeyBytes)
     throw new CliError(exitCodes.unreachable, "the server sent an answer without an X-Wing public key");
   return { keyId, publicKey };
@@ -78,11 +82,25 @@ export async function findFileKeyOnServer(
     },
   });
   if (sealed.length === 0) return undefined;
-  for await (const keyId of listKeys(server, handle)) {
+  const unusable: KeyRecord[] = [];
+  for await (const keyId of listKeys(server, handle, unusable)) {
     const fileKey = await tryKey(open(keyId), sealed);
     if (fileKey !== undefined) return fileKey;
   }
+  if (unusable.length > 0) throw notTried(handle, unusable);
   return undefined;
+}
+
+/** For a file that only a key could open that does not decrypt now: nobody should destroy it as unneeded. */
+function notTried(handle: string, unusable: readonly KeyRecord[]): CliError {
+  const keys = unusable.map(
+    ({ keyId, name, version, status }) => `${name === undefined ? keyId : `${name}/${version}`} (${status})`,
+  );
+  const shown = keys.slice(0, 5).join(", ");
+  const more = keys.length > 5 ? ` and ${keys.length - 5} more` : "";
+  return distrustError(
+    `the file was not encrypted to a usable key of ${handle || "yours"}. Not tried: ${shown}${more}; restore and enable them, or enable them, to decrypt`,
+  );
 }
 
 /** Tries one key with all sealed file keys. */
@@ -94,19 +112,26 @@ export async function tryKey(key: AgeKey, sealed: readonly SealedFileKey[]): Pro
   return undefined;
 }
 
-/** Yields the keys that a handle may mean, the most probable first. */
-async function* listKeys(server: ApiClient, handle: string): AsyncGenerator<string> {
+/**
+ * Yields the keys that a handle may mean, the most probable first.
+ *
+ * @param unusable receives the keys that do not decrypt now, but could again
+ */
+async function* listKeys(server: ApiClient, handle: string, unusable: KeyRecord[]): AsyncGenerator<string> {
   if (handle !== "") {
     yield handle;
     // A name is its primary version. Files may be older than that.
     if (!/^(name|user)\//.test(handle)) return;
     const { versions } = await server.ask(method.getKey, { keyId: handle });
-    yield* listUsable(versions.filter(({ isPrimary }) => !isPrimary));
+    yield* listUsable(
+      versions.filter(({ isPrimary }) => !isPrimary),
+      unusable,
+    );
     return;
   }
   const { keys } = await server.ask(method.listKeys, { algorithm: "X-Wing", usage: "KEM" });
-  const usable = listUsable(keys);
-  if (usable.length === 0)
+  const usable = listUsable(keys, unusable);
+  if (usable.length === 0 && unusable.length === 0)
     throw usageError(
       "you have no X-Wing key with usage KEM on this server; name a key that was granted to you",
     );
@@ -114,7 +139,8 @@ async function* listKeys(server: ApiClient, handle: string): AsyncGenerator<stri
 }
 
 /** Lists the IDs of the keys that decapsulate, the newest first. */
-function listUsable(keys: readonly KeyRecord[]): readonly string[] {
+function listUsable(keys: readonly KeyRecord[], unusable: KeyRecord[]): readonly string[] {
+  unusable.push(...keys.filter(({ status }) => status === "DISABLED" || status === "DESTROY_SCHEDULED"));
   return keys
     .filter(({ status }) => status === "ACTIVE" || status === "ROTATED")
     .map(({ keyId }) => keyId)
@@ -127,7 +153,8 @@ function tooManyCalls(handle: string, recipients: number): CliError {
     handle === ""
       ? `${maxCalls} attempts with your newest keys did not open the file, which has ${count}; name its key: ` +
           "qsp decrypt --key KEY, or for age the identity from qsp kms age-identity KEY"
-      : `${maxCalls} attempts with ${handle} did not open the file, which has ${count}; name the key's version, and ` +
+      : `${maxCalls} attempts with ${handle} did not open the file, which has ${count}; ` +
+          (/^(name|user)\/.*\/\d+$|^key-/.test(handle) ? "" : "name the key's version, and ") +
           `encrypt with its recipient among the first ${maxCalls}`,
   );
 }

@@ -32,7 +32,9 @@ export const kmsAgeVerbs: readonly Verb[] = [
     example: "qsp kms age-identity name/archive --out archive.identity",
     async run({ operands: [handle = ""], files, output, server }) {
       const recipient =
-        handle === "" ? undefined : encodeRecipient((await findRecipientKey(server, handle)).publicKey);
+        handle === ""
+          ? undefined
+          : encodeRecipient((await findRecipientKey(server, handle, "decrypts")).publicKey);
       const identity = encodePluginIdentity(handle);
       const text = [
         `# ${handle || "all X-Wing keys with usage KEM"} at the server that QSP_URL names`,

@@ -105,10 +105,14 @@ export function readShare(text: string): KeyShare {
     throw invalidKey("its checksum does not match: compare each character with the paper");
   if (share[0] !== version)
     throw invalidKey(`it is of version ${share[0]}; this program reads version ${version}`);
+  const [, threshold = 0, number = 0] = share;
+  if (threshold < minThreshold)
+    throw invalidKey(`its threshold is ${threshold}; a share needs at least ${minThreshold}`);
+  if (number === 0) throw invalidKey("its number is 0; shares count from 1");
   return {
     setId: share.toString("hex", setIdAt, fingerprintAt),
-    threshold: share[1] ?? 0,
-    number: share[2] ?? 0,
+    threshold,
+    number,
     keyId: share.toString("hex", fingerprintAt, secretAt),
     secret: Uint8Array.from(share.subarray(secretAt, checksumAt)),
   };

@@ -1,5 +1,6 @@
 /** Shares of a master key: their format, and what restores the key. */
-import { createHash } from "node:crypto";
+import { createHash, createHash } from "node:crypto";
+import { base32crockford } from "@scure/base";
 import { describe, expect, it } from "vitest";
 import { combineShares, maxShares, readShare, splitKey } from "../../src/crypto/key-shares.ts";
 import { nameMasterKey } from "../../src/crypto/sealing.ts";
@@ -38,6 +39,18 @@ describe("the shares of a master key", () => {
   it("do not restore it if there are fewer", async () => {
     const read = (await splitKey(key, 5, 3)).shares.map(readShare);
     await expect(combineShares(read.slice(0, 2))).rejects.toThrow("a different key from the one they name");
+  });
+
+  it.each([
+    [1, 0, "its threshold is 0"],
+    [1, 1, "its threshold is 1"],
+    [2, 0, "its number is 0"],
+  ])("are refused with byte %i set to %i, even if the checksum is right", (at, value, reason) => {
+    const bytes = base32crockford.decode((knownShares[0] ?? "").replaceAll(/\s/g, ""));
+    bytes[at] = value;
+    const body = bytes.subarray(0, -4);
+    bytes.set(createHash("sha256").update("qsp master key share").update(body).digest().subarray(0, 4), body.length);
+    expect(() => readShare(base32crockford.encode(bytes))).toThrow(reason);
   });
 
   it("keep their format", async () => {

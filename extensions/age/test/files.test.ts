@@ -161,6 +161,22 @@ describe("qsp encrypt and qsp decrypt", { timeout }, () => {
     expect(place.read("file.age").toString()).toBe("before");
   });
 
+  it("name the keys that could decrypt if they were restored or enabled", async () => {
+    const kms = server.client(KmsService);
+    const name = "kept";
+    await kms.createKey({ algorithm: "X-Wing", usage: "KEM", name });
+    const place = placeWith({ file: "hello" });
+    await qspDone(["encrypt", "file", "--key", `name/${name}`], place);
+    await kms.rotateKey({ keyId: `name/${name}` });
+    await kms.destroyKey({ keyId: `name/${name}/1`, afterSeconds: 86_400 });
+    expect(
+      await refused(["decrypt", "file.age", "--key", `name/${name}`, "--out", "-"], place),
+    ).toMatchObject({
+      code: 1,
+      message: expect.stringContaining("Not tried: kept/1 (DESTROY_SCHEDULED); restore and enable them"),
+    });
+  });
+
   it("refuse a file for other keys, and keys that are not for age", async () => {
     const { recipient } = await createIdentity();
     const keyId = await createAgeKey(server);

@@ -35,7 +35,9 @@ describe("the keys that may open a file", () => {
       ["scheduled", "DESTROY_SCHEDULED"],
       ["newest", "ACTIVE"],
     ]);
-    expect(await findFileKeyOnServer(client, "", sealed(1))).toBeUndefined();
+    await expect(findFileKeyOnServer(client, "", sealed(1))).rejects.toThrow(
+      "Not tried: disabled (DISABLED), scheduled (DESTROY_SCHEDULED)",
+    );
     expect(tried).toEqual(["newest", "oldest"]);
   });
 

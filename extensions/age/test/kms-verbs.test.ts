@@ -43,6 +43,8 @@ describe("qsp kms age-recipient", { timeout }, () => {
     await server.client(KmsService).rotateKey({ keyId: "name/rotated" });
     const { stderr } = await qsp(["kms", "age-recipient", "name/rotated/1"], server.place());
     expect(stderr).toContain("name/rotated/1 is ROTATED; only an ACTIVE key encrypts");
+    const identity = await qspDone(["kms", "age-identity", "name/rotated/1"], server.place());
+    expect(identity).toContain("AGE-PLUGIN-QSP-1");
   });
 });
 

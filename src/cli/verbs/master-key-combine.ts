@@ -105,11 +105,15 @@ function findBlocks(text: string): { readonly line: number; text: string }[] {
 function requireEnough(shares: readonly PlacedShare[]): void {
   const [first] = shares;
   if (first === undefined) throw usageError("there is no share");
-  const { setId, threshold } = first;
+  const { setId, threshold, keyId } = first;
   for (const [i, share] of shares.entries()) {
-    if (share.setId !== setId || share.threshold !== threshold || share.keyId !== first.keyId)
+    if (share.setId !== setId)
       throw usageError(
         `${share.place} is of set ${share.setId}, and ${first.place} of set ${setId}; all shares must be of one set`,
+      );
+    if (share.threshold !== threshold || share.keyId !== keyId)
+      throw usageError(
+        `${share.place} and ${first.place} name different thresholds or keys, although both are of set ${setId}; one of them is forged`,
       );
     const same = shares.slice(0, i).find((other) => isSame(other, share));
     if (same !== undefined)

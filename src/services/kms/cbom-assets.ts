@@ -5,7 +5,6 @@ import {
   algorithms,
   compositeHalves,
   isCompositeAlgorithm,
-  isSignatureAlgorithm,
 } from "../../crypto/algorithms.ts";
 import type { KeyState } from "./record.ts";
 import type { StoredKey } from "./store.ts";
@@ -50,6 +49,32 @@ export const sealing = describeAsset("algorithm/AES-256-GCM", "AES-256-GCM", {
   oid: "2.16.840.1.101.3.4.1.46",
 });
 
+/**
+ * Classical algorithms that only a hybrid has. Object identifiers of RFC 8410, section 3, and RFC 5480, section 2.1.1.
+ */
+const classicalHalves = {
+  Ed25519: {
+    primitive: "signature",
+    algorithmFamily: "EdDSA",
+    parameterSetIdentifier: "Ed25519",
+    cryptoFunctions: ["keygen", "sign", "verify"],
+    oid: "1.3.101.112",
+  },
+  "ECDSA-P384": {
+    primitive: "signature",
+    algorithmFamily: "ECDSA",
+    parameterSetIdentifier: "P384",
+    cryptoFunctions: ["keygen", "sign", "verify"],
+    oid: "1.2.840.10045.2.1",
+  },
+  X25519: {
+    primitive: "key-agree",
+    parameterSetIdentifier: "X25519",
+    cryptoFunctions: ["keygen", "keyderive"],
+    oid: "1.3.101.110",
+  },
+} as const;
+
 const algorithmAssets = new Map(
   Object.values(algorithms).map((info) => [info.name, describeAlgorithm(info)]),
 );
@@ -70,13 +95,23 @@ function describeAlgorithm({ name, family, category, nistLevel, oid, standard }:
   return describeAsset(`algorithm/${name}`, name, cryptoProperties, { standard }, listHalves(name));
 }
 
-/** Describes the two algorithms of a composite; a break of one does not break the composite. */
+/** Describes the two algorithms of a hybrid; a break of one does not break the hybrid. */
 function listHalves(name: AlgorithmInfo["name"]): Asset[] {
+  // draft-connolly-cfrg-xwing-kem-11, section 4.
+  if (name === "X-Wing") return [describeAlgorithm(algorithms["ML-KEM-768"]), describeClassical("X25519")];
   if (!isCompositeAlgorithm(name)) return [];
   const { mlDsa, classical } = compositeHalves[name];
-  return [mlDsa, classical].map((half) =>
-    isSignatureAlgorithm(half) ? describeAlgorithm(algorithms[half]) : describeOther(half, 0),
-  );
+  return [
+    describeAlgorithm(algorithms[mlDsa]),
+    classical === "ECDSA-P256" ? describeAlgorithm(algorithms[classical]) : describeClassical(classical),
+  ];
+}
+
+/** Describes a classical half that no key has alone. */
+function describeClassical(name: keyof typeof classicalHalves): Asset {
+  const { oid, ...properties } = classicalHalves[name];
+  const algorithmProperties = { ...properties, nistQuantumSecurityLevel: 0 };
+  return describeAsset(`algorithm/${name}`, name, { assetType: "algorithm", algorithmProperties, oid });
 }
 
 /** Describes a stored secret key. Of a damaged one, only the ID is known. */
@@ -153,6 +188,9 @@ function describeSignature({
 function describeKeyAlgorithm({ publicKey }: X509Certificate): Asset {
   const { asymmetricKeyType = "unknown", asymmetricKeyDetails = {} } = publicKey;
   const { namedCurve, modulusLength } = asymmetricKeyDetails;
+  // OpenSSL's names of the curves.
+  if (namedCurve === "prime256v1") return describeAlgorithm(algorithms["ECDSA-P256"]);
+  if (namedCurve === "secp384r1") return describeClassical("ECDSA-P384");
   const isClassical = /^(ec|rsa|rsa-pss|dsa|ed\d+)$/.test(asymmetricKeyType);
   const parameter = namedCurve ?? modulusLength;
   const name = parameter === undefined ? asymmetricKeyType : `${asymmetricKeyType}-${parameter}`;

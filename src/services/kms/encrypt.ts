@@ -2,7 +2,8 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { wipe } from "../../crypto/bytes.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
-import { readHead } from "../../crypto/encryption-head.ts";
+import { headBytes, readHead } from "../../crypto/encryption-head.ts";
+import { minSealedBytes } from "../../crypto/hpke.ts";
 import { type BoundData, decryptData, encryptData } from "../../crypto/key-encryption.ts";
 import { refuse, refuseField } from "../../errors.ts";
 import { beginAttempt, type KeyInput, recordingRefusal } from "./attempt.ts";
@@ -124,14 +125,19 @@ function seal({ provider }: SignDeps, key: CachedKey, bound: BoundData): Promise
   return encryptData(provider, { keyId: key.record.keyId, publicKey: key.publicKey() }, bound);
 }
 
-/** @throws DECRYPTION_FAILED */
+/** @throws DECRYPTION_FAILED; FIELD_INVALID for a ciphertext that is too long for the algorithm */
 async function open({ provider }: SignDeps, key: CachedKey, bound: BoundData): Promise<Uint8Array> {
+  const { algorithm } = key.record;
+  const minBytes = headBytes + minSealedBytes(algorithm);
+  const maxBytes = minBytes + maxPlaintextBytes;
+  // A holder of the public key may have encrypted more.
+  if (bound.data.length > maxBytes)
+    throw refuseField(
+      "ciphertext",
+      `is ${bound.data.length} bytes; ${algorithm} ciphertexts have ${minBytes} to ${maxBytes}`,
+    );
   try {
-    const plaintext = await decryptData(provider, await key.secretKey(), bound);
-    // A holder of the public key may have encrypted more, which other algorithms could not hold.
-    if (plaintext.length <= maxPlaintextBytes) return plaintext;
-    wipe(plaintext);
-    throw decryptionFailed();
+    return await decryptData(provider, await key.secretKey(), bound);
   } catch (error) {
     if (error instanceof CryptoError && error.code === "UNWRAP_FAILED") throw decryptionFailed();
     throw error;

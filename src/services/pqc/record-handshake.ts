@@ -98,7 +98,7 @@ interface Recording extends HandshakeInput {
 function tooMany(retryMs: number) {
   return refuseForNow(
     "RATE_LIMITED",
-    `the server records at most ${maxRecordings} handshakes a second for all callers together; retry later, or ask for a recording of the last second`,
+    `the server records at most ${maxRecordings} handshakes a second for all callers together; retry in a second, or ask for the group and certificate of the last recording`,
     retryMs,
     { limit: String(maxRecordings) },
   );

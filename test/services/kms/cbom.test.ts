@@ -226,7 +226,7 @@ describe("writeCbom", () => {
     expect(Math.max(...parts)).toBeLessThan(256 * 1024);
   });
 
-  it("describes every algorithm of keys with its NIST level, 0 for classical ones, and the halves of composites", async () => {
+  it("describes every algorithm of keys with its NIST level, 0 for classical ones, and the halves of hybrids", async () => {
     const rows = Object.values(algorithms).map(({ name }, i) => makeKey(i + 1, name));
     const { text } = await writeWith({ keys: { list: async () => ({ rows, nextPageToken: "" }) } });
     const { components, dependencies } = readCbom(text);
@@ -240,8 +240,9 @@ describe("writeCbom", () => {
       ...Object.fromEntries(
         Object.values(algorithms).map(({ name, nistLevel = 0, oid }) => [name, [nistLevel, oid]]),
       ),
-      Ed25519: [0, undefined],
-      "ECDSA-P384": [0, undefined],
+      Ed25519: [0, "1.3.101.112"],
+      "ECDSA-P384": [0, "1.2.840.10045.2.1"],
+      X25519: [0, "1.3.101.110"],
     });
     for (const { record } of rows)
       expect(dependencies).toContainEqual({
@@ -253,6 +254,10 @@ describe("writeCbom", () => {
         ref: `algorithm/${name}`,
         dependsOn: [`algorithm/${mlDsa}`, `algorithm/${classical}`],
       });
+    expect(dependencies).toContainEqual({
+      ref: "algorithm/X-Wing",
+      dependsOn: ["algorithm/ML-KEM-768", "algorithm/X25519"],
+    });
   });
 
   it("describes an empty list of keys", async () => {
@@ -292,7 +297,7 @@ describe("writeCbom", () => {
     const level = (name: string) =>
       findComponent(cbom, `algorithm/${name}`).cryptoProperties.algorithmProperties?.nistQuantumSecurityLevel;
     expect({
-      key: level("EC-PRIME256V1"),
+      key: level("ECDSA-P256"),
       ecdsa: level("ecdsa-with-SHA256"),
       mlDsa: level("ML-DSA-65"),
     }).toEqual({

@@ -25,7 +25,7 @@ export const creating = step({
     algorithm: choiceField("Algorithm", "X-Wing", ["X-Wing", "ML-KEM-768", "ML-KEM-1024"]),
   },
   run: async ({ call }, { algorithm }) => {
-    const created = await call(createKey, { algorithm, usage: "ENCRYPT" });
+    const created = await call(createKey, { alias: "patient records", algorithm, usage: "ENCRYPT" });
     const { result } = await call(getKey, { keyId: created.result?.keyId ?? "" });
     if (result?.publicKey === undefined) throw new Error("the server sent no public key");
     return { keyId: result.keyId, algorithm, publicKey: result.publicKey };

@@ -39,6 +39,8 @@ export function Page() {
       },
     );
   const parsed = parse(() => readToken(token.trim()));
+  /** Drops what a copied header has before its token. */
+  const take = (text: string): void => setToken(text.replace(/^\s*(authorization:\s*)?bearer\s+/i, ""));
   return (
     <div class="tool">
       <header class="lead">
@@ -68,7 +70,7 @@ export function Page() {
       {task.failure && <FailureNote failure={task.failure} />}
       <div class="inspector">
         <div>
-          <TokenField token={token} onChange={setToken} />
+          <TokenField token={token} onChange={take} />
           <TextArea label="Keys (JWK set)" rows={8} value={keys} onChange={setKeys} />
         </div>
         <div>
