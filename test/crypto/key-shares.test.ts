@@ -1,5 +1,5 @@
 /** Shares of a master key: their format, and what restores the key. */
-import { createHash, createHash } from "node:crypto";
+import { createHash } from "node:crypto";
 import { base32crockford } from "@scure/base";
 import { describe, expect, it } from "vitest";
 import { combineShares, maxShares, readShare, splitKey } from "../../src/crypto/key-shares.ts";
