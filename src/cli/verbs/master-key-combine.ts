@@ -1,4 +1,5 @@
 /** `qsp master-key combine`: works without a store, because both may be lost. */
+import { existsSync } from "node:fs";
 import { wipe } from "../../crypto/bytes.ts";
 import { combineShares, type KeyShare, readShare, shareDigits } from "../../crypto/key-shares.ts";
 import { nameMasterKey } from "../../crypto/sealing.ts";
@@ -35,6 +36,15 @@ export const masterKeyCombineVerbs: readonly Verb[] = [
     settings: {},
     async run({ operands, options, files, output }) {
       options.need("out");
+      // It would appear in the error for a missing file, and it already is in the shell's history.
+      if (
+        operands.some(
+          (operand) => operand.replaceAll(/[\s-]/g, "").length === shareDigits && !existsSync(operand),
+        )
+      )
+        throw usageError(
+          "an operand looks like a share, not a file; pass shares on standard input, or in files",
+        );
       const shares: PlacedShare[] = [];
       try {
         for (const path of operands.length === 0 ? ["-"] : operands) shares.push(...(await readShares(path)));

@@ -41,6 +41,12 @@ export function kmsService(
   const { store, keys } = deps;
   const auditLog = openEntryLog(store, keyLog);
   const runExclusively = createCallerMutex();
+  /**
+   * A list may read everything of its caller, and takes the event loop for many milliseconds. Each caller gets one
+   * at a time, so that others are not starved.
+   */
+  const inTurn = <T>(context: HandlerContext, work: () => Promise<T>): Promise<T> =>
+    runExclusively(readPrincipal(context).userId, context.signal, work);
   const verifications = createAuditVerifications(deps);
   const readerOf = (context: HandlerContext) => ({
     principal: readPrincipal(context),
@@ -50,7 +56,7 @@ export function kmsService(
   return {
     createKey: async (req, context) => ({ result: await createKey(deps, req, readCaller(context)) }),
     getKey: ({ keyId }, context) => getKey(deps, inputOf(keyId, context)),
-    listKeys: (req, context) => listKeys(deps, req, readPrincipal(context)),
+    listKeys: (req, context) => inTurn(context, () => listKeys(deps, req, readPrincipal(context))),
     rotateKey: async ({ keyId }, context) => ({ newKey: await rotateKey(deps, inputOf(keyId, context)) }),
     disableKey: async ({ keyId }, context) => ({ result: await disableKey(deps, inputOf(keyId, context)) }),
     enableKey: async ({ keyId }, context) => ({ result: await enableKey(deps, inputOf(keyId, context)) }),
@@ -74,12 +80,15 @@ export function kmsService(
       };
     },
     importKey: async (req, context) => ({ result: await importKey(deps, req, readCaller(context)) }),
-    exportPublicKeys: (req, context) => exportPublicKeys(deps, req, readPrincipal(context)),
+    exportPublicKeys: (req, context) =>
+      inTurn(context, () => exportPublicKeys(deps, req, readPrincipal(context))),
     async *getCbom(_req, context) {
-      for await (const part of writeCbom(deps, readPrincipal(context))) yield { cbom: part };
+      const list: CbomDeps["keys"]["list"] = (...query) => inTurn(context, () => keys.list(...query));
+      for await (const part of writeCbom({ ...deps, keys: { list } }, readPrincipal(context)))
+        yield { cbom: part };
     },
     createGrant: async (req, context) => ({ grant: await createGrant(deps, req, readCaller(context)) }),
-    listGrants: (req, context) => listGrants(deps, req, readPrincipal(context)),
+    listGrants: (req, context) => inTurn(context, () => listGrants(deps, req, readPrincipal(context))),
     revokeGrant: async ({ grantId }, context) => ({
       grant: await revokeGrant(deps, grantId, readCaller(context)),
     }),
@@ -108,11 +117,7 @@ export function kmsService(
     getAuditLog: async (query, context) => {
       const reader = readerOf(context);
       const filter = await toFilter(deps, query, reader);
-      // A list may read all of the caller's entries. One at a time per caller, so that other callers' reads
-      // are not starved.
-      const { rows, ...page } = await runExclusively(reader.principal.userId, context.signal, () =>
-        auditLog.list(filter, query),
-      );
+      const { rows, ...page } = await inTurn(context, () => auditLog.list(filter, query));
       return { ...page, auditLog: rows.map(packEntry) };
     },
     async *watchAuditLog(query, context) {
