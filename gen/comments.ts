@@ -1076,7 +1076,7 @@ export const comments: Readonly<Record<string, string>> = {
   "pqc.RecordHandshakeRequest.certificate": "Algorithm of the certificate's key; \"ECDSA-P256\" if omitted.",
   "pqc.TlsRecord": "One TLS record (RFC 8446, section 5.1) as it was on the wire.",
   "pqc.TlsRecord.from_client": "True if the client sent it, false if the server did.",
-  "pqc.TlsRecord.bytes": "The whole record: a header of 5 bytes, and at most 16,640 bytes, which are encrypted after the ServerHello.",
+  "pqc.TlsRecord.bytes": "The whole record: a header of 5 bytes, and at most 16,640 bytes. After the ServerHello, all records are encrypted\nexcept the two of type ChangeCipherSpec, which do not count for the nonce.",
   "pqc.RecordHandshakeResponse": "Response with a recorded handshake.",
   "pqc.RecordHandshakeResponse.status": "Always \"success\".",
   "pqc.RecordHandshakeResponse.records": "All records of both directions, in the order in which they were sent: the handshake, one small HTTP/1.1 request\nwith its response, and the close_notify alert of both ends.",

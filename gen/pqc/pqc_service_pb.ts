@@ -649,7 +649,8 @@ export type TlsRecord = Message<"pqc.TlsRecord"> & {
   fromClient: boolean;
 
   /**
-   * The whole record: a header of 5 bytes, and at most 16,640 bytes, which are encrypted after the ServerHello.
+   * The whole record: a header of 5 bytes, and at most 16,640 bytes. After the ServerHello, all records are encrypted
+   * except the two of type ChangeCipherSpec, which do not count for the nonce.
    *
    * @generated from field: bytes bytes = 2;
    */

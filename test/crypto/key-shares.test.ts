@@ -49,7 +49,10 @@ describe("the shares of a master key", () => {
     const bytes = base32crockford.decode((knownShares[0] ?? "").replaceAll(/\s/g, ""));
     bytes[at] = value;
     const body = bytes.subarray(0, -4);
-    bytes.set(createHash("sha256").update("qsp master key share").update(body).digest().subarray(0, 4), body.length);
+    bytes.set(
+      createHash("sha256").update("qsp master key share").update(body).digest().subarray(0, 4),
+      body.length,
+    );
     expect(() => readShare(base32crockford.encode(bytes))).toThrow(reason);
   });
 

@@ -62,7 +62,7 @@ export function compositeVectors(): VectorSet {
     format: "qsp-vectors/1",
     name: "composite",
     specification: "docs/formats.md#composite-signature",
-    note: "draft-ietf-lamps-pq-composite-sigs-19. Both halves are deterministic (RFC 6979 for ECDSA); servers sign hedged. The calls of the service use the empty context.",
+    note: "draft-ietf-lamps-pq-composite-sigs-19. Both halves are deterministic (RFC 6979 for ECDSA); servers sign hedged. DualSign uses the empty context, and kms any.",
     keys: { mldsa: mldsa.entry, ecdsa: ecdsa.entry },
     cases: [
       make("text", hello),
