@@ -143,7 +143,9 @@ function renderShell(
 <script type="module" src="/console/${script}"></script>
 </head>
 <body>
-<div id="app"><main class="loading"><h1>${title}</h1>
+<div id="app"><main class="loading"><h1>${title}</h1>${
+    data === undefined ? "" : `\n<p>${description}</p>\n<div class="skeleton" aria-hidden="true"></div>`
+  }
 <noscript><p>This page needs JavaScript to call the server. <a href="/openapi.yaml">/openapi.yaml</a> describes all calls.</p></noscript></main></div>
 </body>
 </html>

@@ -29,6 +29,7 @@ import { streamDeadlineInterceptor } from "./interceptors/deadline.ts";
 import { drainInterceptor } from "./interceptors/drain.ts";
 import { createErrorMap, requestErrorInterceptor, streamErrorInterceptor } from "./interceptors/errors.ts";
 import { idempotencyInterceptor } from "./interceptors/idempotency.ts";
+import { listTurnInterceptor } from "./interceptors/list-turns.ts";
 import { createObserver, logUnobserved } from "./interceptors/observe.ts";
 import { streamStatusInterceptor } from "./interceptors/status.ts";
 import { forStreams } from "./interceptors/streams.ts";
@@ -288,6 +289,7 @@ function createInterceptors({ options, logger, metrics, observer, pace, draining
     validationInterceptor(),
     requestErrorInterceptor(mapError),
     idempotencyInterceptor(),
+    listTurnInterceptor(),
   ];
 }
 

@@ -1,7 +1,8 @@
 /** The first page: conventions of all calls, services, and errors that calls share. */
 
+import { CodeBlock } from "../parts/code-block.tsx";
 import { Verb } from "./call-list.tsx";
-import { type ApiDocument, nameOperation } from "./document.ts";
+import { type ApiDocument, nameOperation, needsToken } from "./document.ts";
 import { FailureTable } from "./failure-table.tsx";
 import { mergeCommon } from "./failures.ts";
 import { Prose } from "./prose.tsx";
@@ -29,6 +30,7 @@ export function Conventions({ api, common, isMissing }: ConventionsProps) {
         </a>{" "}
         · <a href="/protos.tar.gz">protos</a>
       </p>
+      <FirstCall api={api} />
       <div class="text">
         <Prose text={api.description} />
       </div>
@@ -57,4 +59,27 @@ export function Conventions({ api, common, isMissing }: ConventionsProps) {
       ))}
     </div>
   );
+}
+
+/** Calls to begin with, the most telling first, and what curl needs for them. */
+const firstCalls = {
+  "/api/grpc/sign": ` -H 'content-type: application/json' -d '{"data":"aGVsbG8="}'`,
+  "/api/grpc/algorithms": "",
+} as const;
+
+/** A call that works on this server, for visitors without a token too. */
+function FirstCall({ api }: Pick<ConventionsProps, "api">) {
+  for (const [path, args] of Object.entries(firstCalls)) {
+    const operation = api.operations.find((one) => one.path === path && !needsToken(one));
+    if (operation === undefined) continue;
+    return (
+      <>
+        <CodeBlock title="A first call" text={`curl -s ${location.origin}${path}${args}`} />
+        <p class="text">
+          {operation.summary} <a href={`#/${operation.operationId}`}>Send it from here.</a>
+        </p>
+      </>
+    );
+  }
+  return null;
 }

@@ -66,7 +66,7 @@ async function describeFailure(
     const others =
       caSource === undefined
         ? "give the certificate of its CA with --ca FILE or QSP_CA"
-        : `the CA from ${caSource} did not issue it; give this server's CA with --ca FILE`;
+        : `the CA from ${caSource} did not issue it; give this server's CA with --ca FILE, or both CAs in one file if it has two certificates`;
     return `${origin} has a certificate that is not trusted (${code}); ${others}`;
   }
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID")

@@ -97,7 +97,7 @@ async function readShares(path: string): Promise<PlacedShare[]> {
   }
 }
 
-/** Finds the shares in a text: lines without a blank line or a comment between them. */
+/** Finds the shares in a text: a share ends with its last digit, a blank line or a comment. */
 function findBlocks(text: string): { readonly line: number; text: string }[] {
   const blocks: { readonly line: number; text: string }[] = [];
   let isOpen = false;
@@ -106,7 +106,7 @@ function findBlocks(text: string): { readonly line: number; text: string }[] {
     if (isShare && !isOpen) blocks.push({ line: i + 1, text: "" });
     const block = blocks.at(-1);
     if (isShare && block !== undefined) block.text += `${line}\n`;
-    isOpen = isShare;
+    isOpen = isShare && (block?.text.replaceAll(/[\s-]/g, "").length ?? 0) < shareDigits;
   }
   return blocks;
 }

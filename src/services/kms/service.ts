@@ -4,13 +4,13 @@ import { timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { keyLog } from "../../audit/tables.ts";
+import { createCallerMutex } from "../../calls/caller-mutex.ts";
 import { type WrappingMethod, wrappingMethods } from "../../crypto/hpke.ts";
 import { isAuditor, readCaller, readPrincipal } from "../../identity/principal.ts";
 import { openEntryLog } from "../entry-log.ts";
 import { partsOf, readHealth } from "../fields.ts";
 import { packEntry, toFilter } from "./audit.ts";
 import type { ResponseForm } from "./batch-size.ts";
-import { createCallerMutex } from "./caller-mutex.ts";
 import { type CbomDeps, writeCbom } from "./cbom.ts";
 import type { ChangeDeps } from "./change.ts";
 import { createKey } from "./create.ts";
@@ -41,12 +41,6 @@ export function kmsService(
   const { store, keys } = deps;
   const auditLog = openEntryLog(store, keyLog);
   const runExclusively = createCallerMutex();
-  /**
-   * A list may read everything of its caller, and takes the event loop for many milliseconds. Each caller gets one
-   * at a time, so that others are not starved.
-   */
-  const inTurn = <T>(context: HandlerContext, work: () => Promise<T>): Promise<T> =>
-    runExclusively(readPrincipal(context).userId, context.signal, work);
   const verifications = createAuditVerifications(deps);
   const readerOf = (context: HandlerContext) => ({
     principal: readPrincipal(context),
@@ -56,7 +50,7 @@ export function kmsService(
   return {
     createKey: async (req, context) => ({ result: await createKey(deps, req, readCaller(context)) }),
     getKey: ({ keyId }, context) => getKey(deps, inputOf(keyId, context)),
-    listKeys: (req, context) => inTurn(context, () => listKeys(deps, req, readPrincipal(context))),
+    listKeys: (req, context) => listKeys(deps, req, readPrincipal(context)),
     rotateKey: async ({ keyId }, context) => ({ newKey: await rotateKey(deps, inputOf(keyId, context)) }),
     disableKey: async ({ keyId }, context) => ({ result: await disableKey(deps, inputOf(keyId, context)) }),
     enableKey: async ({ keyId }, context) => ({ result: await enableKey(deps, inputOf(keyId, context)) }),
@@ -80,15 +74,16 @@ export function kmsService(
       };
     },
     importKey: async (req, context) => ({ result: await importKey(deps, req, readCaller(context)) }),
-    exportPublicKeys: (req, context) =>
-      inTurn(context, () => exportPublicKeys(deps, req, readPrincipal(context))),
+    exportPublicKeys: (req, context) => exportPublicKeys(deps, req, readPrincipal(context)),
     async *getCbom(_req, context) {
-      const list: CbomDeps["keys"]["list"] = (...query) => inTurn(context, () => keys.list(...query));
-      for await (const part of writeCbom({ ...deps, keys: { list } }, readPrincipal(context)))
-        yield { cbom: part };
+      const principal = readPrincipal(context);
+      // Unlike other lists, it is a stream.
+      const list: CbomDeps["keys"]["list"] = (...query) =>
+        runExclusively(principal.userId, context.signal, () => keys.list(...query));
+      for await (const part of writeCbom({ ...deps, keys: { list } }, principal)) yield { cbom: part };
     },
     createGrant: async (req, context) => ({ grant: await createGrant(deps, req, readCaller(context)) }),
-    listGrants: (req, context) => inTurn(context, () => listGrants(deps, req, readPrincipal(context))),
+    listGrants: (req, context) => listGrants(deps, req, readPrincipal(context)),
     revokeGrant: async ({ grantId }, context) => ({
       grant: await revokeGrant(deps, grantId, readCaller(context)),
     }),
@@ -117,7 +112,7 @@ export function kmsService(
     getAuditLog: async (query, context) => {
       const reader = readerOf(context);
       const filter = await toFilter(deps, query, reader);
-      const { rows, ...page } = await inTurn(context, () => auditLog.list(filter, query));
+      const { rows, ...page } = await auditLog.list(filter, query);
       return { ...page, auditLog: rows.map(packEntry) };
     },
     async *watchAuditLog(query, context) {

@@ -135,18 +135,12 @@ export async function findUsable(deps: FindDeps, attempt: Attempt, use: Use): Pr
   // Check the usage first, because state changes do not affect it.
   if (record.usage !== use.usage) {
     const { usage: actual } = record;
-    const need = `; ${use.operation} needs ${keysFor[use.usage]}`;
+    const need = ` with usage ${actual}; ${use.operation} needs usage ${use.usage}`;
     throw keyUsageMismatch(record, need, { usage: actual, operation: use.operation });
   }
   if (!use.states.includes(record.state)) throw keyStateInvalid(record, use.operation);
   return found;
 }
-
-const keysFor: Readonly<Record<KeyUsage, string>> = {
-  SIGN: "an ML-DSA or SLH-DSA key",
-  KEM: "an ML-KEM or X-Wing key of the usage KEM",
-  ENCRYPT: "an X-Wing or ML-KEM key of the usage ENCRYPT",
-};
 
 /**
  * @returns undefined if the cached key does not allow the use: it may have been enabled or rotated in the

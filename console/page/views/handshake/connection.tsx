@@ -60,7 +60,7 @@ function Agreed({ connection }: { readonly connection: GetConnectionResponse }) 
         ) : (
           <Verdict holds={hybrid}>
             {hybrid
-              ? `Your browser and ${end} agreed on keys that a quantum computer cannot recover from a recording`
+              ? `Your browser and ${end} agreed on keys that are built to resist quantum computers, even if the connection is recorded`
               : "A quantum computer could recover this connection's keys from a recording"}
           </Verdict>
         )}

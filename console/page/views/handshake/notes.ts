@@ -32,7 +32,7 @@ const notes: Readonly<Record<string, string>> = {
   ClientHello:
     "The client's offer: versions, cipher suites, groups, and key shares in advance (section 4.1.2).",
   ServerHello:
-    "The server's choice, and its key share. From here on, everything is encrypted (section 4.1.3).",
+    "The server's choice, and its key share. From here on, every message is encrypted; ChangeCipherSpec is none (section 4.1.3).",
   HelloRetryRequest:
     "The server asks for a key share of another group; it is a ServerHello with a special random (section 4.1.4).",
   EncryptedExtensions: "Answers to extensions that the keys do not depend on (section 4.3.1).",

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createCallerMutex } from "../../../src/services/kms/caller-mutex.ts";
+import { createCallerMutex } from "../../src/calls/caller-mutex.ts";
 
 const { signal } = new AbortController();
 
