@@ -69,7 +69,7 @@ export function run(program: string, args: readonly string[], input = ""): Promi
 
 /**
  * Runs a program and yields the JSON objects that it prints, as they arrive. Each object is on its own line, or begins
- * and ends with a line that is one brace. The signal ends the program.
+ * and ends with a line that is one brace. The signal ends the program, and so does a stream of limited length.
  */
 export async function* follow(
   program: string,
@@ -101,7 +101,7 @@ export async function* follow(
     if (!isAtEnd) end(); // The caller stopped reading early.
   }
   const [code] = await closed;
-  if (signal?.aborted !== true) throw new Error(`${program} ended with ${code}: ${stderr}`);
+  if (signal?.aborted !== true && code !== 0) throw new Error(`${program} ended with ${code}: ${stderr}`);
 }
 
 /** Ends a program with its children: buf can be a script that starts the actual binary. */
