@@ -9,6 +9,7 @@ const place = document.getElementById("app");
 if (place === null) throw new Error("the page has no place for the reference");
 loadDocument().then(
   (api) => {
+    // The server sends a skeleton, so that the page is not empty until now.
     place.replaceChildren();
     render(<Reference api={api} />, place);
   },
