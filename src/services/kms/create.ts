@@ -179,7 +179,7 @@ export function chooseKind({
 }
 
 /**
- * Checks that no other key gives an imported key a second use, whoever owns it. A public key has one usage:
+ * Checks that no other key of any owner gives an imported key a second use. A public key has one usage:
  * otherwise, Decapsulate would return the secrets that protect what Encrypt has encrypted. A component of a
  * composite is in no other key. The importer has the secret key, so the refusal reveals nothing.
  *

@@ -2,7 +2,7 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { refuse } from "../../errors.ts";
 import type { Operation } from "./event.ts";
-import type { KeyState } from "./record.ts";
+import { type KeyState, operationsOf } from "./record.ts";
 import type { KeyRecord } from "./tables.ts";
 
 /** For a key that does not exist, or that the caller may not see. */
@@ -58,10 +58,8 @@ function adviseInstead({ state, replacedBy }: KeyRecord, operation: Operation): 
   // The replacement creates new signatures and secrets, but cannot verify signatures or recover secrets of
   // this key.
   if (replacedBy && ["SIGN", "ENCAPSULATE", "ENCRYPT"].includes(operation)) return `use ${replacedBy}`;
-  if (
-    !["SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "ENCRYPT", "DECRYPT", "RE_ENCRYPT"].includes(operation)
-  )
-    return "";
+  const uses: readonly string[] = [...Object.values(operationsOf).flat(), "RE_ENCRYPT"];
+  if (!uses.includes(operation)) return "";
   const revival: Partial<Record<KeyState, string>> = {
     DISABLED: "enable it",
     DESTROY_SCHEDULED: "restore and enable it",
