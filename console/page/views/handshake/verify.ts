@@ -1,5 +1,6 @@
 /** Verifies signatures with Web Cryptography, and ML-DSA with noble too. */
 import { browserLibrary, verifyHere } from "../../algorithms.ts";
+import { type Algorithms, ecdsa, named, rsa } from "../../web-crypto.ts";
 import { type Field, toNumber } from "./field.ts";
 
 /** A signature's verdict, and the code that gave it. */
@@ -17,30 +18,14 @@ interface Signed {
   readonly content: Uint8Array<ArrayBuffer>;
 }
 
-type Importing = Parameters<SubtleCrypto["importKey"]>[2] & {
-  readonly name: string;
-  readonly namedCurve?: string;
-};
-type Algorithms = readonly [importing: Importing, verifying: Parameters<SubtleCrypto["verify"]>[0]];
-
-const ecdsa = (namedCurve: string, hash: string): Algorithms => [
-  { name: "ECDSA", namedCurve },
-  { name: "ECDSA", hash },
-];
-const pss = (hash: string, saltLength: number): Algorithms => [
-  { name: "RSA-PSS", hash },
-  { name: "RSA-PSS", saltLength },
-];
-const named = (name: string): Algorithms => [{ name }, { name }];
-
 /** By SignatureScheme (RFC 8446, section 4.2.3; ML-DSA: draft-ietf-tls-mldsa). */
 const algorithms: Readonly<Record<number, Algorithms>> = {
-  1027: ecdsa("P-256", "SHA-256"),
-  1283: ecdsa("P-384", "SHA-384"),
-  1539: ecdsa("P-521", "SHA-512"),
-  2052: pss("SHA-256", 32),
-  2053: pss("SHA-384", 48),
-  2054: pss("SHA-512", 64),
+  1027: ecdsa("P-256", 256),
+  1283: ecdsa("P-384", 384),
+  1539: ecdsa("P-521", 512),
+  2052: rsa("RSA-PSS", 256),
+  2053: rsa("RSA-PSS", 384),
+  2054: rsa("RSA-PSS", 512),
   2055: named("Ed25519"),
   2308: named("ML-DSA-44"),
   2309: named("ML-DSA-65"),

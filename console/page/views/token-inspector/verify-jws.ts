@@ -2,6 +2,7 @@
 import { browserLibrary, verifyHere } from "../../algorithms.ts";
 import type { TokenParts } from "../../jwt.ts";
 import { fromBase64Url, toUtf8 } from "../../values.ts";
+import { type Algorithms, ecdsa, named, rsa } from "../../web-crypto.ts";
 
 /** What the page found out about a signature. */
 export interface JwsVerdict {
@@ -12,18 +13,6 @@ export interface JwsVerdict {
 }
 
 type Jwk = Readonly<Record<string, unknown>>;
-type Importing = Parameters<SubtleCrypto["importKey"]>[2];
-type Algorithms = readonly [importing: Importing, verifying: Parameters<SubtleCrypto["verify"]>[0]];
-
-const rsa = (name: string, bits: number): Algorithms => [
-  { name, hash: `SHA-${bits}` },
-  { name, saltLength: bits / 8 },
-];
-const ecdsa = (namedCurve: string, bits: number): Algorithms => [
-  { name: "ECDSA", namedCurve },
-  { name: "ECDSA", hash: `SHA-${bits}` },
-];
-const named = (name: string): Algorithms => [{ name }, { name }];
 
 /** By "alg": RFC 7518, section 3.1; RFC 8037, section 3.1; RFC 9864; RFC 9964. */
 const algorithms: Readonly<Record<string, Algorithms>> = {
