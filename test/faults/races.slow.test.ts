@@ -132,7 +132,8 @@ async function race(clients: readonly KmsClient[]): Promise<unknown> {
   const [kms] = clients as [KmsClient];
   for (let round = 0; round < rounds; round += 1) {
     const { keyId } = present((await kms.createKey({ algorithm: "ML-DSA-44" })).result);
-    const calls = await runOut(clients, keyId, random);
+    const changes = changesInTurn[round % changesInTurn.length] as Change[];
+    const calls = await runOut(clients, keyId, changes, random);
     const entries = await readAudit(kms, keyId);
     faults.push(...findFaults(calls, entries), ...findLateUses(entries));
     const signing = calls.filter(({ signatures }) => signatures > 0);
@@ -147,7 +148,7 @@ async function race(clients: readonly KmsClient[]): Promise<unknown> {
 
 /** How and when a call was answered. */
 interface Call {
-  readonly operation: "SIGN" | "ROTATE" | "DESTROY";
+  readonly operation: "SIGN" | Change;
   /** Number of requested signatures. */
   readonly signatures: number;
   readonly startedMs: number;
@@ -157,13 +158,23 @@ interface Call {
 }
 
 const isOk = ({ reason }: Call): boolean => reason === undefined;
-const isChange = (operation: string): boolean => operation === "ROTATE" || operation === "DESTROY";
+const isChange = (operation: string): operation is Change =>
+  operation === "ROTATE" || operation === "DESTROY";
 
 /** Number of callers who try to rotate or destroy; the others sign. */
 const changers = 8;
 
+type Change = "ROTATE" | "DESTROY";
+/** What the changers of one key do. By turns: chance can leave out a change in all rounds. */
+const changesInTurn: Change[][] = [["ROTATE"], ["DESTROY"], ["ROTATE", "DESTROY"]];
+
 /** Lets callers race until every signer was refused twice. */
-async function runOut(clients: readonly KmsClient[], keyId: string, random: Random): Promise<Call[]> {
+async function runOut(
+  clients: readonly KmsClient[],
+  keyId: string,
+  changes: readonly Change[],
+  random: Random,
+): Promise<Call[]> {
   const calls: Call[] = [];
   const make = async (call: Pick<Call, "operation" | "signatures">, answer: Promise<unknown>) => {
     const startedMs = performance.now();
@@ -178,20 +189,21 @@ async function runOut(clients: readonly KmsClient[], keyId: string, random: Rand
     random.below(4) === 0
       ? make({ operation: "SIGN", signatures: 3 }, kms.batchSign({ keyId, data: [data, data, data] }))
       : make({ operation: "SIGN", signatures: 1 }, kms.sign({ keyId, data }));
-  const rotate = (kms: KmsClient) => make({ operation: "ROTATE", signatures: 0 }, kms.rotateKey({ keyId }));
-  const destroy = (kms: KmsClient) =>
-    make({ operation: "DESTROY", signatures: 0 }, kms.destroyKey({ keyId }));
+  const change = (kms: KmsClient, operation: Change) =>
+    make(
+      { operation, signatures: 0 },
+      operation === "ROTATE" ? kms.rotateKey({ keyId }) : kms.destroyKey({ keyId }),
+    );
 
   const signUntilRefused = async (kms: KmsClient): Promise<void> => {
     while ((await sign(kms)) === undefined);
     // Certainly after the change was answered, perhaps by the other program.
     await sign(kms);
   };
-  const change = random.pick([[rotate], [destroy], [rotate, destroy]]);
   const changeSoon = async (kms: KmsClient): Promise<void> => {
     const signatures = 20 + random.below(40);
     await vi.waitUntil(() => calls.length >= signatures, { interval: 1, timeout });
-    await random.pick(change)(kms);
+    await change(kms, random.pick(changes));
   };
   const race = Array.from({ length: callers }, (_, i) => {
     const kms = clients[i % clients.length] as KmsClient;
