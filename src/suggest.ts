@@ -13,7 +13,7 @@ export function suggest(word: string, names: readonly string[]): string[] {
   const longer = names.filter((name) => name.toLowerCase().startsWith(lower));
   if (longer.length > 0 && longer.length <= maxSuggested) return longer;
   return names
-    .map((name) => ({ name, distance: measureDistance(lower, name.toLowerCase(), maxDistance) }))
+    .map((name) => ({ name, distance: measureDistance(lower, name.toLowerCase()) }))
     .filter(({ name, distance }) => distance <= limitChanges(lower, name))
     .sort((a, b) => a.distance - b.distance)
     .slice(0, maxSuggested)
@@ -30,8 +30,8 @@ export function findNearest(word: string, names: readonly string[]): string | un
   let nearest: string | undefined;
   let least = maxDistance + 1;
   for (const name of names) {
-    const distance = measureDistance(lower, name.toLowerCase(), Math.min(least, limitChanges(lower, name)));
-    if (distance > least) continue;
+    const distance = measureDistance(lower, name.toLowerCase());
+    if (distance > Math.min(least, limitChanges(lower, name))) continue;
     nearest = distance < least ? name : undefined;
     least = distance;
   }
@@ -47,58 +47,22 @@ function limitChanges(a: string, b: string): number {
  * Counts the letters to insert, remove or replace, and the neighbours to swap (optimal string alignment):
  * "sgin" is one edit away from "sign".
  *
- * @param atMost the distance beyond which the exact number does not matter; the time is proportional to it
- * @returns Infinity for more than `atMost`
+ * @returns Infinity if the lengths differ too much for a typo, so that a long word costs nothing
  */
-export function measureDistance(a: string, b: string, atMost: number): number {
-  if (Math.abs(a.length - b.length) > atMost) return Number.POSITIVE_INFINITY;
-  let start = 0;
-  while (start < a.length && start < b.length && a.charCodeAt(start) === b.charCodeAt(start)) start += 1;
-  let [endA, endB] = [a.length, b.length];
-  while (endA > start && endB > start && a.charCodeAt(endA - 1) === b.charCodeAt(endB - 1)) {
-    endA -= 1;
-    endB -= 1;
-  }
-  const [rows, columns] = [endA - start, endB - start];
-  if (rows === 0 || columns === 0) return rows + columns;
-  // Cell j of row i is the distance between the first i letters of one word and the first j of the other. One
-  // row suffices.
-  if (row.length <= columns) [row, before] = [new Uint16Array(2 * columns), new Uint16Array(2 * columns)];
-  for (let j = 0; j <= columns; j += 1) row[j] = j;
-  for (let i = 1; i <= rows; i += 1) {
-    // Cells farther from the diagonal than this are beyond the limit.
-    const [from, to] = [Math.max(1, i - atMost), Math.min(columns, i + atMost)];
-    let diagonal = row[from - 1] ?? 0;
-    // The cell two rows up and two columns to the left.
-    let swapped = from === 1 ? beyond : (before[from - 2] ?? 0);
-    let left = from === 1 ? i : beyond;
-    row[from - 1] = left;
-    let least = left;
-    const letter = a.charCodeAt(start + i - 1);
-    const earlier = i === 1 ? Number.NaN : a.charCodeAt(start + i - 2);
-    for (let j = from; j <= to; j += 1) {
-      // The cell above the last one in the band is outside the previous row's band.
-      const above = j === i + atMost ? beyond : (row[j] ?? 0);
-      const other = b.charCodeAt(start + j - 1);
-      const replaced = letter === other ? diagonal : diagonal + 1;
-      left = Math.min(replaced, above + 1, left + 1);
-      if (j > 1 && other === earlier && letter === b.charCodeAt(start + j - 2))
-        left = Math.min(left, swapped + 1);
-      swapped = before[j - 1] ?? 0;
-      before[j - 1] = diagonal;
-      diagonal = above;
-      row[j] = left;
-      if (left < least) least = left;
+export function measureDistance(a: string, b: string): number {
+  if (Math.abs(a.length - b.length) > maxDistance) return Number.POSITIVE_INFINITY;
+  // Cell j of row i is the distance between the first i letters of one word and the first j of the other.
+  const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)];
+  const read = (i: number, j: number): number => rows[i]?.[j] ?? Number.POSITIVE_INFINITY;
+  for (let i = 1; i <= a.length; i += 1) {
+    const row = [i];
+    rows.push(row);
+    for (let j = 1; j <= b.length; j += 1) {
+      const replaced = read(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const areSwapped = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swapped = areSwapped ? read(i - 2, j - 2) + 1 : replaced;
+      row.push(Math.min(replaced, swapped, read(i - 1, j) + 1, read(i, j - 1) + 1));
     }
-    if (least > atMost) return Number.POSITIVE_INFINITY;
   }
-  const distance = row[columns] ?? 0;
-  return distance <= atMost ? distance : Number.POSITIVE_INFINITY;
+  return read(a.length, b.length);
 }
-
-/** Larger than any distance that is counted. */
-const beyond = 60_000;
-
-/** Reused, because a search compares many short words. */
-let row = new Uint16Array(64);
-let before = new Uint16Array(64);

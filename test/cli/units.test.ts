@@ -164,22 +164,18 @@ describe("a list from a server", () => {
 
 describe("the distance of two words", () => {
   it.each([
-    ["", "", 3, 0],
-    ["sign", "sign", 3, 0],
-    ["sing", "sign", 3, 1],
-    ["sgin", "sign", 1, 1],
-    ["sgin", "login", 3, 2],
-    ["ca", "abc", 3, 3],
-    ["kitten", "sitting", 3, 3],
-    ["kitten", "sitting", 2, Number.POSITIVE_INFINITY],
-    ["abcdef", "bcdefa", 2, 2],
-    ["abcdef", "bcdefa", 1, Number.POSITIVE_INFINITY],
-    ["abc", "", 3, 3],
-    ["a", "abcde", 3, Number.POSITIVE_INFINITY],
-    ["x".repeat(200), `${"x".repeat(100)}y${"x".repeat(100)}`, 1, 1],
-    ["", "a", 0, Number.POSITIVE_INFINITY],
-  ])("%j and %j, of at most %d, is %d", (a, b, atMost, distance) => {
-    expect([measureDistance(a, b, atMost), measureDistance(b, a, atMost)]).toEqual([distance, distance]);
+    ["", "", 0],
+    ["sign", "sign", 0],
+    ["sing", "sign", 1],
+    ["sgin", "sign", 1],
+    ["sgin", "login", 2],
+    ["ca", "abc", 3],
+    ["kitten", "sitting", 3],
+    ["abcdef", "bcdefa", 2],
+    ["abc", "", 3],
+    ["a", "abcde", Number.POSITIVE_INFINITY],
+  ])("%j and %j is %d", (a, b, distance) => {
+    expect([measureDistance(a, b), measureDistance(b, a)]).toEqual([distance, distance]);
   });
 });
 
