@@ -256,5 +256,8 @@ async function describeTopic(words: readonly string[], table: VerbTable): Promis
     return readHelp() ?? describeVerbs(await loadAllVerbs(table));
   if (first === "all") return describeEveryVerb(await loadAllVerbs(table));
   const verb = await loadVerb(table, words);
-  return verb === undefined ? describeGroup(await requireGroup(first, table)) : describeVerb(verb);
+  if (verb !== undefined) return describeVerb(verb);
+  const group = await requireGroup(first, table);
+  if (words.length === 1) return describeGroup(group);
+  throw unknownVerb(group, words, table);
 }

@@ -58,6 +58,9 @@ export function suggestAlgorithm(given: string, allowed: readonly string[]): str
   const plain = simplify(given);
   const same = allowed.find((name) => simplify(name) === plain);
   if (same !== undefined) return `did you mean "${same}"?`;
+  // "MLDSA65-Ed25519" lacks the hash of a composite name.
+  const [longer, ...others] = allowed.filter((name) => simplify(name).startsWith(plain));
+  if (longer !== undefined && others.length === 0) return `did you mean "${longer}"?`;
   for (const scheme of formerSchemes) {
     const match = scheme.pattern.exec(plain);
     if (match === null) continue;

@@ -12,7 +12,8 @@ describe("the suggestion for an algorithm name", () => {
     ["slh-dsa-shake-128F", "SLH-DSA-SHAKE-128f"],
     ["xwing", "X-Wing"],
     ["ecdsa p256", "ECDSA-P256"],
-  ])("corrects case and hyphens: %s", (given, name) => {
+    ["MLDSA65-Ed25519", "MLDSA65-Ed25519-SHA512"],
+  ])("corrects case, hyphens and a missing end: %s", (given, name) => {
     expect(suggestAlgorithm(given, names)).toBe(`did you mean "${name}"?`);
   });
 
