@@ -14,12 +14,12 @@ import type { UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file qsp/access.proto.
  */
 export const file_qsp_access: GenFile = /*@__PURE__*/
-  fileDesc("ChBxc3AvYWNjZXNzLnByb3RvEgNxc3AqmAEKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIRCg1BQ0NFU1NfUFVCTElDEAESGAoUQUNDRVNTX0FVVEhFTlRJQ0FURUQQAhIQCgxBQ0NFU1NfVE9LRU4QAxISCg5BQ0NFU1NfQVVESVRPUhAEEhAKDEFDQ0VTU19BRE1JThAFEhEKDUFDQ0VTU19ERVZJQ0UQBjpFCgZhY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxihlgMgASgOMgsucXNwLkFjY2Vzc1IGYWNjZXNzOjYKBXNjb3BlEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYo5YDIAEoCVIFc2NvcGU6QgoMd2hvbGVfbnVtYmVyEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxiilgMgASgIUgt3aG9sZU51bWJlckI6Cg9xdWFudHVtc2FmZS5xc3BQAVoTcXVhbnR1bXNhZmUvcXNwO3FzcKoCD1F1YW50dW1TYWZlLlFzcGIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("ChBxc3AvYWNjZXNzLnByb3RvEgNxc3AqsQEKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIRCg1BQ0NFU1NfUFVCTElDEAESGAoUQUNDRVNTX0FVVEhFTlRJQ0FURUQQAhIQCgxBQ0NFU1NfVE9LRU4QAxISCg5BQ0NFU1NfQVVESVRPUhAEEhAKDEFDQ0VTU19BRE1JThAFEhEKDUFDQ0VTU19ERVZJQ0UQBhIXChNBQ0NFU1NfREVWSUNFX1RPS0VOEAc6RQoGYWNjZXNzEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYoZYDIAEoDjILLnFzcC5BY2Nlc3NSBmFjY2Vzczo2CgVzY29wZRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKOWAyABKAlSBXNjb3BlOkIKDHdob2xlX251bWJlchIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYopYDIAEoCFILd2hvbGVOdW1iZXJCOgoPcXVhbnR1bXNhZmUucXNwUAFaE3F1YW50dW1zYWZlL3FzcDtxc3CqAg9RdWFudHVtU2FmZS5Rc3BiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * Who may call an RPC.
  *
- * With `--auth open`, anyone may make every call except those marked ACCESS_TOKEN. With `--auth token`, each call
+ * With `--auth open`, anyone may make every call except those marked ACCESS_TOKEN or ACCESS_DEVICE_TOKEN. With `--auth token`, each call
  * except those marked ACCESS_PUBLIC needs a valid token. A call without a valid token fails with TOKEN_MISSING,
  * TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_SIGNATURE_INVALID, TOKEN_EXPIRED or TOKEN_REVOKED (UNAUTHENTICATED, HTTP
  * 401). A call by a user with a different role fails with ROLE_MISSING (PERMISSION_DENIED, HTTP 403). Users see only
@@ -76,12 +76,19 @@ export const Access = {
    * @generated from enum value: ACCESS_DEVICE = 6;
    */
   DEVICE: 6,
+
+  /**
+   * Only a device, with the token from its authentication, even while the server runs with `--auth open`.
+   *
+   * @generated from enum value: ACCESS_DEVICE_TOKEN = 7;
+   */
+  DEVICE_TOKEN: 7,
 } as const;
 
 /**
  * Who may call an RPC.
  *
- * With `--auth open`, anyone may make every call except those marked ACCESS_TOKEN. With `--auth token`, each call
+ * With `--auth open`, anyone may make every call except those marked ACCESS_TOKEN or ACCESS_DEVICE_TOKEN. With `--auth token`, each call
  * except those marked ACCESS_PUBLIC needs a valid token. A call without a valid token fails with TOKEN_MISSING,
  * TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_SIGNATURE_INVALID, TOKEN_EXPIRED or TOKEN_REVOKED (UNAUTHENTICATED, HTTP
  * 401). A call by a user with a different role fails with ROLE_MISSING (PERMISSION_DENIED, HTTP 403). Users see only

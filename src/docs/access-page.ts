@@ -43,5 +43,5 @@ const introduction = `<!-- Written by \`npm run docs\` from the options qsp.acce
 
 This page lists the role that each call requires.
 
-\`--auth open\` (see [settings](settings.md)) lets anyone call; only some calls require a token. It is the default for a store without users and clients. With \`--auth token\`, every call that is not public requires a token from a user with one of these roles. Users see only their own records; an admin sees all. A \`device\` calls with the token that \`Authenticate\` returns, and may send only its own telemetry. An OAuth 2 access token (see [extensions](extensions.md)) also requires the scope in the last column. Health checks and reflection (\`grpc.*\`) are open to anyone.
+\`--auth open\` (see [settings](settings.md)) lets anyone call; only some calls require a token. It is the default for a store without users and clients. With \`--auth token\`, every call that is not public requires a token from a user with one of these roles. Users see only their own records; an admin sees all. A \`device\` calls with the token that \`Authenticate\` returns, and may send only its own telemetry and firmware reports. An OAuth 2 access token (see [extensions](extensions.md)) also requires the scope in the last column. Health checks and reflection (\`grpc.*\`) are open to anyone.
 `;

@@ -137,7 +137,8 @@ export function findStyle({ parent }: DescMethod, profiles: ServiceProfiles): Re
 }
 
 function wantsToken(stated: Access, auth: AuthMode): boolean {
-  return stated === Access.TOKEN || (auth === "token" && stated !== Access.PUBLIC);
+  const isAlways = stated === Access.TOKEN || stated === Access.DEVICE_TOKEN;
+  return isAlways || (auth === "token" && stated !== Access.PUBLIC);
 }
 
 function describeSecurity(stated: Access, auth: AuthMode): Operation["security"] {
@@ -150,6 +151,7 @@ const accessSentences: Partial<Record<Access, string>> = {
   [Access.TOKEN]: "the call is for users, and always requires a token",
   [Access.AUTHENTICATED]: "the call is for users",
   [Access.DEVICE]: "the call is for users and devices",
+  [Access.DEVICE_TOKEN]: "the call is for devices, and always requires a device token",
   [Access.AUDITOR]: "the call is for users with the role auditor or admin",
   [Access.ADMIN]: "the call is for users with the role admin",
 };

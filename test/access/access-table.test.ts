@@ -189,6 +189,7 @@ const rolesOf: Readonly<Record<number, readonly Role[]>> = {
   [Access.AUDITOR]: ["auditor", "admin"],
   [Access.ADMIN]: ["admin"],
   [Access.DEVICE]: ["user", "auditor", "admin", "device"],
+  [Access.DEVICE_TOKEN]: ["device"],
 };
 
 const accessNames = Object.fromEntries(Object.entries(Access).map(([name, value]) => [value, name]));

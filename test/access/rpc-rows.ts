@@ -284,6 +284,7 @@ const rows: readonly Row[] = [
     ],
     deviceHidden,
   ),
+  row(iot.reportFirmware, () => ({ targetPath: "sensor/image", firmwareHash: "0".repeat(64) })),
   row(iot.listDevices, () => ({})),
   row(iot.simulatedSign, ({ simulatedId: deviceId }) => ({ deviceId, data }), deviceHidden),
   row(iot.getHealth, () => ({})),

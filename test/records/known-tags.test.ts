@@ -457,6 +457,21 @@ const records: readonly Case[] = [
     tag: "421cf256f01468664bcf4377020b508fe19c214fb987ef161145038696c3b5ee",
   },
   {
+    title: "state of a device that reported its firmware",
+    table: "iot_devices",
+    column: "state_tag",
+    write: async (transaction) => {
+      const iot = createIotStore(store);
+      await iot.insert(transaction, { ...device, deviceId: "device-5" }, undefined);
+      await iot.saveState(transaction, "device-5", {
+        ...newDeviceState,
+        ...{ reportedPath: "sensor/image", reportedVersion: 2, reportedHash: zeroes, reportedAt: at },
+        highestReportedVersion: 3,
+      });
+    },
+    tag: "8ccb3cfebf9b6f65065df850eee34a5ce1f1157c16c0381a101e2ef3632e1c70",
+  },
+  {
     title: "device state",
     table: "iot_devices",
     column: "state_tag",

@@ -561,6 +561,76 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
   });
 });
 
+describeApp("iot.IotService.ReportFirmware", (_start, shared) => {
+  const report = { targetPath: "meter/firmware.bin", version: 3, firmwareHash: "ab".repeat(32) };
+  /** A registered device with the headers of its token. */
+  const makeDevice = async (iot: IotClient) => {
+    const device = await registerOwn(iot);
+    const { token = "" } = await authenticate(iot, device);
+    return { ...device, headers: { authorization: `Bearer ${token}` } };
+  };
+
+  it("records what the device that calls says, and shows it in the list", async () => {
+    const { iot } = await shared();
+    const { deviceId, headers } = await makeDevice(iot);
+    const other = await makeDevice(iot);
+    expect((await findListed(iot, deviceId)).reportedFirmware).toBeUndefined();
+    const { status, reportedAt } = await iot.reportFirmware(report, { headers });
+    expect(status).toBe("success");
+    const { reportedFirmware, lastSeenAt, firmwareVersion } = await findListed(iot, deviceId);
+    expect(reportedFirmware).toMatchObject({ ...report, reportedAt, highestVersion: 3 });
+    expect(lastSeenAt).toEqual(reportedAt);
+    expect(firmwareVersion).toBeUndefined();
+    expect((await findListed(iot, other.deviceId)).reportedFirmware).toBeUndefined();
+  });
+
+  it("records a lower version, and still shows the highest", async () => {
+    const { iot } = await shared();
+    const { deviceId, headers } = await makeDevice(iot);
+    for (const version of [3, 2]) await iot.reportFirmware({ ...report, version }, { headers });
+    expect((await findListed(iot, deviceId)).reportedFirmware).toMatchObject({
+      version: 2,
+      highestVersion: 3,
+    });
+    await iot.reportFirmware({ ...report, version: undefined }, { headers });
+    const { reportedFirmware } = await findListed(iot, deviceId);
+    expect(reportedFirmware?.version).toBeUndefined();
+    expect(reportedFirmware?.highestVersion).toBe(3);
+  });
+
+  it("keeps the state that readings and firmware left", async () => {
+    const { iot } = await shared();
+    const device = await makeDevice(iot);
+    await iot.sendTelemetry(readingOf(device, telemetry, 7));
+    await iot.reportFirmware(report, { headers: device.headers });
+    expect(await iot.sendTelemetry(readingOf(device, telemetry, 7))).toMatchObject({
+      reason: "SEQUENCE_OLD",
+    });
+    await iot.sendTelemetry(readingOf(device, telemetry, 8));
+    expect((await findListed(iot, device.deviceId)).reportedFirmware).toMatchObject(report);
+  });
+
+  it("requires a device token, even on an open server", async () => {
+    const { iot } = await shared();
+    expect(await refusal(iot.reportFirmware(report))).toEqual({
+      code: "Unauthenticated",
+      reason: "TOKEN_MISSING",
+    });
+  });
+
+  it.each<[string, object]>([
+    ["targetPath", { targetPath: "" }],
+    ["targetPath", { targetPath: "a\u0000" }],
+    ["targetPath", { targetPath: "a".repeat(513) }],
+    ["firmwareHash", { firmwareHash: "AB".repeat(32) }],
+    ["firmwareHash", { firmwareHash: "ab".repeat(31) }],
+  ])("refuses an invalid %s", async (field, changed) => {
+    const { iot } = await shared();
+    const { headers } = await makeDevice(iot);
+    expect(await refusal(iot.reportFirmware({ ...report, ...changed }, { headers }))).toEqual(invalid(field));
+  });
+});
+
 describeApp("iot.IotService.ListDevices", (start) => {
   it("shows everything known about a device, and omits what it never did", async () => {
     const { iot } = await start();

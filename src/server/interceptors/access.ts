@@ -15,7 +15,8 @@ import { mapStream, untilAborted } from "./streams.ts";
 /** How a server authenticates callers. */
 export interface AccessPolicy {
   /**
-   * Which calls need a token: all that are not public ("token"), or only those marked ACCESS_TOKEN ("open").
+   * Which calls need a token: all that are not public ("token"), or only those marked ACCESS_TOKEN or
+   * ACCESS_DEVICE_TOKEN ("open").
    */
   readonly mode: "open" | "token";
   /**
@@ -189,6 +190,7 @@ export function rolesFor(
   if (isInfrastructure(method)) return undefined;
   const stated = findAccess(method, profiles);
   if (stated === Access.TOKEN) return users;
+  if (stated === Access.DEVICE_TOKEN) return ["device"];
   if (mode === "open") return undefined;
   switch (stated) {
     case Access.PUBLIC:

@@ -12,6 +12,11 @@ export const newDeviceState: DeviceState = {
   firmwareVersion: undefined,
   firmwareHash: undefined,
   formerImages: [],
+  reportedPath: undefined,
+  reportedVersion: undefined,
+  reportedHash: undefined,
+  reportedAt: undefined,
+  highestReportedVersion: undefined,
 };
 
 /** A reading whose signature verified. */

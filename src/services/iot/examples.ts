@@ -6,7 +6,7 @@ const deviceId = answered("register-device", "deviceId", someId("device"));
 const challenge = answered("issue-challenge", "challenge", base64("these are 32 bytes, all of them!"));
 const telemetry = base64('{"temperature":21.5}');
 const firmware = base64("the image of version 1");
-const firmwareHash = createHash("sha256").update(firmware, "base64").digest("base64");
+const imageHash = createHash("sha256").update(firmware, "base64").digest();
 
 export const examples = [
   example("iot.IotService.RegisterDevice", "register-device", "Registers a simulated device.", {
@@ -42,7 +42,7 @@ export const examples = [
   }),
   example("kms.KmsService.Sign", "sign-firmware", "Signs the SHA-256 of firmware.", {
     keyId: answered("create-vendor-key", "result.keyId", someId("key")),
-    data: firmwareHash,
+    data: imageHash.toString("base64"),
   }),
   example("iot.IotService.UpdateFirmware", "update-firmware", "Installs version 1.", {
     firmware,
@@ -51,6 +51,13 @@ export const examples = [
     deviceId,
     version: 1,
   }),
+  example(
+    "iot.IotService.ReportFirmware",
+    "report-firmware",
+    "Reports, as the device, what it runs.",
+    { targetPath: "sensor/firmware.bin", version: 1, firmwareHash: imageHash.toString("hex") },
+    answered("authenticate", "token", "…"),
+  ),
   example("iot.IotService.ListDevices", "list-devices", "Lists devices.", { pageSize: 10 }),
   example("iot.IotService.GetHealth", "get-iot-health", "Checks the health of the service."),
 ];

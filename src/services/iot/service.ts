@@ -12,6 +12,7 @@ import { partsOf, readList } from "../fields.ts";
 import { authenticateDevice, issueChallenge } from "./authenticate.ts";
 import { updateFirmware, updateFirmwareStream } from "./firmware.ts";
 import { type IotDeps, registerDevice } from "./register.ts";
+import { reportFirmware } from "./report-firmware.ts";
 import { simulatedSign } from "./simulated-sign.ts";
 import { deviceAlgorithm, type ListedDevice, vendorAlgorithm } from "./store.ts";
 import { createReadingChecks, type Reading, type ReadingVerdict } from "./telemetry.ts";
@@ -50,6 +51,9 @@ export function iotService(deps: IotServiceDeps): ServiceImpl<typeof IotService>
       updateFirmware(deps, header, [firmware], readCaller(context)),
     updateFirmwareStream: (requests, context) =>
       updateFirmwareStream(deps, partsOf(requests), readCaller(context)),
+    reportFirmware: async (req, context) => ({
+      reportedAt: timestampFromDate(await reportFirmware(deps, req, readPrincipal(context))),
+    }),
     listDevices: async (fields, context) => {
       const { rows, ...page } = await readList(devices, fields, { principal: readPrincipal(context) });
       return { ...page, devices: rows.map(packDevice) };
@@ -108,5 +112,22 @@ function packDevice({
     ...(lastSeenAt && { lastSeenAt: timestampFromDate(lastSeenAt) }),
     ...(firmwareVersion !== undefined && { firmwareVersion }),
     ...(firmwareHash !== undefined && { firmwareHash }),
+    ...packReport(state),
   };
+}
+
+function packReport({
+  reportedPath: targetPath,
+  reportedVersion: version,
+  reportedHash: firmwareHash,
+  reportedAt,
+  highestReportedVersion: highestVersion,
+}: ListedDevice["state"]): Pick<MessageInitShape<typeof DeviceSchema>, "reportedFirmware"> | undefined {
+  if (targetPath === undefined || firmwareHash === undefined || reportedAt === undefined) return undefined;
+  const versions = {
+    ...(version !== undefined && { version }),
+    ...(highestVersion !== undefined && { highestVersion }),
+  };
+  const at = timestampFromDate(reportedAt);
+  return { reportedFirmware: { targetPath, firmwareHash, reportedAt: at, ...versions } };
 }

@@ -1,5 +1,5 @@
 import { column, type ListedRow, type RowOf, type TaggedRow } from "../../records/columns.ts";
-import { createRecordTable, createTable } from "../../records/create-table.ts";
+import { addColumns, createRecordTable, createTable } from "../../records/create-table.ts";
 import { sizeInJson } from "../../records/pages.ts";
 import { recordQuota } from "../../records/quota.ts";
 import type { RecordTables, TableDeclaration } from "../../records/table-declaration.ts";
@@ -47,7 +47,23 @@ const stateColumns = {
   readingForm: column.optionalChoice("reading_form", ["NUMBERED", "PLAIN"]),
   /** Hashes of the device's former images, latest first. */
   formerImages: column.spacedList("former_images"),
+  /** What the device last said that it runs; undefined before its first report. */
+  reportedPath: column.added(column.optionalText("reported_path")),
+  reportedVersion: column.added(column.optionalUint32("reported_version")),
+  /** 64 lower-case hexadecimal digits. */
+  reportedHash: column.added(column.optionalText("reported_hash")),
+  reportedAt: column.added(column.optionalTime("reported_at_ms")),
+  highestReportedVersion: column.added(column.optionalUint32("highest_reported_version")),
 };
+
+const {
+  reportedPath,
+  reportedVersion,
+  reportedHash,
+  reportedAt,
+  highestReportedVersion,
+  ...firstStateColumns
+} = stateColumns;
 
 /** A device's state. It has its own tag, because it changes while the device's record does not. */
 export const stateTable: TableDeclaration<typeof stateColumns> = {
@@ -99,13 +115,14 @@ export const iotTables: RecordTables = {
     "0001-iot": (types) => [
       createRecordTable(types, {
         ...stateTable,
+        key: ["deviceId"],
         columns: {
           ...recordColumns,
           hasSigningContexts,
           owner,
           registeredAt,
           recordTag: column.text("record_tag"),
-          ...stateColumns,
+          ...firstStateColumns,
         },
       }),
       "create index iot_devices_by_owner_position on iot_devices (owner, position)",
@@ -119,5 +136,9 @@ export const iotTables: RecordTables = {
       "delete from iot_challenges",
       "alter table iot_challenges add column record_tag text not null default ''",
     ],
+    "0009-iot": (types) =>
+      addColumns(types, "iot_devices", [
+        ...[reportedPath, reportedVersion, reportedHash, reportedAt, highestReportedVersion],
+      ]),
   },
 };
