@@ -465,11 +465,11 @@ const records: readonly Case[] = [
       await iot.insert(transaction, { ...device, deviceId: "device-5" }, undefined);
       await iot.saveState(transaction, "device-5", {
         ...newDeviceState,
-        ...{ reportedPath: "sensor/image", reportedVersion: 2, reportedHash: zeroes, reportedAt: at },
-        highestReportedVersion: 3,
+        ...{ reportedPath: "sensor/image", reportedVersion: "2", reportedHash: zeroes, reportedAt: at },
+        previousVersion: "3",
       });
     },
-    tag: "8ccb3cfebf9b6f65065df850eee34a5ce1f1157c16c0381a101e2ef3632e1c70",
+    tag: "d767ebe8cb86cb00b7f7cfe6c1f37050f4fc0f859f38630e962d02da0935652b",
   },
   {
     title: "device state",

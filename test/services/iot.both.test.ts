@@ -562,7 +562,7 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
 });
 
 describeApp("iot.IotService.ReportFirmware", (_start, shared) => {
-  const report = { targetPath: "meter/firmware.bin", version: 3, firmwareHash: "ab".repeat(32) };
+  const report = { targetPath: "meter/firmware.bin", version: "3", firmwareHash: "ab".repeat(32) };
   /** A registered device with the headers of its token. */
   const makeDevice = async (iot: IotClient) => {
     const device = await registerOwn(iot);
@@ -578,24 +578,21 @@ describeApp("iot.IotService.ReportFirmware", (_start, shared) => {
     const { status, reportedAt } = await iot.reportFirmware(report, { headers });
     expect(status).toBe("success");
     const { reportedFirmware, lastSeenAt, firmwareVersion } = await findListed(iot, deviceId);
-    expect(reportedFirmware).toMatchObject({ ...report, reportedAt, highestVersion: 3 });
+    expect(reportedFirmware).toMatchObject({ ...report, reportedAt, previousVersion: "" });
     expect(lastSeenAt).toEqual(reportedAt);
     expect(firmwareVersion).toBeUndefined();
     expect((await findListed(iot, other.deviceId)).reportedFirmware).toBeUndefined();
   });
 
-  it("records a lower version, and still shows the highest", async () => {
+  it("records a lower version, and shows the version before", async () => {
     const { iot } = await shared();
     const { deviceId, headers } = await makeDevice(iot);
-    for (const version of [3, 2]) await iot.reportFirmware({ ...report, version }, { headers });
-    expect((await findListed(iot, deviceId)).reportedFirmware).toMatchObject({
-      version: 2,
-      highestVersion: 3,
-    });
-    await iot.reportFirmware({ ...report, version: undefined }, { headers });
+    for (const version of ["3", "2", "2"]) await iot.reportFirmware({ ...report, version }, { headers });
     const { reportedFirmware } = await findListed(iot, deviceId);
-    expect(reportedFirmware?.version).toBeUndefined();
-    expect(reportedFirmware?.highestVersion).toBe(3);
+    expect(reportedFirmware).toMatchObject({ version: "2", previousVersion: "3" });
+    await iot.reportFirmware({ ...report, version: "" }, { headers });
+    const after = (await findListed(iot, deviceId)).reportedFirmware;
+    expect(after).toMatchObject({ version: "", previousVersion: "2" });
   });
 
   it("keeps the state that readings and firmware left", async () => {
@@ -622,6 +619,8 @@ describeApp("iot.IotService.ReportFirmware", (_start, shared) => {
     ["targetPath", { targetPath: "" }],
     ["targetPath", { targetPath: "a\u0000" }],
     ["targetPath", { targetPath: "a".repeat(513) }],
+    ["version", { version: "1 2" }],
+    ["version", { version: "1".repeat(65) }],
     ["firmwareHash", { firmwareHash: "AB".repeat(32) }],
     ["firmwareHash", { firmwareHash: "ab".repeat(31) }],
   ])("refuses an invalid %s", async (field, changed) => {

@@ -32,7 +32,7 @@ const known = {
     "0006-identity": "f38729582d760ba6",
     "0007-kms": "1ddc5b79e078b152",
     "0008-kms": "17c4c8ce80f82fc7",
-    "0009-iot": "a1c7458e67fb82b7",
+    "0009-iot": "51d4bbe45b22c348",
   },
   postgres: {
     "0001-audit": "5fe5921dd472d3d1",
@@ -57,7 +57,7 @@ const known = {
     "0006-identity": "f38729582d760ba6",
     "0007-kms": "1ddc5b79e078b152",
     "0008-kms": "17c4c8ce80f82fc7",
-    "0009-iot": "63ede51a02bedbaf",
+    "0009-iot": "c43734aa1ee59957",
   },
 };
 

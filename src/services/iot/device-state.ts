@@ -16,7 +16,7 @@ export const newDeviceState: DeviceState = {
   reportedVersion: undefined,
   reportedHash: undefined,
   reportedAt: undefined,
-  highestReportedVersion: undefined,
+  previousVersion: undefined,
 };
 
 /** A reading whose signature verified. */

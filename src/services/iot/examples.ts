@@ -55,7 +55,7 @@ export const examples = [
     "iot.IotService.ReportFirmware",
     "report-firmware",
     "Reports, as the device, what it runs.",
-    { targetPath: "sensor/firmware.bin", version: 1, firmwareHash: imageHash.toString("hex") },
+    { targetPath: "sensor/firmware.bin", version: "1", firmwareHash: imageHash.toString("hex") },
     answered("authenticate", "token", "…"),
   ),
   example("iot.IotService.ListDevices", "list-devices", "Lists devices.", { pageSize: 10 }),

@@ -18,11 +18,11 @@ export function reportFirmware(
     const state = await devices.readState(transaction, deviceId);
     if (state === undefined) throw deviceNotFound(deviceId);
     const reportedAt = now();
-    const known = [state.highestReportedVersion, reportedVersion].filter((version) => version !== undefined);
+    const isSame = reportedHash === state.reportedHash && reportedVersion === (state.reportedVersion ?? "");
     await devices.saveState(transaction, deviceId, {
       ...state,
       ...{ reportedPath, reportedVersion, reportedHash, reportedAt, lastSeenAt: reportedAt },
-      highestReportedVersion: known.length === 0 ? undefined : Math.max(...known),
+      previousVersion: isSame ? state.previousVersion : state.reportedVersion,
     });
     return reportedAt;
   });

@@ -118,16 +118,12 @@ function packDevice({
 
 function packReport({
   reportedPath: targetPath,
-  reportedVersion: version,
+  reportedVersion: version = "",
   reportedHash: firmwareHash,
-  reportedAt,
-  highestReportedVersion: highestVersion,
+  reportedAt: at,
+  previousVersion = "",
 }: ListedDevice["state"]): Pick<MessageInitShape<typeof DeviceSchema>, "reportedFirmware"> | undefined {
-  if (targetPath === undefined || firmwareHash === undefined || reportedAt === undefined) return undefined;
-  const versions = {
-    ...(version !== undefined && { version }),
-    ...(highestVersion !== undefined && { highestVersion }),
-  };
-  const at = timestampFromDate(reportedAt);
-  return { reportedFirmware: { targetPath, firmwareHash, reportedAt: at, ...versions } };
+  if (targetPath === undefined || firmwareHash === undefined || at === undefined) return undefined;
+  const reportedAt = timestampFromDate(at);
+  return { reportedFirmware: { targetPath, version, firmwareHash, reportedAt, previousVersion } };
 }

@@ -49,21 +49,16 @@ const stateColumns = {
   formerImages: column.spacedList("former_images"),
   /** What the device last said that it runs; undefined before its first report. */
   reportedPath: column.added(column.optionalText("reported_path")),
-  reportedVersion: column.added(column.optionalUint32("reported_version")),
+  reportedVersion: column.added(column.optionalText("reported_version")),
   /** 64 lower-case hexadecimal digits. */
   reportedHash: column.added(column.optionalText("reported_hash")),
   reportedAt: column.added(column.optionalTime("reported_at_ms")),
-  highestReportedVersion: column.added(column.optionalUint32("highest_reported_version")),
+  /** Version that it reported before this image. */
+  previousVersion: column.added(column.optionalText("previous_version")),
 };
 
-const {
-  reportedPath,
-  reportedVersion,
-  reportedHash,
-  reportedAt,
-  highestReportedVersion,
-  ...firstStateColumns
-} = stateColumns;
+const { reportedPath, reportedVersion, reportedHash, reportedAt, previousVersion, ...firstStateColumns } =
+  stateColumns;
 
 /** A device's state. It has its own tag, because it changes while the device's record does not. */
 export const stateTable: TableDeclaration<typeof stateColumns> = {
@@ -138,7 +133,7 @@ export const iotTables: RecordTables = {
     ],
     "0009-iot": (types) =>
       addColumns(types, "iot_devices", [
-        ...[reportedPath, reportedVersion, reportedHash, reportedAt, highestReportedVersion],
+        ...[reportedPath, reportedVersion, reportedHash, reportedAt, previousVersion],
       ]),
   },
 };
