@@ -28,6 +28,7 @@ const interfaceForExtensions: readonly string[] = [
   // Verbs.
   "cli/call-verbs.ts",
   "cli/connection/api-client.ts",
+  "cli/connection/credentials.ts",
   "cli/output/colors.ts",
   "cli/exit-codes.ts",
   "cli/connection/explain-connection.ts",

@@ -1,13 +1,13 @@
 /** The plugin's key in the key service: finds its versions and uses them. */
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { ConnectError } from "@connectrpc/connect";
 import { LRUCache } from "lru-cache";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { ApiClient, CallLimits } from "../../src/cli/connection/api-client.ts";
+import { createAuthorizedServer, type TokenSource } from "../../src/cli/connection/credentials.ts";
 import { isKemAlgorithm, type KemAlgorithm, kemAlgorithms } from "../../src/crypto/algorithms.ts";
 import { wipe } from "../../src/crypto/bytes.ts";
 import { findReason, refuse } from "../../src/errors.ts";
-import type { TokenSource } from "./credentials.ts";
 import { type EnvelopeKey, isKeyId } from "./envelope.ts";
 import { explainCall, unavailable } from "./explain.ts";
 
@@ -126,27 +126,15 @@ type Ask = <I extends DescMessage, O extends DescMessage>(
   limits: CallLimits,
 ) => Promise<MessageShape<O>>;
 
-/** Calls with the plugin's token. If the server refuses it, retries once with a new one. */
+/** Calls with the plugin's token. */
 function createAsk({ server, tokens }: KeyServiceDeps): Ask {
-  let client: { readonly token: string | undefined; readonly server: ApiClient } | undefined;
-  const authorized = (token: string | undefined): ApiClient => {
-    if (client === undefined || client.token !== token) client = { token, server: server.withToken(token) };
-    return client.server;
-  };
-  return async (method, request, limits) => {
-    try {
-      const token = await tokens.find(limits);
-      try {
-        return await authorized(token).ask(method, request, limits);
-      } catch (error) {
-        const isRefused = error instanceof ConnectError && error.code === Code.Unauthenticated;
-        if (!isRefused || !tokens.drop(token)) throw error;
-        return await authorized(await tokens.find(limits)).ask(method, request, limits);
-      }
-    } catch (error) {
-      throw explainCall(error, server.url);
-    }
-  };
+  const authorized = createAuthorizedServer(server, tokens);
+  return (method, request, limits) =>
+    authorized
+      .call((client) => client.ask(method, request, limits), limits)
+      .catch((error: unknown) => {
+        throw explainCall(error, server.url);
+      });
 }
 
 /** Whether the service does not have the key, or denies this user access. */

@@ -1,6 +1,7 @@
 /** Command-line options of `qsp k8s-kms`. */
 
 import type { Options, ParsedOptions } from "../../src/cli/command-line/options.ts";
+import { readNameAndFile } from "../../src/cli/connection/credentials.ts";
 import { usageError } from "../../src/cli/exit-codes.ts";
 import { findGroupId } from "./group.ts";
 import { checkKeyName } from "./key-name.ts";
@@ -63,11 +64,6 @@ export function readPluginOptions(options: ParsedOptions): PluginOptions {
 }
 
 function readLogin(options: ParsedOptions): PluginOptions["login"] {
-  const [username, passwordFile] = [options.text("username"), options.text("password-file")];
-  if (username === undefined && passwordFile === undefined) return undefined;
-  if (username === undefined || passwordFile === undefined)
-    throw usageError("--username and --password-file go together; give both, or a token");
-  if (options.text("token-file") !== undefined)
-    throw usageError("--token-file and --username cannot be combined; give only one");
-  return { username, passwordFile };
+  const login = readNameAndFile(options, "username", "password-file");
+  return login && { username: login.name, passwordFile: login.file };
 }

@@ -1,12 +1,18 @@
 /** Runs the plugin until a signal stops it. */
 import type { Logger } from "pino";
 import { Registry } from "prom-client";
-import { type ApiClient, readToken } from "../../src/cli/connection/api-client.ts";
+import type { ParsedOptions } from "../../src/cli/command-line/options.ts";
+import type { ApiClient } from "../../src/cli/connection/api-client.ts";
+import {
+  createLoginTokens,
+  openStoredTokens,
+  readPassword,
+  type TokenSource,
+} from "../../src/cli/connection/credentials.ts";
 import { exitCodes } from "../../src/cli/exit-codes.ts";
 import type { VerbInput } from "../../src/cli/verb.ts";
 import { createCallMetrics } from "../../src/server/call-metrics.ts";
 import { openLog } from "../../src/server/log.ts";
-import { createLoginTokens, createStoredTokens, readPassword, type TokenSource } from "./credentials.ts";
 import { startGrpcServer } from "./grpc-server.ts";
 import type { Health } from "./health.ts";
 import { createKeyService } from "./key-service.ts";
@@ -32,7 +38,7 @@ export async function runPlugin({ options, output, server }: VerbInput): Promise
   const settings = readPluginOptions(options);
   // Shared secrets travel over this connection, with or without a token.
   server.requirePrivacy();
-  const tokens = openTokens(settings, server, () => readToken(options, server.url));
+  const tokens = openTokens(settings, options, server);
   const logger = openLog({ level: settings.logLevel, base: null });
   const registry = new Registry();
   const { maxServerMs, place, metricsPort } = settings;
@@ -77,16 +83,8 @@ export async function runPlugin({ options, output, server }: VerbInput): Promise
   return exitCodes.done;
 }
 
-function openTokens(
-  { login }: PluginOptions,
-  server: ApiClient,
-  readStored: () => string | undefined,
-): TokenSource {
-  if (login === undefined) {
-    // Fails at startup if the file is missing.
-    readStored();
-    return createStoredTokens(readStored);
-  }
+function openTokens({ login }: PluginOptions, options: ParsedOptions, server: ApiClient): TokenSource {
+  if (login === undefined) return openStoredTokens(options, server);
   readPassword(login.passwordFile);
   return createLoginTokens({ server, ...login, now: Date.now });
 }

@@ -5,9 +5,9 @@ import { Code, ConnectError, createHandlerContext, type HandlerContext } from "@
 import { describe, expect, it } from "vitest";
 import { type EncryptResponse, KeyManagementService } from "#gen/kubernetes/kms_pb.ts";
 import type { ApiClient, CallLimits } from "../../../src/cli/connection/api-client.ts";
+import { createStoredTokens } from "../../../src/cli/connection/credentials.ts";
 import { refuse } from "../../../src/errors.ts";
 import { refusal } from "../../../test/support/refusal.ts";
-import { createStoredTokens } from "../credentials.ts";
 import { kemAnnotation } from "../envelope.ts";
 import { createKeyService } from "../key-service.ts";
 import { createService } from "../service.ts";

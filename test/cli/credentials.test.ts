@@ -5,9 +5,9 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import type { ApiClient } from "../../../src/cli/connection/api-client.ts";
-import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
-import { createLoginTokens, readPassword } from "../credentials.ts";
+import type { ApiClient } from "../../src/cli/connection/api-client.ts";
+import { createLoginTokens, readPassword } from "../../src/cli/connection/credentials.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const hourMs = 3_600_000;
 
