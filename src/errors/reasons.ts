@@ -28,6 +28,7 @@ export const reasons = {
   BODY_UNEXPECTED: { code: Code.InvalidArgument },
   BODY_INCOMPLETE: { code: Code.InvalidArgument },
   TIMEOUT_INVALID: { code: Code.InvalidArgument },
+  RANGE_NOT_SATISFIABLE: { code: Code.OutOfRange, httpStatus: 416 },
 
   // The message
   MESSAGE_MALFORMED: { code: Code.InvalidArgument },

@@ -4,8 +4,9 @@ import { transformInvokeImplementation } from "@connectrpc/connect/protocol";
 import { raceSignal } from "../calls/interrupt.ts";
 import { finished } from "../calls/unary-call.ts";
 import { explainAbort, toConnectError } from "../errors.ts";
+import { matchesEntityTag } from "../http/entity-tags.ts";
 import type { Call, CallContext } from "./call-context.ts";
-import type { RestResponse } from "./http.ts";
+import { type RestResponse, withoutContent } from "./http.ts";
 import { type Renderer, renderError, type StreamFormat } from "./rendering.ts";
 
 /**
@@ -40,18 +41,48 @@ export async function answerStream(
       "content-type",
       format?.mediaType ?? (rawType ? rawType.contentType : "application/octet-stream"),
     );
-    headers.set("cache-control", "no-store");
+    if (!headers.has("cache-control")) headers.set("cache-control", "no-store");
+    if (format === undefined) {
+      const pieces = renderRawStream(output, first, renderer, context);
+      return answerContent(call, headers, pieces, context.responseTrailer);
+    }
     headers.set("vary", "accept");
-    const pieces =
-      format === undefined
-        ? renderRawStream(output, first, renderer, context)
-        : renderStream(output, first, renderer, format, context, call);
+    const pieces = renderStream(output, first, renderer, format, context, call);
     return { status: 200, headers, body: pieces, trailers: context.responseTrailer };
   } catch (thrown) {
     const error = explainAbort(toConnectError(thrown), context.signal);
     context.abort(error);
     throw error;
   }
+}
+
+/** Answers with raw bytes, in the part that the handler announced: see openContent in byte-ranges.ts. */
+function answerContent(
+  { request }: Call,
+  headers: Headers,
+  pieces: AsyncGenerator<Uint8Array>,
+  trailers: Headers,
+): RestResponse {
+  const tag = headers.get("etag");
+  if (tag !== null && matchesEntityTag(request.headers.get("if-none-match"), tag)) {
+    headers.delete("content-type");
+    return withoutContent({ status: 304, headers, body: pieces });
+  }
+  const status = headers.has("content-range") ? 206 : 200;
+  const announced = headers.get("content-length");
+  const body = announced === null ? pieces : requireLength(pieces, Number(announced));
+  return { status, headers, body, trailers };
+}
+
+/** Fails if the pieces have more or fewer bytes than announced: a client would take other bytes for content. */
+async function* requireLength(pieces: AsyncIterable<Uint8Array>, length: number): AsyncGenerator<Uint8Array> {
+  let left = length;
+  for await (const piece of pieces) {
+    left -= piece.length;
+    if (left < 0) break;
+    yield piece;
+  }
+  if (left !== 0) throw new Error(`the content does not have the ${length} bytes that its handler announced`);
 }
 
 /** Waits without keeping the process alive. */

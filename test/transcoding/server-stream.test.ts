@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { refuse } from "../../src/errors.ts";
+import { openContent } from "../../src/http/byte-ranges.ts";
 import { errorOf, piecesOf, refusalOf, requestOf, send } from "./client.ts";
 import { serveLibrary, untilAborted } from "./library.ts";
 import { invalid } from "./rules.ts";
@@ -247,5 +248,85 @@ describe("a stream of raw bytes", () => {
       },
     });
     await expect(send(transcoder, "GET /v1/files/a")).rejects.toThrow();
+  });
+});
+
+describe("content that its handler announces", () => {
+  const bytes = Buffer.from("0123456789");
+  /** Streams the requested part of the content, two bytes at a time. */
+  const transcoder = serveLibrary({
+    async *readFile(_request, context) {
+      const { from, to } = openContent(context, { length: 10, tag: '"t"', cacheControl: "max-age=60" });
+      for (let at = from; at === from || at < to; at += 2)
+        yield { contentType: "text/plain", data: bytes.subarray(at, Math.min(at + 2, to)) };
+    },
+  });
+  const read = (headers: Record<string, string> = {}, method = "GET") =>
+    send(transcoder, `${method} /v1/files/a`, { headers });
+
+  it("is sent whole, with its length, tag and cache policy", async () => {
+    const { status, text, headers } = await read();
+    expect([status, text]).toEqual([200, "0123456789"]);
+    expect(Object.fromEntries(headers)).toMatchObject({
+      "content-length": "10",
+      "content-type": "text/plain",
+      "accept-ranges": "bytes",
+      "cache-control": "max-age=60",
+      etag: '"t"',
+    });
+  });
+
+  it("is sent in part as 206", async () => {
+    const { status, text, headers } = await read({ range: "bytes=3-7" });
+    expect([status, text]).toEqual([206, "34567"]);
+    expect(headers.get("content-range")).toBe("bytes 3-7/10");
+    expect(headers.get("content-length")).toBe("5");
+  });
+
+  it("is refused with 416 and its length", async () => {
+    const answer = await read({ range: "bytes=10-" });
+    expect(refusalOf(answer)).toMatchObject({ status: 416, reason: "RANGE_NOT_SATISFIABLE" });
+    expect(answer.headers.get("content-range")).toBe("bytes */10");
+  });
+
+  it("is not sent to a caller that has it", async () => {
+    const { status, text, headers } = await read({ "if-none-match": '"t"', range: "bytes=99-" });
+    expect([status, text]).toEqual([304, ""]);
+    expect(Object.fromEntries(headers)).toMatchObject({ etag: '"t"', "cache-control": "max-age=60" });
+    expect(headers.has("content-length")).toBe(false);
+  });
+
+  it("has its length in the answer to HEAD", async () => {
+    const { status, text, headers } = await read({ range: "bytes=3-7" }, "HEAD");
+    expect([status, text, headers.get("content-length")]).toEqual([200, "", "10"]);
+  });
+
+  it.each([9, 11])("of other than the announced 10 bytes is cut off: %i", async (length) => {
+    const wrong = serveLibrary({
+      async *readFile(_request, context) {
+        openContent(context, { length: 10, tag: '"t"', cacheControl: "no-cache" });
+        yield { contentType: "text/plain", data: Buffer.alloc(length) };
+      },
+    });
+    await expect(send(wrong, "GET /v1/files/a")).rejects.toThrow("announced");
+  });
+
+  it.each<[string, Record<string, string>, string]>([
+    ["304", { "if-none-match": '"t"' }, "GET"],
+    ["HEAD", {}, "HEAD"],
+  ])("ends its generator for %s", async (_name, headers, method) => {
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    const endless = serveLibrary({
+      async *readFile(_request, context) {
+        openContent(context, { length: 1e9, tag: '"t"', cacheControl: "no-cache" });
+        try {
+          for (;;) yield { contentType: "text/plain", data: bytes };
+        } finally {
+          resolve();
+        }
+      },
+    });
+    await send(endless, `${method} /v1/files/a`, { headers });
+    await ended;
   });
 });

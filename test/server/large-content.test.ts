@@ -1,0 +1,85 @@
+/** Downloads of large content over real sockets, by readers that are slow or leave. */
+import { once } from "node:events";
+import http from "node:http";
+import { createServiceImplSpec } from "@connectrpc/connect";
+import { expect, it } from "vitest";
+import { openContent } from "../../src/http/byte-ranges.ts";
+import { Library } from "../gen/testing/library_pb.ts";
+import { connectHttp2 } from "./raw.ts";
+import { serve } from "./serve.ts";
+
+const piece = Buffer.alloc(64 * 1024, "a");
+const pieces = 1000;
+const length = pieces * piece.length;
+
+/** Serves content of 64 MB, and counts the pieces that were read from it. */
+async function serveContent(announced = length) {
+  let read = 0;
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const service = createServiceImplSpec<typeof Library>(Library, {
+    async *readFile(_request, context) {
+      const { from } = openContent(context, { length: announced, tag: '"t"', cacheControl: "no-cache" });
+      try {
+        for (let at = from; at < length; at += piece.length) {
+          read += 1;
+          yield { contentType: "text/plain", data: piece };
+        }
+      } finally {
+        end();
+      }
+    },
+  });
+  const { url } = await serve({ services: [service] });
+  return { url, ended, countRead: () => read };
+}
+
+/** A response that is not read yet. */
+async function open(url: string, path = "/v1/files/a"): Promise<http.IncomingMessage> {
+  const request = http.get(`${url}${path}`, { agent: new http.Agent({ keepAlive: true }) });
+  const [response] = (await once(request, "response")) as [http.IncomingMessage];
+  return response;
+}
+
+async function countBytes(source: AsyncIterable<Buffer>): Promise<number> {
+  let bytes = 0;
+  for await (const chunk of source) bytes += chunk.length;
+  return bytes;
+}
+
+it("is read from the store no faster than its reader reads, and completely", async () => {
+  const { url, countRead } = await serveContent();
+  const slow = await open(url);
+  const other = await serveContent();
+  // Another download that completes meanwhile shows that the server is not merely slow.
+  expect(await countBytes(await open(other.url))).toBe(length);
+  const ahead = countRead();
+  expect(ahead).toBeLessThan(pieces / 2);
+  expect(await countBytes(slow)).toBe(length);
+  expect(countRead()).toBe(pieces);
+});
+
+it.each(["HTTP/1.1", "HTTP/2"])("is read no further once its reader leaves, over %s", async (version) => {
+  const { url, ended, countRead } = await serveContent();
+  if (version === "HTTP/1.1") {
+    (await open(url)).destroy();
+  } else {
+    const stream = connectHttp2(url).request({ ":path": "/v1/files/a" });
+    await once(stream, "response");
+    stream.close();
+  }
+  await ended;
+  expect(countRead()).toBeLessThan(pieces);
+});
+
+it("of more bytes than announced breaks its connection, so that they do not enter the next answer", async () => {
+  const { url } = await serveContent(piece.length * 2);
+  const response = await open(url);
+  const closed = once(response.socket, "close");
+  expect(await countBytes(response)).toBe(piece.length * 2);
+  await closed;
+});
+
+it("of fewer bytes than announced is cut off", async () => {
+  const { url } = await serveContent(length + 1);
+  await expect(open(url).then(countBytes)).rejects.toThrow("aborted");
+});
