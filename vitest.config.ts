@@ -12,10 +12,14 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const slow = "{test,{console,extensions/*}/test}/**/*.slow.test.ts";
 /** Measurements of CPU, time and memory, whose limits hold only on an otherwise idle machine. */
 const full = "{test,{console,extensions/*}/test}/**/*.full.test.ts";
-/** Slow tests that do more in `test:full`: 100,000 sequences, 100 kills, all vectors on all engines, all clients. */
+/** Tests that do more in `test:full`: 100,000 sequences, 100 kills, all vectors on all engines, all clients. */
 const longer = [
-  "test/faults/{drains,exchange-fuzz,http-fuzz,kill,kill-lives,mutations}.slow.test.ts",
-  "test/interop/clients.slow.test.ts",
+  "test/crypto/cross-verification.slow.test.ts",
+  "test/faults/{disk-full,drains,exchange-fuzz,hostile-peers,http-fuzz,kill,kill-lives,mutations}.slow.test.ts",
+  "extensions/{google-kms,top}/test/{hostile-peers,readme-steps}.slow.test.ts",
+  "test/interop/{clients,readme-services}.slow.test.ts",
+  "test/interop/clients.test.ts",
+  "test/openapi/foreign-clients.slow.test.ts",
   "test/vectors/official.slow.test.ts",
 ];
 const numbers = {

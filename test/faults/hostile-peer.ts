@@ -435,13 +435,13 @@ export const maxTakenBytes = 96 * 1024 * 1024;
 export const allPeers = { ...quickPeers, ...endlessPeers };
 
 /**
- * The peers for a test that starts a program for each: every fourth, and all of them in `test:full`. Each kind of
+ * The peers for a test that starts a program for each: every eighth, and all of them in `test:full`. Each kind of
  * connection meets all of them in a test that starts one program.
  */
 export function selectPeers(
   peers: Readonly<Record<string, Behaviour>>,
 ): readonly (readonly [string, Behaviour])[] {
-  return Object.entries(peers).filter((_, index) => index % 4 === 0 || process.env.QSP_TEST_LONG === "1");
+  return Object.entries(peers).filter((_, index) => index % 8 === 0 || process.env.QSP_TEST_LONG === "1");
 }
 
 /** Cleanup after the tests of a connection, last in first out. */

@@ -39,7 +39,7 @@ describe("a client verb whose peer", { timeout }, () => {
 describe("a server whose database peer", { timeout }, () => {
   const atEnd = collectEnds();
 
-  it.concurrent.each(Object.entries({ ...foreignPeers, ...silent }))(
+  it.concurrent.each(selectPeers({ ...foreignPeers, ...silent }))(
     "%s does not start, and reports why",
     async (_name, behaviour) => {
       const peer = await startHostilePeer(behaviour, atEnd);

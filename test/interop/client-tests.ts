@@ -30,20 +30,51 @@ export interface Servers {
   readonly database?: () => Promise<readonly string[]>;
 }
 
-/** Tests clients against the real program. Each client gets its own store, like the recorded answers. */
+/**
+ * Tests clients against the real program. Each client that calls the examples gets its own store, like the recorded
+ * answers. The others share one.
+ */
 export function testClients(drivers: readonly Driver[], servers: Servers = { count: 1 }): void {
-  for (const driver of drivers) {
-    const { name, program = "node" } = driver;
-    const title = isMissing(program) ? `${name}, which needs ${program}` : name;
-    describe.skipIf(isMissing(program))(title, () => testClient(driver, servers));
+  const { variants = [], others = [] } = Object.groupBy(drivers, ({ isVariant = false }) =>
+    isVariant && process.env.QSP_TEST_LONG !== "1" ? "variants" : "others",
+  );
+  for (const driver of others) {
+    describeDriver(driver, () =>
+      testOnServers(servers, (nextServer) => {
+        const book = createAnswerBook();
+        const tested = { driver, nextServer };
+        for (const example of examples)
+          it(`calls ${example.rpc} as in ${example.name}`, () => testExample(tested, book, example));
+        testCalls(tested);
+      }),
+    );
   }
+  if (variants.length === 0) return;
+  describe("with other settings", () => {
+    testOnServers(servers, (nextServer) => {
+      for (const driver of variants) describeDriver(driver, () => testCalls({ driver, nextServer }));
+    });
+  });
 }
 
-function testClient(driver: Driver, { count, database }: Servers): void {
+function describeDriver({ name, program = "node" }: Driver, define: () => void): void {
+  const title = isMissing(program) ? `${name}, which needs ${program}` : name;
+  describe.skipIf(isMissing(program))(title, define);
+}
+
+function testCalls(tested: Tested): void {
+  testRefusals(tested);
+  testValues(tested);
+  testStreams(tested);
+}
+
+function testOnServers(
+  { count, database }: Servers,
+  define: (nextServer: Tested["nextServer"]) => void,
+): void {
   const dataDir = makeTemporaryDirectory(afterAll);
   let running: readonly RunningServer[] = [];
   let described: readonly ForeignServer[] = [];
-  const book = createAnswerBook();
   beforeAll(async () => {
     const args = await prepareServer(dataDir, afterAll, ["--auth", "open", ...((await database?.()) ?? [])]);
     running = await Promise.all(Array.from({ length: count }, () => startServer({ dataDir, args })));
@@ -52,19 +83,12 @@ function testClient(driver: Driver, { count, database }: Servers): void {
   afterAll(() => Promise.all(running.map(({ stop }) => stop("SIGKILL"))));
 
   let calls = 0;
-  const nextServer: Tested["nextServer"] = (service) => {
+  define((service) => {
     calls += hasState(service) ? 0 : 1;
     const server = described[hasState(service) ? 0 : calls % described.length];
     if (server === undefined) throw new Error("no server runs");
     return server;
-  };
-  const tested = { driver, nextServer };
-
-  for (const example of examples)
-    it(`calls ${example.rpc} as in ${example.name}`, () => testExample(tested, book, example));
-  testRefusals(tested);
-  testValues(tested);
-  testStreams(tested);
+  });
 
   it("leaves no stream open", async () => {
     await expect.poll(() => countStreams(running)).toBe(0);

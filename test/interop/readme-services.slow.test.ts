@@ -18,6 +18,7 @@ for (const page of globSync("src/services/*/README.md", { cwd: root }).sort()) {
   describe(`the commands of ${page}, as printed except for the port,`, () => {
     testSteps(readFileSync(join(root, page), "utf8"), {
       surroundings: () => ({ authority: server.authority }),
+      isRepeatable: () => process.env.QSP_TEST_LONG === "1",
     });
   });
 }

@@ -72,33 +72,35 @@ describe.skipIf(isToolMissing(pythonTool("openapi-python-client")))(
   },
 );
 
-describe.skipIf(isToolMissing(openapiGenerator) || isMissing("mvn") || isMissing("javac"))(
-  "a client that openapi-generator generates in Java (needs openapi-generator, mvn and javac)",
-  { timeout: 1_200_000 },
-  () => {
-    it("compiles, has dedicated types for bytes and whole numbers, and makes calls", async () => {
-      const output = join(directory, "java");
-      await succeed(
-        "java",
-        ...["-jar", openapiGenerator, "generate", "-g", "java", "-i", description, "-o", output],
-      );
-      const paths = join(output, "classpath");
-      const settings = [`-Dmdep.outputFile=${paths}`, "-Dmdep.includeScope=compile"];
-      await succeed("mvn", "-q", "-f", join(output, "pom.xml"), "dependency:build-classpath", ...settings);
-      const classPath = readFileSync(paths, "utf8").trim();
-      const classes = join(directory, "classes");
-      mkdirSync(classes);
-      const sources = join(output, "src/main/java");
-      await succeed(
-        "javac",
-        ...["-nowarn", "-proc:none", "-cp", classPath, "-sourcepath", sources, "-d", classes],
-        story("Story.java"),
-      );
-      const stdout = await succeed("java", "-cp", [classes, classPath].join(delimiter), "Story", api.url);
-      expect(JSON.parse(stdout)).toEqual({ ...outcome, ...wholeNumbers });
-    });
-  },
-);
+// It compiles for a minute.
+if (process.env.QSP_TEST_LONG === "1")
+  describe.skipIf(isToolMissing(openapiGenerator) || isMissing("mvn") || isMissing("javac"))(
+    "a client that openapi-generator generates in Java (needs openapi-generator, mvn and javac)",
+    { timeout: 1_200_000 },
+    () => {
+      it("compiles, has dedicated types for bytes and whole numbers, and makes calls", async () => {
+        const output = join(directory, "java");
+        await succeed(
+          "java",
+          ...["-jar", openapiGenerator, "generate", "-g", "java", "-i", description, "-o", output],
+        );
+        const paths = join(output, "classpath");
+        const settings = [`-Dmdep.outputFile=${paths}`, "-Dmdep.includeScope=compile"];
+        await succeed("mvn", "-q", "-f", join(output, "pom.xml"), "dependency:build-classpath", ...settings);
+        const classPath = readFileSync(paths, "utf8").trim();
+        const classes = join(directory, "classes");
+        mkdirSync(classes);
+        const sources = join(output, "src/main/java");
+        await succeed(
+          "javac",
+          ...["-nowarn", "-proc:none", "-cp", classPath, "-sourcepath", sources, "-d", classes],
+          story("Story.java"),
+        );
+        const stdout = await succeed("java", "-cp", [classes, classPath].join(delimiter), "Story", api.url);
+        expect(JSON.parse(stdout)).toEqual({ ...outcome, ...wholeNumbers });
+      });
+    },
+  );
 
 describe.skipIf(isToolMissing(openapiGenerator) || isMissing("java") || isMissing("go"))(
   "a client that openapi-generator generates in Go (needs openapi-generator, java and go)",

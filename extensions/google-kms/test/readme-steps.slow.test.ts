@@ -15,5 +15,6 @@ afterAll(() => server.stop());
 describe("the commands of README.md, as printed except for the port,", () => {
   testSteps(readFileSync(join(import.meta.dirname, "../README.md"), "utf8"), {
     surroundings: () => ({ authority: server.authority }),
+    isRepeatable: () => process.env.QSP_TEST_LONG === "1",
   });
 });
