@@ -11,8 +11,9 @@ import { loadAllVerbs } from "../../src/cli/groups.ts";
 import { listSettings } from "../../src/config.ts";
 import { isMissing } from "../interop/tools.ts";
 import { password } from "../support/passwords.ts";
+import type { Run } from "../support/run-here.ts";
 import { loadSettings, verbTable } from "../support/whole-program.ts";
-import { launch, program, qspDone, timeout, useServer } from "./qsp.ts";
+import { launch, program, qsp, qspDone, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
 /** Excludes services, which run until a signal. Their own tests start them. */
@@ -230,17 +231,23 @@ function installIn(cwd: string): string {
   return [bin, process.env.PATH].join(delimiter);
 }
 
+const inBash = (script: string, stage: Stage) =>
+  launch("bash", ["--norc", "-euo", "pipefail", "-c", script], stage).end;
+
+/** Runs an example as its reader would. A single command runs here, with the arguments that the shell gives it. */
+async function runExample(example: string, stage: Stage): Promise<Run> {
+  if (/[|<>;&()]/.test(example))
+    return inBash(example, { ...stage, env: { ...stage.env, PATH: installIn(stage.cwd) } });
+  const { stdout } = await inBash(`qsp() { printf '%s\\0' "$@"; }; ${example}`, stage);
+  return qsp(stdout.split("\0").slice(0, -1), stage);
+}
+
 describe.skipIf(isMissing("bash"))("the help examples, exactly as printed", () => {
   it.each(verbs.map(({ name, example }) => ({ name, example })))(
     "$example",
     { timeout },
     async ({ example }) => {
-      const stage = await stageFor(example);
-      const env = { ...stage.env, PATH: installIn(stage.cwd) };
-      const { code, stderr } = await launch("bash", ["--norc", "-euo", "pipefail", "-c", example], {
-        ...stage,
-        env,
-      }).end;
+      const { code, stderr } = await runExample(example, await stageFor(example));
       expect({ code, stderr: stderr.replace(progress, "") }).toEqual({ code: 0, stderr: "" });
     },
   );

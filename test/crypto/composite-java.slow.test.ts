@@ -1,12 +1,12 @@
 /** Composites: Bouncy Castle and every provider read each other's keys and verify each other's signatures. */
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { compositeNames } from "../../src/crypto/algorithms.ts";
 import { decodePem } from "../../src/crypto/pem.ts";
 import { bouncyCastle, isBouncyCastleMissing } from "../interop/java.ts";
-import { run } from "../interop/tools.ts";
 import { bytesOf, flipBit } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
+import { type LineClient, startLineClient } from "../support/line-client.ts";
 
 const message = bytesOf("a message");
 const contexts = [new Uint8Array(), bytesOf("invoice"), new Uint8Array(255).fill(7)];
@@ -14,18 +14,22 @@ const none = "-";
 const write = (bytes: Uint8Array) => (bytes.length === 0 ? none : bytes.toBase64());
 const read = (text: string) => Uint8Array.fromBase64(text);
 
-/** Runs the requests in one Java program. */
+let java: LineClient<readonly string[], string>;
+
 async function ask(requests: readonly (readonly string[])[]): Promise<string[]> {
-  const program = join(import.meta.dirname, "java/Composite.java");
-  const input = requests.map((words) => `${words.join(" ")}\n`).join("");
-  const { code, stdout, stderr } = await run("java", ["-cp", bouncyCastle, program], input);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  return stdout.trimEnd().split("\n");
+  const answers: string[] = [];
+  for (const words of requests) answers.push(await java.ask(words));
+  return answers;
 }
 
 const needs = isBouncyCastleMissing() ? " (needs Java and Bouncy Castle)" : "";
 
 describe.skipIf(isBouncyCastleMissing())(`Bouncy Castle${needs}`, { timeout: 180_000 }, () => {
+  beforeAll(() => {
+    java = startLineClient("java", ["-cp", bouncyCastle, join(import.meta.dirname, "java/Composite.java")]);
+  });
+  afterAll(() => java.end());
+
   describeProviders("and %s", async (provider) => {
     const pairs = await Promise.all(
       compositeNames.map(async (name) => {

@@ -17,6 +17,7 @@ import { createAuthority, issueServerCertificate, openAuthority } from "../../..
 import { qsp, qspDone, type RunOptions, useServer } from "../../../test/cli/qsp.ts";
 import { findPython } from "../../../test/interop/python.ts";
 import { isMissing, run } from "../../../test/interop/tools.ts";
+import { type LineClient, startLineClient } from "../../../test/support/line-client.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
 const server = useServer();
@@ -144,14 +145,14 @@ describe.skipIf(isMissing("mvn") || isMissing("javac"))(
   { timeout: 300_000 },
   () => {
     const directory = makeTemporaryDirectory(afterAll);
-    let classPath: string;
-    const cms = (...args: string[]) => succeed("java", "-cp", classPath, "Cms", ...args);
+    let bouncyCastle: LineClient<readonly string[], string>;
+    const cms = (...words: string[]) => bouncyCastle.ask(words);
     beforeAll(async () => {
       const [paths, classes] = [join(directory, "paths"), join(directory, "classes")];
       mkdirSync(classes);
       const pom = join(programs, "java/pom.xml");
       await succeed("mvn", "-q", "-f", pom, "dependency:build-classpath", `-Dmdep.outputFile=${paths}`);
-      classPath = [classes, readFileSync(paths, "utf8").trim()].join(delimiter);
+      const classPath = [classes, readFileSync(paths, "utf8").trim()].join(delimiter);
       await succeed(
         "javac",
         "-nowarn",
@@ -162,7 +163,9 @@ describe.skipIf(isMissing("mvn") || isMissing("javac"))(
         classes,
         join(programs, "java/Cms.java"),
       );
+      bouncyCastle = startLineClient("java", ["-cp", classPath, "Cms"]);
     }, 300_000);
+    afterAll(() => bouncyCastle.end());
 
     it.each([
       ["ML-DSA-44", "17", "3"],

@@ -28,7 +28,7 @@ class Composite {
   public static void main(String[] args) throws Exception {
     Security.addProvider(new BouncyCastleProvider());
     var lines = new BufferedReader(new InputStreamReader(System.in));
-    for (String line; (line = lines.readLine()) != null; ) System.out.println(answer(line.split(" ")));
+    for (String line; (line = lines.readLine()) != null; ) System.out.println("\"" + answer(line.substring(2, line.length() - 2).split("\",\"")) + "\"");
   }
 
   private static String answer(String[] words) throws Exception {

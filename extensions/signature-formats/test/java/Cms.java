@@ -1,5 +1,7 @@
+import java.io.BufferedReader;
 import java.io.FileOutputStream;
 import java.io.FileReader;
+import java.io.InputStreamReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.KeyPair;
@@ -26,29 +28,37 @@ import org.bouncycastle.operator.jcajce.JcaDigestCalculatorProviderBuilder;
 /**
  * Verifies and creates detached CMS signatures with BouncyCastle.
  *
- * <p>verify KEY_OR_CERTIFICATE FILE MESSAGE; sign ALGORITHM PUBLIC_KEY_OUT FILE MESSAGE_OUT. All arguments except ALGORITHM are files.
+ * <p>Each line of standard input is a JSON list: "verify", KEY_OR_CERTIFICATE, FILE, MESSAGE; or "sign", ALGORITHM,
+ * PUBLIC_KEY_OUT, FILE, MESSAGE_OUT. All words except ALGORITHM are files. Each is answered by a JSON string.
  */
 public class Cms {
   public static void main(String[] args) throws Exception {
     Security.addProvider(new BouncyCastleProvider());
-    if (args[0].equals("verify")) verify(args[1], args[2], args[3]);
-    else sign(args[1], args[2], args[3], args[4]);
+    for (String line : (Iterable<String>) new BufferedReader(new InputStreamReader(System.in)).lines()::iterator) {
+      String[] words = line.substring(2, line.length() - 2).split("\",\"");
+      System.out.println("\"" + answer(words) + "\"");
+    }
   }
 
-  static void verify(String trusted, String file, String message) throws Exception {
+  static String answer(String[] words) throws Exception {
+    if (words[0].equals("verify")) return verify(words[1], words[2], words[3]);
+    sign(words[1], words[2], words[3], words[4]);
+    return "";
+  }
+
+  static String verify(String trusted, String file, String message) throws Exception {
     byte[] der = Files.readAllBytes(Path.of(message));
     CMSSignedData signed = new CMSSignedData(new CMSProcessableFile(Path.of(file).toFile()), der);
-    for (SignerInformation signer : signed.getSignerInfos().getSigners()) {
-      boolean isValid;
-      try {
-        isValid = signer.verify(readVerifier(trusted));
-      } catch (org.bouncycastle.cms.CMSSignerDigestMismatchException e) {
-        isValid = false;
-      }
-      System.out.println(
-          isValid + " " + signer.getEncryptionAlgOID() + " " + signer.getDigestAlgOID()
-              + " " + signed.getCertificates().getMatches(null).size());
+    if (signed.getSignerInfos().size() != 1) return signed.getSignerInfos().size() + " signers";
+    SignerInformation signer = signed.getSignerInfos().iterator().next();
+    boolean isValid;
+    try {
+      isValid = signer.verify(readVerifier(trusted));
+    } catch (org.bouncycastle.cms.CMSSignerDigestMismatchException e) {
+      isValid = false;
     }
+    return isValid + " " + signer.getEncryptionAlgOID() + " " + signer.getDigestAlgOID()
+        + " " + signed.getCertificates().getMatches(null).size();
   }
 
   static SignerInformationVerifier readVerifier(String trusted) throws Exception {
