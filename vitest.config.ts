@@ -30,6 +30,8 @@ const numbers = {
 };
 /** A one-minute check that the program works at all. The other tests prove the same and more. */
 const smoke = "test/smoke/*.test.ts";
+/** What `npm run check` proves of sources and generated files, without the program. */
+const check = "test/{generated,layers,wording}.test.ts";
 /** Tests that must pass on both databases: on SQLite with the quick tests, on PostgreSQL with the slow ones. */
 const both = "{test,{console,extensions/*}/test}/**/*.both.test.ts";
 
@@ -65,20 +67,20 @@ class LongFirst extends BaseSequencer {
 }
 
 /** Files in shared folders that mock a module or change process-wide state. */
-const alone = ["identity-log", "log-in", "log-in-cost", "master-key", "private-store"];
+const alone = ["identity-log", "log-in", "log-in-cost", "master-key", "private-store", "transcripts", "users"];
 /**
  * Quick tests whose files leave no state in their process, and so can share one. A separate process costs each file
  * up to a second of CPU time, mostly for loading modules again.
  */
 const shared = [
   "console/test/**",
-  "extensions/{google-kms,oauth,tlog}/test/**",
-  "test/{access,audit,client,crypto,database,docs,envoy,formats,identity,merkle,openapi,proto-archive,protocol}/**",
-  "test/{records,secrets,server,services,store,transcoding,vectors/own}/**",
+  "extensions/*/test/**",
+  "test/{access,audit,calls,cli,client,crypto,database,docs,envoy,errors,faults,http,identity,interop,merkle}/**",
+  "test/{message-limits,openapi,proto-archive,records,secrets,server,services,store,transcoding,vectors}/**",
 ].map((folder) => `${folder}/!(*.slow|*.full|${alone.join("|")}).test.ts`);
 const quick = {
   include: ["{test,{console,extensions/*}/test}/**/*.test.ts"],
-  exclude: [...configDefaults.exclude, slow, full, smoke],
+  exclude: [...configDefaults.exclude, slow, full, smoke, check],
   provide: { databases: ["sqlite" as const] },
 };
 
@@ -120,6 +122,7 @@ export default defineConfig({
     projects: [
       project("quick", { ...quick, exclude: [...quick.exclude, ...shared] }),
       project("quick-shared", { ...quick, include: shared, isolate: false }),
+      project("check", { include: [check] }),
       project("smoke", { include: [smoke], provide: { databases: ["sqlite"] } }),
       project("postgres", { include: [both], provide: { databases: ["postgres"] } }),
       project("slow", { include: [slow] }),

@@ -2,11 +2,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
+import { readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { createUserStore } from "../../src/identity/users.ts";
+import { serveApp } from "../services/app-under-test.ts";
 import { openTestStore } from "../support/open-store.ts";
 import { hashCheaply, password } from "../support/passwords.ts";
-import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { qspDone, type RunOptions, timeout } from "./qsp.ts";
 
@@ -27,7 +28,7 @@ export const loginsFile = ({ cwd }: RunOptions): string => join(cwd, "state", "q
 /** Starts a server for the tests of a file. */
 export function useGuardedServer(): GuardedServer {
   const dataDir = makeTemporaryDirectory(afterAll);
-  let server: RunningServer | undefined;
+  let urlOf = (): string => "";
   beforeAll(async () => {
     const provider = await createCryptoProvider("openssl");
     const store = await openTestStore(dataDir, provider);
@@ -37,12 +38,14 @@ export function useGuardedServer(): GuardedServer {
     await users.add({ name: "bob", role: "user", passwordHash }, new Date());
     await store.close();
     await provider.close();
-    server = await startServer({ dataDir, env: { QSP_AUTH: "token" } });
+    const config = readConfig(["--port", "0", "--data-dir", dataDir, "--auth", "token"], {});
+    const { url, server, close } = await serveApp(config);
+    urlOf = () => url;
+    return async () => {
+      server.destroy();
+      await close();
+    };
   }, timeout);
-  afterAll(async () => {
-    await server?.stop();
-  });
-  const urlOf = (): string => server?.url ?? "";
   const place = (): RunOptions => ({ cwd: makeTemporaryDirectory(), url: urlOf() });
   return {
     get url() {

@@ -1,4 +1,4 @@
-/** Runs `qsp` like a user, against a server started like an operator's. */
+/** Runs `qsp` like a user, against a whole server. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -7,11 +7,13 @@ import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll } from "vitest";
+import { readConfig } from "../../src/config.ts";
+import { serveApp } from "../services/app-under-test.ts";
 import { inheritedEnvironment } from "../support/environment.ts";
 import { main } from "../support/program.ts";
 import { type Run, runHere } from "../support/run-here.ts";
-import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { loadSettings } from "../support/whole-program.ts";
 
 /** The command as npm installs it: it finds the right Node and starts `main` with it. */
 export const program = join(import.meta.dirname, "../../src/qsp.mjs");
@@ -119,17 +121,20 @@ export interface CliServer {
   place(): { readonly cwd: string; readonly url: string };
 }
 
-/** Starts a server for the tests of a file. */
+/** Starts a server in this process for the tests of a file. */
 export function useServer(env: Readonly<Record<string, string>> = {}): CliServer {
   const dataDir = makeTemporaryDirectory(afterAll);
-  let server: RunningServer | undefined;
+  let urlOf = (): string => "";
   beforeAll(async () => {
-    server = await startServer({ dataDir, env });
+    const { url, server, close } = await serveApp(
+      readConfig(["--port", "0", "--data-dir", dataDir], env, await loadSettings()),
+    );
+    urlOf = () => url;
+    return async () => {
+      server.destroy();
+      await close();
+    };
   }, 180_000);
-  afterAll(async () => {
-    await server?.stop();
-  });
-  const urlOf = (): string => server?.url ?? "";
   return {
     get url() {
       return urlOf();

@@ -13,29 +13,23 @@ function inShell(words: string, connected: string, place: RunOptions) {
 
 // Every write to /dev/full fails like on a full disk.
 describe.runIf(process.platform === "linux")("a standard output on a full disk", { timeout }, () => {
-  it.each([
-    "version",
-    "--version",
-    "help",
-    "help kms",
-    "kms --help",
-    "kms list --help",
-    "kms list",
-    "call --list",
-    "completion bash",
-    "store verify --data-dir data",
-    "user list --data-dir data",
-  ])("ends %s with 4 and one line", async (words) => {
-    const place = server.place();
-    if (words.includes("data")) await qspDone(["store", "init", "--data-dir", "data"], place);
-    const { code, stderr } = await inShell(words, ">/dev/full", place);
-    // Verification progress is on standard error as well.
-    const lines = stderr.split("\n").filter((line) => !line.endsWith("verified") && !line.endsWith("opened"));
-    expect({ code, lines }).toEqual({
-      code: 4,
-      lines: ["qsp: standard output cannot be written: its disk is full", ""],
-    });
-  });
+  // One of each way to print: help, an answer, a script, and a verb that works on a store.
+  it.each(["help", "kms list", "completion bash", "store verify --data-dir data"])(
+    "ends %s with 4 and one line",
+    async (words) => {
+      const place = server.place();
+      if (words.includes("data")) await qspDone(["store", "init", "--data-dir", "data"], place);
+      const { code, stderr } = await inShell(words, ">/dev/full", place);
+      // Verification progress is on standard error as well.
+      const lines = stderr
+        .split("\n")
+        .filter((line) => !line.endsWith("verified") && !line.endsWith("opened"));
+      expect({ code, lines }).toEqual({
+        code: 4,
+        lines: ["qsp: standard output cannot be written: its disk is full", ""],
+      });
+    },
+  );
 
   it("does not hide a more severe exit code", async () => {
     const run = await inShell("kms get key-none", ">/dev/full 2>/dev/null", server.place());

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { mlDsaNames, mlKemNames, slhDsaNames } from "../../src/crypto/algorithms.ts";
+import { mlDsaNames, mlKemNames } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { type AtEnd, endAfterAll } from "../support/at-end.ts";
@@ -93,7 +93,7 @@ describe("a data directory", () => {
     const provider = await createCryptoProvider("openssl");
     const logs: string[] = [];
     // Threads end in arbitrary order: a single run would prove little.
-    for (let times = 0; times < 20; times += 1) {
+    for (let times = 0; times < 8; times += 1) {
       await withStore(dataDir, provider, ({ write }) =>
         write(({ putSecret }) => putSecret(`${times}`, message)),
       );
@@ -216,7 +216,12 @@ function createCaller({ url }: RunningServer): Caller {
   };
 }
 
-const algorithms = [...mlDsaNames, ...slhDsaNames, ...mlKemNames];
+/** Each length of a secret key: the store treats other parameter sets of SLH-DSA like these. */
+const algorithms = [
+  ...mlDsaNames,
+  ...(["SLH-DSA-SHA2-128f", "SLH-DSA-SHAKE-192f", "SLH-DSA-SHA2-256f"] as const),
+  ...mlKemNames,
+];
 const message = randomBytes(64);
 const data = message.toString("base64");
 
@@ -231,18 +236,13 @@ async function createKeys({ post }: Caller, name: string): Promise<CreatedKey[]>
   return keys.map(({ result }) => result);
 }
 
-async function useKey(
-  { post, secrets }: Caller,
-  { keyId, alias, usage, algorithm }: CreatedKey,
-): Promise<void> {
+async function useKey({ post, secrets }: Caller, { keyId, alias, usage }: CreatedKey): Promise<void> {
   if (usage === "KEM") {
     const { result } = await post("encapsulate", { keyId });
     secrets.push({ name: `shared secret of ${alias}`, bytes: Buffer.from(result.sharedSecret, "base64") });
     await post("decapsulate", { keyId, ciphertext: result.ciphertext });
     return;
   }
-  // The "s" sets take seconds.
-  if (algorithm.endsWith("s")) return;
   const { result } = await post("sign", { keyId, data });
   await post("verify", { keyId, data, signature: result.signature });
   await post("batch-sign", { keyId, data: [data, data] });

@@ -19,8 +19,6 @@ function deadline(protocol: Protocol, grpc: string, connect: string) {
 
 describe.each(protocols)("over %s", (protocol) => {
   const short = { headers: deadline(protocol, "50m", "50") };
-  /** For a call that has to do something before its deadline on a busy machine. */
-  const longer = { headers: deadline(protocol, "2000m", "2000") };
 
   it("a handler that ignores its signal ends at the server limit", async () => {
     const { url } = await serveProbe({ ask: never }, { maxCallMs: 50 });
@@ -31,17 +29,6 @@ describe.each(protocols)("over %s", (protocol) => {
     const { url } = await serveProbe({ ask: never }, { maxCallMs: 50 });
     const long = { headers: deadline(protocol, "1H", "3600000") };
     expect(await refusal(connectProbe(protocol, url).ask({}, long))).toEqual(exceeded);
-  });
-
-  it("the handler signal aborts at the deadline", async () => {
-    const aborted = Promise.withResolvers<void>();
-    const ask = (_item: unknown, { signal }: { signal: AbortSignal }) => {
-      signal.addEventListener("abort", () => aborted.resolve());
-      return never();
-    };
-    const { url } = await serveProbe({ ask });
-    expect(await refusal(connectProbe(protocol, url).ask({}, longer))).toEqual(exceeded);
-    await aborted.promise;
   });
 
   it("the handler signal aborts when the caller disconnects", async () => {
@@ -57,26 +44,6 @@ describe.each(protocols)("over %s", (protocol) => {
     caller.abort();
     expect(await call).toMatchObject({ code: "Canceled" });
     await aborted;
-  });
-
-  it("a stream whose handler waits forever fails at the deadline, after its earlier messages", async () => {
-    const { url } = await serveProbe({
-      async *watch() {
-        yield { text: "one" };
-        await never();
-      },
-    });
-    expect(await readAll(connectProbe(protocol, url).watch({}, longer))).toEqual([["one"], exceeded]);
-  });
-
-  it("a stream whose handler simply stops at the deadline fails, and does not look complete", async () => {
-    const { url } = await serveProbe({
-      async *watch(_item, { signal }) {
-        yield { text: "one" };
-        await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-      },
-    });
-    expect(await readAll(connectProbe(protocol, url).watch({}, longer))).toEqual([["one"], exceeded]);
   });
 
   it("a stream without a deadline outlives the limit on unary calls", async () => {
@@ -125,14 +92,62 @@ describe.each(protocols)("over %s", (protocol) => {
   });
 });
 
-describe.each(["gRPC", "gRPC with JSON", "Connect over HTTP/2"] as const)("over %s", (protocol) => {
+/** For a call that has to do something before its deadline on a busy machine. */
+const longer = (protocol: Protocol) => ({ headers: deadline(protocol, "2000m", "2000") });
+
+/** Uses all protocols at once: each waits for its deadline. */
+async function expectOverAll<Result>(
+  names: readonly Protocol[],
+  use: (protocol: Protocol) => Promise<Result>,
+  expected: Result,
+): Promise<void> {
+  const results = await Promise.all(names.map(async (name) => [name, await use(name)] as const));
+  expect(results).toEqual(names.map((name) => [name, expected]));
+}
+
+describe("over every protocol", () => {
+  it("the handler signal aborts at the deadline", async () => {
+    const aborted = protocols.map(() => Promise.withResolvers<void>());
+    const ask = ({ text }: { text: string }, { signal }: { signal: AbortSignal }) => {
+      signal.addEventListener("abort", () => aborted[Number(text)]?.resolve());
+      return never();
+    };
+    const { url } = await serveProbe({ ask });
+    const call = (protocol: Protocol) => {
+      const text = String(protocols.indexOf(protocol));
+      return refusal(connectProbe(protocol, url).ask({ text }, longer(protocol)));
+    };
+    await expectOverAll(protocols, call, exceeded);
+    await Promise.all(aborted.map(({ promise }) => promise));
+  });
+
+  it.each([
+    ["a stream whose handler waits forever fails at the deadline, after its earlier messages", never],
+    [
+      "a stream whose handler simply stops at the deadline fails, and does not look complete",
+      (signal: AbortSignal) => once(signal, "abort"),
+    ],
+  ])("%s", async (_title, wait) => {
+    const { url } = await serveProbe({
+      async *watch(_item, { signal }) {
+        yield { text: "one" };
+        await wait(signal);
+      },
+    });
+    const read = (protocol: Protocol) => readAll(connectProbe(protocol, url).watch({}, longer(protocol)));
+    await expectOverAll(protocols, read, [["one"], exceeded]);
+  });
+
   it("a bidirectional stream fails at the deadline", async () => {
     const { url } = await serveProbe();
-    const items = createOutgoing<{ text: string }>();
-    items.send({ text: "one" });
-    const options = { headers: deadline(protocol, "2000m", "2000") };
-    expect(await readAll(connectProbe(protocol, url).chat(items, options))).toEqual([["one"], exceeded]);
-    items.end();
+    const chat = async (protocol: Protocol) => {
+      const items = createOutgoing<{ text: string }>();
+      items.send({ text: "one" });
+      const read = await readAll(connectProbe(protocol, url).chat(items, longer(protocol)));
+      items.end();
+      return read;
+    };
+    await expectOverAll(["gRPC", "gRPC with JSON", "Connect over HTTP/2"], chat, [["one"], exceeded]);
   });
 });
 

@@ -1,6 +1,6 @@
-import { closeSync, openSync, writeSync } from "node:fs";
+import { closeSync, cpSync, openSync, writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { createClientStore } from "../../../src/identity/clients.ts";
 import { createRevocations } from "../../../src/identity/revocations.ts";
@@ -10,6 +10,7 @@ import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
 import { destroyKey } from "../../../src/services/kms/life-cycle.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { isMissing, run } from "../../interop/tools.ts";
+import { endAfterAll } from "../../support/at-end.ts";
 import { describeClient } from "../../support/clients.ts";
 import { makeSqlitePlace, type Place } from "../../support/on-both.ts";
 import { tableNames, tables } from "../../support/open-store.ts";
@@ -19,13 +20,12 @@ import { runCommand } from "./command-line.ts";
 
 const verify = (place: Pick<Place, "settings">) => runCommand(place, ["store", "verify"]);
 
-/**
- * Creates three keys and destroys the last one.
- *
- * @returns their keyIds
- */
-async function makeKeys(place: Place): Promise<[string, string, string]> {
-  const store = await place.open();
+/** A store with all kinds of records: three keys, the last of which is destroyed, a user, a client and an answer. */
+const full: { directory: string; keyIds: readonly string[] } = { directory: "", keyIds: [] };
+const atEnd = endAfterAll();
+beforeAll(async () => {
+  const place = await makeSqlitePlace(atEnd);
+  const store = await place.open({ atEnd });
   const provider = await createCryptoProvider("openssl");
   const keys = createKmsStore(store);
   const cache = createKeyCache({ provider, keys });
@@ -34,16 +34,26 @@ async function makeKeys(place: Place): Promise<[string, string, string]> {
     const key = { alias: "", algorithm, usage: "", name: "", rotationPeriodSeconds: undefined, labels: {} };
     return (await createKey(parts, key, systemCaller)).keyId;
   };
-  const made: [string, string, string] = [
-    await make("ML-DSA-44"),
-    await make("ML-KEM-512"),
-    await make("ML-DSA-44"),
-  ];
-  await destroyKey(parts, { handle: made[2], afterSeconds: 0, ...systemCaller });
+  full.directory = place.directory;
+  full.keyIds = [await make("ML-DSA-44"), await make("ML-KEM-512"), await make("ML-DSA-44")];
+  await destroyKey(parts, { handle: full.keyIds[2] ?? "", afterSeconds: 0, ...systemCaller });
   await cache.close();
+  await createUserStore(store).add({ name: "ada", role: "user", passwordHash: "none" }, new Date());
+  await createClientStore(store).add(describeClient("shop"), new Date());
+  const origin = { clientAddress: "192.0.2.7", requestId: "call-1" };
+  await createRevocations(store).add({ tokenId: "token-1", client: "shop", origin });
+  const call = { userId: "ada", idempotencyKey: "key-1", requestHash: "aa" };
+  const codec = { encode: () => new Uint8Array(1), decode: () => "" };
+  await store.runIdempotent(call, codec, (write) => write(async () => ""));
   await store.close();
   await provider.close();
-  return made;
+});
+
+/** Copies the store. */
+async function copyFull(): Promise<Place> {
+  const place = await makeSqlitePlace();
+  cpSync(full.directory, place.directory, { recursive: true });
+  return place;
 }
 
 /** The columns of a table, on either database. */
@@ -75,14 +85,12 @@ const secretOf = (keyId: string) => `kms_keys/${keyId}/secret-key`;
 
 describe("qsp store verify", () => {
   it("exits with 0 and one sentence if nothing was changed", async () => {
-    const place = await makeSqlitePlace();
-    await makeKeys(place);
-    const { code, stdout } = await verify(place);
+    const { code, stdout } = await verify(await copyFull());
     expect({ code, stdout }).toEqual({
       code: 0,
       // Two of the keys, the root key, and the key that signs the audit log.
       stdout:
-        "The store is intact: 4 secrets, 3 keys, 0 other records and 0 checkpoints are unchanged. To check the audit entries, run qsp audit verify.\n",
+        "The store is intact: 4 secrets, 3 keys, 3 other records and 0 checkpoints are unchanged. To check the audit entries, run qsp audit verify.\n",
     });
   });
 
@@ -127,19 +135,8 @@ describe("qsp store verify", () => {
   ];
 
   it.each(changes)("exits with 1 and names what was changed: %s", async (statement, said) => {
-    const place = await makeSqlitePlace();
-    const keyIds = await makeKeys(place);
-    const store = await place.open();
-    await createUserStore(store).add({ name: "ada", role: "user", passwordHash: "none" }, new Date());
-    await createClientStore(store).add(describeClient("shop"), new Date());
-    const origin = { clientAddress: "192.0.2.7", requestId: "call-1" };
-    await createRevocations(store).add({ tokenId: "token-1", client: "shop", origin });
-    const call = { userId: "ada", idempotencyKey: "key-1", requestHash: "aa" };
-    const codec = { encode: () => new Uint8Array(1), decode: () => "" };
-    await store.runIdempotent(call, codec, (write) => write(async () => ""));
-    await store.close();
-    expect((await verify(place)).code).toBe(0);
-    await place.query(statement(...keyIds));
+    const place = await copyFull();
+    await place.query(statement(...full.keyIds));
     const { code, stdout } = await verify(place);
     expect(code).toBe(1);
     expect(stdout).toMatch(said);
@@ -168,8 +165,8 @@ describe("qsp store verify", () => {
   });
 
   it("exits with 1 and names the secret and its key if the sealed half belongs to a different key", async () => {
-    const place = await makeSqlitePlace();
-    const [first, second] = await makeKeys(place);
+    const place = await copyFull();
+    const [first = "", second = ""] = full.keyIds;
     await place.query(
       `update sealed_secrets set ciphertext = (select ciphertext from sealed_secrets where identity = $2)
        where identity = $1`,
@@ -184,8 +181,8 @@ describe("qsp store verify", () => {
   });
 
   it("lists twenty faults, and counts the others", async () => {
-    const place = await makeSqlitePlace();
-    const [first] = await makeKeys(place);
+    const place = await copyFull();
+    const [first = ""] = full.keyIds;
     for (let i = 0; i < 30; i += 1)
       await place.query(
         `insert into sealed_secrets select identity || '${i}', master_key_id, wrapped_data_key, ciphertext
@@ -200,8 +197,7 @@ describe("qsp store verify", () => {
 
 describe("qsp store verify of a SQLite file", { timeout: 180_000 }, () => {
   it("exits with 1 and names the overwritten pages, even if they contain no records", async () => {
-    const place = await makeSqlitePlace();
-    await makeKeys(place);
+    const place = await copyFull();
     damageIndexes(place, "wallets");
     const { code, stdout, stderr } = await verify(place);
     const lines = stdout.trimEnd().split("\n");
