@@ -77,12 +77,7 @@ export function App() {
         // Part of the initial bundle, so that the first screen loads without another request.
         <Home />
       ) : (
-        <>
-          <span class="emblem">
-            <Icon name={found.icon} />
-          </span>
-          <Loaded key={path} {...found} />
-        </>
+        <Loaded key={path} {...found} />
       )}
     </Frame>
   );

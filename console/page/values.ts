@@ -72,9 +72,9 @@ export function formatBytes(count: number): string {
   return `${formatNumber(count)} ${count === 1 ? "byte" : "bytes"}`;
 }
 
-/** "4.2 ms". */
+/** "4.2 ms", with a space at which no line breaks. */
 export function formatMs(ms: number): string {
-  return ms < 10 ? `${ms.toFixed(1)} ms` : `${formatNumber(Math.round(ms))} ms`;
+  return `${ms < 10 ? ms.toFixed(1) : formatNumber(Math.round(ms))}\u00a0ms`;
 }
 
 /** Shortens a long text in the middle, and says how long it is. */

@@ -129,11 +129,11 @@ export async function runStory(page: Page): Promise<string[]> {
 
 /** Who checked what in a step, and the finding: "server: valid". Some checks are folded. */
 export async function checksOf(page: Page, title: string): Promise<string[]> {
-  const rows = await stepOf(page, title).locator(".checks li").all();
+  const rows = await stepOf(page, title).locator(".checks .found > span").all();
   return Promise.all(
     rows.map(async (row) => {
       const side = await row.locator(".side").textContent();
-      return `${side?.endsWith("browser") ? "browser" : "server"}: ${await row.locator(".verdict").textContent()}`;
+      return `${side === "Your browser" ? "browser" : "server"}: ${await row.locator(".verdict").textContent()}`;
     }),
   );
 }

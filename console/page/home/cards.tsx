@@ -14,9 +14,7 @@ export function Cards({ pages, isCompact = false }: CardsProps) {
     <ul class={isCompact ? "cards compact" : "cards"}>
       {pages.map(({ path, title, summary, icon, hue }) => (
         <li key={path} class="card" {...colour(hue)}>
-          <span class="emblem">
-            <Icon name={icon} />
-          </span>
+          <Icon name={icon} />
           <div>
             <h3>
               <a href={`#/${path}`}>{title}</a>

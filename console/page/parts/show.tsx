@@ -18,15 +18,22 @@ export function change(changed: Change) {
   return <ByteChange {...changed} />;
 }
 
-/** Which side checked what, and the finding. */
+/** What was checked, and each side's finding. */
 export function checks(...all: readonly (Check | readonly Check[])[]) {
+  const claims = Map.groupBy(all.flat(), ({ claim }) => claim);
   return (
     <ul class="checks">
-      {all.flat().map(({ by, claim, holds, found }) => (
-        <li key={`${by} ${claim}`}>
-          <span class="side">Checked by {by === "server" ? "the server" : "your browser"}</span>
+      {[...claims].map(([claim, findings]) => (
+        <li key={claim}>
           <span class="claim">{claim}</span>
-          <Verdict holds={holds}>{found}</Verdict>
+          <span class="found">
+            {findings.map(({ by, holds, found }) => (
+              <span key={by}>
+                <span class="side">{by === "server" ? "Server" : "Your browser"}</span>{" "}
+                <Verdict holds={holds}>{found}</Verdict>
+              </span>
+            ))}
+          </span>
         </li>
       ))}
     </ul>

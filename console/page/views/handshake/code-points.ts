@@ -19,7 +19,7 @@ export const messageTypes = parseNames(`1 ClientHello, 2 ServerHello, 4 NewSessi
   8 EncryptedExtensions, 11 Certificate, 13 CertificateRequest, 15 CertificateVerify, 20 Finished, 24 KeyUpdate,
   25 CompressedCertificate`);
 
-export const extensionTypes = parseNames(`0 server_name, 1 max_fragment_length, 5 status_request,
+const extensionTypes = parseNames(`0 server_name, 1 max_fragment_length, 5 status_request,
   10 supported_groups, 11 ec_point_formats, 13 signature_algorithms, 16 application_layer_protocol_negotiation,
   18 signed_certificate_timestamp, 21 padding, 22 encrypt_then_mac, 23 extended_master_secret,
   27 compress_certificate, 28 record_size_limit, 34 delegated_credential, 35 session_ticket, 41 pre_shared_key,
@@ -53,12 +53,15 @@ export const alerts =
 /** Shows a number of one byte: "22, handshake". */
 const show8 = (names: Names) => (value: number) => `${value}, ${names.get(value) ?? "unknown"}`;
 
-/** Shows a number of two bytes: "0x11ec, X25519MLKEM768"; "0x4a4a, GREASE" (RFC 8701). */
+/** A number that clients send so that servers keep ignoring unknown ones (RFC 8701, section 2). */
+export const isGrease = (value: number): boolean =>
+  (value & 0x0f0f) === 0x0a0a && value >> 8 === (value & 0xff);
+
+/** Shows a number of two bytes: "0x11ec, X25519MLKEM768"; "0x4a4a, GREASE". */
 const show16 = (name: (value: number) => string | undefined) => (value: number) => {
-  const isGrease = (value & 0x0f0f) === 0x0a0a && value >> 8 === (value & 0xff);
   const hex = `0x${value.toString(16).padStart(4, "0")}`;
   const known = name(value) ?? hex;
-  return `${hex}, ${known === hex ? (isGrease ? "GREASE" : "unknown") : known}`;
+  return `${hex}, ${known === hex ? (isGrease(value) ? "GREASE" : "unknown") : known}`;
 };
 const show16From = (names: Names) => show16((value) => names.get(value));
 
@@ -79,4 +82,6 @@ export const showPointFormat = show8(
 export const showStatusType = show8(parseNames("1 ocsp"));
 export const showNameType = show8(parseNames("0 host_name"));
 export const showCompression = show16From(parseNames("1 zlib, 2 brotli, 3 zstd"));
+export const nameExtension = (type: number): string =>
+  extensionTypes.get(type) ?? (isGrease(type) ? "GREASE" : "Extension");
 export const nameCipherSuite = (value: number): string => cipherSuites.get(value) ?? showCipherSuite(value);

@@ -7,6 +7,7 @@ import { FailureNote } from "../../parts/failure-note.tsx";
 import { facts } from "../../parts/show.tsx";
 import { Verdict } from "../../parts/verdict.tsx";
 import { useTask } from "../../task.ts";
+import { isGrease } from "./code-points.ts";
 
 /** As in docs/operate.md, "TLS". */
 const commands = `./qsp ca init --data-dir ./try/own
@@ -84,6 +85,7 @@ function listNames(names: readonly string[], agreed?: string) {
     <span key={name}>
       {at > 0 && ", "}
       {name === agreed ? <strong>{name}</strong> : name}
+      {isGrease(Number(name)) && " (GREASE)"}
     </span>
   ));
 }

@@ -65,7 +65,7 @@ export function Flight({ reading, selected, field, change, width, onSelect }: Fl
                 {formatBytes(record.bytes.length)},{" "}
                 {isReached(index) ? nameKeys(record) : "not sent or not read"}
               </span>
-              <Marks checks={made.filter((check) => check.record === index)} />
+              <Marks title={record.title} checks={made.filter((check) => check.record === index)} />
             </div>
             <span class="arrow" data-direction={record.fromClient ? "right" : "left"} aria-hidden="true" />
             {/* biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: the inspector's slider selects bytes with keys */}
@@ -120,13 +120,13 @@ function nameKeys({ protection, bytes }: DissectedRecord): string {
 }
 
 /** What the receiver has checked, except what holds for every protected record. */
-function Marks({ checks }: { readonly checks: readonly Check[] }) {
+function Marks({ title, checks }: { readonly title: string; readonly checks: readonly Check[] }) {
   const shown = checks.filter(({ claim, holds }) => !holds || claim !== "record authentication");
   return (
     <>
       {shown.map(({ claim, holds }) => (
         <Verdict key={claim} holds={holds}>
-          {claim}
+          {claim === title ? (holds ? "valid" : "not valid") : claim}
         </Verdict>
       ))}
     </>

@@ -1,5 +1,5 @@
 /** The selected bytes: name, value, meaning, neighbours; and what happens if one of them changes. */
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Verdict } from "../../parts/verdict.tsx";
 import { useUniqueId } from "../../unique-id.ts";
 import { narrow, useMedia } from "../../use-media.ts";
@@ -27,6 +27,8 @@ export function Inspector({ reading, selected, path, change, onSelect, onFlip }:
   const record = reading.records[selected.record];
   const field = path.at(-1);
   const slider = useUniqueId();
+  // On narrow screens, the panel covers the records unless it is short.
+  const [isLong, setLong] = useState(false);
   if (record === undefined || field === undefined) return null;
   const shown = record.plain ?? record.bytes;
   const select = (at: number, depth: number): void => onSelect({ ...selected, at, depth });
@@ -35,16 +37,18 @@ export function Inspector({ reading, selected, path, change, onSelect, onFlip }:
   const flip = (isInside: boolean): void =>
     onFlip({ record: selected.record, at: selected.at, mask: 1, isInside });
   return (
-    <section class="byte-panel" aria-label="The selected bytes">
+    <section class="byte-panel" aria-label="The selected bytes" data-long={isLong}>
       <h3>
         {field.name} <span class="size">{formatBytes(field.end - field.start)}</span>
       </h3>
-      {field.value !== undefined && (
-        <p>
-          <code>{field.value}</code>
-        </p>
-      )}
-      <p>{describeField(path)}</p>
+      <div class="about">
+        {field.value !== undefined && (
+          <p>
+            <code>{field.value}</code>
+          </p>
+        )}
+        <p>{describeField(path)}</p>
+      </div>
       {field.problem !== undefined && <Verdict holds={false}>{field.problem}</Verdict>}
       <div class="byte-choice">
         <label for={slider}>
@@ -76,6 +80,10 @@ export function Inspector({ reading, selected, path, change, onSelect, onFlip }:
             Restore it
           </button>
         )}
+        <button type="button" class="more" aria-expanded={isLong} onClick={() => setLong(!isLong)}>
+          {isLong ? "Less" : "More"}
+          <span class="unseen"> about the bytes</span>
+        </button>
       </p>
       <Findings checks={change?.checks ?? reading.checks} change={change} />
       <HexView bytes={shown} field={field} at={selected.at} mask={change?.flip.mask} />
@@ -127,7 +135,7 @@ function Findings({
     (text) => text !== `${first?.by}: ${first?.claim}`,
   );
   return (
-    <div class="findings" role="status">
+    <div class="findings" role="status" data-changed={change !== undefined}>
       {first !== undefined ? (
         <>
           <p>

@@ -144,16 +144,12 @@ function readExtensions(reader: FieldReader, place: Place, facts: HelloFacts): v
       toNumber(list.bytes.subarray(list.at, list.at + 2)),
       toNumber(list.bytes.subarray(list.at + 2, list.at + 4)),
     ];
-    list.group(
-      codes.extensionTypes.get(type) ?? "Extension",
-      Math.min(4 + size, Math.max(list.left, 1)),
-      (inner) => {
-        facts.extensions.push(inner.number("extension_type", 2, { show: codes.showExtensionType }));
-        inner.vector("extension_data", 2, (data) => {
-          if (data.left > 0) (extensions[type] ?? readOpaque)(data, place, facts);
-        });
-      },
-    );
+    list.group(codes.nameExtension(type), Math.min(4 + size, Math.max(list.left, 1)), (inner) => {
+      facts.extensions.push(inner.number("extension_type", 2, { show: codes.showExtensionType }));
+      inner.vector("extension_data", 2, (data) => {
+        if (data.left > 0) (extensions[type] ?? readOpaque)(data, place, facts);
+      });
+    });
   });
 }
 

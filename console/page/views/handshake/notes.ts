@@ -62,6 +62,7 @@ const notes: Readonly<Record<string, string>> = {
   extensions: "What the fixed fields have no room for, each with type and length (section 4.2).",
   Extension:
     "An extension: in a handshake, a type with data (section 4.2); in a certificate, an identifier with a value (RFC 5280).",
+  GREASE: "An extension without meaning, so that servers keep ignoring what they do not know (RFC 8701).",
   extension_type: "The extension's number in IANA's registry (section 4.2).",
   extension_data: "The extension's content (section 4.2).",
   server_name:

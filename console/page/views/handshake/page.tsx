@@ -3,7 +3,7 @@
  * decrypts, explains and checks.
  */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { PqcService, type RecordHandshakeResponse } from "#gen/pqc/pqc_service_pb.ts";
 import { type Caller, withoutToken } from "../../caller.ts";
 import { Failure } from "../../failure.ts";
 import { useForm } from "../../form.ts";
@@ -143,7 +143,8 @@ function Laboratory() {
   );
 }
 
-/** Milliseconds after which the server makes another recording (RecordHandshake). */
+/** The server limits recordings for all callers together (RecordHandshake). */
+const maxAttempts = 5;
 const retryMs = 1100;
 
 /** @throws Failure */
@@ -152,12 +153,17 @@ async function recordHandshake(
   parameters: { readonly group: string; readonly certificate: string },
 ): Promise<Recording> {
   requireSecureOrigin();
-  const make = () => call(PqcService.method.recordHandshake, parameters, withoutToken);
-  const { records, keyLog } = await make().catch(async (failure: Failure) => {
-    if (failure.reason !== "RATE_LIMITED") throw failure;
-    await new Promise((resolve) => setTimeout(resolve, retryMs));
-    return make();
-  });
+  const make = async (attempt: number): Promise<RecordHandshakeResponse> => {
+    try {
+      return await call(PqcService.method.recordHandshake, parameters, withoutToken);
+    } catch (failure) {
+      if (!(failure instanceof Failure) || failure.reason !== "RATE_LIMITED" || attempt === maxAttempts)
+        throw failure;
+      await new Promise((resolve) => setTimeout(resolve, retryMs));
+      return make(attempt + 1);
+    }
+  };
+  const { records, keyLog } = await make(1);
   const copied = records.map(({ fromClient, bytes }) => ({ fromClient, bytes: Uint8Array.from(bytes) }));
   return { records: splitRecords(copied), keyLog };
 }
