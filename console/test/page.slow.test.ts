@@ -477,7 +477,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     await page.getByRole("button", { name: "Measure on this server" }).click();
     await page.getByText("Calls without cryptography took").waitFor();
     const times = await rows.locator("td:nth-child(6), td:nth-child(7)").allInnerTexts();
-    expect(times).toEqual(Array(6).fill(expect.stringMatching(/^\d+(\.\d)? ms$/)));
+    expect(times).toEqual(Array(6).fill(expect.stringMatching(/^\d+(\.\d)?\u00a0ms$/)));
   });
 
   it("shows the server's activity live", async () => {

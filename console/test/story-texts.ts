@@ -65,7 +65,7 @@ The gateway refuses it: PACKET_REPLAYED.
 Neither end opens it. The gateway answers PACKET_INVALID. [browser: not valid, server: not valid]
 Key 2 is in use. A packet under the previous key is refused: PACKET_INVALID. [browser: equal, browser: valid, browser: equal, browser: does not open, browser: opens, server: opens]
 She shares one key with the gateway and another with you, and could read everything.
-Your browser accepts the key in none of her attempts. [browser: different, browser: valid, browser: equal, browser: equal, browser: not valid, browser: equal, server: not valid, browser: equal, browser: not valid, browser: equal, server: not valid, browser: valid]
+Your browser accepts the key in none of her attempts. [browser: different, browser: valid, browser: equal, browser: equal, browser: not valid, server: not valid, browser: equal, browser: equal, browser: not valid, server: not valid, browser: equal, browser: valid]
 The tunnel is REMOVED. A packet for it is refused: TUNNEL_NOT_FOUND.
 `,
   governance: `
@@ -74,8 +74,8 @@ The wallet is multisig-…. It needs 2 of 3 signatures. [browser: equal]
 It is proposal-…, and accepts signatures for one hour. [browser: equal]
 The server refuses: THRESHOLD_NOT_REACHED.
 Under his own address: SIGNER_UNKNOWN. Under Grace's address: SIGNATURE_INVALID. [browser: not valid, server: not valid]
-The proposal has 1 of 2 signatures. Yours counts only once: ALREADY_SIGNED. [browser: valid, server: valid]
-The proposal has 2 of 2 signatures. [browser: valid, server: valid]
+The proposal has 1 of 2 signatures. Yours counts only once: ALREADY_SIGNED. [server: valid, browser: valid]
+The proposal has 2 of 2 signatures. [server: valid, browser: valid]
 The proposal is EXECUTED. A second attempt is refused: PROPOSAL_EXECUTED.
 `,
   chain: `
@@ -129,7 +129,7 @@ export function maskVarying(text: string): string {
     .replace(/0x[0-9a-f]*…[0-9a-f]*/g, "0x…")
     .replace(/\b(\w+)-[0-9a-f]{8}-[0-9a-f-]{27}/g, "$1-…")
     .replace(/\b10\.8\.[\d.]*\d/g, "10.8.…")
-    .replace(/\d+(?:\.\d+)? ms/g, "… ms")
+    .replace(/\d+(?:\.\d+)?\u00a0ms/g, "… ms")
     .replace(
       /(log has|read|With|chain has|from block|checked|browser the|token has|ECDSA signature has|One signature of) \d[\d,]*/g,
       "$1 …",

@@ -1,5 +1,6 @@
 /** What story steps show. The parts of a result are functions, so that a result reads as a list. */
 import type { ComponentChildren } from "preact";
+import { nameCode } from "../algorithms.ts";
 import { type Check, reportBoth, sayInvalid, type Verdicts } from "../checks.ts";
 import { classicalSignatures, classicalSigningKeys, type SizeRow } from "../classical.ts";
 import type { Failure } from "../failure.ts";
@@ -8,6 +9,11 @@ import { ByteChange, Bytes } from "./bytes-view.tsx";
 import { FailureNote } from "./failure-note.tsx";
 import { SizeChart } from "./size-chart.tsx";
 import { Verdict } from "./verdict.tsx";
+
+/** Names the code that verified here. */
+export function verifiedBy(algorithm: string) {
+  return hint(`Your browser verifies ${algorithm} with ${nameCode(algorithm)}.`);
+}
 
 /** @param publicKeyOf a public key's algorithm, for its PEM form */
 export function bytes(label: string, value: Uint8Array, publicKeyOf?: string) {

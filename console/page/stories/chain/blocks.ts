@@ -2,7 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Block, BlockSchema } from "#gen/blockchain/blockchain_service_pb.ts";
-import { loadSigner, sha256 } from "../../algorithms.ts";
+import { sha256, verifyHere } from "../../algorithms.ts";
 import { fromHex } from "../../hex.ts";
 import { toHex, toUtf8 } from "../../values.ts";
 
@@ -116,6 +116,6 @@ async function checkSignature(block: Block, validators: Validators): Promise<Che
   if (block.index === 0) return "none";
   const publicKey = validators.get(block.validatorAddress);
   if (publicKey === undefined) return "unchecked";
-  const signer = await loadSigner(validatorAlgorithm);
-  return signer.verify(block.signature, fromHex(block.blockHash), publicKey) ? "valid" : "not valid";
+  const hash = fromHex(block.blockHash);
+  return (await verifyHere(validatorAlgorithm, block.signature, hash, publicKey)) ? "valid" : "not valid";
 }

@@ -1,7 +1,7 @@
 /** A blockchain: it grows as a stream, is verified in the browser, and is tampered with in a copy. */
 import { useRef } from "preact/hooks";
 import { type Block, BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { browserLibrary, loadSigner } from "../../algorithms.ts";
+import { nameCode, verifyHere } from "../../algorithms.ts";
 import { planCall } from "../../calls.ts";
 import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
 import { classicalSignatures } from "../../classical.ts";
@@ -110,12 +110,16 @@ export const adding = step({
   after: { registering, watching },
   run: async ({ call }, { registering: validator, one, two, three }, { copy }: Chain) => {
     const { validatorAddress, publicKey } = validator;
-    const signer = await loadSigner(validatorAlgorithm);
     const added = [];
     for (const entry of [one, two, three]) {
       const block = requireBlock((await call(addBlock, { data: toUtf8(entry), validatorAddress })).block);
       const isHashed = (await hashBlock(block)) === block.blockHash;
-      const isSigned = signer.verify(block.signature, fromHex(block.blockHash), publicKey);
+      const isSigned = await verifyHere(
+        validatorAlgorithm,
+        block.signature,
+        fromHex(block.blockHash),
+        publicKey,
+      );
       added.push({ block, isHashed, isSigned });
     }
     if (await copy.arrivals.reach(added.at(-1)?.block.index ?? 0, arrivalTimeoutMs)) return added;
@@ -189,7 +193,7 @@ export const verifying = step({
       reportBrowser(`signatures of ${formatBlocks(validSignatures)} by your validators`, areSigned),
     ),
     hint(
-      `Your browser uses ${browserLibrary} and the public keys that the server lists. Each key matches its address.`,
+      `Your browser uses ${nameCode(validatorAlgorithm)}, and the public keys that the server lists. Each key matches its address.`,
     ),
   ],
 });

@@ -1,7 +1,7 @@
 /**
  * ECDSA and composite signatures in the browser: @noble/curves and @noble/post-quantum, loaded on first use.
  */
-import { loadSigner } from "../../algorithms.ts";
+import { verifyHere } from "../../algorithms.ts";
 import { toUtf8 } from "../../values.ts";
 
 /** The library that verifies ECDSA in the browser, as the page names it. */
@@ -47,10 +47,9 @@ export async function verifyComposite(
 ): Promise<Halves> {
   const { sha512 } = await import("@noble/hashes/sha2.js");
   const represented = Uint8Array.of(...prefix, ...label, 0, ...sha512(message));
-  const signer = await loadSigner("ML-DSA-65");
   const { mldsa, ecdsa } = splitComposite(signature);
   return {
-    mldsaValid: signer.verify(mldsa, represented, publicKey.subarray(0, mldsaKeyBytes), label),
+    mldsaValid: await verifyHere("ML-DSA-65", mldsa, represented, takeMldsaKey(publicKey), label),
     ecdsaValid: await verifyEcdsa(ecdsa, represented, publicKey.subarray(mldsaKeyBytes)),
   };
 }

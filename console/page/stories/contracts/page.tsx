@@ -4,7 +4,7 @@ import {
   type DeployContractResponse,
   type DualSignResponse,
 } from "#gen/dapp/dapp_service_pb.ts";
-import { browserLibrary, loadSigner, sha256, verifyHere } from "../../algorithms.ts";
+import { nameCode, sha256, verifyHere } from "../../algorithms.ts";
 import type { Caller } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
 import { type Check, reportBoth, reportBrowser, reportEqual, sayExpected } from "../../checks.ts";
@@ -167,10 +167,9 @@ function toPair({ data, signed }: SignedMessage): SignedPair {
 async function verifyPair({ call }: Caller, pair: SignedPair): Promise<HalfVerdicts> {
   const server = await call(dualVerify, pair);
   const { data, ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey } = pair;
-  const signer = await loadSigner(algorithm);
   const browser = {
     ecdsaValid: await dual.verifyEcdsa(ecdsaSignature, data, ecdsaPublicKey),
-    mldsaValid: signer.verify(mldsaSignature, data, mldsaPublicKey),
+    mldsaValid: await verifyHere(algorithm, mldsaSignature, data, mldsaPublicKey),
   };
   return { server, browser };
 }
@@ -200,7 +199,7 @@ export const verifying = step({
     ),
   shows: (verdicts) => [
     checks(reportHalves(verdicts)),
-    hint(`Your browser verifies ECDSA with ${dual.curveLibrary}, ${algorithm} with ${browserLibrary}.`),
+    hint(`Your browser verifies ECDSA with ${dual.curveLibrary}, ${algorithm} with ${nameCode(algorithm)}.`),
   ],
   draws: (value) => drawHalves(value),
 });

@@ -15,7 +15,7 @@ import {
 import { classicalSigningKeys } from "../../classical.ts";
 import { readToken, verifyToken } from "../../jwt.ts";
 import { attack, find, judge, type Party, send, withSize } from "../../parts/diagrams/sequence.ts";
-import { bytes, checks, evidence, hint, signatureSizes, sizes } from "../../parts/show.tsx";
+import { bytes, checks, evidence, hint, signatureSizes, sizes, verifiedBy } from "../../parts/show.tsx";
 import { textField } from "../../parts/step-fields.tsx";
 import { TokenView } from "../../parts/token-view.tsx";
 import { settings } from "../../settings.ts";
@@ -133,6 +133,7 @@ export const authenticating = step({
   shows: ({ challenge, signature, verdicts }) => [
     evidence("Challenge and signature", bytes("Challenge", challenge), bytes("Signature", signature)),
     checks(reportBoth(claim, verdicts)),
+    verifiedBy("ML-DSA-44"),
     signatureSizes("ML-DSA-44", signature),
   ],
   draws: (value) => [

@@ -5,7 +5,7 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { hashProposal, type SignedProposal, writeSigningText } from "../../../../src/client/hash-proposal.ts";
 import { verifyHere } from "../../algorithms.ts";
 import type { Caller } from "../../caller.ts";
-import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
+import { reportBoth, reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
 import { attack, find, judge, refuse, send } from "../../parts/diagrams/sequence.ts";
 import {
   bytes,
@@ -16,6 +16,7 @@ import {
   refused,
   showRefusal,
   signatureSizes,
+  verifiedBy,
 } from "../../parts/show.tsx";
 import { textField } from "../../parts/step-fields.tsx";
 import { settings } from "../../settings.ts";
@@ -247,10 +248,8 @@ function drawSignature(signer: number, count: number, signed: Signed | undefined
 function showSignature({ signature, signedBy, verdicts }: Signed, signers: readonly Signer[] = []) {
   return [
     bytes("Signature", signature),
-    checks(
-      reportBrowser("the signature over the hash", verdicts.browser),
-      reportServer("the signature over the hash", verdicts.server),
-    ),
+    checks(reportBoth("the signature over the hash", verdicts)),
+    verifiedBy(algorithm),
     heading("Signatures counted by the server"),
     facts(
       Object.fromEntries(

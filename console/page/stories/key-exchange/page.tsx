@@ -1,7 +1,7 @@
 /** A key exchange from both sides: the browser generates the key pair, the server the ciphertext. */
 import type { ComponentChildren } from "preact";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { browserLibrary, loadKem } from "../../algorithms.ts";
+import { browserLibrary, decapsulateHere, loadKem, nameCode } from "../../algorithms.ts";
 import { reportEqual, sayExpected } from "../../checks.ts";
 import { classicalExchange } from "../../classical.ts";
 import { attack, find, judge, send, withSize } from "../../parts/diagrams/sequence.ts";
@@ -21,9 +21,10 @@ export const preparing = step({
   fields: { algorithm: choiceField("Algorithm", "ML-KEM-768", algorithms) },
   run: async (_caller, { algorithm }) => {
     const kem = await loadKem(algorithm);
+    const seed = crypto.getRandomValues(new Uint8Array(kem.lengths.seed ?? 64));
     const startedAt = performance.now();
-    const { publicKey, secretKey } = kem.keygen();
-    return { algorithm, publicKey, secretKey, ms: performance.now() - startedAt };
+    const { publicKey, secretKey } = kem.keygen(seed);
+    return { algorithm, seed, publicKey, secretKey, ms: performance.now() - startedAt };
   },
   says: ({ publicKey, ms }) =>
     `The public key has ${formatBytes(publicKey.length)}. It took ${formatMs(ms)}, with ${browserLibrary}.`,
@@ -64,13 +65,12 @@ type Exchange = ResultOf<typeof encapsulating>;
 
 /** Opens the ciphertext and compares the secret with the server's. */
 async function decapsulate(
-  { algorithm, secretKey }: KeyPair,
+  { algorithm, seed, secretKey }: KeyPair,
   { ciphertext, sharedSecret: theirs }: Exchange,
 ) {
-  const kem = await loadKem(algorithm);
   const startedAt = performance.now();
-  const ours = kem.decapsulate(ciphertext, secretKey);
-  return { ours, theirs, isEqual: areEqual(ours, theirs), ms: performance.now() - startedAt };
+  const ours = await decapsulateHere(algorithm, seed, secretKey, ciphertext);
+  return { algorithm, ours, theirs, isEqual: areEqual(ours, theirs), ms: performance.now() - startedAt };
 }
 
 export const decapsulating = step({
@@ -81,7 +81,10 @@ export const decapsulating = step({
   run: (_caller, given) => decapsulate(given.preparing, given.encapsulating),
   says: ({ isEqual }) =>
     sayExpected(isEqual, "Both sides have the same secret.", "The sides have different secrets"),
-  shows: (secrets) => [showSecrets(secrets), hint(`Your browser took ${formatMs(secrets.ms)}.`)],
+  shows: (secrets) => [
+    showSecrets(secrets),
+    hint(`Your browser took ${formatMs(secrets.ms)}, with ${nameCode(secrets.algorithm)}.`),
+  ],
   draws: (value) => [
     find(
       [you, server],

@@ -5,7 +5,7 @@ import { type CheckedEntry, checkEntry, readEntry } from "../../audit.ts";
 import { planCall } from "../../calls.ts";
 import { reportBoth, reportBrowser, reportServer, sayValid } from "../../checks.ts";
 import { Calls } from "../../parts/call-view.tsx";
-import { bytes, checks, code, facts, hint, refused } from "../../parts/show.tsx";
+import { bytes, checks, code, facts, hint, refused, verifiedBy } from "../../parts/show.tsx";
 import { textField } from "../../parts/step-fields.tsx";
 import { defineSharedStory } from "../../story.tsx";
 import { type StoryState, step } from "../../story-step.ts";
@@ -107,6 +107,7 @@ export const signing = step({
   shows: ({ signature, verdicts }) => [
     bytes("Signature", signature),
     checks(reportBoth("the signature over the message", verdicts)),
+    verifiedBy(algorithm),
   ],
 });
 

@@ -7,7 +7,7 @@ import { type Caller, withoutToken } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
 import { reportBrowser, reportEqual, sayExpected } from "../../checks.ts";
 import { Failure } from "../../failure.ts";
-import { bytes, checks, code, evidence, facts, hint } from "../../parts/show.tsx";
+import { bytes, checks, code, evidence, facts, hint, verifiedBy } from "../../parts/show.tsx";
 import { choiceField, numberField } from "../../parts/step-fields.tsx";
 import { settings } from "../../settings.ts";
 import { defineStory } from "../../story.tsx";
@@ -91,6 +91,7 @@ export const reading = step({
     facts({ Log: code(checkpoint.origin) }),
     evidence("Root and signature", bytes("Root", checkpoint.root), bytes("Signature", checkpoint.signature)),
     checks(reportBrowser("the log's signature over the checkpoint", checkpoint.isSigned)),
+    verifiedBy("ML-DSA-65"),
   ],
 });
 

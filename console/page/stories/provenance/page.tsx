@@ -1,7 +1,7 @@
 /** A token: what its creator signed, who owned it, and how a change is detected. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { type MintResponse, NftService, type TokenTransfer } from "#gen/nft/nft_service_pb.ts";
-import { browserLibrary, verifyHere } from "../../algorithms.ts";
+import { verifyHere } from "../../algorithms.ts";
 import type { Caller } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
 import {
@@ -23,9 +23,9 @@ import {
   code,
   evidence,
   facts,
-  hint,
   showRefusal,
   signatureSizes,
+  verifiedBy,
 } from "../../parts/show.tsx";
 import { numberField, textField } from "../../parts/step-fields.tsx";
 import { deriveAddress, makeSigningKey } from "../../signing-key.ts";
@@ -83,7 +83,7 @@ export const minting = step({
       reportBrowser("the creator's signature over the metadata hash", isSigned),
       reportEqual("the creator's address is the hash of the public key", isAddressEqual),
     ),
-    hint(`Your browser uses ${browserLibrary}.`),
+    verifiedBy(algorithm),
     signatureSizes(algorithm, token.signature),
   ],
   draws: (value) => [

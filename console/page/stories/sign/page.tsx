@@ -1,6 +1,6 @@
 /** A signature: made by the server, verified on both sides, broken by one byte. */
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { browserLibrary, loadSigner } from "../../algorithms.ts";
+import { loadSigner, nameCode, verifyHere } from "../../algorithms.ts";
 import type { Caller } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
 import { reportBoth, sayValid } from "../../checks.ts";
@@ -51,23 +51,23 @@ export const signing = step({
 /** @returns each side's finding, and the browser's time in milliseconds */
 async function verifyOnBothSides({ call }: Caller, signed: ResultOf<typeof signing>) {
   const { valid: server } = await call(verifySignature, signed);
-  const signer = await loadSigner(signed.algorithm);
+  await loadSigner(signed.algorithm);
   const startedAt = performance.now();
-  const browser = signer.verify(signed.signature, signed.data, signed.publicKey);
+  const browser = await verifyHere(signed.algorithm, signed.signature, signed.data, signed.publicKey);
   return { verdicts: { server, browser }, ms: performance.now() - startedAt };
 }
 
 export const verifying = step({
   title: "Verify it on both sides",
   action: "Verify",
-  why: `A dishonest server could call any signature valid. Therefore your browser also verifies, with its own library
+  why: `A dishonest server could call any signature valid. Therefore your browser also verifies, with its own code
     and without a call.`,
   after: { signing },
   run: (caller, given) => verifyOnBothSides(caller, given.signing),
   says: ({ verdicts }) => sayValid(verdicts, "Both sides find the signature valid."),
-  shows: ({ verdicts, ms }) => [
+  shows: ({ verdicts, ms }, { read }) => [
     checks(reportBoth(claim, verdicts)),
-    hint(`Your browser took ${formatMs(ms)}, with ${browserLibrary}.`),
+    hint(`Your browser took ${formatMs(ms)}, with ${nameCode(read(signing)?.algorithm ?? "")}.`),
   ],
 });
 

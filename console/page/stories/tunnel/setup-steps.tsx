@@ -13,7 +13,7 @@ import { planCall } from "../../calls.ts";
 import { reportBrowser, reportNoSecret, reportServer } from "../../checks.ts";
 import { classicalExchange } from "../../classical.ts";
 import { find, judge, type Party, send, withSize } from "../../parts/diagrams/sequence.ts";
-import { bytes, checks, code, evidence, facts, heading, sizes } from "../../parts/show.tsx";
+import { bytes, checks, code, evidence, facts, heading, sizes, verifiedBy } from "../../parts/show.tsx";
 import { textField } from "../../parts/step-fields.tsx";
 import { step } from "../../story-step.ts";
 import { formatBytes, shorten } from "../../values.ts";
@@ -63,6 +63,7 @@ export const meeting = step({
       bytes("Identity, ML-DSA-65", identityPublicKey, "ML-DSA-65"),
     ),
     checks(reportBrowser("the identity's signature over the key to encapsulate to", isVouched)),
+    verifiedBy("ML-DSA-65"),
   ],
   draws: (value) => [
     send(gateway, you, withSize("ML-KEM key", value?.kemPublicKey)),

@@ -5,7 +5,7 @@ import {
   VerifyTransactionResponseSchema,
   WalletService,
 } from "#gen/wallet/wallet_service_pb.ts";
-import { browserLibrary, sha256, verifyHere } from "../../algorithms.ts";
+import { nameCode, sha256, verifyHere } from "../../algorithms.ts";
 import type { Caller } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
 import {
@@ -102,7 +102,7 @@ export const signing = step({
       reportBoth("the signature over the transaction", verdicts),
       reportEqual("the key that came with it has the wallet's address", isSameAddress),
     ),
-    hint(`Your browser uses ${browserLibrary} and the public key of the previous step.`),
+    hint(`Your browser uses ${nameCode(algorithm)}, and the public key of the previous step.`),
     signatureSizes(algorithm, signed.signature),
   ],
 });

@@ -1,5 +1,5 @@
 /** Verifies signatures with Web Cryptography, and ML-DSA with noble too. */
-import { browserLibrary, verifyHere } from "../../algorithms.ts";
+import { nameCode, verifyHere } from "../../algorithms.ts";
 import { type Algorithms, ecdsa, named, rsa } from "../../web-crypto.ts";
 import { type Field, toNumber } from "./field.ts";
 
@@ -54,19 +54,16 @@ export async function verifySignature({
   if (algorithm === undefined) return undefined;
   const [importing, verifying] = algorithm;
   const { name, namedCurve } = importing;
+  if (name.startsWith("ML-DSA")) {
+    const publicKey = publicKeyInfo.subarray(-publicKeyBytes(name));
+    return { holds: await verifyHere(name, signature, content, publicKey), by: nameCode(name) };
+  }
   const raw = namedCurve === undefined ? signature : toRawSignature(signature, namedCurve);
-  const here = name.startsWith("ML-DSA")
-    ? await verifyHere(name, signature, content, publicKeyInfo.subarray(-publicKeyBytes(name)))
-    : undefined;
   try {
     const key = await crypto.subtle.importKey("spki", publicKeyInfo, importing, false, ["verify"]);
     const holds = raw !== undefined && (await crypto.subtle.verify(verifying, key, raw, content));
-    return {
-      holds: holds && here !== false,
-      by: here === undefined ? "Web Cryptography" : `${browserLibrary} and Web Cryptography`,
-    };
+    return { holds, by: "Web Cryptography" };
   } catch (error) {
-    if (here !== undefined) return { holds: here, by: browserLibrary };
     // Otherwise the key is malformed.
     const isUnknown = error instanceof DOMException && error.name === "NotSupportedError";
     return isUnknown ? undefined : { holds: false, by: "Web Cryptography" };

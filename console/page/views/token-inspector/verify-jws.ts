@@ -1,5 +1,5 @@
 /** Verifies a compact JWS (RFC 7515) with any JWK set (RFC 7517), in the browser only. */
-import { browserLibrary, verifyHere } from "../../algorithms.ts";
+import { nameCode, verifyHere } from "../../algorithms.ts";
 import type { TokenParts } from "../../jwt.ts";
 import { fromBase64Url, toUtf8 } from "../../values.ts";
 import { type Algorithms, ecdsa, named, rsa } from "../../web-crypto.ts";
@@ -69,30 +69,25 @@ export async function verifyJws(token: TokenParts, keys: readonly Jwk[]): Promis
 }
 
 async function verifyWithKey(alg: string, token: TokenParts, key: Jwk): Promise<JwsVerdict> {
+  const which = typeof key.kid === "string" ? `key ${key.kid}` : "this key";
+  const report = (holds: boolean, by: string): JwsVerdict => ({
+    holds,
+    says: `${holds ? "Valid" : "Not valid"} for ${which}, by ${by}.`,
+  });
   const content = toUtf8(token.signedText);
-  const verdicts: (readonly [string, boolean])[] = [];
   if (alg.startsWith("ML-DSA-") && typeof key.pub === "string")
-    verdicts.push([browserLibrary, await verifyHere(alg, token.signature, content, fromBase64Url(key.pub))]);
+    return report(await verifyHere(alg, token.signature, content, fromBase64Url(key.pub)), nameCode(alg));
   const [importing, verifying] = algorithms[alg] ?? named(alg);
   try {
-    const { kty, crv, x, y, n, e, pub } = key;
+    const { kty, crv, x, y, n, e } = key;
     // Without "use" and "key_ops", which may forbid what only this page does.
     const jwk = Object.fromEntries(
-      Object.entries({ kty, crv, x, y, n, e, pub, alg: kty === "AKP" ? alg : undefined }).filter(
-        ([, value]) => value !== undefined,
-      ),
+      Object.entries({ kty, crv, x, y, n, e }).filter(([, value]) => value !== undefined),
     );
     const imported = await crypto.subtle.importKey("jwk", jwk, importing, false, ["verify"]);
-    verdicts.push([
-      "Web Cryptography",
-      await crypto.subtle.verify(verifying, imported, token.signature, content),
-    ]);
+    const holds = await crypto.subtle.verify(verifying, imported, token.signature, content);
+    return report(holds, "Web Cryptography");
   } catch (error) {
-    if (verdicts.length === 0)
-      return { says: `Your browser cannot use this key: ${error instanceof Error ? error.message : error}` };
+    return { says: `Your browser cannot use this key: ${error instanceof Error ? error.message : error}` };
   }
-  const holds = verdicts.every(([, isValid]) => isValid);
-  const by = verdicts.map(([name]) => name).join(" and ");
-  const which = typeof key.kid === "string" ? `key ${key.kid}` : "this key";
-  return { holds, says: holds ? `Valid for ${which}, by ${by}.` : `Not valid for ${which}, by ${by}.` };
 }
