@@ -7,10 +7,10 @@ import { areEqual } from "./values.ts";
 
 export const browserLibrary = "@noble/post-quantum";
 
-/** Algorithms that this browser's Web Cryptography has computed. */
+/** Algorithms that Web Cryptography has computed at their last use. */
 const nativeAlgorithms = new Set<string>();
 
-/** Names the code that has computed an algorithm here: "@noble/post-quantum and Web Cryptography". */
+/** Names the code that last computed an algorithm here: "@noble/post-quantum and Web Cryptography". */
 export function nameCode(algorithm: string): string {
   return nativeAlgorithms.has(algorithm) ? `${browserLibrary} and Web Cryptography` : browserLibrary;
 }
@@ -55,6 +55,7 @@ async function runNatively<T>(name: string, compute: (crypto: Crypto) => Promise
     nativeAlgorithms.add(name);
     return result;
   } catch {
+    nativeAlgorithms.delete(name);
     return undefined;
   }
 }
