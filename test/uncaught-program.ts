@@ -1,6 +1,7 @@
 /** `qsp serve`, which raises errors when its parent requests it. The product itself cannot do that. */
 import http from "node:http";
 import net from "node:net";
+import { compiledMain } from "../src/setup/freshness.mjs";
 
 /** Writes a head twice. Node refuses the second one. */
 async function misuseResponse(): Promise<void> {
@@ -17,4 +18,4 @@ process.on("message", (kind) => {
   throw new TypeError("a test");
 });
 
-await import("../src/main.ts");
+await import(compiledMain);

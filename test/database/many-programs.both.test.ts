@@ -23,7 +23,7 @@ describeStores("two programs on one store", (makePlace) => {
     let isWriting = true;
     const found: Awaited<ReturnType<typeof verifier.verifyAudit>>[] = [];
     const written = (async () => {
-      for (let n = 0; n < 40 || found.length < 2; n++) {
+      for (let n = 0; n < 15 || found.length < 2; n++) {
         await writer.write((transaction) => addRow(transaction, `row ${n}`));
         await writer.verifyAudit();
       }

@@ -8,18 +8,16 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 const script = join(import.meta.dirname, "open-on-input.ts");
 
 describe("a new data directory", () => {
-  it.each(["first", "second", "third"])(
-    "opened by four programs at once has one issuer key and rejects none of them (%s attempt)",
-    { timeout: 120_000 },
-    async () => {
-      const dataDir = makeTemporaryDirectory();
-      const programs = await Promise.all(Array.from({ length: 4 }, () => startProgram(dataDir)));
-      const outcomes = await Promise.all(programs.map((open) => open()));
-      const [keyIds] = outcomes.map(({ keyIds }) => keyIds).filter(Boolean);
-      expect(outcomes).toEqual(Array(4).fill({ keyIds, failure: "" }));
-      expect(keyIds).toHaveLength(1);
-    },
-  );
+  it("opened by four programs at once has one issuer key and rejects none of them", {
+    timeout: 120_000,
+  }, async () => {
+    const dataDir = makeTemporaryDirectory();
+    const programs = await Promise.all(Array.from({ length: 4 }, () => startProgram(dataDir)));
+    const outcomes = await Promise.all(programs.map((open) => open()));
+    const [keyIds] = outcomes.map(({ keyIds }) => keyIds).filter(Boolean);
+    expect(outcomes).toEqual(Array(4).fill({ keyIds, failure: "" }));
+    expect(keyIds).toHaveLength(1);
+  });
 });
 
 /** Starts a program; calling the result makes it open the data directory. */
