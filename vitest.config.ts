@@ -17,7 +17,7 @@ const longer = [
   "test/crypto/cross-verification.slow.test.ts",
   "test/faults/{disk-full,drains,exchange-fuzz,hostile-peers,http-fuzz,kill,kill-lives,mutations}.slow.test.ts",
   "extensions/{google-kms,top}/test/{hostile-peers,readme-steps}.slow.test.ts",
-  "test/interop/{clients,readme-services}.slow.test.ts",
+  "test/interop/{clients,readme-services,readme-steps}.slow.test.ts",
   "test/interop/clients.test.ts",
   "test/openapi/foreign-clients.slow.test.ts",
   "test/vectors/official.slow.test.ts",
@@ -67,7 +67,15 @@ class LongFirst extends BaseSequencer {
 }
 
 /** Files in shared folders that mock a module or change process-wide state. */
-const alone = ["identity-log", "log-in", "log-in-cost", "master-key", "private-store", "transcripts", "users"];
+const alone = [
+  "identity-log",
+  "log-in",
+  "log-in-cost",
+  "master-key",
+  "private-store",
+  "transcripts",
+  "users",
+];
 /**
  * Quick tests whose files leave no state in their process, and so can share one. A separate process costs each file
  * up to a second of CPU time, mostly for loading modules again.

@@ -58,7 +58,7 @@ async function loadGrpcJs(authority: string) {
 }
 
 /** Number of stops; QSP_TEST_KILLS=100 for a long run. */
-const stops = Number(process.env.QSP_TEST_KILLS ?? 10);
+const stops = Number(process.env.QSP_TEST_KILLS ?? 3);
 /** Answered calls after which the server stops, at the latest. */
 const maxAnswered = 400;
 

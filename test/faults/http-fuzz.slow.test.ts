@@ -12,8 +12,10 @@ const versions = [
 
 const kinds: readonly (FuzzedKind & { readonly name: string })[] = [
   { name: "an open server", auth: "open" },
-  { name: "a server that requires tokens", auth: "token" },
   { name: "a server with TLS", auth: "open", isTls: true },
+  ...(process.env.QSP_TEST_LONG === "1"
+    ? [{ name: "a server that requires tokens", auth: "token" } as const]
+    : []),
 ];
 
 for (const { name: version, alpn, make, ...defaults } of versions) {

@@ -12,7 +12,7 @@ import { createLives, type Lives } from "./life-model.ts";
 import { createRandom, type Random } from "./mutations.ts";
 
 /** Number of kills; QSP_TEST_KILLS changes it. */
-const kills = Number(process.env.QSP_TEST_KILLS ?? (process.env.QSP_TEST_LONG === "1" ? 100 : 10));
+const kills = Number(process.env.QSP_TEST_KILLS ?? (process.env.QSP_TEST_LONG === "1" ? 100 : 5));
 const fewKills = Math.ceil(kills / 2);
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261123);
 const timeoutOf = (times: number): number => 180_000 + times * 45_000;

@@ -13,7 +13,7 @@ import { startLoad } from "./load.ts";
 import { createRandom, type Random } from "./mutations.ts";
 
 /** Number of kills; QSP_TEST_KILLS=100 for a long run. */
-const kills = Number(process.env.QSP_TEST_KILLS ?? 10);
+const kills = Number(process.env.QSP_TEST_KILLS ?? 3);
 const fewKills = Math.ceil(kills / 2);
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261122);
 const timeoutOf = (times: number): number => 180_000 + times * 45_000;

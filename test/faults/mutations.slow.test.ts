@@ -127,7 +127,9 @@ let server: RunningServer;
 const directory = makeTemporaryDirectory(afterAll);
 
 beforeAll(async () => {
-  server = await startServer({ dataDir: directory, args: ["--max-call-ms", "10000"] });
+  // Damaged frames leave connections on which nothing more is read.
+  const limits = ["--max-call-ms", "10000", "--max-write-ms", "5000"];
+  server = await startServer({ dataDir: directory, args: limits });
 });
 afterAll(async () => {
   const { stderr } = await server.stop();

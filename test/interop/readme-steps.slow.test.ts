@@ -18,7 +18,7 @@ const setUpOnce = [
 ];
 
 /** Pages that a reader follows more than once. */
-const readAgain = ["README.md", "docs/getting-started.md"];
+const readAgain = ["README.md", ...(process.env.QSP_TEST_LONG === "1" ? ["docs/getting-started.md"] : [])];
 
 describe.each([
   "README.md",
