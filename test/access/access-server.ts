@@ -30,8 +30,8 @@ import { tamperWith } from "../services/app-under-test.ts";
 import { type AtEnd, endAfterAll } from "../support/at-end.ts";
 import { issuerUrl } from "../support/clients.ts";
 import { watchReasons } from "../support/declared-reasons.ts";
+import { makeStoreDirectory } from "../support/empty-store.ts";
 import { openStore } from "../support/open-store.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { loadPackages, loadSettings } from "../support/whole-program.ts";
 
 /** A client of each service, all with the same authorization. */
@@ -101,7 +101,7 @@ let people = 0;
 export async function startAccessServer(options: StartOptions): Promise<AccessServer> {
   const packages = await loadPackages();
   const { atEnd, args = [], logger = watchReasons(packages) } = options;
-  const database = options.database ?? makeDatabase(atEnd);
+  const database = options.database ?? (await makeDatabase(atEnd));
   const defaults = [
     "--port",
     "0",
@@ -240,8 +240,8 @@ function connectTo(
 }
 
 /** Flags that select a new database. */
-export function makeDatabase(atEnd: AtEnd): string[] {
-  return ["--data-dir", makeTemporaryDirectory(atEnd)];
+export async function makeDatabase(atEnd: AtEnd): Promise<string[]> {
+  return ["--data-dir", await makeStoreDirectory(atEnd)];
 }
 
 /** Timeout per test, in milliseconds. */

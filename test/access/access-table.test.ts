@@ -47,7 +47,7 @@ let made: Records;
 let tokens: Tokens;
 
 beforeAll(async () => {
-  const database = makeDatabase((end) => void ends.push(end));
+  const database = await makeDatabase((end) => void ends.push(end));
   const tokenOfOpenServer = await logInWhileOpen(database);
   const atEnd: AtEnd = (end) => void ends.push(end);
   // Every caller requests a challenge for the same device.

@@ -25,13 +25,13 @@ async function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Prom
 
 describe("an open server", { timeout }, () => {
   it("needs no --auth for a new store", async () => {
-    const database = makeDatabase(onTestFinished);
+    const database = await makeDatabase(onTestFinished);
     await start(database);
     await start(database);
   });
 
   it.each(["a user", "a client"])("fails without --auth if the store has %s", async (account) => {
-    const database = makeDatabase(onTestFinished);
+    const database = await makeDatabase(onTestFinished);
     const server = await startAccessServer({ atEnd: onTestFinished, database });
     const { users, clients } = server.office;
     if (account === "a user") await users.add({ name: "ada", role: "user", passwordHash: "" }, new Date());

@@ -244,7 +244,7 @@ describeAccess("a record changed by an administrator", (shared) => {
 
 describeAccess("a record created while the server was open", () => {
   it("is visible to administrators, but not to users", async () => {
-    const database = makeDatabase(onTestFinished);
+    const database = await makeDatabase(onTestFinished);
     const open = await startAccessServer({ atEnd: onTestFinished, database, args: ["--auth", "open"] });
     const { keyId } = present((await open.connect().kms.createKey({})).result);
     await open.close();

@@ -140,7 +140,7 @@ describeAccess("a user's quotas", () => {
 
 describeAccess("an open server's quota", () => {
   it("is ten times as high, for all its callers together", async () => {
-    const database = makeDatabase(onTestFinished);
+    const database = await makeDatabase(onTestFinished);
     const open = ["--auth", "open", "--max-tunnels-per-user", "1"];
     const server = await startAccessServer({ atEnd: onTestFinished, database, args: open });
     const { vpn } = server.connect();

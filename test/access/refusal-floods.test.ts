@@ -9,7 +9,6 @@ import { streamOf } from "../support/streams.ts";
 import {
   type AccessServer,
   describeAccess,
-  makeDatabase,
   makePeople,
   type Person,
   startAccessServer,
@@ -164,8 +163,7 @@ function listGrown(before: Record<string, number>, after: Record<string, number>
 }
 
 describeAccess("a user whose calls are rejected", () => {
-  const start = async (args: readonly string[] = []) =>
-    startAccessServer({ atEnd: onTestFinished, database: makeDatabase(onTestFinished), args });
+  const start = async (args: readonly string[] = []) => startAccessServer({ atEnd: onTestFinished, args });
 
   it("adds at most 1,000 entries an hour, whatever they call, and one with the number of the others", async () => {
     const server = await start();

@@ -9,6 +9,7 @@ import type { Database, DatabaseLocation } from "../../src/database/database.ts"
 import type { Schema } from "../../src/database/schema.ts";
 import type { AtEnd } from "../support/at-end.ts";
 import { watchReasons } from "../support/declared-reasons.ts";
+import { makeStoreDirectory } from "../support/empty-store.ts";
 import { openDatabase } from "../support/open-store.ts";
 import { describePostgres, freshDatabaseUrl, runsOn } from "../support/postgres.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -113,8 +114,8 @@ export function describeTwoOnOne<Started>(
 }
 
 async function makeDatabase(kind: DatabaseLocation["kind"], atEnd: AtEnd): Promise<TestDatabase> {
-  const flags = ["--data-dir", makeTemporaryDirectory(atEnd)];
-  return kind === "sqlite" ? flags : [...flags, "--database-url", await freshDatabaseUrl()];
+  if (kind === "sqlite") return ["--data-dir", await makeStoreDirectory(atEnd)];
+  return ["--data-dir", makeTemporaryDirectory(atEnd), "--database-url", await freshDatabaseUrl()];
 }
 
 /** Starts the whole program as configured, and checks the reasons of its refusals. */

@@ -1,26 +1,32 @@
 /** Directories with an empty SQLite store, as `qsp store init` creates it. */
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { inheritedEnvironment } from "./environment.ts";
-import { runHere } from "./run-here.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import type { AtEnd } from "./at-end.ts";
+import { openTestStore } from "./open-store.ts";
 import { makeTemporaryDirectory } from "./temporary-directory.ts";
 
 type Files = readonly (readonly [name: string, content: Uint8Array])[];
 
 let files: Promise<Files> | undefined;
 
-/** Creates a directory with a store, for one test. The store is created once per test file, and copied. */
-export async function makeStoreDirectory(): Promise<string> {
+/**
+ * Creates a directory with a store. The store is created once per process, and copied: half of the work of an
+ * opening goes into a new one.
+ */
+export async function makeStoreDirectory(atEnd?: AtEnd): Promise<string> {
   files ??= createFiles();
-  const directory = makeTemporaryDirectory();
+  const directory = makeTemporaryDirectory(atEnd);
   for (const [name, content] of await files) writeFileSync(join(directory, name), content, { mode: 0o600 });
   return directory;
 }
 
 async function createFiles(): Promise<Files> {
-  const directory = makeTemporaryDirectory();
-  const words = ["store", "init", "--data-dir", directory];
-  const { code, stderr } = await runHere(words, { env: inheritedEnvironment() });
-  if (code !== 0) throw new Error(`qsp store init ended with ${code}: ${stderr}`);
-  return readdirSync(directory).map((name) => [name, readFileSync(join(directory, name))]);
+  const directory = makeTemporaryDirectory(() => {});
+  const provider = await createCryptoProvider("openssl");
+  await (await openTestStore(directory, provider)).close();
+  await provider.close();
+  const created = readdirSync(directory).map((name) => [name, readFileSync(join(directory, name))] as const);
+  rmSync(directory, { recursive: true });
+  return created;
 }

@@ -1,4 +1,5 @@
 /** Stores on a fresh SQLite or PostgreSQL location, with direct access to the database. */
+import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
@@ -58,6 +59,13 @@ export async function makeSqlitePlace(atEnd?: AtEnd): Promise<Place> {
   const path = join(directory, "qsp.db");
   const query: Place["query"] = async (sql, values) => querySqlite(path, sql, values);
   return makePlace({ directory, location: sqliteIn(directory), settings: [], query });
+}
+
+/** Copies the store of a directory, which no program has open, for one test. */
+export async function copySqlitePlace(directory: string): Promise<Place> {
+  const place = await makeSqlitePlace();
+  cpSync(directory, place.directory, { recursive: true });
+  return place;
 }
 
 export async function makePostgresPlace(atEnd: AtEnd = onTestFinished): Promise<Place> {

@@ -112,7 +112,7 @@ describeAccess("openid-client", (shared) => {
   });
 
   it.each(["ML-DSA-65", "ML-DSA-44"] as const)("gets %s tokens, which jose verifies", async (algorithm) => {
-    const database = makeDatabase(onTestFinished);
+    const database = await makeDatabase(onTestFinished);
     const args = ["--access-token-algorithm", algorithm];
     const server = await startAccessServer({ atEnd: onTestFinished, database, args });
     const name = await makeClient(server, { scopes: ["kms.read"] });

@@ -38,7 +38,7 @@ async function tokenOf(
 
 describeAccess("an access token", (shared) => {
   const startTwo = async (args: readonly string[] = []): Promise<[AccessServer, AccessServer, string[]]> => {
-    const database = makeDatabase(onTestFinished);
+    const database = await makeDatabase(onTestFinished);
     const start = () => startAccessServer({ atEnd: onTestFinished, database, args });
     return [await start(), await start(), database];
   };
@@ -267,7 +267,7 @@ describeAccess("an access token", (shared) => {
 
   it("reads /metrics with the scope metrics.read and the auditor role", async () => {
     const args = ["--metrics", "token"];
-    const database = makeDatabase(onTestFinished);
+    const database = await makeDatabase(onTestFinished);
     const server = await startAccessServer({ atEnd: onTestFinished, database, args });
     const auditor = await makeClient(server, { role: "auditor", scopes: ["metrics.read", "kms.read"] });
     const user = await makeClient(server, { scopes: ["metrics.read"] });
@@ -281,7 +281,7 @@ describeAccess("an access token", (shared) => {
   });
 
   it("is issued by an open server too, where a log-in token cannot pass as a client", async () => {
-    const database = makeDatabase(onTestFinished);
+    const database = await makeDatabase(onTestFinished);
     const server = await startAccessServer({ atEnd: onTestFinished, database, args: ["--auth", "open"] });
     const name = await makeClient(server, { scopes: [...scopes, "pqc.use"], mayExchange: true });
     const other = await makeClient(server, { scopes, role: "admin" });

@@ -1,25 +1,36 @@
 /** Verifying a long log continues where an earlier verification ended, and says so. */
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import { endAfterAll } from "../../../test/support/at-end.ts";
 import { writeEntries } from "../../../test/support/entries.ts";
-import { makeSqlitePlace } from "../../../test/support/on-both.ts";
+import { copySqlitePlace, makeSqlitePlace } from "../../../test/support/on-both.ts";
 import { verifyAudit } from "../verify-audit.ts";
 import { openAuditLog } from "./open-log.ts";
 
 const provider = await createCryptoProvider("openssl");
 const verifiedAt = new Date("2030-01-31T12:00:00Z");
 
-/** A log with 700 verified entries and 100 newer ones. */
-async function makeLongLog() {
-  const place = await makeSqlitePlace();
-  const store = await place.open();
-  const log = await openAuditLog(store);
+/** Where the log is that the tests copy. */
+let directory: string;
+const atEnd = endAfterAll();
+beforeAll(async () => {
+  const place = await makeSqlitePlace(atEnd);
+  const store = await place.open({ atEnd });
+  const log = await openAuditLog(store, { atEnd });
   await writeEntries(store, 700);
   await log.readCheckpoint();
   await verifyAudit(store, provider, { now: () => verifiedAt });
   await writeEntries(store, 100);
   await log.readCheckpoint();
   await log.close();
+  await store.close();
+  directory = place.directory;
+});
+
+/** A log with 700 verified entries and 100 newer ones. */
+async function makeLongLog() {
+  const place = await copySqlitePlace(directory);
+  const store = await place.open();
   const verify = (wholeUpTo = 0) => verifyAudit(store, provider, { wholeUpTo });
   return { place, store, verify };
 }

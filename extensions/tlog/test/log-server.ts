@@ -7,7 +7,7 @@ import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { readConfig } from "../../../src/config.ts";
 import { present } from "../../../test/services/answers.ts";
 import { openConnections, serveApp } from "../../../test/services/app-under-test.ts";
-import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { makeStoreDirectory } from "../../../test/support/empty-store.ts";
 import { parseCheckpoint } from "../checkpoint.ts";
 import { parseNote } from "../note.ts";
 import { settings } from "../settings.ts";
@@ -23,10 +23,8 @@ export interface LogServer {
 }
 
 /** Starts a server on a directory, by default a new one. */
-export async function startLogServer(
-  flags: readonly string[] = [],
-  dataDir = makeTemporaryDirectory(),
-): Promise<LogServer> {
+export async function startLogServer(flags: readonly string[] = [], given?: string): Promise<LogServer> {
+  const dataDir = given ?? (await makeStoreDirectory());
   const app = await serveApp(readConfig(["--port", "0", "--data-dir", dataDir, ...flags], {}, [settings]));
   const { grpc, disconnect } = openConnections(app.url);
   let closing: Promise<void> | undefined;

@@ -2,6 +2,7 @@
 import { onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import type { Store } from "../../../src/store/store.ts";
+import type { AtEnd } from "../../../test/support/at-end.ts";
 import { type Log, openLog } from "../log.ts";
 import { createAuditSource } from "../source.ts";
 
@@ -12,14 +13,17 @@ export const origin = "log.example/audit";
 let nowMs = Date.now();
 
 /** A log whose interval has passed at every call. */
-export async function openAuditLog(store: Store, { origin: given = origin } = {}): Promise<Log> {
+export async function openAuditLog(
+  store: Store,
+  { origin: given = origin, atEnd = onTestFinished as AtEnd } = {},
+): Promise<Log> {
   const provider = await createCryptoProvider("openssl");
-  onTestFinished(() => provider.close());
+  atEnd(() => provider.close());
   const now = (): Date => {
     nowMs += 60_000;
     return new Date(nowMs);
   };
   const log = await openLog({ store, provider, source: createAuditSource(store), origin: given, now });
-  onTestFinished(() => log.close());
+  atEnd(() => log.close());
   return log;
 }

@@ -1,4 +1,4 @@
-import { closeSync, cpSync, openSync, writeSync } from "node:fs";
+import { closeSync, openSync, writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { beforeAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
@@ -12,7 +12,7 @@ import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { isMissing, run } from "../../interop/tools.ts";
 import { endAfterAll } from "../../support/at-end.ts";
 import { describeClient } from "../../support/clients.ts";
-import { makeSqlitePlace, type Place } from "../../support/on-both.ts";
+import { copySqlitePlace, makeSqlitePlace, type Place } from "../../support/on-both.ts";
 import { tableNames, tables } from "../../support/open-store.ts";
 import { main } from "../../support/program.ts";
 import { systemCaller } from "../../support/system-caller.ts";
@@ -49,13 +49,6 @@ beforeAll(async () => {
   await provider.close();
 });
 
-/** Copies the store. */
-async function copyFull(): Promise<Place> {
-  const place = await makeSqlitePlace();
-  cpSync(full.directory, place.directory, { recursive: true });
-  return place;
-}
-
 /** The columns of a table, on either database. */
 async function listColumns({ query }: Place, table: string): Promise<string[]> {
   const fromSqlite = () => query(`select name from pragma_table_info('${table}')`);
@@ -85,7 +78,7 @@ const secretOf = (keyId: string) => `kms_keys/${keyId}/secret-key`;
 
 describe("qsp store verify", () => {
   it("exits with 0 and one sentence if nothing was changed", async () => {
-    const { code, stdout } = await verify(await copyFull());
+    const { code, stdout } = await verify(await copySqlitePlace(full.directory));
     expect({ code, stdout }).toEqual({
       code: 0,
       // Two of the keys, the root key, and the key that signs the audit log.
@@ -135,7 +128,7 @@ describe("qsp store verify", () => {
   ];
 
   it.each(changes)("exits with 1 and names what was changed: %s", async (statement, said) => {
-    const place = await copyFull();
+    const place = await copySqlitePlace(full.directory);
     await place.query(statement(...full.keyIds));
     const { code, stdout } = await verify(place);
     expect(code).toBe(1);
@@ -165,7 +158,7 @@ describe("qsp store verify", () => {
   });
 
   it("exits with 1 and names the secret and its key if the sealed half belongs to a different key", async () => {
-    const place = await copyFull();
+    const place = await copySqlitePlace(full.directory);
     const [first = "", second = ""] = full.keyIds;
     await place.query(
       `update sealed_secrets set ciphertext = (select ciphertext from sealed_secrets where identity = $2)
@@ -181,7 +174,7 @@ describe("qsp store verify", () => {
   });
 
   it("lists twenty faults, and counts the others", async () => {
-    const place = await copyFull();
+    const place = await copySqlitePlace(full.directory);
     const [first = ""] = full.keyIds;
     for (let i = 0; i < 30; i += 1)
       await place.query(
@@ -197,7 +190,7 @@ describe("qsp store verify", () => {
 
 describe("qsp store verify of a SQLite file", { timeout: 180_000 }, () => {
   it("exits with 1 and names the overwritten pages, even if they contain no records", async () => {
-    const place = await copyFull();
+    const place = await copySqlitePlace(full.directory);
     damageIndexes(place, "wallets");
     const { code, stdout, stderr } = await verify(place);
     const lines = stdout.trimEnd().split("\n");
