@@ -5,6 +5,7 @@ import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
 import { GrantSchema } from "#gen/kms/grant_pb.ts";
 import type { CreateGrantRequest } from "#gen/kms/kms_service_pb.ts";
+import { type KeyUsage, listGrantable } from "../../crypto/key-uses.ts";
 import { refuse, refuseField } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
 import { messageCodec } from "../../records/idempotency.ts";
@@ -17,7 +18,6 @@ import { type ChangeDeps, type Changed, takeAnswer, wrapCodec } from "./change.t
 import { type Actor, recordDone, type Subject, subjectOf } from "./event.ts";
 import { findKey } from "./find-key.ts";
 import { isWholeName, parseHandle, writeName } from "./handle.ts";
-import { type KeyUsage, operationsOf } from "./record.ts";
 import { describeGrantEnd, type GrantEnd, type GrantRecord, grantQuota } from "./tables.ts";
 
 export type GrantMessage = MessageInitShape<typeof GrantSchema>;
@@ -91,7 +91,7 @@ async function findTarget(deps: ChangeDeps, attempt: Attempt): Promise<Target> {
 
 /** Refuses operations that the key cannot perform: most likely, the grant is for the wrong key. */
 function requirePossible(usage: KeyUsage, operations: readonly string[]): void {
-  const possible: readonly string[] = [...operationsOf[usage], "GET_KEY"];
+  const possible = listGrantable(usage);
   const index = operations.findIndex((operation) => !possible.includes(operation));
   if (index < 0) return;
   const problem = `${operations[index]} is not an operation of a key with usage ${usage}`;

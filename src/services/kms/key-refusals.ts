@@ -1,8 +1,9 @@
 /** Refusals that several calls share: what is wrong with a key, and what to do instead. */
 import type { ConnectError } from "@connectrpc/connect";
+import { operationsOf } from "../../crypto/key-uses.ts";
 import { refuse } from "../../errors.ts";
 import type { Operation } from "./event.ts";
-import { type KeyState, operationsOf } from "./record.ts";
+import type { KeyState } from "./record.ts";
 import type { KeyRecord } from "./tables.ts";
 
 /** For a key that does not exist, or that the caller may not see. */

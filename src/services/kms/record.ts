@@ -1,17 +1,9 @@
-/** Algorithms, usages and states of keys. */
+/** Algorithms and states of keys. */
 import { type Algorithm, algorithms, isKemAlgorithm } from "../../crypto/algorithms.ts";
 import { isHpkeAlgorithm } from "../../crypto/hpke.ts";
+import type { KeyUsage } from "../../crypto/key-uses.ts";
 
 export type KeyAlgorithm = Algorithm;
-
-export type KeyUsage = "SIGN" | "KEM" | "ENCRYPT";
-
-/** The operations that a usage allows, apart from reading the key. */
-export const operationsOf = {
-  SIGN: ["SIGN", "VERIFY"],
-  KEM: ["ENCAPSULATE", "DECAPSULATE"],
-  ENCRYPT: ["ENCRYPT", "DECRYPT"],
-} as const satisfies Record<KeyUsage, readonly string[]>;
 
 /** A key's state: see docs/keys.md for the transitions. */
 export type KeyState = "ACTIVE" | "ROTATED" | "DISABLED" | "DESTROY_SCHEDULED" | "DESTROYED";

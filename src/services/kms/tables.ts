@@ -1,11 +1,12 @@
 import { sql } from "kysely";
+import type { KeyUsage } from "../../crypto/key-uses.ts";
 import { column, type ListedRow, type RecordOf } from "../../records/columns.ts";
 import { sizeInJson } from "../../records/pages.ts";
 import { recordQuota } from "../../records/quota.ts";
 import type { TableDeclaration } from "../../records/table-declaration.ts";
 import { statesAfter } from "./event.ts";
 import type { KmsLabelsTable } from "./label-index.ts";
-import type { KeyAlgorithm, KeyState, KeyUsage } from "./record.ts";
+import type { KeyAlgorithm, KeyState } from "./record.ts";
 
 const columns = {
   keyId: column.text("key_id"),

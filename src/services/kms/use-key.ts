@@ -1,5 +1,6 @@
 /** Using a key: find it, check permission, use it, record the use, then respond. */
 import { CryptoError } from "../../crypto/crypto-error.ts";
+import type { KeyUsage } from "../../crypto/key-uses.ts";
 import { StoreFailureError } from "../../database/store-error.ts";
 import { type Attempt, beginAttempt, type KeyInput, recordingRefusal } from "./attempt.ts";
 import { eventBy, type Operation, subjectOf } from "./event.ts";
@@ -14,7 +15,7 @@ import {
 import { isWholeName } from "./handle.ts";
 import type { CachedKey } from "./key-cache.ts";
 import { keyDamaged, keyNotFound, keyStateInvalid, keyUsageMismatch } from "./key-refusals.ts";
-import type { KeyState, KeyUsage } from "./record.ts";
+import type { KeyState } from "./record.ts";
 import type { KeyUse } from "./store.ts";
 
 /** A kind of use, such as signing. */

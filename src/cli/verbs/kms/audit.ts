@@ -1,5 +1,6 @@
 /** `qsp kms audit` and `verify-audit`. */
 import { KmsService, type VerifyAuditLogResponse } from "#gen/kms/kms_service_pb.ts";
+import { listAccepted } from "../../../calls/accepted-values.ts";
 import { oneOf } from "../../connection/api-client.ts";
 import { exitCodes } from "../../exit-codes.ts";
 import { entryLogVerb } from "../../log-verbs.ts";
@@ -9,13 +10,6 @@ import { declareVerb, type Verb, type VerbInput } from "../../verb.ts";
 
 const { method } = KmsService;
 
-/** Operations that entries record. */
-const operations = [
-  ...["CREATE", "IMPORT", "SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "ROTATE", "DISABLE", "ENABLE"],
-  ...["SCHEDULE_DESTROY", "RESTORE", "DESTROY", "CREATE_IMPORT", "CREATE_GRANT", "REVOKE_GRANT"],
-  ...["CREATE_NAME", "UPDATE_NAME", "REFUSALS"],
-] as const;
-
 export const kmsAuditVerbs: readonly Verb[] = [
   entryLogVerb(method.getAuditLog, method.watchAuditLog, {
     line: "kms audit [KEY]",
@@ -24,7 +18,7 @@ export const kmsAuditVerbs: readonly Verb[] = [
       "--json also shows the request IDs and the hashes of the entries.",
     example: 'qsp kms audit "$KEY"',
     options: { follow: { meaning: "Same as --watch" } },
-    operations,
+    operations: listAccepted(method.getAuditLog.input.field.operation),
     user: "this user",
     watchesTimes: true,
     ask: (keyId, filter) => ({ keyId, ...filter }),

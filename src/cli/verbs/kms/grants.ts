@@ -1,6 +1,7 @@
 /** `qsp kms grant`, `grants` and `revoke`: let other users use a key. */
 import type { Grant } from "#gen/kms/grant_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { listAccepted } from "../../../calls/accepted-values.ts";
 import { listVerb, unaryVerb } from "../../call-verbs.ts";
 import { readTime } from "../../command-line/time-options.ts";
 import { usageError } from "../../exit-codes.ts";
@@ -9,7 +10,7 @@ import type { Verb } from "../../verb.ts";
 
 const { method } = KmsService;
 
-const operations = ["SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "ENCRYPT", "DECRYPT", "GET_KEY"] as const;
+const operations = listAccepted(method.createGrant.input.field.operations);
 
 export const kmsGrantVerbs: readonly Verb[] = [
   unaryVerb(method.createGrant, {

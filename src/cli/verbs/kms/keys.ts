@@ -1,6 +1,7 @@
 /** `qsp kms create`, `list` and `get`, and the verbs that change a key's state. */
 
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { listAccepted } from "../../../calls/accepted-values.ts";
 import { listVerb, unaryVerb } from "../../call-verbs.ts";
 import { outputFile } from "../../command-line/options.ts";
 import { readSeconds } from "../../command-line/time-options.ts";
@@ -49,7 +50,7 @@ export const kmsVerbs: readonly Verb[] = [
       status: {
         value: "STATUS",
         meaning: "Only keys with this status",
-        offers: ["ACTIVE", "ROTATED", "DISABLED", "DESTROY_SCHEDULED", "DESTROYED"],
+        offers: listAccepted(method.listKeys.input.field.status),
       },
       algorithm: { value: "NAME", meaning: "Only keys with this algorithm", offers: serverKeyAlgorithms },
       usage: { value: "USAGE", meaning: "Only keys with this usage: SIGN, KEM or ENCRYPT", offers: usages },

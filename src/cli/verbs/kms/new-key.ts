@@ -1,10 +1,10 @@
 /** Options of verbs that make a key: `qsp kms create` and `import`. */
-
+import { operationsOf } from "../../../crypto/key-uses.ts";
 import type { Options, ParsedOptions } from "../../command-line/options.ts";
 import { readSeconds } from "../../command-line/time-options.ts";
 import { usageError } from "../../exit-codes.ts";
 
-export const usages = ["SIGN", "KEM", "ENCRYPT"] as const;
+export const usages = Object.keys(operationsOf);
 
 /** Options of a new key, except its algorithm and its alias. */
 export const newKeyOptions = {
