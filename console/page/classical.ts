@@ -24,42 +24,12 @@ export interface ClassicalAlgorithm {
  * the private exponent (section 3.2), and a signature is as long as the modulus (section 8).
  */
 export const classicalAlgorithms: readonly ClassicalAlgorithm[] = [
-  {
-    name: "Ed25519",
-    standard: "RFC 8032",
-    publicKeyBytes: 32,
-    secretKeyBytes: 32,
-    signatureBytes: 64,
-  },
-  {
-    name: "ECDSA P-256",
-    standard: "FIPS 186-5",
-    publicKeyBytes: 65,
-    secretKeyBytes: 32,
-    signatureBytes: 64,
-  },
-  {
-    name: "RSA-2048",
-    standard: "RFC 8017",
-    publicKeyBytes: 259,
-    secretKeyBytes: 512,
-    signatureBytes: 256,
-  },
-  {
-    name: "RSA-3072",
-    standard: "RFC 8017",
-    publicKeyBytes: 387,
-    secretKeyBytes: 768,
-    signatureBytes: 384,
-  },
-  {
-    name: "X25519",
-    standard: "RFC 7748",
-    publicKeyBytes: 32,
-    secretKeyBytes: 32,
-    // The other side sends its own public key.
-    ciphertextBytes: 32,
-  },
+  { name: "Ed25519", standard: "RFC 8032", publicKeyBytes: 32, secretKeyBytes: 32, signatureBytes: 64 },
+  { name: "ECDSA P-256", standard: "FIPS 186-5", publicKeyBytes: 65, secretKeyBytes: 32, signatureBytes: 64 },
+  { name: "RSA-2048", standard: "RFC 8017", publicKeyBytes: 259, secretKeyBytes: 512, signatureBytes: 256 },
+  { name: "RSA-3072", standard: "RFC 8017", publicKeyBytes: 387, secretKeyBytes: 768, signatureBytes: 384 },
+  // Its answer is the other side's public key.
+  { name: "X25519", standard: "RFC 7748", publicKeyBytes: 32, secretKeyBytes: 32, ciphertextBytes: 32 },
 ];
 
 /** Selects algorithms as chart rows. */

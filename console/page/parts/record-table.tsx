@@ -6,6 +6,7 @@ export interface Column<T> {
   readonly title: string;
   /** Whether long values wrap. */
   readonly wraps?: boolean;
+  readonly isNumber?: boolean;
   shows(row: T): ComponentChildren;
 }
 
@@ -24,8 +25,8 @@ export function RecordTable<T>({ label, columns, rows, identify, isChosen }: Rec
       <table>
         <thead>
           <tr>
-            {columns.map(({ title }) => (
-              <th key={title} scope="col">
+            {columns.map(({ title, isNumber }) => (
+              <th key={title} scope="col" class={isNumber ? "number" : undefined}>
                 {title}
               </th>
             ))}
@@ -34,13 +35,17 @@ export function RecordTable<T>({ label, columns, rows, identify, isChosen }: Rec
         <tbody>
           {rows.map((row) => (
             <tr key={identify(row)} data-chosen={isChosen?.(row)}>
-              {columns.map(({ title, wraps, shows }, at) =>
+              {columns.map(({ title, wraps, isNumber, shows }, at) =>
                 at === 0 ? (
                   <th key={title} scope="row" class={wraps ? "wraps" : undefined}>
                     {shows(row)}
                   </th>
                 ) : (
-                  <td key={title} data-label={title} class={wraps ? "wraps" : undefined}>
+                  <td
+                    key={title}
+                    data-label={title}
+                    class={isNumber ? "number" : wraps ? "wraps" : undefined}
+                  >
                     {shows(row)}
                   </td>
                 ),

@@ -4,7 +4,7 @@ import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { compareSnapshots, type Snapshot } from "../../../../src/client/server-activity.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
-import { Scroller } from "../../parts/scroller.tsx";
+import { RecordTable } from "../../parts/record-table.tsx";
 import { useSession } from "../../session.ts";
 import { settings } from "../../settings.ts";
 import { useTask } from "../../task.ts";
@@ -136,36 +136,29 @@ function MethodTable({ first, last }: { readonly first: Snapshot; readonly last:
       <h2 id="methods">Calls since you opened this page</h2>
       {called.length === 0 && <p>None yet.</p>}
       {called.length > 0 && (
-        <Scroller class="scroll" label="Calls">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">RPC</th>
-                <th scope="col" class="number">
-                  Answered
-                </th>
-                <th scope="col" class="number">
-                  Refused or failed
-                </th>
-                <th scope="col" class="number">
-                  Median
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {called.map(({ call, callsPerSecond, failuresPerSecond, latency: { p50Ms } }) => (
-                <tr key={call}>
-                  <th scope="row">
-                    <code>{call}</code>
-                  </th>
-                  <td class="number">{count(callsPerSecond - failuresPerSecond)}</td>
-                  <td class="number">{count(failuresPerSecond)}</td>
-                  <td class="number">{p50Ms === undefined ? "–" : formatMs(p50Ms)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Scroller>
+        <RecordTable
+          label="Calls"
+          rows={called}
+          identify={({ call }) => call}
+          columns={[
+            { title: "RPC", shows: ({ call }) => <code>{call}</code> },
+            {
+              title: "Answered",
+              isNumber: true,
+              shows: ({ callsPerSecond, failuresPerSecond }) => count(callsPerSecond - failuresPerSecond),
+            },
+            {
+              title: "Refused or failed",
+              isNumber: true,
+              shows: ({ failuresPerSecond }) => count(failuresPerSecond),
+            },
+            {
+              title: "Median",
+              isNumber: true,
+              shows: ({ latency: { p50Ms } }) => (p50Ms === undefined ? "–" : formatMs(p50Ms)),
+            },
+          ]}
+        />
       )}
     </section>
   );

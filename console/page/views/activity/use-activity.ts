@@ -78,15 +78,11 @@ async function fetchSnapshot(token: string | undefined, signal: AbortSignal): Pr
 }
 
 async function readRefusal(response: Response): Promise<Failure> {
-  const body: unknown = await response.json().catch(() => undefined);
-  const message = readText(body, "message") ?? `The server answered with status ${response.status}.`;
-  const details = typeof body === "object" && body !== null && "details" in body ? body.details : undefined;
-  const reason = Array.isArray(details) ? readText(details[0], "reason") : undefined;
-  return new Failure(reason ?? `HTTP_${response.status}`, String(response.status), message);
-}
-
-function readText(value: unknown, name: string): string | undefined {
-  if (typeof value !== "object" || value === null) return undefined;
-  const found = Object.entries(value).find(([key]) => key === name)?.[1];
-  return typeof found === "string" ? found : undefined;
+  const { status } = response;
+  const body = await response.json().catch(() => undefined);
+  const [message = `The server answered with status ${status}.`, reason = `HTTP_${status}`] = [
+    body?.message,
+    body?.details?.[0]?.reason,
+  ].map((text: unknown) => (typeof text === "string" ? text : undefined));
+  return new Failure(reason, String(status), message);
 }

@@ -1,5 +1,5 @@
 /** Where the keys come from (RFC 8446, section 7.1): formulas, and values as far as the key log has them. */
-import { Scroller } from "../../parts/scroller.tsx";
+import { RecordTable } from "../../parts/record-table.tsx";
 import { toHex } from "../../values.ts";
 import type { SecretLabel } from "./protection.ts";
 import type { Reading } from "./reading.ts";
@@ -62,36 +62,25 @@ export function KeySchedule({ reading }: { readonly reading: Reading }) {
         A key log begins at the traffic secrets. What is above them never leaves the two ends, so nobody can
         compute it from a recording.
       </p>
-      <Scroller class="scroll" label="Key schedule">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Secret</th>
-              <th scope="col">Formula (RFC 8446, section 7.1)</th>
-              <th scope="col">Value</th>
-            </tr>
-          </thead>
-          <tbody>
-            {listSecrets(reading).map(([name, formula, value]) => (
-              <tr key={name}>
-                <th scope="row">
-                  <code>{name}</code>
-                </th>
-                <td class="wraps">
-                  <code>{formula}</code>
-                </td>
-                <td class="wraps">
-                  {typeof value === "string" ? (
-                    <em>{value}</em>
-                  ) : (
-                    <code>{showSecret(secrets.get(value.label))}</code>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Scroller>
+      <RecordTable
+        label="Key schedule"
+        rows={listSecrets(reading)}
+        identify={([name]) => name}
+        columns={[
+          { title: "Secret", shows: ([name]) => <code>{name}</code> },
+          { title: "Formula (section 7.1)", wraps: true, shows: ([, formula]) => <code>{formula}</code> },
+          {
+            title: "Value",
+            wraps: true,
+            shows: ([, , value]) =>
+              typeof value === "string" ? (
+                <em>{value}</em>
+              ) : (
+                <code>{showSecret(secrets.get(value.label))}</code>
+              ),
+          },
+        ]}
+      />
       <p class="hint text">
         Records are encrypted with key = HKDF-Expand-Label(secret, "key", "", length) and nonce =
         HKDF-Expand-Label(secret, "iv", "", 12) XOR sequence number (sections 5.3 and 7.3). Finished uses
