@@ -29,7 +29,19 @@ export function ChainExplorer({ blocks, validators }: ChainExplorerProps) {
   }, [blocks, flipped, validators]);
 
   const bad = checked.filter(({ holds }) => !holds).length;
-  if (blocks.length === 0) return <p class="hint">Watch the chain to see its blocks here.</p>;
+  if (blocks.length === 0)
+    return (
+      <>
+        <p class="hint">Watch the chain to see its blocks here.</p>
+        <ol class="blocks ghost" aria-hidden="true">
+          {[0, 1, 2].map((at) => (
+            <li key={at} data-link={at === 0 ? "none" : "holds"}>
+              <strong>Block {at}</strong>
+            </li>
+          ))}
+        </ol>
+      </>
+    );
   return (
     <>
       <BlockChain label="The chain, as it grows" blocks={checked} flipped={flipped} onFlip={setFlipped} />

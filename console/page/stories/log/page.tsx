@@ -170,9 +170,22 @@ function showProof({ inclusion, nodes, isInTree }: Proved) {
   ];
 }
 
+/** The shape of a tree, until one is read. */
+const ghost: LogHead = {
+  log: "",
+  checkpoint: { origin: "", size: 8, root: new Uint8Array(), isSigned: false, signature: new Uint8Array() },
+  leafHashes: [],
+};
+
 function showTree({ read, valueIn, fill, start }: StoryState) {
   const head = read(reading);
-  if (head === undefined) return hint("Read the signed root to see the tree here. Then select a leaf.");
+  if (head === undefined)
+    return [
+      hint("Read the signed root to see the tree here. Then select a leaf."),
+      <div key="ghost" class="ghost" inert>
+        <TreeView head={ghost} chosen={0} proved={undefined} broken={undefined} onChoose={() => {}} />
+      </div>,
+    ];
   const proved = read(proving);
   return (
     <TreeView

@@ -4,6 +4,7 @@ import { loadSigner, nameCode, verifyHere } from "../../algorithms.ts";
 import type { Caller } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
 import { reportBoth, sayValid } from "../../checks.ts";
+import { publicKeyParts, signatureParts } from "../../home/cells.ts";
 import {
   bytes,
   checks,
@@ -15,8 +16,9 @@ import {
   signatureSizes,
 } from "../../parts/show.tsx";
 import { choiceField, numberField, textField } from "../../parts/step-fields.tsx";
+import { ValuePictures } from "../../parts/value-pictures.tsx";
 import { defineStory } from "../../story.tsx";
-import { type ResultOf, step } from "../../story-step.ts";
+import { type ResultOf, type StoryState, step } from "../../story-step.ts";
 import { changeByte, formatBytes, formatMs, formatNumber, toUtf8 } from "../../values.ts";
 
 const { signData, verifySignature } = PqcService.method;
@@ -118,9 +120,27 @@ export const cutting = step({
   ...showRefusal(),
 });
 
+/** The signature and its key; ML-DSA-65's parts have names. */
+function listValues({ read }: StoryState) {
+  const { algorithm = "ML-DSA-65", signature, publicKey } = read(signing) ?? {};
+  const hasParts = algorithm === "ML-DSA-65";
+  const whole = (value: Uint8Array | undefined) => [{ name: algorithm, bytes: value?.length ?? 0 }];
+  const broken = read(breaking)?.change;
+  return [
+    {
+      label: "Signature",
+      parts: hasParts ? signatureParts : whole(signature),
+      value: broken?.after ?? signature,
+      changed: broken?.index,
+    },
+    { label: "Public key", parts: hasParts ? publicKeyParts : whole(publicKey), value: publicKey },
+  ];
+}
+
 export const Page = defineStory({
   title: "Sign and verify",
   lead: `The server generates a key pair for this request, signs with the secret key, and sends the signature and the
     public key. With these two, anyone can check that the message is unchanged.`,
+  scene: { title: "The bytes", shows: (story) => <ValuePictures values={listValues(story)} /> },
   steps: [signing, verifying, breaking, rewriting, cutting],
 });

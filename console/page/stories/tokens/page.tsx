@@ -13,14 +13,15 @@ import {
 } from "../../checks.ts";
 import { computeThumbprint, type PublishedKey, readToken, verifyToken, withPayload } from "../../jwt.ts";
 import { ofPassword, TextField } from "../../parts/fields.tsx";
-import { checks, code, facts, refused, sizes } from "../../parts/show.tsx";
+import { checks, code, facts, hint, refused, sizes } from "../../parts/show.tsx";
 import { textField } from "../../parts/step-fields.tsx";
 import { TokenView } from "../../parts/token-view.tsx";
+import { ValuePictures } from "../../parts/value-pictures.tsx";
 import { getSession } from "../../session.ts";
 import { settings } from "../../settings.ts";
 import { defineStory } from "../../story.tsx";
 import { type Field, step } from "../../story-step.ts";
-import { formatBytes, formatNumber } from "../../values.ts";
+import { formatBytes, formatNumber, toUtf8 } from "../../values.ts";
 
 const { issueToken, verifyToken: verifyOnServer, getJwks, getSecureData } = TokenService.method;
 const claim = "the token's signature";
@@ -150,5 +151,16 @@ export const Page = defineStory({
   title: "Tokens",
   lead: `A log-in returns a JSON Web Token signed with ML-DSA-65. A service that has the issuer's public key can
     verify it without a call to the issuer.`,
+  scene: {
+    title: "The token, character by character",
+    shows: ({ read }) => {
+      const token = read(issuing)?.token;
+      if (token === undefined) return hint("Get a token to see it here.");
+      // A dot counts to the part before it.
+      const sizes = token.split(/(?<=\.)/).map(({ length }) => length);
+      const parts = ["header", "payload", "signature"].map((name, at) => ({ name, bytes: sizes[at] ?? 0 }));
+      return <ValuePictures values={[{ label: "Token", parts, value: toUtf8(token) }]} />;
+    },
+  },
   steps: [issuing, verifying, using, forging],
 });

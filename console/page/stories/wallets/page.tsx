@@ -16,6 +16,7 @@ import {
   reportServer,
   sayExpected,
 } from "../../checks.ts";
+import { publicKeyParts, signatureParts } from "../../home/cells.ts";
 import {
   bytes,
   checks,
@@ -28,6 +29,7 @@ import {
   signatureSizes,
 } from "../../parts/show.tsx";
 import { textField } from "../../parts/step-fields.tsx";
+import { ValuePictures } from "../../parts/value-pictures.tsx";
 import { deriveAddress } from "../../signing-key.ts";
 import { defineStory } from "../../story.tsx";
 import { step } from "../../story-step.ts";
@@ -276,5 +278,16 @@ export const Page = defineStory({
   title: "Wallets",
   lead: `A wallet is a key pair with an address. The server stores the private key and signs for you. With the
     address, anyone can check whether a transaction is yours.`,
+  scene: {
+    title: "The bytes",
+    shows: ({ read }) => {
+      const [wallet, signed] = [read(creating)?.wallet, read(signing)?.signed];
+      const values = [
+        { label: "The wallet's public key", parts: publicKeyParts, value: wallet?.publicKey },
+        { label: "The transaction's signature", parts: signatureParts, value: signed?.signature },
+      ];
+      return <ValuePictures values={values} />;
+    },
+  },
   steps: [creating, signing, altering, swapping, replaying, guessing, searching],
 });
