@@ -35,10 +35,10 @@ export interface Servers {
  * answers. The others share one.
  */
 export function testClients(drivers: readonly Driver[], servers: Servers = { count: 1 }): void {
-  const { variants = [], others = [] } = Object.groupBy(drivers, ({ isVariant = false }) =>
-    isVariant && process.env.QSP_TEST_LONG !== "1" ? "variants" : "others",
+  const { variants = [], whole = [] } = Object.groupBy(drivers, ({ isVariant = false }) =>
+    isVariant && process.env.QSP_TEST_LONG !== "1" ? "variants" : "whole",
   );
-  for (const driver of others) {
+  for (const driver of whole) {
     describeDriver(driver, () =>
       testOnServers(servers, (nextServer) => {
         const book = createAnswerBook();

@@ -18,7 +18,7 @@ interface TestRun {
 }
 
 /** Number of tests in the first batch, the most promising ones. They catch most mistakes. */
-const rounds = [2, 6, 24];
+const rounds = [2, 6, 24, 80];
 /** Minutes after which a run counts as hanging. */
 const maxMinutes = 15;
 

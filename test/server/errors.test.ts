@@ -62,7 +62,7 @@ describe("a refused REST call", () => {
     });
   });
 
-  // refusals.test.ts has the other refusals in the forms of each protocol, and test/transcoding those of a body.
+  // refusals.test.ts has the other refusals in each protocol, and test/transcoding the refusals of a body.
   it.each(["/%", "/probing.Probe/%zz"])("answers GET %s with 400", async (path) => {
     const answer = await request(connectHttp2(url), { ":method": "GET", ":path": path });
     const refused = { code: "INVALID_ARGUMENT", reason: "TARGET_INVALID" };
