@@ -4,7 +4,6 @@ import type { SpanCounts } from "../calls/span-counts.ts";
 import type { ReasonName } from "../errors.ts";
 import { type CallMetrics, createCallMetrics } from "./call-metrics.ts";
 import type { ConnectionLimit } from "./connection-shares.ts";
-import { exposeQueue, type WatchedLane, type WatchedQueue } from "./queue-metrics.ts";
 
 /** Counts calls and what they wait for. */
 export interface Metrics extends CallMetrics {
@@ -52,6 +51,22 @@ export interface Metrics extends CallMetrics {
   expose(): Promise<Exposition>;
 }
 
+/** Waiting work: operations, and milliseconds until a new quick or slow operation would begin. */
+export interface WatchedQueue {
+  readonly depth: number;
+  readonly expectedWaitMs: number;
+  readonly expectedSlowWaitMs: number;
+  readonly quick: WatchedLane;
+  readonly slow: WatchedLane;
+}
+
+/** One lane: waiting pieces of work, refused ones, and callers with work in it. */
+export interface WatchedLane {
+  readonly waiting: number;
+  readonly refused: number;
+  readonly callers: number;
+}
+
 /** A rendered scrape. */
 export interface Exposition {
   readonly contentType: string;
@@ -91,81 +106,122 @@ export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const calls = createCallMetrics(registry, durationBuckets);
-  const dropped = new Counter({
-    name: "qsp_responses_dropped_total",
-    help: "Responses and connections dropped because the client read nothing for --max-write-ms.",
-    registers: [registry],
-  });
-  const refused = new Counter({
-    name: "qsp_requests_refused_total",
-    help: "Requests refused for their head before a call began, by the reason in docs/errors.md.",
-    labelNames: ["reason"],
-    registers: [registry],
-  });
-  const uncaught = new Counter({
-    name: "qsp_uncaught_errors_total",
-    help: "Uncaught errors. After a connection error the server keeps running, after any other it stops.",
-    registers: [registry],
-  });
-  const closed = new Counter({
-    name: "qsp_connections_refused_total",
-    help: "Connections closed, by limit: total (--max-connections), client (--max-connections-per-client) or rate (--max-connections-per-second).",
-    labelNames: ["limit"],
-    registers: [registry],
-  });
+  const add = createRegistrar(registry);
+  const dropped = add.counter(
+    "qsp_responses_dropped_total",
+    "Responses and connections dropped because the client read nothing for --max-write-ms.",
+  );
+  const refused = add.counter(
+    "qsp_requests_refused_total",
+    "Requests refused for their head before a call began, by the reason in docs/errors.md.",
+    "reason",
+  );
+  const uncaught = add.counter(
+    "qsp_uncaught_errors_total",
+    "Uncaught errors. After a connection error the server keeps running, after any other it stops.",
+  );
+  const closed = add.counter(
+    "qsp_connections_refused_total",
+    "Connections closed, by limit: total (--max-connections), client (--max-connections-per-client) or rate (--max-connections-per-second).",
+    "limit",
+  );
   // Exposed before the first refusal: a rate needs two samples.
   for (const reason of headReasons) refused.inc({ reason }, 0);
   for (const limit of connectionLimits) closed.inc({ limit }, 0);
   return {
     ...calls,
-    ...createStoreMetrics(registry),
-    ...createLogMetrics(registry),
-    ...createSpanMetrics(registry),
-    ...createBackgroundMetrics(registry),
+    ...createStoreMetrics(add),
+    ...createLogMetrics(add),
+    ...createSpanMetrics(add),
+    ...createBackgroundMetrics(add),
     responseDropped: () => dropped.inc(),
     connectionRefused: (limit) => closed.inc({ limit }),
     uncaughtError: () => uncaught.inc(),
     requestRefused: (reason) => refused.inc({ reason }),
-    watchBuffers: (buffers) => {
-      new Gauge({
-        name: "qsp_buffered_bytes",
-        help: "Bytes of memory held by unfinished requests.",
-        registers: [registry],
-        collect() {
-          this.set(buffers.heldBytes);
-        },
-      });
-    },
-    ...createInfoMetrics(registry),
-    watchQueue: (watched) => exposeQueue(registry, watched),
+    watchBuffers: (buffers) =>
+      add.readGauge(
+        "qsp_buffered_bytes",
+        "Bytes of memory held by unfinished requests.",
+        () => buffers.heldBytes,
+      ),
+    nameProvider: ({ name, version, cpuPath = "" }) =>
+      add
+        .gauge(
+          "qsp_crypto_provider_info",
+          "The crypto provider, its libraries, and the implementations that they use for ML-DSA and ML-KEM.",
+          ...["provider", "version", "cpu"],
+        )
+        .set({ provider: name, version, cpu: cpuPath }, 1),
+    nameBuild: ({ version, commit }) =>
+      add
+        .gauge(
+          "qsp_build_info",
+          "The running build: version, commit and Node.js version.",
+          ...["version", "commit", "node"],
+        )
+        .set({ version, commit, node: process.versions.node }, 1),
+    watchQueue: (watched) => exposeQueue(add, watched),
     expose: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   };
 }
 
+/** Values of a metric, read on each scrape: a single one, or one for each value of the label. */
+type ReadValues = () => number | Readonly<Record<string, number>>;
+
+/** Functions that add metrics to a registry. */
+function createRegistrar(registry: Registry) {
+  const registers = [registry];
+  return {
+    counter: <L extends string>(name: string, help: string, ...labelNames: L[]) =>
+      new Counter({ name, help, labelNames, registers }),
+    gauge: <L extends string>(name: string, help: string, ...labelNames: L[]) =>
+      new Gauge({ name, help, labelNames, registers }),
+    /** A histogram of seconds. */
+    histogram: <L extends string>(name: string, help: string, ...labelNames: L[]) =>
+      new Histogram({ name, help, labelNames, registers, buckets: durationBuckets }),
+    readCounter(name: string, help: string, read: ReadValues, ...labelNames: string[]): void {
+      new Counter({
+        ...{ name, help, labelNames, registers },
+        collect() {
+          this.reset();
+          for (const { labels, value } of listSamples(read(), labelNames)) this.inc(labels, value);
+        },
+      });
+    },
+    readGauge(name: string, help: string, read: ReadValues, ...labelNames: string[]): void {
+      new Gauge({
+        ...{ name, help, labelNames, registers },
+        collect() {
+          for (const { labels, value } of listSamples(read(), labelNames)) this.set(labels, value);
+        },
+      });
+    },
+  };
+}
+
+function listSamples(values: ReturnType<ReadValues>, [label = ""]: readonly string[]) {
+  if (typeof values === "number") return [{ labels: {}, value: values }];
+  return Object.entries(values).map(([name, value]) => ({ labels: { [label]: name }, value }));
+}
+
+type Registrar = ReturnType<typeof createRegistrar>;
+
 function createStoreMetrics(
-  registry: Registry,
+  add: Registrar,
 ): Pick<Metrics, "storeCommitted" | "storeWritable" | "refusalUnrecorded"> {
-  const commit = new Histogram({
-    name: "qsp_store_commit_seconds",
-    help: "Seconds from the start of a write transaction to its last byte on disk.",
-    buckets: durationBuckets,
-    registers: [registry],
-  });
-  const commitCalls = new Counter({
-    name: "qsp_store_commit_calls_total",
-    help: "Calls that wrote. Divide by the count of qsp_store_commit_seconds to get the calls per transaction.",
-    registers: [registry],
-  });
-  const unrecorded = new Counter({
-    name: "qsp_refusals_unrecorded_total",
-    help: "Refused calls missing from the audit log, because their user had too many in an hour.",
-    registers: [registry],
-  });
-  const writable = new Gauge({
-    name: "qsp_store_writable",
-    help: "1 while the store is writable, otherwise 0.",
-    registers: [registry],
-  });
+  const commit = add.histogram(
+    "qsp_store_commit_seconds",
+    "Seconds from the start of a write transaction to its last byte on disk.",
+  );
+  const commitCalls = add.counter(
+    "qsp_store_commit_calls_total",
+    "Calls that wrote. Divide by the count of qsp_store_commit_seconds to get the calls per transaction.",
+  );
+  const unrecorded = add.counter(
+    "qsp_refusals_unrecorded_total",
+    "Refused calls missing from the audit log, because their user had too many in an hour.",
+  );
+  const writable = add.gauge("qsp_store_writable", "1 while the store is writable, otherwise 0.");
   writable.set(1);
   return {
     refusalUnrecorded: () => unrecorded.inc(),
@@ -177,64 +233,52 @@ function createStoreMetrics(
   };
 }
 
-function createLogMetrics(registry: Registry): Pick<Metrics, "logPublished" | "logCosigned"> {
-  const logSize = new Gauge({
-    name: "qsp_log_entries",
-    help: "Entries of a verifiable log at the last poll.",
-    labelNames: ["log"],
-    registers: [registry],
-  });
-  const logPublishedSize = new Gauge({
-    name: "qsp_log_published_entries",
-    help: "Entries of a verifiable log covered by its latest checkpoint.",
-    labelNames: ["log"],
-    registers: [registry],
-  });
-  const logSeconds = new Histogram({
-    name: "qsp_log_sign_seconds",
-    help: "Seconds to update the tree of a verifiable log, sign its checkpoint and store it.",
-    labelNames: ["log"],
-    buckets: durationBuckets,
-    registers: [registry],
-  });
-  const logCosignatures = new Counter({
-    name: "qsp_log_cosignatures_total",
-    help: "Witness cosignatures added to checkpoints.",
-    labelNames: ["log"],
-    registers: [registry],
-  });
+function createLogMetrics(add: Registrar): Pick<Metrics, "logPublished" | "logCosigned"> {
+  const size = add.gauge("qsp_log_entries", "Entries of a verifiable log at the last poll.", "log");
+  const publishedSize = add.gauge(
+    "qsp_log_published_entries",
+    "Entries of a verifiable log covered by its latest checkpoint.",
+    "log",
+  );
+  const signing = add.histogram(
+    "qsp_log_sign_seconds",
+    "Seconds to update the tree of a verifiable log, sign its checkpoint and store it.",
+    "log",
+  );
+  const cosignatures = add.counter(
+    "qsp_log_cosignatures_total",
+    "Witness cosignatures added to checkpoints.",
+    "log",
+  );
   return {
     logPublished(log, entries, published, seconds) {
-      logSize.set({ log }, entries);
-      logPublishedSize.set({ log }, published);
-      if (seconds !== undefined) logSeconds.observe({ log }, seconds);
+      size.set({ log }, entries);
+      publishedSize.set({ log }, published);
+      if (seconds !== undefined) signing.observe({ log }, seconds);
     },
-    logCosigned: (log) => logCosignatures.inc({ log }),
+    logCosigned: (log) => cosignatures.inc({ log }),
   };
 }
 
 function createBackgroundMetrics(
-  registry: Registry,
+  add: Registrar,
 ): Pick<Metrics, "backgroundStarted" | "backgroundFailed" | "workOverdue"> {
-  const failures = new Counter({
-    name: "qsp_background_failures_total",
-    help: "Failures of background work, such as scheduled destruction. Each is logged unless it repeats.",
-    labelNames: ["work"],
-    registers: [registry],
-  });
+  const failures = add.counter(
+    "qsp_background_failures_total",
+    "Failures of background work, such as scheduled destruction. Each is logged unless it repeats.",
+    "work",
+  );
   // All servers on a store see the same value.
-  const overdue = new Gauge({
-    name: "qsp_overdue_work",
-    help: "Items of scheduled work that are more than a minute overdue.",
-    labelNames: ["work"],
-    registers: [registry],
-  });
-  const oldest = new Gauge({
-    name: "qsp_overdue_work_seconds",
-    help: "Seconds for which the oldest overdue item has been due; 0 if there is none.",
-    labelNames: ["work"],
-    registers: [registry],
-  });
+  const overdue = add.gauge(
+    "qsp_overdue_work",
+    "Items of scheduled work that are more than a minute overdue.",
+    "work",
+  );
+  const oldest = add.gauge(
+    "qsp_overdue_work_seconds",
+    "Seconds for which the oldest overdue item has been due; 0 if there is none.",
+    "work",
+  );
   return {
     backgroundStarted: (work) => failures.inc({ work }, 0),
     backgroundFailed: (work) => failures.inc({ work }),
@@ -245,32 +289,25 @@ function createBackgroundMetrics(
   };
 }
 
-function createSpanMetrics(registry: Registry): Pick<Metrics, "watchSpans"> {
+function createSpanMetrics(add: Registrar): Pick<Metrics, "watchSpans"> {
   // Exposed even without tracing, so that alerts have data.
   let tracing: { readonly counts: SpanCounts } = {
     counts: { exported: 0, failed: 0, dropped: 0, limited: 0 },
   };
-  new Counter({
-    name: "qsp_trace_spans_total",
-    help: "Trace spans: exported, failed (rejected by the collector) and dropped (the queue was full).",
-    labelNames: ["outcome"],
-    registers: [registry],
-    collect() {
+  add.readCounter(
+    "qsp_trace_spans_total",
+    "Trace spans: exported, failed (rejected by the collector) and dropped (the queue was full).",
+    () => {
       const { exported, failed, dropped } = tracing.counts;
-      this.reset();
-      for (const [outcome, spans] of Object.entries({ exported, failed, dropped }))
-        this.inc({ outcome }, spans);
+      return { exported, failed, dropped };
     },
-  });
-  new Counter({
-    name: "qsp_trace_callers_limited_total",
-    help: "Calls not traced although their caller records a trace, because of --max-followed-traces.",
-    registers: [registry],
-    collect() {
-      this.reset();
-      this.inc(tracing.counts.limited);
-    },
-  });
+    "outcome",
+  );
+  add.readCounter(
+    "qsp_trace_callers_limited_total",
+    "Calls not traced although their caller records a trace, because of --max-followed-traces.",
+    () => tracing.counts.limited,
+  );
   return {
     watchSpans: (watched) => {
       tracing = watched;
@@ -278,25 +315,39 @@ function createSpanMetrics(registry: Registry): Pick<Metrics, "watchSpans"> {
   };
 }
 
-function createInfoMetrics(registry: Registry): Pick<Metrics, "nameProvider" | "nameBuild"> {
-  return {
-    nameProvider: ({ name, version, cpuPath = "" }) => {
-      const info = new Gauge({
-        name: "qsp_crypto_provider_info",
-        help: "The crypto provider, its libraries, and the implementations that they use for ML-DSA and ML-KEM.",
-        labelNames: ["provider", "version", "cpu"],
-        registers: [registry],
-      });
-      info.set({ provider: name, version, cpu: cpuPath }, 1);
-    },
-    nameBuild: ({ version, commit }) => {
-      const info = new Gauge({
-        name: "qsp_build_info",
-        help: "The running build: version, commit and Node.js version.",
-        labelNames: ["version", "commit", "node"],
-        registers: [registry],
-      });
-      info.set({ version, commit, node: process.versions.node }, 1);
-    },
+/** Exposes the work queue in front of the crypto threads, and its lanes. */
+function exposeQueue(add: Registrar, { queue, passwords }: Parameters<Metrics["watchQueue"]>[0]): void {
+  const ofLanes = (kind: keyof WatchedLane): ReadValues => {
+    const { quick, slow } = queue;
+    return () => ({ quick: quick[kind], slow: slow[kind], passwords: passwords[kind] });
   };
+  add.readGauge(
+    "qsp_lane_waiting",
+    "Pieces of work waiting for a thread, by lane: quick, slow, passwords.",
+    ofLanes("waiting"),
+    "lane",
+  );
+  add.readGauge(
+    "qsp_lane_callers",
+    "Callers with work in a lane. The server serves them in turn.",
+    ofLanes("callers"),
+    "lane",
+  );
+  add.readCounter(
+    "qsp_lane_refused_total",
+    "Pieces of work refused because the caller's work would have waited too long, by lane.",
+    ofLanes("refused"),
+    "lane",
+  );
+  add.readGauge("qsp_crypto_queue_depth", "Cryptographic operations waiting or running.", () => queue.depth);
+  add.readGauge(
+    "qsp_crypto_queue_wait_seconds",
+    "Estimated seconds until a new operation would begin.",
+    () => queue.expectedWaitMs / 1000,
+  );
+  add.readGauge(
+    "qsp_crypto_queue_slow_wait_seconds",
+    "The same for slow operations, such as SLH-DSA signatures, which wait in a separate lane.",
+    () => queue.expectedSlowWaitMs / 1000,
+  );
 }
