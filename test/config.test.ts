@@ -298,7 +298,7 @@ function refused(sentence: RegExp) {
 }
 
 describe("extension settings", () => {
-  const lamp = defineInteger("lamp", "3", 0, 10, "Brightness of the lamp.");
+  const lamp = defineInteger("lamp", { fallback: 3, min: 0, max: 10 }, "Brightness of the lamp.");
   const added = [{ after: "port", settings: [lamp] }];
 
   it("are listed after the setting that they name", () => {

@@ -26,9 +26,7 @@ export const traceSampleRatio = defineRatio(
 
 export const maxFollowedTraces = defineInteger(
   "max-followed-traces",
-  "10",
-  0,
-  1_000_000,
+  { fallback: 10, min: 0, max: 1_000_000 },
   "Maximum calls per second that a server traces in addition, because the caller records the trace (traceparent).",
 );
 

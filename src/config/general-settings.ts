@@ -17,7 +17,11 @@ import {
 /** The settings, in the order of the help text. */
 export const generalSettings = {
   host: defineText("host", "127.0.0.1", "address", "Address to listen on."),
-  port: defineInteger("port", "8080", 0, 65_535, "Port to listen on; 0 picks a free one and prints it."),
+  port: defineInteger(
+    "port",
+    { fallback: 8080, min: 0, max: 65_535 },
+    "Port to listen on; 0 picks a free one and prints it.",
+  ),
   reusePort: defineSwitch(
     "reuse-port",
     "Shares the port with other servers of the same store that have this setting: the system assigns each connection to one of them (SO_REUSEPORT; Linux). Not available with the vpn service, whose sessions belong to one server.",

@@ -82,11 +82,15 @@ export function defineSwitch(name: string, meaning: string): Setting<boolean> {
   return { name, fallback: "", meaning, read };
 }
 
+/** The valid values of a number, with both ends. */
+interface Range {
+  readonly min: number;
+  readonly max: number;
+}
+
 export function defineInteger(
   name: string,
-  fallback: string,
-  min: number,
-  max: number,
+  { fallback, min, max }: Range & { readonly fallback: number },
   meaning: string,
 ): Setting<number> {
   const read = (value: string): number => {
@@ -94,18 +98,17 @@ export function defineInteger(
     if (/^\d+$/.test(value) && number >= min && number <= max) return number;
     throw new ConfigError(`"${value}" is not a whole number from ${min} to ${max}`);
   };
-  return { name, fallback, valueName: "number", meaning, read };
+  return { name, fallback: String(fallback), valueName: "number", meaning, read };
 }
 
 /** Defines a whole number; undefined if not given. */
 export function defineOptionalInteger(
   name: string,
-  min: number,
-  max: number,
+  range: Range,
   meaning: string,
 ): Setting<number | undefined> {
-  const { read, ...setting } = defineInteger(name, "", min, max, meaning);
-  return { ...setting, read: (value) => (value === "" ? undefined : read(value)) };
+  const { read, ...setting } = defineInteger(name, { ...range, fallback: 0 }, meaning);
+  return { ...setting, fallback: "", read: (value) => (value === "" ? undefined : read(value)) };
 }
 
 /** Defines a share from 0 to 1; undefined if not given. */
@@ -148,24 +151,34 @@ export function defineChoice<const T extends string>(
   return { name, fallback, valueName: values.length > 4 ? "level" : values.join("|"), values, meaning, read };
 }
 
-export function defineNetworks(name: string, meaning: string): Setting<readonly string[]> {
+/**
+ * Defines a list, separated by commas.
+ *
+ * @param isValid checks one element
+ * @param fault says what is wrong with an invalid one
+ */
+function defineList(
+  { name, valueName, meaning }: Required<Pick<Setting<unknown>, "name" | "valueName" | "meaning">>,
+  isValid: (part: string) => boolean,
+  fault: string,
+): Setting<readonly string[]> {
   const read = (value: string): readonly string[] => {
     const parts = value === "" ? [] : value.split(",").map((part) => part.trim());
-    const wrong = parts.find((part) => !isNetwork(part));
+    const wrong = parts.find((part) => !isValid(part));
     if (wrong === undefined) return parts;
-    throw new ConfigError(`"${wrong}" is neither an address nor a network such as 10.0.0.0/8`);
+    throw new ConfigError(`"${wrong}" ${fault}`);
   };
-  return { name, fallback: "", valueName: "addresses", meaning, read };
+  return { name, fallback: "", valueName, meaning, read };
+}
+
+export function defineNetworks(name: string, meaning: string): Setting<readonly string[]> {
+  const fault = "is neither an address nor a network such as 10.0.0.0/8";
+  return defineList({ name, valueName: "addresses", meaning }, isNetwork, fault);
 }
 
 export function defineOrigins(name: string, meaning: string): Setting<readonly string[]> {
-  const read = (value: string): readonly string[] => {
-    const parts = value === "" ? [] : value.split(",").map((part) => part.trim());
-    const wrong = parts.find((part) => !isOrigin(part));
-    if (wrong === undefined) return parts;
-    throw new ConfigError(`"${wrong}" is not an origin such as https://console.example.com`);
-  };
-  return { name, fallback: "", valueName: "origins", meaning, read };
+  const fault = "is not an origin such as https://console.example.com";
+  return defineList({ name, valueName: "origins", meaning }, isOrigin, fault);
 }
 
 export function defineOrigin(name: string, meaning: string): Setting<string> {
@@ -189,15 +202,10 @@ function isNetwork(text: string): boolean {
 }
 
 export function defineHostNames(name: string, meaning: string): Setting<readonly string[]> {
-  const read = (value: string): readonly string[] => {
-    const parts = value === "" ? [] : value.split(",").map((part) => part.trim());
-    const wrong = parts.find(
-      (part) => part !== "*" && !/^\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*$|^\[[0-9a-f:.]+\]$/i.test(part),
-    );
-    if (wrong === undefined) return parts;
-    throw new ConfigError(`"${wrong}" is not a host name such as pqc.example.com or .example.com`);
-  };
-  return { name, fallback: "", valueName: "names", meaning, read };
+  const isValid = (part: string): boolean =>
+    part === "*" || /^\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*$|^\[[0-9a-f:.]+\]$/i.test(part);
+  const fault = "is not a host name such as pqc.example.com or .example.com";
+  return defineList({ name, valueName: "names", meaning }, isValid, fault);
 }
 
 export function defineNames(name: string, fallback: string, meaning: string): Setting<readonly string[]> {
