@@ -1,6 +1,7 @@
 /** Negotiates how a response is compressed (RFC 9110, section 12.5.3), and compresses it. */
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib";
+import { parseWeights } from "./weights.ts";
 
 const brotliAsync = promisify(brotliCompress);
 const gzipAsync = promisify(gzip);
@@ -45,7 +46,13 @@ export function chooseCoding<C extends string>(
   acceptEncoding: string | null | undefined,
   offered: readonly C[],
 ): CodingChoice<C> {
-  const weights = parseWeights(acceptEncoding ?? "");
+  const weights = new Map(
+    // RFC 9110, section 8.4.1.3: x-gzip is an alias of gzip.
+    parseWeights(acceptEncoding ?? "").map(({ value, weight }) => [
+      value.replace(/^x-gzip$/, "gzip"),
+      weight,
+    ]),
+  );
   const weightOf = (name: string): number | undefined => weights.get(name) ?? weights.get("*");
   const isIdentityAccepted = weightOf("identity") !== 0;
   let best: C | undefined;
@@ -58,17 +65,4 @@ export function chooseCoding<C extends string>(
     }
   }
   return { coding: best, isIdentityAccepted };
-}
-
-function parseWeights(acceptEncoding: string): Map<string, number> {
-  const weights = new Map<string, number>();
-  for (const element of acceptEncoding.toLowerCase().split(",")) {
-    const [name = "", ...parameters] = element.split(";").map((part) => part.trim());
-    if (name === "") continue;
-    const weight = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2);
-    const number = weight === undefined ? 1 : Number(weight);
-    // RFC 9110, section 8.4.1.3: x-gzip is an alias of gzip.
-    weights.set(name === "x-gzip" ? "gzip" : name, number >= 0 && number <= 1 ? number : 0);
-  }
-  return weights;
 }
