@@ -4,17 +4,20 @@
  */
 import { FairQueue } from "./fair-queue.ts";
 
-/** Waits until a piece of work may start; undefined if it may start at once. */
-export type TakeTurn = () => Promise<void> | undefined;
+/**
+ * Waits until a piece of work may start; undefined if it may start at once.
+ *
+ * @param caller waiting callers are served in turn; without names, all work belongs to one caller
+ * @param costMs milliseconds of one thread, to compute the shares of the callers; default: all pieces cost the same
+ */
+export type TakeTurn = (caller?: string, costMs?: number) => Promise<void> | undefined;
 
 /**
  * Creates a scheduler for small pieces of work.
  *
  * @param perTurn pieces to start per turn of the event loop
- * @param callerOf returns the caller of the current piece, so that waiting callers are served in turn;
- *   without it, all pieces belong to one caller
  */
-export function createLoopTurns(perTurn: number, callerOf: () => string = () => ""): TakeTurn {
+export function createLoopTurns(perTurn: number): TakeTurn {
   const waiting = new FairQueue<() => void>();
   let left = perTurn;
   const begin = (): void => {
@@ -25,9 +28,9 @@ export function createLoopTurns(perTurn: number, callerOf: () => string = () => 
     }
     if (left < perTurn) setImmediate(begin);
   };
-  return () => {
+  return (caller = "", costMs = 1) => {
     if (left === perTurn) setImmediate(begin);
-    if (left === 0) return new Promise((resolve) => waiting.push(resolve, { caller: callerOf(), costMs: 1 }));
+    if (left === 0) return new Promise((resolve) => waiting.push(resolve, { caller, costMs }));
     left -= 1;
     return undefined;
   };

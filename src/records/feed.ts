@@ -71,7 +71,7 @@ export interface Feed<Row> {
  */
 export function createFeed<Row>(source: FeedSource<Row>): Feed<Row> {
   let current: Poller<Row> | undefined;
-  const takeTurn = createLoopTurns(rowsPerTurn, source.callerOf);
+  const takeTurn = createLoopTurns(rowsPerTurn);
   return {
     async *follow({ after, topic, signal }) {
       if (current === undefined || current.hasEnded()) current = startPoller(source);
@@ -87,7 +87,7 @@ export function createFeed<Row>(source: FeedSource<Row>): Feed<Row> {
 }
 
 async function* followPoller<Row>(
-  { read, positionOf }: FeedSource<Row>,
+  { read, positionOf, callerOf }: FeedSource<Row>,
   poller: Poller<Row>,
   takeTurn: TakeTurn,
   { after, topic, signal }: FollowInput,
@@ -103,13 +103,13 @@ async function* followPoller<Row>(
       const row = recent.findAfter(last, topic);
       last = row === undefined ? newest : positionOf(row);
       if (row === undefined) continue;
-      await takeTurn();
+      await takeTurn(callerOf());
       yield row;
     } else {
       const rows = await read(last, followedRows, topic);
       for (const row of rows) {
         last = positionOf(row);
-        await takeTurn();
+        await takeTurn(callerOf());
         yield row;
       }
       // The read is later than `newest`, so no row of the topic lies between them.

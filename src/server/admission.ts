@@ -9,10 +9,10 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
 import { callerKey, clientKey } from "../calls/call-values.ts";
-import type { ServiceProfiles } from "../calls/service-profile.ts";
+import { findScope, type ServiceProfiles } from "../calls/service-profile.ts";
 import { refuseForNow } from "../errors.ts";
 import { findNetwork } from "../http/networks.ts";
-import { accountKey, ByteBudget, type ByteLimits } from "./byte-budget.ts";
+import { ByteBudget, type ByteLimits, meterKey } from "./byte-budget.ts";
 import {
   type CallLimits,
   type CallsInProgress,
@@ -28,6 +28,7 @@ import {
   requireScope,
 } from "./interceptors/access.ts";
 import { chargeTo } from "./interceptors/caller.ts";
+import type { ServerLimits } from "./limits.ts";
 import { createRateLimiter } from "./rate-limiter.ts";
 
 /** The resources that one call holds until it ends. */
@@ -59,7 +60,7 @@ export interface ArrivingCall {
   readonly method: DescMethod;
   /** The `authorization` header. */
   readonly authorization: string | null;
-  /** Holds the client address. Admission adds the caller and the byte account of the request. */
+  /** Holds the client address. Admission adds the caller and the byte meter of the request. */
   readonly values: ContextValues;
   readonly ticket: Ticket;
 }
@@ -91,7 +92,7 @@ export interface AdmissionOptions {
   /** Without a policy, every call is public. */
   readonly access?: AccessPolicy | undefined;
   readonly profiles?: ServiceProfiles | undefined;
-  readonly limits: CallLimits & ByteLimits & { readonly maxCallsPerSecond: number };
+  readonly limits: CallLimits & ByteLimits & Pick<ServerLimits, "maxCallsPerSecond">;
   /** Counts the resources that clients hold. */
   readonly clients: Clients;
   /** Milliseconds of a monotonic clock. */
@@ -101,7 +102,7 @@ export interface AdmissionOptions {
 export function createAdmission(options: AdmissionOptions): Admission {
   const { access, profiles = {}, limits, clients, nowMs } = options;
   const calls = createCallsInProgress(limits, clients);
-  const bytes = new ByteBudget(limits);
+  const bytes = new ByteBudget(limits, clients);
   const rateOfAddress = createRateLimiter(limits.maxCallsPerSecond, nowMs);
   const rateOfUser = createRateLimiter(limits.maxCallsPerSecond, nowMs);
   const rolesOf = access && createRoles(access.mode, profiles);
@@ -122,9 +123,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     ticket.add(client);
     if (!isProbe(method)) requireReader(client);
     calls.enterFor(method, client);
-    const account = bytes.open(client, name);
-    values.set(accountKey, account);
-    ticket.add(account);
+    values.set(meterKey, bytes.open(client, name));
   };
   return {
     calls,
@@ -147,8 +146,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
       const authenticating = chargeTo(`tokens of ${address}`, () => access.authenticate(authorization));
       return authenticating.then((caller) => {
         unknown.close();
-        requireRole(method, caller, roles);
-        requireScope(method, caller, profiles);
+        requireRole(method.name, caller, roles);
+        requireScope(method.name, caller, () => findScope(method, profiles));
         values.set(callerKey, caller);
         // From here on the call counts for its user, so that one address does not limit all its users.
         rateOfAddress.giveBack(address);

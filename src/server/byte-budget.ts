@@ -5,74 +5,58 @@
  * short.
  */
 import { createContextKey } from "@connectrpc/connect";
+import { createLoopTurns, type TakeTurn } from "../crypto/loop-turns.ts";
 import { refuseForNow } from "../errors.ts";
-import type { Claim } from "./clients.ts";
-import { MessageTurns } from "./message-turns.ts";
+import type { ByteMeter } from "../transcoding/body.ts";
+import type { Claim, Clients } from "./clients.ts";
+import type { ServerLimits } from "./limits.ts";
 
 /** How many bytes may be held at the same time. */
-export interface ByteLimits {
-  /** Across all clients. */
-  readonly maxBufferedBytes: number;
-  /** Per client. */
-  readonly maxBufferedBytesPerClient: number;
-}
+export type ByteLimits = Pick<ServerLimits, "maxBufferedBytes" | "maxBufferedBytesPerClient">;
 
 /** Overhead in bytes of the objects for one piece of a body. Many tiny pieces are not free. */
 const pieceBytes = 200;
 
+/** Messages of at least this size are parsed one per event-loop turn. */
+const largeBytes = 64 * 1024;
+/** Bytes parsed per millisecond on a slow core, to compute client shares. */
+const bytesPerMs = 50_000;
+
 /** Milliseconds after which a refused client may retry. */
 const retryMs = 1000;
 
-/** The bytes that one request holds. */
-export interface ByteAccount {
-  /**
-   * Counts a piece of the body.
-   *
-   * @returns its cost in bytes
-   * @throws BUFFER_LIMITED
-   */
-  charge(bytes: number): number;
-  /** Refunds the cost of pieces that were passed on. */
-  refund(cost: number): void;
-  /** Waits until a message of this size may be parsed; undefined if it may be parsed now. */
-  takeTurn(bytes: number): Promise<void> | undefined;
-  /** Releases everything. Later charges do not count. */
-  close(): void;
-}
-
-/** Body readers find the account of their call under this context key. */
-export const accountKey = createContextKey<ByteAccount | undefined>(undefined, {
+/** Body readers find the meter of their call under this context key. */
+export const meterKey = createContextKey<ByteMeter | undefined>(undefined, {
   description: "bytes that the request holds",
 });
 
 export class ByteBudget {
   readonly #limits: ByteLimits;
-  readonly turns = new MessageTurns();
-  /** Bytes held for all clients. */
-  #heldBytes = 0;
+  readonly #clients: Clients;
+  /**
+   * Parsing a large message takes tens of milliseconds, and a compressed one may arrive in a few bytes. Without
+   * turns, messages that arrive together would all be parsed before any other call runs.
+   */
+  readonly takeTurn: TakeTurn = createLoopTurns(1);
 
-  constructor(limits: ByteLimits) {
+  /** @param clients counts the bytes of each client */
+  constructor(limits: ByteLimits, clients: Clients) {
     this.#limits = limits;
+    this.#clients = clients;
   }
 
   /** Bytes held for all requests. */
   get heldBytes(): number {
-    return this.#heldBytes;
+    return this.#clients.total("bytes");
   }
 
   /**
-   * Opens the account of a request.
+   * Opens the meter of a request. Closing the claim releases what the meter has charged.
    *
    * @param name the client's name
    */
-  open(client: Claim, name: string): ByteAccount {
-    return new Account(this, client, name);
-  }
-
-  /** Adds to the bytes of a client; a negative number releases them. */
-  add(client: Claim, bytes: number): void {
-    this.#heldBytes += bytes;
-    client.add("bytes", bytes);
+  open(client: Claim, name: string): ByteMeter {
+    return new RequestMeter(this, client, name);
   }
 
   /** @throws BUFFER_LIMITED */
@@ -86,7 +70,7 @@ export class ByteBudget {
         { limit: String(maxBufferedBytesPerClient) },
       );
     }
-    if (this.#heldBytes > maxBufferedBytes) {
+    if (this.heldBytes > maxBufferedBytes) {
       throw refuseForNow(
         "BUFFER_LIMITED",
         `the unfinished requests exceed ${maxBufferedBytes} bytes; try again in a second`,
@@ -97,12 +81,10 @@ export class ByteBudget {
   }
 }
 
-class Account implements ByteAccount {
+class RequestMeter implements ByteMeter {
   readonly #budget: ByteBudget;
   readonly #client: Claim;
   readonly #name: string;
-  #held = 0;
-  #isClosed = false;
 
   constructor(budget: ByteBudget, client: Claim, name: string) {
     this.#budget = budget;
@@ -110,29 +92,19 @@ class Account implements ByteAccount {
     this.#name = name;
   }
 
-  takeTurn(bytes: number): Promise<void> | undefined {
-    return this.#budget.turns.take(this.#name, bytes);
-  }
-
+  /** @throws BUFFER_LIMITED */
   charge(bytes: number): number {
     const cost = bytes + pieceBytes;
-    this.#add(cost);
+    this.#client.add("bytes", cost);
     this.#budget.requireRoom(this.#client);
     return cost;
   }
 
   refund(cost: number): void {
-    this.#add(-cost);
+    this.#client.add("bytes", -cost);
   }
 
-  close(): void {
-    this.#add(-this.#held);
-    this.#isClosed = true;
-  }
-
-  #add(bytes: number): void {
-    if (this.#isClosed || bytes === 0) return;
-    this.#held += bytes;
-    this.#budget.add(this.#client, bytes);
+  takeTurn(bytes: number): Promise<void> | undefined {
+    return bytes < largeBytes ? undefined : this.#budget.takeTurn(this.#name, bytes / bytesPerMs);
   }
 }

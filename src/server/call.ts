@@ -7,19 +7,16 @@ import { CallHeaders } from "../calls/call-headers.ts";
 import { callTooSlow, requestTooSlow } from "../calls/timeout.ts";
 import { type RunningCalls, UnaryCall } from "../calls/unary-call.ts";
 import { toConnectError } from "../errors.ts";
-import { accountKey } from "./byte-budget.ts";
+import { meterKey } from "./byte-budget.ts";
 import { decompress } from "./compression.ts";
 import { canceled } from "./exchange.ts";
+import type { ServerLimits } from "./limits.ts";
 import type { ArrivingMessage, UnaryProtocol } from "./protocols/unary.ts";
 import type { UnaryRpc } from "./rpcs.ts";
 
 /** Shared by all calls on a server. */
-export interface CallDeps {
+export interface CallDeps extends Pick<ServerLimits, "maxReceiveMs" | "maxCallMs"> {
   readonly running: RunningCalls;
-  /** Milliseconds for a complete request to arrive. */
-  readonly maxReceiveMs: number;
-  /** Milliseconds that a handler may take. */
-  readonly maxCallMs: number;
   /** Logs and counts a call that ended before its interceptors ran, such as one with an unreadable body. */
   readonly refused: (rpc: UnaryRpc, header: Headers, error: ConnectError) => void;
   /** Receives the errors of calls that had begun. */
@@ -59,7 +56,7 @@ export async function runCall(deps: CallDeps, admitted: AdmittedCall): Promise<v
     if (timeoutMs !== undefined) call.setDeadline(timeoutMs);
     call.endWithin(deps.maxReceiveMs, () => requestTooSlow(deps.maxReceiveMs));
     const bytes = await receive(call, admitted);
-    const turn = values.get(accountKey)?.takeTurn(bytes.length);
+    const turn = values.get(meterKey)?.takeTurn(bytes.length);
     if (turn !== undefined) await call.race(turn);
     const message = protocol.decode(bytes, admitted);
     call.endWithin(deps.maxCallMs, () => callTooSlow(deps.maxCallMs));
@@ -85,16 +82,16 @@ const noBytes = Buffer.alloc(0);
 async function receive(call: UnaryCall, request: AdmittedCall): Promise<Uint8Array> {
   const { exchange, protocol, rpc, values } = request;
   const announced = protocol.readCompression(request);
-  const account = values.get(accountKey);
+  const meter = values.get(meterKey);
   // Check before a client that expects "100 Continue" starts to send.
   protocol.check(noBytes, Number(exchange.headers["content-length"] ?? 0), [], request);
   const whole = exchange.readAll((piece, size, pieces) => {
-    account?.charge(piece.length);
+    meter?.charge(piece.length);
     protocol.check(piece, size, pieces, request);
   });
   const { bytes, compression } = protocol.unpack(await call.waitFor(whole), announced, request);
   if (compression === undefined) return bytes;
   const expanded = await call.race(decompress(compression, bytes, rpc.maxBytes));
-  account?.charge(expanded.length);
+  meter?.charge(expanded.length);
   return expanded;
 }

@@ -7,17 +7,14 @@ import type { ConnectError } from "@connectrpc/connect";
 import { refuseForNow } from "../errors.ts";
 import type { Claim, Clients } from "./clients.ts";
 import { isInfrastructure } from "./interceptors/access.ts";
+import type { ServerLimits } from "./limits.ts";
 import { Semaphore } from "./semaphore.ts";
 
 /** How many calls may be in progress at the same time. */
-export interface CallLimits {
-  readonly maxCalls: number;
-  readonly maxStreams: number;
-  /** Unary calls per user, or per address without a user; 0 for no limit. */
-  readonly maxCallsPerUser: number;
-  /** Streams per user, or per address without a user; 0 for no limit. */
-  readonly maxStreamsPerUser: number;
-}
+export type CallLimits = Pick<
+  ServerLimits,
+  "maxCalls" | "maxStreams" | "maxCallsPerUser" | "maxStreamsPerUser"
+>;
 
 /** A resource that a call holds. */
 export interface Held {

@@ -1,11 +1,9 @@
 /** Finds the client address of a request, including behind proxies that the operator trusts. */
 import { BlockList, isIP, isIPv6 } from "node:net";
+import type { Exchange } from "./exchange.ts";
 
 /** Returns the client address of a request. */
-export type ReadClient = (
-  peer: string | undefined,
-  forwardedFor: string | readonly string[] | undefined,
-) => string;
+export type ReadClient = (request: Pick<Exchange, "peer" | "headers">) => string;
 
 /**
  * Creates the function that finds the client address of a request. This is the peer, unless the peer is a
@@ -15,8 +13,9 @@ export type ReadClient = (
  */
 export function createReadClient(trusted: readonly string[]): ReadClient {
   const isTrusted = createAddressCheck(trusted);
-  return (peer, forwardedFor) => {
-    let client = plain(peer ?? "");
+  return ({ peer = "", headers }) => {
+    const forwardedFor = headers["x-forwarded-for"];
+    let client = plain(peer);
     if (forwardedFor === undefined || !isTrusted(client)) return client || "unknown";
     const hops = String(forwardedFor)
       .split(",")

@@ -15,15 +15,25 @@ function createCounts(): Counts {
   return { calls: 0, streams: 0, bytes: 0, unread: 0, connections: 0 };
 }
 
+function subtract(counts: Counts, held: Readonly<Counts>): void {
+  counts.calls -= held.calls;
+  counts.streams -= held.streams;
+  counts.bytes -= held.bytes;
+  counts.unread -= held.unread;
+  counts.connections -= held.connections;
+}
+
 /** The resources that one call or one connection holds. */
 export class Claim {
   readonly #client: Client;
+  readonly #totals: Counts;
   readonly #onClose: () => void;
   readonly #held = createCounts();
   #isClosed = false;
 
-  constructor(client: Client, onClose: () => void) {
+  constructor(client: Client, totals: Counts, onClose: () => void) {
     this.#client = client;
+    this.#totals = totals;
     this.#onClose = onClose;
   }
 
@@ -42,6 +52,7 @@ export class Claim {
     if (this.#isClosed) return;
     this.#held[holding] += amount;
     this.#client.counts[holding] += amount;
+    this.#totals[holding] += amount;
   }
 
   /** Returns the total over all claims of the client. */
@@ -53,13 +64,8 @@ export class Claim {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    const { counts } = this.#client;
-    const held = this.#held;
-    counts.calls -= held.calls;
-    counts.streams -= held.streams;
-    counts.bytes -= held.bytes;
-    counts.unread -= held.unread;
-    counts.connections -= held.connections;
+    subtract(this.#client.counts, this.#held);
+    subtract(this.#totals, this.#held);
     this.#onClose();
   }
 }
@@ -67,9 +73,15 @@ export class Claim {
 /** The clients that hold resources. */
 export class Clients {
   readonly #clients = new Map<string, Client>();
+  readonly #totals = createCounts();
 
   get size(): number {
     return this.#clients.size;
+  }
+
+  /** Returns how many of a kind all clients hold. */
+  total(holding: Holding): number {
+    return this.#totals[holding];
   }
 
   /** Opens a claim for a client. The caller must close it. */
@@ -77,7 +89,7 @@ export class Clients {
     const client = this.#clients.get(name) ?? { claims: 0, counts: createCounts() };
     client.claims += 1;
     if (client.claims === 1) this.#clients.set(name, client);
-    return new Claim(client, () => {
+    return new Claim(client, this.#totals, () => {
       client.claims -= 1;
       if (client.claims === 0) this.#clients.delete(name);
     });

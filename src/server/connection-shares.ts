@@ -8,8 +8,8 @@
 import type { Logger } from "pino";
 import { findNetwork } from "../http/networks.ts";
 import { Clients } from "./clients.ts";
+import type { ServerLimits } from "./limits.ts";
 import type { TokenBuckets } from "./rate-limiter.ts";
-import { Semaphore } from "./semaphore.ts";
 
 /** The limit that caused a connection to be closed. */
 export type ConnectionLimit = "total" | "client" | "rate";
@@ -29,11 +29,8 @@ export interface ConnectionShares {
   abandon(address: string, connection: object): boolean;
 }
 
-export interface ConnectionSharesDeps {
-  /** Maximum connections at the same time. */
-  readonly maxConnections: number;
-  /** Maximum connections per client network; 0 for no limit. */
-  readonly maxConnectionsPerClient: number;
+export interface ConnectionSharesDeps
+  extends Pick<ServerLimits, "maxConnections" | "maxConnectionsPerClient"> {
   /** Rate of new connections per client network. */
   readonly rate: Pick<TokenBuckets, "take">;
   /** Returns whether many clients share an address, as behind a proxy. */
@@ -58,7 +55,6 @@ const explanations: Readonly<Record<ConnectionLimit, string>> = {
 
 export function createConnectionShares(deps: ConnectionSharesDeps): ConnectionShares {
   const { maxConnections, maxConnectionsPerClient, isShared, nowMs = () => performance.now() } = deps;
-  const all = new Semaphore(maxConnections);
   const networks = new Clients();
   /** Connections that end for abandoned requests. Each counts once, however many it has left. */
   const ended = new WeakSet<object>();
@@ -91,21 +87,12 @@ export function createConnectionShares(deps: ConnectionSharesDeps): ConnectionSh
         return undefined;
       }
       const hasShare = hasLimits && maxConnectionsPerClient > 0;
-      const own = hasShare ? networks.claim(network) : undefined;
-      if (own?.tryAcquire("connections", maxConnectionsPerClient) === false) {
-        own.close();
-        refuse("client", network);
-        return undefined;
-      }
-      if (!all.tryAcquire()) {
-        own?.close();
-        refuse("total", network);
-        return undefined;
-      }
-      return () => {
-        own?.close();
-        all.release();
-      };
+      const own = networks.claim(network);
+      const hasRoom = own.tryAcquire("connections", hasShare ? maxConnectionsPerClient : Infinity);
+      if (hasRoom && networks.total("connections") <= maxConnections) return () => own.close();
+      own.close();
+      refuse(hasRoom ? "total" : "client", network);
+      return undefined;
     },
   };
 }

@@ -68,7 +68,7 @@ export function createFullServer(deps: FullServerDeps): FullServer {
   return {
     refuse(exchange, destination, method) {
       if (!calls.isCrowded() || method.methodKind !== "unary") return false;
-      const name = (): string => nameAddress(readClient(exchange.peer, exchange.headers["x-forwarded-for"]));
+      const name = (): string => nameAddress(readClient(exchange));
       if (!calls.isFullFor(method, name)) return false;
       deps.onRefusal(method);
       const { status, headers: shared, body } = render(exchange, destination);

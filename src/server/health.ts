@@ -19,29 +19,25 @@ export interface HealthBoard {
   shutDown(): void;
 }
 
-/** Wakes a watcher. It reads only the latest status, so a slow watcher skips older ones. */
-interface Watcher {
-  wake(): void;
-}
-
 /** Creates a board on which the server and every listed service are serving. */
 export function createHealthBoard(serviceNames: readonly string[]): HealthBoard {
   const statuses = new Map<string, ServingStatus>(
     ["", ...serviceNames].map((name) => [name, ServingStatus.SERVING]),
   );
-  const watchers = new Set<Watcher>();
+  /** Wake the watchers, which read only the latest status: a slow watcher skips older ones. */
+  const watchers = new Set<() => void>();
   let isShutDown = false;
   let problem: string | undefined;
 
   const wakeAll = (): void => {
-    for (const watcher of watchers) watcher.wake();
+    for (const wake of watchers) wake();
   };
 
   async function* watch(name: string, signal: AbortSignal): AsyncGenerator<{ status: ServingStatus }> {
     let changed = Promise.withResolvers<void>();
-    const watcher = { wake: () => changed.resolve() };
-    watchers.add(watcher);
-    signal.addEventListener("abort", watcher.wake, { once: true });
+    const wake = (): void => changed.resolve();
+    watchers.add(wake);
+    signal.addEventListener("abort", wake, { once: true });
     let last: ServingStatus | undefined;
     try {
       while (!signal.aborted) {
@@ -57,8 +53,8 @@ export function createHealthBoard(serviceNames: readonly string[]): HealthBoard 
       }
       signal.throwIfAborted();
     } finally {
-      watchers.delete(watcher);
-      signal.removeEventListener("abort", watcher.wake);
+      watchers.delete(wake);
+      signal.removeEventListener("abort", wake);
     }
   }
 

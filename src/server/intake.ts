@@ -14,12 +14,11 @@ import { type CallDeps, runCall } from "./call.ts";
 import type { ReadClient } from "./client-address.ts";
 import type { ReadConnection } from "./connection-report.ts";
 import type { CrossSiteLog } from "./cross-site-log.ts";
-import { announcesBody, type Exchange } from "./exchange.ts";
+import type { Exchange } from "./exchange.ts";
 import type { FullServer } from "./full-server.ts";
 import type { ExplainFailure } from "./interceptors/errors.ts";
 import type { Observer } from "./interceptors/observe.ts";
 import type { ListenerOptions } from "./listener-options.ts";
-import { countRawBytes } from "./metadata.ts";
 import type { Metrics } from "./metrics.ts";
 import { renderFailure } from "./protocols/failures.ts";
 import type { CallForm } from "./protocols/form.ts";
@@ -52,11 +51,6 @@ export interface IntakeDeps extends Omit<CallDeps, "refused"> {
   readonly onFault: ListenerOptions["onFault"];
 }
 
-/** A call found for a request. */
-interface FoundCall extends ArrivingCall {
-  readonly header: Headers;
-}
-
 /**
  * Milliseconds of event-loop time on a slow core for a request that is not a call: a page, or an invalid
  * head.
@@ -68,26 +62,27 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
   const { admission, observer, requestIds, unread, transcoder } = deps;
   const findHeadFault = createHeadCheck(deps.head);
 
-  const explain = (call: FoundCall, thrown: unknown, startedMs: number): ConnectError => {
-    const error = deps.explainFailure(thrown) ?? toConnectError(thrown);
-    const { method, header } = call;
-    observer.refused({ method, header, error, durationMs: performance.now() - startedMs });
-    return error;
-  };
   /** Refuses a call, which releases its places before its refusal waits for its turn. */
-  const refuseCall = async (call: FoundCall, thrown: unknown, startedMs: number): Promise<never> => {
-    const error = explain(call, thrown, startedMs);
+  const refuseCall = async (
+    { headers }: Exchange,
+    call: ArrivingCall,
+    thrown: unknown,
+    startedMs: number,
+  ): Promise<never> => {
+    const error = deps.explainFailure(thrown) ?? toConnectError(thrown);
+    const header = new CallHeaders(headers);
+    observer.refused({ method: call.method, header, error, durationMs: performance.now() - startedMs });
     call.ticket.close();
     await deps.pace.waitIfBusy(error, () => nameClient(call.values));
     throw error;
   };
   /** Admits a call. Logs and counts a refusal; the promise then rejects with it. */
-  const admit = (call: FoundCall): Promise<void> | undefined => {
+  const admit = (exchange: Exchange, call: ArrivingCall): Promise<void> | undefined => {
     const startedMs = performance.now();
     try {
-      return admission.admit(call)?.catch((thrown: unknown) => refuseCall(call, thrown, startedMs));
+      return admission.admit(call)?.catch((thrown: unknown) => refuseCall(exchange, call, thrown, startedMs));
     } catch (thrown) {
-      return refuseCall(call, thrown, startedMs);
+      return refuseCall(exchange, call, thrown, startedMs);
     }
   };
   const refused: CallDeps["refused"] = ({ method }, header, error) =>
@@ -139,8 +134,7 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
 
   /** Answers a request that is not a call, when its turn comes. */
   const answerAside = (exchange: Exchange, answer: () => void, discards: boolean): void => {
-    const client = (): string =>
-      nameAddress(deps.readClient(exchange.peer, exchange.headers["x-forwarded-for"]));
+    const client = (): string => nameAddress(deps.readClient(exchange));
     const send = (): void => {
       try {
         answer();
@@ -165,7 +159,7 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
       watched.leave();
       ticket.close();
     });
-    const fault = findHeadFault(readHead(exchange, method !== undefined));
+    const fault = findHeadFault(exchange, method !== undefined);
     if (fault !== undefined) {
       countHeadFault(deps, exchange, requestIds.mark(fault, exchange.headers[requestIdHeader]));
       answerAside(exchange, () => fail(exchange, formOf(destination), fault), true);
@@ -177,7 +171,7 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
       answerAside(exchange, toPage, false);
       return;
     }
-    const client = deps.readClient(exchange.peer, exchange.headers["x-forwarded-for"]);
+    const client = deps.readClient(exchange);
     const values = new CallValues()
       .set(clientKey, client)
       .set(connectionKey, () => deps.readConnection(exchange));
@@ -194,8 +188,7 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
       return;
     }
     const { authorization = null } = exchange.headers;
-    const header = new CallHeaders(exchange.headers);
-    const admitting = admit({ method, authorization, values, ticket, header });
+    const admitting = admit(exchange, { method, authorization, values, ticket });
     if (admitting === undefined) {
       begin();
       return;
@@ -220,21 +213,4 @@ function countHeadFault(
   metrics.requestRefused(reason);
   const requestId = fault.metadata.get(requestIdHeader) ?? "";
   if (reason === "CROSS_SITE_REFUSED") crossSiteLog.refused({ origin: headers.origin, requestId });
-}
-
-function readHead(exchange: Exchange, isCall: boolean) {
-  const { method, target, headers, rawHeaders } = exchange;
-  const isHttp1 = exchange.httpVersion === "1.1";
-  const targetHost = isHttp1 ? readTargetHost(target) : undefined;
-  // HTTP/1.1 sends the target outside the headers, HTTP/2 in a pseudo-header.
-  const metadataBytes = countRawBytes(rawHeaders) + (isHttp1 ? target.length : 0);
-  // In HTTP/2, only the first byte of a body shows that the request has one.
-  const hasBody = isHttp1 ? exchange.hasBody : announcesBody(headers);
-  return { method, headers, metadataBytes, targetHost, rawHeaders, announcesBody: hasBody, isCall };
-}
-
-/** Returns the host of an absolute target; undefined for a path or "*", "" for anything else. */
-function readTargetHost(target: string): string | undefined {
-  if (target.startsWith("/") || target === "*") return undefined;
-  return /^https?:\/\/([^/?#]*)/i.exec(target)?.[1] ?? "";
 }

@@ -3,6 +3,7 @@ import type http from "node:http";
 import type http2 from "node:http2";
 import type { RestResponse } from "../transcoding/http.ts";
 import type { Exchange } from "./exchange.ts";
+import type { ServerLimits } from "./limits.ts";
 import type { TlsOptions } from "./tls.ts";
 import type { UnreadResponses } from "./unread-responses.ts";
 
@@ -12,7 +13,8 @@ export type NodeRequest = http.IncomingMessage | http2.Http2ServerRequest;
 /** A response of either HTTP version. */
 export type NodeResponse = http.ServerResponse | http2.Http2ServerResponse;
 
-export interface ListenerOptions {
+export interface ListenerOptions
+  extends Pick<ServerLimits, "maxMetadataBytes" | "maxHeaderMs" | "maxWriteMs"> {
   /** Handles an exchange. Calls `toPage`, now or later, if a page should answer it. */
   readonly onExchange: (exchange: Exchange, toPage: () => void) => void;
   /** Answers a page request. Node makes HTTP/2 requests compatible with HTTP/1.1. */
@@ -21,12 +23,6 @@ export interface ListenerOptions {
   readonly onFault: (error: unknown, target: string | undefined, requestId?: string) => void;
   /** Renders the answer to bytes that are not an HTTP/1.1 request. */
   readonly renderFailure: (error: Error) => RestResponse;
-  /** Maximum bytes of call metadata. Node itself stops reading only well beyond this limit. */
-  readonly maxMetadataBytes: number;
-  /** Milliseconds for the headers of a request to arrive. */
-  readonly maxHeaderMs: number;
-  /** Milliseconds that a peer may go without reading pending data. */
-  readonly maxWriteMs: number;
   /**
    * Counts a connection until the returned function runs. If it returns undefined, the server closes the
    * connection.

@@ -6,12 +6,12 @@ import { Code } from "@connectrpc/connect";
 import Fastify, { type FastifyInstance } from "fastify";
 import { metricsScope } from "../calls/service-profile.ts";
 import { findReason, refuse, toConnectError } from "../errors.ts";
-import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
+import { collectServiceFiles } from "../transcoding/descriptors.ts";
 import { splitTarget } from "../transcoding/http.ts";
 import type { Route } from "../transcoding/routes.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import type { HealthBoard } from "./health.ts";
-import { scopeMissing } from "./interceptors/access.ts";
+import { requireRole, requireScope } from "./interceptors/access.ts";
 import { chargeTo } from "./interceptors/caller.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import type { Metrics } from "./metrics.ts";
@@ -42,12 +42,11 @@ export async function createPages(deps: PagesDeps): Promise<Pages> {
   const app = Fastify({ logger: false });
   explainErrors(app, deps);
   app.addHook("onRoute", ({ url, method }) => paths.add(url, [method].flat()));
-  const files = collectFiles([...services.map(({ service }) => service.file), ...errorFiles]);
   const index = listRoutes(transcoder.routes);
   const served = {
     services: options.services,
     profiles: options.profiles ?? {},
-    files,
+    files: collectServiceFiles(services.map(({ service }) => service)),
     transcoder,
     index,
   };
@@ -109,18 +108,8 @@ async function requireMetricsReader(
       },
     );
   const caller = await chargeTo("tokens for /metrics", () => access.authenticate(authorization ?? null));
-  const { role, scopes } = caller;
-  if (scopes !== undefined && !scopes.includes(metricsScope))
-    throw scopeMissing("/metrics", metricsScope, scopes);
-  if (role === "auditor" || role === "admin") return;
-  throw refuse(
-    "ROLE_MISSING",
-    `/metrics requires the role auditor or admin; the token has the role ${role}`,
-    {
-      role,
-      roles: "auditor,admin",
-    },
-  );
+  requireScope("/metrics", caller, () => metricsScope);
+  requireRole("/metrics", caller, ["auditor", "admin"]);
 }
 
 /** Returns whether an RPC route has the path "/". */

@@ -12,15 +12,13 @@ import {
 } from "#gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionV1alpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { refuse, refuseForNow } from "../errors.ts";
-import { collectFiles, describeFile, errorFiles } from "../transcoding/descriptors.ts";
+import { collectFiles, collectServiceFiles, describeFile } from "../transcoding/descriptors.ts";
 
 /** Creates both reflection services. They describe `services`, themselves, and all imports. */
 export function createReflection(services: readonly ServiceImplSpec[]): ServiceImplSpec[] {
   const described = [...services.map(({ service }) => service), ServerReflectionV1, ServerReflectionV1alpha];
-  const index = createIndex(
-    // No RPC mentions the types of error details, but clients that display errors request them.
-    collectFiles([...described.map((service) => service.file), ...errorFiles]),
-  );
+  // No RPC mentions the types of error details, but clients that display errors request them.
+  const index = createIndex(collectServiceFiles(described));
   const names = described.map((service) => service.typeName).sort();
   async function* serverReflectionInfo(requests: AsyncIterable<Question>): AsyncGenerator<Answer> {
     const sent = new Set<DescFile>();

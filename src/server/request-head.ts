@@ -9,7 +9,8 @@ import type { ConnectError } from "@connectrpc/connect";
 import { LRUCache } from "lru-cache";
 import { excerpt } from "../errors/shorten.ts";
 import { metadataTooLarge, refuse } from "../errors.ts";
-import { maxFields } from "./metadata.ts";
+import { announcesBody, type Exchange } from "./exchange.ts";
+import { countRawBytes, maxFields } from "./metadata.ts";
 
 export interface HeadPolicy {
   /** Maximum bytes of all names and values. */
@@ -20,25 +21,15 @@ export interface HeadPolicy {
   readonly corsOrigins: ReadonlySet<string>;
 }
 
-export interface RequestHead {
-  readonly method: string;
-  readonly headers: IncomingHttpHeaders;
-  /** Bytes of all names and values. In HTTP/1.1 this includes the target, which is outside the headers. */
-  readonly metadataBytes: number;
-  /**
-   * The host in the target if it is an absolute URL (HTTP/1.1); "" if the target is neither a URL nor a path.
-   */
-  readonly targetHost: string | undefined;
-  /** Alternating names and values. `headers` keeps only the first value of some repeated headers. */
-  readonly rawHeaders: readonly string[];
-  /** Whether the headers announce a non-empty body. */
-  readonly announcesBody: boolean;
-  /** Whether the target is a call, not a page. A cross-site link may open a page but not make a call. */
-  readonly isCall: boolean;
-}
+/** The part of a request that is checked. */
+type RequestHead = Pick<Exchange, "method" | "target" | "headers" | "rawHeaders" | "httpVersion" | "hasBody">;
 
-/** Returns what is wrong with a request head; undefined if it is valid. */
-export type FindHeadFault = (head: RequestHead) => ConnectError | undefined;
+/**
+ * Returns what is wrong with a request head; undefined if it is valid.
+ *
+ * @param isCall whether the target is a call, not a page. A cross-site link may open a page but not make a call.
+ */
+export type FindHeadFault = (head: RequestHead, isCall: boolean) => ConnectError | undefined;
 
 /**
  * Maximum characters of a host: a name of 253 and its trailing dot (RFC 1035, section 2.3.4), and a port.
@@ -56,17 +47,11 @@ const maxHosts = 1000;
 export function createHeadCheck(policy: HeadPolicy): FindHeadFault {
   // Parsing a host takes longer than all other checks.
   const hosts = new LRUCache<string, Host>({ max: maxHosts });
-  // Most requests name the same host as the previous one.
-  let last: { readonly text: string; readonly host: Host } | undefined;
   const readHost = (head: RequestHead): Host | undefined => {
     const text = findAuthority(head);
     if (text === undefined) return undefined;
-    if (text === last?.text) return last.host;
     const known = hosts.get(text);
-    if (known !== undefined) {
-      last = { text, host: known };
-      return known;
-    }
+    if (known !== undefined) return known;
     const url = parseAuthority(text);
     if (url === undefined) return undefined;
     const hostname = url.hostname.replace(/\.$/, "");
@@ -74,8 +59,9 @@ export function createHeadCheck(policy: HeadPolicy): FindHeadFault {
     hosts.set(text, host);
     return host;
   };
-  return (head) => {
-    const { headers, metadataBytes } = head;
+  return (head, isCall) => {
+    const { headers } = head;
+    const metadataBytes = countMetadataBytes(head);
     if (metadataBytes > policy.maxMetadataBytes)
       return metadataTooLarge(metadataBytes, policy.maxMetadataBytes);
     const fields = head.rawHeaders.length / 2;
@@ -93,11 +79,21 @@ export function createHeadCheck(policy: HeadPolicy): FindHeadFault {
       );
     }
     if (!host.isAllowed) return hostNotAllowed(host.hostname);
-    if (isCrossSite(head, host.url, policy.corsOrigins)) return crossSite(headers);
+    if (isCrossSite(head, isCall, host.url, policy.corsOrigins)) return crossSite(headers);
     // The transcoder refuses a QUERY without a media type, with 400 (RFC 10008, section 2.1).
-    const needsType = head.announcesBody && head.method !== "QUERY";
+    const needsType = announcesContent(head) && head.method !== "QUERY";
     return needsType && !headers["content-type"] ? mediaTypeMissing() : undefined;
   };
+}
+
+/** HTTP/1.1 sends the target outside the headers, HTTP/2 in a pseudo-header. */
+function countMetadataBytes({ rawHeaders, httpVersion, target }: RequestHead): number {
+  return countRawBytes(rawHeaders) + (httpVersion === "1.1" ? target.length : 0);
+}
+
+/** In HTTP/2, only the first byte of a body shows that the request has one. */
+function announcesContent({ httpVersion, hasBody, headers }: RequestHead): boolean {
+  return httpVersion === "1.1" ? hasBody : announcesBody(headers);
 }
 
 /** The host that a request names. */
@@ -157,11 +153,18 @@ function findRepeated(rawHeaders: readonly string[]): string | undefined {
  * RFC 9112, section 3.2, and RFC 9113, section 8.3.1: a request names exactly one host. The host of an
  * absolute target replaces the header (RFC 9112, section 3.2.2).
  */
-function findAuthority({ headers, targetHost }: RequestHead): string | undefined {
+function findAuthority({ headers, target, httpVersion }: RequestHead): string | undefined {
+  const targetHost = httpVersion === "1.1" ? readTargetHost(target) : undefined;
   if (targetHost !== undefined) return targetHost;
   const authority = headers[":authority"]?.toString();
   if (authority !== undefined && headers.host !== undefined && headers.host !== authority) return undefined;
   return authority ?? headers.host;
+}
+
+/** Returns the host of an absolute target; undefined for a path or "*", "" for anything else. */
+function readTargetHost(target: string): string | undefined {
+  if (target.startsWith("/") || target === "*") return undefined;
+  return /^https?:\/\/([^/?#]*)/i.exec(target)?.[1] ?? "";
 }
 
 function parseAuthority(text: string): URL | undefined {
@@ -193,13 +196,18 @@ function crossSite({ origin }: IncomingHttpHeaders): ConnectError {
  * Sec-Fetch-Site decides if present. Older browsers send Origin with every request that may change state.
  * Other programs send neither.
  */
-function isCrossSite(head: RequestHead, url: URL, corsOrigins: ReadonlySet<string>): boolean {
+function isCrossSite(
+  head: RequestHead,
+  isCall: boolean,
+  url: URL,
+  corsOrigins: ReadonlySet<string>,
+): boolean {
   const { headers } = head;
   const { origin, "sec-fetch-site": site } = headers;
   if (origin !== undefined && corsOrigins.has(origin)) return false;
   if (site === undefined) return origin !== undefined && !isOwnOrigin(origin, url);
   if (site === "same-origin" || site === "none") return false;
-  return !isNavigation(head) || head.isCall;
+  return !isNavigation(head) || isCall;
 }
 
 function isOwnOrigin(origin: string, url: URL): boolean {

@@ -3,14 +3,12 @@
  *
  * It takes descriptors and implementations and depends on none in particular.
  */
-import { createRegistry } from "@bufbuild/protobuf";
 import type { Interceptor, ServiceImplSpec } from "@connectrpc/connect";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { Logger } from "pino";
 import { CallValues, requestIdKey } from "../calls/call-values.ts";
 import { RunningCalls } from "../calls/unary-call.ts";
 import { serverStopping, toConnectError } from "../errors.ts";
-import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
 import { createAdmission } from "./admission.ts";
 import { createAnswerPace } from "./answer-pace.ts";
@@ -23,15 +21,15 @@ import { createCrossSiteLog } from "./cross-site-log.ts";
 import { createFullServer } from "./full-server.ts";
 import { createHealthBoard, type HealthBoard } from "./health.ts";
 import { createIntake } from "./intake.ts";
-import { type OnUnchecked, requireAccess, streamAccessInterceptor } from "./interceptors/access.ts";
+import { requireAccess } from "./interceptors/access.ts";
 import { callerInterceptor } from "./interceptors/caller.ts";
-import { streamDeadlineInterceptor } from "./interceptors/deadline.ts";
-import { drainInterceptor } from "./interceptors/drain.ts";
+import { createCallerWatch, type OnUnchecked } from "./interceptors/caller-watch.ts";
 import { createErrorMap, requestErrorInterceptor, streamErrorInterceptor } from "./interceptors/errors.ts";
 import { idempotencyInterceptor } from "./interceptors/idempotency.ts";
 import { listTurnInterceptor } from "./interceptors/list-turns.ts";
 import { createObserver, logUnobserved } from "./interceptors/observe.ts";
 import { streamStatusInterceptor } from "./interceptors/status.ts";
+import { streamEndInterceptor } from "./interceptors/stream-end.ts";
 import { forStreams } from "./interceptors/streams.ts";
 import { unaryInterceptor } from "./interceptors/unary.ts";
 import { validationInterceptor } from "./interceptors/validation.ts";
@@ -139,9 +137,6 @@ type Common = ReturnType<typeof createCommon>;
 function createProtocols(common: Common, services: readonly ServiceImplSpec[]) {
   const { options, limits, profiles, logger, requestIds, observer, shutdown } = common;
   const interceptors = createInterceptors(common);
-  const registry = createRegistry(
-    ...collectFiles([...services.map(({ service }) => service.file), ...errorFiles]),
-  );
   const transcoder = createTranscoder({
     services,
     profiles,
@@ -162,7 +157,7 @@ function createProtocols(common: Common, services: readonly ServiceImplSpec[]) {
     specs: services.flatMap(({ methods }) => Object.values(methods)),
     codecs: options.codecs,
     interceptors,
-    registry,
+    registry: transcoder.registry,
     limitsOf: (method) => ({
       maxBytes: findMaxBytes(method, limits, profiles),
       structure: toStructureLimits(limits),
@@ -173,7 +168,7 @@ function createProtocols(common: Common, services: readonly ServiceImplSpec[]) {
     acceptCompression: [compressionGzip, compressionBrotli],
     compressMinBytes,
     readMaxBytes: limits.maxMessageBytes,
-    jsonOptions: { ignoreUnknownFields: false, alwaysEmitImplicit: true, registry },
+    jsonOptions: { ignoreUnknownFields: false, alwaysEmitImplicit: true, registry: transcoder.registry },
     shutdownSignal: shutdown.signal,
   });
   return { transcoder, rpcs, serveStream };
@@ -186,6 +181,7 @@ function connectIntake(common: Common, { transcoder, rpcs, serveStream }: Protoc
   const { tls = [], corsOrigins = [], isHostAllowed, explainFailure } = options;
   return createIntake({
     ...common,
+    ...limits,
     ...{ transcoder, serveStream },
     route: createRouting({ rpcs, pages: paths, transcoder, profiles: profiles ?? {} }),
     full: createFullServer({
@@ -200,8 +196,6 @@ function connectIntake(common: Common, { transcoder, rpcs, serveStream }: Protoc
     explainFailure: explainFailure ?? (() => undefined),
     onError: (error, values) => logUnobserved(logger, error, () => values.get(requestIdKey)),
     running: new RunningCalls(shutdown.signal),
-    maxReceiveMs: limits.maxReceiveMs,
-    maxCallMs: limits.maxCallMs,
   });
 }
 
@@ -214,17 +208,14 @@ function openListener(
 ): Listener {
   const { trustedProxies = [], tls = [] } = options;
   const shares = createConnectionShares({
-    maxConnections: limits.maxConnections,
-    maxConnectionsPerClient: limits.maxConnectionsPerClient,
+    ...limits,
     rate: createTokenBuckets(limits.maxConnectionsPerSecond),
     isShared: createAddressCheck([...ownAddresses, ...trustedProxies]),
     onRefused: metrics.connectionRefused,
     logger,
   });
   return createListener({
-    maxMetadataBytes: limits.maxMetadataBytes,
-    maxHeaderMs: limits.maxHeaderMs,
-    maxWriteMs: limits.maxWriteMs,
+    ...limits,
     admitConnection: (address = "unknown") => shares.admit(plain(address)),
     countAbandoned: (address = "unknown", connection) => shares.abandon(plain(address), connection),
     tls: tls.length > 0 ? readTlsOptions(tls) : undefined,
@@ -275,15 +266,14 @@ function createEnd(
 function createInterceptors({ options, logger, metrics, observer, pace, draining }: Common): Interceptor[] {
   const { access, explainFailure, hintValue } = options;
   const mapError = createErrorMap(explainFailure, hintValue);
+  const watchCaller = access && createCallerWatch(observeChecks(logger, metrics));
   return [
     unaryInterceptor(observer, mapError, pace),
     forStreams([
       observer.streamInterceptor,
       streamErrorInterceptor(mapError),
       streamStatusInterceptor,
-      drainInterceptor(draining.signal),
-      streamDeadlineInterceptor,
-      ...(access ? [streamAccessInterceptor(observeChecks(logger, metrics))] : []),
+      streamEndInterceptor(draining.signal, watchCaller),
     ]),
     callerInterceptor,
     validationInterceptor(),

@@ -1,6 +1,7 @@
 /** A routed request and the context of its stream. */
 import type { Registry } from "@bufbuild/protobuf";
-import { createHandlerContext, type Interceptor, type MethodImplSpec } from "@connectrpc/connect";
+import { createHandlerContext, type Interceptor } from "@connectrpc/connect";
+import type { ServiceProfiles } from "../calls/service-profile.ts";
 import { readTimeout } from "../calls/timeout.ts";
 import type { BodyLimits } from "./body.ts";
 import type { RestRequest } from "./http.ts";
@@ -18,8 +19,9 @@ export interface FoundRoute {
 
 /** What all calls share. */
 export interface Setup {
-  /** Body limits per RPC. */
-  readonly limits: ReadonlyMap<MethodImplSpec, BodyLimits>;
+  /** The limits of all bodies. The rules of an RPC may set a smaller one. */
+  readonly limits: BodyLimits;
+  readonly profiles: ServiceProfiles;
   readonly interceptors: Interceptor[];
   readonly registry: Registry;
   readonly shutdownSignal: AbortSignal | undefined;

@@ -1,5 +1,5 @@
 /** Collects and describes Protobuf files. */
-import { clone, create, type DescFile, type MessageInitShape } from "@bufbuild/protobuf";
+import { clone, create, type DescFile, type DescService, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   type FileDescriptorProto,
   FileDescriptorProtoSchema,
@@ -27,6 +27,11 @@ export function collectFiles(roots: Iterable<DescFile>): DescFile[] {
   };
   for (const root of roots) visit(root);
   return [...files];
+}
+
+/** Lists the files of services, with their imports and the files for error details. */
+export function collectServiceFiles(services: readonly DescService[]): DescFile[] {
+  return collectFiles([...services.map(({ file }) => file), ...errorFiles]);
 }
 
 /**

@@ -4,6 +4,7 @@ import { transformInvokeImplementation } from "@connectrpc/connect/protocol";
 import { raceSignal } from "../calls/interrupt.ts";
 import { finished } from "../calls/unary-call.ts";
 import { bodyTooLarge, explainAbort, refuse, toConnectError } from "../errors.ts";
+import { findMessageLimit } from "../message-limits/message-limit.ts";
 import { requireJson, writeAnswer } from "./answer.ts";
 import { readRequestMessages } from "./binding.ts";
 import type { BodyLimits } from "./body.ts";
@@ -48,11 +49,9 @@ export async function runStream(found: Call): Promise<RestResponse> {
  * @throws BODY_TOO_LARGE
  */
 function findLimits({ match, rawQuery, setup }: Call): BodyLimits {
-  const { spec } = match.route;
-  const limits = setup.limits.get(spec);
-  if (limits === undefined) throw new Error(`no limits are known for ${spec.method.name}`);
-  if (rawQuery.length > limits.maxBytes) throw bodyTooLarge(limits.maxBytes);
-  return limits;
+  const maxBytes = findMessageLimit(match.route.spec.method, setup.limits.maxBytes, setup.profiles);
+  if (rawQuery.length > maxBytes) throw bodyTooLarge(maxBytes);
+  return { ...setup.limits, maxBytes };
 }
 
 function chooseFormat({ headers }: RestRequest, { raw }: Renderer): StreamFormat | undefined {

@@ -6,16 +6,14 @@
  * It works with any descriptors and implementations and depends on no service. It has its own small HTTP
  * types (RestRequest, RestResponse), which src/server/protocols/rest.ts connects to exchanges.
  */
-import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
-import type { ConnectError, Interceptor, MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
-import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
+import { createRegistry, type DescMethod, type Registry } from "@bufbuild/protobuf";
+import type { ConnectError, Interceptor, ServiceImplSpec } from "@connectrpc/connect";
 import { findAbsentCall } from "../calls/absent-services.ts";
 import type { RestStyle, ServiceProfiles } from "../calls/service-profile.ts";
 import { refuse, toConnectError } from "../errors.ts";
-import { findMessageLimit } from "../message-limits/message-limit.ts";
 import type { BodyLimits } from "./body.ts";
 import type { FoundRoute, Setup } from "./call-context.ts";
-import { collectFiles } from "./descriptors.ts";
+import { collectServiceFiles } from "./descriptors.ts";
 import {
   emptyResponse,
   failureResponse,
@@ -55,6 +53,8 @@ export type RequestLine = Pick<RestRequest, "method" | "target">;
 export interface Transcoder {
   /** Every route, for the log and the API description. */
   readonly routes: readonly Route[];
+  /** The types of all messages and error details. */
+  readonly registry: Registry;
   /** Finds the route of a request; undefined if there is none. */
   find(httpMethod: string, target: Target): FoundRoute | undefined;
   /** Answers a stream, or refuses a request without a route; never throws. The server runs unary calls. */
@@ -76,7 +76,7 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
   const routes = compileRoutes(options.services, options.profiles);
   const { profiles = {} } = options;
   const router = createRouter(routes, options.routingOrder);
-  const setup = createSetup(options, routes);
+  const setup = createSetup(options);
   const renderers = new Map(routes.map((route) => [route, createRenderer(route, setup.registry)]));
   const findStyle = createStyleFinder(router, routes);
   const renderFailure = (error: ConnectError, request?: RequestLine): RestResponse =>
@@ -102,6 +102,7 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
 
   return {
     routes,
+    registry: setup.registry,
     renderFailure,
     find(httpMethod, { path, rawQuery }) {
       // For a call that the server does not have, the last segment of another route's pattern could match its
@@ -122,17 +123,10 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
   };
 }
 
-function createSetup(options: TranscoderOptions, routes: readonly Route[]): Setup {
-  const { shutdownSignal } = options;
-  const interceptors = [...(options.interceptors ?? [])];
-  const files = options.services.map(({ service }) => service.file);
-  const registry = createRegistry(...collectFiles([file_google_rpc_error_details, ...files]));
-  const limits = new Map<MethodImplSpec, BodyLimits>();
-  for (const { spec } of routes) {
-    const maxBytes = findMessageLimit(spec.method, options.maxBytes, options.profiles);
-    limits.set(spec, { ...options, maxBytes });
-  }
-  return { limits, interceptors, registry, shutdownSignal };
+function createSetup(options: TranscoderOptions): Setup {
+  const { services, interceptors = [], profiles = {}, shutdownSignal } = options;
+  const registry = createRegistry(...collectServiceFiles(services.map(({ service }) => service)));
+  return { limits: options, profiles, interceptors: [...interceptors], registry, shutdownSignal };
 }
 
 /**

@@ -13,8 +13,8 @@ const reasonOf = (run: () => unknown) => refusal((async () => run())());
 describe("the byte budget", () => {
   function create() {
     const clients = new Clients();
-    const budget = new ByteBudget({ maxBufferedBytes: 10_000, maxBufferedBytesPerClient: 5000 });
-    return { budget, open: (client: string) => budget.open(clients.claim(client), client) };
+    const budget = new ByteBudget({ maxBufferedBytes: 10_000, maxBufferedBytesPerClient: 5000 }, clients);
+    return { budget, clients, open: (client: string) => budget.open(clients.claim(client), client) };
   }
 
   it("refuses what exceeds one client's share, without affecting other clients", async () => {
@@ -31,20 +31,22 @@ describe("the byte budget", () => {
   });
 
   it("counts more than the bytes of a piece, so that many tiny pieces are not free", async () => {
-    const account = create().open("ada");
+    const meter = create().open("ada");
     const drip = () => {
-      for (let i = 0; i < 100; i += 1) account.charge(1);
+      for (let i = 0; i < 100; i += 1) meter.charge(1);
     };
     expect(await reasonOf(drip)).toEqual(limited);
   });
 
-  it("is fully available again when accounts are closed, however often", () => {
-    const { budget, open } = create();
-    const account = open("ada");
-    account.charge(4000);
-    account.close();
-    account.close();
-    account.charge(4000);
+  it("is fully available again when claims are closed, however often", () => {
+    const { budget, clients } = create();
+    const claim = clients.claim("ada");
+    const meter = budget.open(claim, "ada");
+    meter.charge(4000);
+    claim.close();
+    claim.close();
+    meter.charge(4000);
+    meter.refund(100);
     expect(budget.heldBytes).toBe(0);
   });
 });
@@ -57,7 +59,7 @@ describe("the meter of a stream", () => {
    */
   async function measure(stream: Buffer, pieceBytes: number, maxBytes = 1000) {
     const clients = new Clients();
-    const budget = new ByteBudget({ maxBufferedBytes: 1e9, maxBufferedBytesPerClient: 1e9 });
+    const budget = new ByteBudget({ maxBufferedBytes: 1e9, maxBufferedBytesPerClient: 1e9 }, clients);
     const pieces = async function* () {
       for (let at = 0; at < stream.length; at += pieceBytes) yield stream.subarray(at, at + pieceBytes);
     };

@@ -344,12 +344,11 @@ describe("a host or an origin of 16 KB, which takes 20 ms to parse,", () => {
   });
   const head = {
     method: "POST",
-    metadataBytes: long.length,
-    targetHost: undefined,
+    target: "/",
     rawHeaders: [],
-    announcesBody: false,
-    isCall: true,
-  };
+    httpVersion: "1.1",
+    hasBody: false,
+  } as const;
 
   it.each([
     ["in Host", { host: long }, "HTTP_INVALID", 0],
@@ -358,13 +357,13 @@ describe("a host or an origin of 16 KB, which takes 20 ms to parse,", () => {
   ])("is refused without being parsed: %s", (_where, headers, reason, parsed) => {
     const parse = vi.spyOn(URL, "canParse");
     onTestFinished(() => parse.mockRestore());
-    const fault = find({ ...head, headers });
+    const fault = find({ ...head, headers }, true);
     expect(fault && findReason(fault)).toBe(reason);
     expect(parse).toHaveBeenCalledTimes(parsed);
   });
 
   it("is refused in an absolute target", () => {
-    const fault = find({ ...head, headers: {}, targetHost: long });
+    const fault = find({ ...head, headers: {}, target: `http://${long}/` }, true);
     expect(fault && findReason(fault)).toBe("HTTP_INVALID");
   });
 });

@@ -3,14 +3,10 @@
  * profile.
  */
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Interceptor } from "@connectrpc/connect";
-import { Code, ConnectError } from "@connectrpc/connect";
 import { Access } from "#gen/qsp/access_pb.ts";
-import { type Caller, callerKey, type Role } from "../../calls/call-values.ts";
-import { raceSignal } from "../../calls/interrupt.ts";
-import { findAccess, findScope, type ServiceProfiles } from "../../calls/service-profile.ts";
+import type { Caller, Role } from "../../calls/call-values.ts";
+import { findAccess, type ServiceProfiles } from "../../calls/service-profile.ts";
 import { refuse } from "../../errors.ts";
-import { mapStream, untilAborted } from "./streams.ts";
 
 /** How a server authenticates callers. */
 export interface AccessPolicy {
@@ -39,27 +35,36 @@ export function createRoles(
   };
 }
 
-/** @throws ROLE_MISSING */
-export function requireRole(method: DescMethod, caller: Caller, roles: readonly Role[]): void {
-  if (!roles.includes(caller.role)) throw roleMissing(method, caller.role, roles);
-}
-
 /**
- * Refuses a caller whose token has scopes, but not the scope of the RPC. A token with scopes cannot call an
- * RPC that has none.
- *
- * @throws SCOPE_MISSING
+ * @param call the name of an RPC, or the path of a page
+ * @throws ROLE_MISSING
  */
-export function requireScope(method: DescMethod, { scopes }: Caller, profiles: ServiceProfiles): void {
-  if (scopes === undefined) return;
-  const scope = findScope(method, profiles);
-  if (scope === "" || !scopes.includes(scope)) throw scopeMissing(method.name, scope, scopes);
+export function requireRole(call: string, { role }: Caller, roles: readonly Role[]): void {
+  if (roles.includes(role)) return;
+  const error = refuse(
+    "ROLE_MISSING",
+    `${call} requires the role ${roles.join(" or ")}; the token has the role ${role}`,
+    { role, roles: roles.join(",") },
+  );
+  // RFC 6750, section 3.1: the request needs more privileges than the token has.
+  error.metadata.set("www-authenticate", insufficient);
+  throw error;
 }
 
 const insufficient = 'Bearer error="insufficient_scope"';
 
-/** RFC 6750, section 3.1, defines the form of the challenge. */
-export function scopeMissing(call: string, scope: string, scopes: readonly string[]): Error {
+/**
+ * Refuses a caller whose token has scopes, but not this one. A token with scopes cannot make a call that has
+ * none. RFC 6750, section 3.1, defines the form of the challenge.
+ *
+ * @param call the name of an RPC, or the path of a page
+ * @param findScope returns the scope of the call
+ * @throws SCOPE_MISSING
+ */
+export function requireScope(call: string, { scopes }: Caller, findScope: () => string): void {
+  if (scopes === undefined) return;
+  const scope = findScope();
+  if (scope !== "" && scopes.includes(scope)) return;
   const known = scopes.length === 0 ? "no scopes" : `the scopes ${scopes.join(" ")}`;
   const error = refuse(
     "SCOPE_MISSING",
@@ -70,113 +75,7 @@ export function scopeMissing(call: string, scope: string, scopes: readonly strin
   );
   const needed = scope === "" ? "" : `, scope="${scope}"`;
   error.metadata.set("www-authenticate", `${insufficient}${needed}`);
-  return error;
-}
-
-/**
- * Notified when callers cannot be checked.
- *
- * @param isRepeated whether the previous check failed too
- */
-export type OnUnchecked = (error: unknown, isRepeated: boolean) => void;
-
-/** Ends a stream, which may last for days, when its token expires or its caller is removed. */
-export function streamAccessInterceptor(onUnchecked: OnUnchecked): Interceptor {
-  const watch = createCallerWatch(onUnchecked);
-  return (next) => async (req) => {
-    const caller = req.contextValues.get(callerKey);
-    if (!req.stream || caller === undefined) return next(req);
-    const ending = new AbortController();
-    const stop = watch(caller, (error) => ending.abort(error));
-    req.signal.addEventListener("abort", stop, { once: true });
-    const signal = AbortSignal.any([req.signal, ending.signal]);
-    try {
-      const res = await raceSignal(next({ ...req, signal }), ending.signal);
-      if (!res.stream) {
-        stop();
-        return res;
-      }
-      return { ...res, message: mapStream(untilAborted(res.message, ending.signal), { end: stop }) };
-    } catch (error) {
-      stop();
-      throw error;
-    }
-  };
-}
-
-/** Milliseconds between checks that stream callers are still authorized. */
-const revocationPollMs = 500;
-
-/**
- * Calls back when a caller is no longer authorized.
- *
- * @returns a function that stops the watch
- */
-type CallerWatch = (caller: Caller, onRefused: (error: unknown) => void) => () => void;
-
-/** Callers whose tokens are revoked together, so that one check serves them all. */
-interface CallerGroup {
-  readonly streams: Map<symbol, { readonly caller: Caller; readonly onRefused: (error: unknown) => void }>;
-  isChecking: boolean;
-}
-
-/** Checks every user with open streams twice a second, regardless of the number of streams. */
-function createCallerWatch(onUnchecked: OnUnchecked): CallerWatch {
-  let isUnchecked = false;
-  const groups = new Map<string, CallerGroup>();
-  let timer: NodeJS.Timeout | undefined;
-
-  const check = async (group: CallerGroup, caller: Caller): Promise<void> => {
-    group.isChecking = true;
-    try {
-      await caller.revocation?.check();
-      isUnchecked = false;
-    } catch (error) {
-      if (error instanceof ConnectError && refusesCaller(error)) {
-        for (const { onRefused } of group.streams.values()) onRefused(error);
-      } else {
-        // A store failure says nothing about the caller.
-        onUnchecked(error, isUnchecked);
-        isUnchecked = true;
-      }
-    } finally {
-      group.isChecking = false;
-    }
-  };
-  const checkAll = (): void => {
-    for (const group of groups.values()) {
-      const callers = [...group.streams.values()];
-      const nowMs = Date.now();
-      for (const { caller, onRefused } of callers)
-        if (caller.expiresAt.getTime() <= nowMs)
-          onRefused(
-            refuse("TOKEN_EXPIRED", "the token of this stream has expired; log in again and reconnect"),
-          );
-      const [first] = callers;
-      if (first !== undefined && !group.isChecking) void check(group, first.caller);
-    }
-  };
-
-  return (caller, onRefused) => {
-    const id = Symbol();
-    const name = caller.revocation?.group ?? "";
-    const group = groups.get(name) ?? { streams: new Map(), isChecking: false };
-    groups.set(name, group);
-    group.streams.set(id, { caller, onRefused });
-    timer ??= setInterval(checkAll, revocationPollMs).unref();
-    return () => {
-      group.streams.delete(id);
-      // A later stream may have created a group with the same name.
-      if (group.streams.size === 0 && groups.get(name) === group) groups.delete(name);
-      if (groups.size > 0) return;
-      clearInterval(timer);
-      timer = undefined;
-    };
-  };
-}
-
-function refusesCaller({ code }: ConnectError): boolean {
-  return code === Code.Unauthenticated || code === Code.PermissionDenied;
+  throw error;
 }
 
 const users: readonly Role[] = ["user", "auditor", "admin"];
@@ -206,21 +105,6 @@ export function rolesFor(
     default:
       return [];
   }
-}
-
-function roleMissing(method: DescMethod, role: Role, roles: readonly Role[]): Error {
-  const known = roles.join(" or ");
-  const error = refuse(
-    "ROLE_MISSING",
-    `${method.name} requires the role ${known}; the token has the role ${role}`,
-    {
-      role,
-      roles: roles.join(","),
-    },
-  );
-  // RFC 6750, section 3.1: the request needs more privileges than the token has.
-  error.metadata.set("www-authenticate", insufficient);
-  return error;
 }
 
 /** Reflection and health (packages grpc.*) are public. Their third-party protos have no `qsp.access`. */

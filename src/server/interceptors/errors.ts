@@ -6,14 +6,7 @@ import { pathFromViolationProto } from "@bufbuild/protovalidate";
 import { ViolationsSchema } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
 import { Code, type ConnectError } from "@connectrpc/connect";
-import {
-  bodyTooLarge,
-  explainAbort,
-  findReason,
-  refuse,
-  restoreError,
-  toConnectError,
-} from "../../errors.ts";
+import { explainAbort, findReason, refuse, restoreError, toConnectError } from "../../errors.ts";
 import { listOneofRules } from "../../message-limits/oneof-rules.ts";
 import { requestIdHeader } from "../request-ids.ts";
 import { cutOff, mapStream } from "./streams.ts";
@@ -119,48 +112,31 @@ function fieldFaults(faults: readonly RuleFault[]): ConnectError {
   );
 }
 
-/** Adds a reason to Connect's error for an unreadable stream. */
+/**
+ * Adds a reason to Connect's error for a server stream without exactly one message. The server reads the messages
+ * before Connect does (src/server/protocols/streams.ts), and explains everything else.
+ */
 function explainStream(error: ConnectError): ConnectError {
-  const text = error.rawMessage;
-  switch (error.code) {
-    case Code.Internal:
-      if (text.startsWith("parse binary")) return messageMalformed(text);
-      if (text.startsWith("received compressed envelope")) return compressionInvalid();
-      return text === "decompression failed" ? messageUndecodable() : error;
-    case Code.InvalidArgument:
-      if (text === "decompression failed") return messageUndecodable();
-      if (text === "unexpected end flag") return messageMalformed(text);
-      return /^protocol error: (incomplete envelope|promised \d+ bytes)/.test(text)
-        ? refuse("BODY_INCOMPLETE", "the request ends in the middle of a message")
-        : error;
-    case Code.ResourceExhausted: {
-      const maxBytes = /larger than configured readMaxBytes (\d+)/.exec(text)?.[1];
-      return maxBytes === undefined ? error : bodyTooLarge(Number(maxBytes));
-    }
-    case Code.Unimplemented:
-      if (text.startsWith("protocol error: missing input message"))
-        return refuse("NOT_IMPLEMENTED", "the request contains no message; send exactly one");
-      return text.startsWith("protocol error: received extra input message")
-        ? refuse("NOT_IMPLEMENTED", "the request contains several messages; send exactly one")
-        : error;
-    default:
-      return error;
-  }
+  if (error.code !== Code.Unimplemented) return error;
+  if (error.rawMessage.startsWith("protocol error: missing input message")) return messageMissing();
+  return error.rawMessage.startsWith("protocol error: received extra input message")
+    ? severalMessages()
+    : error;
 }
 
-function messageUndecodable(): ConnectError {
-  return refuse(
-    "ENCODING_INVALID",
-    "a message cannot be decompressed with the encoding that the headers announce",
-  );
+/** Refuses a request without a message. */
+export function messageMissing(): ConnectError {
+  return refuse("NOT_IMPLEMENTED", "the request contains no message; send exactly one");
+}
+
+/** Refuses a request with more messages than its call takes. */
+export function severalMessages(): ConnectError {
+  return refuse("NOT_IMPLEMENTED", "the request contains several messages; send exactly one");
 }
 
 /** Refuses bytes that cannot be parsed as the request's type. */
 export function messageMalformed(reason: string): ConnectError {
-  return refuse(
-    "MESSAGE_MALFORMED",
-    `the request cannot be parsed as its message type: ${reason.replace("parse binary: ", "")}`,
-  );
+  return refuse("MESSAGE_MALFORMED", `the request cannot be parsed as its message type: ${reason}`);
 }
 
 /** Refuses a compressed message if no header names its encoding. */

@@ -19,14 +19,6 @@ export interface Observer {
   refused(call: RefusedCall): void;
 }
 
-/** A running call. Exactly one of the two methods must be called, once. */
-export interface ObservedCall {
-  /** @param header the response headers, which get the request ID */
-  succeeded(header: Headers): void;
-  /** @param error gets the request ID */
-  failed(error: ConnectError): void;
-}
-
 /** A call that was not admitted. */
 export interface RefusedCall {
   readonly method: DescMethod;
@@ -42,27 +34,12 @@ export interface ObserverDeps {
   readonly tracing?: Tracing | undefined;
 }
 
-export function createObserver({ metrics, logger, requestIds, tracing }: ObserverDeps): Observer {
-  const end: EndCall = (call, error) => {
-    const durationMs = performance.now() - call.startedMs;
-    metrics.callEnded(call.method, error && { code: error.code, reason: findReason(error) }, durationMs);
-    call.span?.end(error);
-    const faulty = error !== undefined && isServerFault(error);
-    if (faulty || logger.isLevelEnabled("debug")) logCall(logger, { ...call, durationMs, error }, faulty);
-  };
-  const start = ({ method, header, contextValues, sinceMs = 0 }: CallToObserve): StartedCall => {
-    metrics.callStarted(method);
-    const requestId = requestIds.choose(header.get(requestIdHeader));
-    contextValues?.set(requestIdKey, requestId);
-    const span = tracing?.startCall({ method, header, requestId, sinceMs });
-    if (span !== undefined) contextValues?.set(callSpanKey, span);
-    return new StartedCall({ method, header, requestId, span, startedMs: performance.now() - sinceMs }, end);
-  };
+export function createObserver(deps: ObserverDeps): Observer {
   return {
-    start,
+    start: (req) => new ObservedCall(deps, req),
     streamInterceptor: (next) => async (req) => {
       if (!req.stream) return next(req);
-      const call = start(req);
+      const call = new ObservedCall(deps, req);
       try {
         const res = await next(req);
         res.header.set(requestIdHeader, call.requestId);
@@ -76,9 +53,7 @@ export function createObserver({ metrics, logger, requestIds, tracing }: Observe
         throw error;
       }
     },
-    refused({ method, header, error, durationMs }) {
-      start({ method, header, sinceMs: durationMs }).failed(error);
-    },
+    refused: ({ error, ...call }) => new ObservedCall(deps, call).failed(error),
   };
 }
 
@@ -86,72 +61,69 @@ export function createObserver({ metrics, logger, requestIds, tracing }: Observe
 interface CallToObserve extends Pick<RefusedCall, "method" | "header"> {
   readonly contextValues?: ContextValues;
   /** Milliseconds since it began. Default: 0. */
-  readonly sinceMs?: number;
+  readonly durationMs?: number;
 }
 
-/** What is known of a call when it starts. */
-interface CallStart {
-  readonly method: DescMethod;
+/** A running call. It must end exactly once. */
+export class ObservedCall {
   readonly requestId: string;
-  readonly header: Headers;
+  readonly #deps: ObserverDeps;
+  readonly #method: DescMethod;
+  readonly #header: Headers;
   /** Undefined if the call is not traced. */
-  readonly span: CallSpan | undefined;
-  readonly startedMs: number;
-}
+  readonly #span: CallSpan | undefined;
+  readonly #startedMs: number;
 
-type EndCall = (start: CallStart, error: ConnectError | undefined) => void;
-
-class StartedCall implements ObservedCall {
-  readonly #start: CallStart;
-  readonly #end: EndCall;
-
-  constructor(start: CallStart, end: EndCall) {
-    this.#start = start;
-    this.#end = end;
+  constructor(deps: ObserverDeps, { method, header, contextValues, durationMs = 0 }: CallToObserve) {
+    const { metrics, requestIds, tracing } = deps;
+    metrics.callStarted(method);
+    this.#deps = deps;
+    this.#method = method;
+    this.#header = header;
+    this.#startedMs = performance.now() - durationMs;
+    this.requestId = requestIds.choose(header.get(requestIdHeader));
+    contextValues?.set(requestIdKey, this.requestId);
+    this.#span = tracing?.startCall({ method, header, requestId: this.requestId, sinceMs: durationMs });
+    if (this.#span !== undefined) contextValues?.set(callSpanKey, this.#span);
   }
 
-  get requestId(): string {
-    return this.#start.requestId;
-  }
-
-  end(error: ConnectError | undefined): void {
-    this.#end(this.#start, error);
-  }
-
+  /** @param answer the response headers, which get the request ID */
   succeeded(answer: Headers): void {
     this.end(undefined);
     answer.set(requestIdHeader, this.requestId);
   }
 
+  /** @param error gets the request ID */
   failed(error: ConnectError): void {
     this.end(error);
     error.metadata.set(requestIdHeader, this.requestId);
   }
-}
 
-interface EndedCall {
-  readonly method: DescMethod;
-  readonly requestId: string;
-  readonly header: Headers;
-  readonly durationMs: number;
-  readonly span: CallSpan | undefined;
-  readonly error: ConnectError | undefined;
-}
+  end(error: ConnectError | undefined): void {
+    const { metrics, logger } = this.#deps;
+    const durationMs = performance.now() - this.#startedMs;
+    metrics.callEnded(this.#method, error && { code: error.code, reason: findReason(error) }, durationMs);
+    this.#span?.end(error);
+    const isFault = error !== undefined && isServerFault(error);
+    if (isFault || logger.isLevelEnabled("debug")) this.#log(durationMs, error, isFault);
+  }
 
-/** Writes one line: a server fault with its cause; at debug level also refusals and successes. */
-function logCall(logger: Logger, call: EndedCall, isFault: boolean): void {
-  const { method, requestId, durationMs, header, span, error } = call;
-  const line = {
-    method: `${method.parent.typeName}/${method.name}`,
-    requestId,
-    durationMs: Math.round(durationMs * 1000) / 1000,
-    ...readTraceIds(header),
-    // A traced call has its own span, in its caller's trace or a new one.
-    ...(span && { traceId: span.traceId, spanId: span.spanId }),
-    ...(error && { code: Code[error.code], reason: findReason(error), message: error.rawMessage }),
-  };
-  if (isFault) logger.error({ ...line, err: error?.cause ?? error }, "call failed");
-  else logger.debug(line, error ? "call refused" : "call ended");
+  /** Writes one line: a server fault with its cause; at debug level also refusals and successes. */
+  #log(durationMs: number, error: ConnectError | undefined, isFault: boolean): void {
+    const span = this.#span;
+    const line = {
+      method: `${this.#method.parent.typeName}/${this.#method.name}`,
+      requestId: this.requestId,
+      durationMs: Math.round(durationMs * 1000) / 1000,
+      ...readTraceIds(this.#header),
+      // A traced call has its own span, in its caller's trace or a new one.
+      ...(span && { traceId: span.traceId, spanId: span.spanId }),
+      ...(error && { code: Code[error.code], reason: findReason(error), message: error.rawMessage }),
+    };
+    const { logger } = this.#deps;
+    if (isFault) logger.error({ ...line, err: error?.cause ?? error }, "call failed");
+    else logger.debug(line, error ? "call refused" : "call ended");
+  }
 }
 
 /**

@@ -5,7 +5,7 @@
  * Both sides may flush at any byte, so padding can occur in the middle (grpc/grpc, doc/PROTOCOL-WEB.md,
  * "Text-encoded streams").
  */
-import type { UniversalServerRequest, UniversalServerResponse } from "@connectrpc/connect/protocol";
+import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { refuse } from "../../errors.ts";
 
 const textType = /^application\/grpc-web-text(?=\s*(?:[+;]|$))/i;
@@ -23,15 +23,11 @@ export function decodeText(text: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Converts a text-mode request to binary mode. */
-export function toBinaryRequest(request: UniversalServerRequest): UniversalServerRequest {
-  const { body } = request;
-  const header = new Headers(request.header);
+/** Converts the headers of a text-mode request to binary mode. */
+export function toBinaryHeader(header: Headers): void {
   header.set("content-type", (header.get("content-type") ?? "").replace(textType, "application/grpc-web"));
   // It counts the text, which is longer than the bytes.
   header.delete("content-length");
-  const isStream = typeof body === "object" && body !== null && Symbol.asyncIterator in body;
-  return { ...request, header, body: isStream ? decodePieces(body as AsyncIterable<Uint8Array>) : body };
 }
 
 /** Converts a binary-mode answer to text mode. Answers of other types do not change. */
@@ -49,8 +45,12 @@ async function* encodePieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<
     yield Buffer.from(Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength).toString("base64"));
 }
 
-/** @throws BODY_INCOMPLETE, MESSAGE_MALFORMED */
-async function* decodePieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+/**
+ * Converts the body of a text-mode request to binary mode.
+ *
+ * @throws BODY_INCOMPLETE, MESSAGE_MALFORMED
+ */
+export async function* decodePieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const decode = createBase64Decoder();
   // Not "for await": a refusal would end the source and the connection that must carry the answer.
   const source = pieces[Symbol.asyncIterator]();

@@ -1,12 +1,11 @@
 /** Reads gRPC, gRPC-Web and Connect messages, and reports exactly what is invalid. */
 import { type DescMethod, fromBinary, type Message } from "@bufbuild/protobuf";
-import type { ConnectError } from "@connectrpc/connect";
 import { compressedFlag } from "@connectrpc/connect/protocol";
 import { bodyTooLarge, refuse } from "../../errors.ts";
 import type { MessageLimits } from "../../message-limits/structure-limits.ts";
 import { scanMessage } from "../../message-limits/wire-structure.ts";
 import { parseJsonMessage } from "../../transcoding/json.ts";
-import { messageMalformed } from "../interceptors/errors.ts";
+import { messageMalformed, messageMissing, severalMessages } from "../interceptors/errors.ts";
 import type { CallForm } from "./form.ts";
 
 /**
@@ -57,30 +56,33 @@ export function checkFramedPiece(
   if (size > end) throw severalMessages();
 }
 
-function severalMessages(): ConnectError {
-  return refuse("NOT_IMPLEMENTED", "the request contains several messages; send exactly one");
-}
-
 /**
  * Unframes the message of a unary request.
  *
  * @throws NOT_IMPLEMENTED, BODY_INCOMPLETE, MESSAGE_MALFORMED
  */
 export function unpackMessage(frame: Buffer): { readonly isCompressed: boolean; readonly bytes: Buffer } {
-  if (frame.length === 0)
-    throw refuse("NOT_IMPLEMENTED", "the request contains no message; send exactly one");
+  if (frame.length === 0) throw messageMissing();
   if (frame.length < prefixBytes)
     throw refuse("BODY_INCOMPLETE", "the request ends in the middle of a message prefix");
-  const flags = frame.readUInt8(0);
   const end = prefixBytes + frame.readUInt32BE(1);
   if (frame.length < end)
     throw refuse("BODY_INCOMPLETE", `the request ends ${end - frame.length} bytes too early`);
   if (frame.length > end) throw severalMessages();
-  if ((flags & ~compressedFlag) !== 0)
-    throw messageMalformed(
-      `its flags are ${flags}; send 0 for an uncompressed message or 1 for a compressed one`,
-    );
-  return { isCompressed: (flags & compressedFlag) !== 0, bytes: frame.subarray(prefixBytes, end) };
+  return { isCompressed: readCompressedFlag(frame), bytes: frame.subarray(prefixBytes, end) };
+}
+
+/**
+ * Returns whether the message in a frame is compressed.
+ *
+ * @throws MESSAGE_MALFORMED for other flags, such as the flags with which servers end streams
+ */
+export function readCompressedFlag(frame: Buffer): boolean {
+  const flags = frame.readUInt8(0);
+  if ((flags & ~compressedFlag) === 0) return flags === compressedFlag;
+  throw messageMalformed(
+    `its flags are ${flags}; send 0 for an uncompressed message or 1 for a compressed one`,
+  );
 }
 
 /** Frames bytes as a message. */

@@ -10,7 +10,7 @@ import type { FoundRoute } from "../../transcoding/call-context.ts";
 import type { RestResponse } from "../../transcoding/http.ts";
 import type { Transcoder } from "../../transcoding/transcoder.ts";
 import { UnaryTranscoding } from "../../transcoding/unary.ts";
-import { accountKey } from "../byte-budget.ts";
+import { meterKey } from "../byte-budget.ts";
 import type { Answer, Exchange } from "../exchange.ts";
 import { mediaTypeMissing } from "../request-head.ts";
 import { type RequestIds, requestIdHeader } from "../request-ids.ts";
@@ -94,7 +94,7 @@ export async function serveRest(
     target,
     headers: new CallHeaders(headers),
     body: hasBody ? readTyped(exchange) : undefined,
-    meter: contextValues.get(accountKey),
+    meter: contextValues.get(meterKey),
     contextValues,
     get signal() {
       return exchange.signal;

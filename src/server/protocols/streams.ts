@@ -9,27 +9,23 @@ import {
   createConnectRouter,
   type ServiceImplSpec,
 } from "@connectrpc/connect";
-import {
-  compressedFlag,
-  type UniversalHandler,
-  type UniversalServerRequest,
-  type UniversalServerResponse,
-} from "@connectrpc/connect/protocol";
+import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { CallHeaders } from "../../calls/call-headers.ts";
 import { createLoopTurns, type TakeTurn } from "../../crypto/loop-turns.ts";
 import { createExpansionBudget } from "../../message-limits/expansion.ts";
 import { type IncomingBody, withinTime } from "../../transcoding/body.ts";
-import { accountKey } from "../byte-budget.ts";
+import { meterKey } from "../byte-budget.ts";
 import { decompress, findCompression } from "../compression.ts";
 import type { Exchange } from "../exchange.ts";
+import { compressionInvalid } from "../interceptors/errors.ts";
 import { drainRequestMs } from "../node-workarounds.ts";
 import type { Rpc } from "../rpcs.ts";
 import { splitEnvelopes } from "./envelopes.ts";
 import { endGrpcResponse } from "./failures.ts";
 import type { CallForm } from "./form.ts";
-import { toBinaryRequest, toTextResponse } from "./grpc-web-text.ts";
+import { decodePieces, toBinaryHeader, toTextResponse } from "./grpc-web-text.ts";
 import { readCallHead } from "./head.ts";
-import { packMessage, parseMessage, prefixBytes } from "./messages.ts";
+import { packMessage, parseMessage, prefixBytes, readCompressedFlag } from "./messages.ts";
 
 /** A stream that has been routed and admitted. */
 export interface AdmittedStream {
@@ -107,26 +103,18 @@ async function answer(
   const header = new CallHeaders(exchange.headers);
   limitTimeout(header, readCallHead(exchange, header, undefined));
   const compression = findStreamCompression(form, header);
-  const received: UniversalServerRequest = {
-    httpVersion: exchange.httpVersion,
-    method: exchange.method,
-    url: exchange.url,
-    header,
-    body: exchange.pieces(),
-    signal: exchange.signal,
-    contextValues: values,
-  };
   const isText = form.contentType.includes("grpc-web-text");
-  const binary = isText ? toBinaryRequest(received) : received;
+  if (isText) toBinaryHeader(header);
+  const { httpVersion, method, url, signal } = exchange;
   const incoming: IncomingBody = {
-    chunks: binary.body as AsyncIterable<Uint8Array>,
-    headers: binary.header,
-    signal: exchange.signal,
-    meter: values.get(accountKey),
+    chunks: isText ? decodePieces(exchange.pieces()) : exchange.pieces(),
+    headers: header,
+    signal,
+    meter: values.get(meterKey),
   };
   const messages = checkMessages(rpc, form, incoming, compression, takeTurn);
-  const body = exchange.httpVersion === "2.0" ? readWhole(incoming, messages) : messages;
-  const response = await handler({ ...binary, body });
+  const body = httpVersion === "2.0" ? readWhole(incoming, messages) : messages;
+  const response = await handler({ httpVersion, method, url, header, body, signal, contextValues: values });
   return isText ? toTextResponse(response) : response;
 }
 
@@ -147,7 +135,7 @@ function findStreamCompression({ protocol }: CallForm, header: Headers) {
 /**
  * Checks each message of a stream when its turn comes, and passes it on decompressed.
  *
- * @throws BODY_TOO_LARGE, BODY_INCOMPLETE, ENCODING_INVALID, and whatever parseMessage throws
+ * @throws BODY_TOO_LARGE, BODY_INCOMPLETE, ENCODING_INVALID, ENCODING_MISSING, and whatever parseMessage throws
  */
 async function* checkMessages(
   rpc: Rpc,
@@ -159,23 +147,18 @@ async function* checkMessages(
   const budget = createExpansionBudget(rpc.maxBytes);
   for await (const envelope of splitEnvelopes(incoming, rpc.maxBytes)) {
     await takeTurn();
-    const flags = envelope.readUInt8(0);
-    const isCompressed = (flags & compressedFlag) !== 0;
-    // The end of a Connect stream is not a message. Connect refuses compressed messages if no header names a
-    // codec.
-    const isEnd = form.protocol === "connect-stream" && (flags & connectEnd) !== 0;
-    if (isEnd || (isCompressed && compression === undefined)) {
+    const bytes = envelope.subarray(prefixBytes);
+    if (!readCompressedFlag(envelope)) {
+      parseMessage(rpc.method, form.codec, bytes, rpc);
       yield envelope;
       continue;
     }
-    let plain: Uint8Array = envelope.subarray(prefixBytes);
-    if (isCompressed && compression !== undefined) {
-      budget.addCompressed(envelope.length);
-      plain = await decompress(compression, plain, rpc.maxBytes);
-      budget.addExpanded(plain.length);
-    }
+    if (compression === undefined) throw compressionInvalid();
+    budget.addCompressed(envelope.length);
+    const plain = await decompress(compression, bytes, rpc.maxBytes);
+    budget.addExpanded(plain.length);
     parseMessage(rpc.method, form.codec, plain, rpc);
-    yield isCompressed ? packMessage(plain, flags & ~compressedFlag) : envelope;
+    yield packMessage(plain);
   }
 }
 
