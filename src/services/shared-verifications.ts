@@ -2,6 +2,8 @@
  * Log verifications that callers share. Each one reads the whole log, so a server runs one at a time, however
  * many callers wait.
  */
+import type { RunExclusively } from "../calls/caller-mutex.ts";
+import { raceSignal } from "../calls/interrupt.ts";
 
 export interface WaitOptions {
   readonly signal: AbortSignal;
@@ -26,35 +28,21 @@ interface Run<Result> {
   readonly nobody: AbortController;
 }
 
-export type OneAtATime = <Result>(work: () => Promise<Result>) => Promise<Result>;
-
-/** Creates a mutex for several kinds of work: first come, first served. */
-export function createLine(): OneAtATime {
-  let last: Promise<unknown> = Promise.resolve();
-  return (work) => {
-    const turn = last.then(work);
-    // The caller of `work` handles its error.
-    last = turn.catch(() => {});
-    return turn;
-  };
-}
-
 /**
  * Lets callers share the runs of `verify`.
  *
- * @param line the mutex that the server's other verifications also use
+ * @param runExclusively the mutex that the server's other verifications also use
  */
 export function shareVerifications<Result>(
-  line: OneAtATime,
+  runExclusively: RunExclusively,
   verify: (options: Required<WaitOptions>) => Promise<Result>,
 ): SharedVerifications<Result> {
   let next: Run<Result> | undefined;
   const schedule = (): Run<Result> => {
     const waiting = new Set<WaitOptions>();
     const nobody = new AbortController();
-    const result = line(() => {
+    const result = runExclusively("", nobody.signal, () => {
       if (next?.nobody === nobody) next = undefined;
-      nobody.signal.throwIfAborted();
       return verify({
         signal: nobody.signal,
         onProgress(checked, total) {
@@ -73,13 +61,9 @@ export function shareVerifications<Result>(
       next ??= schedule();
       const { result, waiting, nobody } = next;
       waiting.add(options);
-      const left = Promise.withResolvers<never>();
-      const leave = (): void => left.reject(signal.reason);
-      signal.addEventListener("abort", leave, { once: true });
       try {
-        return await Promise.race([result, left.promise]);
+        return await raceSignal(result, signal);
       } finally {
-        signal.removeEventListener("abort", leave);
         waiting.delete(options);
         if (waiting.size === 0) {
           if (next?.nobody === nobody) next = undefined;

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { createLine, shareVerifications } from "../../src/services/shared-verifications.ts";
+import { createCallerMutex } from "../../src/calls/caller-mutex.ts";
+import { shareVerifications } from "../../src/services/shared-verifications.ts";
 
 /** Verifications that end when the test lets them. */
-function makeVerifications(line = createLine()) {
+function makeVerifications(line = createCallerMutex()) {
   const runs: (PromiseWithResolvers<number> & { signal: AbortSignal; show: (checked: number) => void })[] =
     [];
   const shared = shareVerifications(line, ({ signal, onProgress }) => {
@@ -34,7 +35,7 @@ describe("shareVerifications", () => {
   });
 
   it("runs one verification at a time across kinds", async () => {
-    const line = createLine();
+    const line = createCallerMutex();
     const [one, other] = [makeVerifications(line), makeVerifications(line)];
     const first = one.shared.wait({ signal: forever });
     const second = other.shared.wait({ signal: forever });

@@ -6,10 +6,11 @@ import type {
   WatchAuditVerificationResponseSchema,
 } from "#gen/kms/kms_service_pb.ts";
 import { keyLog } from "../../audit/tables.ts";
+import { createCallerMutex } from "../../calls/caller-mutex.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import type { Store } from "../../store/store.ts";
 import { packCheckpoint } from "../entry-log.ts";
-import { createLine, type SharedVerifications, shareVerifications } from "../shared-verifications.ts";
+import { type SharedVerifications, shareVerifications } from "../shared-verifications.ts";
 import type { AuditLogVerification, LogVerification } from "../verify-logs.ts";
 
 export interface AuditVerificationDeps extends Pick<LogVerification, "verifyAudit"> {
@@ -35,9 +36,11 @@ export function createAuditVerifications({
   now,
   verifyAudit,
 }: AuditVerificationDeps): AuditVerifications {
-  const line = createLine();
+  const runExclusively = createCallerMutex();
   const share = (wholeUpTo?: number) =>
-    shareVerifications(line, (options) => verifyAudit(store, provider, { ...options, wholeUpTo, now }));
+    shareVerifications(runExclusively, (options) =>
+      verifyAudit(store, provider, { ...options, wholeUpTo, now }),
+    );
   return { whole: share(), continued: share(maxWholeEntries) };
 }
 

@@ -5,9 +5,10 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import type { IdentityLogEntrySchema, IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
 import type { AuditEntry } from "../../audit/chain.ts";
 import { identityLog } from "../../audit/tables.ts";
+import { createCallerMutex } from "../../calls/caller-mutex.ts";
 import type { Store } from "../../store/store.ts";
 import { type EntryQuery, openEntryLog, packCheckpoint, readFilter } from "../entry-log.ts";
-import { createLine, shareVerifications } from "../shared-verifications.ts";
+import { shareVerifications } from "../shared-verifications.ts";
 
 export function identityLogService({
   store,
@@ -15,7 +16,7 @@ export function identityLogService({
   readonly store: Store;
 }): ServiceImpl<typeof IdentityLogService> {
   const log = openEntryLog(store, identityLog);
-  const verifications = shareVerifications(createLine(), store.verifyIdentityLog);
+  const verifications = shareVerifications(createCallerMutex(), store.verifyIdentityLog);
   return {
     getIdentityLog: async (query) => {
       const { rows, ...page } = await log.list(toFilter(query), query);
