@@ -87,6 +87,6 @@ export function fillExample(value: ExampleValue, fill: (answered: Answered) => J
   );
 }
 
-function isAnswered(value: ExampleValue): value is Answered {
+export function isAnswered(value: ExampleValue): value is Answered {
   return typeof value === "object" && value !== null && "answerOf" in value;
 }

@@ -1,7 +1,7 @@
 /** Shared by all pages: how their files are sent, and their Content-Security-Policy. */
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { chooseCoding } from "./content-coding.ts";
 import { computeEntityTag, matchesEntityTag, toWeakTag } from "./entity-tags.ts";
 
@@ -44,6 +44,20 @@ function chooseBrotliParams(byteCount: number): Record<number, number> {
 /** Prepares content that is already compressed, such as an archive. */
 export function prepareCompressed(type: string, content: Uint8Array): Content {
   return { type, forms: { identity: content }, tag: `W/${computeEntityTag(content)}` };
+}
+
+/** Serves content at a path. The first request creates it. */
+export function serveContent(
+  app: FastifyInstance,
+  path: string,
+  make: () => Promise<Content>,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const getContent = memoize(make);
+  app.get(path, async (request, reply) => {
+    const content = await getContent();
+    return sendContent(request, reply.headers({ "cache-control": "no-cache", ...headers }), content);
+  });
 }
 
 /** Sends content in the form that the caller prefers, or 304 if the caller already has it. */

@@ -1,7 +1,7 @@
 /**
  * Describes which examples take values from the answers to other examples, so that a page can fill them in.
  */
-import type { Answered, Example, ExampleValue } from "../calls/example.ts";
+import { type Answered, type Example, type ExampleValue, isAnswered } from "../calls/example.ts";
 import type { ExampleLinks } from "./document.ts";
 
 /**
@@ -30,8 +30,4 @@ function listAnswered(value: ExampleValue, path = ""): [path: string, Answered][
   return Object.entries(value).flatMap(([name, part]) =>
     listAnswered(part as ExampleValue, path === "" ? name : `${path}.${name}`),
   );
-}
-
-function isAnswered(value: object): value is Answered {
-  return "answerOf" in value;
 }

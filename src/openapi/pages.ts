@@ -3,17 +3,9 @@ import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
 import type { Example } from "../calls/example.ts";
 import type { ServiceProfiles } from "../calls/service-profile.ts";
-import { memoize, prepareContent, sendContent } from "../http/static-content.ts";
+import { memoize, prepareContent, serveContent } from "../http/static-content.ts";
 import { describeServices } from "./describe-services.ts";
 import type { AuthMode } from "./operations.ts";
-
-/** Content created on first request. */
-interface Asset {
-  /** Path of the content: "/openapi.json". */
-  readonly path: string;
-  readonly type: string;
-  readonly make: () => Promise<string>;
-}
 
 export interface OpenApiOptions {
   readonly auth: AuthMode;
@@ -43,28 +35,13 @@ export function openApiPages({ auth, examples }: OpenApiOptions) {
         stopped.signal,
       ),
     );
-    const assets: Asset[] = [
-      {
-        path: "/openapi.json",
-        type: "application/json",
-        make: async () => `${(await getDescription()).json}\n`,
-      },
-      {
-        path: "/openapi.yaml",
-        // RFC 9512, section 2.1.
-        type: "application/yaml; charset=utf-8",
-        make: async () => (await getDescription()).yaml,
-      },
-    ];
-    for (const asset of assets) serveAsset(app, asset);
+    serveContent(app, "/openapi.json", async () =>
+      prepareContent("application/json", `${(await getDescription()).json}\n`),
+    );
+    serveContent(app, "/openapi.yaml", async () =>
+      // RFC 9512, section 2.1.
+      prepareContent("application/yaml; charset=utf-8", await (await getDescription()).yaml),
+    );
     app.addHook("onClose", async () => stopped.abort());
   };
-}
-
-function serveAsset(app: FastifyInstance, { path, type, make }: Asset): void {
-  const getContent = memoize(async () => prepareContent(type, await make()));
-  app.get(path, async (request, reply) => {
-    const content = await getContent();
-    return sendContent(request, reply.header("cache-control", "no-cache"), content);
-  });
 }
