@@ -3,27 +3,20 @@ import type http from "node:http";
 import type { Socket } from "node:net";
 import { LiveList } from "../calls/live-list.ts";
 
-export interface Pipeline {
+interface Pipeline {
   /** The unfinished answers. */
-  readonly answers: Pick<LiveList<http.ServerResponse>, "items" | "size">;
-  /** The answer to the newest request. */
-  readonly newest: http.ServerResponse;
-  /** Whether the client has sent a request before an earlier one was answered. */
-  readonly isPipelined: boolean;
-  /** Whether the connection ends with the newest answer. Later requests are not answered. */
-  readonly isLast: boolean;
-}
-
-interface OwnPipeline extends Pipeline {
   readonly answers: LiveList<http.ServerResponse>;
+  /** The answer to the newest request. */
   newest: http.ServerResponse;
+  /** Whether the client has sent a request before an earlier one was answered. */
   isPipelined: boolean;
+  /** Whether the connection ends with the newest answer. Later requests are not answered. */
   isLast: boolean;
 }
 
 /** The pipelines of one port. */
 export class Http1Pipelines {
-  readonly #pipelines = new Map<Socket, OwnPipeline>();
+  readonly #pipelines = new Map<Socket, Pipeline>();
 
   /** The answers on all connections. */
   *answers(): Generator<http.ServerResponse> {
@@ -31,7 +24,7 @@ export class Http1Pipelines {
   }
 
   /** Finds the answers of a connection; undefined before its first request and after its end. */
-  find(socket: Socket): Pipeline | undefined {
+  find(socket: Socket): Readonly<Pipeline> | undefined {
     return this.#pipelines.get(socket);
   }
 
