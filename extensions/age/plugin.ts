@@ -98,8 +98,7 @@ async function readUnwrapRequest(connection: Connection): Promise<UnwrapRequest>
     const [stanzaType = "", ...stanzaArgs] = args;
     if (!/^\d{1,10}$/.test(first) || stanzaType === "")
       throw usageError("age sent a recipient-stanza without a file index and a type");
-    const file = request.files.get(first) ?? { sealed: [], faults: [], stanzaCount: 0 };
-    request.files.set(first, file);
+    const file = request.files.getOrInsert(first, { sealed: [], faults: [], stanzaCount: 0 });
     const stanzaIndex = file.stanzaCount++;
     try {
       const sealed = readSealedFileKey({ type: stanzaType, args: stanzaArgs, body });

@@ -138,11 +138,7 @@ export class RefusalBudget {
 
   #hourOf(user: string, nowMs: number): Hour {
     const name = this.#hours.has(user) || this.#hours.size < maxUsers ? user : others;
-    const known = this.#hours.get(name);
-    if (known !== undefined) return known;
-    const hour: Hour = { startedMs: nowMs, entries: 0, bytes: 0, unrecorded: 0 };
-    this.#hours.set(name, hour);
-    return hour;
+    return this.#hours.getOrInsert(name, { startedMs: nowMs, entries: 0, bytes: 0, unrecorded: 0 });
   }
 }
 

@@ -108,13 +108,10 @@ const suites = new Map<string, Suite>();
 
 /** Computes once what depends only on the suite. */
 function openSuite(kemId: number, aeadId: number): Suite {
-  const name = `${kemId} ${aeadId}`;
-  const known = suites.get(name);
-  if (known !== undefined) return known;
-  const suite = Buffer.concat([Buffer.from("HPKE"), writeUint16s(kemId, kdfId, aeadId)]);
-  const opened = { suite, pskIdHash: labeledExtract(none, suite, "psk_id_hash", none) };
-  suites.set(name, opened);
-  return opened;
+  return suites.getOrInsertComputed(`${kemId} ${aeadId}`, () => {
+    const suite = Buffer.concat([Buffer.from("HPKE"), writeUint16s(kemId, kdfId, aeadId)]);
+    return { suite, pskIdHash: labeledExtract(none, suite, "psk_id_hash", none) };
+  });
 }
 
 /** RFC 9180, section 4, LabeledExtract. HMAC pads an empty salt as RFC 5869 pads one that is not given. */

@@ -212,9 +212,7 @@ function split({ calls, serving }: Group): Waiting[][] {
 function byWork(group: readonly Waiting[]): Waiting[][] {
   const members = new Map<Waiting["work"], Waiting[]>();
   for (const waiting of group) {
-    const others = members.get(waiting.work);
-    if (others) others.push(waiting);
-    else members.set(waiting.work, [waiting]);
+    members.getOrInsert(waiting.work, []).push(waiting);
   }
   return [...members.values()];
 }

@@ -50,13 +50,13 @@ export function findMessageLimit(
   generalBytes: number,
   profiles: ServiceProfiles = {},
 ): number {
-  let limit = profiles[parent.typeName]?.rpcs?.[name]?.maxBytes ?? known.get(input);
-  if (limit === undefined) {
-    const { wire, json } = sizeMessage(input, new Set());
-    limit = Math.ceil((Math.max(wire, json) * (1 + allowance)) / stepBytes) * stepBytes;
-    known.set(input, limit);
-  }
-  return Math.min(limit, generalBytes);
+  const ofProfile = profiles[parent.typeName]?.rpcs?.[name]?.maxBytes;
+  return Math.min(ofProfile ?? known.getOrInsertComputed(input, computeLimit), generalBytes);
+}
+
+function computeLimit(input: DescMessage): number {
+  const { wire, json } = sizeMessage(input, new Set());
+  return Math.ceil((Math.max(wire, json) * (1 + allowance)) / stepBytes) * stepBytes;
 }
 
 /** @param around the enclosing messages: a recursive message has no limit */

@@ -20,12 +20,11 @@ const known = new WeakMap<DescField, SizeRules>();
 
 /** Reads the rules of a field, once. */
 export function findSizeRules(field: DescField): SizeRules {
-  let rules = known.get(field);
-  if (rules === undefined) {
-    rules = hasOption(field, fieldRules) ? readSizes(getOption(field, fieldRules)) : unbounded;
-    known.set(field, rules);
-  }
-  return rules;
+  return known.getOrInsertComputed(field, computeSizeRules);
+}
+
+function computeSizeRules(field: DescField): SizeRules {
+  return hasOption(field, fieldRules) ? readSizes(getOption(field, fieldRules)) : unbounded;
 }
 
 function readSizes({ ignore, type }: FieldRules): SizeRules {

@@ -28,12 +28,11 @@ const known = new WeakMap<DescMessage, WireFields>();
 
 /** Lists the fields of a message. The list is computed once. */
 export function findWireFields(desc: DescMessage): WireFields {
-  let fields = known.get(desc);
-  if (fields === undefined) {
-    fields = new Map(desc.fields.map((field) => [field.number, describeField(field)]));
-    known.set(desc, fields);
-  }
-  return fields;
+  return known.getOrInsertComputed(desc, describeFields);
+}
+
+function describeFields({ fields }: DescMessage): WireFields {
+  return new Map(fields.map((field) => [field.number, describeField(field)]));
 }
 
 function describeField(field: DescField): WireField {

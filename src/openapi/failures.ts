@@ -59,7 +59,7 @@ export function describeFailures(shape: CallShape): Record<string, Response | Re
   const byStatus = new Map<number, Set<AnyReason>>();
   for (const reason of [...reasonsOfShape(shape), ...declaredReasons(shape)]) {
     const status = findStatus(reason);
-    byStatus.set(status, (byStatus.get(status) ?? new Set()).add(reason));
+    byStatus.getOrInsert(status, new Set()).add(reason);
   }
   const sorted = [...byStatus].sort(([a], [b]) => a - b);
   return Object.fromEntries(

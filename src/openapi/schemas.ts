@@ -151,15 +151,12 @@ export function createSchemas(describe: Describe, answered: readonly DescMessage
 function createListRequired(): (desc: DescMessage) => readonly DescField[] {
   const validator = createValidator();
   const requiredOf = new Map<DescMessage, readonly DescField[]>();
-  return (desc) => {
-    const known = requiredOf.get(desc);
-    if (known !== undefined) return known;
+  const listRequired = (desc: DescMessage): readonly DescField[] => {
     const { violations = [] } = validator.validate(desc, create(desc));
     const missed = violations.map(({ field }) => (field.length === 1 ? field[0] : undefined));
-    const required = desc.fields.filter((field) => missed.includes(field));
-    requiredOf.set(desc, required);
-    return required;
+    return desc.fields.filter((field) => missed.includes(field));
   };
+  return (desc) => requiredOf.getOrInsertComputed(desc, listRequired);
 }
 
 /**

@@ -208,8 +208,7 @@ function startPoller<Row>(source: FeedSource<Row>): Poller<Row> {
       if (signal.aborted || failure !== undefined) return;
       const { promise, resolve } = Promise.withResolvers<void>();
       const wakeUp = (): void => resolve();
-      const ofTopic = waiting.get(topic) ?? new Set();
-      waiting.set(topic, ofTopic.add(wakeUp));
+      const ofTopic = waiting.getOrInsert(topic, new Set()).add(wakeUp);
       signal.addEventListener("abort", wakeUp, { once: true });
       await promise;
       signal.removeEventListener("abort", wakeUp);

@@ -20,10 +20,9 @@ export function createPathMethods(): PathMethods {
   return {
     has: (path) => find(path) !== undefined,
     add(path, methods) {
-      const known = methodsOf.get(path) ?? new Set();
-      for (const method of methods) known.add(method);
       if (!methodsOf.has(path) && path.includes(":")) patterns.push({ pattern: toPattern(path), path });
-      methodsOf.set(path, known);
+      const known = methodsOf.getOrInsert(path, new Set());
+      for (const method of methods) known.add(method);
     },
     allowInstead(method, path) {
       const known = find(path);

@@ -143,9 +143,7 @@ const serialized = new WeakMap<DescFile, Uint8Array>();
 
 /** Serializes each file only once. */
 function serialize(file: DescFile): Uint8Array {
-  const bytes = serialized.get(file) ?? toBinary(FileDescriptorProtoSchema, describeFile(file));
-  serialized.set(file, bytes);
-  return bytes;
+  return serialized.getOrInsertComputed(file, () => toBinary(FileDescriptorProtoSchema, describeFile(file)));
 }
 
 function createIndex(files: readonly DescFile[]): DescriptorIndex {
@@ -164,8 +162,7 @@ function createIndex(files: readonly DescFile[]): DescriptorIndex {
       } else if (type.kind === "service") {
         for (const method of type.methods) add(`${type.typeName}.${method.name}`);
       } else {
-        const numbers = byExtension.get(type.extendee.typeName) ?? new Map<number, DescFile>();
-        byExtension.set(type.extendee.typeName, numbers.set(type.number, file));
+        byExtension.getOrInsert(type.extendee.typeName, new Map()).set(type.number, file);
       }
     }
   }

@@ -57,9 +57,7 @@ function readParameters(bytes: Uint8Array, maxParameters: number): ReadonlyMap<s
       parts += 1;
       if (parts > maxParameters) break;
       if (value === "") continue;
-      const values = given.get(name);
-      if (values === undefined) given.set(name, [value]);
-      else values.push(value);
+      given.getOrInsert(name, []).push(value);
     }
   } catch {
     throw refuse("TARGET_INVALID", "the form is not valid percent-encoded UTF-8");

@@ -160,14 +160,11 @@ const knownFields = new WeakMap<DescMessage, ReadonlyMap<string, DescField>>();
 
 /** The fields of a message by both of their JSON names. */
 function indexFields(desc: DescMessage): ReadonlyMap<string, DescField> {
-  let fields = knownFields.get(desc);
-  if (fields === undefined) {
-    fields = new Map(
-      desc.fields.flatMap((field) => [[field.name, field] as const, [field.jsonName, field] as const]),
-    );
-    knownFields.set(desc, fields);
-  }
-  return fields;
+  return knownFields.getOrInsertComputed(
+    desc,
+    ({ fields }) =>
+      new Map(fields.flatMap((field) => [[field.name, field] as const, [field.jsonName, field] as const])),
+  );
 }
 
 function isExtension(desc: DescMessage, key: string, registry: Registry): boolean {

@@ -134,10 +134,5 @@ function isPlainKey(mapKey: ScalarType, key: string): boolean {
 const knownNames = new WeakMap<DescEnum, ReadonlySet<string>>();
 
 function listNames(desc: DescEnum): ReadonlySet<string> {
-  let names = knownNames.get(desc);
-  if (names === undefined) {
-    names = new Set(desc.values.map(({ name }) => name));
-    knownNames.set(desc, names);
-  }
-  return names;
+  return knownNames.getOrInsertComputed(desc, ({ values }) => new Set(values.map(({ name }) => name)));
 }

@@ -66,7 +66,7 @@ export function createRouter<R extends Routable>(
     insert(root, route);
     const path = plainPathOf(route.template);
     if (path === undefined) continue;
-    getOrInsert(plain, route.httpMethod, () => new Map()).set(path, { route, variables: new Map() });
+    plain.getOrInsert(route.httpMethod, new Map()).set(path, { route, variables: new Map() });
   }
   return {
     match: (httpMethod, rawPath) =>
@@ -107,12 +107,12 @@ function insert<R extends Routable>(root: Node<R>, route: R): void {
   let node = root;
   for (const segment of route.template.segments) {
     if (segment.kind === "literal") {
-      node = getOrInsert(node.literals, segment.text, createNode<R>);
+      node = node.literals.getOrInsertComputed(segment.text, createNode<R>);
     } else {
       node = node[segment.kind] ??= createNode<R>();
     }
   }
-  const byMethod = getOrInsert(node.routes, route.template.verb, () => new Map<string, R>());
+  const byMethod = node.routes.getOrInsert(route.template.verb, new Map());
   const other = byMethod.get(route.httpMethod);
   if (other !== undefined) {
     throw new Error(
@@ -121,15 +121,6 @@ function insert<R extends Routable>(root: Node<R>, route: R): void {
     );
   }
   byMethod.set(route.httpMethod, route);
-}
-
-function getOrInsert<K, V>(map: Map<K, V>, key: K, make: () => V): V {
-  let value = map.get(key);
-  if (value === undefined) {
-    value = make();
-    map.set(key, value);
-  }
-  return value;
 }
 
 /** The raw segments of a path, and the decoded ones to compare with literals. */

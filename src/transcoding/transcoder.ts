@@ -141,7 +141,7 @@ function createStyleFinder(
   for (const { template, style } of routes) {
     const [first] = template.segments;
     const name = first?.kind === "literal" ? first.text : "";
-    byFirst.set(name, (byFirst.get(name) ?? new Set()).add(style));
+    byFirst.getOrInsert(name, new Set()).add(style);
   }
   return ({ method, target }) => {
     const { path } = splitTarget(target);

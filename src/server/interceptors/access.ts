@@ -29,10 +29,8 @@ export function createRoles(
   profiles: ServiceProfiles,
 ): (method: DescMethod) => readonly Role[] | undefined {
   const byMethod = new Map<DescMethod, readonly Role[] | undefined>();
-  return (method) => {
-    if (!byMethod.has(method)) byMethod.set(method, rolesFor(method, mode, profiles));
-    return byMethod.get(method);
-  };
+  const find = (method: DescMethod): readonly Role[] | undefined => rolesFor(method, mode, profiles);
+  return (method) => byMethod.getOrInsertComputed(method, find);
 }
 
 /**

@@ -71,8 +71,7 @@ export function createCallerWatch(onUnchecked: OnUnchecked): CallerWatch {
   return (caller, onRefused) => {
     const stream = { caller, onRefused };
     const name = caller.revocation?.group ?? "";
-    const group = groups.get(name) ?? { streams: new Set(), isChecking: false };
-    groups.set(name, group);
+    const group = groups.getOrInsert(name, { streams: new Set(), isChecking: false });
     group.streams.add(stream);
     timer ??= setInterval(checkAll, revocationPollMs).unref();
     return () => {

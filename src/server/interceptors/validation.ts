@@ -9,15 +9,9 @@ import { createValidateInterceptor } from "@connectrpc/validate";
  */
 export function createFastValidator(): Validator {
   const expressions = new Map<string, RegExp>();
+  const toExpression = (pattern: string): RegExp => new RegExp(pattern, "u");
   return createValidator({
-    regexMatch(pattern, text) {
-      let expression = expressions.get(pattern);
-      if (expression === undefined) {
-        expression = new RegExp(pattern, "u");
-        expressions.set(pattern, expression);
-      }
-      return expression.test(text);
-    },
+    regexMatch: (pattern, text) => expressions.getOrInsertComputed(pattern, toExpression).test(text),
   });
 }
 

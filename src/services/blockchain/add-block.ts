@@ -111,8 +111,7 @@ function findFirst(waiting: readonly Waiting[]): number[] {
     if (call === undefined) return position;
     // A key contains no line breaks.
     const name = `${call.idempotencyKey}\n${call.userId}`;
-    const first = known.get(name) ?? { position, call };
-    known.set(name, first);
+    const first = known.getOrInsert(name, { position, call });
     if (first.call.requestHash !== call.requestHash) throw new IdempotencyConflictError(call.idempotencyKey);
     return first.position;
   });

@@ -135,17 +135,9 @@ export function createSignatureCheck({ provider, chain }: Pick<ChainDeps, "chain
       throw error;
     }
   };
-  const findKey = (address: string): Promise<PublicKey | undefined> => {
-    let found = validators.get(address);
-    if (found === undefined) {
-      found = loadKey(address);
-      validators.set(address, found);
-    }
-    return found;
-  };
   const checkOne = async (block: Block): Promise<Fault | undefined> => {
     const { index, blockHash, signature, validatorAddress } = block;
-    const publicKey = await findKey(validatorAddress);
+    const publicKey = await validators.getOrInsertComputed(validatorAddress, loadKey);
     if (publicKey === undefined) return { index, reason: "VALIDATOR" };
     const isValid = await provider.unbounded.verify(publicKey, Buffer.from(blockHash, "hex"), signature);
     return isValid ? undefined : { index, reason: "SIGNATURE" };

@@ -30,7 +30,7 @@ export const completionVerbs: readonly Verb[] = [
 function nextWords(verbs: readonly Verb[]): ReadonlyMap<string, readonly string[]> {
   const next = new Map<string, Set<string>>();
   const offer = (before: string, word: string): void => {
-    next.set(before, (next.get(before) ?? new Set()).add(word));
+    next.getOrInsert(before, new Set()).add(word);
   };
   for (const verb of verbs) {
     const words = verb.name.split(" ");
