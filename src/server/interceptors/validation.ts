@@ -24,9 +24,11 @@ const patterns: Readonly<Record<string, string>> = {
   "^[A-Za-z0-9][A-Za-z0-9_./-]*$":
     "must begin with a letter or digit, and contain only the characters A-Z a-z 0-9 - _ . /",
   "^[A-Za-z0-9][A-Za-z0-9_./-]*=": "must have the form <label>=<value>",
+  "^[A-Za-z0-9._+-]{0,64}$": "must have at most 64 characters, of A-Z a-z 0-9 . _ + -",
   "^[^\\x00]*$": "must not contain a NUL character",
   "^0x[0-9a-fA-F]{40}$": "must be an address: 0x and 40 hexadecimal digits",
   "^[0-9a-fA-F]{64}$": "must be 64 hexadecimal digits",
+  "^[0-9a-f]{64}$": "must be 64 lower-case hexadecimal digits",
   "^[A-Za-z]+=[^\\x00-\\x1f\\x7f-\\x9f]+$": "must have the form CN=release,O=Example (RFC 4514)",
   "^([*][.])?[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$":
     "must be a host name of ASCII letters, such as example.com; others have a form that begins with xn--",
