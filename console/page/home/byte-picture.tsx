@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { useUniqueId } from "../unique-id.ts";
+import { formatNumber } from "../values.ts";
 import { countRows, drawBytes, drawSquares, findByte, type Part, shades, squareSide } from "./cells.ts";
 
 interface GridProps {
@@ -88,6 +89,26 @@ function Break({ of, at, count, columns }: GridProps & { readonly of: string; re
       </clipPath>
       <use href={`#${of}`} class="broken" clip-path={`url(#${of}-break)`} />
     </>
+  );
+}
+
+/** What a picture's colours stand for: the names of style sheet variables, each with a text. */
+export function Legend({ entries }: { readonly entries: readonly (readonly [string, string])[] }) {
+  return (
+    <ul class="kinds">
+      {entries.map(([name, text]) => (
+        <li key={text} style={{ "--kind": `var(--${name})` }}>
+          {text}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** A legend of a value's parts, with their sizes. */
+export function PartsLegend({ parts }: Pick<BytePictureProps, "parts">) {
+  return (
+    <Legend entries={parts.map(({ name, bytes }, at) => [`part-${at}`, `${name}, ${formatNumber(bytes)}`])} />
   );
 }
 

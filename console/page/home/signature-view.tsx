@@ -6,7 +6,7 @@ import { FailureNote } from "../parts/failure-note.tsx";
 import { Verdict } from "../parts/verdict.tsx";
 import { narrow, useMedia } from "../use-media.ts";
 import { formatMs, formatNumber, fromUtf8 } from "../values.ts";
-import { BytePicture, CountPicture } from "./byte-picture.tsx";
+import { BytePicture, CountPicture, PartsLegend } from "./byte-picture.tsx";
 import { writeCaption } from "./caption.ts";
 import { countBytes, type Part, publicKeyParts, signatureParts } from "./cells.ts";
 import { algorithm, type Finding, isRejected } from "./signature.ts";
@@ -143,13 +143,7 @@ function Comparison({ title, parts, children }: ComparisonProps) {
       <figure class="new">
         <figcaption>
           <h2>{title}</h2> {algorithm}, {formatNumber(countBytes(parts))} bytes
-          <ul class="parts">
-            {parts.map(({ name, bytes }, part) => (
-              <li key={name} data-part={part}>
-                {name}, {formatNumber(bytes)}
-              </li>
-            ))}
-          </ul>
+          <PartsLegend parts={parts} />
         </figcaption>
         {picture}
       </figure>

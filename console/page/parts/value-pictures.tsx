@@ -1,5 +1,5 @@
 /** A story's values as pictures, one square a byte: pale until they exist, and marked where a byte is changed. */
-import { BytePicture, Mark } from "../home/byte-picture.tsx";
+import { BytePicture, Mark, PartsLegend } from "../home/byte-picture.tsx";
 import { countBytes, type Part } from "../home/cells.ts";
 import { formatNumber } from "../values.ts";
 
@@ -23,14 +23,7 @@ export function ValuePictures({ values }: { readonly values: readonly PicturedVa
         <figure key={label} class="new">
           <figcaption>
             <strong>{label}</strong> {formatNumber(countBytes(parts))} bytes
-            <ul class="parts">
-              {parts.length > 1 &&
-                parts.map(({ name, bytes }, part) => (
-                  <li key={name} data-part={part}>
-                    {name}, {formatNumber(bytes)}
-                  </li>
-                ))}
-            </ul>
+            {parts.length > 1 && <PartsLegend parts={parts} />}
           </figcaption>
           <BytePicture bytes={value} count={countBytes(parts)} parts={parts} columns={columns}>
             {changed !== undefined && <Mark at={changed} columns={columns} kind="flipped" />}

@@ -17,8 +17,8 @@ export interface ByteChange {
   readonly checks: readonly Check[];
 }
 
-/** A legend's colour; the style sheet has the colours of the kinds. */
-export function colourKind(kind: Kind | "plain" | undefined) {
+/** A field's colour; the style sheet has the colours of the kinds. */
+export function colourKind(kind: Kind | undefined) {
   return kind === undefined ? {} : { "--kind": `var(--${kind})` };
 }
 

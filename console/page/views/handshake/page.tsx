@@ -7,6 +7,7 @@ import { PqcService, type RecordHandshakeResponse } from "#gen/pqc/pqc_service_p
 import { type Caller, withoutToken } from "../../caller.ts";
 import { Failure } from "../../failure.ts";
 import { useForm } from "../../form.ts";
+import { Legend } from "../../home/byte-picture.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { Choice } from "../../parts/fields.tsx";
 import { saveFile } from "../../save-file.ts";
@@ -16,7 +17,7 @@ import { narrow, useMedia } from "../../use-media.ts";
 import { formatBytes, formatNumber } from "../../values.ts";
 import { type ByteFlip, changeRecord, checkRecording } from "./checks.ts";
 import { Connection } from "./connection.tsx";
-import { type ByteChange, colourKind, columns, Flight } from "./flight.tsx";
+import { type ByteChange, columns, Flight } from "./flight.tsx";
 import { Inspector } from "./inspector.tsx";
 import { KeySchedule } from "./key-schedule.tsx";
 import { chooseFirst, findSelected, type Reading, readHandshake, type Selection } from "./reading.ts";
@@ -117,7 +118,7 @@ function Laboratory() {
           <div class="bench-parts">
             <div class="pictures scale">
               <Shares reading={reading} width={width} onSelect={select} />
-              <Legend />
+              <Legend entries={legend} />
               <Flight
                 reading={reading}
                 selected={selected}
@@ -231,15 +232,3 @@ const legend = [
   ["data", "text"],
   ["plain", "other; one square is one byte"],
 ] as const;
-
-function Legend() {
-  return (
-    <ul class="kinds">
-      {legend.map(([kind, name]) => (
-        <li key={kind} style={colourKind(kind)}>
-          {name}
-        </li>
-      ))}
-    </ul>
-  );
-}
