@@ -49,7 +49,7 @@ export function planCall<I extends DescMessage>(
 }
 
 /** Makes a unary call and records it, even if it fails. */
-export async function makeCall<I extends DescMessage, O extends DescMessage>(
+async function makeCall<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   init: MessageInitShape<I>,
   options: CallOptions = {},

@@ -12,7 +12,7 @@ export interface Field<S = unknown> {
 }
 
 /** A control's value and change handler. */
-export interface BoundField {
+interface BoundField {
   readonly value: string;
   readonly onChange: (value: string) => void;
 }

@@ -30,7 +30,7 @@ export function Prose({ text }: { readonly text: string }) {
 }
 
 /** A line with code in backticks. */
-export function Inline({ text }: { readonly text: string }) {
+function Inline({ text }: { readonly text: string }) {
   return (
     <>{text.split("`").map((part, i): ComponentChildren => (i % 2 === 1 ? <code>{part}</code> : part))}</>
   );

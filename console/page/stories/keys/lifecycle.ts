@@ -5,7 +5,7 @@ export interface Point {
   readonly y: number;
 }
 
-export type State = keyof typeof states;
+type State = keyof typeof states;
 
 /** A transition between two states. */
 export interface Transition {

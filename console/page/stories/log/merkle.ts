@@ -38,7 +38,7 @@ export function hashLeaf(data: Uint8Array): Promise<Uint8Array> {
 }
 
 /** Hashes an inner node: SHA-256(0x01 ‖ left ‖ right), RFC 6962, section 2.1. */
-export function hashChildren(left: Uint8Array, right: Uint8Array): Promise<Uint8Array> {
+function hashChildren(left: Uint8Array, right: Uint8Array): Promise<Uint8Array> {
   return sha256(Uint8Array.of(1, ...left, ...right));
 }
 

@@ -18,7 +18,7 @@ export interface Proved {
 }
 
 /** The browser's result for a node. "wrong" is a hash that results from a flipped bit. */
-export type NodeState = "plain" | "computed" | "given" | "wrong";
+type NodeState = "plain" | "computed" | "given" | "wrong";
 
 /** A node's position in image units. */
 export interface PlacedNode {
@@ -30,7 +30,7 @@ export interface PlacedNode {
 }
 
 /** A line from a node to its parent. */
-export interface Branch {
+interface Branch {
   readonly from: PlacedNode;
   readonly to: PlacedNode;
 }
@@ -44,7 +44,7 @@ export interface TreePicture {
   readonly ends: readonly PlacedNode[];
 }
 
-export const columnWidth = 44;
+const columnWidth = 44;
 const rowHeight = 46;
 const top = 16;
 

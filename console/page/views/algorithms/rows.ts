@@ -3,7 +3,7 @@ import type { AlgorithmInfo } from "#gen/pqc/algorithm_pb.ts";
 import { type ClassicalAlgorithm, classicalAlgorithms } from "../../classical.ts";
 
 export const kinds = ["Signature", "Key exchange"] as const;
-export type Kind = (typeof kinds)[number];
+type Kind = (typeof kinds)[number];
 
 /** One algorithm; sizes in bytes. */
 export interface AlgorithmRow {
@@ -21,7 +21,7 @@ export interface AlgorithmRow {
 }
 
 export const families = ["ML-KEM", "X-Wing", "ML-DSA", "SLH-DSA", "classical"] as const;
-export type Family = (typeof families)[number];
+type Family = (typeof families)[number];
 
 /** @param supported the server's parameter sets */
 export function toRows(supported: readonly AlgorithmInfo[]): AlgorithmRow[] {

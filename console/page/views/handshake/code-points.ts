@@ -13,7 +13,7 @@ function parseNames(text: string): Names {
   );
 }
 
-export const contentTypes = parseNames("20 change_cipher_spec, 21 alert, 22 handshake, 23 application_data");
+const contentTypes = parseNames("20 change_cipher_spec, 21 alert, 22 handshake, 23 application_data");
 
 export const messageTypes = parseNames(`1 ClientHello, 2 ServerHello, 4 NewSessionTicket, 5 EndOfEarlyData,
   8 EncryptedExtensions, 11 Certificate, 13 CertificateRequest, 15 CertificateVerify, 20 Finished, 24 KeyUpdate,

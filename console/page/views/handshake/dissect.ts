@@ -19,7 +19,7 @@ import {
 import type { Recording, WireRecord } from "./recording.ts";
 
 /** How a record is protected. */
-export interface Protection {
+interface Protection {
   readonly keys: TrafficKeys;
   readonly sequence: number;
   /** The key log's name for the secret. */

@@ -10,7 +10,7 @@ import { readKeyShare, readSignature } from "./key-parts.ts";
 const retryRandom = "cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c";
 
 /** Facts that later messages and checks need. */
-export interface HelloFacts {
+interface HelloFacts {
   random: Uint8Array;
   sessionId: Uint8Array;
   versions: number[];
