@@ -1,7 +1,6 @@
 /** The entry point of the page. */
 import "./style.css";
 import "./tools/tools.css";
-import "./tools/inventory/inventory.css";
 import "./accents.css";
 import "./home/home.css";
 import "./views/activity/activity.css";

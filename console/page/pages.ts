@@ -218,7 +218,7 @@ const pages = {
     {
       path: "keys/audit",
       title: "Audit log",
-      summary: "Search the log of all key use, or follow it live.",
+      summary: "Search the log of all key use, follow it live, and verify it.",
       icon: "audit",
       hue: 305,
       service: "kms.KmsService",
@@ -227,7 +227,7 @@ const pages = {
     {
       path: "inventory",
       title: "Inventory",
-      summary: "What you created in this tab, and your records on the server.",
+      summary: "All records in one table: keys, devices, wallets and more.",
       icon: "inventory",
       hue: 150,
       load: () => import("./tools/inventory/page.tsx"),

@@ -14,8 +14,8 @@ interface RecordKind {
   readonly creates: Readonly<Record<string, string>>;
   /** Calls that return a new state, likewise. */
   readonly reports?: Readonly<Record<string, string>>;
-  /** How to list them; undefined for records that cannot be listed. */
-  readonly list?: {
+  /** How to list them. */
+  readonly list: {
     /** "Keys". */
     readonly title: string;
     readonly call: string;
@@ -26,10 +26,7 @@ interface RecordKind {
 
 export const kinds: readonly RecordKind[] = [
   {
-    kind: "key",
-    service: "kms.KmsService",
-    id: "keyId",
-    states: ["newStatus", "status"],
+    ...{ kind: "key", service: "kms.KmsService", id: "keyId", states: ["newStatus", "status"] },
     creates: { CreateKey: "result", ImportKey: "result", RotateKey: "newKey" },
     reports: {
       GetKey: "result",
@@ -41,69 +38,57 @@ export const kinds: readonly RecordKind[] = [
     list: { title: "Keys", call: "ListKeys", path: "keys/manage" },
   },
   {
-    kind: "device",
-    service: "iot.IotService",
-    id: "deviceId",
-    states: ["registrationStatus"],
+    ...{ kind: "device", service: "iot.IotService", id: "deviceId", states: ["registrationStatus"] },
     creates: { RegisterDevice: "" },
     list: { title: "Devices", call: "ListDevices", path: "devices" },
   },
   {
-    kind: "tunnel",
-    service: "vpn.VpnService",
-    id: "tunnelId",
-    states: ["tunnelStatus", "sessionStatus"],
+    ...{
+      kind: "tunnel",
+      service: "vpn.VpnService",
+      id: "tunnelId",
+      states: ["tunnelStatus", "sessionStatus"],
+    },
     creates: { RegisterPeer: "" },
     reports: { Disconnect: "" },
     list: { title: "Tunnels", call: "ListTunnels", path: "tunnel" },
   },
   {
-    kind: "multisig wallet",
-    service: "defi.DefiService",
-    id: "walletId",
+    ...{ kind: "multisig wallet", service: "defi.DefiService", id: "walletId" },
     creates: { CreateMultisig: "" },
     list: { title: "Multisig wallets", call: "ListWallets", path: "governance" },
   },
   {
-    kind: "proposal",
-    service: "defi.DefiService",
-    id: "proposalId",
-    states: ["proposalStatus"],
+    ...{ kind: "proposal", service: "defi.DefiService", id: "proposalId", states: ["proposalStatus"] },
     creates: { CreateProposal: "proposal" },
     reports: { SignProposal: "proposal", ExecuteProposal: "proposal" },
     list: { title: "Proposals", call: "ListProposals", path: "governance" },
   },
   {
-    kind: "validator",
-    service: "blockchain.BlockchainService",
-    id: "validatorAddress",
-    states: ["registrationStatus"],
+    ...{
+      kind: "validator",
+      service: "blockchain.BlockchainService",
+      id: "validatorAddress",
+      states: ["registrationStatus"],
+    },
     creates: { RegisterNode: "" },
     list: { title: "Validators", call: "ListValidators", path: "chain" },
   },
   {
-    kind: "token",
-    service: "nft.NftService",
-    id: "tokenId",
+    ...{ kind: "token", service: "nft.NftService", id: "tokenId" },
     creates: { Mint: "" },
     list: { title: "Tokens with provenance", call: "ListTokens", path: "provenance" },
   },
   {
-    kind: "contract",
-    service: "dapp.DappService",
-    id: "contractId",
+    ...{ kind: "contract", service: "dapp.DappService", id: "contractId" },
     creates: { DeployContract: "" },
     list: { title: "Contracts", call: "ListContracts", path: "contracts" },
   },
   {
-    kind: "wallet",
-    service: "wallet.WalletService",
-    id: "walletId",
+    ...{ kind: "wallet", service: "wallet.WalletService", id: "walletId" },
     creates: { CreateWallet: "" },
     list: { title: "Wallets", call: "ListWallets", path: "wallets" },
   },
-  { kind: "log-in token", service: "pqc.PqcService", id: "expiresAt", creates: { IssueToken: "" } },
-  { kind: "log-in token", service: "pqc.TokenService", id: "expiresAt", creates: { IssueToken: "" } },
 ];
 
 /** Fields with names and creation times, for all kinds; the first one that is set counts. */
@@ -130,7 +115,7 @@ export function readRecord(
   record: JsonObject,
   request: JsonObject = {},
 ): FoundRecord {
-  const { signers, threshold, damaged } = record;
+  const { signers, threshold, damaged, version } = record;
   const names = [
     readFirst(record, nameFields),
     readFirst(request, nameFields),
@@ -141,7 +126,7 @@ export function readRecord(
   return {
     kind,
     id: readFirst(record, [id]),
-    name: names.find((name) => name !== "") ?? "",
+    name: `${names.find((name) => name !== "") ?? ""}${version === undefined ? "" : `, version ${version}`}`,
     // A damaged record has a tag that does not match.
     state: damaged === true ? "DAMAGED" : readFirst(record, states),
     createdAt: readFirst(record, timeFields),

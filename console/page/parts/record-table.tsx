@@ -7,6 +7,8 @@ export interface Column<T> {
   /** Whether long values wrap. */
   readonly wraps?: boolean;
   readonly isNumber?: boolean;
+  /** Whether a narrow table leaves it out, because the record's own view has it. */
+  readonly isMinor?: boolean;
   shows(row: T): ComponentChildren;
 }
 
@@ -25,8 +27,8 @@ export function RecordTable<T>({ label, columns, rows, identify, isChosen }: Rec
       <table>
         <thead>
           <tr>
-            {columns.map(({ title, isNumber }) => (
-              <th key={title} scope="col" class={isNumber ? "number" : undefined}>
+            {columns.map(({ title, isNumber, isMinor }) => (
+              <th key={title} scope="col" data-minor={isMinor} class={isNumber ? "number" : undefined}>
                 {title}
               </th>
             ))}
@@ -35,7 +37,7 @@ export function RecordTable<T>({ label, columns, rows, identify, isChosen }: Rec
         <tbody>
           {rows.map((row) => (
             <tr key={identify(row)} data-chosen={isChosen?.(row)}>
-              {columns.map(({ title, wraps, isNumber, shows }, at) =>
+              {columns.map(({ title, wraps, isNumber, isMinor, shows }, at) =>
                 at === 0 ? (
                   <th key={title} scope="row" class={wraps ? "wraps" : undefined}>
                     {shows(row)}
@@ -43,7 +45,7 @@ export function RecordTable<T>({ label, columns, rows, identify, isChosen }: Rec
                 ) : (
                   <td
                     key={title}
-                    data-label={title}
+                    data-minor={isMinor}
                     class={isNumber ? "number" : wraps ? "wraps" : undefined}
                   >
                     {shows(row)}
@@ -55,20 +57,6 @@ export function RecordTable<T>({ label, columns, rows, identify, isChosen }: Rec
         </tbody>
       </table>
     </Scroller>
-  );
-}
-
-/**
- * A date with the time of day below it.
- *
- * @param time "2026-11-23 13:58"
- */
-export function When({ time }: { readonly time: string }) {
-  const [day, timeOfDay] = time.split(" ");
-  return (
-    <>
-      {day} {timeOfDay && <span class="hint">{timeOfDay}</span>}
-    </>
   );
 }
 

@@ -1,10 +1,9 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
-import { TimestampSchema, timestampDate } from "@bufbuild/protobuf/wkt";
+import { TimestampSchema, timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import { type AuditEntry, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
-import { type GetAuditLogRequest, KmsService } from "#gen/kms/kms_service_pb.ts";
+import { type GetAuditLogRequest, KmsService, WatchAuditLogResponseSchema } from "#gen/kms/kms_service_pb.ts";
+import { auditStart, hashAuditEntry } from "../../../src/client/verify-audit.ts";
 import { readEntry } from "../../page/audit.ts";
 import * as log from "../../page/tools/audit-log/entries.ts";
 import { createFakeCaller } from "../steps/fake-caller.ts";
@@ -18,14 +17,6 @@ function makeEntries(first: number, count: number): AuditEntry[] {
 function sequencesOf(entries: readonly AuditEntry[]): number[] {
   return entries.map(({ sequence }) => sequence);
 }
-
-describe("the filter's operations", () => {
-  it("match GetAuditLog", () => {
-    const proto = readFileSync(join(import.meta.dirname, "../../../proto/kms/kms_service.proto"), "utf8");
-    const [, list = ""] = /message GetAuditLogRequest[\s\S]*?in: \[([\s\S]*?)\]/.exec(proto) ?? [];
-    expect(log.operations).toEqual(list.match(/\w+/g));
-  });
-});
 
 describe("toQuery", () => {
   const timesOf = (filters: Partial<log.AuditFilters>) => {
@@ -73,11 +64,12 @@ describe("loadEntries", () => {
     const caller = createFakeCaller(({ service }) =>
       service(KmsService, {
         getAuditLog(request) {
+          const start = Number(request.pageToken);
           asked.push(request);
           return {
-            auditLog: makeEntries(asked.length, 1),
-            nextPageToken: asked.length === 1 ? "next" : "",
-            totalSize: 2,
+            auditLog: makeEntries(start + 1, Math.min(request.pageSize, 70 - start)),
+            nextPageToken: start === 0 ? String(request.pageSize) : "",
+            totalSize: 70,
           };
         },
       }),
@@ -85,30 +77,78 @@ describe("loadEntries", () => {
     const query = log.toQuery({ ...log.noFilters, user: "ada" }, now);
     const first = await log.loadEntries(caller, query);
     const both = await log.loadEntries(caller, query, first);
-    expect(sequencesOf(both.entries)).toEqual([1, 2]);
+    expect(sequencesOf(both.items)).toEqual(sequencesOf(makeEntries(1, 70)));
     expect(asked.map(({ user, pageToken }) => [user, pageToken])).toEqual([
       ["ada", ""],
-      ["ada", "next"],
+      ["ada", "50"],
     ]);
   });
 });
 
-describe("mergeEntries", () => {
-  it("appends new entries to the known ones, each once", () => {
-    expect(sequencesOf(log.mergeEntries(makeEntries(1, 3), makeEntries(3, 2)))).toEqual([1, 2, 3, 4]);
-  });
+describe("checkLink", () => {
+  async function makeChain(): Promise<AuditEntry[]> {
+    let previousHash = auditStart.entryHash;
+    const chain: AuditEntry[] = [];
+    for (const entry of makeEntries(1, 3)) {
+      const timestamp = timestampFromDate(now);
+      const entryHash = (await hashAuditEntry({ ...entry, timestamp }, previousHash)) ?? "";
+      chain.push({ ...entry, timestamp, entryHash });
+      previousHash = entryHash;
+    }
+    return chain;
+  }
 
-  it("keeps the newest", () => {
-    const kept = log.mergeEntries(makeEntries(1, 400), makeEntries(401, 400));
-    expect([kept.length, kept[0]?.sequence, kept.at(-1)?.sequence]).toEqual([500, 301, 800]);
-  });
+  async function check(sequence: number, change: (chain: AuditEntry[]) => AuditEntry[]): Promise<string> {
+    const chain = change(await makeChain());
+    const entry = chain.find((one) => one.sequence === sequence);
+    if (entry === undefined) throw new Error("there is no such entry");
+    const visible = chain.filter((one) => one.sequence > sequence - 2);
+    return log.checkLink(
+      entry,
+      (async function* () {
+        for (const one of visible) yield create(WatchAuditLogResponseSchema, { entry: one });
+      })(),
+    );
+  }
+
+  const changed = (at: number) => (chain: AuditEntry[]) =>
+    chain.map((entry) => (entry.sequence === at ? { ...entry, user: "eve" } : entry));
+
+  for (const [title, sequence, change, link] of [
+    ["accepts an unchanged entry", 2, changed(0), "holds"],
+    ["accepts the first entry, which has none before it", 1, changed(0), "holds"],
+    ["finds a changed field", 2, changed(2), "broken"],
+    [
+      "finds that the entry before was replaced",
+      3,
+      (chain: AuditEntry[]) =>
+        chain.map((entry) => (entry.sequence === 2 ? { ...entry, entryHash: "0".repeat(64) } : entry)),
+      "broken",
+    ],
+    [
+      "checks nothing if the reader may not see the entry before it",
+      2,
+      (chain: AuditEntry[]) => chain.filter(({ sequence: own }) => own !== 1),
+      "anchor",
+    ],
+  ] as const)
+    it(title, async () => {
+      expect(await check(sequence, change)).toBe(link);
+    });
 });
 
 describe("splitDetails", () => {
   for (const [details, parts] of [
     ["", []],
-    ["input=data", ["input=data"]],
-    ["usage=SIGN, note=a, b, c=d", ["usage=SIGN", "note=a, b", "c=d"]],
+    ["input=data", [["input", "data"]]],
+    [
+      "usage=SIGN, note=a=1, b, c=d",
+      [
+        ["usage", "SIGN"],
+        ["note", "a=1, b"],
+        ["c", "d"],
+      ],
+    ],
   ] as const)
     it(`splits “${details}” into ${parts.length}`, () => {
       expect(log.splitDetails(details)).toEqual(parts);
@@ -123,12 +163,12 @@ describe("readEntry", () => {
 
 describe("the sentence above the entries", () => {
   it("states the number of entries and their order", () => {
-    const list = { entries: makeEntries(1, 2), nextPageToken: "next", totalSize: 1234 };
+    const list = { items: makeEntries(1, 2), nextPageToken: "next", totalSize: 1234 };
     expect(log.describeList(list)).toBe("2 of 1,234 entries, oldest first.");
     expect(log.describeStream(3, true)).toContain("3 entries, newest first");
   });
 
   it("suggests what to do if none match", () => {
-    expect(log.describeList({ entries: [], nextPageToken: "", totalSize: 0 })).toContain("longer period");
+    expect(log.describeList({ items: [], nextPageToken: "", totalSize: 0 })).toContain("longer period");
   });
 });

@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
@@ -12,36 +10,23 @@ import {
   KmsService,
   type ListKeysRequest,
 } from "#gen/kms/kms_service_pb.ts";
+import { listAccepted } from "../../../src/calls/accepted-values.ts";
 import { listActions } from "../../page/tools/key-manager/actions.ts";
-import { createNewGrant, describeScope, loadGrants } from "../../page/tools/key-manager/grants.ts";
+import { createNewGrant, describeGrant, loadGrants } from "../../page/tools/key-manager/grants.ts";
 import * as keys from "../../page/tools/key-manager/keys.ts";
 import { createFakeCaller } from "../steps/fake-caller.ts";
-
-const proto = readFileSync(join(import.meta.dirname, "../../../proto/kms/kms_service.proto"), "utf8");
 
 function makeKey(fields: MessageInitShape<typeof KeyRecordSchema> = {}): KeyRecord {
   return create(KeyRecordSchema, { keyId: "key-1", status: "ACTIVE", usage: "SIGN", ...fields });
 }
 
-/** The values that a request field accepts. */
-function readValues(request: string, field: string): string[] {
-  const message = proto.slice(proto.indexOf(`message ${request} {`));
-  const list = message.slice(message.indexOf(` ${field} = `));
-  return list
-    .slice(list.indexOf("in: ["), list.indexOf("]\n"))
-    .match(/(?<=")[^"]+/g)
-    ?.filter((value) => /^\w/.test(value)) as string[];
-}
-
-describe("the filter values", () => {
-  for (const [field, values] of [
-    ["status", keys.statuses],
-    ["algorithm", keys.algorithms],
-    ["usage", keys.usages],
-  ] as const)
-    it(`match ListKeys: ${field}`, () => {
-      expect(values).toEqual(readValues("ListKeysRequest", field));
-    });
+describe("the algorithms of a new key", () => {
+  it("are all those that the server can create, each under at least one usage", () => {
+    const chosen = new Set(keys.usages.flatMap((usage) => keys.findKind(usage).algorithms));
+    expect([...chosen].sort()).toEqual(
+      listAccepted(KmsService.method.createKey.input.field.algorithm).toSorted(),
+    );
+  });
 });
 
 describe("loadKeys", () => {
@@ -61,39 +46,81 @@ describe("loadKeys", () => {
       },
     }),
   );
-  const filters = { status: "ACTIVE", algorithm: "", usage: "SIGN", label: "team=payments" };
-
-  it("requests one page with the filters", async () => {
-    const list = await keys.loadKeys(caller, filters, 50);
+  it("requests one page", async () => {
+    const list = await keys.loadKeys(caller, 50);
     expect(list).toMatchObject({ nextPageToken: "50", totalSize: 2500 });
-    expect(asked.at(-1)).toMatchObject({ ...filters, pageSize: 50, pageToken: "" });
+    expect(asked.at(-1)).toMatchObject({ pageSize: 50, pageToken: "" });
   });
 
   it("continues a list", async () => {
-    const known = await keys.loadKeys(caller, filters, 50);
-    const list = await keys.loadKeys(caller, filters, 100, known);
-    expect(list.keys.map(({ keyId }) => keyId)).toEqual(all.slice(0, 100).map(({ keyId }) => keyId));
+    const known = await keys.loadKeys(caller, 50);
+    const list = await keys.loadKeys(caller, 100, known);
+    expect(list.items.map(({ keyId }) => keyId)).toEqual(all.slice(0, 100).map(({ keyId }) => keyId));
   });
 
   it("requests several pages for more keys than fit on a page", async () => {
-    expect((await keys.loadKeys(caller, filters, 2100)).keys).toHaveLength(2100);
+    expect((await keys.loadKeys(caller, 2100)).items).toHaveLength(2100);
   });
 
   it("stops at the end of the list", async () => {
-    const list = await keys.loadKeys(caller, filters, 9999);
-    expect([list.keys.length, list.nextPageToken]).toEqual([2500, ""]);
+    const list = await keys.loadKeys(caller, 9999);
+    expect([list.items.length, list.nextPageToken]).toEqual([2500, ""]);
   });
 });
 
+describe("groupKeys", () => {
+  const makeVersion = (version: number, isPrimary = false, keyId = `key-${version}`) =>
+    makeKey({ keyId, name: "release", version, isPrimary });
+  const group = (...list: readonly KeyRecord[]) =>
+    keys.groupKeys(list).map(({ key, versions }) => [key.keyId, versions.length]);
+
+  it("puts all versions of a name into the row of the primary one", () => {
+    const rows = group(makeVersion(1), makeKey({ keyId: "key-9" }), makeVersion(3), makeVersion(2, true));
+    expect(rows).toEqual([
+      ["key-2", 3],
+      ["key-9", 1],
+    ]);
+  });
+
+  it("shows the newest version if the primary one is not in the list", () => {
+    expect(group(makeVersion(1), makeVersion(2))).toEqual([["key-2", 2]]);
+  });
+
+  it("keeps the keys of two users with equal names apart", () => {
+    const rows = group(makeVersion(1, true, "key-ada"), makeVersion(1, true, "key-bob"));
+    expect(rows).toEqual([
+      ["key-ada", 1],
+      ["key-bob", 1],
+    ]);
+  });
+
+  for (const [count, text] of [
+    [1, "version 1, primary"],
+    [2, "version 1, primary, and 1 other version"],
+    [3, "version 1, primary, and 2 other versions"],
+  ] as const)
+    it(`describes ${count} versions`, () => {
+      const key = makeVersion(1, true);
+      expect(keys.describeRow({ key, versions: Array(count).fill(key) })).toBe(text);
+    });
+});
+
 describe("searchKeys", () => {
-  const release = makeKey({ keyId: "key-1", name: "team/release", labels: { stage: "live" } });
-  const invoices = makeKey({ keyId: "key-2", alias: "Invoices" });
+  const release = makeKey({
+    keyId: "key-1",
+    name: "team/release",
+    algorithm: "ML-DSA-65",
+    labels: { stage: "live" },
+  });
+  const invoices = makeKey({ keyId: "key-2", alias: "Invoices", status: "DISABLED" });
   for (const [text, found] of [
     ["", [release, invoices]],
     ["RELEASE", [release]],
     ["invoices", [invoices]],
     ["key-2", [invoices]],
     ["stage=live team", [release]],
+    ["ml-dsa-65 active", [release]],
+    ["disabled", [invoices]],
     ["live invoices", []],
   ] as const)
     it(`finds ${found.length} of 2 keys for “${text}”`, () => {
@@ -182,7 +209,7 @@ describe("labels", () => {
     });
 
   it("are shown in order", () => {
-    expect(keys.formatLabels({ b: "2", a: "1" })).toEqual(["a=1", "b=2"]);
+    expect(keys.formatLabels({ b: "2", a: "1" })).toBe("a=1, b=2");
   });
 });
 
@@ -192,6 +219,7 @@ describe("describeAlias", () => {
     ["invoices", "invoices"],
     [keyId, ""],
     [`${keyId}-rotated-rotated`, ""],
+    ["invoices-rotated-rotated", "invoices"],
   ] as const)
     it(`shows “${shown}” for ${alias}`, () => {
       expect(keys.describeAlias(alias)).toBe(shown);
@@ -230,15 +258,33 @@ describe("listActions", () => {
       effectOf("Rotate", {}),
       effectOf("Rotate", { name: "transport", usage: "KEM" }),
     ]).toEqual([
-      "A new version signs from now on; this one only verifies.",
+      "A new version signs from now on; this one only verifies. Programs that use name/release need no change.",
       "A new key with a new ID signs from now on; this one only verifies.",
-      "A new version encapsulates from now on; this one only decapsulates.",
+      "A new version encapsulates from now on; this one only decapsulates. Programs that use name/transport need no change.",
     ]);
   });
 
   it("states that a replaced key cannot sign again", () => {
     const fields = { status: "DISABLED", replacedBy: "key-2" };
     expect(effectOf("Enable", fields)).toBe("The key only verifies, because a newer key has replaced it.");
+  });
+
+  for (const [usage, loss] of [
+    ["SIGN", undefined],
+    ["KEM", "can no longer be recovered"],
+    ["ENCRYPT", "All data that is encrypted with it is lost"],
+  ] as const)
+    it(`warns before each destruction of a key with usage ${usage} ${loss ? "of the loss" : "of nothing"}`, () => {
+      const warnings = listActions(makeKey({ usage })).map(({ warning }) => warning);
+      const warned = loss === undefined ? undefined : expect.stringContaining(loss);
+      expect(warnings).toEqual([undefined, undefined, warned, warned]);
+    });
+
+  it("states that the end of a primary version is the end of its name", () => {
+    const end = expect.stringContaining("Calls with name/release fail from now on");
+    const [, , later, now] = listActions(makeKey({ name: "release", isPrimary: true }));
+    expect([later?.effect, now?.question]).toEqual([end, end]);
+    expect(effectOf(schedule, { name: "release" })).not.toContain("name/release");
   });
 
   it("destroys after 30 days, or immediately", async () => {
@@ -257,11 +303,15 @@ describe("listActions", () => {
 });
 
 describe("grants", () => {
-  it("allow the usage's operations", () => {
-    expect(keys.findKind("SIGN").operations).toEqual(["SIGN", "VERIFY", "GET_KEY"]);
-    expect(keys.findKind("KEM").operations).toEqual(["ENCAPSULATE", "DECAPSULATE", "GET_KEY"]);
-    expect(keys.findKind("ENCRYPT").operations).toEqual(["ENCRYPT", "DECRYPT", "GET_KEY"]);
-  });
+  for (const [usage, status, operations] of [
+    ["SIGN", "ACTIVE", ["SIGN", "VERIFY", "GET_KEY"]],
+    ["SIGN", "ROTATED", ["VERIFY", "GET_KEY"]],
+    ["KEM", "ACTIVE", ["ENCAPSULATE", "DECAPSULATE", "GET_KEY"]],
+    ["ENCRYPT", "ROTATED", ["DECRYPT", "GET_KEY"]],
+  ] as const)
+    it(`for ${usage} and ${status} can allow ${operations.join(", ")}`, () => {
+      expect(keys.listOperations({ usage, status })).toEqual(operations);
+    });
 
   it("are loaded to the last page", async () => {
     const caller = createFakeCaller(({ service }) =>
@@ -301,7 +351,12 @@ describe("grants", () => {
     ["key-9", "this key"],
   ] as const)
     it(`for “${keyId}” are for ${scope}`, () => {
-      const grant = create(GrantSchema, { keyId });
-      expect(describeScope(grant, [{ keyId: "key-2", version: 2 }])).toBe(scope);
+      const grant = create(GrantSchema, { keyId, operations: ["SIGN", "VERIFY"] });
+      const said = describeGrant(grant, [{ keyId: "key-2", version: 2 }]);
+      expect(said).toBe(`may SIGN, VERIFY with ${scope}`);
     });
+
+  it("that are damaged allow nothing", () => {
+    expect(describeGrant(create(GrantSchema, { damaged: true }), [])).toContain("may do nothing");
+  });
 });

@@ -43,6 +43,11 @@ describe("a record in an answer", () => {
     expect(find({ keyId: "key-1", alias: "old", name: "" })).toBe("old");
   });
 
+  it("has the version of its name", () => {
+    const result = { keyId: "key-1", name: "release", version: 2 };
+    expect(findRecord("kms.KmsService/CreateKey", read({ result }))?.name).toBe("release, version 2");
+  });
+
   it("is not found in other calls, nor in an answer without an ID", () => {
     for (const call of ["kms.KmsService/Sign", "toString", "__proto__"])
       expect(findRecord(call, read({ keyId: "key-1" }))).toBeUndefined();

@@ -3,9 +3,10 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { verifyHere } from "../../algorithms.ts";
 import { type CheckedEntry, checkEntry, readEntry } from "../../audit.ts";
 import { planCall } from "../../calls.ts";
-import { reportBoth, reportBrowser, reportServer, sayValid } from "../../checks.ts";
+import { reportBoth, reportServer, sayValid } from "../../checks.ts";
 import { Calls } from "../../parts/call-view.tsx";
-import { bytes, checks, code, facts, hint, refused, verifiedBy } from "../../parts/show.tsx";
+import { checkLog, sayLog, showLog } from "../../parts/log-verdict.tsx";
+import { bytes, checks, facts, hint, refused, verifiedBy } from "../../parts/show.tsx";
 import { textField } from "../../parts/step-fields.tsx";
 import { defineSharedStory } from "../../story.tsx";
 import { type StoryState, step } from "../../story-step.ts";
@@ -176,27 +177,9 @@ export const proving = step({
   why: `The server regularly signs the log's state as a checkpoint. With a stored checkpoint, anyone can later detect
     whether the log was rewritten. On a server with users, this step requires the role auditor.`,
   plan: () => planCall(verifyAuditLog, {}),
-  run: async ({ call }) => {
-    const { valid, entries, head, checkpoint } = await call(verifyAuditLog, {});
-    const isCheckpointSigned =
-      checkpoint !== undefined &&
-      (await verifyHere(algorithm, checkpoint.signature, toUtf8(checkpoint.statement), checkpoint.publicKey));
-    return { valid, entries, head, checkpoint, isCheckpointSigned };
-  },
-  says: ({ valid, entries }) =>
-    `The server read ${formatNumber(entries)} entries and finds the log ${valid ? "unchanged" : "changed"}.`,
-  shows: ({ valid, head, checkpoint, isCheckpointSigned }) => [
-    facts({
-      "Hash of the newest entry": code(head),
-      "Signed checkpoint": checkpoint
-        ? `covers the log up to entry ${formatNumber(checkpoint.sequence)}`
-        : "none yet",
-    }),
-    checks(
-      reportServer("every hash and every link", valid),
-      checkpoint ? reportBrowser("the checkpoint's signature", isCheckpointSigned) : [],
-    ),
-  ],
+  run: async ({ call }) => checkLog(await call(verifyAuditLog, {})),
+  says: sayLog,
+  shows: showLog,
 });
 
 /** The key's states so far, in order. */

@@ -2,19 +2,22 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
-import { type GetAuditLogRequestSchema, KmsService } from "#gen/kms/kms_service_pb.ts";
+import {
+  type GetAuditLogRequestSchema,
+  KmsService,
+  type WatchAuditLogResponse,
+} from "#gen/kms/kms_service_pb.ts";
+import { listAccepted } from "../../../../src/calls/accepted-values.ts";
+import { type CheckedEntry, checkEntry, readEntry } from "../../audit.ts";
 import type { Caller } from "../../caller.ts";
 import { parseMinute } from "../../time.ts";
 import { formatNumber } from "../../values.ts";
+import { type List, loadList, pageSize } from "../lists.ts";
 
 const { getAuditLog } = KmsService.method;
 
-export const operations = [
-  "CREATE IMPORT SIGN VERIFY ENCAPSULATE DECAPSULATE ENCRYPT DECRYPT RE_ENCRYPT ROTATE DISABLE ENABLE",
-  "SCHEDULE_DESTROY RESTORE DESTROY CREATE_NAME UPDATE_NAME CREATE_IMPORT CREATE_GRANT REVOKE_GRANT",
-  "REFUSALS",
-].flatMap((line) => line.split(" "));
-export const outcomes = ["OK", "REFUSED"];
+export const operations = listAccepted(getAuditLog.input.field.operation);
+export const outcomes = listAccepted(getAuditLog.input.field.outcome);
 
 const hourMs = 3_600_000;
 /** Periods to choose from, in milliseconds before now; undefined for the ones without a start. */
@@ -72,54 +75,60 @@ export function toHandle(typed: string): string {
   return text === "" || /^(key-|grant-|import-|name\/|user\/)/.test(text) ? text : `name/${text}`;
 }
 
-/** Log entries, oldest first. */
-export interface EntryList {
-  readonly entries: readonly AuditEntry[];
-  /** Empty on the last page. */
-  readonly nextPageToken: string;
-  readonly totalSize: number;
-}
-
-const pageSize = 100;
-
 /**
- * Loads the next page.
+ * Loads the next page, oldest entries first.
  *
  * @param known the earlier pages
  */
-export async function loadEntries(
+export function loadEntries(
   { call }: Caller,
   query: AuditQuery,
-  known?: EntryList,
-): Promise<EntryList> {
-  const pageToken = known?.nextPageToken ?? "";
-  const { auditLog, nextPageToken, totalSize } = await call(getAuditLog, { ...query, pageSize, pageToken });
-  return { entries: [...(known?.entries ?? []), ...auditLog], nextPageToken, totalSize };
+  known?: List<AuditEntry>,
+): Promise<List<AuditEntry>> {
+  const count = (known?.items.length ?? 0) + pageSize;
+  return loadList(
+    (page) => call(getAuditLog, { ...query, ...page }),
+    ({ auditLog }) => auditLog,
+    count,
+    known,
+  );
+}
+
+/**
+ * Recomputes a listed entry's hash, which covers the entry before it.
+ *
+ * @param messages the stream of the log, from the entry before it
+ * @returns "anchor" if the reader may not see the entry before it
+ */
+export async function checkLink(
+  entry: AuditEntry,
+  messages: AsyncIterable<WatchAuditLogResponse>,
+): Promise<CheckedEntry["link"]> {
+  let before: CheckedEntry | undefined;
+  for await (const message of messages) {
+    const read = readEntry(message);
+    if (read.sequence >= entry.sequence) break;
+    before = { entry: read, link: "anchor" };
+  }
+  return (await checkEntry(entry, before)).link;
 }
 
 /** Maximum entries kept while following the log. */
 export const maxLiveEntries = 500;
 
-/** Appends new entries to the known ones without duplicates, and keeps the newest. */
-export function mergeEntries(
-  known: readonly AuditEntry[],
-  added: readonly AuditEntry[],
-): readonly AuditEntry[] {
-  const last = known.at(-1)?.sequence ?? 0;
-  return [...known, ...added.filter(({ sequence }) => sequence > last)].slice(-maxLiveEntries);
-}
-
 /** Splits details into names and values: "algorithm=ML-DSA-65, usage=SIGN". */
-export function splitDetails(details: string): string[] {
-  return details === "" ? [] : details.split(/, (?=\w+=)/);
+export function splitDetails(details: string): (readonly [name: string, value: string])[] {
+  return details.split(/, (?=\w+=)/).flatMap((detail) => {
+    const [name = "", ...value] = detail.split("=");
+    return name === "" ? [] : [[name, value.join("=")] as const];
+  });
 }
 
 /** Summarizes a search. */
-export function describeList(list: EntryList | undefined): string {
+export function describeList(list: List<AuditEntry> | undefined): string {
   if (list === undefined) return "";
-  const { entries, totalSize } = list;
-  if (totalSize === 0) return "No entries match. Choose a longer period or remove filters.";
-  return `${formatNumber(entries.length)} of ${formatNumber(totalSize)} entries, oldest first.`;
+  if (list.totalSize === 0) return "No entries match. Choose a longer period or remove filters.";
+  return `${formatNumber(list.items.length)} of ${formatNumber(list.totalSize)} entries, oldest first.`;
 }
 
 /** Describes the list while the page follows the log, and afterwards. */

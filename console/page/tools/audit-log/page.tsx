@@ -3,21 +3,70 @@ import { useEffect, useState } from "preact/hooks";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { readEntry } from "../../audit.ts";
+import { followCall } from "../../calls.ts";
 import { useForm } from "../../form.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
+import { Choice, Filter, ofTime, TextField } from "../../parts/fields.tsx";
+import { checkLog, type LogVerdict, sayLog, showLog } from "../../parts/log-verdict.tsx";
 import { StreamControls } from "../../parts/stream-controls.tsx";
 import { useStream } from "../../stream.ts";
 import { useTask } from "../../task.ts";
 import { useAddress } from "../../use-address.ts";
+import { formatNumber } from "../../values.ts";
+import type { List } from "../lists.ts";
+import { useChosen } from "../panel.tsx";
 import * as log from "./entries.ts";
+import { EntryPanel } from "./entry-panel.tsx";
 import { EntryTable } from "./entry-table.tsx";
-import { AuditFilterFields } from "./filter-fields.tsx";
 
-const { watchAuditLog } = KmsService.method;
+const { watchAuditLog, watchAuditVerification } = KmsService.method;
 
 export function Page() {
   const key = useAddress().query.get("key") ?? "";
+  return <Browser key={key} initial={{ ...log.noFilters, key }} />;
+}
+
+function Browser({ initial }: { readonly initial: log.AuditFilters }) {
+  const chosen = useChosen("entry");
+  const form = useForm<keyof log.AuditFilters>({ ...initial });
+  /** The filters of the last search, and the query that continues it. */
+  const [searched, setSearched] = useState({ filters: initial, query: log.toQuery(initial, new Date()) });
+  const [list, setList] = useState<List<AuditEntry>>();
+  /** Whether the list continues with the stream's entries. */
+  const [isLive, setLive] = useState(false);
+  const loading = useTask();
+  const stream = useStream<AuditEntry>(log.maxLiveEntries);
+  const listed = list?.items ?? [];
+  const entries = isLive ? [...listed, ...stream.items].slice(-log.maxLiveEntries) : listed;
+
+  const load = (query: log.AuditQuery, known?: List<AuditEntry>): void =>
+    void loading.run((caller) => log.loadEntries(caller, query, known), setList);
+  const readQuery = (): log.AuditQuery => {
+    const query = log.toQuery(form.values, new Date());
+    setSearched({ filters: form.values, query });
+    return query;
+  };
+  const search = (): void => {
+    stream.close();
+    setLive(false);
+    setList(undefined);
+    load(readQuery());
+  };
+  const follow = (): void => {
+    const isWhole = list?.nextPageToken === "" && searched.filters === form.values;
+    setList(isWhole ? { ...list, items: entries } : undefined);
+    setLive(true);
+    const after = isWhole ? entries.at(-1)?.sequence : undefined;
+    stream.open(
+      watchAuditLog,
+      { ...readQuery(), ...(after !== undefined && { afterSequence: after }) },
+      readEntry,
+    );
+  };
+  useEffect(search, []);
+
+  const entry = entries.find(({ sequence }) => String(sequence) === chosen);
   return (
     <div class="tool">
       <header class="lead">
@@ -27,69 +76,79 @@ export function Page() {
           administrators see all entries. The <a href="#/keys/manage">key manager</a> lists the keys.
         </p>
       </header>
-      <Browser key={key} initial={{ ...log.noFilters, key }} />
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          search();
+        }}
+      >
+        <div class="fields">
+          <TextField label="Key ID or name" {...form.bind("key")} />
+          <Filter label="Operation" options={log.operations} {...form.bind("operation")} />
+          <Filter label="Outcome" options={log.outcomes} {...form.bind("outcome")} />
+          <TextField label="Caller" {...form.bind("user")} />
+          <Choice label="Period" options={log.periods} {...form.bind("period")} />
+          {form.values.period === log.ownPeriod && (
+            <>
+              <TextField attributes={ofTime} label="From (UTC)" {...form.bind("from")} />
+              <TextField attributes={ofTime} label="To (UTC)" {...form.bind("to")} />
+            </>
+          )}
+        </div>
+        <p class="act">
+          <button type="submit" class="primary">
+            Search
+          </button>
+          <button type="button" onClick={follow}>
+            Follow new entries
+          </button>
+        </p>
+      </form>
+      {loading.failure && <FailureNote failure={loading.failure} />}
+      {isLive && <StreamControls stream={stream} />}
+      <p role={isLive ? undefined : "status"}>
+        {isLive ? log.describeStream(entries.length, stream.status === "open") : log.describeList(list)}
+      </p>
+      {entries.length > 0 && <EntryTable entries={isLive ? entries.toReversed() : entries} chosen={chosen} />}
+      {!isLive && list && list.nextPageToken !== "" && (
+        <ActionButton task={loading} onClick={() => load(searched.query, list)}>
+          Load more entries
+        </ActionButton>
+      )}
+      <Verification />
+      {entry && <EntryPanel key={entry.sequence} entry={entry} />}
     </div>
   );
 }
 
-/** The last search, and the query that continues it. */
-interface Searched {
-  readonly filters: log.AuditFilters;
-  readonly query: log.AuditQuery;
-}
-
-function Browser({ initial }: { readonly initial: log.AuditFilters }) {
-  const form = useForm<keyof log.AuditFilters>({ ...initial });
-  const [searched, setSearched] = useState<Searched>();
-  const [list, setList] = useState<log.EntryList>();
-  /** Entries older than the stream's; undefined unless the reader follows the log. */
-  const [before, setBefore] = useState<readonly AuditEntry[]>();
-  const loading = useTask();
-  const stream = useStream<AuditEntry>(log.maxLiveEntries);
-  const entries = before ? log.mergeEntries(before, stream.items) : (list?.entries ?? []);
-
-  const load = ({ query }: Searched, known?: log.EntryList): void =>
-    void loading.run((caller) => log.loadEntries(caller, query, known), setList);
-  const remember = (): Searched => {
-    const next = { filters: form.values, query: log.toQuery(form.values, new Date()) };
-    setSearched(next);
-    return next;
+/** Has the server verify the whole log, and shows its progress. */
+function Verification() {
+  const task = useTask();
+  const [said, setSaid] = useState("");
+  const [verdict, setVerdict] = useState<LogVerdict>();
+  const verify = async (): Promise<LogVerdict> => {
+    for await (const { entriesVerified, entriesTotal, result } of followCall(watchAuditVerification, {})) {
+      if (result !== undefined) return checkLog(result);
+      setSaid(`${formatNumber(entriesVerified)} of ${formatNumber(entriesTotal)} entries verified …`);
+    }
+    throw new Error("the server ended the verification without a result");
   };
-  const search = (): void => {
-    stream.close();
-    setBefore(undefined);
-    setList(undefined);
-    load(remember());
+  const show = (found: LogVerdict): void => {
+    setVerdict(found);
+    setSaid(sayLog(found));
   };
-  const follow = (): void => {
-    const isWhole = before !== undefined || list?.nextPageToken === "";
-    const start = isWhole && searched?.filters === form.values ? entries : [];
-    const after = start.at(-1)?.sequence;
-    setBefore(start);
-    const { query } = remember();
-    stream.open(watchAuditLog, { ...query, ...(after !== undefined && { afterSequence: after }) }, readEntry);
-  };
-  useEffect(search, []);
-
   return (
-    <>
-      <AuditFilterFields
-        form={form}
-        onSearch={search}
-        onFollow={follow}
-        isFollowing={stream.status === "open"}
-      />
-      {loading.failure && <FailureNote failure={loading.failure} />}
-      {before && <StreamControls stream={stream} />}
-      <p role={before ? undefined : "status"}>
-        {before ? log.describeStream(entries.length, stream.status === "open") : log.describeList(list)}
-      </p>
-      {entries.length > 0 && <EntryTable entries={before ? entries.toReversed() : entries} />}
-      {!before && searched && list && list.nextPageToken !== "" && (
-        <ActionButton task={loading} onClick={() => load(searched, list)}>
-          Load more entries
+    <div>
+      <p class="act">
+        <ActionButton task={task} onClick={() => void task.run(verify, show)}>
+          Verify the whole log
         </ActionButton>
-      )}
-    </>
+        <span class="hint" role="status">
+          {said || "All hashes, links and signed checkpoints. Requires the role auditor."}
+        </span>
+      </p>
+      {task.failure && <FailureNote failure={task.failure} />}
+      {verdict && showLog(verdict)}
+    </div>
   );
 }

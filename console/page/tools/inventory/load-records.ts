@@ -9,8 +9,10 @@ import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import type { Caller } from "../../caller.ts";
+import { type Failure, toFailure } from "../../failure.ts";
 import { asObject, type FoundRecord, kinds, readRecord, toObject } from "../../record-kinds.ts";
 import { settings } from "../../settings.ts";
+import { type List, loadList, pageSize } from "../lists.ts";
 
 const services = [
   ...[KmsService, IotService, VpnService, DefiService, BlockchainService],
@@ -18,35 +20,60 @@ const services = [
 ];
 
 /** The kinds of records that this server can list. */
-export const listedKinds = kinds.flatMap((kind) =>
-  kind.list !== undefined && settings.services.has(kind.service) ? [{ ...kind, list: kind.list }] : [],
-);
+export const listedKinds = kinds.filter(({ service }) => settings.services.has(service));
 
-export type ListedKind = (typeof listedKinds)[number];
-
-export interface RecordPage {
-  readonly records: readonly FoundRecord[];
-  /** Empty on the last page. */
-  readonly nextPageToken: string;
-  readonly totalSize: number;
+/** The records of a kind that are loaded. */
+export interface KindList extends List<FoundRecord> {
+  /** Why the server does not list them. */
+  readonly failure?: Failure;
 }
 
-const pageSize = 10;
+/** What is loaded of each kind. */
+export type Inventory = Readonly<Record<string, KindList>>;
 
-export async function loadRecords(
+/**
+ * Loads the next records of each kind.
+ *
+ * @param chosen one kind; "" for all
+ */
+export async function loadInventory(caller: Caller, chosen: string, known: Inventory): Promise<Inventory> {
+  const missing = listedKinds.filter(
+    ({ kind }) => (chosen === "" || kind === chosen) && known[kind]?.nextPageToken !== "",
+  );
+  const loaded = await Promise.all(
+    missing.map(async (kind) => [kind.kind, await loadKind(caller, kind, known[kind.kind])] as const),
+  );
+  return { ...known, ...Object.fromEntries(loaded) };
+}
+
+async function loadKind(caller: Caller, kind: (typeof kinds)[number], known?: KindList): Promise<KindList> {
+  const count = (known?.items.length ?? 0) + pageSize;
+  try {
+    return await loadList(
+      (page) => loadPage(caller, kind, page),
+      ({ items }) => items,
+      count,
+      known,
+    );
+  } catch (thrown) {
+    return { items: [], totalSize: 0, ...known, nextPageToken: "", failure: toFailure(thrown) };
+  }
+}
+
+async function loadPage(
   { call }: Caller,
-  kind: ListedKind,
-  pageToken: string,
-): Promise<RecordPage> {
+  kind: (typeof kinds)[number],
+  page: object,
+): Promise<List<FoundRecord>> {
   const method = services
     .flatMap(({ methods }): readonly DescMethod[] => methods)
     .filter((one) => one.parent.typeName === kind.service && one.name === kind.list.call)
     .find((one): one is DescMethodUnary => one.methodKind === "unary");
   if (method === undefined) throw new Error(`the call ${kind.list.call} does not exist`);
-  const answer = toObject(method.output, await call(method, { pageSize, pageToken }));
+  const answer = toObject(method.output, await call(method, page));
   const [records = []] = Object.values(answer).filter((value) => Array.isArray(value));
   return {
-    records: records.map((record) => readRecord(kind, asObject(record))),
+    items: records.map((record) => readRecord(kind, asObject(record))),
     nextPageToken: String(answer.nextPageToken ?? ""),
     totalSize: Number(answer.totalSize ?? 0),
   };

@@ -15,6 +15,8 @@ export interface KeyAction {
   readonly label: string;
   /** Describes the effect in advance. */
   readonly effect: string;
+  /** What is lost. */
+  readonly warning?: string;
   /** A confirmation question, for an irreversible action that stops the key. */
   readonly question?: string;
   /** @returns a sentence that describes the result */
@@ -23,18 +25,17 @@ export interface KeyAction {
 
 /** Lists the actions that a key's state allows. */
 export function listActions(key: KeyRecord): KeyAction[] {
-  const { keyId, damaged, status, usage } = key;
-  if (damaged) return [];
-  const ends = [destroyLater(keyId), destroy(keyId, usage)];
-  switch (status) {
+  if (key.damaged) return [];
+  const ends = [destroyLater(key), destroy(key)];
+  switch (key.status) {
     case "ACTIVE":
-      return [rotate(key), disable(keyId), ...ends];
+      return [rotate(key), disable(key), ...ends];
     case "ROTATED":
       return ends;
     case "DISABLED":
       return [enable(key), ...ends];
     case "DESTROY_SCHEDULED":
-      return [restore(keyId), destroy(keyId, usage)];
+      return [restore(key), destroy(key)];
     default:
       return [];
   }
@@ -42,10 +43,13 @@ export function listActions(key: KeyRecord): KeyAction[] {
 
 function rotate({ keyId, name, usage }: KeyRecord): KeyAction {
   const { does, rotated: only } = findKind(usage);
-  const next = name === undefined ? "key with a new ID" : "version";
+  const effect =
+    name === undefined
+      ? `A new key with a new ID ${does} from now on; this one only ${only}.`
+      : `A new version ${does} from now on; this one only ${only}. Programs that use name/${name} need no change.`;
   return {
     label: "Rotate",
-    effect: `A new ${next} ${does} from now on; this one only ${only}.`,
+    effect,
     async run({ call }) {
       const { newKey } = await call(rotateKey, { keyId });
       return newKey?.version === undefined
@@ -55,50 +59,59 @@ function rotate({ keyId, name, usage }: KeyRecord): KeyAction {
   };
 }
 
-function disable(keyId: string): KeyAction {
-  return {
-    label: "Disable",
-    effect: "The key cannot be used until you enable it. Nothing is lost.",
-    run: async ({ call }) => sayState((await call(disableKey, { keyId })).result?.status),
-  };
+/** A change of state that loses nothing. */
+function change(
+  label: string,
+  effect: string,
+  run: (caller: Caller) => Promise<{ readonly result?: KeyRecord | undefined }>,
+): KeyAction {
+  return { label, effect, run: async (caller) => sayState((await run(caller)).result?.status) };
+}
+
+function disable({ keyId }: KeyRecord): KeyAction {
+  const effect = "The key cannot be used until you enable it. Nothing is lost.";
+  return change("Disable", effect, ({ call }) => call(disableKey, { keyId }));
 }
 
 function enable({ keyId, replacedBy, usage }: KeyRecord): KeyAction {
-  const { rotated: only } = findKind(usage);
-  return {
-    label: "Enable",
-    effect: replacedBy
-      ? `The key only ${only}, because a newer key has replaced it.`
-      : "The key can be used again.",
-    run: async ({ call }) => sayState((await call(enableKey, { keyId })).result?.status),
-  };
+  const effect = replacedBy
+    ? `The key only ${findKind(usage).rotated}, because a newer key has replaced it.`
+    : "The key can be used again.";
+  return change("Enable", effect, ({ call }) => call(enableKey, { keyId }));
 }
 
-function restore(keyId: string): KeyAction {
-  return {
-    label: "Restore",
-    effect: "The destruction is cancelled. The key stays disabled until you enable it.",
-    run: async ({ call }) => sayState((await call(restoreKey, { keyId })).result?.status),
-  };
+function restore({ keyId }: KeyRecord): KeyAction {
+  const effect = "The destruction is cancelled. The key stays disabled until you enable it.";
+  return change("Restore", effect, ({ call }) => call(restoreKey, { keyId }));
 }
 
-function destroyLater(keyId: string): KeyAction {
+function destroyLater(key: KeyRecord): KeyAction {
   const afterSeconds = destructionDays * secondsPerDay;
+  const { loss } = findKind(key.usage);
   return {
     label: `Destroy after ${destructionDays} days`,
-    effect: `The key cannot be used from now on. You can restore it within ${destructionDays} days.`,
-    run: async ({ call }) => sayState((await call(destroyKey, { keyId, afterSeconds })).newStatus),
+    effect: `The key cannot be used from now on. You can restore it within ${destructionDays} days. ${describeName(key)}`,
+    ...(loss && { warning: `After ${destructionDays} days: ${loss}` }),
+    run: async ({ call }) => sayState((await call(destroyKey, { keyId: key.keyId, afterSeconds })).newStatus),
   };
 }
 
-function destroy(keyId: string, usage: string): KeyAction {
-  const { afterDestruction } = findKind(usage);
+function destroy(key: KeyRecord): KeyAction {
+  const { loss } = findKind(key.usage);
+  const kept = loss === undefined ? " Its signatures stay valid." : "";
   return {
     label: "Destroy now",
-    effect: "The secret key is erased permanently. The record and its audit entries remain.",
-    question: `Nobody can restore the key after this. ${afterDestruction} Destroy it?`,
-    run: async ({ call }) => sayState((await call(destroyKey, { keyId })).newStatus),
+    effect: `The secret key is erased permanently. The record and its audit entries remain.${kept}`,
+    ...(loss && { warning: loss }),
+    question: `Nobody can restore the key after this. ${describeName(key)} Destroy it?`,
+    run: async ({ call }) => sayState((await call(destroyKey, { keyId: key.keyId })).newStatus),
   };
+}
+
+/** What the end of a primary version means for its name: no later version can replace it. */
+function describeName({ name, isPrimary }: KeyRecord): string {
+  if (!isPrimary) return "";
+  return `Calls with name/${name} fail from now on, and no other key can have the name. To keep it, rotate first.`;
 }
 
 function sayState(status: string | undefined): string {

@@ -7,15 +7,11 @@ import { TaskForm } from "../../parts/task-form.tsx";
 import { useTask } from "../../task.ts";
 import { createNewKey, findKind, usages } from "./keys.ts";
 
-const emptyKey = { name: "", alias: "", labels: "", rotationDays: "" };
-
-/** A usage and its default algorithm. */
-function kindOf(usage: string): { usage: string; algorithm: string } {
-  return { usage, algorithm: findKind(usage).algorithms[0] ?? "" };
-}
-
 export function CreateForm({ onCreated }: { readonly onCreated: (key: KeyRecord) => void }) {
-  const form = useForm({ ...emptyKey, ...kindOf("SIGN") });
+  const form = useForm({ name: "", alias: "", labels: "", rotationDays: "", usage: "SIGN", algorithm: "" });
+  const { algorithms, meaning } = findKind(form.values.usage);
+  // A new usage may not have the chosen algorithm.
+  const algorithm = algorithms.find((known) => known === form.values.algorithm) ?? algorithms[0] ?? "";
   const task = useTask();
   const folded = useRef<HTMLDetailsElement>(null);
   const finish = (key: KeyRecord): void => {
@@ -33,26 +29,15 @@ export function CreateForm({ onCreated }: { readonly onCreated: (key: KeyRecord)
       <TaskForm
         task={task}
         action="Create"
-        onSubmit={() => void task.run((caller) => createNewKey(caller, form.values), finish)}
+        onSubmit={() =>
+          void task.run((caller) => createNewKey(caller, { ...form.values, algorithm }), finish)
+        }
       >
         <div class="fields">
           <TextField label="Name" {...form.bind("name")} />
           <TextField label="Alias (optional)" {...form.bind("alias")} />
-          <Choice
-            label="Usage of the new key"
-            options={usages}
-            value={form.values.usage}
-            onChange={(usage) => {
-              const kind = kindOf(usage);
-              form.bind("usage").onChange(kind.usage);
-              form.bind("algorithm").onChange(kind.algorithm);
-            }}
-          />
-          <Choice
-            label="Algorithm for the new key"
-            options={findKind(form.values.usage).algorithms}
-            {...form.bind("algorithm")}
-          />
+          <Choice label="Usage" options={usages} {...form.bind("usage")} />
+          <Choice label="Algorithm" options={algorithms} {...form.bind("algorithm")} value={algorithm} />
           <TextField label="Labels (team=payments, stage=live)" {...form.bind("labels")} />
           <TextField
             attributes={ofNumber}
@@ -60,6 +45,7 @@ export function CreateForm({ onCreated }: { readonly onCreated: (key: KeyRecord)
             {...form.bind("rotationDays")}
           />
         </div>
+        <p class="hint">{meaning}</p>
       </TaskForm>
     </details>
   );

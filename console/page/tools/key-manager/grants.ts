@@ -3,6 +3,7 @@ import type { Grant } from "#gen/kms/grant_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { Caller } from "../../caller.ts";
 import { parseMinute } from "../../time.ts";
+import { loadList } from "../lists.ts";
 
 const { createGrant, listGrants, revokeGrant } = KmsService.method;
 
@@ -12,14 +13,8 @@ const { createGrant, listGrants, revokeGrant } = KmsService.method;
  * @param handle "key-…" or "name/…"
  */
 export async function loadGrants({ call }: Caller, handle: string): Promise<readonly Grant[]> {
-  const grants: Grant[] = [];
-  let pageToken = "";
-  do {
-    const page = await call(listGrants, { keyId: handle, pageToken });
-    grants.push(...page.grants);
-    pageToken = page.nextPageToken;
-  } while (pageToken !== "");
-  return grants;
+  const load = (page: object) => call(listGrants, { keyId: handle, ...page });
+  return (await loadList(load, ({ grants }) => grants, Number.POSITIVE_INFINITY)).items;
 }
 
 /** A new grant's fields, as the reader types them. */
@@ -42,12 +37,13 @@ export async function revoke({ call }: Caller, grantId: string): Promise<void> {
   await call(revokeGrant, { grantId });
 }
 
-/** "all versions", "version 2", or the key ID. */
-export function describeScope(
-  { keyId }: Grant,
+/** "may SIGN, VERIFY with all versions". A grant for one version has the ID of its key. */
+export function describeGrant(
+  { keyId, operations, damaged }: Grant,
   versions: readonly { readonly keyId: string; readonly version?: number | undefined }[],
 ): string {
-  if (keyId === "") return "all versions";
+  if (damaged) return "may do nothing: the stored grant is DAMAGED";
   const version = versions.find((candidate) => candidate.keyId === keyId)?.version;
-  return version === undefined ? "this key" : `version ${version}`;
+  const scope = version === undefined ? "this key" : `version ${version}`;
+  return `may ${operations.join(", ")} with ${keyId === "" ? "all versions" : scope}`;
 }

@@ -1,5 +1,5 @@
 /** The actions that a key's state allows, each with its effect. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
@@ -31,7 +31,7 @@ export function KeyActions({ record, onDone }: KeyActionsProps) {
       <h3>Actions</h3>
       {record.damaged && <p>The stored key was modified outside the service. Restore a backup.</p>}
       {actions.length === 0 && !record.damaged && <p>A destroyed key cannot be used or changed.</p>}
-      <ul class="actions">
+      <ul class="rows actions">
         {actions.map((action) => (
           <ActionRow key={action.label} action={action} task={task} onStart={() => start(action)} />
         ))}
@@ -50,44 +50,31 @@ interface ActionRowProps {
   readonly onStart: () => void;
 }
 
-function ActionRow({ action: { label, effect, question }, task, onStart }: ActionRowProps) {
-  const [isAsked, setAsked] = useState(false);
-  return (
-    <li data-final={question !== undefined}>
-      <ActionButton task={task} onClick={question === undefined ? onStart : () => setAsked(true)}>
-        {label}
-      </ActionButton>
-      <span>{effect}</span>
-      {isAsked && (
-        <Confirmation
-          question={question ?? ""}
-          onAnswer={(isConfirmed) => {
-            setAsked(false);
-            if (isConfirmed) onStart();
-          }}
-        />
-      )}
-    </li>
+function ActionRow({ action: { label, effect, warning, question }, task, onStart }: ActionRowProps) {
+  const consequences = (
+    <p>
+      {effect} {warning && <strong class="bad">{warning}</strong>}
+    </p>
   );
-}
-
-interface ConfirmationProps {
-  readonly question: string;
-  readonly onAnswer: (isConfirmed: boolean) => void;
-}
-
-function Confirmation({ question, onAnswer }: ConfirmationProps) {
-  const cancel = useRef<HTMLButtonElement>(null);
-  useEffect(() => cancel.current?.focus(), []);
+  if (question === undefined)
+    return (
+      <li>
+        <ActionButton task={task} onClick={onStart}>
+          {label}
+        </ActionButton>
+        {consequences}
+      </li>
+    );
   return (
-    <fieldset class="note bad" aria-label={question}>
-      <p>{question}</p>
-      <button type="button" ref={cancel} onClick={() => onAnswer(false)}>
-        Cancel
-      </button>{" "}
-      <button type="button" onClick={() => onAnswer(true)}>
-        Destroy it permanently
-      </button>
-    </fieldset>
+    <li>
+      <details class="final">
+        <summary>{label}</summary>
+        {consequences}
+        <p>{question}</p>
+        <ActionButton task={task} onClick={onStart}>
+          Destroy it permanently
+        </ActionButton>
+      </details>
+    </li>
   );
 }

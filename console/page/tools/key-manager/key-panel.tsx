@@ -1,19 +1,26 @@
-/** The selected key: details, actions, public key, versions and grants. */
-import { useEffect, useRef, useState } from "preact/hooks";
+/** The chosen key: details, actions, versions, grants and public key. */
+import { useEffect, useState } from "preact/hooks";
 import { formatAddress } from "../../address.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { CopyButton } from "../../parts/copy-button.tsx";
-import { FailureNote } from "../../parts/failure-note.tsx";
 import { Badge } from "../../parts/record-table.tsx";
 import { facts } from "../../parts/show.tsx";
 import { useTask } from "../../task.ts";
 import { formatMinute } from "../../time.ts";
 import { shortenId } from "../key-id.ts";
+import { Panel } from "../panel.tsx";
 import { KeyActions } from "./key-actions.tsx";
 import { KeyGrants } from "./key-grants.tsx";
-import { KeyLink, Labels } from "./key-table.tsx";
-import { KeyVersions } from "./key-versions.tsx";
-import { describeAlias, describeVersion, type KeyDetails, loadDetails, nameKey, nameStatus } from "./keys.ts";
+import { KeyLink } from "./key-table.tsx";
+import {
+  describeAlias,
+  describeVersion,
+  formatLabels,
+  type KeyDetails,
+  loadDetails,
+  nameKey,
+  nameStatus,
+} from "./keys.ts";
 
 interface KeyPanelProps {
   readonly keyId: string;
@@ -24,21 +31,17 @@ interface KeyPanelProps {
 export function KeyPanel({ keyId, onChange }: KeyPanelProps) {
   const [details, setDetails] = useState<KeyDetails>();
   const loading = useTask();
-  const heading = useRef<HTMLHeadingElement>(null);
   const load = (): Promise<void> => loading.run((caller) => loadDetails(caller, keyId), setDetails);
   useEffect(() => void load(), []);
-  const isShown = details !== undefined;
-  useEffect(() => {
-    if (isShown) heading.current?.focus();
-  }, [isShown]);
-
+  const key = details?.key;
   return (
-    <section class="panel" aria-labelledby="chosen-key">
-      <h2 id="chosen-key" ref={heading} tabIndex={-1}>
-        {details ? nameKey(details.key) : shortenId(keyId)}{" "}
-        {details && <span class="hint">{describeVersion(details.key)}</span>}
-      </h2>
-      {loading.failure && <FailureNote failure={loading.failure} />}
+    <Panel
+      title={key ? nameKey(key) : shortenId(keyId)}
+      hint={key && describeVersion(key)}
+      back="All keys"
+      href={formatAddress("keys/manage", {})}
+      loading={loading}
+    >
       {details && (
         <>
           <KeyFacts {...details} />
@@ -49,46 +52,71 @@ export function KeyPanel({ keyId, onChange }: KeyPanelProps) {
               onChange();
             }}
           />
-          {details.key.publicKey && (
-            <Bytes label="Public key" value={details.key.publicKey} publicKeyOf={details.key.algorithm} />
-          )}
           <KeyVersions {...details} />
           <KeyGrants {...details} />
+          {key?.publicKey && <Bytes label="Public key" value={key.publicKey} publicKeyOf={key.algorithm} />}
         </>
       )}
-      <p>
-        <a href={formatAddress("keys/audit", { key: details?.handle ?? keyId })}>Audit log of this key</a>
-      </p>
-      <p>
-        <a href={formatAddress("keys/manage", {})}>Close this key</a>
-      </p>
-    </section>
+    </Panel>
   );
 }
 
 function KeyFacts({ key, versions, handle }: KeyDetails) {
   const { keyId, alias, algorithm, usage, origin, createdAt, labels, draft } = key;
   const { destroyAt, nextRotationAt, rotationPeriodSeconds, replacedBy } = key;
+  const isNamed = versions.length > 0;
+  const showEntries = (of: string, text: string) => (
+    <a href={formatAddress("keys/audit", { key: of })}>{text}</a>
+  );
   return facts({
     Status: <Badge state={nameStatus(key)} />,
-    ID: (
-      <>
-        <code>{keyId}</code> <CopyButton text={keyId} what="ID" />
-      </>
-    ),
-    ...(versions.length > 0 && {
-      "Name in calls": <code>{key.isPrimary ? handle : `${handle}/${key.version}`}</code>,
-    }),
-    ...(describeAlias(alias) !== "" && { Alias: alias }),
-    "Algorithm and usage": `${algorithm}, ${usage}`,
+    ID: copied(keyId, "ID"),
+    ...(isNamed && { "Name in calls": copied(key.isPrimary ? handle : `${handle}/${key.version}`, "name") }),
+    ...(describeAlias(alias) !== "" && { Alias: describeAlias(alias) }),
+    Algorithm: `${algorithm}, ${usage}, ${origin}`,
     ...(draft !== undefined && { Standard: draft }),
-    Origin: origin,
     "Created (UTC)": formatMinute(createdAt),
     ...(rotationPeriodSeconds !== undefined && {
       "Next rotation (UTC)": `${formatMinute(nextRotationAt)}, every ${rotationPeriodSeconds / 86_400} days`,
     }),
     ...(destroyAt && { "Destruction (UTC)": formatMinute(destroyAt) }),
-    ...(replacedBy && { "Replaced by": <KeyLink keyId={replacedBy} text={replacedBy} /> }),
-    Labels: <Labels labels={labels} />,
+    ...(replacedBy && { "Replaced by": <KeyLink keyId={replacedBy} text={shortenId(replacedBy)} /> }),
+    Labels: formatLabels(labels) || "none",
+    "Audit log": (
+      <>
+        {showEntries(keyId, isNamed ? "This version" : "Entries of this key")}
+        {isNamed && <> · {showEntries(handle, "All versions")}</>}
+      </>
+    ),
   });
+}
+
+function copied(text: string, what: string) {
+  return (
+    <>
+      <code>{text}</code> <CopyButton text={text} what={what} />
+    </>
+  );
+}
+
+function KeyVersions({ key, versions }: KeyDetails) {
+  if (versions.length < 2) return null;
+  return (
+    <>
+      <h3>Versions of {key.name}</h3>
+      <ul class="rows" aria-label="Versions">
+        {versions.toReversed().map((version) => (
+          <li key={version.keyId}>
+            <KeyLink
+              keyId={version.keyId}
+              isChosen={version.keyId === key.keyId}
+              text={describeVersion(version)}
+            />
+            <Badge state={nameStatus(version)} />
+            <span class="hint">{formatMinute(version.createdAt)}</span>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
 }

@@ -1,59 +1,57 @@
-/** Keys as a table. */
+/** Keys as a table: one row for all versions of a name. */
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { formatAddress } from "../../address.ts";
-import { CopyButton } from "../../parts/copy-button.tsx";
-import { Badge, type Column, RecordTable, When } from "../../parts/record-table.tsx";
+import { Badge, type Column, RecordTable } from "../../parts/record-table.tsx";
 import { formatMinute } from "../../time.ts";
-import { shortenId } from "../key-id.ts";
-import { describeAlias, describeKind, describeVersion, formatLabels, nameKey, nameStatus } from "./keys.ts";
+import {
+  describeAlias,
+  describeKind,
+  describeRow,
+  formatLabels,
+  type KeyRow,
+  nameKey,
+  nameStatus,
+} from "./keys.ts";
 
 interface KeyTableProps {
-  readonly keys: readonly KeyRecord[];
+  readonly rows: readonly KeyRow[];
   readonly chosenId: string;
 }
 
-export function KeyTable({ keys, chosenId }: KeyTableProps) {
-  const columns: readonly Column<KeyRecord>[] = [
+export function KeyTable({ rows, chosenId }: KeyTableProps) {
+  const isChosen = ({ versions }: KeyRow): boolean => versions.some(({ keyId }) => keyId === chosenId);
+  const columns: readonly Column<KeyRow>[] = [
     {
       title: "Key",
       wraps: true,
-      shows: (key) => (
+      shows: (row) => (
         <>
-          <KeyLink keyId={key.keyId} isChosen={key.keyId === chosenId} text={nameKey(key)} />
-          <span class="hint">{describeVersion(key)}</span>
-          {key.name !== undefined && <span class="hint">{describeAlias(key.alias)}</span>}
-        </>
-      ),
-    },
-    {
-      title: "ID",
-      shows: (key) => (
-        <>
-          <code title={key.keyId}>{shortenId(key.keyId)}</code>
-          <CopyButton text={key.keyId} what={`ID of ${nameKey(key)}`} />
+          <KeyLink keyId={row.key.keyId} isChosen={isChosen(row)} text={nameKey(row.key)} />
+          <span class="hint">{describeRow(row)}</span>
+          {row.key.name !== undefined && <span class="hint">{describeAlias(row.key.alias)}</span>}
         </>
       ),
     },
     {
       title: "Algorithm",
-      shows: (key) => (
+      shows: ({ key }) => (
         <>
           {key.algorithm} {!key.damaged && <span class="hint">{describeKind(key)}</span>}
         </>
       ),
     },
-    { title: "Status", shows: (key) => <Badge state={nameStatus(key)} /> },
-    { title: "Created (UTC)", shows: ({ createdAt }) => <When time={formatMinute(createdAt)} /> },
-    { title: "Next change (UTC)", shows: showNextChange },
-    { title: "Labels", wraps: true, shows: ({ labels }) => <Labels labels={labels} /> },
+    { title: "Status", shows: ({ key }) => <Badge state={nameStatus(key)} /> },
+    { title: "Created (UTC)", isMinor: true, shows: ({ key }) => formatMinute(key.createdAt) },
+    { title: "Next change (UTC)", isMinor: true, shows: ({ key }) => showNextChange(key) },
+    { title: "Labels", isMinor: true, wraps: true, shows: ({ key }) => formatLabels(key.labels) },
   ];
   return (
     <RecordTable
       label="Keys"
       columns={columns}
-      rows={keys}
-      identify={({ keyId }) => keyId}
-      isChosen={({ keyId }) => keyId === chosenId}
+      rows={rows}
+      identify={({ key }) => key.keyId}
+      isChosen={isChosen}
     />
   );
 }
@@ -77,19 +75,7 @@ function showNextChange({ destroyAt, nextRotationAt }: KeyRecord) {
   if (time === undefined) return "none";
   return (
     <>
-      <When time={formatMinute(time)} /> <span class="hint">{destroyAt ? "destruction" : "rotation"}</span>
+      {formatMinute(time)} <span class="hint">{destroyAt ? "destruction" : "rotation"}</span>
     </>
-  );
-}
-
-export function Labels({ labels }: Pick<KeyRecord, "labels">) {
-  const shown = formatLabels(labels);
-  if (shown.length === 0) return <>none</>;
-  return (
-    <ul class="labels">
-      {shown.map((label) => (
-        <li key={label}>{label}</li>
-      ))}
-    </ul>
   );
 }

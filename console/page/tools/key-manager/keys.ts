@@ -1,108 +1,106 @@
 /** Lists, searches and creates keys. */
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { compositeNames, kemNames, mlDsaNames, slhDsaNames } from "../../../../src/crypto/algorithms.ts";
+import { compositeNames, slhDsaNames } from "../../../../src/crypto/algorithms.ts";
+import { type KeyUsage, listGrantable, operationsOf } from "../../../../src/crypto/key-uses.ts";
 import type { Caller } from "../../caller.ts";
 import { shortenId } from "../key-id.ts";
+import { type List, loadList } from "../lists.ts";
 
 const { createKey, getKey, listKeys } = KmsService.method;
 
-export const statuses = ["ACTIVE", "ROTATED", "DISABLED", "DESTROY_SCHEDULED", "DESTROYED"];
-export const algorithms = [...mlDsaNames, ...slhDsaNames, ...compositeNames, ...kemNames];
+export const usages = Object.keys(operationsOf);
 
 /** What keys of each usage do. The first algorithm is the default. */
-const kinds: Readonly<Record<string, KeyKind>> = {
+const kinds: Readonly<Record<KeyUsage, KeyKind>> = {
   SIGN: {
     algorithms: ["ML-DSA-65", "ML-DSA-44", "ML-DSA-87", ...slhDsaNames, ...compositeNames],
+    meaning: "Signs messages. Anyone with the public key can verify the signatures.",
     does: "signs",
     rotated: "verifies",
-    afterDestruction: "Its signatures stay valid.",
-    operations: ["SIGN", "VERIFY", "GET_KEY"],
   },
   KEM: {
     algorithms: ["ML-KEM-768", "ML-KEM-512", "ML-KEM-1024", "X-Wing"],
+    meaning: "Agrees on a shared secret with anyone who has the public key.",
     does: "encapsulates",
     rotated: "decapsulates",
-    afterDestruction: "Shared secrets encapsulated for it can no longer be recovered.",
-    operations: ["ENCAPSULATE", "DECAPSULATE", "GET_KEY"],
+    loss: "Shared secrets that were encapsulated for it can no longer be recovered.",
   },
   ENCRYPT: {
     algorithms: ["X-Wing", "ML-KEM-768", "ML-KEM-1024"],
+    meaning: "Encrypts up to 64 KiB: passwords, tokens, and the keys of larger data.",
     does: "encrypts",
     rotated: "decrypts",
-    afterDestruction: "Data encrypted with it is lost, unless you re-encrypt it first.",
-    operations: ["ENCRYPT", "DECRYPT", "GET_KEY"],
+    loss: "All data that is encrypted with it is lost. Re-encrypt the data with another key first.",
   },
 };
 
 interface KeyKind {
   readonly algorithms: readonly string[];
+  /** What a key of this kind is for. */
+  readonly meaning: string;
   readonly does: string;
   /** What a rotated key still does. */
   readonly rotated: string;
-  /** What destruction means for earlier uses. */
-  readonly afterDestruction: string;
-  /** The operations that a grant can allow. */
-  readonly operations: readonly string[];
+  /** What its destruction loses; undefined if nothing. */
+  readonly loss?: string;
 }
-
-export const usages = Object.keys(kinds);
 
 export function findKind(usage: string): KeyKind {
-  const kind = kinds[usage];
-  if (kind === undefined) throw new Error(`unknown usage ${usage}`);
-  return kind;
+  return kinds[requireUsage(usage)];
 }
 
-/** Server-side filters; an empty text selects everything. */
-export interface KeyFilters {
-  readonly status: string;
-  readonly algorithm: string;
-  readonly usage: string;
-  /** "team=payments" */
-  readonly label: string;
+/** Lists the operations that a grant can allow. A rotated key performs only some of its usage's operations. */
+export function listOperations({ usage, status }: Pick<KeyRecord, "usage" | "status">): readonly string[] {
+  return listGrantable(requireUsage(usage)).slice(status === "ROTATED" ? 1 : 0);
 }
 
-/** The first keys of a list. */
-export interface KeyList {
-  readonly keys: readonly KeyRecord[];
-  /** Empty if these are all. */
-  readonly nextPageToken: string;
-  readonly totalSize: number;
+function requireUsage(usage: string): KeyUsage {
+  if (Object.hasOwn(kinds, usage)) return usage as KeyUsage;
+  throw new Error(`unknown usage ${usage}`);
 }
 
-/** Keys to load at a time. */
-export const pageSize = 50;
-const maxPageSize = 1000;
+/** Keys to load at a time: the page searches them. */
+export const keyPageSize = 500;
+
+export function loadKeys({ call }: Caller, count: number, known?: List<KeyRecord>): Promise<List<KeyRecord>> {
+  return loadList(
+    (page) => call(listKeys, page),
+    ({ keys }) => keys,
+    count,
+    known,
+  );
+}
+
+/** A row of the list. */
+export interface KeyRow {
+  /** The primary version, or the newest one in the list. */
+  readonly key: KeyRecord;
+  /** The name's versions in the list, oldest first, or a single key. */
+  readonly versions: readonly KeyRecord[];
+}
 
 /**
- * Loads keys up to a count.
- *
- * @param known the keys loaded so far
+ * Puts the versions of a name into one row. An administrator may see equal names of two users: their keys get a row
+ * each.
  */
-export async function loadKeys(
-  { call }: Caller,
-  filters: KeyFilters,
-  count: number,
-  known?: KeyList,
-): Promise<KeyList> {
-  let keys = known?.keys ?? [];
-  let pageToken = known?.nextPageToken ?? "";
-  for (;;) {
-    const wanted = Math.min(maxPageSize, Math.max(1, count - keys.length));
-    const page = await call(listKeys, { ...filters, pageSize: wanted, pageToken });
-    keys = [...keys, ...page.keys];
-    pageToken = page.nextPageToken;
-    if (pageToken === "" || keys.length >= count)
-      return { keys, nextPageToken: pageToken, totalSize: page.totalSize };
-  }
+export function groupKeys(keys: readonly KeyRecord[]): readonly KeyRow[] {
+  const names = Map.groupBy(keys, ({ name, keyId }) => (name === undefined ? keyId : `name/${name}`));
+  return [...names.values()].flatMap((versions) => {
+    const isOneName = new Set(versions.map(({ version }) => version)).size === versions.length;
+    if (!isOneName) return versions.map((key) => ({ key, versions: [key] }));
+    const key = versions.find(({ isPrimary }) => isPrimary) ?? versions.at(-1);
+    return key === undefined ? [] : [{ key, versions }];
+  });
 }
 
-/** Selects keys whose name, alias, ID or labels contain every word of a text, ignoring case. */
+/** Selects the keys of which every word of a text is in the name, ID, labels, algorithm, usage or status, ignoring case. */
 export function searchKeys(keys: readonly KeyRecord[], text: string): readonly KeyRecord[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  return keys.filter(({ name = "", alias, keyId, labels }) => {
-    const searched = [name, alias, keyId, ...formatLabels(labels)].join("\n").toLowerCase();
+  return keys.filter((key) => {
+    const { name = "", alias, keyId, algorithm, usage, labels } = key;
+    const known = [name, alias, keyId, algorithm, usage, nameStatus(key), formatLabels(labels)];
+    const searched = known.join("\n").toLowerCase();
     return words.every((word) => searched.includes(word));
   });
 }
@@ -162,16 +160,17 @@ export function parseLabels(text: string): Record<string, string> {
   );
 }
 
-/** "team=payments", in label order. */
-export function formatLabels(labels: Readonly<Record<string, string>>): string[] {
+/** "stage=live, team=payments", in label order. */
+export function formatLabels(labels: Readonly<Record<string, string>>): string {
   return Object.entries(labels)
     .map(([label, value]) => `${label}=${value}`)
-    .sort();
+    .sort()
+    .join(", ");
 }
 
 /** The key's display name. */
 export function nameKey({ name, alias, keyId }: KeyRecord): string {
-  return name ?? (alias || shortenId(keyId));
+  return name ?? (describeAlias(alias) || shortenId(keyId));
 }
 
 /** The status, or a note that the stored key was modified outside the service. */
@@ -185,12 +184,20 @@ export function describeVersion({ version, isPrimary }: KeyRecord): string {
   return isPrimary ? `version ${version}, primary` : `version ${version}`;
 }
 
+/** "version 4, primary, and 3 other versions" */
+export function describeRow({ key, versions }: KeyRow): string {
+  const others = versions.length - 1;
+  return [describeVersion(key), others > 0 && `and ${others} other ${others === 1 ? "version" : "versions"}`]
+    .filter(Boolean)
+    .join(", ");
+}
+
 /** "SIGN, GENERATED", preceded by "draft 19" for a composite: the draft that the key follows. */
 export function describeKind({ draft, usage, origin }: KeyRecord): string {
   return [...(draft === undefined ? [] : [`draft ${draft.split("-").at(-1)}`]), usage, origin].join(", ");
 }
 
-/** The alias, or nothing if the server derived it from the ID of this key or an earlier one. */
+/** The alias without the "-rotated" of each rotation, or nothing if the server derived it from a key ID. */
 export function describeAlias(alias: string): string {
-  return /^key-[0-9a-f-]{36}(-rotated)*$/.test(alias) ? "" : alias;
+  return alias.replace(/(-rotated)+$/, "").replace(/^key-[0-9a-f-]{36}$/, "");
 }

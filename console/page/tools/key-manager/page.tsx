@@ -1,40 +1,35 @@
 /** The key manager: all keys in a table, and the selected one below with its actions. */
 import { useEffect, useState } from "preact/hooks";
+import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { formatAddress } from "../../address.ts";
 import { followCall } from "../../calls.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
+import { TextField } from "../../parts/fields.tsx";
 import { saveFile } from "../../save-file.ts";
 import { useTask } from "../../task.ts";
-import { useAddress } from "../../use-address.ts";
 import { formatNumber } from "../../values.ts";
+import type { List } from "../lists.ts";
+import { useChosen } from "../panel.tsx";
 import { CreateForm } from "./create-form.tsx";
-import { KeyFilterFields } from "./key-filters.tsx";
 import { KeyPanel } from "./key-panel.tsx";
 import { KeyTable } from "./key-table.tsx";
-import { type KeyFilters, type KeyList, loadKeys, pageSize, searchKeys } from "./keys.ts";
-
-const allKeys: KeyFilters = { status: "", algorithm: "", usage: "", label: "" };
+import { groupKeys, keyPageSize, loadKeys, searchKeys } from "./keys.ts";
 
 export function Page() {
-  const keyId = useAddress().query.get("key") ?? "";
-  const [filters, setFilters] = useState(allKeys);
+  const keyId = useChosen("key");
   const [search, setSearch] = useState("");
-  const [list, setList] = useState<KeyList>();
+  const [list, setList] = useState<List<KeyRecord>>();
   const loading = useTask();
-  const load = (count: number, known?: KeyList): Promise<void> =>
-    loading.run((caller) => loadKeys(caller, filters, count, known), setList);
-  /** Counts key changes; each one reloads the table. */
-  const [changes, setChanges] = useState(0);
-  const reload = (): void => setChanges((before) => before + 1);
-  useEffect(() => void load(pageSize), [filters]);
-  useEffect(() => {
-    if (changes > 0) void load(Math.max(pageSize, list?.keys.length ?? 0));
-  }, [changes]);
+  const saving = useTask();
+  const load = (count: number, known?: List<KeyRecord>): Promise<void> =>
+    loading.run((caller) => loadKeys(caller, count, known), setList);
+  const reload = (): void => void load(Math.max(keyPageSize, list?.items.length ?? 0));
+  useEffect(reload, []);
 
-  const found = searchKeys(list?.keys ?? [], search);
-  const isEmpty = list?.totalSize === 0 && Object.values(filters).every((value) => value === "");
+  const found = searchKeys(list?.items ?? [], search);
+  const isEmpty = list?.totalSize === 0;
   return (
     <div class="tool">
       <header class="lead">
@@ -51,7 +46,9 @@ export function Page() {
           reload();
         }}
       />
-      <KeyFilterFields filters={filters} onFilter={setFilters} search={search} onSearch={setSearch} />
+      <div class="fields">
+        <TextField label="Search name, ID, label, algorithm or status" value={search} onChange={setSearch} />
+      </div>
       {loading.failure && <FailureNote failure={loading.failure} />}
       {list && !isEmpty && <p role="status">{countKeys(found.length, list)}</p>}
       {isEmpty && (
@@ -60,46 +57,39 @@ export function Page() {
           <strong>Create</strong>.
         </p>
       )}
-      {found.length > 0 && <KeyTable keys={found} chosenId={keyId} />}
+      {found.length > 0 && <KeyTable rows={groupKeys(found)} chosenId={keyId} />}
       {list && list.nextPageToken !== "" && (
-        <ActionButton task={loading} onClick={() => void load(list.keys.length + pageSize, list)}>
+        <ActionButton task={loading} onClick={() => void load(list.items.length + keyPageSize, list)}>
           Load more keys
         </ActionButton>
       )}
-      {list && !isEmpty && <BillOfMaterials />}
+      {list && !isEmpty && (
+        <p class="act">
+          <ActionButton
+            task={saving}
+            onClick={() => void saving.run(loadBill, (bill) => saveFile("keys.cdx.json", bill))}
+          >
+            Save a bill of materials
+          </ActionButton>
+          <span class="hint">All your keys and their algorithms, in CycloneDX 1.7</span>
+        </p>
+      )}
+      {saving.failure && <FailureNote failure={saving.failure} />}
       {keyId !== "" && <KeyPanel key={keyId} keyId={keyId} onChange={reload} />}
     </div>
   );
 }
 
-/** Saves a description of the keys for inventories of cryptography. */
-function BillOfMaterials() {
-  const task = useTask();
-  const save = (): void =>
-    void task.run(
-      async () => {
-        const parts: Uint8Array<ArrayBuffer>[] = [];
-        for await (const { cbom } of followCall(KmsService.method.getCbom, {}))
-          if (cbom) parts.push(Uint8Array.from(cbom.data));
-        return new Blob(parts);
-      },
-      (document) => saveFile("keys.cdx.json", document),
-    );
-  return (
-    <p class="act">
-      <ActionButton task={task} onClick={save}>
-        Save a bill of materials
-      </ActionButton>
-      <span class="hint">All your keys and their algorithms, in CycloneDX 1.7</span>
-      {task.failure && <FailureNote failure={task.failure} />}
-    </p>
-  );
+/** Describes the keys for inventories of cryptography. */
+async function loadBill(): Promise<Blob> {
+  const parts: Uint8Array<ArrayBuffer>[] = [];
+  for await (const { cbom } of followCall(KmsService.method.getCbom, {}))
+    if (cbom) parts.push(Uint8Array.from(cbom.data));
+  return new Blob(parts);
 }
 
-function countKeys(shown: number, { keys, totalSize }: KeyList): string {
-  const loaded = formatNumber(keys.length);
-  const total = formatNumber(totalSize);
-  if (keys.length < totalSize)
-    return `${formatNumber(shown)} keys shown. The search covers the first ${loaded} of ${total}; load more below.`;
-  return `${formatNumber(shown)} of ${total} ${totalSize === 1 ? "key" : "keys"} shown.`;
+function countKeys(shown: number, { items, totalSize }: List<KeyRecord>): string {
+  const covered =
+    items.length < totalSize ? ` The search covers the first ${formatNumber(items.length)}.` : "";
+  return `${formatNumber(shown)} of ${formatNumber(totalSize)} keys shown.${covered} All versions of a name share a row.`;
 }
