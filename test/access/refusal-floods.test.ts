@@ -162,7 +162,7 @@ function listGrown(before: Record<string, number>, after: Record<string, number>
   return Object.keys(after).filter((name) => !logTables.test(name) && after[name] !== before[name]);
 }
 
-describeAccess("a user whose calls are rejected", () => {
+describeAccess("a user whose calls are rejected", (shared) => {
   const start = async (args: readonly string[] = []) => startAccessServer({ atEnd: onTestFinished, args });
 
   it("adds at most 1,000 entries an hour, whatever they call, and one with the number of the others", async () => {
@@ -170,7 +170,7 @@ describeAccess("a user whose calls are rejected", () => {
     const [user, other] = await makePeople(server);
     const own = await makeKeys(user);
     const before = await countRows(server);
-    const each = 210;
+    const each = 150;
     const kinds = Object.values(differing);
     const calls = Array.from({ length: each }, (_, n) =>
       kinds.map((call) => () => call(server, user, n, own)),
@@ -219,7 +219,7 @@ describeAccess("a user whose calls are rejected", () => {
   });
 
   it.each(Object.entries(silent))("adds nothing: %s", async (_name, call) => {
-    const server = await start();
+    const server = await shared();
     const user = await server.makePerson();
     const own = await makeKeys(user);
     const before = await countRows(server);

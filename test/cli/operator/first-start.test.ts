@@ -6,6 +6,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { findSharedDirectories } from "../../../src/cli/operator/shared-directories.ts";
 import { main } from "../../support/program.ts";
 import { runToEndHere } from "../../support/run-here.ts";
 import { startServer } from "../../support/start-server.ts";
@@ -41,9 +42,11 @@ describe("the first start", { timeout }, () => {
     ]);
   });
 
-  it("gives advice if the journal variable was merely inherited", async () => {
-    const { stdout } = await startAndStop(makeTemporaryDirectory(), [], { JOURNAL_STREAM: "8:123456789" });
+  it("gives advice if the journal variable was merely inherited, and reports no master key that the operator provided", async () => {
+    const env = { JOURNAL_STREAM: "8:123456789", QSP_MASTER_KEY: "0f".repeat(32) };
+    const { stdout } = await startAndStop(makeTemporaryDirectory(), [], env);
     expect(stdout).toMatch(/^In a browser, open /m);
+    expect(madeLines(stdout)).toEqual([expect.stringContaining("Created a new store")]);
   });
 
   it("creates nothing if its port is in use, and exits with 4, so that a service manager retries", async () => {
@@ -100,21 +103,18 @@ describe("the first start", { timeout }, () => {
 
   it("warns of a directory in which other users can replace the master key, and only then", async () => {
     const keyDir = makeTemporaryDirectory();
+    const keyFile = join(keyDir, "master.key");
+    const warning = `every user of this machine can replace the files in ${keyDir}; set its mode to 0700`;
     for (const [mode, warnings] of [
-      [0o777, [`every user of this machine can replace the files in ${keyDir}; set its mode to 0700`]],
       [0o770, []],
       [0o1777, []],
+      [0o777, [warning]],
     ] as const) {
       chmodSync(keyDir, mode);
-      const keyFile = ["--master-key-file", join(keyDir, "master.key")];
-      const { stderr } = await startAndStop(makeTemporaryDirectory(), keyFile);
-      expect(warningsOf(stderr)).toEqual(warnings);
+      expect(findSharedDirectories({ masterKey: { kind: "file", path: keyFile } })).toEqual(warnings);
     }
-  });
-
-  it("reports nothing about a master key that the operator provided", async () => {
-    const { stdout } = await startAndStop(makeTemporaryDirectory(), [], { QSP_MASTER_KEY: "0f".repeat(32) });
-    expect(madeLines(stdout)).toEqual([expect.stringContaining("Created a new store")]);
+    const { stderr } = await startAndStop(makeTemporaryDirectory(), ["--master-key-file", keyFile]);
+    expect(warningsOf(stderr)).toEqual([warning]);
   });
 });
 
