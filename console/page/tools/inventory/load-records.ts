@@ -63,7 +63,7 @@ async function loadKind(caller: Caller, kind: (typeof kinds)[number], known?: Ki
 async function loadPage(
   { call }: Caller,
   kind: (typeof kinds)[number],
-  page: object,
+  page: Record<string, unknown>,
 ): Promise<List<FoundRecord>> {
   const method = services
     .flatMap(({ methods }): readonly DescMethod[] => methods)
