@@ -101,7 +101,7 @@ function withChallenge(error: ConnectError, reason = ""): ConnectError {
  * @param retryMs milliseconds to wait before retrying
  */
 export function refuseForNow(
-  reason: ReasonName,
+  reason: ReasonName | NamedReason,
   message: string,
   retryMs: number,
   metadata: Record<string, string> = {},

@@ -33,6 +33,8 @@ export interface OwnDevice extends Signer {
 /** One user's records, for calls that do not change them. */
 export interface Records {
   readonly owner: Person;
+  /** For what calls need beside their records. */
+  readonly admin: Person;
   /** The server's "127.0.0.1:port". */
   readonly authority: string;
   /** A user who may log in. */
@@ -67,6 +69,7 @@ export async function makeRecords(server: AccessServer, ownerName?: string): Pro
   await users.add({ name: guest.username, role: "user", passwordHash }, new Date());
   await clients.add(describeClient("client"), new Date());
   const owner = await server.makePerson("user", ownerName);
+  const admin = await server.makePerson("admin");
   const { kms, iot, vpn, wallet, defi, chain, nft } = owner;
   const { keyId } = present((await kms.createKey({})).result);
   const { signature } = present((await kms.sign({ keyId, data })).result);
@@ -79,6 +82,7 @@ export async function makeRecords(server: AccessServer, ownerName?: string): Pro
   await vpn.handshake({ tunnelId: otherTunnelId });
   return {
     owner,
+    admin,
     authority: new URL(server.url).host,
     guest,
     client: { clientId: "client", clientSecret: secret },

@@ -13,6 +13,11 @@ const computeValues: ComputedValues = Object.assign(
   ...ofExtensions.map((module) => module.computeValues),
 );
 
+/** What extensions do before an example, by its name. */
+const preparations = await loadFromExtensions<{
+  readonly prepare: Readonly<Record<string, (url: string) => Promise<unknown>>>;
+}>("prepare-examples");
+
 export type Members = Readonly<Record<string, unknown>>;
 
 /** An operation of a document, and where it is. */
@@ -96,8 +101,7 @@ export function createAnswerBook(): AnswerBook {
 
 /** Does what an example needs besides the examples before it. */
 export async function prepareExample(url: string, { name }: Pick<Example, "name">): Promise<void> {
-  // Entries are listed once a checkpoint covers them. Requesting a checkpoint creates one without waiting.
-  if (name === "list-log-entries") await fetch(`${url}/api/logs/audit/checkpoint`);
+  for (const { prepare } of preparations) await prepare[name]?.(url);
 }
 
 /**
