@@ -11,6 +11,7 @@ import { sigstore } from "./sigstore/extension.ts";
 import { tlog } from "./tlog/extension.ts";
 import { top } from "./top/extension.ts";
 import { tracing } from "./tracing/extension.ts";
+import { wireguard } from "./wireguard/extension.ts";
 
 export const extensions: readonly Extension[] = [
   oauth,
@@ -22,6 +23,7 @@ export const extensions: readonly Extension[] = [
   certificateRequests,
   sigstore,
   age,
+  wireguard,
   top,
   tracing,
 ];

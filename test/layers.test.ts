@@ -33,6 +33,7 @@ const interfaceForExtensions: readonly string[] = [
   "cli/exit-codes.ts",
   "cli/connection/explain-connection.ts",
   "cli/files/read.ts",
+  "cli/files/state.ts",
   "cli/operator/ca.ts",
   "cli/operator/ca-authority.ts",
   "cli/operator/store-verb.ts",
@@ -104,6 +105,10 @@ const interfaceForExtensions: readonly string[] = [
   "services/kms/use-key.ts",
   "store/store.ts",
   "store/write-transaction.ts",
+  // Tunnels.
+  "services/vpn/gateway.ts",
+  "services/vpn/register-peer.ts",
+  "services/vpn/store.ts",
   // Logs.
   "audit/chain.ts",
   "audit/entry-text.ts",

@@ -128,7 +128,7 @@ describe.each(files)("the routes of %s", (file) => {
 
   it("direct each service to its servers", () => {
     const clusterOf = ({ typeName }: DescService): string => {
-      if (typeName.startsWith("vpn.")) return "gateways";
+      if (/^(vpn|wireguard)\./.test(typeName)) return "gateways";
       return file === "services.yaml" && /^(kms|google\.cloud)\./.test(typeName) ? "keys" : "servers";
     };
     const requests = services.flatMap((service) =>
@@ -202,7 +202,7 @@ function lineOf({ method, path, headers = [] }: Request): string {
 }
 
 function kindOf(routeName: string): string {
-  return routeName.replace(/^(vpn|kms|google)-/, "");
+  return routeName.replace(/^(vpn|wireguard|kms|google)-/, "");
 }
 
 /** Whether Envoy selects a route, with the few match types that the files use. */

@@ -42,12 +42,12 @@ const texts = recorded.flatMap(([example, answer]) =>
 
 /** Public fields with bytes, or texts that contain bytes. Add a new field here if it is not secret. */
 const publicNames = new Set(
-  `bytes certificate challenge checkpoint ciphertext compositePublicKey compositePublicKeyPem compositeSignature creatorPublicKey
+  `bytes certificate challenge checkpoint ciphertext compositePublicKey compositePublicKeyPem compositeSignature confirmation creatorPublicKey
   creatorPublicKeyPem creatorSignature csr csrPem data ecdsaPublicKey ecdsaPublicKeyPem ecdsaSignature encapsulatedKey
-  gatewayIdentityPublicKey gatewayIdentityPublicKeyPem hashes identityPublicKey identityPublicKeyPem kemPublicKey
+  ephemeralCiphertext gatewayIdentityPublicKey gatewayIdentityPublicKeyPem gatewayWireguardPublicKey hashes identityPublicKey identityPublicKeyPem kemPublicKey
   kemPublicKeyPem kemPublicKeySignature keyConfirmation kid leaf mldsaPublicKey mldsaPublicKeyPem mldsaSignature packet
-  pem pub publicKey publicKeyPem rootHash signature signatureLine signingHash statement transcript verifierKeys
-  canonicalJson nextPageToken subject witnessKey witnessKeys`.split(/\s+/),
+  pem pub publicKey publicKeyPem registeredCiphertext rootHash signature signatureLine signingHash statement transcript verifierKeys
+  canonicalJson nextPageToken subject wireguardPublicKey witnessKey witnessKeys`.split(/\s+/),
 );
 
 /**

@@ -1,7 +1,7 @@
 /** The gateway: its own keys, and its sessions. */
-import type { CryptoProvider } from "../../crypto/provider.ts";
+import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
 import { poll } from "../../database/poll.ts";
-import { openOrMakeKey } from "../../secrets/sealed-keys.ts";
+import { openOrMakeKey, type SecretStore } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import { createReplayMemory } from "./replay-window.ts";
 import type { Session } from "./session.ts";
@@ -25,6 +25,20 @@ const kemKeyContext = new TextEncoder().encode("quantum-safe-playground vpn kem 
 const pollIntervalMs = 1000;
 
 /**
+ * Opens the key that signs for the gateway, or creates it in a new store. The caller erases it. Whoever signs other
+ * texts with it needs a context (FIPS 204) that no other text has: handshakes are signed without one.
+ *
+ * @throws RecordDamagedError
+ */
+export function openGatewayIdentity(store: SecretStore, provider: CryptoProvider): Promise<SecretKey> {
+  return openOrMakeKey(store, provider, {
+    record: "identity of the gateway",
+    identity: "vpn/gateway/identity-key",
+    algorithm: identityAlgorithm,
+  });
+}
+
+/**
  * Opens the gateway's keys, or creates them in a new store.
  *
  * @throws RecordDamagedError
@@ -39,11 +53,7 @@ export async function openGateway(
     identity: "vpn/gateway/kem-key",
     algorithm: kemAlgorithm,
   });
-  const identityKey = await openOrMakeKey(store, provider, {
-    record: "identity of the gateway",
-    identity: "vpn/gateway/identity-key",
-    algorithm: identityAlgorithm,
-  });
+  const identityKey = await openGatewayIdentity(store, provider);
   const kemKeySignature = await provider.sign(identityKey, kemKey.publicKey.exportRaw(), {
     context: kemKeyContext,
   });

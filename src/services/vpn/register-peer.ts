@@ -6,6 +6,7 @@ import type { CallerInput } from "../../identity/principal.ts";
 import { messageCodec } from "../../records/idempotency.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { lendSecretOf } from "../../secrets/sealed-keys.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { readGivenKey, withGivenOrFreshKey } from "../given-key.ts";
 import type { ServiceDeps } from "../service-deps.ts";
 import type { Gateway } from "./gateway.ts";
@@ -63,14 +64,16 @@ export function registerPeer(
 }
 
 /**
+ * @param transaction in which to read; if omitted, reads what is committed
  * @throws TUNNEL_NOT_FOUND, even for a tunnel that exists but belongs to another user
  */
 export async function requireTunnel(
   { tunnels }: Pick<VpnDeps, "tunnels">,
   tunnelId: string,
   principal: Principal,
+  transaction?: Pick<WriteTransaction, "db">,
 ): Promise<Tunnel> {
-  const tunnel = await tunnels.find(tunnelId, principal);
+  const tunnel = await tunnels.find(tunnelId, principal, transaction);
   if (tunnel !== undefined) return tunnel;
   throw tunnelNotFound(tunnelId);
 }

@@ -13,12 +13,16 @@ export const identityAlgorithm = "ML-DSA-65";
 
 export type Tunnel = RecordOf<typeof tunnelTable.columns>;
 
-/** 10.8.0.1 is the gateway; the first and last addresses of the network stay unused. */
+/** Network of all tunnels, and the gateway's address in it. */
+export const tunnelNetwork = "10.8.0.0/16";
+export const gatewayAddress = "10.8.0.1";
+
+/** The first and last addresses of the network stay unused. */
 const firstAddress = 2;
 const lastAddress = 0xfffe;
 
 /** Formats an address in 10.8.0.0/16. */
-export function formatAddress({ addressNumber }: Tunnel): string {
+export function formatAddress({ addressNumber }: Pick<Tunnel, "addressNumber">): string {
   return `10.8.${addressNumber >> 8}.${addressNumber & 0xff}`;
 }
 
@@ -33,7 +37,8 @@ export function createVpnStore(store: Store) {
     ...createCiphertextStore(store),
     ...tunnels,
     /** @throws RecordDamagedError */
-    find: (tunnelId: string, principal: Principal) => tunnels.findIntact({ tunnelId }, { principal }),
+    find: (tunnelId: string, principal: Principal, { db }: Partial<Pick<WriteTransaction, "db">> = {}) =>
+      tunnels.findIntact({ tunnelId }, { principal, ...(db && { db }) }),
     /** Returns the given tunnels that no longer exist. */
     async findMissing(tunnelIds: readonly string[]): Promise<string[]> {
       const found = new Set<string>();

@@ -1,0 +1,122 @@
+/** A gateway's agent and peers for tests: real clients without a WireGuard interface. */
+import { randomBytes } from "node:crypto";
+import type { ConnectError } from "@connectrpc/connect";
+import { type Client, createClient, type Transport } from "@connectrpc/connect";
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { type GatewayPeer, type PeerKey, WireguardService } from "#gen/wireguard/wireguard_service_pb.ts";
+import { type Peer as KemPeer, makePeer } from "../../../test/services/vpn-peer.ts";
+import { failureOf } from "../../../test/support/refusal.ts";
+import { buildTranscript, deriveKeys } from "../agreement.ts";
+
+export type WireguardClient = Client<typeof WireguardService>;
+
+/** Returns random bytes as a WireGuard key or nonce. */
+export function random32(): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(randomBytes(32));
+}
+
+/** What the agent answers for a key; undefined for no report. */
+export type Apply = (key: PeerKey) => boolean | undefined;
+
+/** A connected agent. */
+export interface Agent {
+  readonly wireguardPublicKey: Uint8Array<ArrayBuffer>;
+  /** Known peers by tunnel ID. */
+  readonly peers: ReadonlyMap<string, GatewayPeer>;
+  /** WireGuard keys of removed peers, in hexadecimal, in order. */
+  readonly removed: readonly string[];
+  readonly keys: readonly PeerKey[];
+  /** Whether peers awaited the reports, in order. */
+  readonly awaited: readonly boolean[];
+  /** Resolves with the error that ended the stream. */
+  readonly ended: Promise<ConnectError>;
+  close(): void;
+}
+
+export interface AgentOptions {
+  readonly wireguardPublicKey?: Uint8Array<ArrayBuffer>;
+  readonly apply?: Apply;
+}
+
+/** Connects an agent. Resolves when it has the first list of peers. */
+export async function connectAgent(
+  transport: Transport,
+  { wireguardPublicKey = random32(), apply = () => true }: AgentOptions = {},
+): Promise<Agent> {
+  const client = createClient(WireguardService, transport);
+  const peers = new Map<string, GatewayPeer>();
+  const [removed, keys, awaited]: [string[], PeerKey[], boolean[]] = [[], [], []];
+  const leaving = new AbortController();
+  const listed = Promise.withResolvers<void>();
+  const follow = async (): Promise<void> => {
+    const request = { wireguardPublicKey, endpoint: "vpn.example.com:51820" };
+    for await (const { event } of client.watchPeers(request, { signal: leaving.signal })) {
+      if (event.case === "peer") peers.set(event.value.tunnelId, event.value);
+      if (event.case === "listed") listed.resolve();
+      if (event.case === "removed") {
+        peers.delete(event.value.tunnelId);
+        removed.push(Buffer.from(event.value.wireguardPublicKey).toString("hex"));
+      }
+      if (event.case !== "key") continue;
+      keys.push(event.value);
+      const applied = apply(event.value);
+      const { tunnelId, epoch } = event.value;
+      if (applied !== undefined) awaited.push((await client.reportKey({ tunnelId, epoch, applied })).awaited);
+    }
+  };
+  const ended = failureOf(follow());
+  await Promise.race([listed.promise, ended.then((error) => Promise.reject(error))]);
+  return { wireguardPublicKey, peers, removed, keys, awaited, ended, close: () => leaving.abort() };
+}
+
+/** A peer with a tunnel and a WireGuard key. */
+export interface TestPeer extends KemPeer {
+  readonly tunnelId: string;
+  readonly wireguardPublicKey: Uint8Array<ArrayBuffer>;
+}
+
+/** Registers a tunnel and its WireGuard key. */
+export async function joinPeer(transport: Transport): Promise<TestPeer> {
+  const peer = makePeer();
+  const wireguardPublicKey = random32();
+  const { tunnelId } = await createClient(VpnService, transport).registerPeer({ publicKey: peer.publicKey });
+  await createClient(WireguardService, transport).registerKey({ tunnelId, wireguardPublicKey });
+  return { ...peer, tunnelId, wireguardPublicKey };
+}
+
+/** An agreement that a peer has started. */
+export interface StartedAgreement {
+  readonly tunnelId: string;
+  readonly epoch: number;
+  readonly presharedKey: Uint8Array;
+  readonly peerConfirmation: Uint8Array<ArrayBuffer>;
+  readonly gatewayConfirmation: Uint8Array<ArrayBuffer>;
+}
+
+/** Starts an agreement without verifying its signature, which peer-agreement.test.ts does. */
+export async function startAgreement(
+  { agree }: Pick<WireguardClient, "agree">,
+  peer: TestPeer,
+  epoch = Date.now(),
+): Promise<StartedAgreement> {
+  const { tunnelId } = peer;
+  const [ephemeral, nonce] = [makePeer(), random32()];
+  const answer = await agree({ tunnelId, epoch, nonce, ephemeralPublicKey: ephemeral.publicKey });
+  const transcript = buildTranscript({
+    ...{ tunnelId, epoch, nonce, ...answer },
+    gatewayWireguardKey: answer.gatewayWireguardPublicKey,
+    peerWireguardKey: peer.wireguardPublicKey,
+    ephemeralPublicKey: ephemeral.publicKey,
+    registeredPublicKey: peer.publicKey,
+  });
+  const keys = deriveKeys(
+    transcript,
+    ephemeral.decapsulate(answer.ephemeralCiphertext),
+    peer.decapsulate(answer.registeredCiphertext),
+  );
+  return {
+    ...{ tunnelId, epoch, presharedKey: keys.presharedKey },
+    peerConfirmation: Uint8Array.from(keys.peerConfirmation),
+    gatewayConfirmation: Uint8Array.from(keys.gatewayConfirmation),
+  };
+}

@@ -1,0 +1,186 @@
+/** A peer against servers that lie. */
+import { randomBytes } from "node:crypto";
+import type { DescMethod } from "@bufbuild/protobuf";
+import { beforeAll, describe, expect, it } from "vitest";
+import { WireguardService } from "#gen/wireguard/wireguard_service_pb.ts";
+import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import type { CryptoProvider, KeyPair } from "../../../src/crypto/provider.ts";
+import {
+  agreementContext,
+  buildTranscript,
+  buildTunnelStatement,
+  deriveKeys,
+  tunnelContext,
+} from "../agreement.ts";
+import { agreeOnKey, fetchTunnel, type PeerDeps } from "../peer-agreement.ts";
+
+const { method } = WireguardService;
+const [gatewayWireguardKey, wireguardKey] = [randomBytes(32), randomBytes(32)];
+
+let provider: CryptoProvider;
+let identity: KeyPair;
+let registered: KeyPair;
+
+beforeAll(async () => {
+  provider = await createCryptoProvider("openssl");
+  identity = await provider.generateKeyPair("ML-DSA-65");
+  registered = await provider.generateKeyPair("ML-KEM-1024");
+  return () => provider.close();
+});
+
+/** What a lying gateway does differently. */
+interface Lies {
+  /** Changes the fields that it signs. */
+  readonly signed?: (fields: Fields) => Fields;
+  /** Changes the answer after it is signed. */
+  readonly answered?: (answer: Fields) => Fields;
+  readonly context?: Uint8Array;
+  readonly signer?: KeyPair;
+  /** Chooses the confirmation that it returns. */
+  readonly confirmed?: (keys: {
+    peerConfirmation: Uint8Array;
+    gatewayConfirmation: Uint8Array;
+  }) => Uint8Array;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: messages of several calls, which the tests change.
+type Fields = any;
+
+/** A gateway that follows the protocol, except for its lies. */
+function makeGateway(lies: Lies = {}): PeerDeps["server"] {
+  const { signed = (one) => one, answered = (one) => one, signer = identity, confirmed } = lies;
+  let keys: ReturnType<typeof deriveKeys>;
+  const agree = async ({ tunnelId, epoch, nonce, ephemeralPublicKey }: Fields) => {
+    const ephemeralKey = provider.importPublicKey("ML-KEM-1024", { raw: ephemeralPublicKey });
+    const [one, two] = [
+      await provider.encapsulate(ephemeralKey),
+      await provider.encapsulate(registered.publicKey),
+    ];
+    const ciphertexts = { ephemeralCiphertext: one.ciphertext, registeredCiphertext: two.ciphertext };
+    const registeredPublicKey = registered.publicKey.exportRaw();
+    const facts = { tunnelId, epoch, nonce, ephemeralPublicKey, registeredPublicKey, ...ciphertexts };
+    const transcript = buildTranscript(
+      signed({ ...facts, gatewayWireguardKey, peerWireguardKey: wireguardKey }),
+    );
+    keys = deriveKeys(transcript, one.sharedSecret, two.sharedSecret);
+    const { context = agreementContext } = lies;
+    const signature = await provider.sign(signer.secretKey, transcript, { context });
+    return answered({ ...ciphertexts, gatewayWireguardPublicKey: gatewayWireguardKey, signature });
+  };
+  const confirm = ({ confirmation }: Fields) => {
+    expect(Buffer.from(confirmation).equals(keys.peerConfirmation)).toBe(true);
+    return { confirmation: confirmed?.(keys) ?? keys.gatewayConfirmation };
+  };
+  const getTunnel = async ({ tunnelId, nonce }: Fields) => {
+    const facts = {
+      ...{ lastEpoch: 5, serverTimeMs: 6, gatewayEndpoint: "192.0.2.1:51820" },
+      ...{ gatewayAddress: "10.8.0.1", assignedIp: "10.8.0.2" },
+    };
+    const registeredPublicKey = registered.publicKey.exportRaw();
+    const keysOfTunnel = { gatewayWireguardKey, peerWireguardKey: wireguardKey, registeredPublicKey };
+    const statement = buildTunnelStatement(signed({ tunnelId, nonce, ...facts, ...keysOfTunnel }));
+    const { context = tunnelContext } = lies;
+    const signature = await provider.sign(signer.secretKey, statement, { context });
+    return answered({ ...facts, gatewayWireguardPublicKey: gatewayWireguardKey, signature });
+  };
+  const answers = new Map<DescMethod, (request: Fields) => Fields>([
+    [method.agree, agree],
+    [method.confirm, confirm],
+    [method.getTunnel, getTunnel],
+  ]);
+  return { ask: async (call, request) => answers.get(call)?.(request) };
+}
+
+const depsOf = (lies?: Lies): PeerDeps => ({
+  server: makeGateway(lies),
+  provider,
+  peer: {
+    ...{ tunnelId: "tunnel-1", wireguardKey, gatewayWireguardKey },
+    registeredKey: registered.secretKey,
+    gatewayIdentity: identity.publicKey,
+  },
+});
+
+const flip = (bytes: Uint8Array): Uint8Array => Uint8Array.from(bytes).with(0, (bytes[0] ?? 0) ^ 1);
+
+describe("a peer", () => {
+  it("returns the key that the gateway has, and the signed facts", async () => {
+    expect(await agreeOnKey(depsOf(), 7)).toHaveLength(32);
+    expect(await fetchTunnel(depsOf())).toMatchObject({ lastEpoch: 5, serverTimeMs: 6 });
+  });
+
+  it.each<[string, Lies]>([
+    ["an agreement for another epoch", { signed: (one) => ({ ...one, epoch: 8 }) }],
+    ["an agreement for another tunnel", { signed: (one) => ({ ...one, tunnelId: "tunnel-2" }) }],
+    ["a recorded agreement, with another nonce", { signed: (one) => ({ ...one, nonce: flip(one.nonce) }) }],
+    ["another peer's WireGuard key", { signed: (one) => ({ ...one, peerWireguardKey: flip(wireguardKey) }) }],
+    [
+      "another registered key",
+      { signed: (one) => ({ ...one, registeredPublicKey: flip(one.registeredPublicKey) }) },
+    ],
+    [
+      "swapped WireGuard keys",
+      {
+        signed: (one) => ({
+          ...one,
+          peerWireguardKey: one.gatewayWireguardKey,
+          gatewayWireguardKey: one.peerWireguardKey,
+        }),
+      },
+    ],
+    [
+      "a changed ciphertext",
+      { answered: (one) => ({ ...one, ephemeralCiphertext: flip(one.ephemeralCiphertext) }) },
+    ],
+    [
+      "swapped ciphertexts",
+      {
+        answered: (one) => ({
+          ...one,
+          ephemeralCiphertext: one.registeredCiphertext,
+          registeredCiphertext: one.ephemeralCiphertext,
+        }),
+      },
+    ],
+    [
+      "a truncated ciphertext",
+      { answered: (one) => ({ ...one, registeredCiphertext: one.registeredCiphertext.slice(1) }) },
+    ],
+    [
+      "a gateway with another WireGuard key",
+      { answered: (one) => ({ ...one, gatewayWireguardPublicKey: flip(wireguardKey) }) },
+    ],
+    ["no signature", { answered: (one) => ({ ...one, signature: new Uint8Array() }) }],
+    ["a signature for handshakes, without a context", { context: new Uint8Array() }],
+    ["a signature for tunnel statements", { context: tunnelContext }],
+    ["a confirmation that is its own, reflected", { confirmed: ({ peerConfirmation }) => peerConfirmation }],
+    ["no confirmation", { confirmed: () => new Uint8Array() }],
+    ["a wrong confirmation", { confirmed: ({ gatewayConfirmation }) => flip(gatewayConfirmation) }],
+  ])("refuses %s", async (_, lies) => {
+    await expect(agreeOnKey(depsOf(lies), 7)).rejects.toMatchObject({ exitCode: 1 });
+  });
+
+  it("refuses another gateway's signature", async () => {
+    const signer = await provider.generateKeyPair("ML-DSA-65");
+    await expect(agreeOnKey(depsOf({ signer }), 7)).rejects.toMatchObject({ exitCode: 1 });
+    await expect(fetchTunnel(depsOf({ signer }))).rejects.toMatchObject({ exitCode: 1 });
+  });
+
+  it("refuses a ciphertext of the wrong length, even if it is signed", async () => {
+    const signed = (one: Fields) => ({ ...one, ephemeralCiphertext: one.ephemeralCiphertext.slice(1) });
+    const lies = { signed, answered: signed };
+    await expect(agreeOnKey(depsOf(lies), 7)).rejects.toThrow("malformed ciphertext");
+  });
+
+  it.each<[string, Lies]>([
+    ["a recorded statement", { signed: (one) => ({ ...one, nonce: flip(one.nonce) }) }],
+    ["another time", { answered: (one) => ({ ...one, serverTimeMs: one.serverTimeMs + 1 }) }],
+    ["another epoch", { answered: (one) => ({ ...one, lastEpoch: 0 }) }],
+    ["an epoch that is not a number", { answered: (one) => ({ ...one, lastEpoch: Number.NaN }) }],
+    ["a negative time", { answered: (one) => ({ ...one, serverTimeMs: -1 }) }],
+    ["another endpoint", { answered: (one) => ({ ...one, gatewayEndpoint: "198.51.100.1:51820" }) }],
+    ["a statement signed for agreements", { context: agreementContext }],
+  ])("refuses %s of its tunnel", async (_, lies) => {
+    await expect(fetchTunnel(depsOf(lies))).rejects.toMatchObject({ exitCode: 1 });
+  });
+});

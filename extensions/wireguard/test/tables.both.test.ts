@@ -1,0 +1,75 @@
+/** The table of this extension: what must never change, and how both databases keep its records. */
+import { createHash } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { listSteps } from "../../../src/database/migrations.ts";
+import { describeOnBoth } from "../../../test/services/app-under-test.ts";
+import { outcomeOf, outcomesOf } from "../../../test/support/refusal.ts";
+import { wireguardTables } from "../tables.ts";
+import { connectAgent, joinPeer, random32, startAgreement, type TestPeer } from "./agent.ts";
+import { startIn, type WireguardServer } from "./wireguard-server.ts";
+
+/** SHA-256 of each step's statements, as test/store/known-steps.test.ts pins the core's steps. */
+describe("the migration step", () => {
+  it.each([
+    ["sqlite", "efc35700304d9590"],
+    ["postgres", "33f121f58c6651be"],
+  ] as const)("never changes: %s", (kind, known) => {
+    const steps = listSteps(kind, [wireguardTables]).map(([name, statements]) => {
+      const text = statements.map((statement) => statement.replaceAll(/\s+/g, " ")).join(";\n");
+      return [name, createHash("sha256").update(text).digest("hex").slice(0, 16)];
+    });
+    expect(steps).toEqual([["0009-wireguard", known]]);
+  });
+});
+
+async function confirmEpoch(server: WireguardServer, peer: TestPeer, epoch: number): Promise<void> {
+  const { tunnelId, peerConfirmation } = await startAgreement(server.wireguard, peer, epoch);
+  await server.wireguard.confirm({ tunnelId, epoch, confirmation: peerConfirmation });
+}
+
+describeOnBoth("the list of WireGuard peers", startIn, (start) => {
+  it("has them in order of registration, in pages, with their epochs", async () => {
+    const server = await start();
+    await connectAgent(server.transport);
+    const peers: TestPeer[] = [];
+    for (let i = 0; i < 3; i++) peers.push(await joinPeer(server.transport));
+    const epoch = Date.now();
+    for (const peer of peers.slice(1)) await confirmEpoch(server, peer, epoch);
+    const first = await server.wireguard.listPeers({ pageSize: 2 });
+    const second = await server.wireguard.listPeers({ pageSize: 2, pageToken: first.nextPageToken });
+    const listed = [...first.peers, ...second.peers];
+    expect(listed.map(({ tunnelId }) => tunnelId)).toEqual(peers.map(({ tunnelId }) => tunnelId));
+    expect(listed.map(({ lastEpoch }) => lastEpoch)).toEqual([0, epoch, epoch]);
+    expect([first.totalSize, second.nextPageToken]).toEqual([3, ""]);
+  });
+
+  it("has a WireGuard key once, even if two tunnels register it concurrently", async () => {
+    const server = await start();
+    const agent = await connectAgent(server.transport);
+    const peers = [await joinPeer(server.transport), await joinPeer(server.transport)];
+    const wireguardPublicKey = random32();
+    const calls = peers.map(({ tunnelId }) => server.wireguard.registerKey({ tunnelId, wireguardPublicKey }));
+    expect(await outcomesOf(calls)).toEqual({
+      answered: 1,
+      refusals: [{ code: "AlreadyExists", reason: "WIREGUARD_KEY_TAKEN" }],
+    });
+    const holders = (): number =>
+      [...agent.peers.values()].filter((peer) =>
+        wireguardPublicKey.every((b, i) => b === peer.wireguardPublicKey[i]),
+      ).length;
+    await expect.poll(holders).toBe(1);
+    expect((await server.wireguard.listPeers({})).totalSize).toBe(2);
+  });
+
+  it("forgets a disconnected tunnel and frees its WireGuard key", async () => {
+    const server = await start();
+    const agent = await connectAgent(server.transport);
+    const { tunnelId, wireguardPublicKey } = await joinPeer(server.transport);
+    const other = await joinPeer(server.transport);
+    await server.vpn.disconnect({ tunnelId });
+    await expect.poll(async () => (await server.wireguard.listPeers({})).totalSize).toBe(1);
+    expect(agent.removed).toHaveLength(1);
+    const registered = server.wireguard.registerKey({ tunnelId: other.tunnelId, wireguardPublicKey });
+    expect(await outcomeOf(registered)).toBe("answer");
+  });
+});
