@@ -147,9 +147,9 @@ describe.skipIf(lacksBrowser)(
     });
 
     it("loads more keys than fit on a page", async () => {
-      await Promise.all(
-        Array.from({ length: 500 }, (_none, at) => call("create-key", { alias: `many ${at}` })),
-      );
+      // More at once would exceed the limit on a caller's calls in progress.
+      for (let batch = 0; batch < 51; batch += 1)
+        await Promise.all(Array.from({ length: 10 }, () => call("create-key", { alias: `many ${batch}` })));
       await page().reload();
       const rows = page().getByRole("region", { name: "Keys" }).locator("tbody tr");
       await page().getByText("The search covers the first 500.").waitFor();
