@@ -34,6 +34,7 @@ const texts = {
   "an address in capitals": `0x${"A1".repeat(20)}`,
   "a hash": "0f".repeat(32),
   "a label": "team=payments",
+  "a host with a port": "vpn.example.com:51820",
   "a hash with full-width digits": "０ｆ".repeat(32),
 };
 
