@@ -13,6 +13,7 @@ export const wireguard: Extension = {
       groupMeaning: "Agrees on pre-shared keys for WireGuard, beside the tunnel that they protect.",
       load: async () => [
         ...(await import("./join-verb.ts")).joinVerbs,
+        ...(await import("./up-verb.ts")).createUpVerbs(),
         ...(await import("./status-verb.ts")).statusVerbs,
       ],
     },

@@ -1,0 +1,214 @@
+/** The agent beside the gateway's WireGuard interface: has the peers and keys that the server streams to it. */
+import { isIPv4 } from "node:net";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { GatewayPeer, PeerKey, WatchPeersResponse } from "#gen/wireguard/wireguard_service_pb.ts";
+import { CliError, exitCodes, findReason, toCliError } from "../../src/cli/exit-codes.ts";
+import { wipe } from "../../src/crypto/bytes.ts";
+import { type AgentDeps, createFailureLog, createKeeper, pause, repeat } from "./agent.ts";
+import type { InterfacePeer, PeerChange } from "./interface-driver.ts";
+import { ManagedPeer } from "./managed-peer.ts";
+
+export interface GatewayAgentDeps extends AgentDeps {
+  /** Opens the stream of peers and keys. */
+  readonly watch: () => AsyncIterable<WatchPeersResponse>;
+  /**
+   * Reports whether a key is set.
+   *
+   * @returns whether the peer still waits for it, and will set the key, too
+   */
+  readonly report: (report: Pick<PeerKey, "tunnelId" | "epoch"> & { applied: boolean }) => Promise<boolean>;
+}
+
+/** Addresses of the network. */
+const maxPeers = 65_536;
+const keyBytes = 32;
+
+/**
+ * Runs until the signal, and leaves random keys, with which no session follows the last one.
+ *
+ * @throws CliError if another agent has taken over
+ */
+export async function runGatewayAgent(deps: GatewayAgentDeps, stop: AbortSignal): Promise<void> {
+  const ended = new AbortController();
+  const gateway = new GatewayAgent(deps);
+  const either = AbortSignal.any([stop, ended.signal]);
+  await gateway.start();
+  const ticks = repeat(deps.timing.tickMs, either, () => gateway.reconcile());
+  try {
+    await gateway.follow(either);
+  } finally {
+    ended.abort();
+    await ticks;
+    await gateway.end();
+  }
+}
+
+class GatewayAgent {
+  readonly #deps: GatewayAgentDeps;
+  readonly #keeper;
+  readonly #ofInterface;
+  readonly #ofServer;
+  /** By WireGuard key. */
+  #peers = new Map<string, ManagedPeer>();
+  /** WireGuard keys by tunnel ID. */
+  #tunnels = new Map<string, string>();
+  /** Whether the server has listed all peers, so that others may be removed. */
+  #isListed = false;
+
+  constructor(deps: GatewayAgentDeps) {
+    this.#deps = deps;
+    this.#keeper = createKeeper(deps.wireguard);
+    this.#ofInterface = createFailureLog(deps, `interface ${deps.wireguard.name}`);
+    this.#ofServer = createFailureLog(deps, "the stream of peers");
+  }
+
+  /** Takes over the peers of an earlier run, with random keys. Before anything else: their keys may be too old. */
+  async start(): Promise<void> {
+    await this.#keeper.reconcile((found) => {
+      for (const { publicKey, allowedIps } of found.filter(isOurs))
+        this.#peers.set(publicKey, new ManagedPeer({ publicKey, allowedIps }, this.#deps));
+      return this.#findChanges(found);
+    });
+  }
+
+  /** Makes the interface what it must be. */
+  async reconcile(): Promise<void> {
+    try {
+      await this.#keeper.reconcile((found) => this.#findChanges(found));
+      this.#ofInterface.worked();
+    } catch (error) {
+      this.#ofInterface.failed(error);
+    }
+  }
+
+  async end(): Promise<void> {
+    await this.#keeper
+      .reconcile(() => [...this.#peers.values()].map((peer) => peer.randomize()))
+      .catch(this.#ofInterface.failed);
+  }
+
+  #findChanges(found: readonly InterfacePeer[]): PeerChange[] {
+    const byKey = new Map(found.map((peer) => [peer.publicKey, peer]));
+    const removed = found.filter((peer) => isOurs(peer) && !this.#peers.has(peer.publicKey));
+    const changes = [...this.#peers.values()].map((peer) => peer.observe(byKey.get(peer.config.publicKey)));
+    // Removed first: an address moves from one key to another.
+    return [
+      ...(this.#isListed ? removed.map(({ publicKey }) => ({ publicKey, kind: "remove" as const })) : []),
+      ...changes.filter((change) => change !== undefined),
+    ];
+  }
+
+  /** Follows the stream, and opens it again when it ends. */
+  async follow(stop: AbortSignal): Promise<void> {
+    const { timing, watch } = this.#deps;
+    while (!stop.aborted) {
+      try {
+        await this.#followOnce(watch(), stop);
+      } catch (error) {
+        if (error instanceof ConnectError && findReason(error) === "GATEWAY_REPLACED")
+          throw new CliError(exitCodes.refused, `${error.rawMessage} (GATEWAY_REPLACED)`);
+        if (!stop.aborted) this.#ofServer.failed(error);
+      }
+      await pause(timing.retryMs * (0.5 + Math.random()), stop);
+    }
+  }
+
+  async #followOnce(events: AsyncIterable<WatchPeersResponse>, stop: AbortSignal): Promise<void> {
+    const listed = new Set<string>();
+    let isComplete = false;
+    this.#tunnels.clear();
+    for await (const { event } of untilStopped(events, stop)) {
+      if (event.case === "key") void this.#setKey(event.value);
+      else if (event.case === "peer") listed.add(this.#add(event.value));
+      else if (event.case === "removed") this.#remove(event.value.tunnelId);
+      else if (event.case === "listed") {
+        for (const publicKey of this.#peers.keys()) if (!listed.has(publicKey)) this.#peers.delete(publicKey);
+        isComplete = true;
+        this.#isListed = true;
+        this.#ofServer.worked();
+        this.#deps.log.info({ peers: this.#peers.size }, "the server has listed its peers");
+      }
+      if (isComplete && event.case !== "key") await this.reconcile();
+    }
+    if (!stop.aborted) throw new ConnectError("the server ended the stream", Code.Unavailable);
+  }
+
+  /** @returns the peer's WireGuard key */
+  #add({ tunnelId, wireguardPublicKey, assignedIp }: GatewayPeer): string {
+    if (
+      wireguardPublicKey.length !== keyBytes ||
+      !isTunnelAddress(assignedIp) ||
+      this.#peers.size >= maxPeers
+    )
+      throw new ConnectError("the server sent a peer that no network has", Code.Internal);
+    const publicKey = Buffer.from(wireguardPublicKey).toString("base64");
+    if (this.#tunnels.get(tunnelId) !== publicKey) this.#remove(tunnelId);
+    this.#tunnels.set(tunnelId, publicKey);
+    const allowedIps = [`${assignedIp}/32`];
+    // A peer that is already known keeps its pre-shared key.
+    if (`${this.#peers.get(publicKey)?.config.allowedIps}` !== `${allowedIps}`)
+      this.#peers.set(publicKey, new ManagedPeer({ publicKey, allowedIps }, this.#deps));
+    return publicKey;
+  }
+
+  #remove(tunnelId: string): void {
+    this.#peers.delete(this.#tunnels.get(tunnelId) ?? "");
+    this.#tunnels.delete(tunnelId);
+  }
+
+  async #setKey({ tunnelId, epoch, presharedKey }: PeerKey): Promise<void> {
+    const { log, report } = this.#deps;
+    const publicKey = this.#tunnels.get(tunnelId) ?? "";
+    const peer = this.#peers.get(publicKey);
+    const isUsable = presharedKey.length === keyBytes && presharedKey.some((byte) => byte !== 0);
+    let applied = false;
+    try {
+      if (peer !== undefined && isUsable) {
+        await this.#keeper.apply(() => peer.accept(presharedKey));
+        applied = true;
+        log.info({ peer: publicKey, epoch }, "set a new pre-shared key");
+      } else wipe(presharedKey);
+    } catch (error) {
+      this.#ofInterface.failed(error);
+    }
+    const isAwaited = await report({ tunnelId, epoch, applied }).catch((error: unknown) => {
+      log.warn({ peer: publicKey, reason: toCliError(error, this.#deps.url).message }, "the report failed");
+      // The server may have received it, and the peer may have set the key.
+      return true;
+    });
+    if (applied && isAwaited) return;
+    if (peer !== undefined) await this.#keeper.apply(() => peer.restore()).catch(this.#ofInterface.failed);
+  }
+}
+
+/** Whether an address is in 10.8.0.0/16, the network of all tunnels (vpn.VpnService). Its peers belong to the agent. */
+function isTunnelAddress(text: string): boolean {
+  return isIPv4(text) && text.startsWith("10.8.");
+}
+
+/** Whether a peer of the interface has only an address of ours. */
+function isOurs({ allowedIps }: InterfacePeer): boolean {
+  const [address = "", ...others] = allowedIps;
+  return others.length === 0 && address.endsWith("/32") && isTunnelAddress(address.slice(0, -3));
+}
+
+/** Ends at the signal, even while no event arrives. */
+async function* untilStopped<T>(events: AsyncIterable<T>, stop: AbortSignal): AsyncGenerator<T> {
+  const stopped = new Promise<undefined>((resolve) => {
+    stop.addEventListener("abort", () => resolve(undefined), { once: true });
+  });
+  const iterator = events[Symbol.asyncIterator]();
+  try {
+    while (!stop.aborted) {
+      const next = iterator.next();
+      // Once stopped, nobody waits for it.
+      next.catch(() => {});
+      const result = await Promise.race([next, stopped]);
+      if (result === undefined || result.done) return;
+      yield result.value;
+    }
+  } finally {
+    // Closes the stream, without waiting for its next event.
+    iterator.return?.()?.catch(() => {});
+  }
+}

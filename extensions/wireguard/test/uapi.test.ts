@@ -1,0 +1,184 @@
+/** The text protocol over a socket, with answers of wireguard-go and of programs that are not WireGuard. */
+import { once } from "node:events";
+import net, { type Socket } from "node:net";
+import { join } from "node:path";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { openInterface } from "../interface.ts";
+import { formatChanges, parsePeers } from "../uapi.ts";
+
+/** RFC 7748, section 6.1: Alice's keys. */
+const privateKey = "77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a";
+const publicKeyHex = "8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a";
+const publicKey = Buffer.from(publicKeyHex, "hex").toString("base64");
+const presharedKey = Uint8Array.from({ length: 32 }, (_, i) => i + 1);
+const presharedHex = Buffer.from(presharedKey).toString("hex");
+
+const answer = `private_key=${privateKey}
+listen_port=51820
+public_key=${publicKeyHex}
+preshared_key=${presharedHex}
+protocol_version=1
+endpoint=192.0.2.1:51820
+last_handshake_time_sec=1795812784
+last_handshake_time_nsec=441999999
+tx_bytes=296
+rx_bytes=92
+persistent_keepalive_interval=5
+allowed_ip=10.8.0.1/32
+allowed_ip=fd00::/8
+errno=0
+
+`;
+
+/** An interface whose program does this with each connection. */
+async function serve(onConnection: (socket: Socket) => void) {
+  const directory = makeTemporaryDirectory();
+  const open = new Set<Socket>();
+  const server = net.createServer((socket) => {
+    open.add(socket);
+    socket.on("error", () => {});
+    onConnection(socket);
+  });
+  server.listen(join(directory, "wg0.sock"));
+  await once(server, "listening");
+  onTestFinished(() => {
+    for (const socket of open) socket.destroy();
+    server.close();
+  });
+  return openInterface("wg0", directory);
+}
+
+const saying = (text: string) => serve((socket) => socket.once("data", () => socket.write(text)));
+
+describe("an interface", () => {
+  it("has peers with all that the agent needs", async () => {
+    expect(await (await saying(answer)).readPeers()).toEqual([
+      {
+        publicKey,
+        presharedKey,
+        endpoint: "192.0.2.1:51820",
+        handshakeMs: 1_795_812_784_441,
+        allowedIps: ["10.8.0.1/32", "fd00::/8"],
+      },
+    ]);
+  });
+
+  it("has the public key of its private key, or none", async () => {
+    expect(await (await saying(answer)).readPublicKey()).toBe(publicKey);
+    expect(await (await saying("errno=0\n\n")).readPublicKey()).toBeUndefined();
+  });
+
+  it("answers in as many pieces as it likes", async () => {
+    const wireguard = await serve((socket) =>
+      socket.once("data", async () => {
+        for (const character of answer) if (!socket.write(character)) await once(socket, "drain");
+      }),
+    );
+    expect(await wireguard.readPeers()).toHaveLength(1);
+  });
+
+  it.each(["wg0/../x", "", ".", "-x", "a name", "sixteen-letters-", "wg0\n"])(
+    "cannot be named %j",
+    (name) => {
+      expect(() => openInterface(name)).toThrow(/is not the name of an interface/);
+    },
+  );
+});
+
+describe("a change", () => {
+  it("is one request, in which the key comes before anything that starts a handshake", () => {
+    const change = {
+      publicKey,
+      presharedKey,
+      endpoint: "192.0.2.1:1",
+      allowedIps: ["10.8.0.1/32"],
+      keepaliveSeconds: 5,
+    };
+    const properties = `preshared_key=${presharedHex}\nendpoint=192.0.2.1:1\nreplace_allowed_ips=true\nallowed_ip=10.8.0.1/32\npersistent_keepalive_interval=5\n`;
+    const peer = `public_key=${publicKeyHex}\n`;
+    expect(formatChanges([{ kind: "set", ...change }]).toString()).toBe(`set=1\n${peer}${properties}\n`);
+    expect(formatChanges([{ kind: "renew", ...change }]).toString()).toBe(
+      `set=1\n${peer}remove=true\n${peer}${properties}\n`,
+    );
+    expect(formatChanges([{ kind: "remove", publicKey }]).toString()).toBe(`set=1\n${peer}remove=true\n\n`);
+  });
+
+  it("is read back: a program that keeps another key is reported", async () => {
+    const requests: string[] = [];
+    const wireguard = await serve((socket) =>
+      socket.on("data", (data) => {
+        requests.push(data.toString());
+        socket.write(data.toString().startsWith("get") ? answer : "errno=0\n\n");
+      }),
+    );
+    await wireguard.change([{ publicKey, kind: "set", presharedKey }]);
+    expect(requests).toHaveLength(2);
+    const other = wireguard.change([{ publicKey, kind: "set", presharedKey: new Uint8Array(32).fill(9) }]);
+    await expect(other).rejects.toThrow(`the interface did not take the preshared key of peer ${publicKey}`);
+  });
+});
+
+describe("a program that is not WireGuard", () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it.each([
+    ["refuses", "errno=-22\n\n", "WireGuard refused the change or the question (errno -22)"],
+    ["sends no errno", "listen_port=1\n\n", "WireGuard's answer has no errno"],
+    ["sends an errno that is a story", "errno=once upon a time\n\n", "WireGuard's answer has no errno"],
+    ["sends text", "hello\n\n", "WireGuard's answer has a line without a value"],
+    ["sends a long line", `x=${"y".repeat(2000)}\n\n`, "has a line of more than 1024 bytes"],
+    ["sends a short key", "public_key=00\nerrno=0\n\n", "has a public_key that is not 64 hexadecimal digits"],
+    [
+      "sends a key with other letters",
+      `public_key=${publicKeyHex}\npreshared_key=${"zz".repeat(32)}\nerrno=0\n\n`,
+      "has a preshared_key that is not 64 hexadecimal digits",
+    ],
+    [
+      "sends a time that is none",
+      `public_key=${publicKeyHex}\nlast_handshake_time_sec=soon\nerrno=0\n\n`,
+      "has a last_handshake_time_sec that is not a number",
+    ],
+    [
+      "sends many addresses",
+      `public_key=${publicKeyHex}\n${"allowed_ip=10.0.0.0/8\n".repeat(1025)}errno=0\n\n`,
+      "has a peer with more than 1024 addresses",
+    ],
+  ])("and %s, is reported in a sentence", async (_name, text, sentence) => {
+    await expect((await saying(text)).readPeers()).rejects.toThrow(sentence);
+  });
+
+  it("and sends peers without end, is cut off", () => {
+    const many = Buffer.from(`public_key=${publicKeyHex}\n`.repeat(65_537));
+    expect(() => parsePeers(many)).toThrow("has more than 65536 peers");
+  });
+
+  it("and sends bytes without end, is cut off", async () => {
+    const chunk = Buffer.alloc(1024 * 1024, "x");
+    const wireguard = await serve((socket) => {
+      const flood = (): void => {
+        while (!socket.destroyed && socket.write(chunk));
+      };
+      socket.on("drain", flood);
+      flood();
+    });
+    await expect(wireguard.readPeers()).rejects.toThrow("sent more than 33554432 bytes");
+  });
+
+  it("and ends the connection, is reported in a sentence", async () => {
+    const wireguard = await serve((socket) => socket.end("errno=0\n"));
+    await expect(wireguard.readPeers()).rejects.toThrow("ended the connection before its answer");
+  });
+
+  it("and never answers, is cut off", async () => {
+    const connected = Promise.withResolvers<void>();
+    const wireguard = await serve(() => connected.resolve());
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const reading = expect(wireguard.readPeers()).rejects.toThrow("did not answer in time");
+    await connected.promise;
+    vi.advanceTimersByTime(10_000);
+    await reading;
+  });
+});
