@@ -33,6 +33,7 @@ export const installations: Readonly<Record<string, string>> = {
   grpcurl: withGo("github.com/fullstorydev/grpcurl/cmd/grpcurl@latest"),
   hadolint: as("install_deploy_linters"),
   helm: as("install_deploy_linters"),
+  ip: withApt("iproute2"),
   java: withApt("default-jdk-headless"),
   javac: withApt("default-jdk-headless"),
   logrotate: withApt("logrotate"),
@@ -58,6 +59,9 @@ export const installations: Readonly<Record<string, string>> = {
   sops: withGo("github.com/getsops/sops/v3/cmd/sops@v3.13.3"),
   strace: withApt("strace"),
   "systemd-analyze": withApt("systemd"),
+  tun: "modprobe tun; a container needs /dev/net/tun and CAP_NET_ADMIN",
+  wg: withApt("wireguard-tools"),
+  wireguard: withGo("golang.zx2c4.com/wireguard@v0.0.0-20260522210424-ecfc5a8d5446"),
   zsh: withApt("zsh"),
 };
 
@@ -105,5 +109,7 @@ function findReasons({ file, name }: SkippedTest, isAbsent: typeof isMissing): s
 
 /** Whether a word can be the name of a program in PATH. */
 function isProgram(word: string): boolean {
-  return /^[a-z][a-z0-9-]*$/.test(word) && !["root", "securesystemslib", "google-cloud-kms"].includes(word);
+  return (
+    /^[a-z][a-z0-9-]*$/.test(word) && !["root", "tun", "securesystemslib", "google-cloud-kms"].includes(word)
+  );
 }

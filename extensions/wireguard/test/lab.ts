@@ -1,0 +1,255 @@
+/**
+ * WireGuard in network namespaces: a gateway and peers, each with wireguard-go and an address on one bridge, and the
+ * server and agents outside. UAPI sockets are files, so the agents need no namespace.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, writeFileSync } from "node:fs";
+import net from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { qspDone, qspJson, startQsp } from "../../../test/cli/qsp.ts";
+import { isMissing, run } from "../../../test/interop/tools.ts";
+import type { AtEnd } from "../../../test/support/at-end.ts";
+import { inheritedEnvironment } from "../../../test/support/environment.ts";
+import { password } from "../../../test/support/passwords.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+
+/** What this machine lacks; empty if the tests can run. */
+export const missing = [
+  ...["wireguard", "wg", "ip"].filter(isMissing),
+  ...(process.env.QSP_TEST_REQUIRE_ALL !== "1" && process.getuid?.() !== 0 ? ["root"] : []),
+  ...(process.env.QSP_TEST_REQUIRE_ALL !== "1" && !existsSync("/dev/net/tun") ? ["tun"] : []),
+];
+/** For titles of groups that are skipped. */
+export const needs = missing.length === 0 ? "" : ` (needs ${missing.join(", ")})`;
+
+/** Runs a program, which must succeed. */
+export async function done(program: string, args: readonly string[], input?: string): Promise<string> {
+  const { code, stdout, stderr } = await run(program, args, input);
+  if (code !== 0) throw new Error(`${program} ${args.join(" ")} ended with ${code}: ${stderr}`);
+  return stdout.trim();
+}
+
+/** Network interfaces have short names, which all tests on a machine share. */
+const prefix = `q${process.pid.toString(36)}`;
+const serverPort = await findFreePort();
+const url = `http://127.0.0.1:${serverPort}`;
+export const gatewayAddress = "10.8.0.1";
+
+/** A program whose output the tests follow. */
+export interface Followed {
+  readonly process: ChildProcess;
+  /** Lines so far. */
+  readonly lines: readonly string[];
+  /** Waits for a line after those that `from` skips, which defaults to all so far. Fails when the program ends. */
+  next(pattern: RegExp, from?: number): Promise<string>;
+  /** Sends a signal and waits for the end. */
+  stop(signal?: NodeJS.Signals): Promise<void>;
+}
+
+export function follow(child: ChildProcess): Followed {
+  const lines: string[] = [];
+  const waiting = new Set<() => void>();
+  const ended = once(child, "exit");
+  let isOver = false;
+  const wake = (): void => {
+    for (const look of waiting) look();
+  };
+  for (const stream of [child.stdout, child.stderr])
+    if (stream !== null)
+      createInterface({ input: stream }).on("line", (line) => {
+        lines.push(line);
+        wake();
+      });
+  void ended.then(() => {
+    isOver = true;
+    wake();
+  });
+  return {
+    process: child,
+    lines,
+    next: (pattern, from = lines.length) =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          const found = lines.slice(from).find((line) => pattern.test(line));
+          if (found === undefined && !isOver) return;
+          waiting.delete(look);
+          if (found === undefined)
+            reject(new Error(`ended without ${pattern}: ${lines.slice(-5).join("\n")}`));
+          else resolve(found);
+        };
+        waiting.add(look);
+        look();
+      }),
+    async stop(signal = "SIGTERM") {
+      child.kill(signal);
+      await ended;
+    },
+  };
+}
+
+/** One end: a namespace with wireguard-go. */
+export interface End {
+  readonly namespace: string;
+  readonly interfaceName: string;
+  readonly publicKey: string;
+  /** Reads a column of `wg show`, for the only peer. */
+  show(column: "latest-handshakes" | "preshared-keys" | "transfer"): Promise<string>;
+  /** Starts wireguard-go, with the end's key and tunnel address. */
+  start(address: string): Promise<void>;
+  kill(): Promise<void>;
+}
+
+/** All that a test starts. */
+export interface Lab {
+  readonly url: string;
+  /** Where users' files are. */
+  readonly cwd: string;
+  readonly gateway: End;
+  makeEnd(): Promise<End>;
+  startServer(): Promise<Followed>;
+  startGatewayAgent(): Promise<Followed>;
+  /**
+   * Registers a peer.
+   *
+   * @returns the path of its file, and its address
+   */
+  join(peer: End): Promise<{ readonly state: string; readonly address: string }>;
+  startPeerAgent(peer: End, state: string, isQuick?: boolean): Promise<Followed>;
+  /** Opens a connection from a peer to the gateway. */
+  startTraffic(peer: End): Promise<Followed>;
+}
+
+/** Builds the network, with a server that has the user ada and the client gateway-agent. */
+export async function buildLab(atEnd: AtEnd): Promise<Lab> {
+  const cwd = makeTemporaryDirectory(atEnd);
+  const dataDir = join(cwd, "data");
+  const children: ChildProcess[] = [];
+  const namespaces: string[] = [];
+  const bridge = `${prefix}br`;
+  atEnd(async () => {
+    for (const child of children) child.kill("SIGKILL");
+    for (const name of namespaces) await run("ip", ["netns", "delete", name]);
+    await run("ip", ["link", "delete", bridge]);
+  });
+  const track = (child: ChildProcess): Followed => {
+    children.push(child);
+    return follow(child);
+  };
+  const startIn = (namespace: string, args: readonly string[]): Followed =>
+    track(spawn("ip", ["netns", "exec", namespace, ...args], { env: inheritedEnvironment() }));
+  // No address: what the ends send to each other stays in the bridge.
+  await done("ip", ["link", "add", bridge, "type", "bridge"]);
+  await done("ip", ["link", "set", bridge, "up"]);
+
+  const makeEnd = async (): Promise<End> => {
+    const number = namespaces.length + 1;
+    const [namespace, interfaceName, cable] = [
+      `${prefix}n${number}`,
+      `${prefix}w${number}`,
+      `${prefix}c${number}`,
+    ];
+    namespaces.push(namespace);
+    await done("ip", ["netns", "add", namespace]);
+    await done("ip", ["link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", namespace]);
+    await done("ip", ["link", "set", cable, "master", bridge, "up"]);
+    await done("ip", ["-n", namespace, "address", "add", `192.0.2.${number}/24`, "dev", "eth0"]);
+    for (const device of ["lo", "eth0"]) await done("ip", ["-n", namespace, "link", "set", device, "up"]);
+    const privateKey = await done("wg", ["genkey"]);
+    const publicKey = await done("wg", ["pubkey"], privateKey);
+    const keyFile = join(cwd, `${namespace}.key`);
+    writeFileSync(keyFile, privateKey);
+    let device: Followed | undefined;
+    return {
+      namespace,
+      interfaceName,
+      publicKey,
+      show: async (column) =>
+        (await done("wg", ["show", interfaceName, column])).split("\t").slice(1).join(" "),
+      async start(address) {
+        device = startIn(namespace, ["env", "LOG_LEVEL=verbose", "wireguard", "--foreground", interfaceName]);
+        await device.next(/UAPI listener started/, 0);
+        await done("wg", ["set", interfaceName, "listen-port", "51820", "private-key", keyFile]);
+        await done("ip", ["-n", namespace, "address", "add", `${address}/16`, "dev", interfaceName]);
+        await done("ip", ["-n", namespace, "link", "set", interfaceName, "up"]);
+      },
+      kill: async () => device?.stop("SIGKILL"),
+    };
+  };
+  const gateway = await makeEnd();
+  await gateway.start(gatewayAddress);
+
+  const secretFile = join(cwd, "client-secret");
+  const passwordFile = join(cwd, "password");
+  const env = { QSP_DATA_DIR: dataDir };
+  await qspDone(["store", "init"], { cwd, env });
+  await qspDone(["user", "add", "ada"], { cwd, env, stdin: `${password}\n` });
+  const rights = ["--role", "admin", "--scope", "wireguard.gateway"];
+  writeFileSync(secretFile, await qspDone(["client", "add", "gateway-agent", ...rights], { cwd, env }));
+  writeFileSync(passwordFile, `${password}\n`);
+
+  const startAgent = async (args: readonly string[], program?: string): Promise<Followed> => {
+    const words = ["wireguard", "up", ...args];
+    const agent =
+      program === undefined
+        ? track(startQsp(words, { cwd, url }).child)
+        : track(
+            spawn(process.execPath, [program, ...words], {
+              cwd,
+              env: { ...inheritedEnvironment(), QSP_URL: url },
+            }),
+          );
+    await agent.next(/qsp wireguard is up/, 0);
+    return agent;
+  };
+  return {
+    url,
+    cwd,
+    gateway,
+    makeEnd,
+    async startServer() {
+      const flags = ["--port", String(serverPort), "--data-dir", dataDir, "--auth", "token"];
+      const server = track(startQsp(["serve", ...flags, "--issuer-url", url], { cwd }).child);
+      await server.next(/is ready on/, 0);
+      return server;
+    },
+    async startGatewayAgent() {
+      const login = ["--client", "gateway-agent", "--client-secret-file", secretFile];
+      const place = ["--interface", gateway.interfaceName, "--gateway", "--endpoint", "192.0.2.1:51820"];
+      const agent = await startAgent([...place, ...login]);
+      await agent.next(/has listed its peers/, 0);
+      return agent;
+    },
+    async join({ publicKey, namespace }) {
+      const state = join(cwd, `${namespace}.json`);
+      await qspDone(["login", "ada"], { cwd, url, stdin: `${password}\n` });
+      const args = ["wireguard", "join", "--wireguard-public-key", publicKey, "--out", state];
+      const { assignedIp } = await qspJson(args, { cwd, url });
+      return { state, address: String(assignedIp) };
+    },
+    startPeerAgent(peer, state, isQuick = false) {
+      const login = ["--username", "ada", "--password-file", passwordFile];
+      const args = ["--interface", peer.interfaceName, "--state", state, ...login];
+      return startAgent(args, isQuick ? join(import.meta.dirname, "quick-agent.ts") : undefined);
+    },
+    async startTraffic(peer) {
+      const program = join(import.meta.dirname, "traffic.ts");
+      const from = [process.execPath, program];
+      const listener = startIn(gateway.namespace, [...from, "listen", gatewayAddress]);
+      await listener.next(/listening|EADDRINUSE/, 0);
+      const sender = startIn(peer.namespace, [...from, "send", gatewayAddress]);
+      await sender.next(/"echoed":[1-9]/, 0);
+      return sender;
+    },
+  };
+}
+
+/** Finds a port that nothing listens on, so that a restarted server has the same one. */
+async function findFreePort(): Promise<number> {
+  const server = net.createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
