@@ -18,6 +18,7 @@ const exceptions: Readonly<Record<string, readonly string[]>> = {
   // Directives of systemd.
   "deploy/systemd/qsp.service": ["Wants="],
   "extensions/kubernetes/deploy/qsp-k8s-kms.service": ["Wants="],
+  "extensions/wireguard/deploy/qsp-wireguard@.service": ["Wants="],
   // A library that lends books.
   "test/server/profiles.test.ts": ["Lends books."],
 };

@@ -108,6 +108,8 @@ function neededBy(text: string): string[] {
   if (isGateway(text) || isEnvoy(text)) programs.push("envoy");
   if (/^psql |QSP_DATABASE_URL/m.test(text)) programs.push("psql", "PostgreSQL");
   if (/^openssl /m.test(text)) programs.push("openssl 3.5");
+  // Sections about interfaces: each step needs those before it.
+  if (/\b(?:ip netns|wireguard up) /.test(text)) programs.push("ip", "wg", "wireguard", "root", "tun");
   for (const program of [
     "python3",
     "go",
@@ -136,6 +138,8 @@ function isAbsent(need: string): boolean {
   if (need === "openssl 3.5") return isOpensslTooOld();
   if (need === "envoy") return process.env.QSP_TEST_REQUIRE_ALL !== "1" && findEnvoy() === undefined;
   if (need === "PostgreSQL") return process.env.QSP_TEST_REQUIRE_ALL !== "1" && findPostgres() === undefined;
+  if (need === "root") return process.env.QSP_TEST_REQUIRE_ALL !== "1" && process.getuid?.() !== 0;
+  if (need === "tun") return process.env.QSP_TEST_REQUIRE_ALL !== "1" && !existsSync("/dev/net/tun");
   return isMissing(need);
 }
 
