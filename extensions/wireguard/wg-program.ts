@@ -77,7 +77,7 @@ function explain({ code, killed }: ExecFileException, complaint: Buffer): string
     return "the interface has no UAPI socket, and the program wg is not installed (Debian: wireguard-tools)";
   if (killed) return "wg did not end in time, or printed too much";
   const words = complaint.subarray(0, maxComplaintBytes).toString("latin1").replaceAll(/\s+/g, " ").trim();
-  return `wg failed: ${words || `exit code ${code}`}`;
+  return `the interface has no UAPI socket, and wg failed: ${words || `exit code ${code}`}`;
 }
 
 /** Fields of a peer's line in `wg show INTERFACE dump`; the first line describes the interface. */
