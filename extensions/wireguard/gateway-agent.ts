@@ -156,10 +156,11 @@ class GatewayAgent {
     this.#tunnels.delete(tunnelId);
   }
 
-  async #setKey({ tunnelId, epoch, presharedKey }: PeerKey): Promise<void> {
+  async #setKey({ tunnelId, wireguardPublicKey, epoch, presharedKey }: PeerKey): Promise<void> {
     const { log, report } = this.#deps;
-    const publicKey = this.#tunnels.get(tunnelId) ?? "";
-    const peer = this.#peers.get(publicKey);
+    const publicKey = Buffer.from(wireguardPublicKey).toString("base64");
+    // The tunnel may have another WireGuard key since: then the agreement was not with this peer.
+    const peer = this.#tunnels.get(tunnelId) === publicKey ? this.#peers.get(publicKey) : undefined;
     const isUsable = presharedKey.length === keyBytes && presharedKey.some((byte) => byte !== 0);
     let applied = false;
     try {

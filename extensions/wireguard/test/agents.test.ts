@@ -223,10 +223,10 @@ describe("the gateway's agent", () => {
       value: { tunnelId: `tunnel-${letter}`, wireguardPublicKey: bytesOf(letter), assignedIp: address },
     }) as Event;
   const listed = { case: "listed", value: {} } as Event;
-  const key = (letter: string, presharedKey: Uint8Array): Event =>
+  const key = (letter: string, presharedKey: Uint8Array, tunnel = letter): Event =>
     ({
       case: "key",
-      value: { tunnelId: `tunnel-${letter}`, wireguardPublicKey: bytesOf(letter), epoch: 5, presharedKey },
+      value: { tunnelId: `tunnel-${tunnel}`, wireguardPublicKey: bytesOf(letter), epoch: 5, presharedKey },
     }) as Event;
   const bytesOf = (letter: string) => Uint8Array.fromBase64(idOf(letter));
   const idOf = (letter: string) => `${letter.repeat(42)}A=`;
@@ -262,10 +262,11 @@ describe("the gateway's agent", () => {
     ["an empty key", "a", empty],
     ["a short key", "a", new Uint8Array(31).fill(7)],
     ["a key for an unknown peer", "z", agreedKey(7)],
-  ])("does not set %s, and reports that", async (_name, letter, presharedKey) => {
+    ["a key for the former WireGuard key of a tunnel", "b", agreedKey(7), "a"],
+  ])("does not set %s, and reports that", async (_name, letter, presharedKey, tunnel?) => {
     const wireguard = new FakeInterface();
     const { feed, reports } = start(wireguard);
-    await feed(peer("a", "10.8.0.2"), listed, key(letter, presharedKey));
+    await feed(peer("a", "10.8.0.2"), listed, key(letter, presharedKey, tunnel));
     await expect.poll(() => reports, poll).toMatchObject([{ applied: false }]);
     expect(wireguard.keyOf(idOf("a"))).toBe("random");
   });
