@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -14,6 +14,7 @@ import type { AtEnd } from "../../../test/support/at-end.ts";
 import { inheritedEnvironment } from "../../../test/support/environment.ts";
 import { password } from "../../../test/support/passwords.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { socketDirectory } from "../uapi.ts";
 
 /** What this machine lacks; empty if the tests can run. */
 export const missing = [
@@ -127,10 +128,13 @@ export async function buildLab(atEnd: AtEnd): Promise<Lab> {
   const dataDir = join(cwd, "data");
   const children: ChildProcess[] = [];
   const namespaces: string[] = [];
+  const interfaces: string[] = [];
   const bridge = `${prefix}br`;
   atEnd(async () => {
     for (const child of children) child.kill("SIGKILL");
     for (const name of namespaces) await run("ip", ["netns", "delete", name]);
+    // A killed wireguard-go leaves its socket.
+    for (const name of interfaces) rmSync(join(socketDirectory, `${name}.sock`), { force: true });
     await run("ip", ["link", "delete", bridge]);
   });
   const track = (child: ChildProcess): Followed => {
@@ -151,6 +155,7 @@ export async function buildLab(atEnd: AtEnd): Promise<Lab> {
       `${prefix}c${number}`,
     ];
     namespaces.push(namespace);
+    interfaces.push(interfaceName);
     await done("ip", ["netns", "add", namespace]);
     await done("ip", ["link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", namespace]);
     await done("ip", ["link", "set", cable, "master", bridge, "up"]);
