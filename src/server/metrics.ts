@@ -37,6 +37,14 @@ export interface Metrics extends CallMetrics {
   logPublished(log: string, entries: number, published: number, seconds: number | undefined): void;
   /** Counts a witness cosignature. */
   logCosigned(log: string): void;
+  /** Adds a gauge that a service reads at each scrape. */
+  watchGauge(gauge: WatchedGauge): void;
+  /**
+   * Adds a counter of a service, from 0 on.
+   *
+   * @returns a function that counts
+   */
+  addCounter(name: string, help: string): () => void;
   /** Exposes failures of background work from 0 on. */
   backgroundStarted(work: string): void;
   /** Counts a failure of background work. */
@@ -65,6 +73,17 @@ export interface WatchedLane {
   readonly waiting: number;
   readonly refused: number;
   readonly callers: number;
+}
+
+/** A gauge that is read at each scrape. A scrape while it cannot be read omits it. */
+export interface WatchedGauge {
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames: readonly string[];
+  /** Returns a bounded number of series. */
+  readonly read: () => Promise<
+    readonly { readonly labels: Record<string, string>; readonly value: number }[]
+  >;
 }
 
 /** A rendered scrape. */
@@ -134,6 +153,7 @@ export function createMetrics(): Metrics {
     ...createLogMetrics(add),
     ...createSpanMetrics(add),
     ...createBackgroundMetrics(add),
+    ...createServiceMetrics(registry, add),
     responseDropped: () => dropped.inc(),
     connectionRefused: (limit) => closed.inc({ limit }),
     uncaughtError: () => uncaught.inc(),
@@ -257,6 +277,31 @@ function createLogMetrics(add: Registrar): Pick<Metrics, "logPublished" | "logCo
       if (seconds !== undefined) signing.observe({ log }, seconds);
     },
     logCosigned: (log) => cosignatures.inc({ log }),
+  };
+}
+
+function createServiceMetrics(
+  registry: Registry,
+  add: Registrar,
+): Pick<Metrics, "watchGauge" | "addCounter"> {
+  return {
+    watchGauge: ({ name, help, labelNames, read }) => {
+      new Gauge({
+        name,
+        help,
+        labelNames,
+        registers: [registry],
+        async collect() {
+          const series = await read().catch(() => []);
+          this.reset();
+          for (const { labels, value } of series) this.set(labels, value);
+        },
+      });
+    },
+    addCounter: (name, help) => {
+      const counter = add.counter(name, help);
+      return () => counter.inc();
+    },
   };
 }
 

@@ -23,7 +23,7 @@ export interface ModuleDeps extends Omit<Identity, "authenticate" | "close"> {
   /** Server-held keys, which several services share. */
   readonly keyDomain: KeyDomain;
   readonly verifyAudit: LogVerification["verifyAudit"];
-  readonly metrics: LogMetrics;
+  readonly metrics: LogMetrics & ServiceMetrics;
   readonly now: () => Date;
 }
 
@@ -36,6 +36,29 @@ export interface LogMetrics {
    */
   logPublished(log: string, entries: number, published: number, seconds: number | undefined): void;
   logCosigned(log: string): void;
+}
+
+/** Metrics that a package adds. */
+export interface ServiceMetrics {
+  /**
+   * Adds a gauge that is read at each scrape.
+   *
+   * @param gauge.read returns a bounded number of series
+   */
+  watchGauge(gauge: {
+    readonly name: string;
+    readonly help: string;
+    readonly labelNames: readonly string[];
+    readonly read: () => Promise<
+      readonly { readonly labels: Record<string, string>; readonly value: number }[]
+    >;
+  }): void;
+  /**
+   * Adds a counter, which starts at 0.
+   *
+   * @returns a function that counts
+   */
+  addCounter(name: string, help: string): () => void;
 }
 
 /** A package's services, and how to close what they hold open. */

@@ -4,10 +4,11 @@ import { type CreateProposalRequest, CreateProposalResponseSchema } from "#gen/d
 import { refuse } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
 import { messageCodec } from "../../records/idempotency.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { readTime } from "../fields.ts";
 import type { DefiDeps } from "./create-multisig.ts";
 import { packProposal } from "./proposal.ts";
-import type { Proposal } from "./store.ts";
+import type { MultisigWallet, Proposal } from "./store.ts";
 import { proposalQuota } from "./tables.ts";
 
 /**
@@ -28,21 +29,34 @@ export async function createProposal(
   return store.runIdempotent(idempotentCall, messageCodec(CreateProposalResponseSchema), async (write) => {
     await store.requireRoom(proposalQuota, wallet.owner);
     return write(async (transaction) => {
-      const proposal: Proposal = {
-        walletId,
+      const proposal = await storeProposal({ governance, now }, transaction, wallet, {
         data,
         title,
         expiresAt,
-        owner: wallet.owner,
-        proposalId: `proposal-${randomUUID()}`,
-        threshold: wallet.threshold,
-        status: "PENDING",
-        signedBy: [],
-        createdAt: now(),
-        executedAt: undefined,
-      };
-      await governance.proposals.insert(transaction, proposal);
+      });
       return { proposal: packProposal(proposal) };
     });
   });
+}
+
+/** Stores a new proposal for a wallet's signers, within a transaction. */
+export async function storeProposal(
+  { governance, now }: Pick<DefiDeps, "governance" | "now">,
+  transaction: WriteTransaction,
+  { walletId, owner, threshold }: MultisigWallet,
+  content: Pick<Proposal, "data" | "title" | "expiresAt">,
+): Promise<Proposal> {
+  const proposal: Proposal = {
+    ...content,
+    walletId,
+    owner,
+    threshold,
+    proposalId: `proposal-${randomUUID()}`,
+    status: "PENDING",
+    signedBy: [],
+    createdAt: now(),
+    executedAt: undefined,
+  };
+  await governance.proposals.insert(transaction, proposal);
+  return proposal;
 }

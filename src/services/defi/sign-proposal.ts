@@ -6,6 +6,7 @@ import type { CallerInput } from "../../identity/principal.ts";
 import { messageCodec } from "../../records/idempotency.ts";
 import { describeSealedKey } from "../../records/table-declaration.ts";
 import { withSealedKey } from "../../secrets/sealed-keys.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { DefiDeps } from "./create-multisig.ts";
 import { findPending, hashProposal, packProposal } from "./proposal.ts";
 import { type Proposal, type Signer, signerAlgorithm } from "./store.ts";
@@ -31,15 +32,35 @@ export function signProposal(
     requireFirstSignature(proposal, address);
     const signature = await obtainSignature(deps, proposal, signer, given);
     return write(async (transaction) => {
-      const current = await findPending(deps, proposalId, transaction);
-      requireFirstSignature(current, address);
-      const signed = await governance.addSignature(transaction, current, address, signature);
+      const signed = await storeSignature(deps, transaction, proposalId, { address, signature });
       return { proposal: packProposal(signed) };
     });
   });
 }
 
-async function obtainSignature(
+/**
+ * Adds a verified signature to a proposal, within a transaction.
+ *
+ * @throws PROPOSAL_NOT_FOUND, PROPOSAL_EXECUTED, PROPOSAL_EXPIRED, ALREADY_SIGNED, RECORD_DAMAGED
+ */
+export async function storeSignature(
+  deps: Pick<DefiDeps, "governance" | "now">,
+  transaction: WriteTransaction,
+  proposalId: string,
+  { address, signature }: { readonly address: string; readonly signature: Uint8Array },
+): Promise<Proposal> {
+  const current = await findPending(deps, proposalId, transaction);
+  requireFirstSignature(current, address);
+  return deps.governance.addSignature(transaction, current, address, signature);
+}
+
+/**
+ * Verifies a signer's signature over a proposal, or signs for a signer whose key the service stores.
+ *
+ * @param given empty if the signer sent none
+ * @throws SIGNATURE_INVALID, SIGNATURE_MISSING
+ */
+export async function obtainSignature(
   deps: DefiDeps,
   proposal: Proposal,
   signer: Signer,

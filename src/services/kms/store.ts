@@ -56,7 +56,10 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
   const keys = openTable(store, keyTable);
   const grants = createGrantStore(store, now);
   const imports = createImportStore(store);
-  const recordUses = store.batch(async ({ db, audit, audited }, uses: readonly KeyUse[]) => {
+  const recordUsesWithin = async (
+    { db, audit, audited }: WriteTransaction,
+    uses: readonly KeyUse[],
+  ): Promise<boolean[]> => {
     const allowed = uses.flatMap((use) => use.keys);
     const found = await keys.findSome(
       "keyId",
@@ -77,7 +80,8 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
       for (const event of use.events) audit(event);
       return true;
     });
-  });
+  };
+  const recordUses = store.batch(recordUsesWithin);
   const find = async (wanted: Partial<KeyRecord>, transaction?: WriteTransaction) => {
     const found = await keys.find(wanted, transaction && { db: transaction.db });
     return found && toStoredKey(found, transaction?.audited());
@@ -165,6 +169,9 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
      * @returns false if the key has changed or its grant has ended; then nothing is recorded
      */
     recordUse: (use: KeyUse): Promise<boolean> => recordUses(use),
+    /** Records uses like `recordUse`, within the transaction that stores what they produced. */
+    recordUseWithin: async (transaction: WriteTransaction, use: KeyUse): Promise<boolean> =>
+      (await recordUsesWithin(transaction, [use])).every(Boolean),
     /** Records a refused operation, within its caller's budget: see `Store.recordRefusal`. */
     recordRefusal: (event: KeyEvent): Promise<void> => store.recordRefusal(event),
     ...createLogQueries(store),
