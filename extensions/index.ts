@@ -11,6 +11,7 @@ import { sigstore } from "./sigstore/extension.ts";
 import { tlog } from "./tlog/extension.ts";
 import { top } from "./top/extension.ts";
 import { tracing } from "./tracing/extension.ts";
+import { tuf } from "./tuf/extension.ts";
 import { wireguard } from "./wireguard/extension.ts";
 
 export const extensions: readonly Extension[] = [
@@ -24,6 +25,7 @@ export const extensions: readonly Extension[] = [
   sigstore,
   age,
   wireguard,
+  tuf,
   top,
   tracing,
 ];

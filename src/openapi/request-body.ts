@@ -1,5 +1,6 @@
 /** Describes the request fields in the body. */
-import type { DescField } from "@bufbuild/protobuf";
+import { type DescField, getOption } from "@bufbuild/protobuf";
+import { media_type } from "#gen/qsp/media_type_pb.ts";
 import type { FilledExample, Json } from "../calls/example.ts";
 import { isHttpBody, type Route } from "../transcoding/routes.ts";
 import type { MediaType, RequestBody, Schema } from "./document.ts";
@@ -16,8 +17,11 @@ export function describeRequestBody(
   const { input } = spec.method;
   if (body.kind === "none") return undefined;
   const message = body.kind === "all" ? input : body.field.message;
-  // Raw bytes of any type.
-  if (isHttpBody(message)) return { required: false, content: { "*/*": { schema: {} } } };
+  // Raw bytes, of the type that the field declares or of any type; the server accepts every type.
+  if (isHttpBody(message)) {
+    const declared = body.kind === "field" ? getOption(body.field, media_type) : "";
+    return { required: false, content: { [declared || "*/*"]: { schema: {} } } };
+  }
   const inPath = route.variables.map(({ path }) => path);
   const whole =
     inPath.length === 0 ? schemas.ofMessage(input, "request") : schemas.ofRemainder(input, inPath);

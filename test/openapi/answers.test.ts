@@ -46,7 +46,7 @@ const publicNames = new Set(
   creatorPublicKeyPem creatorSignature csr csrPem data ecdsaPublicKey ecdsaPublicKeyPem ecdsaSignature encapsulatedKey
   ephemeralCiphertext gatewayIdentityPublicKey gatewayIdentityPublicKeyPem gatewayWireguardPublicKey hashes identityPublicKey identityPublicKeyPem kemPublicKey
   kemPublicKeyPem kemPublicKeySignature keyConfirmation kid leaf mldsaPublicKey mldsaPublicKeyPem mldsaSignature packet
-  pem pub publicKey publicKeyPem registeredCiphertext rootHash signature signatureLine signingHash statement transcript verifierKeys
+  metadata pem pub publicKey publicKeyPem registeredCiphertext rootHash sha256 sha512 signature signatureLine signingHash statement transcript verifierKeys
   canonicalJson nextPageToken subject wireguardPublicKey witnessKey witnessKeys`.split(/\s+/),
 );
 
@@ -73,7 +73,11 @@ describe("the recorded answers", () => {
     expect(secrets.length).toBeGreaterThan(8);
     const hidden = [tokenSample, "(secret)"];
     expect(secrets.filter(({ text }) => !hidden.includes(text) && !text.includes("SECRET/OF"))).toEqual([]);
-    expect(texts.filter(({ text }) => /eyJ[\w-]{10}|PRIVATE KEY/.test(text))).toEqual([]);
+    // The canonical JSON of a TUF root begins like a token.
+    const others = texts.filter(
+      ({ text }) => !text.startsWith(Buffer.from('{"_type":"root"').toString("base64")),
+    );
+    expect(others.filter(({ text }) => /eyJ[\w-]{10}|PRIVATE KEY/.test(text))).toEqual([]);
   });
 
   it("contain bytes only in fields known to be public", () => {

@@ -1,0 +1,216 @@
+/** Stores the contents of targets in pieces, so that neither an upload nor a download needs memory for all of them. */
+import { createHash, randomUUID } from "node:crypto";
+import { poll } from "../../src/database/poll.ts";
+import { RecordDamagedError } from "../../src/database/store-error.ts";
+import { refuse } from "../../src/errors.ts";
+import type { ByteRange } from "../../src/http/byte-ranges.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { WriteTransaction } from "../../src/store/write-transaction.ts";
+import { reasons } from "./reasons.ts";
+
+/** Limits of contents, in bytes; 0 means no limit. */
+export interface ContentLimits {
+  readonly perTarget: number;
+  readonly perOwner: number;
+}
+
+/** A stored content. */
+export interface Content {
+  readonly contentId: string;
+  readonly length: number;
+  readonly sha256: Uint8Array;
+  readonly sha512: Uint8Array;
+}
+
+/** Bytes of a piece: a row. */
+const pieceBytes = 256 * 1024;
+/** Bytes of a part that `read` returns. */
+const partBytes = 64 * 1024;
+/** Milliseconds that an upload may pause between two pieces before the sweep takes it for abandoned. */
+const maxPauseMs = 3600_000;
+const sweepMs = 60_000;
+/** Pieces to delete in one transaction, so that other callers can write in between: 4 MiB. */
+const erasedAtOnce = 16;
+/** Pieces of an upload between two checks of the quota, which add up all contents of the owner: 4 MiB. */
+const checkedAtOnce = 16;
+
+export type ContentStore = ReturnType<typeof createContentStore>;
+
+export function createContentStore(store: Store, limits: ContentLimits, now: () => Date) {
+  /** @throws QUOTA_EXCEEDED */
+  const requireRoom = async (db: Store["reader"], owner: string): Promise<void> => {
+    if (limits.perOwner === 0) return;
+    const { used } = await db
+      .selectFrom("tuf_contents")
+      .select(({ fn }) => fn.sum<number | null>("content_length").as("used"))
+      .where("owner", "=", owner)
+      .executeTakeFirstOrThrow();
+    if (Number(used) > limits.perOwner) throw quotaExceeded(limits.perOwner);
+  };
+  const writePiece = (contentId: string, owner: string, index: number, piece: Uint8Array) =>
+    store.write(async ({ db }) => {
+      const expires_at_ms = now().getTime() + maxPauseMs;
+      const length = index * pieceBytes + piece.length;
+      const content = { content_id: contentId, owner, content_length: length, expires_at_ms };
+      await db
+        .insertInto("tuf_contents")
+        .values(content)
+        .onConflict((conflict) =>
+          conflict.column("content_id").doUpdateSet({ content_length: length, expires_at_ms }),
+        )
+        .execute();
+      await db
+        .insertInto("tuf_pieces")
+        .values({ content_id: contentId, piece_index: index, piece })
+        .execute();
+      if (index % checkedAtOnce === 0) await requireRoom(db, owner);
+    });
+  /** Lets the sweep remove contents. */
+  const remove = async (
+    { db }: Pick<WriteTransaction, "db">,
+    contentIds: readonly string[],
+  ): Promise<void> => {
+    const query = db.updateTable("tuf_contents").set({ expires_at_ms: 0 });
+    await query.where("content_id", "in", contentIds).execute();
+  };
+  /**
+   * Deletes the first pieces of a content, and the content if it has none.
+   *
+   * @returns whether pieces may be left
+   */
+  const erasePieces = (contentId: string): Promise<boolean> =>
+    store.write(async ({ db }) => {
+      const first = await db
+        .selectFrom("tuf_pieces")
+        .select("piece_index")
+        .where("content_id", "=", contentId)
+        .orderBy("piece_index")
+        .limit(erasedAtOnce)
+        .execute();
+      const indexes = first.map(({ piece_index }) => piece_index);
+      if (indexes.length === 0) {
+        await db.deleteFrom("tuf_contents").where("content_id", "=", contentId).execute();
+        return false;
+      }
+      await db
+        .deleteFrom("tuf_pieces")
+        .where("content_id", "=", contentId)
+        .where("piece_index", "in", indexes)
+        .execute();
+      return true;
+    });
+  /** Deletes the contents of removed targets, and uploads that ended without a target. */
+  const sweep = async (): Promise<void> => {
+    const due = await store.reader
+      .selectFrom("tuf_contents")
+      .select("content_id")
+      .where("expires_at_ms", "<=", now().getTime())
+      .execute();
+    for (const { content_id } of due) while (await erasePieces(content_id));
+  };
+  return {
+    /**
+     * Stores a stream as it arrives. The sweep removes the content unless `keep` follows within an hour.
+     *
+     * @throws TARGET_TOO_LARGE, QUOTA_EXCEEDED, and the errors of the stream
+     */
+    async write(owner: string, stream: AsyncIterable<Uint8Array>): Promise<Content> {
+      const contentId = randomUUID();
+      const [sha256, sha512] = [createHash("sha256"), createHash("sha512")];
+      let length = 0;
+      try {
+        let index = 0;
+        for await (const piece of cutPieces(stream)) {
+          length += piece.length;
+          if (limits.perTarget > 0 && length > limits.perTarget) throw targetTooLarge(limits.perTarget);
+          sha256.update(piece);
+          sha512.update(piece);
+          await writePiece(contentId, owner, index, piece);
+          index += 1;
+        }
+      } catch (error) {
+        await store.write((transaction) => remove(transaction, [contentId]));
+        throw error;
+      }
+      return { contentId, length, sha256: sha256.digest(), sha512: sha512.digest() };
+    },
+    /**
+     * Keeps a content, within the transaction that adds its target.
+     *
+     * @throws QUOTA_EXCEEDED
+     */
+    async keep({ db }: WriteTransaction, owner: string, { contentId, length }: Content): Promise<void> {
+      await requireRoom(db, owner);
+      const { numUpdatedRows } = await db
+        .updateTable("tuf_contents")
+        .set({ expires_at_ms: null })
+        .where("content_id", "=", contentId)
+        .where("content_length", "=", length)
+        .executeTakeFirstOrThrow();
+      if (numUpdatedRows !== 1n) throw new Error(`content ${contentId} was removed before it had a target`);
+    },
+    /** Removes contents that no target needs, within a transaction; their pieces go later, a few at a time. */
+    remove,
+    /**
+     * Reads a part of a content.
+     *
+     * @throws RecordDamagedError if a piece is missing
+     */
+    async *read(contentId: string, { from, to }: ByteRange): AsyncGenerator<Uint8Array> {
+      for (let at = from; at < to; ) {
+        const index = Math.floor(at / pieceBytes);
+        const row = await store.reader
+          .selectFrom("tuf_pieces")
+          .select("piece")
+          .where("content_id", "=", contentId)
+          .where("piece_index", "=", index)
+          .executeTakeFirst();
+        const end = Math.min(to, (index + 1) * pieceBytes);
+        const part = row?.piece.subarray(at - index * pieceBytes, end - index * pieceBytes);
+        if (part?.length !== end - at) throw new RecordDamagedError(`piece ${index} of content ${contentId}`);
+        for (let start = 0; start < part.length; start += partBytes)
+          yield part.subarray(start, start + partBytes);
+        at = end;
+      }
+    },
+    sweep,
+    /**
+     * Sweeps at an interval.
+     *
+     * @returns a function that stops
+     */
+    startSweeping: () =>
+      poll({ work: "tuf_sweep_contents", everyMs: sweepMs, background: store.background }, sweep),
+  };
+}
+
+/** Cuts a stream into pieces of equal size, except the last. */
+async function* cutPieces(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let waiting: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of stream) {
+    let at = 0;
+    while (size + chunk.length - at >= pieceBytes) {
+      const end = at + pieceBytes - size;
+      yield Buffer.concat([...waiting, chunk.subarray(at, end)]);
+      [waiting, size, at] = [[], 0, end];
+    }
+    if (at === chunk.length) continue;
+    waiting.push(chunk.subarray(at));
+    size += chunk.length - at;
+  }
+  if (size > 0) yield Buffer.concat(waiting);
+}
+
+function targetTooLarge(maxBytes: number): Error {
+  return refuse(
+    reasons.targetTooLarge,
+    `the content exceeds the limit of ${maxBytes} bytes; ask the operator to raise --tuf-max-target-bytes`,
+    { maxBytes: String(maxBytes) },
+  );
+}
+
+function quotaExceeded(limit: number): Error {
+  const message = `your quota of ${limit} bytes of targets is used up; remove targets, or ask the operator to raise --tuf-max-bytes-per-user`;
+  return refuse("QUOTA_EXCEEDED", message, { limit: String(limit) });
+}

@@ -1,0 +1,114 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type CreateRepositoryRequest,
+  CreateRepositoryResponseSchema,
+} from "#gen/tuf/repository_service_pb.ts";
+import { withFreshKeyPairs } from "../../src/crypto/fresh-key-pair.ts";
+import { refuse } from "../../src/errors.ts";
+import type { CallerInput } from "../../src/identity/principal.ts";
+import { messageCodec } from "../../src/records/idempotency.ts";
+import { keyQuota } from "../../src/services/kms/tables.ts";
+import type { TufDeps } from "./deps.ts";
+import { type OnlineRole, onlineRoles } from "./metadata.ts";
+import { packRepository } from "./pack.ts";
+import { findRoleKey, newKeyAlgorithm, storeRoleKey } from "./role-keys.ts";
+import { type Repository, repositoryQuota } from "./tables.ts";
+import { readRootWallet } from "./wallets.ts";
+
+/** Seconds for which new metadata are valid by default. */
+const defaultValidity = { root: 31_536_000, targets: 7_776_000, snapshot: 604_800, timestamp: 86_400 };
+
+/**
+ * Creates a repository, with new keys for the roles that have none.
+ *
+ * @throws NAME_TAKEN, WALLET_NOT_FOUND, WALLET_UNSUITABLE, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED, and the
+ *   errors of findRoleKey
+ */
+export function createRepository(
+  deps: TufDeps,
+  request: CreateRepositoryRequest,
+  { principal, owner, signal, idempotentCall }: CallerInput,
+): Promise<MessageInitShape<typeof CreateRepositoryResponseSchema>> {
+  const { store, tuf, provider, now } = deps;
+  const { repository, walletId, validity } = request;
+  const who = { principal: { ...principal, owner }, signal };
+  return store.runIdempotent(idempotentCall, messageCodec(CreateRepositoryResponseSchema), async (write) => {
+    await requireNameFree(deps, repository);
+    await store.requireRoom(repositoryQuota, owner);
+    await readRootWallet(deps, walletId, owner);
+    const keyIds = await findGivenKeys(deps, who, request);
+    const missing = onlineRoles.filter((role) => keyIds[role] === undefined);
+    await store.requireRoom(keyQuota, owner, missing.length);
+    return withFreshKeyPairs(
+      provider,
+      missing.map(() => newKeyAlgorithm),
+      (pairs) =>
+        write(async (transaction) => {
+          await requireNameFree(deps, repository, transaction);
+          const created = { ...keyIds };
+          for (const [i, pair] of pairs.entries()) {
+            const role = missing[i];
+            if (role === undefined) continue;
+            created[role] = (await storeRoleKey(deps, transaction, pair, { ...who, repository, role })).keyId;
+          }
+          const { targets = "", snapshot = "", timestamp = "" } = created;
+          const record: Repository = {
+            repository,
+            owner,
+            walletId,
+            targetsKeyId: targets,
+            snapshotKeyId: snapshot,
+            timestampKeyId: timestamp,
+            rootSeconds: validity?.rootSeconds ?? defaultValidity.root,
+            targetsSeconds: validity?.targetsSeconds ?? defaultValidity.targets,
+            snapshotSeconds: validity?.snapshotSeconds ?? defaultValidity.snapshot,
+            timestampSeconds: validity?.timestampSeconds ?? defaultValidity.timestamp,
+            rootVersion: 0,
+            sequence: 0,
+            publishedSequence: 0,
+            revision: 0,
+            renewAt: undefined,
+            createdAt: now(),
+          };
+          await tuf.repositories.insert(transaction, record);
+          return { repository: packRepository(record) };
+        }),
+    );
+  });
+}
+
+/** @throws NAME_TAKEN */
+async function requireNameFree(
+  { tuf }: TufDeps,
+  repository: string,
+  options: Parameters<TufDeps["tuf"]["repositories"]["find"]>[1] = {},
+): Promise<void> {
+  if ((await tuf.repositories.find({ repository }, options)) === undefined) return;
+  throw refuse("NAME_TAKEN", `the name ${repository} is taken on this server; choose a different one`, {
+    name: repository,
+  });
+}
+
+/** The keys of a request, by role; empty for a role without one. */
+interface GivenKeys {
+  readonly targetsKey: string;
+  readonly snapshotKey: string;
+  readonly timestampKey: string;
+}
+
+/**
+ * Finds the keys that a request names.
+ *
+ * @throws the errors of findRoleKey
+ */
+export async function findGivenKeys(
+  deps: TufDeps,
+  who: Parameters<typeof findRoleKey>[1],
+  { targetsKey, snapshotKey, timestampKey }: GivenKeys,
+): Promise<Partial<Record<OnlineRole, string>>> {
+  const handles = { targets: targetsKey, snapshot: snapshotKey, timestamp: timestampKey };
+  const found: Partial<Record<OnlineRole, string>> = {};
+  for (const role of onlineRoles)
+    if (handles[role] !== "") found[role] = (await findRoleKey(deps, who, handles[role])).keyId;
+  return found;
+}

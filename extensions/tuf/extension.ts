@@ -1,0 +1,11 @@
+/** What this extension adds to the program. */
+import type { Extension } from "../../src/extension.ts";
+
+export const tuf: Extension = {
+  name: "tuf",
+  title: "Firmware with TUF",
+  summary:
+    "teams that update devices: repositories of The Update Framework, signed with ML-DSA, which python-tuf reads",
+  packages: async () => [(await import("./package.ts")).tufPackage],
+  settings: async () => (await import("./settings.ts")).settings,
+};

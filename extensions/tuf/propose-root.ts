@@ -1,0 +1,158 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type ProposeRootRequest, ProposeRootResponseSchema } from "#gen/tuf/repository_service_pb.ts";
+import { withFreshKeyPairs } from "../../src/crypto/fresh-key-pair.ts";
+import { refuse, refuseField } from "../../src/errors.ts";
+import type { CallerInput } from "../../src/identity/principal.ts";
+import { messageCodec } from "../../src/records/idempotency.ts";
+import { storeProposal } from "../../src/services/defi/create-proposal.ts";
+import { proposalQuota } from "../../src/services/defi/tables.ts";
+import { readTime } from "../../src/services/fields.ts";
+import { keyQuota } from "../../src/services/kms/tables.ts";
+import { encodeCanonical } from "./canonical-json.ts";
+import { findGivenKeys } from "./create-repository.ts";
+import { asOwner, type TufDeps } from "./deps.ts";
+import { addSeconds, buildRoot, type Head, hashContent, type OnlineRole, onlineRoles } from "./metadata.ts";
+import { reasons } from "./reasons.ts";
+import {
+  findRoleKey,
+  followRotations,
+  newKeyAlgorithm,
+  type StoredRoleKey,
+  storeRoleKey,
+} from "./role-keys.ts";
+import { packProposedRoot } from "./root-proposal.ts";
+import type { Repository, RootProposalRecord } from "./tables.ts";
+import { type RootWallet, readRootWallet, toSignerKey } from "./wallets.ts";
+
+/** Maximum bytes of a proposal's data, as in the rules of defi's CreateProposalRequest. */
+const maxDataBytes = 65_536;
+
+/**
+ * Proposes the next root in the wallet of the current one.
+ *
+ * @throws REPOSITORY_NOT_FOUND, WALLET_NOT_FOUND, WALLET_UNSUITABLE, ROOT_TOO_LARGE, ROOT_OUTDATED,
+ *   IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED, and the errors of findRoleKey
+ */
+export async function proposeRoot(
+  deps: TufDeps,
+  request: ProposeRootRequest,
+  caller: CallerInput,
+): Promise<MessageInitShape<typeof ProposeRootResponseSchema>> {
+  const { store, tuf, provider } = deps;
+  const repository = await tuf.findRepository(request.repository, caller);
+  const who = asOwner(repository, caller);
+  const next = await readRootWallet(deps, request.walletId || repository.walletId, repository.owner);
+  const current =
+    repository.rootVersion === 0 ? next : await readRootWallet(deps, repository.walletId, repository.owner);
+  const head: Head = {
+    version: repository.rootVersion + 1,
+    expiresAt: readExpiry(deps, repository, request),
+  };
+  return store.runIdempotent(
+    caller.idempotentCall,
+    messageCodec(ProposeRootResponseSchema),
+    async (write) => {
+      await store.requireRoom(proposalQuota, repository.owner);
+      const fresh = onlineRoles.filter((role) => request.newKeys.includes(role));
+      await store.requireRoom(keyQuota, repository.owner, fresh.length);
+      const given = await findGivenKeys(deps, who, request);
+      const kept: Partial<Record<OnlineRole, StoredRoleKey>> = {};
+      for (const role of onlineRoles)
+        if (!fresh.includes(role))
+          kept[role] = await findRoleKey(
+            deps,
+            who,
+            given[role] ?? (await findKeptId(deps, repository, role)),
+          );
+      return withFreshKeyPairs(
+        provider,
+        fresh.map(() => newKeyAlgorithm),
+        (pairs) =>
+          write(async (transaction) => {
+            const { rootVersion } = await tuf.findRepository(repository.repository, transaction);
+            if (rootVersion !== repository.rootVersion) throw publishedMeanwhile(repository, rootVersion);
+            const keys = { ...kept };
+            for (const [i, pair] of pairs.entries()) {
+              const role = fresh[i];
+              if (role !== undefined)
+                keys[role] = await storeRoleKey(deps, transaction, pair, {
+                  ...who,
+                  repository: repository.repository,
+                  role,
+                });
+            }
+            const data = encodeRoot(head, next, keys);
+            const title = `TUF root ${head.version} of ${repository.repository}`;
+            const proposal = await storeProposal(deps, transaction, current.wallet, {
+              data,
+              title,
+              expiresAt: head.expiresAt,
+            });
+            const record: RootProposalRecord = {
+              proposalId: proposal.proposalId,
+              repository: repository.repository,
+              version: head.version,
+              walletId: next.wallet.walletId,
+              targetsKeyId: keys.targets?.keyId ?? "",
+              snapshotKeyId: keys.snapshot?.keyId ?? "",
+              timestampKeyId: keys.timestamp?.keyId ?? "",
+              sha256: hashContent(data),
+              expiresAt: head.expiresAt,
+              isPublished: false,
+            };
+            await tuf.rootProposals.insert(transaction, record);
+            return { proposal: await packProposedRoot(deps, repository, { record, proposal }) };
+          }),
+      );
+    },
+  );
+}
+
+function readExpiry({ now }: TufDeps, { rootSeconds }: Repository, { expiresAt }: ProposeRootRequest): Date {
+  if (expiresAt === undefined) return addSeconds(now(), rootSeconds);
+  const expiry = addSeconds(readTime("expiresAt", expiresAt), 0);
+  if (expiry <= now())
+    throw refuseField("expiresAt", "is not in the future; send a later time, in whole seconds");
+  return expiry;
+}
+
+/** Finds the ID of a role's current key, or of the key to which it was rotated in kms. */
+function findKeptId(deps: TufDeps, repository: Repository, role: OnlineRole): Promise<string> {
+  const { targetsKeyId: targets, snapshotKeyId: snapshot, timestampKeyId: timestamp } = repository;
+  return followRotations(deps, { targets, snapshot, timestamp }[role]);
+}
+
+/** @throws ROOT_TOO_LARGE */
+function encodeRoot(
+  head: Head,
+  { wallet, signers }: RootWallet,
+  keys: Partial<Record<OnlineRole, StoredRoleKey>>,
+): Uint8Array {
+  const quorumOf = (key: StoredRoleKey | undefined) => ({
+    keys: key === undefined ? [] : [key],
+    threshold: 1,
+  });
+  const signed = buildRoot(head, {
+    root: { keys: signers.map(toSignerKey), threshold: wallet.threshold },
+    targets: quorumOf(keys.targets),
+    snapshot: quorumOf(keys.snapshot),
+    timestamp: quorumOf(keys.timestamp),
+  });
+  const data = encodeCanonical(signed);
+  if (data.length <= maxDataBytes) return data;
+  const perSigner = Math.ceil(data.length / (signers.length + onlineRoles.length));
+  const fitting = Math.floor(maxDataBytes / perSigner) - onlineRoles.length;
+  throw refuse(
+    reasons.rootTooLarge,
+    `the root with ${signers.length} signers has ${data.length} bytes; a proposal has up to ${maxDataBytes}, which is about ${fitting} signers`,
+    { signers: String(signers.length), bytes: String(data.length), maxBytes: String(maxDataBytes) },
+  );
+}
+
+function publishedMeanwhile({ repository }: Repository, rootVersion: number): Error {
+  return refuse(
+    reasons.rootOutdated,
+    `root ${rootVersion} of ${repository} was published in the meantime; propose root ${rootVersion + 1}`,
+    { repository, rootVersion: String(rootVersion) },
+  );
+}

@@ -1,0 +1,132 @@
+/** Repositories on a store without a server, with a fake clock and clients over the real codec. */
+import { createHash } from "node:crypto";
+import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
+import { onTestFinished } from "vitest";
+import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { RepositoryService } from "#gen/tuf/repository_service_pb.ts";
+import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import { defiService } from "../../../src/services/defi/service.ts";
+import { createDefiStore } from "../../../src/services/defi/store.ts";
+import { createKeyDomain } from "../../../src/services/kms/domain.ts";
+import { kmsService } from "../../../src/services/kms/service.ts";
+import type { Store } from "../../../src/store/store.ts";
+import type { TufDeps } from "../deps.ts";
+import { findFile } from "../find-file.ts";
+import { createSchedule } from "../schedule.ts";
+import { repositoryService } from "../service.ts";
+import { createTufStore } from "../store.ts";
+import { addTarget } from "../targets.ts";
+
+/** A clock that a test sets. */
+export interface Clock {
+  now: Date;
+}
+
+export interface Domain {
+  readonly deps: TufDeps;
+  readonly tuf: Client<typeof RepositoryService>;
+  readonly defi: Client<typeof DefiService>;
+  readonly kms: Client<typeof KmsService>;
+  /** Removed contents. */
+  readonly removed: readonly string[];
+  /** Adds a draft whose content is its text. */
+  upload(path: string, content: string): Promise<void>;
+  /** Does the work of the schedule that is due. */
+  renewDue(): Promise<void>;
+  /** Number of renewals that this schedule published. */
+  readonly renewals: () => number;
+  /** Reads a published metadata file. */
+  read(path: string): Promise<Signed>;
+  /** Whether a file can be read. */
+  has(path: string): Promise<boolean>;
+}
+
+/** Metadata, as JSON. */
+export interface Signed {
+  readonly signatures: readonly { readonly keyid: string }[];
+  readonly signed: {
+    readonly version: number;
+    readonly meta: Readonly<Record<string, { readonly version: number }>>;
+    readonly targets: Readonly<Record<string, { readonly hashes: { readonly sha256: string } }>>;
+    readonly delegations?: {
+      readonly roles: readonly { readonly name: string; readonly keyids: string[] }[];
+    };
+    readonly roles: Readonly<Record<string, { readonly keyids: string[]; readonly threshold: number }>>;
+  };
+}
+
+export const repository = "firmware";
+
+export async function openDomain(store: Store, clock: Clock): Promise<Domain> {
+  const provider = await createCryptoProvider("openssl");
+  onTestFinished(() => provider.close());
+  const now = (): Date => clock.now;
+  const keyDomain = createKeyDomain({ store, provider, users: undefined, now });
+  onTestFinished(() => keyDomain.close());
+  const governance = createDefiStore(store);
+  const removed: string[] = [];
+  const deps: TufDeps = {
+    ...keyDomain.open(),
+    tuf: createTufStore(store),
+    governance,
+    contents: {
+      remove: async (_, contentIds) => {
+        removed.push(...contentIds);
+      },
+    } as Partial<TufDeps["contents"]> as TufDeps["contents"],
+    requireReader: undefined,
+  };
+  const transport = createRouterTransport(({ service }) => {
+    service(RepositoryService, repositoryService(deps));
+    service(DefiService, defiService({ store, provider, governance, now }));
+    service(
+      KmsService,
+      kmsService({
+        ...deps,
+        certificateFiles: [],
+        verifyAudit: () => Promise.reject(new Error("is not tested here")),
+      }),
+    );
+  });
+  let renewals = 0;
+  const schedule = createSchedule(deps, () => renewals++, new AbortController().signal);
+  const find = (path: string) => findFile(deps, repository, path);
+  let uploads = 0;
+  return {
+    deps,
+    removed,
+    tuf: createClient(RepositoryService, transport),
+    defi: createClient(DefiService, transport),
+    kms: createClient(KmsService, transport),
+    async upload(path, content) {
+      const hash = (algorithm: string) => createHash(algorithm).update(content).digest();
+      await store.write((transaction) =>
+        addTarget(deps, transaction, repository, {
+          path,
+          contentId: `${path} ${++uploads} ${content}`,
+          version: "",
+          deviceTypes: [],
+          length: content.length,
+          sha256: hash("sha256"),
+          sha512: hash("sha512"),
+        }),
+      );
+    },
+    renewDue: () => schedule.doDue(),
+    renewals: () => renewals,
+    async read(path) {
+      const file = await find(path);
+      if (file?.kind !== "metadata") throw new Error(`${path} is not published`);
+      return JSON.parse(Buffer.from(file.content).toString()) as Signed;
+    },
+    has: async (path) => (await find(path)) !== undefined,
+  };
+}
+
+/** The path of a target whose content is a text. */
+export function targetPath(path: string, content: string, algorithm = "sha256"): string {
+  const hash = createHash(algorithm).update(content).digest("hex");
+  const folder = path.slice(0, path.lastIndexOf("/") + 1);
+  return `targets/${folder}${hash}.${path.slice(folder.length)}`;
+}

@@ -1,0 +1,76 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { UploadTargetRequest, UploadTargetResponseSchema } from "#gen/tuf/repository_service_pb.ts";
+import { refuseField } from "../../src/errors.ts";
+import type { CallerInput } from "../../src/identity/principal.ts";
+import type { TufDeps } from "./deps.ts";
+import { addTarget, readPath } from "./targets.ts";
+
+/** What the first message of an upload says about the target. */
+type TargetFacts = Pick<UploadTargetRequest, "repository" | "path" | "version" | "deviceTypes">;
+
+/**
+ * Stores a target as it arrives, in constant memory, and adds it as a draft.
+ *
+ * @throws REPOSITORY_NOT_FOUND, FIELD_INVALID, TARGET_TOO_LARGE, QUOTA_EXCEEDED
+ */
+export async function uploadTarget(
+  deps: TufDeps,
+  parts: AsyncIterable<UploadTargetRequest>,
+  { principal, signal }: Pick<CallerInput, "principal" | "signal">,
+): Promise<MessageInitShape<typeof UploadTargetResponseSchema>> {
+  const { store, tuf, contents } = deps;
+  const iterator = parts[Symbol.asyncIterator]();
+  const next = await iterator.next();
+  if (next.done === true) throw contentMissing();
+  const first: UploadTargetRequest = next.value;
+  const { repository, version, deviceTypes } = first;
+  const path = readPath(first.path);
+  if (repository === "")
+    throw refuseField("repository", "is missing; the first message names the repository");
+  if (path === "") throw refuseField("path", "is missing; the first message names the path");
+  const { owner } = await tuf.findRepository(repository, { principal });
+  const content = await contents.write(owner, readContent(first, iterator));
+  // Do not add a target for a caller that has disconnected.
+  signal.throwIfAborted();
+  if (content.length === 0) throw contentMissing();
+  const target = await store.write(async (transaction) => {
+    await contents.keep(transaction, owner, content);
+    const { contentId, length, sha256, sha512 } = content;
+    const added = { path, version, deviceTypes, contentId, length, sha256, sha512 };
+    return addTarget(deps, transaction, repository, added);
+  });
+  return { target };
+}
+
+function contentMissing(): Error {
+  return refuseField("content", "is missing; send at least 1 byte");
+}
+
+async function* readContent(
+  first: UploadTargetRequest,
+  rest: AsyncIterator<UploadTargetRequest>,
+): AsyncGenerator<Uint8Array> {
+  for (let part = first; ; ) {
+    if (part !== first) requireSame(first, part);
+    if (part.content !== undefined) yield part.content.data;
+    const next = await rest.next();
+    if (next.done === true) return;
+    part = next.value;
+  }
+}
+
+/**
+ * Refuses a later message about a different target: a proxy or a log that reads only the first would be deceived.
+ *
+ * @throws FIELD_INVALID
+ */
+function requireSame(first: TargetFacts, later: TargetFacts): void {
+  for (const field of ["repository", "path", "version"] as const)
+    if (later[field] !== "" && later[field] !== first[field]) throw fieldChanged(field);
+  const types = later.deviceTypes.join(" ");
+  if (types !== "" && types !== first.deviceTypes.join(" ")) throw fieldChanged("deviceTypes");
+}
+
+function fieldChanged(field: string): Error {
+  return refuseField(field, "differs from the first message; send it once");
+}
