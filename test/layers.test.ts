@@ -37,6 +37,7 @@ const interfaceForExtensions: readonly string[] = [
   "cli/operator/ca.ts",
   "cli/operator/ca-authority.ts",
   "cli/operator/store-verb.ts",
+  "cli/command-line/time-options.ts",
   "cli/command-line/options.ts",
   "cli/output/output.ts",
   "cli/output/byte-progress.ts",
@@ -46,6 +47,7 @@ const interfaceForExtensions: readonly string[] = [
   "cli/signing/local.ts",
   "cli/signing/verdict.ts",
   "cli/verb.ts",
+  "cli/verbs/proposal.ts",
   "cli/verbs/kms/import.ts",
   "cli/files/open.ts",
   // Metrics of a server.
@@ -136,6 +138,7 @@ const interfaceForExtensions: readonly string[] = [
   "services/blockchain/verify-chain.ts",
   "services/verify-logs.ts",
   // Keys.
+  "crypto/address.ts",
   "crypto/algorithms.ts",
   "crypto/bytes.ts",
   "crypto/crypto-error.ts",

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
@@ -208,7 +208,35 @@ const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
       env.SIGNED_PROPOSAL = proposalId;
     },
   ],
+  [
+    /qsp tuf/,
+    async (stage) => {
+      const ask = async (...args: string[]) => JSON.parse(await qspDone([...args, "--json"], stage));
+      writeFileSync(join(stage.cwd, "app.bin"), "an image");
+      if (firmware === undefined) {
+        await qspDone(["keygen", "ada"], stage);
+        const { walletId } = await ask("multisig", "create", "--signer", "ada.pub", "--threshold", "1");
+        const { proposal } = await ask("tuf", "init", "firmware", walletId);
+        await qspDone(["tuf", "sign-root", "firmware", proposal.proposalId, "--key-file", "ada.key"], stage);
+        await qspDone(["tuf", "publish-root", "firmware", proposal.proposalId], stage);
+        firmware = { walletId, key: readFileSync(join(stage.cwd, "ada.key")) };
+      }
+      writeFileSync(join(stage.cwd, "ada.key"), firmware.key);
+      stage.env.SIGNERS_WALLET = firmware.walletId;
+      await qspDone(["tuf", "add", "firmware", "sensor/app.bin", "app.bin"], stage);
+      const [open, signed] = [await ask("tuf", "rotate", "firmware"), await ask("tuf", "rotate", "firmware")];
+      stage.env.ROOT_PROPOSAL = open.proposal.proposalId;
+      stage.env.SIGNED_ROOT = signed.proposal.proposalId;
+      await qspDone(
+        ["tuf", "sign-root", "firmware", stage.env.SIGNED_ROOT ?? "", "--key-file", "ada.key"],
+        stage,
+      );
+    },
+  ],
 ];
+
+/** The wallet and the key of the signer of the repository "firmware", once it exists. */
+let firmware: { readonly walletId: string; readonly key: Buffer } | undefined;
 
 async function propose(walletId: string): Promise<string> {
   const { proposal } = await server

@@ -96,18 +96,27 @@ function signHere(server: ApiClient, proposalId: string, keyFile: string) {
     const secretKey = await readSecretKey(provider, keyFile);
     if (secretKey.algorithm !== "ML-DSA-65")
       throw usageError(`${keyFile} is an ${secretKey.algorithm} key; signers need ML-DSA-65`);
-    const pages = await askPages((pageToken) => server.ask(method.listProposals, { pageToken }));
-    const proposals = pages.flatMap((page) => page.proposals);
-    const proposal = proposals.find((candidate) => candidate.proposalId === proposalId);
-    if (proposal === undefined)
-      throw usageError(`proposal ${proposalId} does not exist; qsp proposal list shows the proposals`);
-    if (proposal.damaged) throw distrustError(`proposal ${proposalId} was changed in the server's store`);
-    const signingHash = await hashProposal(proposal);
-    if (!equalBytes(signingHash, proposal.signingHash))
-      throw distrustError(`the server's signingHash does not match the fields of proposal ${proposalId}`);
+    const { signingHash } = await findTrueProposal(server, proposalId);
     const signature = Uint8Array.from(await provider.sign(secretKey, signingHash));
     return { proposalId, signer: deriveAddress(secretKey.publicKey.exportRaw()), signature };
   });
+}
+
+/**
+ * Fetches a proposal, and computes the hash that its signers sign from its fields.
+ *
+ * @throws CliError if the server's hash is a different one
+ */
+export async function findTrueProposal(server: ApiClient, proposalId: string): Promise<Proposal> {
+  const pages = await askPages((pageToken) => server.ask(method.listProposals, { pageToken }));
+  const proposals = pages.flatMap((page) => page.proposals);
+  const proposal = proposals.find((candidate) => candidate.proposalId === proposalId);
+  if (proposal === undefined)
+    throw usageError(`proposal ${proposalId} does not exist; qsp proposal list shows the proposals`);
+  if (proposal.damaged) throw distrustError(`proposal ${proposalId} was changed in the server's store`);
+  if (!equalBytes(await hashProposal(proposal), proposal.signingHash))
+    throw distrustError(`the server's signingHash does not match the fields of proposal ${proposalId}`);
+  return proposal;
 }
 
 function describe(proposal: Proposal | undefined) {

@@ -1,0 +1,4 @@
+/** Runs every command in README.md, from the first line to the last. */
+import { testExtensionPage } from "../../../test/interop/readme-steps.ts";
+
+testExtensionPage(import.meta.dirname);

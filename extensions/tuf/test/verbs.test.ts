@@ -1,0 +1,110 @@
+/** `qsp tuf`: a repository from the ceremony to the file, and what a signer refuses. */
+import { createHash, randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { RepositoryService } from "#gen/tuf/repository_service_pb.ts";
+import { qsp, qspDone, qspJson, timeout, useServer } from "../../../test/cli/qsp.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+
+const server = useServer();
+const repository = "plant";
+
+interface Proposed {
+  readonly proposal: { readonly proposalId: string };
+}
+
+describe("qsp tuf", { timeout, shuffle: false }, () => {
+  let proposalId = "";
+
+  let place: ReturnType<typeof server.place>;
+
+  beforeAll(async () => {
+    place = { cwd: makeTemporaryDirectory(afterAll), url: server.url };
+    for (const name of ["ada", "bob", "eve"]) await qspDone(["keygen", name], place);
+    const signers = ["--signer", "ada.pub", "--signer", "bob.pub", "--threshold", "2"];
+    const { walletId } = (await qspJson(["multisig", "create", ...signers], place)) as { walletId: string };
+    const { proposal } = (await qspJson(["tuf", "init", repository, walletId], place)) as unknown as Proposed;
+    proposalId = proposal.proposalId;
+  }, timeout);
+
+  const signRoot = (...options: string[]) =>
+    qsp(["tuf", "sign-root", repository, proposalId, ...options], place);
+
+  it("shows a root, and signs nothing without a key", async () => {
+    expect((await signRoot()).stdout).toMatch(
+      /root version +1\nexpires .*\nroot +2 of [0-9a-f]{64} [0-9a-f]{64}\n/,
+    );
+    const { proposal } = await server.client(RepositoryService).getRootProposal({ repository, proposalId });
+    expect(proposal?.signers.some(({ hasSigned, hasVoted }) => hasSigned || hasVoted)).toBe(false);
+  });
+
+  it("refuses the key of someone else", async () => {
+    const { code, stderr } = await signRoot("--key-file", "eve.key");
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringContaining("which is no signer of this root"),
+    });
+  });
+
+  it("publishes a root once enough signers have signed", async () => {
+    await signRoot("--key-file", "ada.key");
+    const early = await qsp(["tuf", "publish-root", repository, proposalId], place);
+    expect(early).toMatchObject({ code: 3, stderr: expect.stringContaining("THRESHOLD_NOT_REACHED") });
+    await signRoot("--key-file", "bob.key");
+    expect(await qspDone(["tuf", "publish-root", repository, proposalId], place)).toMatch(
+      /root +1 .* 2 of 2 signers/,
+    );
+    const { proposals } = await server.client(DefiService).listProposals({ proposalStatus: "EXECUTED" });
+    expect(proposals.map((one) => one.proposalId)).toEqual([proposalId]);
+  });
+
+  it("adds, publishes and removes a file", async () => {
+    const bytes = randomBytes(3_000_000);
+    writeFileSync(join(place.cwd, "app.bin"), bytes);
+    const added = [
+      "tuf",
+      "add",
+      repository,
+      "sensor/app.bin",
+      "app.bin",
+      "--version",
+      "1.2",
+      "--device-type",
+      "sensor",
+    ];
+    expect(await qspDone(added, place)).toBe("sensor/app.bin: 3,000,000 bytes, not published yet\n");
+    expect(await qspDone(["tuf", "publish", repository], place)).toContain(
+      "1 target added or replaced, 0 removed",
+    );
+    const { targets } = await server.client(RepositoryService).listTargets({ repository });
+    const sha256 = Uint8Array.from(createHash("sha256").update(bytes).digest());
+    expect(targets).toMatchObject([{ length: bytes.length, version: "1.2", deviceTypes: ["sensor"] }]);
+    expect(targets[0]?.sha256).toEqual(sha256);
+    await qspDone(["tuf", "remove", repository, "sensor/app.bin"], place);
+    expect(await qspDone(["tuf", "publish", repository], place)).toContain(
+      "0 targets added or replaced, 1 removed",
+    );
+  });
+
+  it("delegates a device type, and proposes new keys", async () => {
+    expect(await qspDone(["tuf", "delegate", repository, "sensor"], place)).toMatch(
+      /^role +sensor\nkey +key-/,
+    );
+    expect(await qspDone(["tuf", "status", repository], place)).toMatch(/sensor .* with the next publish/);
+    expect(await qspDone(["tuf", "rotate", repository, "--role", "timestamp"], place)).toMatch(/root +2\n/);
+  });
+
+  it("replaces root signers: the current ones vote, and the new ones sign", async () => {
+    const signers = ["--signer", "bob.pub", "--signer", "eve.pub", "--threshold", "2"];
+    const { walletId } = await qspJson(["multisig", "create", ...signers], place);
+    const proposed = await qspJson(["tuf", "rotate", repository, "--wallet", String(walletId)], place);
+    proposalId = (proposed as unknown as Proposed).proposal.proposalId;
+    for (const name of ["ada", "bob"]) await signRoot("--key-file", `${name}.key`);
+    const early = await qsp(["tuf", "publish-root", repository, proposalId], place);
+    expect(early).toMatchObject({ code: 3, stderr: expect.stringContaining("THRESHOLD_NOT_REACHED") });
+    expect((await signRoot("--key-file", "eve.key")).stdout).toMatch(/voted +2 of 2\nsigned +2 of 2/);
+    expect(await qspDone(["tuf", "publish-root", repository, proposalId], place)).toContain(String(walletId));
+  });
+});
