@@ -1,6 +1,6 @@
 /**
  * Canonical JSON as TUF signs it (http://wiki.laptop.org/go/Canonical_JSON): sorted members, no spaces, only
- * quotation marks and backslashes escaped. Not RFC 8785: line feeds in strings stay as they are.
+ * quotation marks and backslashes escaped. Not RFC 8785: line feeds in strings are not escaped.
  */
 
 /** A value in TUF metadata. Numbers are whole. */

@@ -124,7 +124,7 @@ export async function removeDelegation(
 }
 
 /**
- * Records that the newest targets metadata name the delegations as they are, within the transaction that
+ * Records that the newest targets metadata name the current delegations, within the transaction that
  * publishes them. Removed ones stay: snapshots keep listing their metadata (TUF specification, section 5.5),
  * and a role that returns continues their versions.
  */

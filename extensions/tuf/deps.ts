@@ -18,7 +18,7 @@ export interface TufDeps extends ChangeDeps {
   readonly tuf: TufStore;
   readonly governance: DefiStore;
   readonly contents: ContentStore;
-  /** Checks the token of a caller who reads a file; undefined if anyone may. */
+  /** Requires a token to read a file; undefined if anyone may. */
   readonly requireReader: RequireReader | undefined;
 }
 

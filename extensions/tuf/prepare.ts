@@ -34,7 +34,7 @@ export interface Preparation {
   /** The repository as it will be. */
   readonly repository: Repository;
   readonly roles: ReadonlySet<OnlineRole>;
-  /** Whether to publish the changes of targets and delegations; otherwise they stay as they are. */
+  /** Whether to publish the changes of targets and delegations; otherwise the published ones are signed again. */
   readonly withChanges?: boolean;
 }
 

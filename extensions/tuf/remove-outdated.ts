@@ -1,4 +1,4 @@
-/** Removes files that no client can need any more. */
+/** Removes files that clients no longer need. */
 import type { WriteTransaction } from "../../src/store/write-transaction.ts";
 import type { TufDeps } from "./deps.ts";
 import type { Repository } from "./tables.ts";

@@ -146,7 +146,7 @@ function describeRoot(proposal: RootProposal | undefined): string {
   });
 }
 
-/** The parts of a root that a signer should read: see TUF specification, section 4.3. */
+/** What a signer should read of a root (TUF specification, section 4.3). */
 interface RootMetadata {
   readonly version: number;
   readonly expires: string;

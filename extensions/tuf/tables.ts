@@ -161,7 +161,7 @@ const targetColumns = {
   uploadedAt: column.time("uploaded_at_ms"),
 };
 
-/** An uploaded file. The repository's publishedSequence tells whether it is published. */
+/** An uploaded file. The repository's publishedSequence shows whether it is published. */
 export type TargetRecord = RecordOf<typeof targetColumns>;
 
 export const targetQuota = recordQuota("tuf_targets", "targets in TUF repositories");

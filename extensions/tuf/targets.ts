@@ -63,7 +63,7 @@ export async function addTarget(
       removedSequence: published.record.removedSequence ?? sequence,
     });
   await tuf.targets.insert(transaction, added);
-  // Metadata in preparation may name a draft that is gone now.
+  // Metadata in preparation may name a draft that no longer exists.
   await tuf.change(transaction, current, {
     sequence,
     ...(draft === undefined && { revision: current.revision }),

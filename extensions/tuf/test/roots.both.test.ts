@@ -65,11 +65,11 @@ describeStores("a root", (makePlace) => {
     const own = present(signed).signers.find(({ signer }) => signer === ada.signer);
     expect(own).toMatchObject({ hasVoted: true, hasSigned: true, isCurrent: true, isNew: true });
     expect(await refusedWith({})).toMatchObject({ reason: "ALREADY_SIGNED" });
-    const stranger = {
+    const outsider = {
       signer: `0x${"00".repeat(20)}`,
       privateKey: generateKeyPairSync("ml-dsa-65").privateKey,
     };
-    expect(await refusal(domain.tuf.signRoot(toSignRequest(stranger, proposal)))).toMatchObject({
+    expect(await refusal(domain.tuf.signRoot(toSignRequest(outsider, proposal)))).toMatchObject({
       reason: "SIGNER_UNKNOWN",
     });
   });

@@ -106,11 +106,11 @@ export async function publishRoot(
   { tuf, defi }: Pick<TufServer, "tuf" | "defi">,
   proposal: RootProposal,
   current: readonly RootSigner[],
-  others: readonly RootSigner[] = [],
+  added: readonly RootSigner[] = [],
 ) {
   const { repository, proposalId } = proposal;
   for (const signer of current) await tuf.signRoot(toSignRequest(signer, proposal));
-  for (const signer of others) await tuf.signRoot(toSignRequest(signer, proposal, false));
+  for (const signer of added) await tuf.signRoot(toSignRequest(signer, proposal, false));
   await defi.executeProposal({ proposalId });
   return present((await tuf.publishRoot({ repository, proposalId })).repository);
 }

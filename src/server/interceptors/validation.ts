@@ -27,7 +27,7 @@ const patterns: Readonly<Record<string, string>> = {
   "^[A-Za-z0-9._+-]{0,64}$": "must have at most 64 characters, of A-Z a-z 0-9 . _ + -",
   "^[^\\x00]*$": "must not contain a NUL character",
   "^(\\[[0-9A-Fa-f:.]+\\]|[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?):[1-9][0-9]{0,4}$":
-    "must be a host and a port, such as vpn.example.com:51820, 192.0.2.1:51820 or [2001:db8::1]:51820",
+    "must be a host and a port, such as gateway.example.com:51820, 192.0.2.1:51820 or [2001:db8::1]:51820",
   "^0x[0-9a-fA-F]{40}$": "must be an address: 0x and 40 hexadecimal digits",
   "^[0-9a-fA-F]{64}$": "must be 64 hexadecimal digits",
   "^[0-9a-f]{64}$": "must be 64 lower-case hexadecimal digits",
