@@ -52,6 +52,10 @@ class GatewayAgent {
   #peers = new Map<string, ManagedPeer>();
   /** WireGuard keys by tunnel ID. */
   #tunnels = new Map<string, string>();
+  /** WireGuard keys of peers that the agent has put on the interface, or found there with only an address of ours. */
+  readonly #placed = new Set<string>();
+  /** WireGuard keys of peers that the operator configured; logged once. */
+  readonly #refused = new Set<string>();
   /** Whether the server has listed all peers, so that others may be removed. */
   #isListed = false;
 
@@ -83,19 +87,47 @@ class GatewayAgent {
 
   async end(): Promise<void> {
     await this.#keeper
-      .reconcile(() => [...this.#peers.values()].map((peer) => peer.randomize()))
+      .reconcile(() => this.#listPlaced().map((peer) => peer.randomize()))
       .catch(this.#ofInterface.failed);
   }
 
   #findChanges(found: readonly InterfacePeer[]): PeerChange[] {
     const byKey = new Map(found.map((peer) => [peer.publicKey, peer]));
     const removed = found.filter((peer) => isOurs(peer) && !this.#peers.has(peer.publicKey));
-    const changes = [...this.#peers.values()].map((peer) => peer.observe(byKey.get(peer.config.publicKey)));
+    this.#place(byKey);
+    const changes = this.#listPlaced().map((peer) => peer.observe(byKey.get(peer.config.publicKey)));
     // Removed first: an address moves from one key to another.
     return [
       ...(this.#isListed ? removed.map(({ publicKey }) => ({ publicKey, kind: "remove" as const })) : []),
       ...changes.filter((change) => change !== undefined),
     ];
+  }
+
+  /** A peer that the operator configured stays untouched, whoever registers its key. */
+  #place(found: ReadonlyMap<string, InterfacePeer>): void {
+    for (const publicKey of this.#peers.keys()) {
+      if (this.#placed.has(publicKey)) continue;
+      const existing = found.get(publicKey);
+      if (existing === undefined || isOurs(existing)) this.#placed.add(publicKey);
+      else if (!this.#refused.has(publicKey)) {
+        this.#refused.add(publicKey);
+        this.#deps.log.warn(
+          { peer: publicKey, addresses: existing.allowedIps },
+          "the interface has this peer with other addresses, so the agent leaves it alone; remove it, or its tunnel",
+        );
+      }
+    }
+  }
+
+  #listPlaced(): ManagedPeer[] {
+    return [...this.#peers.values()].filter(({ config }) => this.#placed.has(config.publicKey));
+  }
+
+  #forget(publicKey: string): void {
+    if (!this.#peers.delete(publicKey)) return;
+    this.#placed.delete(publicKey);
+    this.#refused.delete(publicKey);
+    this.#deps.log.info({ peer: publicKey }, "a peer left");
   }
 
   /** Follows the stream, and opens it again when it ends. */
@@ -122,7 +154,7 @@ class GatewayAgent {
       else if (event.case === "peer") listed.add(this.#add(event.value));
       else if (event.case === "removed") this.#remove(event.value.tunnelId);
       else if (event.case === "listed") {
-        for (const publicKey of this.#peers.keys()) if (!listed.has(publicKey)) this.#peers.delete(publicKey);
+        for (const publicKey of [...this.#peers.keys()]) if (!listed.has(publicKey)) this.#forget(publicKey);
         isComplete = true;
         this.#isListed = true;
         this.#ofServer.worked();
@@ -146,13 +178,15 @@ class GatewayAgent {
     this.#tunnels.set(tunnelId, publicKey);
     const allowedIps = [`${assignedIp}/32`];
     // A peer that is already known keeps its pre-shared key.
-    if (`${this.#peers.get(publicKey)?.config.allowedIps}` !== `${allowedIps}`)
+    if (`${this.#peers.get(publicKey)?.config.allowedIps}` !== `${allowedIps}`) {
       this.#peers.set(publicKey, new ManagedPeer({ publicKey, allowedIps }, this.#deps));
+      this.#deps.log.info({ peer: publicKey, address: assignedIp, tunnelId }, "a peer joined");
+    }
     return publicKey;
   }
 
   #remove(tunnelId: string): void {
-    this.#peers.delete(this.#tunnels.get(tunnelId) ?? "");
+    this.#forget(this.#tunnels.get(tunnelId) ?? "");
     this.#tunnels.delete(tunnelId);
   }
 
@@ -160,7 +194,8 @@ class GatewayAgent {
     const { log, report } = this.#deps;
     const publicKey = Buffer.from(wireguardPublicKey).toString("base64");
     // The tunnel may have another WireGuard key since: then the agreement was not with this peer.
-    const peer = this.#tunnels.get(tunnelId) === publicKey ? this.#peers.get(publicKey) : undefined;
+    const isCurrent = this.#tunnels.get(tunnelId) === publicKey && this.#placed.has(publicKey);
+    const peer = isCurrent ? this.#peers.get(publicKey) : undefined;
     const isUsable = presharedKey.length === keyBytes && presharedKey.some((byte) => byte !== 0);
     let applied = false;
     try {
@@ -168,7 +203,13 @@ class GatewayAgent {
         await this.#keeper.apply(() => peer.accept(presharedKey));
         applied = true;
         log.info({ peer: publicKey, epoch }, "set a new pre-shared key");
-      } else wipe(presharedKey);
+      } else {
+        wipe(presharedKey);
+        log.warn(
+          { peer: publicKey, tunnelId },
+          "did not set a pre-shared key: this peer is not on the interface",
+        );
+      }
     } catch (error) {
       this.#ofInterface.failed(error);
     }

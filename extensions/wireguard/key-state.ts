@@ -14,8 +14,10 @@ import { wipe } from "../../src/crypto/bytes.ts";
 export interface KeyTiming {
   /** Age of a session at which the peer agrees on the next key: just before WireGuard's REKEY_AFTER_TIME. */
   readonly agreeAfterMs: number;
-  /** Time on trial after which the peer restarts the session to force a handshake. */
+  /** Time on trial after which the peer restarts a session to force a handshake. */
   readonly renewAfterMs: number;
+  /** Age up to which a session is not restarted: it still carries packets, and the next key may be the right one. */
+  readonly keepSessionMs: number;
   /** Time on trial after which the former key returns. */
   readonly restoreAfterMs: number;
   /** Age of an agreement after which its key is replaced by a random one. */
@@ -32,6 +34,7 @@ export const keyTiming: KeyTiming = {
   agreeAfterMs: 115_000,
   // Later than an idle session's handshake: the first keepalive (5 s apart) that follows 120 seconds.
   renewAfterMs: 12_000,
+  keepSessionMs: 165_000,
   restoreAfterMs: 15_000,
   maxKeyMs: 180_000,
   maxSessionMs: 180_000,
@@ -109,7 +112,7 @@ export function acceptKey(
   // A key that was itself on trial may not be the other end's.
   const former = state.trial?.former ?? state.current;
   if (state.trial !== undefined) wipe(state.current.bytes);
-  const isRenewed = !hasSession(observation, timing);
+  const isRenewed = !hasSession(observation, timing.maxSessionMs);
   const trial = { startedMs: nowMs, handshakeMs, former, isRenewed };
   const next = { ...state, current: { bytes, agreedAtMs: nowMs }, trial };
   return { state: next, ...(isRenewed && { event: "renew" }) };
@@ -134,7 +137,8 @@ export function advanceKeys(
   }
   const onTrialMs = elapsed(trial.startedMs, nowMs);
   if (onTrialMs >= timing.restoreAfterMs) return restoreKey(state, nowMs, timing, randomness);
-  if (onTrialMs < timing.renewAfterMs || trial.isRenewed) return { state };
+  const isKept = hasSession(observation, timing.keepSessionMs);
+  if (onTrialMs < timing.renewAfterMs || trial.isRenewed || isKept) return { state };
   return { state: { ...state, trial: { ...trial, isRenewed: true } }, event: "renew" };
 }
 
@@ -167,7 +171,7 @@ export function isAgreementDue(
 ): boolean {
   const { nowMs, handshakeMs } = observation;
   if (trial !== undefined || nowMs < notBeforeMs) return false;
-  return !hasSession(observation, timing) || nowMs - handshakeMs >= timing.agreeAfterMs;
+  return !hasSession(observation, timing.maxSessionMs) || nowMs - handshakeMs >= timing.agreeAfterMs;
 }
 
 /** Waits before the next agreement, from half to one and a half of `retryMs`, so that peers do not retry together. */
@@ -199,8 +203,9 @@ function isProven(trial: Trial, { handshakeMs }: Observation): boolean {
   return handshakeMs !== trial.handshakeMs && handshakeMs > trial.startedMs - 1000;
 }
 
-function hasSession({ nowMs, handshakeMs }: Observation, { maxSessionMs }: KeyTiming): boolean {
-  return handshakeMs > 0 && elapsed(handshakeMs, nowMs) < maxSessionMs;
+/** Whether a session exists that is younger than this. */
+function hasSession({ nowMs, handshakeMs }: Observation, maxAgeMs: number): boolean {
+  return handshakeMs > 0 && elapsed(handshakeMs, nowMs) < maxAgeMs;
 }
 
 /** If the clock was set back, everything before counts as over. A second of difference is rounding. */

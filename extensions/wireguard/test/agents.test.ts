@@ -271,6 +271,18 @@ describe("the gateway's agent", () => {
     expect(wireguard.keyOf(idOf("a"))).toBe("random");
   });
 
+  it("leaves a peer alone that the operator configured, whoever registers and leaves with its key", async () => {
+    const configured = { publicKey: idOf("a"), presharedKey: agreedKey(4), allowedIps: ["10.9.0.5/32"] };
+    const wireguard = new FakeInterface(configured);
+    const { feed, reports, lines } = start(wireguard);
+    await feed(peer("a", "10.8.0.2"), peer("b", "10.8.0.3"), listed, key("a", agreedKey(7)));
+    await expect.poll(() => reports, poll).toMatchObject([{ applied: false }]);
+    await feed({ case: "removed", value: { tunnelId: "tunnel-a" } } as Event, key("b", agreedKey(8)));
+    await expect.poll(() => wireguard.keyOf(idOf("b")), poll).toBe(8);
+    expect(wireguard.peers.get(idOf("a"))).toMatchObject(configured);
+    expect(lines.filter(({ msg }) => String(msg).includes("leaves it alone"))).toHaveLength(1);
+  });
+
   it("reports that it could not set a key, and has it nowhere", async () => {
     const wireguard = new FakeInterface();
     const { feed, reports } = start(wireguard);

@@ -76,16 +76,22 @@ describe("the pre-shared key", () => {
     expect(advance(accept(inUse(), 2, at(116.7, 1)).state, at(118, 116)).event).toBe("proven");
   });
 
-  it("restarts the session once, if no handshake follows within 12 seconds", () => {
-    const { state, event } = advance(onTrial(), at(128, 1));
+  it("does not restart a session that still carries packets", () => {
+    expect(advance(onTrial(), at(128, 1)).event).toBeUndefined();
+  });
+
+  it("restarts the session once, if it ends soon and no handshake follows within 12 seconds", () => {
+    const late = accept(inUse(), 2, at(155, 1)).state;
+    expect(advance(late, at(166.9, 1)).event).toBeUndefined();
+    const { state, event } = advance(late, at(167, 1));
     expect(event).toBe("renew");
-    expect(advance(state, at(129)).event).toBeUndefined();
-    expect(advance(state, at(130, 129)).event).toBe("proven");
+    expect(advance(state, at(168)).event).toBeUndefined();
+    expect(advance(state, at(169, 168)).event).toBe("proven");
   });
 
   it("is the former one again, if no handshake follows within 15 seconds", () => {
     const state = onTrial();
-    expect(advance(state, at(130.9, 1)).event).toBe("renew");
+    expect(advance(state, at(130.9, 1)).event).toBeUndefined();
     const restored = advance(state, at(131, 1));
     expect(restored).toMatchObject({ event: "restored", state: { current: { bytes: agreed(1) } } });
   });
