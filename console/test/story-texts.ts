@@ -54,6 +54,8 @@ FIRMWARE_ACCEPTED: 4,096 bytes, with a signature of 4,627 bytes. [browser: equal
 FIRMWARE_REJECTED: VERSION_ROLLBACK. [browser: equal, browser: valid, server: VERSION_ROLLBACK]
 FIRMWARE_REJECTED: VENDOR_MISMATCH. [browser: valid, browser: equal, browser: not valid, server: VENDOR_MISMATCH]
 FIRMWARE_REJECTED: SIGNATURE_INVALID. [browser: equal, browser: not valid, server: SIGNATURE_INVALID]
+The device reported version 1, and after the update version 2.
+The list shows version 2, and before it version 1. [browser: equal]
 `,
   tunnel: `
 A key to encapsulate to, 1,568 bytes, and an identity, 1,952 bytes. [browser: valid]

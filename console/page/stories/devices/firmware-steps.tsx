@@ -11,8 +11,8 @@ import { changeByte, formatBytes, formatNumber, toHex } from "../../values.ts";
 import { judgeServer, mallory, type Registered, registering, server, vendor } from "./enrolment-steps.tsx";
 
 /** Small enough to copy the call into a shell. */
-const imageBytes = 4096;
-const newVersion = 2;
+export const imageBytes = 4096;
+export const newVersion = 2;
 
 interface SignedImage {
   readonly image: Uint8Array;

@@ -14,6 +14,7 @@ import { step } from "../../story-step.ts";
 import { changeByte, formatBytes, formatNumber, toUtf8 } from "../../values.ts";
 import * as enrolment from "./enrolment-steps.tsx";
 import * as firmware from "./firmware-steps.tsx";
+import * as fleet from "./fleet-steps.tsx";
 
 const { authenticating, device, judgeServer, mallory, registering, server } = enrolment;
 
@@ -160,5 +161,7 @@ export const Page = defineSharedStory<LastSequence>({
     firmware.rollingBack,
     firmware.impersonating,
     firmware.altering,
+    fleet.reporting,
+    fleet.listing,
   ],
 });
