@@ -149,14 +149,16 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
       ]);
     });
 
-    it("sends readings with its own token, and answers challenges without one", async () => {
+    it("sends readings and reports with its own token, and answers challenges without one", async () => {
       const answered = page().waitForResponse(/\/Authenticate$/);
-      const rpcs = ["IssueChallenge", "Authenticate", "SendTelemetry"];
+      const rpcs = ["IssueChallenge", "Authenticate", "SendTelemetry", "ReportFirmware"];
       const calls = rpcs.map((rpc) => recordCalls(page(), rpc));
-      await runSteps(page(), ...toToken, sending);
+      await runSteps(page(), ...toToken, sending, "The vendor sends firmware");
+      await runStep(page(), "The device reports what it runs");
       const { token } = await (await answered).json();
       const sent = calls.map((made) => made.map((call) => call.headers().authorization));
-      expect(sent).toEqual([[undefined], [undefined], [`Bearer ${token}`]]);
+      const own = `Bearer ${token}`;
+      expect(sent).toEqual([[undefined], [undefined], [own], [own, own]]);
     });
 
     it("sends the reader's own readings, numbered consecutively", async () => {
