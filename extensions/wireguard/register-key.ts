@@ -1,3 +1,4 @@
+import { createPublicKey, diffieHellman, generateKeyPairSync } from "node:crypto";
 import { equalBytes } from "../../src/crypto/bytes.ts";
 import { refuse, refuseField } from "../../src/errors.ts";
 import { type Principal, systemPrincipal } from "../../src/records/ownership.ts";
@@ -35,14 +36,36 @@ export async function registerKey(
   return { assignedIp: formatAddress(tunnel), gatewayWireguardPublicKey, gatewayEndpoint, gatewayAddress };
 }
 
-/** @throws WIREGUARD_KEY_INVALID for the key of an interface without a private key */
+/** The prime of Curve25519 (RFC 7748, section 4.1). */
+const prime = 2n ** 255n - 19n;
+
+/**
+ * Accepts only keys that an interface can have, and each in one form: WireGuard ignores bit 255, so that another form
+ * would be a second key for the same peer.
+ *
+ * @throws WIREGUARD_KEY_INVALID for a key that is not canonical, or has a low order
+ */
 export function requireWireguardKey(key: Uint8Array): void {
-  if (key.every((byte) => byte === 0))
-    throw refuseField(
-      "wireguardPublicKey",
-      "is all zeros; send the key that wg pubkey prints for the interface's private key",
-      reasons.keyInvalid,
-    );
+  if (BigInt(`0x${key.toReversed().toHex()}`) < prime && !isLowOrder(key)) return;
+  throw refuseField(
+    "wireguardPublicKey",
+    "no private key has this public key; send the key that wg pubkey prints for the interface's private key",
+    reasons.keyInvalid,
+  );
+}
+
+/** Whether every X25519 computation with a public key gives zeros, which OpenSSL refuses (RFC 7748, section 6.1). */
+function isLowOrder(key: Uint8Array): boolean {
+  const publicKey = createPublicKey({
+    key: { kty: "OKP", crv: "X25519", x: key.toBase64({ alphabet: "base64url" }) },
+    format: "jwk",
+  });
+  try {
+    diffieHellman({ publicKey, privateKey: generateKeyPairSync("x25519").privateKey });
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 /** @throws TUNNEL_NOT_FOUND, WIREGUARD_KEY_TAKEN */
@@ -69,6 +92,6 @@ async function putKey(
 function keyTaken(): Error {
   return refuse(
     reasons.keyTaken,
-    "this WireGuard key belongs to another tunnel; generate a new one with wg genkey",
+    "this WireGuard key belongs to another tunnel or to the gateway; generate a new one with wg genkey",
   );
 }

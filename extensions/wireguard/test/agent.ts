@@ -10,10 +10,25 @@ import { buildTranscript, deriveKeys } from "../agreement.ts";
 
 export type WireguardClient = Client<typeof WireguardService>;
 
-/** Returns random bytes as a WireGuard key or nonce. */
+/** Returns random bytes as a nonce or a WireGuard key; the last byte of a key is below 128. */
 export function random32(): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(randomBytes(32));
+  return Uint8Array.from([...randomBytes(31), 0]);
 }
+
+/** Bytes that are no WireGuard key: points of low order (cr.yp.to/ecdh.html, "validate") and other forms of a key. */
+export const invalidKeys: readonly (readonly [string, Uint8Array<ArrayBuffer>])[] = Object.entries({
+  "31 bytes": "01".repeat(31),
+  "33 bytes": "01".repeat(33),
+  zeros: "00".repeat(32),
+  one: `01${"00".repeat(31)}`,
+  "a point of order 8": "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
+  "another point of order 8": "5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157",
+  "the prime minus 1": `ec${"ff".repeat(30)}7f`,
+  "the prime": `ed${"ff".repeat(30)}7f`,
+  "the prime plus 1": `ee${"ff".repeat(30)}7f`,
+  "the base point plus the prime": `f6${"ff".repeat(30)}7f`,
+  "the base point with bit 255": `09${"00".repeat(30)}80`,
+}).map(([name, hex]) => [name, Uint8Array.fromHex(hex)]);
 
 /** What the agent answers for a key; undefined for no report. */
 export type Apply = (key: PeerKey) => boolean | undefined;

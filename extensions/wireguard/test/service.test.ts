@@ -7,6 +7,7 @@ import {
   type Agent,
   type AgentOptions,
   connectAgent,
+  invalidKeys,
   joinPeer,
   random32,
   type StartedAgreement,
@@ -90,11 +91,7 @@ describeOnSqlite("wireguard.WireguardService.RegisterKey", startIn, (start, shar
     expect(agent.peers.has(holder.tunnelId)).toBe(false);
   });
 
-  it.each([
-    ["31 bytes", new Uint8Array(31).fill(1)],
-    ["33 bytes", new Uint8Array(33).fill(1)],
-    ["zeros", new Uint8Array(32)],
-  ])("refuses a WireGuard key of %s", async (_, wireguardPublicKey) => {
+  it.each(invalidKeys)("refuses a WireGuard key: %s", async (_, wireguardPublicKey) => {
     const server = await shared();
     const { peer } = await connectBoth(server);
     const { tunnelId } = peer;
@@ -479,9 +476,13 @@ describeOnSqlite("wireguard.WireguardService.WatchPeers", startIn, (start, share
     expect(await refusal(first.next())).toMatchObject({ code: "InvalidArgument", fields: ["endpoint"] });
   });
 
-  it("refuses the key of an interface without a private key", async () => {
-    const { transport } = await shared();
-    const wireguardPublicKey = new Uint8Array(32);
-    expect(await outcomeOf(connectAgent(transport, { wireguardPublicKey }))).toBe("WIREGUARD_KEY_INVALID");
+  it.each(invalidKeys)("refuses a WireGuard key: %s", async (_, wireguardPublicKey) => {
+    const { wireguard } = await shared();
+    const request = { wireguardPublicKey, endpoint: "vpn.example.com:51820" };
+    const first = wireguard.watchPeers(request)[Symbol.asyncIterator]();
+    expect(await refusal(first.next())).toMatchObject({
+      code: "InvalidArgument",
+      fields: ["wireguardPublicKey"],
+    });
   });
 });
