@@ -13,7 +13,14 @@ const declared = listDeclared(await loadPackages());
 const named = new Set(declared.flatMap(({ reasons }) => reasons));
 
 /** Reasons specific to some calls, in topics common to all calls. */
-const ofSome = ["KEY_INVALID", "LENGTH_INVALID", "LOGIN_FAILED", "LOGIN_LIMITED", "QUOTA_EXCEEDED"];
+const ofSome = [
+  "KEY_INVALID",
+  "LENGTH_INVALID",
+  "LOGIN_FAILED",
+  "LOGIN_LIMITED",
+  "QUOTA_EXCEEDED",
+  "RANGE_NOT_SATISFIABLE",
+];
 /** The one reason in its topic that every call can return: even its caller's record may be damaged. */
 const ofAll = "RECORD_DAMAGED";
 /** Record topics, whose other reasons are specific to some calls. */

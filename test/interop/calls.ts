@@ -1,5 +1,6 @@
 /** The interface to drivers: calls in JSON, and their outcomes. */
-import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import { type DescMethod, type DescService, hasOption } from "@bufbuild/protobuf";
+import { http } from "#gen/google/api/annotations_pb.ts";
 import type { OpenApiDocument } from "../../src/openapi/document.ts";
 import { findOperation, type HttpCall, type Members, toHttpCall } from "../openapi/call-examples.ts";
 import { loadPackages } from "../support/whole-program.ts";
@@ -9,7 +10,7 @@ export interface Call {
   /** Such as "pqc.PqcService". */
   readonly service: string;
   readonly method: string;
-  /** The REST operation; undefined for client streams, which REST does not have. */
+  /** The REST operation; undefined for streams that REST does not have. */
   readonly http?: HttpCall;
   /** One message; a list for a call that sends a stream. */
   readonly request: Members | readonly Members[];
@@ -49,14 +50,14 @@ export function hasState({ file }: DescService): boolean {
 /** Prepares a call to a server. */
 export function toCall(
   { document }: ForeignServer,
-  { parent, name, methodKind }: DescMethod,
+  desc: DescMethod,
   request: Call["request"],
   headers: Call["headers"] = {},
 ): Call {
-  const sendsStream = methodKind === "client_streaming" || methodKind === "bidi_streaming";
+  const { parent, name } = desc;
   return {
     ...{ service: parent.typeName, method: name, request, headers },
-    ...(!sendsStream && {
+    ...(hasOption(desc, http) && {
       http: toHttpCall(findOperation(document, `${parent.typeName}.${name}`), request as Members),
     }),
   };

@@ -16,6 +16,7 @@ const root = join(import.meta.dirname, "../..");
 function loadRegistry(): FileRegistry {
   const flags = ["build", "--as-file-descriptor-set", "--output", "-#format=binpb"];
   const image = execFileSync(process.execPath, ["node_modules/@bufbuild/buf/bin/buf", ...flags], {
+    maxBuffer: 64 * 1024 * 1024,
     cwd: root,
   });
   return createFileRegistry(fromBinary(FileDescriptorSetSchema, image));

@@ -16,9 +16,17 @@ async function requireAgent(url: string): Promise<void> {
   });
 }
 
+/** Leaves no stream open after the examples: the last one needs no agent. */
+async function endAgent(url: string): Promise<void> {
+  const agent = agents.get(url);
+  agent?.close();
+  await agent?.ended;
+}
+
 export const prepare = {
   "register-wireguard-key": requireAgent,
   "get-wireguard-tunnel": requireAgent,
   "agree-on-wireguard-key": requireAgent,
   "confirm-wireguard-key": requireAgent,
+  "report-wireguard-key": endAgent,
 };

@@ -25,6 +25,9 @@ const patterns: Readonly<Record<string, string>> = {
     "must begin with a letter or digit, and contain only the characters A-Z a-z 0-9 - _ . /",
   "^[A-Za-z0-9][A-Za-z0-9_./-]*=": "must have the form <label>=<value>",
   "^[A-Za-z0-9._+-]{0,64}$": "must have at most 64 characters, of A-Z a-z 0-9 . _ + -",
+  "^[a-z0-9][a-z0-9-]{0,63}$": "must have 1 to 64 characters, of a-z 0-9 -, and begin with a letter or digit",
+  "^[A-Za-z0-9_+-][A-Za-z0-9._+-]*((/|%2F)[A-Za-z0-9_+-][A-Za-z0-9._+-]*)*$":
+    "must be a path such as sensor/app.bin: segments of A-Z a-z 0-9 . _ + -, none of which begins with a dot",
   "^[^\\x00]*$": "must not contain a NUL character",
   "^(\\[[0-9A-Fa-f:.]+\\]|[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?):[1-9][0-9]{0,4}$":
     "must be a host and a port, such as gateway.example.com:51820, 192.0.2.1:51820 or [2001:db8::1]:51820",
