@@ -5,6 +5,7 @@ import type { WireguardInterface } from "./interface.ts";
 import { wipePeers } from "./interface.ts";
 import { InterfaceError, type InterfacePeer, type PeerChange } from "./interface-driver.ts";
 import type { ManagedPeerDeps } from "./managed-peer.ts";
+import { hints } from "./peer-state.ts";
 
 export interface AgentDeps extends ManagedPeerDeps {
   readonly wireguard: WireguardInterface;
@@ -61,7 +62,7 @@ export function createFailureLog({ log, url }: Pick<AgentDeps, "log" | "url">, w
   let last: string | undefined;
   return {
     failed(error) {
-      const message = error instanceof InterfaceError ? error.message : toCliError(error, url).message;
+      const message = error instanceof InterfaceError ? error.message : toCliError(error, url, hints).message;
       if (message !== last) log.warn({ reason: message }, `${work} failed; trying again`);
       last = message;
     },

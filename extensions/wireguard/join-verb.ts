@@ -1,25 +1,27 @@
 /** `qsp wireguard join` and `leave`: a peer's registration and its file. */
 import { randomBytes } from "node:crypto";
-import { existsSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WireguardService } from "#gen/wireguard/wireguard_service_pb.ts";
 import { unaryVerb } from "../../src/cli/call-verbs.ts";
 import { inputFile } from "../../src/cli/command-line/options.ts";
 import type { ApiClient } from "../../src/cli/connection/api-client.ts";
 import { distrustError, exitCodes, usageError } from "../../src/cli/exit-codes.ts";
-import { writeState } from "../../src/cli/files/state.ts";
+import { formatState } from "../../src/cli/files/state.ts";
 import { parsePublicKey, readPublicKey, withProvider } from "../../src/cli/keys/read-keys.ts";
 import { declareVerb, type Verb, type VerbInput } from "../../src/cli/verb.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { fetchTunnel } from "./peer-agreement.ts";
 import {
   decodeWireguardKey,
+  explainMissingTunnel,
   isPeerState,
   isWireguardKey,
   openPeer,
   type PeerState,
   readPeerState,
 } from "./peer-state.ts";
+import { withCredentials } from "./tokens.ts";
 
 const defaultPath = (): string => "peer.json";
 
@@ -31,7 +33,13 @@ export const joinVerbs: readonly Verb[] = [
         value: "KEY",
         meaning: "Public key of the WireGuard interface: wg show wg0 public-key",
       },
-      out: { value: "FILE", meaning: "File for the peer; default: peer.json", file: "updates", defaultPath },
+      out: {
+        value: "FILE",
+        meaning: "File for the peer; default: peer.json",
+        file: "creates",
+        isSecret: true,
+        defaultPath,
+      },
       "gateway-identity": inputFile(
         "Public key that the gateway must sign with, PEM or a JWK; default: trusts and stores the key that the gateway sends",
       ),
@@ -53,12 +61,11 @@ export const joinVerbs: readonly Verb[] = [
     finish: (_, { files }) => rmSync(files.need("state")),
     say: ({ tunnelId, tunnelStatus }) => `${tunnelId} is ${tunnelStatus}.`,
   }),
-];
+].map((verb) => withCredentials({ ...verb, explain: explainMissingTunnel }));
 
 function join({ operands: [peerName = ""], files, options, output, server }: VerbInput): Promise<number> {
   const path = files.need("out");
   const wireguardPublicKey = options.need("wireguard-public-key");
-  if (existsSync(path)) throw usageError(`${path} already exists; qsp wireguard leave ends its tunnel`);
   if (!isWireguardKey(wireguardPublicKey))
     throw usageError(
       "--wireguard-public-key is not a WireGuard key: 44 characters of base64, as wg show prints",
@@ -83,7 +90,7 @@ function join({ operands: [peerName = ""], files, options, output, server }: Ver
       const state = await register(server, provider, {
         ...{ url: server.url, tunnelId, wireguardPublicKey, secretKeyPem, gatewayIdentityPem },
       });
-      writeState(path, state);
+      files.write("out", formatState(state));
       const { secretKeyPem: _, ...shown } = state;
       output.report({ ...shown, file: path }, printSections(state, path));
       return exitCodes.done;

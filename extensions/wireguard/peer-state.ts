@@ -1,6 +1,7 @@
 /** The file of a peer: its registered key, and the keys of the gateway, which it pins. */
 import { isIPv4 } from "node:net";
-import { usageError } from "../../src/cli/exit-codes.ts";
+import { ConnectError } from "@connectrpc/connect";
+import { type CliError, findReason, type Hints, toCliError, usageError } from "../../src/cli/exit-codes.ts";
 import { readState, type StateKind } from "../../src/cli/files/state.ts";
 import { parsePublicKey, parseSecretKey } from "../../src/cli/keys/read-keys.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../../src/crypto/provider.ts";
@@ -52,6 +53,17 @@ const kind: StateKind<PeerState> = {
  */
 export function readPeerState(path: string, url: string): PeerState {
   return readState(path, url, kind);
+}
+
+/** What to do about refusals: the tunnels of `qsp tunnel` have other files. */
+export const hints: Hints = {
+  TUNNEL_NOT_FOUND: "; remove the peer's file, and create a new one with qsp wireguard join",
+};
+
+/** Explains that a peer's tunnel is gone. */
+export function explainMissingTunnel(error: unknown): CliError | undefined {
+  const isMissing = error instanceof ConnectError && findReason(error) === "TUNNEL_NOT_FOUND";
+  return isMissing ? toCliError(error, "", hints) : undefined;
 }
 
 /** What a peer knows independently of what the server sends. */

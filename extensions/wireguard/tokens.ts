@@ -1,4 +1,4 @@
-/** Tokens for an agent, which outlives any single one. */
+/** Tokens for the verbs, and for an agent, which outlives any single one. */
 import { AuthorizationService } from "#gen/oauth/authorization_service_pb.ts";
 import type { Options, ParsedOptions } from "../../src/cli/command-line/options.ts";
 import type { ApiClient } from "../../src/cli/connection/api-client.ts";
@@ -11,10 +11,11 @@ import {
   type TokenSource,
 } from "../../src/cli/connection/credentials.ts";
 import { usageError } from "../../src/cli/exit-codes.ts";
+import type { Verb } from "../../src/cli/verb.ts";
 
 /** In the order of the help text. */
 export const tokenOptions = {
-  username: { value: "USERNAME", meaning: "User to log in as; the agent renews its token itself" },
+  username: { value: "USERNAME", meaning: "User to log in as, instead of with qsp login" },
   "password-file": {
     value: "FILE",
     meaning: "File with the password of --username on its first line",
@@ -31,7 +32,7 @@ export const tokenOptions = {
 /**
  * Opens the source that the options name; without them, the token of --token-file, QSP_TOKEN or qsp login.
  *
- * @param scope what to request as a client
+ * @param scope what to request as a client; all of its scopes if empty
  * @throws CliError
  */
 export function openAgentTokens(options: ParsedOptions, server: ApiClient, scope: string): TokenSource {
@@ -55,4 +56,16 @@ export function openAgentTokens(options: ParsedOptions, server: ApiClient, scope
     });
     return { token: answer.accessToken, expiresAtMs: now() + answer.expiresIn * 1000 };
   }, now);
+}
+
+/** Adds the credentials of an agent to a verb, which calls the server with one token. */
+export function withCredentials(verb: Verb): Verb {
+  return {
+    ...verb,
+    options: { ...verb.options, ...tokenOptions },
+    async run(input) {
+      const token = await openAgentTokens(input.options, input.server, "").find({});
+      return verb.run({ ...input, server: input.server.withToken(token) });
+    },
+  };
 }

@@ -76,10 +76,17 @@ export function distrustError(message: string): CliError {
   return new CliError(exitCodes.no, message);
 }
 
-/** Converts any error of a verb to an exit code and a sentence. */
-export function toCliError(error: unknown, url: string): CliError {
+/** Hints to append to the message of a refusal, by reason. */
+export type Hints = Readonly<Record<string, string>>;
+
+/**
+ * Converts any error of a verb to an exit code and a sentence.
+ *
+ * @param ownHints replace the general hints
+ */
+export function toCliError(error: unknown, url: string, ownHints: Hints = {}): CliError {
   if (error instanceof CliError) return error;
-  if (error instanceof ConnectError) return explainCall(error, url);
+  if (error instanceof ConnectError) return explainCall(error, url, ownHints);
   if (error instanceof CryptoError) return usageError(error.message);
   if (error instanceof Error && "code" in error && "path" in error)
     return usageError(explainFile(String(error.path), error));
@@ -101,10 +108,10 @@ const brokenCodes: ReadonlySet<Code> = new Set([
   Code.Unimplemented,
 ]);
 
-function explainCall(error: ConnectError, url: string): CliError {
+function explainCall(error: ConnectError, url: string, ownHints: Hints): CliError {
   const { code, rawMessage } = error;
   const reason = findReason(error);
-  const hint = hints[reason ?? ""] ?? "";
+  const hint = { ...hints, ...ownHints }[reason ?? ""] ?? "";
   const refusal = readRefusal(error);
   if (code === Code.DeadlineExceeded)
     return new CliError(exitCodes.unreachable, `${url} took too long (${name(code, reason)})`, { refusal });
@@ -129,8 +136,7 @@ function readRefusal(error: ConnectError): Refusal {
   };
 }
 
-/** Hints to append to the message, by reason. */
-const hints: Readonly<Record<string, string>> = {
+const hints: Hints = {
   TOKEN_EXPIRED: "; log in again with qsp login",
   TOKEN_REVOKED: "; log in again with qsp login",
   TOKEN_KEY_UNKNOWN: "; log in again with qsp login",

@@ -33,7 +33,12 @@ export function readState<T extends State>(path: string, url: string, kind: Stat
 }
 
 export function writeState(path: string, state: State): void {
-  replacePrivateFile(path, `${JSON.stringify(state, undefined, 2)}\n`);
+  replacePrivateFile(path, formatState(state));
+}
+
+/** Returns the content of a state file. */
+export function formatState(state: State): string {
+  return `${JSON.stringify(state, undefined, 2)}\n`;
 }
 
 export function areTexts(...values: readonly unknown[]): boolean {
