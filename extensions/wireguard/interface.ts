@@ -30,7 +30,7 @@ export function openInterface(name: string, directory = socketDirectory): Wiregu
       `--interface "${name}" is not the name of an interface, such as wg0 (1 to 15 characters)`,
     );
   const socket = `${directory}/${name}.sock`;
-  const [uapi, program] = [createUapi(socket), createWgProgram(name)];
+  const [uapi, program] = [createUapi(socket), createWgProgram(name, socket)];
   // Each time: wireguard-go may start later, or be replaced by the kernel's module.
   const driver = (): InterfaceDriver => (existsSync(socket) ? uapi : program);
   return {

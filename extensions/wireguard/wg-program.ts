@@ -13,8 +13,14 @@ import { maxAnswerBytes, maxPeers } from "./uapi.ts";
 const maxRunMs = 10_000;
 const maxComplaintBytes = 500;
 
-/** Creates a driver that runs wg once per operation and peer. */
-export function createWgProgram(name: string): InterfaceDriver {
+/**
+ * Creates a driver that runs wg once per operation and peer.
+ *
+ * @param socket what the interface lacks, for error messages
+ */
+export function createWgProgram(name: string, socket: string): InterfaceDriver {
+  const runWg = (args: readonly string[], presharedKey?: Uint8Array): Promise<Buffer> =>
+    runProgram(args, `${name} has no socket ${socket}`, presharedKey);
   return {
     async readPublicKey() {
       const [key] = (await runWg(["show", name, "public-key"])).toString("latin1").split("\n");
@@ -57,15 +63,19 @@ export function formatArguments({ publicKey, kind, ...change }: PeerChange): str
  */
 const withKey = `IFS= read -r key && printf '%s\\n' "$key" | wg "$@"`;
 
-/** Runs wg. The caller wipes what it printed. */
-function runWg(args: readonly string[], presharedKey?: Uint8Array): Promise<Buffer> {
+/**
+ * Runs wg. The caller wipes what it printed.
+ *
+ * @param why why wg runs, for error messages
+ */
+function runProgram(args: readonly string[], why: string, presharedKey?: Uint8Array): Promise<Buffer> {
   const limits = { timeout: maxRunMs, killSignal: "SIGKILL", maxBuffer: maxAnswerBytes } as const;
   const [file, all] = presharedKey === undefined ? ["wg", args] : ["sh", ["-c", withKey, "sh", ...args]];
   return new Promise((resolve, reject) => {
     const child = execFile(file, all, { ...limits, encoding: "buffer" }, (error, printed, complaint) => {
       if (error === null) return resolve(printed);
       wipe(printed);
-      reject(new InterfaceError(explain(error, complaint), { cause: error }));
+      reject(new InterfaceError(`${why}, and ${explain(error, complaint)}`, { cause: error }));
     });
     child.stdin?.on("error", () => {}); // wg may end without reading.
     child.stdin?.end(presharedKey && `${Buffer.from(presharedKey).toString("base64")}\n`);
@@ -73,11 +83,10 @@ function runWg(args: readonly string[], presharedKey?: Uint8Array): Promise<Buff
 }
 
 function explain({ code, killed }: ExecFileException, complaint: Buffer): string {
-  if (code === "ENOENT")
-    return "the interface has no UAPI socket, and the program wg is not installed (Debian: wireguard-tools)";
+  if (code === "ENOENT") return "the program wg is not installed (Debian: wireguard-tools)";
   if (killed) return "wg did not end in time, or printed too much";
   const words = complaint.subarray(0, maxComplaintBytes).toString("latin1").replaceAll(/\s+/g, " ").trim();
-  return `the interface has no UAPI socket, and wg failed: ${words || `exit code ${code}`}`;
+  return `wg failed: ${words || `exit code ${code}`}`;
 }
 
 /** Fields of a peer's line in `wg show INTERFACE dump`; the first line describes the interface. */

@@ -35,6 +35,7 @@ function withWg(script: string | undefined) {
   });
   process.env.PATH = script === undefined ? directory : `${directory}:${before}`;
   return {
+    directory,
     wireguard: openInterface("wg0", directory),
     read: (name: string) => readFileSync(join(directory, name), "utf8"),
   };
@@ -96,9 +97,11 @@ describe("wg", () => {
   });
 
   it("is reported if it fails", async () => {
-    const { wireguard } = withWg("echo 'Unable to access interface:\n No such device' >&2; exit 1");
+    const { wireguard, directory } = withWg(
+      "echo 'Unable to access interface:\n No such device' >&2; exit 1",
+    );
     await expect(wireguard.readPeers()).rejects.toThrow(
-      "wg failed: Unable to access interface: No such device",
+      `wg0 has no socket ${directory}/wg0.sock, and wg failed: Unable to access interface: No such device`,
     );
   });
 
