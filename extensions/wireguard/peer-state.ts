@@ -60,7 +60,7 @@ export const hints: Hints = {
   TUNNEL_NOT_FOUND: "; remove the peer's file, and create a new one with qsp wireguard join",
 };
 
-/** Explains that a peer's tunnel is gone. */
+/** Explains that a peer's tunnel does not exist. */
 export function explainMissingTunnel(error: unknown): CliError | undefined {
   const isMissing = error instanceof ConnectError && findReason(error) === "TUNNEL_NOT_FOUND";
   return isMissing ? toCliError(error, "", hints) : undefined;

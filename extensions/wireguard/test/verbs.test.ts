@@ -99,7 +99,7 @@ describe("qsp wireguard", { timeout }, () => {
       });
   });
 
-  it("names the way to a new tunnel when the peer's tunnel is gone", async () => {
+  it("names the way to a new tunnel when the peer's tunnel was disconnected", async () => {
     const { tunnelId } = await qspJson(joinTo("gone.json", ...asClient), { cwd, url });
     await createClient(VpnService, transportWith(await tokenOf("laptop"))).disconnect({
       tunnelId: String(tunnelId),
