@@ -37,35 +37,54 @@ const checkedAtOnce = 16;
 export type ContentStore = ReturnType<typeof createContentStore>;
 
 export function createContentStore(store: Store, limits: ContentLimits, now: () => Date) {
-  /** @throws QUOTA_EXCEEDED */
+  /**
+   * Checks the quota. Contents to be removed do not count.
+   *
+   * @throws QUOTA_EXCEEDED
+   */
   const requireRoom = async (db: Store["reader"], owner: string): Promise<void> => {
     if (limits.perOwner === 0) return;
     const { used } = await db
       .selectFrom("tuf_contents")
       .select(({ fn }) => fn.sum<number | null>("content_length").as("used"))
       .where("owner", "=", owner)
+      .where((where) => where.or([where("expires_at_ms", "is", null), where("expires_at_ms", ">", 0)]))
       .executeTakeFirstOrThrow();
     if (Number(used) > limits.perOwner) throw quotaExceeded(limits.perOwner);
   };
+  /** Changes an unfinished upload, unless it was removed as abandoned. */
+  const change = async (
+    { db }: Pick<WriteTransaction, "db">,
+    contentId: string,
+    changes: { content_length?: number; expires_at_ms: number | null },
+  ): Promise<void> => {
+    const { numUpdatedRows } = await db
+      .updateTable("tuf_contents")
+      .set(changes)
+      .where("content_id", "=", contentId)
+      .where("expires_at_ms", ">", 0)
+      .executeTakeFirstOrThrow();
+    if (numUpdatedRows !== 1n) throw new Error(`content ${contentId} was removed before it had a target`);
+  };
   const writePiece = (contentId: string, owner: string, index: number, piece: Uint8Array) =>
     store.write(async ({ db }) => {
-      const expires_at_ms = now().getTime() + maxPauseMs;
-      const length = index * pieceBytes + piece.length;
-      const content = { content_id: contentId, owner, content_length: length, expires_at_ms };
-      await db
-        .insertInto("tuf_contents")
-        .values(content)
-        .onConflict((conflict) =>
-          conflict.column("content_id").doUpdateSet({ content_length: length, expires_at_ms }),
-        )
-        .execute();
+      const content = {
+        content_length: index * pieceBytes + piece.length,
+        expires_at_ms: now().getTime() + maxPauseMs,
+      };
+      if (index === 0)
+        await db
+          .insertInto("tuf_contents")
+          .values({ content_id: contentId, owner, ...content })
+          .execute();
+      else await change({ db }, contentId, content);
       await db
         .insertInto("tuf_pieces")
         .values({ content_id: contentId, piece_index: index, piece })
         .execute();
       if (index % checkedAtOnce === 0) await requireRoom(db, owner);
     });
-  /** Lets the sweep remove contents. */
+  /** Marks contents for removal. */
   const remove = async (
     { db }: Pick<WriteTransaction, "db">,
     contentIds: readonly string[],
@@ -74,12 +93,20 @@ export function createContentStore(store: Store, limits: ContentLimits, now: () 
     await query.where("content_id", "in", contentIds).execute();
   };
   /**
-   * Deletes the first pieces of a content, and the content if it has none.
+   * Deletes the first pieces of a content that is due, and the content if it has none.
    *
    * @returns whether pieces may be left
    */
   const erasePieces = (contentId: string): Promise<boolean> =>
     store.write(async ({ db }) => {
+      // From now on, an upload that only paused cannot go on without its first pieces.
+      const { numUpdatedRows } = await db
+        .updateTable("tuf_contents")
+        .set({ expires_at_ms: 0 })
+        .where("content_id", "=", contentId)
+        .where("expires_at_ms", "<=", now().getTime())
+        .executeTakeFirstOrThrow();
+      if (numUpdatedRows === 0n) return false;
       const first = await db
         .selectFrom("tuf_pieces")
         .select("piece_index")
@@ -99,6 +126,10 @@ export function createContentStore(store: Store, limits: ContentLimits, now: () 
         .execute();
       return true;
     });
+  /** Deletes contents that `remove` has marked, in several transactions. */
+  const erase = async (contentIds: readonly string[]): Promise<void> => {
+    for (const contentId of contentIds) while (await erasePieces(contentId));
+  };
   /** Deletes the contents of removed targets, and uploads that ended without a target. */
   const sweep = async (): Promise<void> => {
     const due = await store.reader
@@ -106,11 +137,21 @@ export function createContentStore(store: Store, limits: ContentLimits, now: () 
       .select("content_id")
       .where("expires_at_ms", "<=", now().getTime())
       .execute();
-    for (const { content_id } of due) while (await erasePieces(content_id));
+    await erase(due.map(({ content_id }) => content_id));
+  };
+  /** Deletes an upload that did not become a target. */
+  const discard = async (contentId: string): Promise<void> => {
+    await store.write(async ({ db }) => {
+      const query = db.updateTable("tuf_contents").set({ expires_at_ms: 0 });
+      // A transaction can fail although it was committed: a target's content stays.
+      await query.where("content_id", "=", contentId).where("expires_at_ms", "is not", null).execute();
+    });
+    await erase([contentId]);
   };
   return {
     /**
-     * Stores a stream as it arrives. The sweep removes the content unless `keep` follows within an hour.
+     * Stores a stream as it arrives. `keep` or `discard` must follow; otherwise, the sweep removes the content
+     * after an hour.
      *
      * @throws TARGET_TOO_LARGE, QUOTA_EXCEEDED, and the errors of the stream
      */
@@ -129,7 +170,7 @@ export function createContentStore(store: Store, limits: ContentLimits, now: () 
           index += 1;
         }
       } catch (error) {
-        await store.write((transaction) => remove(transaction, [contentId]));
+        await discard(contentId);
         throw error;
       }
       return { contentId, length, sha256: sha256.digest(), sha512: sha512.digest() };
@@ -139,18 +180,17 @@ export function createContentStore(store: Store, limits: ContentLimits, now: () 
      *
      * @throws QUOTA_EXCEEDED
      */
-    async keep({ db }: WriteTransaction, owner: string, { contentId, length }: Content): Promise<void> {
-      await requireRoom(db, owner);
-      const { numUpdatedRows } = await db
-        .updateTable("tuf_contents")
-        .set({ expires_at_ms: null })
-        .where("content_id", "=", contentId)
-        .where("content_length", "=", length)
-        .executeTakeFirstOrThrow();
-      if (numUpdatedRows !== 1n) throw new Error(`content ${contentId} was removed before it had a target`);
+    async keep(transaction: WriteTransaction, owner: string, { contentId }: Content): Promise<void> {
+      await requireRoom(transaction.db, owner);
+      await change(transaction, contentId, { expires_at_ms: null });
     },
-    /** Removes contents that no target needs, within a transaction; their pieces go later, a few at a time. */
+    discard,
+    /**
+     * Marks contents that no target needs, within a transaction. `erase` deletes their pieces afterwards, a few at
+     * a time; otherwise, the sweep does.
+     */
     remove,
+    erase,
     /**
      * Reads a part of a content.
      *
@@ -211,6 +251,6 @@ function targetTooLarge(maxBytes: number): Error {
 }
 
 function quotaExceeded(limit: number): Error {
-  const message = `your quota of ${limit} bytes of targets is used up; remove targets, or ask the operator to raise --tuf-max-bytes-per-user`;
+  const message = `your quota of ${limit} bytes of targets is used up; remove drafts, or ask the operator to raise --tuf-max-bytes-per-user. Published targets count until no client can read them`;
   return refuse("QUOTA_EXCEEDED", message, { limit: String(limit) });
 }

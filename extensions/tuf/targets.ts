@@ -32,6 +32,12 @@ export function readPath(path: string): string {
   return path.replaceAll("%2F", "/");
 }
 
+/** A draft that was added, and the contents to erase after the transaction. */
+export interface AddedTarget {
+  readonly added: MessageInitShape<typeof TargetSchema>;
+  readonly replaced: readonly string[];
+}
+
 /**
  * Adds a target as a draft, within a transaction. Replaces a draft of the same path, and with the next Publish
  * a published target.
@@ -43,7 +49,7 @@ export async function addTarget(
   transaction: WriteTransaction,
   repository: string,
   target: NewTarget,
-): Promise<MessageInitShape<typeof TargetSchema>> {
+): Promise<AddedTarget> {
   const { tuf, now } = deps;
   const current = await tuf.findRepository(repository, transaction);
   const { draft, published } = await findLive(deps, transaction, current, target.path);
@@ -68,11 +74,11 @@ export async function addTarget(
     sequence,
     ...(draft === undefined && { revision: current.revision }),
   });
-  return packTarget(
-    current,
-    added,
-    findRoleOf(target.path, await readDelegated(deps, repository, transaction)),
-  );
+  const role = findRoleOf(target.path, await readDelegated(deps, repository, transaction));
+  return {
+    added: packTarget(current, added, role),
+    replaced: draft === undefined ? [] : [draft.record.contentId],
+  };
 }
 
 /**
@@ -86,35 +92,42 @@ export async function removeTarget(
   { repository: name, path: given }: RemoveTargetRequest,
   { principal, idempotentCall }: CallerInput,
 ): Promise<MessageInitShape<typeof RemoveTargetResponseSchema>> {
-  const { store, tuf } = deps;
+  const { store, tuf, contents } = deps;
   const path = readPath(given);
   await tuf.findRepository(name, { principal });
-  return store.runIdempotent(idempotentCall, messageCodec(RemoveTargetResponseSchema), (write) =>
-    write(async (transaction) => {
-      const current = await tuf.findRepository(name, transaction);
-      const { draft, published } = await findLive(deps, transaction, current, path);
-      if (draft !== undefined) {
-        await removeDraft(deps, transaction, draft);
-        if (published !== undefined)
-          await tuf.targets.update(transaction, published, { removedSequence: undefined });
-        await tuf.change(transaction, current, {});
+  const removed: string[] = [];
+  const answer = await store.runIdempotent(
+    idempotentCall,
+    messageCodec(RemoveTargetResponseSchema),
+    (write) =>
+      write(async (transaction) => {
+        const current = await tuf.findRepository(name, transaction);
+        const { draft, published } = await findLive(deps, transaction, current, path);
+        if (draft !== undefined) {
+          await removeDraft(deps, transaction, draft);
+          removed.push(draft.record.contentId);
+          if (published !== undefined)
+            await tuf.targets.update(transaction, published, { removedSequence: undefined });
+          await tuf.change(transaction, current, {});
+          return {};
+        }
+        if (published === undefined || published.record.removedSequence !== undefined)
+          throw refuse(
+            reasons.targetNotFound,
+            `repository ${name} has no target ${path}, or its removal is due`,
+            {
+              repository: name,
+              path,
+            },
+          );
+        const sequence = current.sequence + 1;
+        await tuf.targets.update(transaction, published, { removedSequence: sequence });
+        await tuf.change(transaction, current, { sequence, revision: current.revision });
         return {};
-      }
-      if (published === undefined || published.record.removedSequence !== undefined)
-        throw refuse(
-          reasons.targetNotFound,
-          `repository ${name} has no target ${path}, or its removal is due`,
-          {
-            repository: name,
-            path,
-          },
-        );
-      const sequence = current.sequence + 1;
-      await tuf.targets.update(transaction, published, { removedSequence: sequence });
-      await tuf.change(transaction, current, { sequence, revision: current.revision });
-      return {};
-    }),
+      }),
   );
+  await contents.erase(removed);
+  return answer;
 }
 
 interface LiveTargets {

@@ -30,16 +30,22 @@ export async function uploadTarget(
   if (path === "") throw refuseField("path", "is missing; the first message names the path");
   const { owner } = await tuf.findRepository(repository, { principal });
   const content = await contents.write(owner, readContent(first, iterator));
-  // Do not add a target for a caller that has disconnected.
-  signal.throwIfAborted();
-  if (content.length === 0) throw contentMissing();
-  const target = await store.write(async (transaction) => {
-    await contents.keep(transaction, owner, content);
-    const { contentId, length, sha256, sha512 } = content;
-    const added = { path, version, deviceTypes, contentId, length, sha256, sha512 };
-    return addTarget(deps, transaction, repository, added);
-  });
-  return { target };
+  try {
+    // Do not add a target for a caller that has disconnected.
+    signal.throwIfAborted();
+    if (content.length === 0) throw contentMissing();
+    const { added, replaced } = await store.write(async (transaction) => {
+      await contents.keep(transaction, owner, content);
+      const { contentId, length, sha256, sha512 } = content;
+      const target = { path, version, deviceTypes, contentId, length, sha256, sha512 };
+      return addTarget(deps, transaction, repository, target);
+    });
+    await contents.erase(replaced);
+    return { target: added };
+  } catch (error) {
+    await contents.discard(content.contentId);
+    throw error;
+  }
 }
 
 function contentMissing(): Error {

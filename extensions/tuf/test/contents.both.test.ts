@@ -88,7 +88,7 @@ describeStores("contents", (makePlace) => {
     expect(await countRows(store)).toBe(0);
   });
 
-  it("of a stream that breaks are removed by the next sweep", async () => {
+  it("of a stream that breaks are removed at once", async () => {
     const store = await (await makePlace()).open();
     const contents = openContents(store);
     async function* broken() {
@@ -96,7 +96,6 @@ describeStores("contents", (makePlace) => {
       throw new Error("the caller left");
     }
     await expect(contents.write(owner, broken())).rejects.toThrow("the caller left");
-    await contents.sweep();
     expect(await countRows(store)).toBe(0);
   });
 
@@ -106,6 +105,28 @@ describeStores("contents", (makePlace) => {
     contents.clock.nowMs += 3600_000;
     await contents.sweep();
     await expect(contents.keep(content)).rejects.toThrow("was removed");
+  });
+
+  it("that the sweep removes during an upload do not continue", async () => {
+    const store = await (await makePlace()).open();
+    const contents = openContents(store);
+    async function* paused() {
+      yield randomBytes(pieceBytes);
+      contents.clock.nowMs += 3600_000;
+      await contents.sweep();
+      yield randomBytes(pieceBytes);
+    }
+    await expect(contents.write(owner, paused())).rejects.toThrow("was removed");
+    expect(await countRows(store)).toBe(0);
+  });
+
+  it("of a target stay if its upload is discarded", async () => {
+    const store = await (await makePlace()).open();
+    const contents = openContents(store);
+    const content = await contents.write(owner, chunksOf(randomBytes(10), 10));
+    await contents.keep(content);
+    await contents.discard(content.contentId);
+    expect(await countRows(store)).toBe(2);
   });
 
   it("with a missing piece are damaged, and end before it", async () => {
@@ -128,15 +149,15 @@ describeStores("contents", (makePlace) => {
       code: "ResourceExhausted",
       reason: "TARGET_TOO_LARGE",
     });
-    await contents.sweep();
     expect(await countRows(store)).toBe(0);
     expect((await contents.write(owner, chunksOf(randomBytes(3 * pieceBytes), 1e6))).length).toBe(
       3 * pieceBytes,
     );
   });
 
-  it("use their owner's quota, together with running uploads", async () => {
-    const contents = openContents(await (await makePlace()).open(), {
+  it("use their owner's quota, together with running uploads, until they are removed", async () => {
+    const store = await (await makePlace()).open();
+    const contents = openContents(store, {
       perTarget: 0,
       perOwner: 3 * pieceBytes,
     });
@@ -147,5 +168,7 @@ describeStores("contents", (makePlace) => {
     expect(await refusal(contents.keep(tooMuch))).toEqual(exceeded);
     expect(await refusal(contents.write(owner, chunksOf(randomBytes(1), 1)))).toEqual(exceeded);
     await contents.write("user:bob", chunksOf(randomBytes(1), 1));
+    await store.write((transaction) => contents.remove(transaction, [tooMuch.contentId]));
+    await contents.write(owner, chunksOf(randomBytes(pieceBytes), pieceBytes));
   });
 });

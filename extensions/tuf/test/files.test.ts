@@ -1,5 +1,8 @@
 /** Uploads and downloads of files over REST and gRPC: limits, ranges, and who may read. */
 import { createHash, randomBytes } from "node:crypto";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { refusal } from "../../../test/support/refusal.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
@@ -138,6 +141,54 @@ describe("UploadTarget", () => {
     }
     await expect(server.tuf.uploadTarget(parts(), { signal: caller.signal })).rejects.toThrow();
     expect((await server.tuf.listTargets({ repository })).totalSize).toBe(0);
+  });
+});
+
+describe("the quota of an owner", () => {
+  const quota = ["--tuf-max-target-bytes", "1400000", "--tuf-max-bytes-per-user", "1500000"];
+  const startWithQuota = async () => {
+    const server = await startTufServer(["--data-dir", makeTemporaryDirectory(), ...quota]);
+    await openRepository(server);
+    return server;
+  };
+  const upload = async (server: TufServer, content: Buffer, path = "a"): Promise<string> => {
+    const response = await put(server, `${repository}/targets/${path}`, content);
+    return response.ok ? "200" : reasonOf(response);
+  };
+  /** Counts pieces in the database, behind the server's back. */
+  const countPieces = ({ dataDir }: TufServer): number => {
+    using database = new DatabaseSync(join(dataDir, "qsp.db"), { readOnly: true });
+    return Number(database.prepare("select count(*) as n from tuf_pieces").get()?.n);
+  };
+
+  it("does not count uploads that were refused, or drafts that were removed or replaced", async () => {
+    const server = await startWithQuota();
+    expect(await upload(server, Buffer.alloc(2_000_000))).toBe("413 TARGET_TOO_LARGE");
+    expect(countPieces(server)).toBe(0);
+    for (let i = 0; i < 3; i += 1) expect(await upload(server, bytes)).toBe("200");
+    expect(countPieces(server)).toBe(3);
+    expect(await upload(server, Buffer.alloc(1_000_000), "b")).toBe("429 QUOTA_EXCEEDED");
+    expect(countPieces(server)).toBe(3);
+    await server.tuf.removeTarget({ repository, path: "a" });
+    expect(countPieces(server)).toBe(0);
+    expect(await upload(server, Buffer.alloc(1_000_000), "b")).toBe("200");
+  });
+
+  it("does not count uploads that were cut", async () => {
+    const server = await startWithQuota();
+    const { port } = new URL(server.url);
+    const socket = connect(Number(port), "127.0.0.1");
+    const head = [
+      `PUT /api/tuf/repositories/${repository}/targets/a HTTP/1.1`,
+      `host: 127.0.0.1:${port}`,
+      "content-type: application/octet-stream",
+      "content-length: 1300000",
+    ];
+    socket.write(`${head.join("\r\n")}\r\n\r\n`);
+    socket.write(Buffer.alloc(1_000_000));
+    await expect.poll(() => countPieces(server)).toBe(3);
+    socket.destroy();
+    await expect.poll(() => countPieces(server)).toBe(0);
   });
 });
 

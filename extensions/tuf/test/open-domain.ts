@@ -74,6 +74,7 @@ export async function openDomain(store: Store, clock: Clock): Promise<Domain> {
       remove: async (_, contentIds) => {
         removed.push(...contentIds);
       },
+      erase: async () => {},
     } as Partial<TufDeps["contents"]> as TufDeps["contents"],
     requireReader: undefined,
   };
