@@ -107,7 +107,7 @@ interface Host {
 export function mediaTypeMissing(): ConnectError {
   return refuse(
     "MEDIA_TYPE_UNSUPPORTED",
-    "a request with a body needs a content-type, such as application/json",
+    "a request with a body needs a content-type, such as application/json, or application/octet-stream for a file",
     { contentType: "" },
   );
 }

@@ -103,8 +103,18 @@ export function takesRawBody(route: Route): boolean {
   );
 }
 
-/** Builds a request from raw bytes: the input is a google.api.HttpBody or has one as its body field. */
+/**
+ * Builds a request from raw bytes: the input is a google.api.HttpBody or has one as its body field.
+ *
+ * @throws BODY_INCOMPLETE
+ */
 function rawMessage(route: Route, headers: Headers, data: Uint8Array): BodyMessage {
+  // RFC 9110, section 14.5: a part of a file must not replace the whole.
+  if (headers.has("content-range"))
+    throw refuse(
+      "BODY_INCOMPLETE",
+      "with content-range, the body is only a part; send the whole content, without content-range",
+    );
   const { input } = route.spec.method;
   const contentType = headers.get("content-type") ?? "application/octet-stream";
   const message = reflect(input, create(input));

@@ -128,6 +128,14 @@ describe("a compressed body", () => {
     expect(result).toEqual({ raw: { contentType: "application/octet-stream", data: "ew==" } });
   });
 
+  it("of raw bytes may not be a part (RFC 9110, section 14.5)", async () => {
+    const parts = { body: "{", headers: { "content-range": "bytes 1-1/2" } };
+    expect(await received({ put: "/v1", body: "raw" }, "PUT /v1", parts)).toMatchObject({
+      status: 400,
+      reason: "BODY_INCOMPLETE",
+    });
+  });
+
   for (const encoding of [
     "br",
     "deflate",
