@@ -148,7 +148,12 @@ export function createContentStore(store: Store, limits: ContentLimits, now: () 
     });
     await erase([contentId]);
   };
+  /** @throws TARGET_TOO_LARGE */
+  const requireFit = (length: number): void => {
+    if (limits.perTarget > 0 && length > limits.perTarget) throw targetTooLarge(limits.perTarget);
+  };
   return {
+    requireFit,
     /**
      * Stores a stream as it arrives. `keep` or `discard` must follow; otherwise, the sweep removes the content
      * after an hour.
@@ -163,7 +168,7 @@ export function createContentStore(store: Store, limits: ContentLimits, now: () 
         let index = 0;
         for await (const piece of cutPieces(stream)) {
           length += piece.length;
-          if (limits.perTarget > 0 && length > limits.perTarget) throw targetTooLarge(limits.perTarget);
+          requireFit(length);
           sha256.update(piece);
           sha512.update(piece);
           await writePiece(contentId, owner, index, piece);

@@ -15,7 +15,7 @@ import { packWithRoles } from "./read-repository.ts";
 import { findProposedRoot, packProposedRoot } from "./root-proposal.ts";
 import { signRoot } from "./sign-root.ts";
 import { listTargets, removeTarget } from "./targets.ts";
-import { uploadTarget } from "./upload-target.ts";
+import { readAnnouncedBytes, uploadTarget } from "./upload-target.ts";
 
 export function repositoryService(deps: TufDeps): ServiceImpl<typeof RepositoryService> {
   const { tuf } = deps;
@@ -45,7 +45,8 @@ export function repositoryService(deps: TufDeps): ServiceImpl<typeof RepositoryS
     publishRoot: (req, context) => publishRoot(deps, req, readCaller(context)),
     setDelegation: (req, context) => setDelegation(deps, req, readCaller(context)),
     removeDelegation: (req, context) => removeDelegation(deps, req, readCaller(context)),
-    uploadTarget: (parts, context) => uploadTarget(deps, parts, readCaller(context)),
+    uploadTarget: (parts, context) =>
+      uploadTarget(deps, parts, readCaller(context), readAnnouncedBytes(context)),
     removeTarget: (req, context) => removeTarget(deps, req, readCaller(context)),
     listTargets: (req, context) => listTargets(deps, req, readCaller(context)),
     publish: (req, context) => publish(deps, req, readCaller(context)),

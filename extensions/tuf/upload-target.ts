@@ -1,4 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
 import type { UploadTargetRequest, UploadTargetResponseSchema } from "#gen/tuf/repository_service_pb.ts";
 import { refuseField } from "../../src/errors.ts";
 import type { CallerInput } from "../../src/identity/principal.ts";
@@ -8,15 +9,26 @@ import { addTarget, readPath } from "./targets.ts";
 /** What the first message of an upload says about the target. */
 type TargetFacts = Pick<UploadTargetRequest, "repository" | "path" | "version" | "deviceTypes">;
 
+/** Reads the length that an upload announces: over REST, the body is the content. 0 if it announces none. */
+export function readAnnouncedBytes({
+  protocolName,
+  requestHeader,
+}: Pick<HandlerContext, "protocolName" | "requestHeader">): number {
+  const isContent = protocolName === "rest" && !requestHeader.has("content-encoding");
+  return isContent ? Number(requestHeader.get("content-length") ?? 0) : 0;
+}
+
 /**
  * Stores a target as it arrives, in constant memory, and adds it as a draft.
  *
+ * @param announcedBytes length of the content, if known; used to refuse it before it arrives
  * @throws REPOSITORY_NOT_FOUND, FIELD_INVALID, TARGET_TOO_LARGE, QUOTA_EXCEEDED
  */
 export async function uploadTarget(
   deps: TufDeps,
   parts: AsyncIterable<UploadTargetRequest>,
   { principal, signal }: Pick<CallerInput, "principal" | "signal">,
+  announcedBytes = 0,
 ): Promise<MessageInitShape<typeof UploadTargetResponseSchema>> {
   const { store, tuf, contents } = deps;
   const iterator = parts[Symbol.asyncIterator]();
@@ -29,6 +41,7 @@ export async function uploadTarget(
     throw refuseField("repository", "is missing; the first message names the repository");
   if (path === "") throw refuseField("path", "is missing; the first message names the path");
   const { owner } = await tuf.findRepository(repository, { principal });
+  contents.requireFit(announcedBytes);
   const content = await contents.write(owner, readContent(first, iterator));
   try {
     // Do not add a target for a caller that has disconnected.

@@ -1,6 +1,7 @@
 /** Uploads and downloads of files over REST and gRPC: limits, ranges, and who may read. */
 import { createHash, randomBytes } from "node:crypto";
-import { connect } from "node:net";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
@@ -14,8 +15,8 @@ const hash = (name: "sha256" | "sha512", content: Uint8Array = bytes) =>
   createHash(name).update(content).digest("hex");
 
 /** Uploads as curl --upload-file does. */
-function put(server: TufServer, path: string, body: string | Buffer): Promise<Response> {
-  const headers = { "content-type": "application/octet-stream" };
+function put(server: TufServer, path: string, body: string | Buffer, more = {}): Promise<Response> {
+  const headers = { "content-type": "application/octet-stream", ...more };
   return fetch(`${server.url}/api/tuf/repositories/${path}`, { method: "PUT", headers, body });
 }
 
@@ -116,7 +117,7 @@ describe("UploadTarget", () => {
     expect((await server.tuf.listTargets({ repository })).totalSize).toBe(0);
   });
 
-  it("refuses more than the limit, and an unknown repository, before the end of the body", async () => {
+  it("refuses more than the limit, an unknown repository, and a part of a file", async () => {
     const server = await startTufServer([
       "--data-dir",
       makeTemporaryDirectory(),
@@ -126,6 +127,8 @@ describe("UploadTarget", () => {
     await openRepository(server);
     expect(await reasonOf(await put(server, `${repository}/targets/a`, bytes))).toBe("413 TARGET_TOO_LARGE");
     expect(await reasonOf(await put(server, "other/targets/a", bytes))).toBe("404 REPOSITORY_NOT_FOUND");
+    const part = await put(server, `${repository}/targets/a`, "x", { "content-range": "bytes 1-1/2" });
+    expect(await reasonOf(part)).toBe("400 BODY_INCOMPLETE");
     expect((await server.tuf.listTargets({ repository })).totalSize).toBe(0);
   });
 
@@ -174,18 +177,30 @@ describe("the quota of an owner", () => {
     expect(await upload(server, Buffer.alloc(1_000_000), "b")).toBe("200");
   });
 
-  it("does not count uploads that were cut", async () => {
-    const server = await startWithQuota();
-    const { port } = new URL(server.url);
+  /** Begins an upload, and sends only the first part. */
+  const begin = ({ url }: TufServer, length: number, part: Buffer): Socket => {
+    const { port } = new URL(url);
     const socket = connect(Number(port), "127.0.0.1");
     const head = [
       `PUT /api/tuf/repositories/${repository}/targets/a HTTP/1.1`,
       `host: 127.0.0.1:${port}`,
       "content-type: application/octet-stream",
-      "content-length: 1300000",
+      `content-length: ${length}`,
     ];
     socket.write(`${head.join("\r\n")}\r\n\r\n`);
-    socket.write(Buffer.alloc(1_000_000));
+    socket.write(part);
+    return socket;
+  };
+
+  it("is not used by an upload that announces too much", async () => {
+    const server = await startWithQuota();
+    const [answer] = await once(begin(server, 1_400_001, Buffer.alloc(1)), "data");
+    expect(String(answer)).toMatch(/^HTTP\/1.1 413 /);
+  });
+
+  it("does not count uploads that were cut", async () => {
+    const server = await startWithQuota();
+    const socket = begin(server, 1_300_000, Buffer.alloc(1_000_000));
     await expect.poll(() => countPieces(server)).toBe(3);
     socket.destroy();
     await expect.poll(() => countPieces(server)).toBe(0);
