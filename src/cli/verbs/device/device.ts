@@ -44,7 +44,8 @@ export const deviceVerbs: readonly Verb[] = [
       TYPE: "deviceType",
       STATUS: "registrationStatus",
       "LAST SEEN": "lastSeenAt",
-      FIRMWARE: "firmwareVersion",
+      FIRMWARE: ({ firmwareVersion, reportedFirmware }) =>
+        firmwareVersion?.toString() ?? reportedFirmware?.version ?? "",
     },
   }),
 ];
