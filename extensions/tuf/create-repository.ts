@@ -9,9 +9,10 @@ import type { CallerInput } from "../../src/identity/principal.ts";
 import { messageCodec } from "../../src/records/idempotency.ts";
 import { keyQuota } from "../../src/services/kms/tables.ts";
 import type { TufDeps } from "./deps.ts";
-import { type OnlineRole, onlineRoles } from "./metadata.ts";
+import { encodeRoot } from "./encode-root.ts";
+import { addSeconds, type OnlineRole, onlineRoles } from "./metadata.ts";
 import { packRepository } from "./pack.ts";
-import { findRoleKey, newKeyAlgorithm, storeRoleKey } from "./role-keys.ts";
+import { findRoleKey, newKeyAlgorithm, type StoredRoleKey, storeRoleKey } from "./role-keys.ts";
 import { type Repository, repositoryQuota } from "./tables.ts";
 import { readRootWallet } from "./wallets.ts";
 
@@ -21,8 +22,8 @@ const defaultValidity = { root: 31_536_000, targets: 7_776_000, snapshot: 604_80
 /**
  * Creates a repository, with new keys for the roles that have none.
  *
- * @throws NAME_TAKEN, WALLET_NOT_FOUND, WALLET_UNSUITABLE, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED, and the
- *   errors of findRoleKey
+ * @throws NAME_TAKEN, WALLET_NOT_FOUND, WALLET_UNSUITABLE, ROOT_TOO_LARGE, IDEMPOTENCY_KEY_REUSED,
+ *   QUOTA_EXCEEDED, and the errors of findRoleKey
  */
 export function createRepository(
   deps: TufDeps,
@@ -35,9 +36,9 @@ export function createRepository(
   return store.runIdempotent(idempotentCall, messageCodec(CreateRepositoryResponseSchema), async (write) => {
     await requireNameFree(deps, repository);
     await store.requireRoom(repositoryQuota, owner);
-    await readRootWallet(deps, walletId, owner);
-    const keyIds = await findGivenKeys(deps, who, request);
-    const missing = onlineRoles.filter((role) => keyIds[role] === undefined);
+    const wallet = await readRootWallet(deps, walletId, owner);
+    const given = await findGivenKeys(deps, who, request);
+    const missing = onlineRoles.filter((role) => given[role] === undefined);
     await store.requireRoom(keyQuota, owner, missing.length);
     return withFreshKeyPairs(
       provider,
@@ -45,20 +46,19 @@ export function createRepository(
       (pairs) =>
         write(async (transaction) => {
           await requireNameFree(deps, repository, transaction);
-          const created = { ...keyIds };
+          const keys = { ...given };
           for (const [i, pair] of pairs.entries()) {
             const role = missing[i];
             if (role === undefined) continue;
-            created[role] = (await storeRoleKey(deps, transaction, pair, { ...who, repository, role })).keyId;
+            keys[role] = await storeRoleKey(deps, transaction, pair, { ...who, repository, role });
           }
-          const { targets = "", snapshot = "", timestamp = "" } = created;
           const record: Repository = {
             repository,
             owner,
             walletId,
-            targetsKeyId: targets,
-            snapshotKeyId: snapshot,
-            timestampKeyId: timestamp,
+            targetsKeyId: keys.targets?.keyId ?? "",
+            snapshotKeyId: keys.snapshot?.keyId ?? "",
+            timestampKeyId: keys.timestamp?.keyId ?? "",
             rootSeconds: validity?.rootSeconds ?? defaultValidity.root,
             targetsSeconds: validity?.targetsSeconds ?? defaultValidity.targets,
             snapshotSeconds: validity?.snapshotSeconds ?? defaultValidity.snapshot,
@@ -70,6 +70,8 @@ export function createRepository(
             renewAt: undefined,
             createdAt: now(),
           };
+          // Refuses signers who cannot fit into a root, while nothing is committed.
+          encodeRoot({ version: 1, expiresAt: addSeconds(now(), record.rootSeconds) }, wallet, keys);
           await tuf.repositories.insert(transaction, record);
           return { repository: packRepository(record) };
         }),
@@ -105,10 +107,10 @@ export async function findGivenKeys(
   deps: TufDeps,
   who: Parameters<typeof findRoleKey>[1],
   { targetsKey, snapshotKey, timestampKey }: GivenKeys,
-): Promise<Partial<Record<OnlineRole, string>>> {
+): Promise<Partial<Record<OnlineRole, StoredRoleKey>>> {
   const handles = { targets: targetsKey, snapshot: snapshotKey, timestamp: timestampKey };
-  const found: Partial<Record<OnlineRole, string>> = {};
+  const found: Partial<Record<OnlineRole, StoredRoleKey>> = {};
   for (const role of onlineRoles)
-    if (handles[role] !== "") found[role] = (await findRoleKey(deps, who, handles[role])).keyId;
+    if (handles[role] !== "") found[role] = await findRoleKey(deps, who, handles[role]);
   return found;
 }

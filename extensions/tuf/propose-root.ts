@@ -8,10 +8,10 @@ import { storeProposal } from "../../src/services/defi/create-proposal.ts";
 import { proposalQuota } from "../../src/services/defi/tables.ts";
 import { readTime } from "../../src/services/fields.ts";
 import { keyQuota } from "../../src/services/kms/tables.ts";
-import { encodeCanonical } from "./canonical-json.ts";
 import { findGivenKeys } from "./create-repository.ts";
 import { asOwner, type TufDeps } from "./deps.ts";
-import { addSeconds, buildRoot, type Head, hashContent, type OnlineRole, onlineRoles } from "./metadata.ts";
+import { encodeRoot } from "./encode-root.ts";
+import { addSeconds, type Head, hashContent, type OnlineRole, onlineRoles } from "./metadata.ts";
 import { reasons } from "./reasons.ts";
 import {
   findRoleKey,
@@ -22,10 +22,7 @@ import {
 } from "./role-keys.ts";
 import { packProposedRoot } from "./root-proposal.ts";
 import type { Repository, RootProposalRecord } from "./tables.ts";
-import { type RootWallet, readRootWallet, toSignerKey } from "./wallets.ts";
-
-/** Maximum bytes of a proposal's data, as in the rules of defi's CreateProposalRequest. */
-const maxDataBytes = 65_536;
+import { readRootWallet } from "./wallets.ts";
 
 /**
  * Proposes the next root in the wallet of the current one.
@@ -59,11 +56,8 @@ export async function proposeRoot(
       const kept: Partial<Record<OnlineRole, StoredRoleKey>> = {};
       for (const role of onlineRoles)
         if (!fresh.includes(role))
-          kept[role] = await findRoleKey(
-            deps,
-            who,
-            given[role] ?? (await findKeptId(deps, repository, role)),
-          );
+          kept[role] =
+            given[role] ?? (await findRoleKey(deps, who, await findKeptId(deps, repository, role)));
       return withFreshKeyPairs(
         provider,
         fresh.map(() => newKeyAlgorithm),
@@ -120,33 +114,6 @@ function readExpiry({ now }: TufDeps, { rootSeconds }: Repository, { expiresAt }
 function findKeptId(deps: TufDeps, repository: Repository, role: OnlineRole): Promise<string> {
   const { targetsKeyId: targets, snapshotKeyId: snapshot, timestampKeyId: timestamp } = repository;
   return followRotations(deps, { targets, snapshot, timestamp }[role]);
-}
-
-/** @throws ROOT_TOO_LARGE */
-function encodeRoot(
-  head: Head,
-  { wallet, signers }: RootWallet,
-  keys: Partial<Record<OnlineRole, StoredRoleKey>>,
-): Uint8Array {
-  const quorumOf = (key: StoredRoleKey | undefined) => ({
-    keys: key === undefined ? [] : [key],
-    threshold: 1,
-  });
-  const signed = buildRoot(head, {
-    root: { keys: signers.map(toSignerKey), threshold: wallet.threshold },
-    targets: quorumOf(keys.targets),
-    snapshot: quorumOf(keys.snapshot),
-    timestamp: quorumOf(keys.timestamp),
-  });
-  const data = encodeCanonical(signed);
-  if (data.length <= maxDataBytes) return data;
-  const perSigner = Math.ceil(data.length / (signers.length + onlineRoles.length));
-  const fitting = Math.floor(maxDataBytes / perSigner) - onlineRoles.length;
-  throw refuse(
-    reasons.rootTooLarge,
-    `the root with ${signers.length} signers has ${data.length} bytes; a proposal has up to ${maxDataBytes}, which is about ${fitting} signers`,
-    { signers: String(signers.length), bytes: String(data.length), maxBytes: String(maxDataBytes) },
-  );
 }
 
 function publishedMeanwhile({ repository }: Repository, rootVersion: number): Error {

@@ -79,8 +79,14 @@ async function packOnline(
   file: Metadata | undefined,
 ): Promise<RoleMessage> {
   const keyId = { targets, snapshot, timestamp }[role];
-  const tufKeyIds = rootVersion === 0 ? [] : await readTufKeyIds(deps, keyId);
-  return { ...packFile(role, file), keyId, threshold: 1, tufKeyIds };
+  const { state, tufKeyIds } = await readKey(deps, keyId);
+  return {
+    ...packFile(role, file),
+    keyId,
+    keyState: state,
+    threshold: 1,
+    tufKeyIds: rootVersion === 0 ? [] : tufKeyIds,
+  };
 }
 
 /** @param file its newest metadata */
@@ -92,8 +98,9 @@ export async function packDelegation(
   return {
     ...packFile(role, file),
     keyId,
+    keyState: (await readKey(deps, keyId)).state,
     threshold: 1,
-    tufKeyIds: publishedKeyId === undefined ? [] : await readTufKeyIds(deps, publishedKeyId),
+    tufKeyIds: publishedKeyId === undefined ? [] : (await readKey(deps, publishedKeyId)).tufKeyIds,
     hasChanged: publishedKeyId !== (isRemoved ? undefined : keyId),
   };
 }
@@ -104,10 +111,14 @@ function packFile(role: string, file: Metadata | undefined): RoleMessage {
   return { role, version, length, expiresAt: timestampFromDate(expiresAt) };
 }
 
-/** Returns the TUF key ID of a key; none for one that was changed outside the server, which cannot sign either. */
-async function readTufKeyIds({ keys }: Pick<TufDeps, "keys">, keyId: string): Promise<string[]> {
+/** Returns the state of a key and its TUF key ID. */
+async function readKey(
+  { keys }: Pick<TufDeps, "keys">,
+  keyId: string,
+): Promise<{ state: string; tufKeyIds: string[] }> {
   const key = await keys.find(keyId);
-  if (key?.isIntact !== true || !isMlDsaAlgorithm(key.record.algorithm)) return [];
-  const { algorithm, publicKey } = key.record;
-  return [toTufKey({ algorithm, publicKey }).tufKeyId];
+  // A key that was changed outside the server cannot sign either.
+  if (key?.isIntact !== true || !isMlDsaAlgorithm(key.record.algorithm)) return { state: "", tufKeyIds: [] };
+  const { algorithm, publicKey, state } = key.record;
+  return { state, tufKeyIds: [toTufKey({ algorithm, publicKey }).tufKeyId] };
 }

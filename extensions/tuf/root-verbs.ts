@@ -1,14 +1,15 @@
 /** `qsp tuf`: the root, which its signers sign with keys that they hold. */
 import { create } from "@bufbuild/protobuf";
+import { ConnectError } from "@connectrpc/connect";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { RepositoryService, type RootProposal } from "#gen/tuf/repository_service_pb.ts";
 import { unaryVerb } from "../../src/cli/call-verbs.ts";
 import { inputFile } from "../../src/cli/command-line/options.ts";
 import { readTime } from "../../src/cli/command-line/time-options.ts";
 import type { ApiClient } from "../../src/cli/connection/api-client.ts";
-import { distrustError, exitCodes, usageError } from "../../src/cli/exit-codes.ts";
-import { readSecretKey, withProvider } from "../../src/cli/keys/read-keys.ts";
-import { facts, time } from "../../src/cli/output/output.ts";
+import { distrustError, exitCodes, findReason, usageError } from "../../src/cli/exit-codes.ts";
+import { parsePublicKey, readPublicKey, readSecretKey, withProvider } from "../../src/cli/keys/read-keys.ts";
+import { facts, table, time } from "../../src/cli/output/output.ts";
 import { declareVerb, type Verb } from "../../src/cli/verb.ts";
 import { findTrueProposal } from "../../src/cli/verbs/proposal.ts";
 import { deriveAddress } from "../../src/crypto/address.ts";
@@ -68,23 +69,33 @@ export const rootVerbs: readonly Verb[] = [
       "key-file": inputFile(
         "The signer's own secret key (ML-DSA-65; PEM, DER or a JWK), which stays on this machine",
       ),
+      known: {
+        value: "FILE",
+        meaning: "Public key that the signer knows, which the list of signers then names; repeatable",
+        isMany: true,
+        file: "reads",
+      },
     },
     meaning:
       "Signs a proposed root as one of its signers, and votes for it. Checks that the proposal in the wallet is about exactly\n" +
-      "these bytes, and prints what they say. Without --key-file, only prints it.",
+      "these bytes, and prints what they say, and whose keys they contain. Without --key-file, only prints it.",
     example: 'qsp tuf sign-root firmware "$ROOT_PROPOSAL" --key-file ada.key',
     async run({ operands: [repository = "", proposalId = ""], options, output, server }) {
       const root = await findRoot(server, repository, proposalId);
       const keyFile = options.text("key-file");
-      const answer =
-        keyFile === undefined
-          ? { proposal: root }
-          : await server.ask(method.signRoot, await sign(server, root, keyFile));
-      const { output: desc } = keyFile === undefined ? method.getRootProposal : method.signRoot;
+      const request = keyFile === undefined ? undefined : await sign(server, root, keyFile);
+      const answer = request === undefined ? { proposal: root } : await server.ask(method.signRoot, request);
+      const { output: desc } = request === undefined ? method.getRootProposal : method.signRoot;
+      const own = new Map(request && [[request.signer, keyFile ?? ""]]);
+      const signers = await describeSigners(
+        { ...root, signers: answer.proposal?.signers ?? root.signers },
+        options.all("known"),
+        own,
+      );
       output.answer(
         desc,
         create(desc, answer),
-        () => `${describeRoot(answer.proposal)}\n\n${describeMetadata(root.metadata)}`,
+        () => `${describeRoot(answer.proposal)}\n\n${describeMetadata(root.metadata)}\n\n${signers}`,
       );
       return exitCodes.done;
     },
@@ -96,7 +107,7 @@ export const rootVerbs: readonly Verb[] = [
     async ask({ operands: [repository = "", proposalId = ""], server }) {
       const proposal = await findRoot(server, repository, proposalId);
       if (proposal.proposalStatus === "PENDING")
-        await server.ask(DefiService.method.executeProposal, { proposalId });
+        await server.ask(DefiService.method.executeProposal, { proposalId }).catch(ignoreExecuted);
       return { repository, proposalId };
     },
     say: ({ repository }) => describeRepository(repository),
@@ -124,6 +135,11 @@ function sign(server: ApiClient, root: RootProposal, keyFile: string) {
   });
 }
 
+/** Another caller may have executed the proposal since: the publication then decides. */
+function ignoreExecuted(error: unknown): void {
+  if (!(error instanceof ConnectError && findReason(error) === "PROPOSAL_EXECUTED")) throw error;
+}
+
 async function findRoot(server: ApiClient, repository: string, proposalId: string): Promise<RootProposal> {
   const { proposal } = await server.ask(method.getRootProposal, { repository, proposalId });
   if (proposal === undefined) throw new Error("the answer has no proposal");
@@ -146,10 +162,51 @@ function describeRoot(proposal: RootProposal | undefined): string {
   });
 }
 
+/**
+ * Formats the signers of a root as a table: those whose keys are in the bytes to sign, then those who leave.
+ *
+ * @param known files with public keys, whose names the table shows
+ * @param own the key file of the signer, by address
+ */
+function describeSigners(
+  { metadata, signers }: RootProposal,
+  known: readonly string[],
+  own: ReadonlyMap<string, string>,
+): Promise<string> {
+  return withProvider(async (provider) => {
+    const files = new Map(own);
+    for (const file of known) files.set(deriveAddress(readPublicKey(provider, file).exportRaw()), file);
+    const {
+      keys,
+      roles: { root },
+    } = parseCanonical(metadata) as unknown as RootMetadata;
+    // The server's list is not what is signed: the addresses follow from the keys in the root.
+    const proposed = (root?.keyids ?? []).map((tufKeyId): [string, string] => {
+      const key = parsePublicKey(
+        provider,
+        keys[tufKeyId]?.keyval.public ?? "",
+        `key ${tufKeyId} of the root`,
+      );
+      return [deriveAddress(key.exportRaw()), tufKeyId];
+    });
+    const isProposed = new Set(proposed.map(([address]) => address));
+    const leaving = signers
+      .filter(({ signer }) => !isProposed.has(signer))
+      .map(({ signer, tufKeyId }): [string, string] => [signer, tufKeyId]);
+    const rows = [...proposed, ...leaving].map(([address, tufKeyId]) => {
+      const state = signers.find(({ signer }) => signer === address);
+      const change = isProposed.has(address) ? (state?.isCurrent === true ? "" : "new") : "leaves";
+      return [address, tufKeyId, change, state?.hasSigned === true ? "yes" : "", files.get(address) ?? ""];
+    });
+    return table(["SIGNER", "TUF KEY ID", "CHANGE", "SIGNED", "KEY FILE"], rows);
+  });
+}
+
 /** What a signer should read of a root (TUF specification, section 4.3). */
 interface RootMetadata {
   readonly version: number;
   readonly expires: string;
+  readonly keys: Readonly<Record<string, { readonly keyval: { readonly public: string } }>>;
   readonly roles: Readonly<
     Record<string, { readonly keyids: readonly string[]; readonly threshold: number }>
   >;

@@ -87,7 +87,7 @@ async function verify(
   return {
     address,
     signature,
-    vote: mustVote ? await obtainSignature(deps, proposal, voter, vote) : undefined,
+    vote: mustVote ? await obtainSignature(deps, proposal, voter, vote, "vote") : undefined,
   };
 }
 

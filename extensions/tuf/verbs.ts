@@ -105,12 +105,15 @@ export function describeRepository(repository: Repository | undefined): string {
     "to publish": String(changeCount),
     "root proposals": rootProposalIds.join(" "),
   });
-  const rows = roles.map(({ role, version, expiresAt, keyId, threshold, tufKeyIds, hasChanged }) => [
-    role,
-    version === 0 ? "" : String(version),
-    time(expiresAt) ?? "",
-    keyId === "" ? `${threshold} of ${tufKeyIds.length} signers` : keyId,
-    hasChanged ? "with the next publish" : "",
-  ]);
-  return `${about}\n\n${table(["ROLE", "VERSION", "EXPIRES", "KEY", "CHANGES"], rows)}`;
+  const rows = roles.map(
+    ({ role, version, expiresAt, keyId, keyState, threshold, tufKeyIds, hasChanged }) => [
+      role,
+      version === 0 ? "" : String(version),
+      time(expiresAt) ?? "",
+      keyId === "" ? `${threshold} of ${tufKeyIds.length || "the wallet's"} signers` : keyId,
+      keyState,
+      hasChanged ? "with the next publish" : "",
+    ],
+  );
+  return `${about}\n\n${table(["ROLE", "VERSION", "EXPIRES", "KEY", "STATE", "CHANGES"], rows)}`;
 }

@@ -4,7 +4,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { expect, it } from "vitest";
 import { present } from "../../../test/services/answers.ts";
 import { describeStores } from "../../../test/support/on-both.ts";
-import { outcomesOf, refusal } from "../../../test/support/refusal.ts";
+import { failureOf, outcomesOf, refusal } from "../../../test/support/refusal.ts";
 import { type Clock, type Domain, openDomain, repository } from "./open-domain.ts";
 import { createSigners, openRepository, publishRoot, signMetadata, toSignRequest } from "./tuf-server.ts";
 
@@ -51,7 +51,8 @@ describeStores("a root", (makePlace) => {
       refusal(domain.tuf.signRoot({ ...right, ...request }));
     const vote = present(right.vote);
     expect(await refusedWith({ vote: new Uint8Array() })).toMatchObject({ reason: "SIGNATURE_MISSING" });
-    expect(await refusedWith({ vote: right.rootSignature })).toMatchObject({ reason: "SIGNATURE_INVALID" });
+    const wrongVote = await failureOf(domain.tuf.signRoot({ ...right, vote: right.rootSignature }));
+    expect(wrongVote.message).toMatch(/vote: is not the signature/);
     expect(await refusedWith({ rootSignature: vote })).toMatchObject({ reason: "SIGNATURE_INVALID" });
     expect(await refusedWith({ rootSignature: signMetadata(bob, proposal.metadata) })).toMatchObject({
       reason: "SIGNATURE_INVALID",
@@ -184,9 +185,14 @@ describeStores("a root", (makePlace) => {
 
   it("must fit into a proposal, and belong to signers who keep their own keys", async () => {
     const domain = await open();
-    const many = await createSigners(domain, 30, 2);
-    await domain.tuf.createRepository({ repository, walletId: many.walletId });
-    expect(await refusal(domain.tuf.proposeRoot({ repository }))).toMatchObject({ reason: "ROOT_TOO_LARGE" });
+    const many = await createSigners(domain, 20, 2);
+    const creating = domain.tuf.createRepository({ repository, walletId: many.walletId });
+    expect(await refusal(creating)).toMatchObject({ reason: "ROOT_TOO_LARGE" });
+    expect((await domain.kms.listKeys({})).keys).toEqual([]);
+    const few = await createSigners(domain, 2, 2);
+    await domain.tuf.createRepository({ repository, walletId: few.walletId });
+    const growing = domain.tuf.proposeRoot({ repository, walletId: many.walletId });
+    expect(await refusal(growing)).toMatchObject({ reason: "ROOT_TOO_LARGE" });
     const fitting = await createSigners(domain, 19, 2);
     await domain.tuf.proposeRoot({ repository, walletId: fitting.walletId });
     const { walletId } = await domain.defi.createMultisig({ signerCount: 2, threshold: 2 });

@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { RepositoryService } from "#gen/tuf/repository_service_pb.ts";
 import { qsp, qspDone, qspJson, timeout, useServer } from "../../../test/cli/qsp.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
@@ -40,6 +41,13 @@ describe("qsp tuf", { timeout, shuffle: false }, () => {
     expect(proposal?.signers.some(({ hasSigned, hasVoted }) => hasSigned || hasVoted)).toBe(false);
   });
 
+  it("names the signers whose public keys are known, next to their key IDs", async () => {
+    const { stdout } = await signRoot("--known", "bob.pub", "--known", "eve.pub");
+    expect(stdout).toMatch(/^0x[0-9a-f]{40} +[0-9a-f]{64} +bob\.pub$/m);
+    expect(stdout.match(/^0x/gm)).toHaveLength(2);
+    expect(stdout).not.toContain("eve.pub");
+  });
+
   it("refuses the key of someone else", async () => {
     const { code, stderr } = await signRoot("--key-file", "eve.key");
     expect({ code, stderr }).toEqual({
@@ -53,9 +61,13 @@ describe("qsp tuf", { timeout, shuffle: false }, () => {
     const early = await qsp(["tuf", "publish-root", repository, proposalId], place);
     expect(early).toMatchObject({ code: 3, stderr: expect.stringContaining("THRESHOLD_NOT_REACHED") });
     await signRoot("--key-file", "bob.key");
-    expect(await qspDone(["tuf", "publish-root", repository, proposalId], place)).toMatch(
-      /root +1 .* 2 of 2 signers/,
+    expect(await qspDone(["tuf", "status", repository], place)).toMatch(/root .* 2 of the wallet's signers/);
+    const publish = () => qsp(["tuf", "publish-root", repository, proposalId], place);
+    const [winner, loser] = (await Promise.all([publish(), publish()])).sort(({ code }) =>
+      code === 0 ? -1 : 1,
     );
+    expect(winner).toMatchObject({ code: 0, stdout: expect.stringMatching(/root +1 .* 2 of 2 signers/) });
+    expect(loser).toMatchObject({ stderr: expect.stringContaining("ROOT_OUTDATED") });
     const { proposals } = await server.client(DefiService).listProposals({ proposalStatus: "EXECUTED" });
     expect(proposals.map((one) => one.proposalId)).toEqual([proposalId]);
   });
@@ -94,6 +106,10 @@ describe("qsp tuf", { timeout, shuffle: false }, () => {
     );
     expect(await qspDone(["tuf", "status", repository], place)).toMatch(/sensor .* with the next publish/);
     expect(await qspDone(["tuf", "rotate", repository, "--role", "timestamp"], place)).toMatch(/root +2\n/);
+    const { repository: found } = await server.client(RepositoryService).getRepository({ repository });
+    const keyId = found?.roles.find(({ role }) => role === "sensor")?.keyId ?? "";
+    await server.client(KmsService).disableKey({ keyId });
+    expect(await qspDone(["tuf", "status", repository], place)).toMatch(/sensor .* DISABLED +with the next/);
   });
 
   it("replaces root signers: the current ones vote, and the new ones sign", async () => {

@@ -58,6 +58,7 @@ export async function storeSignature(
  * Verifies a signer's signature over a proposal, or signs for a signer whose key the service stores.
  *
  * @param given empty if the signer sent none
+ * @param field the field that has it, for error messages
  * @throws SIGNATURE_INVALID, SIGNATURE_MISSING
  */
 export async function obtainSignature(
@@ -65,6 +66,7 @@ export async function obtainSignature(
   proposal: Proposal,
   signer: Signer,
   given: Uint8Array,
+  field = "signature",
 ): Promise<Uint8Array> {
   const { provider } = deps;
   const message = hashProposal(proposal);
@@ -73,7 +75,7 @@ export async function obtainSignature(
     if (await isSignedBy(provider, signer, message, given)) return given;
     throw refuse(
       "SIGNATURE_INVALID",
-      `signature: is not the signature of signer ${address} over the proposal's signingHash`,
+      `${field}: is not the signature of signer ${address} over the proposal's signingHash`,
       {
         signer: address,
       },
@@ -85,7 +87,7 @@ export async function obtainSignature(
     );
   throw refuse(
     "SIGNATURE_MISSING",
-    `signer ${address} keeps its own key; send its signature over signingHash`,
+    `signer ${address} keeps its own key; send its signature over signingHash as ${field}`,
     {
       signer: address,
     },
