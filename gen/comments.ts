@@ -1271,7 +1271,7 @@ export const comments: Readonly<Record<string, string>> = {
   "tuf.Role.threshold": "Number of keys that must sign.",
   "tuf.Role.length": "Size of the newest version in bytes; 0 if none is published.",
   "tuf.Role.has_changed": "True if the next Publish adds the role, or removes it, or gives it a different key.",
-  "tuf.Role.key_state": "State of the kms key (see kms.KmsService): only an ENABLED key can sign the next version. Empty for root, and\nfor a key whose record was changed outside the service.",
+  "tuf.Role.key_state": "State of the kms key (see kms.KmsService): only an ACTIVE key can sign the next version. Empty for root, and\nfor a key whose record was changed outside the service.",
   "tuf.Repository": "A repository.",
   "tuf.Repository.repository": "Name of the repository.",
   "tuf.Repository.wallet_id": "ID of the wallet whose signers sign the root: the one of the newest published root.",

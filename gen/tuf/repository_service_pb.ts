@@ -184,7 +184,7 @@ export type Role = Message<"tuf.Role"> & {
   hasChanged: boolean;
 
   /**
-   * State of the kms key (see kms.KmsService): only an ENABLED key can sign the next version. Empty for root, and
+   * State of the kms key (see kms.KmsService): only an ACTIVE key can sign the next version. Empty for root, and
    * for a key whose record was changed outside the service.
    *
    * @generated from field: string key_state = 9;
