@@ -19,8 +19,10 @@ import { IdentityLogService } from "../../gen/pqc/identity_log_service_pb.ts";
 import { PqcService } from "../../gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "../../gen/pqc/token_service_pb.ts";
 import { LogService } from "../../gen/tlog/log_service_pb.ts";
+import { RepositoryService } from "../../gen/tuf/repository_service_pb.ts";
 import { VpnService } from "../../gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "../../gen/wallet/wallet_service_pb.ts";
+import { WireguardService } from "../../gen/wireguard/wireguard_service_pb.ts";
 
 /** Written out, because TypeScript would otherwise inline each descriptor into the declarations. */
 export interface Services {
@@ -48,6 +50,10 @@ export interface Services {
   readonly nft: typeof NftService;
   /** Verifiable logs of audit entries and blocks. */
   readonly tlog: typeof LogService;
+  /** Firmware in repositories of The Update Framework. */
+  readonly tuf: typeof RepositoryService;
+  /** Pre-shared keys for WireGuard. */
+  readonly wireguard: typeof WireguardService;
   /** OAuth 2.0 for machine clients. */
   readonly oauth: typeof AuthorizationService;
   /** Authorization decisions for Envoy. */
@@ -74,6 +80,8 @@ export const services: Services = {
   blockchain: BlockchainService,
   nft: NftService,
   tlog: LogService,
+  tuf: RepositoryService,
+  wireguard: WireguardService,
   oauth: AuthorizationService,
   envoyAuth: Authorization,
   googleKms: KeyManagementService,

@@ -55,13 +55,20 @@ function completionOf(shell: "bash" | "zsh" | "fish"): Promise<string> {
 
 const quote = (word: string): string => `'${word}'`;
 
+/** A command that loads a script. One argument of a program could not hold it. */
+function sourceOf(script: string): string {
+  const path = join(makeTemporaryDirectory(), "completion");
+  writeFileSync(path, script);
+  return `source ${path}`;
+}
+
 describe.skipIf(isMissing("bash"))("completion in bash", { timeout }, () => {
   it.each(lines)("offers possible next words: qsp $line", async ({ line, offers, forbids }) => {
     const place = placeWithFiles();
     const script = await completionOf("bash");
     const words = ["qsp", ...line].map(quote).join(" ");
     const ask = `COMP_WORDS=(${words}); COMP_CWORD=${line.length}; _qsp; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    const { code, stdout, stderr } = await launch("bash", ["-c", `${script}\n${ask}`], place).end;
+    const { code, stdout, stderr } = await launch("bash", ["-c", `${sourceOf(script)}\n${ask}`], place).end;
     const offered = stdout.split("\n");
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(offered).toEqual(expect.arrayContaining(offers));
@@ -71,7 +78,7 @@ describe.skipIf(isMissing("bash"))("completion in bash", { timeout }, () => {
   it("is registered for the command qsp", async () => {
     const place = placeWithFiles();
     const script = await completionOf("bash");
-    const { stdout } = await launch("bash", ["-c", `${script}\ncomplete -p qsp`], place).end;
+    const { stdout } = await launch("bash", ["-c", `${sourceOf(script)}\ncomplete -p qsp`], place).end;
     expect(stdout).toContain("_qsp qsp");
   });
 });
@@ -98,8 +105,11 @@ describe.skipIf(isMissing("zsh"))(
       const stubs = `compdef() { :; }; compadd() { shift; print -rl -- "$@"; }; _files() { print -rl -- *(N); }`;
       const words = ["qsp", ...line].map(quote).join(" ");
       const ask = `words=(${words}); CURRENT=${line.length + 1}; _qsp`;
-      const { code, stdout, stderr } = await launch("zsh", ["-f", "-c", `${stubs}\n${script}\n${ask}`], place)
-        .end;
+      const { code, stdout, stderr } = await launch(
+        "zsh",
+        ["-f", "-c", `${stubs}\n${sourceOf(script)}\n${ask}`],
+        place,
+      ).end;
       const offered = stdout.split("\n");
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
       expect(offered).toEqual(expect.arrayContaining(offers));

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
@@ -7,6 +8,7 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
+import { WireguardService } from "#gen/wireguard/wireguard_service_pb.ts";
 import { loadAllVerbs } from "../../src/cli/groups.ts";
 import { listSettings } from "../../src/config.ts";
 import { isMissing } from "../interop/tools.ts";
@@ -209,6 +211,23 @@ const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
     },
   ],
   [
+    /qsp wireguard/,
+    async (stage) => {
+      watching ??= connectGateway();
+      await watching;
+      const key = makeWireguardKey().toBase64();
+      // An exported function of bash, in place of WireGuard's program.
+      stage.env["BASH_FUNC_wg%%"] = `() { echo ${key}; }`;
+    },
+  ],
+  [
+    /qsp wireguard leave/,
+    async (stage) => {
+      const key = makeWireguardKey().toBase64();
+      await qspDone(["wireguard", "join", "laptop", "--wireguard-public-key", key], stage);
+    },
+  ],
+  [
     /qsp tuf/,
     async (stage) => {
       const ask = async (...args: string[]) => JSON.parse(await qspDone([...args, "--json"], stage));
@@ -237,6 +256,25 @@ const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
 
 /** The wallet and the key of the signer of the repository "firmware", once it exists. */
 let firmware: { readonly walletId: string; readonly key: Buffer } | undefined;
+
+/** The stream of the gateway's agent, once it is connected. */
+let watching: Promise<void> | undefined;
+
+async function connectGateway(): Promise<void> {
+  const { promise: listed, resolve } = Promise.withResolvers<void>();
+  const follow = async (): Promise<void> => {
+    const gateway = { wireguardPublicKey: makeWireguardKey(), endpoint: "192.0.2.1:51820" };
+    for await (const { event } of server.client(WireguardService).watchPeers(gateway))
+      if (event.case === "listed") resolve();
+  };
+  // The stream ends with the server.
+  follow().catch(() => {});
+  await listed;
+}
+
+function makeWireguardKey(): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from([...randomBytes(31), 0]);
+}
 
 async function propose(walletId: string): Promise<string> {
   const { proposal } = await server
