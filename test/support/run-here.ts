@@ -25,6 +25,8 @@ const table = { serve: loadServeVerb, ...verbTable };
 /** Events on which command lines end the process. */
 const ends = ["SIGINT", "SIGTERM", "SIGHUP", "uncaughtException"] as const;
 let before: Promise<unknown> = Promise.resolve();
+// Servers of many test files in one process listen to these. A warning about that would be a command's output.
+for (const output of [process.stdout, process.stderr]) output.setMaxListeners(0);
 
 /** Runs a command line to its end. They run one at a time: a process has one directory and one environment. */
 export function runHere(args: readonly string[], surroundings: Surroundings): Promise<Run> {

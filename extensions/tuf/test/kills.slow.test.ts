@@ -9,7 +9,7 @@ import { startServer } from "../../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { openRepository } from "./tuf-server.ts";
 
-const kills = 5;
+const kills = 3;
 const repository = "firmware";
 
 /** A file that other metadata name. */
