@@ -57,7 +57,9 @@ async function afterTurns(turns: number): Promise<void> {
   for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-it(`after each of ${kills} kills, clients read one complete publication, and nothing answered is lost`, async () => {
+it(`after each of ${kills} kills, clients read one complete publication, and nothing answered is lost`, {
+  timeout: 600_000,
+}, async () => {
   const dataDir = makeTemporaryDirectory();
   let server = await connect(dataDir);
   await openRepository(server);
