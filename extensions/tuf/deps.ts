@@ -25,7 +25,7 @@ export interface TufDeps extends ChangeDeps {
 /** Who acts on a repository, and until when. */
 export type Who = Pick<CallerInput, "principal" | "signal">;
 
-/** Acts as the owner of a repository, whose keys and wallets it uses, whoever made the call. */
+/** Acts as the repository's owner, even if an administrator made the call: its keys and wallets are the owner's. */
 export function asOwner({ owner }: Pick<Repository, "owner">, { principal, signal }: Who): Who {
   return { principal: { ...principal, userId: owner, owner } satisfies Principal, signal };
 }

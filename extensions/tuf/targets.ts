@@ -207,15 +207,7 @@ export async function countChanges(
   { repository, publishedSequence }: Repository,
   db: FindOptions["db"] = store.reader,
 ): Promise<{ added: number; removed: number }> {
-  const count = async (where: ReturnType<typeof sql<boolean>>): Promise<number> => {
-    const { row_count } = await db
-      .selectFrom("tuf_targets")
-      .select(({ fn }) => fn.countAll<number>().as("row_count"))
-      .where("repository", "=", repository)
-      .where(where)
-      .executeTakeFirstOrThrow();
-    return Number(row_count);
-  };
+  const count = (where: Condition): Promise<number> => countTargets(db, repository, where);
   const added = await count(sql<boolean>`added_sequence > ${publishedSequence}`);
   const removed = await count(sql<boolean>`removed_sequence > ${publishedSequence} and path not in (
     select draft.path from tuf_targets as draft
@@ -223,17 +215,31 @@ export async function countChanges(
   return { added, removed };
 }
 
-export async function countPublished(
+export function countPublished(
   { store }: Pick<TufDeps, "store">,
   { repository, publishedSequence }: Repository,
   db: FindOptions["db"] = store.reader,
+): Promise<number> {
+  return countTargets(
+    db,
+    repository,
+    sql<boolean>`added_sequence <= ${publishedSequence}
+      and (removed_sequence is null or removed_sequence > ${publishedSequence})`,
+  );
+}
+
+type Condition = ReturnType<typeof sql<boolean>>;
+
+async function countTargets(
+  db: NonNullable<FindOptions["db"]>,
+  repository: string,
+  where: Condition,
 ): Promise<number> {
   const { row_count } = await db
     .selectFrom("tuf_targets")
     .select(({ fn }) => fn.countAll<number>().as("row_count"))
     .where("repository", "=", repository)
-    .where("added_sequence", "<=", publishedSequence)
-    .where(sql<boolean>`(removed_sequence is null or removed_sequence > ${publishedSequence})`)
+    .where(where)
     .executeTakeFirstOrThrow();
   return Number(row_count);
 }
