@@ -67,8 +67,9 @@ describe.skipIf(isMissing("go"))("an OpenTelemetry collector", { timeout: 120_00
         "rpc.status_code": "OK",
         "qsp.request_id": "mine-1",
       });
-      // The first use of a key unseals it.
-      expect(partsOf(collector, call.spanId)).toEqual(["crypto import", "crypto sign", "store commit"]);
+      // The first use of a key unseals it. A use begins again if the cache evicts the changed key meanwhile.
+      const parts = new Set(partsOf(collector, call.spanId));
+      expect(parts).toEqual(new Set(["crypto import", "crypto sign", "store commit"]));
       const sign = await collector.find(({ name }) => name === "crypto sign");
       expect(readAttributes(sign.attributes)).toEqual({
         "qsp.crypto.operation": "sign",

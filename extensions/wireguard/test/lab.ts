@@ -132,10 +132,9 @@ export async function buildLab(atEnd: AtEnd): Promise<Lab> {
   const bridge = `${prefix}br`;
   atEnd(async () => {
     for (const child of children) child.kill("SIGKILL");
-    for (const name of namespaces) await run("ip", ["netns", "delete", name]);
+    for (const name of [...namespaces, bridge]) await run("ip", ["netns", "delete", name]);
     // A killed wireguard-go leaves its socket.
     for (const name of interfaces) rmSync(join(socketDirectory, `${name}.sock`), { force: true });
-    await run("ip", ["link", "delete", bridge]);
   });
   const track = (child: ChildProcess): Followed => {
     children.push(child);
@@ -143,9 +142,10 @@ export async function buildLab(atEnd: AtEnd): Promise<Lab> {
   };
   const startIn = (namespace: string, args: readonly string[]): Followed =>
     track(spawn("ip", ["netns", "exec", namespace, ...args], { env: inheritedEnvironment() }));
-  // No address: what the ends send to each other stays in the bridge.
-  await done("ip", ["link", "add", bridge, "type", "bridge"]);
-  await done("ip", ["link", "set", bridge, "up"]);
+  // In its own namespace: Chromium aborts requests when an interface of the machine comes or goes.
+  await done("ip", ["netns", "add", bridge]);
+  await done("ip", ["-n", bridge, "link", "add", bridge, "type", "bridge"]);
+  await done("ip", ["-n", bridge, "link", "set", bridge, "up"]);
 
   const makeEnd = async (): Promise<End> => {
     const number = namespaces.length + 1;
@@ -157,8 +157,9 @@ export async function buildLab(atEnd: AtEnd): Promise<Lab> {
     namespaces.push(namespace);
     interfaces.push(interfaceName);
     await done("ip", ["netns", "add", namespace]);
-    await done("ip", ["link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", namespace]);
-    await done("ip", ["link", "set", cable, "master", bridge, "up"]);
+    const toEnd = ["type", "veth", "peer", "name", "eth0", "netns", namespace];
+    await done("ip", ["-n", bridge, "link", "add", cable, ...toEnd]);
+    await done("ip", ["-n", bridge, "link", "set", cable, "master", bridge, "up"]);
     await done("ip", ["-n", namespace, "address", "add", `192.0.2.${number}/24`, "dev", "eth0"]);
     for (const device of ["lo", "eth0"]) await done("ip", ["-n", namespace, "link", "set", device, "up"]);
     const privateKey = await done("wg", ["genkey"]);
