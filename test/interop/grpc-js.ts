@@ -4,6 +4,7 @@ import {
   createFileRegistry,
   type DescMessage,
   type DescMethod,
+  type DescService,
   fromBinary,
   fromJson,
   type JsonValue,
@@ -35,7 +36,7 @@ export type GrpcJsOutcome =
 export async function callGrpcJs(authority: string, call: Call): Promise<GrpcJsOutcome> {
   const client = new Client(authority, credentials.createInsecure());
   try {
-    const desc = findMethod(await askReflection(client, call.service), call.service, call.method);
+    const desc = await findMethod(client, authority, call);
     return await callMethod(client, desc, call);
   } finally {
     client.close();
@@ -69,18 +70,18 @@ function callMethod(client: Client, desc: DescMethod, { request, headers }: Call
 /** Makes a server-streaming call, until the signal ends it or the caller stops reading. */
 export async function* watchGrpcJs(
   authority: string,
-  { service, method, request, headers }: Call,
+  toMake: Call,
   signal?: AbortSignal,
 ): AsyncGenerator<unknown> {
   const client = new Client(authority, credentials.createInsecure());
   signal?.addEventListener("abort", () => client.close(), { once: true });
-  const desc = findMethod(await askReflection(client, service), service, method);
+  const desc = await findMethod(client, authority, toMake);
   const call = client.makeServerStreamRequest(
     pathOf(desc),
     encoderOf(desc.input),
     decoderOf(desc),
-    fromJson(desc.input, request as JsonValue),
-    toMetadata(headers),
+    fromJson(desc.input, toMake.request as JsonValue),
+    toMetadata(toMake.headers),
   );
   signal?.addEventListener("abort", () => call.cancel(), { once: true });
   call.on("error", () => {}); // The reader receives the error too.
@@ -114,13 +115,22 @@ function reasonOf(error: ServiceError): string | undefined {
   return any && fromBinary(ErrorInfoSchema, any.value).reason;
 }
 
-function findMethod(files: FileDescriptorProto[], service: string, method: string): DescMethod {
-  if (files.length === 0) throw new Error(`reflection has no file for ${service}`);
-  // In a descriptor set, each file follows its imports.
-  const registry = createFileRegistry(create(FileDescriptorSetSchema, { file: files.toReversed() }));
-  const desc = registry.getService(service)?.methods.find((candidate) => candidate.name === method);
+/** Services that reflection has described, by server and name. */
+const described = new Map<string, Promise<DescService>>();
+
+async function findMethod(client: Client, authority: string, { service, method }: Call): Promise<DescMethod> {
+  const asking = described.getOrInsertComputed(`${authority} ${service}`, () => askService(client, service));
+  const desc = (await asking).methods.find((candidate) => candidate.name === method);
   if (desc === undefined) throw new Error(`the file of ${service} does not declare ${method}`);
   return desc;
+}
+
+async function askService(client: Client, name: string): Promise<DescService> {
+  // In a descriptor set, each file follows its imports.
+  const file = (await askReflection(client, name)).toReversed();
+  const service = createFileRegistry(create(FileDescriptorSetSchema, { file })).getService(name);
+  if (service === undefined) throw new Error(`reflection has no file for ${name}`);
+  return service;
 }
 
 /** Returns the file that declares a symbol, followed by all its imports. */
