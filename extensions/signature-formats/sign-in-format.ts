@@ -112,10 +112,10 @@ async function nameSigner(
   return { certificates: [certificate.der, ...others] };
 }
 
-async function signJws({ input: { options }, provider, signer, content }: SigningJob): Promise<string> {
+async function signJws({ input: { options }, signer, content }: SigningJob): Promise<string> {
   const { encodeJwsHeader, encodeJwsSigningInput, renderJws } = await import("./jws.ts");
   const algorithm = requireMlDsa(signer.publicKey.algorithm);
-  const protectedHeader = encodeJwsHeader(algorithm, toPublicJwk(provider, signer.publicKey).kid);
+  const protectedHeader = encodeJwsHeader(algorithm, toPublicJwk(signer.publicKey).kid);
   const payload = options.flag("embed") ? await gatherContent(content, "a JWS with its content") : undefined;
   const message = encodeJwsSigningInput(protectedHeader, payload === undefined ? content : oneOf(payload));
   const signature = await signer.sign(message);

@@ -36,9 +36,8 @@ export const kemNames = [...mlKemNames, "X-Wing"] as const;
 
 export type MlDsaAlgorithm = (typeof mlDsaNames)[number];
 export type SlhDsaAlgorithm = (typeof slhDsaNames)[number];
-export type PostQuantumSignatureAlgorithm = MlDsaAlgorithm | SlhDsaAlgorithm;
 export type CompositeAlgorithm = (typeof compositeNames)[number];
-export type SignatureAlgorithm = PostQuantumSignatureAlgorithm | CompositeAlgorithm | "ECDSA-P256";
+export type SignatureAlgorithm = MlDsaAlgorithm | SlhDsaAlgorithm | CompositeAlgorithm | "ECDSA-P256";
 export type MlKemAlgorithm = (typeof mlKemNames)[number];
 export type KemAlgorithm = (typeof kemNames)[number];
 export type Algorithm = SignatureAlgorithm | KemAlgorithm;
@@ -242,17 +241,19 @@ function mlDsa(
   signatureBytes: number,
   oidArc: number,
 ): SignatureParameterSet {
+  const sizes = { publicKeyBytes, secretKeyBytes, seedBytes: 32, signatureBytes };
+  return signatureSet({ name, family: "ML-DSA", standard: "FIPS 204", nistLevel, ...sizes }, oidArc);
+}
+
+/** A set of NIST's, whose signatures have one length. */
+function signatureSet(
+  fields: Omit<SignatureParameterSet, "category" | "minSignatureBytes" | "oid">,
+  oidArc: number,
+): SignatureParameterSet {
   return Object.freeze({
-    name,
-    family: "ML-DSA",
-    standard: "FIPS 204",
+    ...fields,
     category: "SIGNATURE",
-    nistLevel,
-    publicKeyBytes,
-    secretKeyBytes,
-    seedBytes: 32,
-    signatureBytes,
-    minSignatureBytes: signatureBytes,
+    minSignatureBytes: fields.signatureBytes,
     oid: `2.16.840.1.101.3.4.3.${oidArc}`,
   });
 }
@@ -284,19 +285,8 @@ function slhDsa(
   signatureBytes: number,
   oidArc: number,
 ): SignatureParameterSet {
-  return Object.freeze({
-    name,
-    family: "SLH-DSA",
-    standard: "FIPS 205",
-    category: "SIGNATURE",
-    nistLevel,
-    publicKeyBytes: 2 * n,
-    secretKeyBytes: 4 * n,
-    seedBytes: undefined,
-    signatureBytes,
-    minSignatureBytes: signatureBytes,
-    oid: `2.16.840.1.101.3.4.3.${oidArc}`,
-  });
+  const sizes = { publicKeyBytes: 2 * n, secretKeyBytes: 4 * n, seedBytes: undefined, signatureBytes };
+  return signatureSet({ name, family: "SLH-DSA", standard: "FIPS 205", nistLevel, ...sizes }, oidArc);
 }
 
 function mlKem(

@@ -116,8 +116,12 @@ export function toAddress(bytes: Uint8Array): string | undefined {
   return readAddress(bytes.toHex().replaceAll(/(....)(?!$)/g, "$1:"));
 }
 
-/** A zone, as in fe80::1%eth0, is not part of the address and is not allowed in a certificate. */
-function readAddress(text: string): string | undefined {
+/**
+ * Reads an IP address. A zone, as in fe80::1%eth0, is not part of it and is not allowed in a certificate.
+ *
+ * @returns an IPv6 address in its shortest form; undefined for any other text
+ */
+export function readAddress(text: string): string | undefined {
   const family = text.includes("%") ? 0 : isIP(text);
   if (family === 6) return new URL(`http://[${text}]`).hostname.slice(1, -1);
   return family === 4 ? text : undefined;

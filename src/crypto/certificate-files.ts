@@ -14,7 +14,7 @@ import {
 } from "./pem.ts";
 
 /** Maximum size of a certificate file, in characters. A bundle of all public CAs has about 220,000. */
-export const maxCertificatesCharacters = 1024 * 1024;
+const maxCertificatesCharacters = 1024 * 1024;
 
 /**
  * Reads all certificates in a PEM text, in order. Skips other blocks, such as the key next to a certificate.
@@ -60,8 +60,8 @@ const privateKeyForms = {
  *
  * @throws INVALID_KEY if the text has no key, several keys or an unreadable one, with the line and the remedy
  */
-export function readPrivateKey(pem: string, maxCharacters = maxCertificatesCharacters): KeyObject {
-  const blocks = findPemBlocks(pem, maxCharacters);
+export function readPrivateKey(pem: string): KeyObject {
+  const blocks = findPemBlocks(pem, maxCertificatesCharacters);
   const [block, ...others] = blocks.filter(({ label }) => label.endsWith("PRIVATE KEY"));
   if (block === undefined)
     throw missing("private key", "-----BEGIN PRIVATE KEY-----", "openssl pkey", blocks);

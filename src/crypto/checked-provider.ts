@@ -51,7 +51,7 @@ export class CheckedProvider implements CryptoProvider {
   readonly system = this;
   readonly #engine: Engine<Algorithm>;
   /** Keys that this provider created. It rejects keys from other providers, even of the same class. */
-  readonly #publicKeys = new WeakMap<PublicKey, EnginePublicKey>();
+  readonly #publicKeys = new WeakMap<PublicKey, LibraryPublicKey>();
   readonly #secretKeys = new WeakMap<SecretKey, EngineSecretKey>();
   #closed = false;
 
@@ -119,9 +119,7 @@ export class CheckedProvider implements CryptoProvider {
     if (!isComposite && !isMlDsaAlgorithm(algorithm)) throw noRepresentative(algorithm);
     const { context = new Uint8Array() } = checkSignatureOptions(algorithm, options);
     return new CheckedHash(
-      isComposite
-        ? startRepresentative(algorithm, context)
-        : startMu(this.#engine.startShake256, key.exportRaw(), context),
+      isComposite ? startRepresentative(algorithm, context) : startMu(key.exportRaw(), context),
     );
   }
 
@@ -180,11 +178,6 @@ export class CheckedProvider implements CryptoProvider {
     return key.decapsulate(ciphertext);
   }
 
-  sha256(message: Uint8Array): Uint8Array {
-    checkBytes("message", message);
-    return this.#engine.sha256(message);
-  }
-
   async close(): Promise<void> {
     this.#closed = true;
     await this.#engine.close();
@@ -207,7 +200,7 @@ export class CheckedProvider implements CryptoProvider {
 
   #adoptPublicKey(algorithm: Algorithm, key: LibraryPublicKey): PublicKey {
     const publicKey = new EnginePublicKey(algorithm, key);
-    this.#publicKeys.set(publicKey, publicKey);
+    this.#publicKeys.set(publicKey, key);
     return publicKey;
   }
 
@@ -219,7 +212,7 @@ export class CheckedProvider implements CryptoProvider {
   }
 
   #openPublicKey(publicKey: PublicKey): LibraryPublicKey {
-    return this.#requireOwn("public", this.#publicKeys.get(publicKey)).open();
+    return this.#requireOwn("public", this.#publicKeys.get(publicKey));
   }
 
   #openSecretKey(secretKey: SecretKey): LibrarySecretKey {

@@ -6,16 +6,6 @@
  */
 import type { Algorithm } from "./algorithms.ts";
 
-/** Operations that run on the thread pool. */
-export type CostlyOperation =
-  | "generate"
-  | "import"
-  | "sign"
-  | "sign representative"
-  | "verify"
-  | "encapsulate"
-  | "decapsulate";
-
 export interface Cost {
   /** Milliseconds of one thread. */
   readonly costMs: number;
@@ -33,6 +23,19 @@ interface Costs {
   /** Verification or encapsulation. */
   readonly usePublic: number;
 }
+
+/** The operations that run on the thread pool. Checking an imported secret key uses it once. */
+const kinds = {
+  generate: "generate",
+  import: "useSecret",
+  sign: "useSecret",
+  "sign representative": "useSecret",
+  verify: "usePublic",
+  encapsulate: "usePublic",
+  decapsulate: "useSecret",
+} as const satisfies Record<string, keyof Costs>;
+
+export type CostlyOperation = keyof typeof kinds;
 
 const costs: Readonly<Record<Algorithm, Costs>> = {
   "ML-DSA-44": { generate: 0.12, useSecret: 0.3, usePublic: 0.12 },
@@ -71,22 +74,6 @@ const hashedBytesPerMs = 300_000;
 
 /** Estimates the cost of an operation. */
 export function findCost(operation: CostlyOperation, algorithm: Algorithm, messageBytes = 0): Cost {
-  const ms = costs[algorithm][kindOf(operation)];
+  const ms = costs[algorithm][kinds[operation]];
   return { costMs: ms + messageBytes / hashedBytesPerMs, isSlow: ms > slowMs };
-}
-
-function kindOf(operation: CostlyOperation): keyof Costs {
-  switch (operation) {
-    case "generate":
-      return "generate";
-    case "verify":
-    case "encapsulate":
-      return "usePublic";
-    // Checking an imported secret key uses it once.
-    case "import":
-    case "sign":
-    case "sign representative":
-    case "decapsulate":
-      return "useSecret";
-  }
 }

@@ -44,3 +44,16 @@ export function invalidKey(message: string): CryptoError {
 export function invalidArgument(message: string): CryptoError {
   return new CryptoError("INVALID_ARGUMENT", message);
 }
+
+/**
+ * Runs a reader and names its input in the error.
+ *
+ * @param name the input's name for the error
+ */
+export function explain<T>(name: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof CryptoError ? new CryptoError(error.code, `${name}: ${error.message}`) : error;
+  }
+}

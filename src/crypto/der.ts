@@ -87,7 +87,7 @@ export interface DerElement {
 /**
  * Reads the elements of a SEQUENCE.
  *
- * @param document accepted by `requireDer`
+ * @param document accepted by `requireDer`, or written by OpenSSL
  */
 export function readChildren(document: Uint8Array): DerElement[] {
   const { content, end } = readElement(document, 0);

@@ -66,8 +66,5 @@ export interface Engine<Name extends Algorithm = EngineAlgorithm> {
   importPublicKey(algorithm: Name, raw: Uint8Array): LibraryPublicKey;
   importSecretKey(algorithm: Name, form: SecretKeyForm): Promise<LibrarySecretKey>;
 
-  sha256(message: Uint8Array): Uint8Array;
-  /** SHAKE256 (FIPS 202, section 6.2). */
-  startShake256(outputBytes: number): IncrementalHash;
   close(): Promise<void>;
 }

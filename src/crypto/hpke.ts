@@ -19,19 +19,15 @@ export const kemIds = { "X-Wing": 0x647a, "ML-KEM-768": 0x0041, "ML-KEM-1024": 0
 export type HpkeAlgorithm = keyof typeof kemIds;
 
 /** The ways to wrap a key, named after their KEM, KDF and AEAD. */
-export const wrappingMethods = [
-  "HPKE_XWING_HKDF_SHA256_AES_256_GCM",
-  "HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM",
-  "HPKE_ML_KEM_1024_HKDF_SHA256_AES_256_GCM",
-] as const;
-
-export type WrappingMethod = (typeof wrappingMethods)[number];
-
-const methodAlgorithms: Readonly<Record<WrappingMethod, HpkeAlgorithm>> = {
+const methodAlgorithms = {
   HPKE_XWING_HKDF_SHA256_AES_256_GCM: "X-Wing",
   HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM: "ML-KEM-768",
   HPKE_ML_KEM_1024_HKDF_SHA256_AES_256_GCM: "ML-KEM-1024",
-};
+} as const satisfies Record<string, HpkeAlgorithm>;
+
+export type WrappingMethod = keyof typeof methodAlgorithms;
+
+export const wrappingMethods = Object.keys(methodAlgorithms) as readonly WrappingMethod[];
 
 /** Maximum size of a wrapped key file in bytes: more than PKCS#8 in PEM of any key has. */
 export const maxPlaintextBytes = 16_384;

@@ -1,7 +1,8 @@
+import { hash } from "node:crypto";
 import { algorithms, isMlDsaAlgorithm, type MlDsaAlgorithm, mlDsaNames } from "./algorithms.ts";
 import { decodeBase64url, encodeBase64url } from "./base64url.ts";
 import { CryptoError, invalidKey } from "./crypto-error.ts";
-import type { CryptoProvider, PublicKey } from "./provider.ts";
+import type { PublicKey } from "./provider.ts";
 import { isJsonObject, type JsonObject, type JsonValue, parseJsonObject } from "./strict-json.ts";
 
 /** A public key as a JSON Web Key of type AKP, "algorithm key pair" (RFC 9964, section 3). */
@@ -20,18 +21,17 @@ export interface PublicJwk {
  *
  * @throws UNSUPPORTED for other algorithms: RFC 9964 registers only ML-DSA
  */
-export function toPublicJwk(provider: CryptoProvider, publicKey: PublicKey): PublicJwk {
+export function toPublicJwk(publicKey: PublicKey): PublicJwk {
   const { algorithm } = publicKey;
   if (!isMlDsaAlgorithm(algorithm))
     throw new CryptoError("UNSUPPORTED", `no standard defines a JWK for ${algorithm}`);
   const pub = encodeBase64url(publicKey.exportRaw());
-  return { kty: "AKP", alg: algorithm, pub, kid: computeThumbprint(provider, algorithm, pub), use: "sig" };
+  return { kty: "AKP", alg: algorithm, pub, kid: computeThumbprint(algorithm, pub), use: "sig" };
 }
 
 /** SHA-256 over the required members in lexicographic order (RFC 7638, section 3), in base64url. */
-function computeThumbprint(provider: CryptoProvider, alg: MlDsaAlgorithm, pub: string): string {
-  const canonicalJwk = JSON.stringify({ alg, kty: "AKP", pub });
-  return encodeBase64url(provider.sha256(new TextEncoder().encode(canonicalJwk)));
+function computeThumbprint(alg: MlDsaAlgorithm, pub: string): string {
+  return hash("sha256", JSON.stringify({ alg, kty: "AKP", pub }), "base64url");
 }
 
 /** A public key from a file. */

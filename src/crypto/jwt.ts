@@ -85,14 +85,12 @@ export async function signJwt(
  *
  * @param publicKeys the trusted keys by `kid`
  * @param now the time to compare with
- * @param leewaySeconds allowed clock skew of the issuer, in both directions
  */
 export async function verifyJwt(
   provider: CryptoProvider,
   publicKeys: ReadonlyMap<string, PublicKey>,
   token: string,
   now: Date,
-  leewaySeconds = 0,
 ): Promise<JwtVerification> {
   const parts = splitToken(token);
   if (parts === undefined)
@@ -115,7 +113,7 @@ export async function verifyJwt(
   const payload = parseJsonObject(parts.payload);
   if (payload === undefined)
     return rejection("MALFORMED", "the payload must be a JSON object without duplicate members");
-  return checkClaims(header, payload, now, leewaySeconds);
+  return checkClaims(header, payload, now);
 }
 
 /** Splits a token and decodes its parts; undefined if it is too long or does not have three valid parts. */
@@ -145,19 +143,14 @@ function findHeaderProblem(header: JsonObject): string | undefined {
   return refused && `header member ${refused} is not accepted`;
 }
 
-function checkClaims(
-  header: JsonObject,
-  claims: JsonObject,
-  now: Date,
-  leewaySeconds: number,
-): JwtVerification {
+function checkClaims(header: JsonObject, claims: JsonObject, now: Date): JwtVerification {
   const { payload, startsAt, problem } = readClaims(claims);
   if (payload === undefined) return rejection("MALFORMED", problem);
   const nowSeconds = now.getTime() / 1000;
-  if (nowSeconds >= payload.exp + leewaySeconds) {
+  if (nowSeconds >= payload.exp) {
     return rejection("EXPIRED", `expired at ${toIsoString(payload.exp)}`);
   }
-  if (nowSeconds < startsAt - leewaySeconds) {
+  if (nowSeconds < startsAt) {
     return rejection("NOT_YET_VALID", `not valid before ${toIsoString(startsAt)}`);
   }
   return { ok: true, type: readType(header) ?? "JWT", header, payload };

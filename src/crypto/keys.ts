@@ -16,11 +16,6 @@ export class EnginePublicKey implements PublicKey {
     this.#key = key;
   }
 
-  /** Returns the library's representation of the key. */
-  open(): LibraryPublicKey {
-    return this.#key;
-  }
-
   exportRaw(): Uint8Array {
     return this.#key.exportRaw();
   }

@@ -34,19 +34,12 @@ export function checkDecapsulationKey(algorithm: MlKemAlgorithm, decapsulationKe
   if (!hasReducedCoefficients(decapsulationKey.subarray(0, vectorBytes))) {
     throw invalidKey(`the ${algorithm} secret key has a coefficient of ${q} or more`);
   }
-  const encapsulationKey = readEncapsulationKey(algorithm, decapsulationKey);
+  const encapsulationKey = decapsulationKey.subarray(vectorBytes, vectorBytes + publicKeyBytes);
   checkEncapsulationKey(algorithm, encapsulationKey);
   const hash = decapsulationKey.subarray(vectorBytes + publicKeyBytes, secretKeyBytes - 32);
   if (!equalBytes(sha3_256(encapsulationKey), hash)) {
     throw invalidKey(`the ${algorithm} secret key does not contain the hash of its public key`);
   }
-}
-
-/** Returns the encapsulation key inside an expanded decapsulation key, as a view. */
-export function readEncapsulationKey(algorithm: MlKemAlgorithm, decapsulationKey: Uint8Array): Uint8Array {
-  const { secretKeyBytes, publicKeyBytes } = kemAlgorithms[algorithm];
-  const start = secretKeyBytes - publicKeyBytes - 64;
-  return decapsulationKey.subarray(start, start + publicKeyBytes);
 }
 
 /** Returns whether all 12-bit little-endian integers (FIPS 203, algorithm 6) are below q. */

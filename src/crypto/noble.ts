@@ -2,7 +2,7 @@
 import { type DSA, ml_dsa44, ml_dsa65, ml_dsa87 } from "@noble/post-quantum/ml-dsa.js";
 import { ml_kem512, ml_kem768, ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import type { KEM } from "@noble/post-quantum/utils.js";
-import type { MlDsaAlgorithm, MlKemAlgorithm } from "./algorithms.ts";
+import { type Algorithm, isMlDsaAlgorithm, type MlDsaAlgorithm, type MlKemAlgorithm } from "./algorithms.ts";
 
 export const mlDsa: Readonly<Record<MlDsaAlgorithm, DSA>> = {
   "ML-DSA-44": ml_dsa44,
@@ -18,11 +18,12 @@ export const mlKem: Readonly<Record<MlKemAlgorithm, KEM>> = {
 
 /** Verifies a signature of the message with this μ (FIPS 204, algorithm 8 from line 8 on): 3 ms. */
 export function verifyMu(
-  algorithm: MlDsaAlgorithm,
+  algorithm: Algorithm,
   publicKey: Uint8Array,
   mu: Uint8Array,
   signature: Uint8Array,
 ): boolean {
+  if (!isMlDsaAlgorithm(algorithm)) throw new RangeError(`${algorithm} has no mu`);
   return mlDsa[algorithm].internal.verify(signature, mu, publicKey, { externalMu: true });
 }
 

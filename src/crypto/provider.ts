@@ -269,9 +269,6 @@ export interface CryptoProvider {
    */
   decapsulate(secretKey: SecretKey, ciphertext: Uint8Array): Promise<Uint8Array>;
 
-  /** SHA-256 (FIPS 180-4, section 6.2) on the calling thread; 32 bytes. */
-  sha256(message: Uint8Array): Uint8Array;
-
   /** Stops workers and rejects further calls. Running calls finish or are rejected with CLOSED. */
   close(): Promise<void>;
 }

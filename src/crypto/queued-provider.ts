@@ -32,13 +32,13 @@ export type CurrentCall = Pick<Terms, "callerOf" | "signalOf">;
 /**
  * Puts a provider behind a queue, which rejects work that would have to wait too long with CryptoBusyError.
  *
- * @param call the current call; without it, all callers share one turn
+ * @param call the current call
  * @param measure measures each operation; omit it to avoid the overhead
  */
 export function queueProvider(
   provider: CryptoProvider,
   queue: WorkQueue,
-  call: CurrentCall = { callerOf: () => "all callers" },
+  call: CurrentCall,
   measure: MeasureOperation = (_operation, _algorithm, work) => work(undefined),
 ): CryptoProvider {
   const create = (terms: Omit<Terms, "measure">, forms?: Forms) =>
@@ -125,7 +125,6 @@ function createForm(
       run("decapsulate", secretKey.algorithm, { ciphertext }, (kept) =>
         inner.decapsulate(secretKey, kept.ciphertext),
       ),
-    sha256: (message) => inner.sha256(message),
     close: () => inner.close(),
   };
 }

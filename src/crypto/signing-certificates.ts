@@ -7,7 +7,7 @@ import { BitString } from "asn1js";
 import { Certificate } from "pkijs";
 import { readCertificates } from "./certificate-files.ts";
 import { findExtension } from "./certificate-parts.ts";
-import { CryptoError } from "./crypto-error.ts";
+import { explain, invalidKey } from "./crypto-error.ts";
 import { findPublicKeyAlgorithm } from "./key-encoding.ts";
 import { encodePem } from "./pem.ts";
 
@@ -28,13 +28,12 @@ export function readSigningCertificates(
   pem: string,
   origin: string,
 ): [X509Certificate, ...X509Certificate[]] {
-  const certificates = read(pem, origin);
+  const certificates = explain(origin, () => readCertificates(pem));
   if (certificates.length > maxCertificates)
-    throw new CryptoError("INVALID_KEY", `${origin} contains more than ${maxCertificates} certificates`);
+    throw invalidKey(`${origin} contains more than ${maxCertificates} certificates`);
   const usage = findExtension(Certificate.fromBER(certificates[0].raw), "keyUsage");
   if (usage instanceof BitString && ((usage.valueBlock.valueHexView[0] ?? 0) & signingBits) === 0)
-    throw new CryptoError(
-      "INVALID_KEY",
+    throw invalidKey(
       `the certificate in ${origin} may not sign content: its key usage has no digitalSignature`,
     );
   return certificates;
@@ -53,17 +52,6 @@ export function exportPublicKey(certificate: X509Certificate, origin: string): s
     const { subjectPublicKeyInfo } = Certificate.fromBER(certificate.raw);
     const der = new Uint8Array(subjectPublicKeyInfo.toSchema().toBER());
     if (findPublicKeyAlgorithm(der) !== undefined) return encodePem("PUBLIC KEY", der);
-    throw new CryptoError(
-      "INVALID_KEY",
-      `the certificate in ${origin} has a key of an unsupported algorithm`,
-    );
-  }
-}
-
-function read(pem: string, origin: string): [X509Certificate, ...X509Certificate[]] {
-  try {
-    return readCertificates(pem);
-  } catch (error) {
-    throw error instanceof CryptoError ? new CryptoError(error.code, `${origin}: ${error.message}`) : error;
+    throw invalidKey(`the certificate in ${origin} has a key of an unsupported algorithm`);
   }
 }

@@ -18,8 +18,8 @@ export interface WorkQueueOptions {
   readonly threads: number;
   /** Maximum milliseconds that a caller's work may wait. */
   readonly maxWaitMs: number;
-  /** The same limit for bulk work, such as a batch. Default: 10 times `maxWaitMs`. */
-  readonly maxBacklogMs?: number;
+  /** The same limit for bulk work, such as a batch. */
+  readonly maxBacklogMs: number;
   /**
    * Returns the number of threads doing other work, such as password checks. Quick work leaves cores for
    * them.
@@ -57,7 +57,7 @@ export class WorkQueue {
   constructor({ threads, maxWaitMs, maxBacklogMs, busyElsewhere = () => 0, now }: WorkQueueOptions) {
     this.#threads = threads;
     this.#maxWaitMs = maxWaitMs;
-    this.#maxBacklogMs = maxBacklogMs ?? 10 * maxWaitMs;
+    this.#maxBacklogMs = maxBacklogMs;
     this.#now = now ?? (() => performance.now());
     // One thread stays free for quick work.
     this.#places = Math.max(1, threads - 1);

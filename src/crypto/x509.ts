@@ -18,7 +18,7 @@ import {
   readSubjectKeyIdentifier,
   signCertificate,
 } from "./certificate-parts.ts";
-import { CryptoError, invalidArgument, invalidKey } from "./crypto-error.ts";
+import { explain, invalidArgument, invalidKey } from "./crypto-error.ts";
 import type { DistinguishedName } from "./distinguished-name.ts";
 import { encodeAlternativeNames, encodeDistinguishedName } from "./name-encoding.ts";
 import { encodePem } from "./pem.ts";
@@ -232,17 +232,4 @@ function findAlgorithm({
 
 function exportPublicKey(secretKey: KeyObject): Uint8Array {
   return createPublicKey(secretKey).export({ type: "spki", format: "der" });
-}
-
-/**
- * Runs a reader and names its input in the error.
- *
- * @param name the input's name for the error
- */
-function explain<T>(name: string, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw error instanceof CryptoError ? new CryptoError(error.code, `${name}: ${error.message}`) : error;
-  }
 }

@@ -42,7 +42,7 @@ export class IssuerKeys {
     const known = new Map(this.#keys.map((key) => [key.record.keyId, key]));
     const records = await store.listKeys(new Date(now().getTime() - lifetimeSeconds * 1000));
     this.#keys = records.map((record) => {
-      const { publicKey = importPublicKey(provider, record), jwk = toPublicJwk(provider, publicKey) } =
+      const { publicKey = importPublicKey(provider, record), jwk = toPublicJwk(publicKey) } =
         known.get(record.keyId) ?? {};
       return { record, publicKey, jwk };
     });

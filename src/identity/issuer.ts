@@ -257,7 +257,7 @@ function withFreshIssuerKey<T>(
   use: (key: NewIssuerKey) => Promise<T>,
 ): Promise<T> {
   return withFreshKeyPair(provider, algorithm, ({ publicKey, secretKey }) => {
-    const { kid: keyId } = toPublicJwk(provider, publicKey);
+    const { kid: keyId } = toPublicJwk(publicKey);
     return lendSecret(secretKey, (seed) => use({ keyId, publicKey, seed }));
   });
 }

@@ -20,8 +20,10 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { readVerbLine } from "../../src/cli/command-line/options.ts";
 import { keepLogin } from "../../src/cli/connection/logins.ts";
 import { openFiles } from "../../src/cli/files/open.ts";
+import { writeState } from "../../src/cli/files/state.ts";
 import { writeFile } from "../../src/cli/files/write.ts";
 import { loadAllVerbs } from "../../src/cli/groups.ts";
+import { readDevice } from "../../src/cli/verbs/device/state.ts";
 import { main } from "../support/program.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { verbTable } from "../support/whole-program.ts";
@@ -141,6 +143,14 @@ describe("an output of any size", () => {
     await expect(files.writeChunks("out", chunks())).rejects.toThrow("no more");
     expect(readdirSync(folder)).toEqual([]);
   });
+});
+
+it("a device's file is used with its own server alone", () => {
+  const path = join(makeTemporaryDirectory(), "device.json");
+  const device = { url: "http://a.test", deviceId: "d", secretKeyPem: "k", nextSequence: 0 };
+  writeState(path, device);
+  expect(readDevice(path, "http://a.test")).toEqual(device);
+  expect(() => readDevice(path, "http://b.test")).toThrow("at http://a.test, not at http://b.test");
 });
 
 describe("every verb declares its files:", () => {

@@ -1,13 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { algorithms } from "../../src/crypto/algorithms.ts";
 import { findCost } from "../../src/crypto/costs.ts";
 
 describe("the cost of an operation", () => {
-  it.each(Object.keys(algorithms) as (keyof typeof algorithms)[])("is known for %s", (algorithm) => {
-    for (const operation of ["generate", "import", "sign", "verify", "encapsulate", "decapsulate"] as const)
-      expect(findCost(operation, algorithm).costMs).toBeGreaterThan(0);
-  });
-
   it("grows with the message, but a long message does not make quick work slow", () => {
     const short = findCost("sign", "ML-DSA-65", 32);
     const long = findCost("sign", "ML-DSA-65", 64 * 1024 * 1024);

@@ -98,6 +98,6 @@ describe("a distinguished name", () => {
 
   it("is parsed in linear time", () => {
     for (const part of ["\\", "\\\\", ",", "=", "\\,", " "])
-      expect(() => parseDistinguishedName(`CN=${part.repeat(100_000)}`)).toThrow();
+      expect(() => parseDistinguishedName(`CN=${part.repeat(10_000)}`)).toThrow();
   });
 });

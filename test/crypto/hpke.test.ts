@@ -1,8 +1,10 @@
-/** HPKE key wrapping: what opens and what does not. */
+/**
+ * HPKE: key wrapping, and the vectors of draft-ietf-hpke-pq. None of these has AES-256-GCM, so they cover our KEMs, and
+ * the key schedule with the other AEAD.
+ */
 import { randomBytes } from "node:crypto";
 import {
   AEAD_AES_256_GCM,
-  AEAD_ChaCha20Poly1305,
   CipherSuite,
   KDF_HKDF_SHA256,
   KEM_ML_KEM_768,
@@ -13,9 +15,10 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import {
   generateWrappingKey,
+  type HpkeAlgorithm,
   isWrappingMethod,
-  kemIds,
   maxPlaintextBytes,
+  type SealContext,
   unwrap,
   type WrappingMethod,
   wrap,
@@ -24,6 +27,7 @@ import {
 import { openMessage, sealMessage } from "../../src/crypto/hpke-suite.ts";
 import { bytesOf, flipBit } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
+import draft from "../vectors/hpke-pq.json" with { type: "json" };
 import { refusal } from "./refusal.ts";
 
 /** Lengths in bytes of private key, public key and enc (draft-ietf-hpke-pq-04, section 8). */
@@ -73,28 +77,25 @@ describeProviders("HPKE with %s", (provider) => {
       }
     });
 
-    const changes: Record<string, () => Promise<Uint8Array>> = {
-      "a changed bit at the start of enc": () => unwrap(provider, method, seed, flipBit(wrapped, 0), context),
-      "a changed bit at the end of enc": () =>
-        unwrap(provider, method, seed, flipBit(wrapped, encBytes - 2), context),
-      "a changed bit in the ciphertext": () =>
-        unwrap(provider, method, seed, flipBit(wrapped, encBytes), context),
-      "a changed bit in the tag": () =>
-        unwrap(provider, method, seed, flipBit(wrapped, wrapped.length - 1), context),
-      "a missing byte": () => unwrap(provider, method, seed, wrapped.subarray(0, -1), context),
-      "an extra byte": () => unwrap(provider, method, seed, Uint8Array.of(...wrapped, 0), context),
-      zeros: () => unwrap(provider, method, seed, new Uint8Array(wrapped.length), context),
-      ones: () => unwrap(provider, method, seed, new Uint8Array(wrapped.length).fill(0xff), context),
-      "a different info": () =>
-        unwrap(provider, method, seed, wrapped, { ...context, info: bytesOf("import of key-2") }),
-      "a different aad": () =>
-        unwrap(provider, method, seed, wrapped, { ...context, aad: bytesOf("X-Wing") }),
-      "no context": () => unwrap(provider, method, seed, wrapped),
-      "a different key's seed": () => unwrap(provider, method, flipBit(seed, 3), wrapped, context),
+    /** What is opened instead, and how. */
+    const changes: Record<string, () => readonly [Uint8Array, SealContext?, Uint8Array?]> = {
+      "a changed bit at the start of enc": () => [flipBit(wrapped, 0)],
+      "a changed bit at the end of enc": () => [flipBit(wrapped, encBytes - 2)],
+      "a changed bit in the ciphertext": () => [flipBit(wrapped, encBytes)],
+      "a changed bit in the tag": () => [flipBit(wrapped, wrapped.length - 1)],
+      "a missing byte": () => [wrapped.subarray(0, -1)],
+      "an extra byte": () => [Uint8Array.of(...wrapped, 0)],
+      zeros: () => [new Uint8Array(wrapped.length)],
+      ones: () => [new Uint8Array(wrapped.length).fill(0xff)],
+      "a different info": () => [wrapped, { ...context, info: bytesOf("import of key-2") }],
+      "a different aad": () => [wrapped, { ...context, aad: bytesOf("X-Wing") }],
+      "no context": () => [wrapped, {}],
+      "a different key's seed": () => [wrapped, context, flipBit(seed, 3)],
     };
 
-    it.each(Object.entries(changes))("does not open with %s", async (_name, attempt) => {
-      expect(await refusal(attempt)).toBe("UNWRAP_FAILED");
+    it.each(Object.entries(changes))("does not open with %s", async (_name, change) => {
+      const [given, used = context, by = seed] = change();
+      expect(await refusal(() => unwrap(provider, method, by, given, used))).toBe("UNWRAP_FAILED");
     });
 
     const lengths: Record<string, () => Promise<Uint8Array>> = {
@@ -132,23 +133,11 @@ describeProviders("HPKE with %s", (provider) => {
     });
   });
 
-  it("agrees with the package hpke on ChaCha20-Poly1305, in both directions", async () => {
-    const { publicKey, seed } = await generateWrappingKey(provider, "HPKE_XWING_HKDF_SHA256_AES_256_GCM");
-    const suite = new CipherSuite(KEM_MLKEM768_X25519, KDF_HKDF_SHA256, AEAD_ChaCha20Poly1305);
-    const ours = { ...context, aead: "ChaCha20Poly1305" } as const;
-    const kemId = kemIds["X-Wing"];
-    const theirs = await suite.Seal(await suite.DeserializePublicKey(publicKey), plaintext, context);
-    const secretKey = await provider.importSecretKey("X-Wing", { seed });
-    const opened = await provider.decapsulate(secretKey, theirs.encapsulatedSecret);
-    expect(openMessage({ kemId, sharedSecret: opened }, theirs.ciphertext, ours)).toEqual(plaintext);
-    const { ciphertext, sharedSecret } = await provider.encapsulate(secretKey.publicKey);
-    const sealed = sealMessage({ kemId, sharedSecret }, plaintext, ours);
-    const theirKey = await suite.DeserializePrivateKey(seed);
-    expect(await suite.Open(theirKey, ciphertext, sealed, context)).toEqual(plaintext);
-  });
-
   it("does not open with a different method for the same private key", async () => {
-    const [, small, large] = wrappingMethods;
+    const [small, large] = [
+      "HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM",
+      "HPKE_ML_KEM_1024_HKDF_SHA256_AES_256_GCM",
+    ] as const;
     const { publicKey, seed } = await generateWrappingKey(provider, small);
     const wrapped = await wrap(provider, small, publicKey, new Uint8Array(1000));
     expect(await unwrap(provider, small, seed, wrapped)).toHaveLength(1000);
@@ -167,5 +156,36 @@ describe("the wrapping methods", () => {
     const unknown = "HPKE_XWING" as WrappingMethod;
     expect(await refusal(() => generateWrappingKey(provider, unknown))).toBe("INVALID_ARGUMENT");
     await provider.close();
+  });
+});
+
+const hex = Uint8Array.fromHex;
+const vectors = draft.vectors.map((vector) => ({ ...vector, algorithm: vector.algorithm as HpkeAlgorithm }));
+/** HKDF-SHA256 and ChaCha20-Poly1305 (RFC 9180, sections 7.2 and 7.3). */
+const scheduled = vectors.filter(({ kdf_id, aead_id }) => kdf_id === 1 && aead_id === 3);
+
+describeProviders("HPKE with %s and the draft's vectors", (provider) => {
+  it.each(vectors)(
+    "has the draft's public key and shared secret: $algorithm, $kdf_id, $aead_id",
+    async ({ algorithm, skRm, pkRm, enc, shared_secret }) => {
+      const secretKey = await provider.importSecretKey(algorithm, { seed: hex(skRm) });
+      expect(secretKey.publicKey.exportRaw()).toEqual(hex(pkRm));
+      expect(await provider.decapsulate(secretKey, hex(enc))).toEqual(hex(shared_secret));
+    },
+  );
+});
+
+describe("the draft's vectors", () => {
+  it("have each of our KEMs, and one has a key schedule of ours", () => {
+    expect(new Set(vectors.map(({ kem_id }) => kem_id))).toEqual(new Set([0x0041, 0x0042, 0x647a]));
+    expect(scheduled.map(({ algorithm }) => algorithm)).toEqual(["X-Wing"]);
+  });
+
+  it.each(scheduled)("open and are sealed alike: $algorithm", (vector) => {
+    const { kem_id, shared_secret, ct, pt, info, aad } = vector;
+    const secret = { kemId: kem_id, sharedSecret: hex(shared_secret) };
+    const context = { info: hex(info), aad: hex(aad), aead: "ChaCha20Poly1305" } as const;
+    expect(openMessage(secret, hex(ct), context)).toEqual(hex(pt));
+    expect(sealMessage(secret, hex(pt), context).toString("hex")).toBe(ct);
   });
 });

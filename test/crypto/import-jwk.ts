@@ -11,5 +11,5 @@ export function importPublicJwk(
 ): { keyId: string; publicKey: PublicKey } {
   const raw = decodeBase64url(pub) ?? new Uint8Array();
   const publicKey = provider.importPublicKey(alg as MlDsaAlgorithm, { raw });
-  return { keyId: toPublicJwk(provider, publicKey).kid, publicKey };
+  return { keyId: toPublicJwk(publicKey).kid, publicKey };
 }

@@ -1,7 +1,13 @@
 /** Secret key files from other programs: every form of every family, and invalid files. */
-import { createPrivateKey, generateKeyPairSync } from "node:crypto";
+import { generateKeyPairSync } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Algorithm, algorithms } from "../../src/crypto/algorithms.ts";
+import {
+  type Algorithm,
+  algorithms,
+  compositeNames,
+  kemNames,
+  mlDsaNames,
+} from "../../src/crypto/algorithms.ts";
 import { encodeBase64url } from "../../src/crypto/base64url.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { toPublicJwk } from "../../src/crypto/jwk.ts";
@@ -15,15 +21,12 @@ import draft from "../vectors/x-wing.json" with { type: "json" };
 import { refusal } from "./refusal.ts";
 import { der as tlv } from "./requests.ts";
 
-/** One algorithm per family and per number of forms. */
-const families = [
-  "ML-DSA-65",
-  "ML-KEM-768",
-  "ML-KEM-1024",
-  "SLH-DSA-SHA2-128f",
-  "X-Wing",
-  "ECDSA-P256",
-] as const;
+/** All algorithms, except that the SLH-DSA sets differ in their lengths only. */
+const families = [...mlDsaNames, ...kemNames, ...compositeNames, "SLH-DSA-SHA2-128f", "ECDSA-P256"] as const;
+
+/** SubjectPublicKeyInfo (RFC 5280, section 4.1.2.7). */
+const spki = (algorithm: Uint8Array, publicKey: Uint8Array) =>
+  tlv(0x30, algorithm, tlv(0x03, Uint8Array.of(0), publicKey));
 
 /** A file in one form. */
 type Form = readonly [name: string, file: Uint8Array, hasSeed: boolean];
@@ -68,33 +71,35 @@ function listParts(
 }
 
 describeProviders("a key file for %s", (provider) => {
-  it.each(families)("for %s gives the same key in every form", async (algorithm) => {
-    const { secretKey } = await provider.generateKeyPair(algorithm);
-    const forms = formsOf(secretKey);
-    const seen = await Promise.all(
-      forms.map(async ([form, file]) => {
-        const before = Uint8Array.from(file);
-        const imported = await importKeyFile(provider, algorithm, file);
-        expect(file, `${form} is left unchanged`).toEqual(before);
-        return {
-          form,
-          algorithm: imported.algorithm,
-          raw: imported.exportRaw(),
-          publicKey: imported.publicKey.exportRaw(),
-          hasSeed: imported.exportSeed() !== undefined,
-        };
-      }),
-    );
-    const [raw, publicKey] = [secretKey.exportRaw(), secretKey.publicKey.exportRaw()];
-    expect(seen).toEqual(forms.map(([form, , hasSeed]) => ({ form, algorithm, raw, publicKey, hasSeed })));
-  });
-
-  it("accepts PEM with a byte order mark, surrounding white space and CR LF line endings", async () => {
-    const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
-    const pem = `\uFEFF\r\n${secretKey.toPem().replaceAll("\n", "\r\n")}\r\n`;
-    const imported = await importKeyFile(provider, "ML-DSA-44", bytesOf(pem));
-    expect(imported.exportRaw()).toEqual(secretKey.exportRaw());
-  });
+  it.each(families)(
+    "for %s gives the same key in every form, and so does its public key",
+    async (algorithm) => {
+      const { secretKey } = await provider.generateKeyPair(algorithm);
+      const forms = formsOf(secretKey);
+      for (const material of [{ raw: secretKey.publicKey.exportRaw() }, { pem: secretKey.publicKey.toPem() }])
+        expect(provider.importPublicKey(algorithm, material).exportRaw()).toEqual(
+          secretKey.publicKey.exportRaw(),
+        );
+      const seen = await Promise.all(
+        forms.map(async ([form, file]) => {
+          const before = Uint8Array.from(file);
+          const imported = await importKeyFile(provider, algorithm, file);
+          expect(file, `${form} is left unchanged`).toEqual(before);
+          const again = await provider.importSecretKey(algorithm, { pem: imported.toPem() });
+          expect(again.exportRaw(), `${form}, written and read`).toEqual(imported.exportRaw());
+          return {
+            form,
+            algorithm: imported.algorithm,
+            raw: imported.exportRaw(),
+            publicKey: imported.publicKey.exportRaw(),
+            hasSeed: imported.exportSeed() !== undefined,
+          };
+        }),
+      );
+      const [raw, publicKey] = [secretKey.exportRaw(), secretKey.publicKey.exportRaw()];
+      expect(seen).toEqual(forms.map(([form, , hasSeed]) => ({ form, algorithm, raw, publicKey, hasSeed })));
+    },
+  );
 
   it("accepts PEM after the text that openssl writes before it", async () => {
     const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
@@ -103,20 +108,23 @@ describeProviders("a key file for %s", (provider) => {
     expect(imported.exportRaw()).toEqual(secretKey.exportRaw());
   });
 
-  it("accepts the example in the X-Wing draft", async () => {
-    const imported = await importKeyFile(provider, "X-Wing", bytesOf(draft.example.privateKeyPem));
-    expect(imported.exportSeed()?.toHex()).toBe(draft.example.seed);
-  });
-
   it("rejects DER whose seed and expanded key, or scalar and point, do not match", async () => {
     const { secretKey: lattice } = await provider.generateKeyPair("ML-DSA-65");
     const { secretKey: curve } = await provider.generateKeyPair("ECDSA-P256");
     const { publicKey: otherPoint } = await provider.generateKeyPair("ECDSA-P256");
-    const seed = flipBit(lattice.exportSeed() ?? new Uint8Array(32));
-    const both = encodePkcs8("ML-DSA-65", { seed, raw: lattice.exportRaw() });
+    const { secretKey: kem } = await provider.generateKeyPair("ML-KEM-768");
+    const bothOf = (key: SecretKey) =>
+      encodePkcs8(key.algorithm, {
+        seed: flipBit(key.exportSeed() ?? new Uint8Array()),
+        raw: key.exportRaw(),
+      });
     const ofTwo = encodePkcs8("ECDSA-P256", { raw: curve.exportRaw(), publicKey: otherPoint.exportRaw() });
-    expect(await refusal(() => importKeyFile(provider, "ML-DSA-65", both))).toBe("INVALID_KEY");
-    expect(await refusal(() => importKeyFile(provider, "ECDSA-P256", ofTwo))).toBe("INVALID_KEY");
+    for (const [algorithm, der] of [
+      ["ML-DSA-65", bothOf(lattice)],
+      ["ML-KEM-768", bothOf(kem)],
+      ["ECDSA-P256", ofTwo],
+    ] as const)
+      expect(await refusal(() => importKeyFile(provider, algorithm, der))).toBe("INVALID_KEY");
   });
 });
 
@@ -135,14 +143,6 @@ describe("a key file", async () => {
       const imported = await importKeyFile(provider, algorithm, Buffer.from(file));
       expect(Buffer.from(imported.publicKey.exportRaw())).toEqual(publicKey.export({ format: "raw-public" }));
     }
-  });
-
-  it("in expanded form can also be read by node:crypto", async () => {
-    const { secretKey } = await provider.generateKeyPair("ML-KEM-768");
-    const der = encodePkcs8("ML-KEM-768", { raw: secretKey.exportRaw() });
-    const nodeKey = createPrivateKey({ key: Buffer.from(der), format: "der", type: "pkcs8" });
-    expect(nodeKey.asymmetricKeyType).toBe("ml-kem-768");
-    expect((await importKeyFile(provider, "ML-KEM-768", der)).exportSeed()).toBeUndefined();
   });
 
   it("never has two forms of the same length for one algorithm", () => {
@@ -300,7 +300,7 @@ describe("a key file", async () => {
     let jwk: Record<string, unknown>;
     beforeAll(async () => {
       ({ secretKey } = await provider.generateKeyPair("ML-DSA-65"));
-      const { kid, use, ...members } = toPublicJwk(provider, secretKey.publicKey);
+      const { kid, use, ...members } = toPublicJwk(secretKey.publicKey);
       jwk = { ...members, priv: encodeBase64url(secretKey.exportSeed() ?? new Uint8Array()) };
     });
     const read = (members: object) =>
@@ -320,11 +320,6 @@ describe("a key file", async () => {
         () => ({ pub: encodeBase64url(flipBit(secretKey.publicKey.exportRaw())) }),
         "does not match its priv",
       ],
-      [
-        "no pub",
-        () => ({ pub: undefined }),
-        "pub of the JWK must be the public key of ML-DSA-65: 1952 bytes",
-      ],
       ["no priv", () => ({ priv: undefined }), "the JWK has no priv"],
       [
         "a priv of the wrong length",
@@ -338,36 +333,8 @@ describe("a key file", async () => {
         "priv of the JWK is the expanded key of ML-DSA-65, which RFC 9964 does not allow; give its seed of 32 bytes as priv, " +
           "or the expanded key as PKCS#8 or as 4032 raw bytes",
       ],
-      ["a different type", () => ({ kty: "OKP" }), 'kty of the JWK must be "AKP"'],
-      [
-        "a different algorithm",
-        () => ({ alg: "ML-DSA-66" }),
-        "alg of the JWK must be one of ML-DSA-44, ML-DSA-65",
-      ],
-      ["a different use", () => ({ use: "enc" }), 'use of the JWK must be "sig"'],
       ["different operations", () => ({ key_ops: ["verify"] }), 'key_ops of the JWK must include "sign"'],
-      ["a duplicate operation", () => ({ key_ops: ["sign", "sign"] }), "key_ops of the JWK must be a list"],
-      [
-        "an operation that is not a string",
-        () => ({ key_ops: ["sign", 1] }),
-        "key_ops of the JWK must be a list",
-      ],
-      ["a string as the operations", () => ({ key_ops: "sign" }), "key_ops of the JWK must be a list"],
-      [
-        "the algorithm of a longer key",
-        () => ({ alg: "ML-DSA-87" }),
-        "pub of the JWK must be the public key of ML-DSA-87: 2592 bytes",
-      ],
-      [
-        "a different key's seed",
-        () => ({ priv: encodeBase64url(new Uint8Array(32)) }),
-        "does not match its priv",
-      ],
-      ["a priv in the base64 alphabet", () => ({ priv: `+${"A".repeat(42)}` }), "must be the seed"],
       ["a priv that is not a string", () => ({ priv: [1] }), "priv of the JWK must be the seed"],
-      ["no algorithm", () => ({ alg: undefined }), "alg of the JWK must be one of"],
-      ["a lower-case algorithm", () => ({ alg: "ml-dsa-65" }), "alg of the JWK must be one of"],
-      ["a lower-case type", () => ({ kty: "akp" }), 'kty of the JWK must be "AKP"'],
       ["a JWK set", () => ({ keys: [] }), "the file is a JWK set"],
     ])("is rejected with %s", async (_, members, message) => {
       await expect(read(members())).rejects.toMatchObject({
@@ -386,17 +353,17 @@ describe("a key file", async () => {
 
   const seed = new Uint8Array(32);
   const der = encodePkcs8("ML-DSA-65", { seed });
+  const seedForm = tlv(0x04, tlv(0x80, seed));
+  const mlDsa65 = tlv(0x30, Uint8Array.fromHex("0609608648016503040312"));
+  const withNull = tlv(0x30, Uint8Array.fromHex("06096086480165030403120500"));
   const hostile: Record<string, Uint8Array> = {
     "is empty": new Uint8Array(),
     "is longer than any key": new Uint8Array(16_385),
-    "is much longer than any key": bytesOf(`-----BEGIN PRIVATE KEY-----\n${"A".repeat(1_000_000)}`),
     "is truncated DER": der.subarray(0, -1),
     "is DER with an extra byte": Uint8Array.of(...der, 0),
-    "is DER of version 1": der.with(4, 1),
+    "has parameters of NULL": tlv(0x30, tlv(0x02, Uint8Array.of(0)), withNull, seedForm),
     "is a public key": bytesOf(encodePem("PUBLIC KEY", new Uint8Array(1974))),
     "is an encrypted key": bytesOf(encodePem("ENCRYPTED PRIVATE KEY", der)),
-    "is two PEM blocks": bytesOf(encodePem("PRIVATE KEY", der).repeat(2)),
-    "is PEM without its end": bytesOf(encodePem("PRIVATE KEY", der).slice(0, -26)),
     "is PEM of something else": bytesOf(encodePem("PRIVATE KEY", new Uint8Array(54))),
     "is text": bytesOf("this is no key"),
     "is an expanded key of zeros": new Uint8Array(4032),
@@ -405,6 +372,20 @@ describe("a key file", async () => {
 
   it.each(Object.entries(hostile))("that %s is rejected", async (_name, file) => {
     expect(await refusal(() => importKeyFile(provider, "ML-DSA-65", file))).toBe("INVALID_KEY");
+  });
+
+  it.each<[string, (der: Uint8Array) => Uint8Array]>([
+    ["NULL parameters", (der) => spki(withNull, der.subarray(-1952))],
+    ["a byte after it", (der) => Uint8Array.of(...der, 0)],
+    ["its last byte missing", (der) => der.subarray(0, -1)],
+    ["a key of the wrong length", (der) => spki(mlDsa65, der.subarray(-1951))],
+    ["an indefinite length", (der) => der.with(1, 0x80)],
+  ])("of a public key, SubjectPublicKeyInfo, is rejected with %s", async (_fault, change) => {
+    const raw = (await provider.importSecretKey("ML-DSA-65", { seed })).publicKey.exportRaw();
+    const read = (der: Uint8Array) =>
+      provider.importPublicKey("ML-DSA-65", { pem: encodePem("PUBLIC KEY", der) });
+    expect(read(spki(mlDsa65, raw)).exportRaw()).toEqual(raw);
+    expect(await refusal(() => read(change(spki(mlDsa65, raw))))).toBe("INVALID_KEY");
   });
 
   it("that is a string, or an unknown algorithm, is the caller's mistake", async () => {

@@ -19,45 +19,33 @@ describeProviders("%s works off the event loop", (provider, name) => {
   /** Number of signatures over mu, which noble creates for OpenSSL. */
   const muCount = name === "native" ? count : 16;
 
-  it("while signing", async () => {
-    const { secretKey } = await provider.generateKeyPair("ML-DSA-65");
-    const turns = await countTurns(() =>
-      Array.from({ length: count }, () => provider.sign(secretKey, message)),
-    );
-    expect(turns).toBeGreaterThan(manyTurns);
-  });
-
-  it("while signing external mus", async () => {
-    const { secretKey } = await provider.generateKeyPair("ML-DSA-65");
-    const turns = await countTurns(() =>
-      Array.from({ length: muCount }, () => provider.signRepresentative(secretKey, new Uint8Array(64))),
-    );
-    expect(turns).toBeGreaterThan(manyTurns);
-  });
-
-  it("while X-Wing encapsulates and decapsulates", async () => {
-    const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
-    const { ciphertext } = await provider.encapsulate(publicKey);
-    const turns = await countTurns(() =>
-      Array.from({ length: 64 }, (_, i) =>
+  const repeat = (times: number, start: (i: number) => Promise<unknown>) => () =>
+    Array.from({ length: times }, (_, i) => start(i));
+  const work: Readonly<Record<string, () => Promise<() => Promise<unknown>[]>>> = {
+    signing: async () => {
+      const { secretKey } = await provider.generateKeyPair("ML-DSA-65");
+      return repeat(count, () => provider.sign(secretKey, message));
+    },
+    "signing external mus": async () => {
+      const { secretKey } = await provider.generateKeyPair("ML-DSA-65");
+      return repeat(muCount, () => provider.signRepresentative(secretKey, message));
+    },
+    "X-Wing encapsulates and decapsulates": async () => {
+      const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
+      const { ciphertext } = await provider.encapsulate(publicKey);
+      return repeat(64, (i) =>
         i % 2 === 0 ? provider.encapsulate(publicKey) : provider.decapsulate(secretKey, ciphertext),
-      ),
-    );
-    expect(turns).toBeGreaterThan(manyTurns);
-  });
+      );
+    },
+    "generating key pairs": async () => repeat(count, () => provider.generateKeyPair("ML-DSA-87")),
+    "checking an SLH-DSA key": async () => {
+      const raw = (await provider.generateKeyPair("SLH-DSA-SHA2-192f")).secretKey.exportRaw();
+      return repeat(1, () => provider.importSecretKey("SLH-DSA-SHA2-192f", { raw }));
+    },
+  };
 
-  it("while generating key pairs", async () => {
-    const turns = await countTurns(() =>
-      Array.from({ length: count }, () => provider.generateKeyPair("ML-DSA-87")),
-    );
-    expect(turns).toBeGreaterThan(manyTurns);
-  });
-
-  it("while checking an SLH-DSA key", async () => {
-    const { secretKey } = await provider.generateKeyPair("SLH-DSA-SHA2-192f");
-    const raw = secretKey.exportRaw();
-    const turns = await countTurns(() => [provider.importSecretKey("SLH-DSA-SHA2-192f", { raw })]);
-    expect(turns).toBeGreaterThan(manyTurns);
+  it.each(Object.entries(work))("while %s", async (_what, prepare) => {
+    expect(await countTurns(await prepare())).toBeGreaterThan(manyTurns);
   });
 
   /** Counts the turns of the event loop until all work is done, up to a maximum; see `manyTurns`. */

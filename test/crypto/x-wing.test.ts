@@ -16,7 +16,6 @@ const hex = Uint8Array.fromHex;
 const vectors = draft.vectors.map((vector) => ({
   start: vector.seed.slice(0, 8),
   seed: hex(vector.seed),
-  randomness: hex(vector.encapsulationRandomness),
   publicKey: hex(vector.publicKey),
   ciphertext: hex(vector.ciphertext),
   sharedSecret: hex(vector.sharedSecret),
@@ -30,18 +29,6 @@ const lowOrderPoints = {
   "the point 1": "0100000000000000000000000000000000000000000000000000000000000000",
   "a point of order 8": "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
 };
-
-describe("the draft's test vectors", () => {
-  it("are three", () => {
-    expect(vectors).toHaveLength(3);
-  });
-
-  it.each(vectors)("match noble with the same randomness: $start…", (vector) => {
-    const { cipherText, sharedSecret } = ml_kem768_x25519.encapsulate(vector.publicKey, vector.randomness);
-    expect(cipherText).toEqual(vector.ciphertext);
-    expect(sharedSecret).toEqual(vector.sharedSecret);
-  });
-});
 
 describeProviders("X-Wing with %s", (provider) => {
   const importSeed = (seed: Uint8Array) => provider.importSecretKey("X-Wing", { seed });
@@ -76,28 +63,6 @@ describeProviders("X-Wing with %s", (provider) => {
     expect(publicKey.exportRaw()).toEqual(secretKey.publicKey.exportRaw());
   });
 
-  it("gives a new secret for each encapsulation, the same for both sides", async () => {
-    const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
-    const [first, second] = await Promise.all([
-      provider.encapsulate(publicKey),
-      provider.encapsulate(publicKey),
-    ]);
-    expect(first.sharedSecret).not.toEqual(second.sharedSecret);
-    expect(await provider.decapsulate(secretKey, first.ciphertext)).toEqual(first.sharedSecret);
-    expect(await provider.decapsulate(secretKey, second.ciphertext)).toEqual(second.sharedSecret);
-  });
-
-  it.each([
-    ["ML-KEM-768", 0],
-    ["X25519", pointInCiphertext],
-  ])("gives a different secret if the %s half of the ciphertext differs", async (_half, byteIndex) => {
-    const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
-    const { ciphertext, sharedSecret } = await provider.encapsulate(publicKey);
-    const rejected = await provider.decapsulate(secretKey, flipBit(ciphertext, byteIndex));
-    expect(rejected).toHaveLength(32);
-    expect(rejected).not.toEqual(sharedSecret);
-  });
-
   describe.each(Object.entries(lowOrderPoints))("accepts %s, as the draft does,", (_name, point) => {
     it("in a ciphertext", async () => {
       const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
@@ -121,11 +86,10 @@ describeProviders("X-Wing with %s", (provider) => {
 
   it("rejects a public key whose ML-KEM half has a coefficient of q or more", async () => {
     const raw = (await importSeed(new Uint8Array(32))).publicKey.exportRaw();
-    const { publicKeyBytes } = kemAlgorithms["X-Wing"];
     const attempts = [
       raw.with(0, 0xff).with(1, 0xff),
       raw.subarray(1),
-      new Uint8Array(publicKeyBytes + 1),
+      new Uint8Array(kemAlgorithms["X-Wing"].publicKeyBytes + 1),
       new Uint8Array(pointInKey),
     ];
     const refusals = attempts.map((bytes) =>
@@ -133,27 +97,6 @@ describeProviders("X-Wing with %s", (provider) => {
     );
     expect(await Promise.all(refusals)).toEqual(attempts.map(() => "INVALID_KEY"));
     expect(provider.importPublicKey("X-Wing", { raw }).exportRaw()).toEqual(raw);
-  });
-
-  it("rejects a seed or ciphertext of the wrong length", async () => {
-    const secretKey = await importSeed(new Uint8Array(32));
-    const short = new Uint8Array(31);
-    expect(await refusal(() => importSeed(short))).toBe("INVALID_KEY");
-    expect(await refusal(() => provider.importSecretKey("X-Wing", { raw: short }))).toBe("INVALID_KEY");
-    const cut = new Uint8Array(kemAlgorithms["X-Wing"].ciphertextBytes - 1);
-    expect(await refusal(() => provider.decapsulate(secretKey, cut))).toBe("INVALID_ARGUMENT");
-  });
-
-  it("rejects signing, verifying, and using an erased key", async () => {
-    const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
-    const bytes = new Uint8Array(64);
-    expect(await refusal(() => provider.sign(secretKey, bytes))).toBe("INVALID_ARGUMENT");
-    expect(await refusal(() => provider.signRepresentative(secretKey, bytes))).toBe("INVALID_ARGUMENT");
-    expect(await refusal(() => provider.verify(publicKey, bytes, bytes))).toBe("INVALID_ARGUMENT");
-    secretKey.erase();
-    const { ciphertext } = await provider.encapsulate(publicKey);
-    expect(await refusal(() => provider.decapsulate(secretKey, ciphertext))).toBe("CLOSED");
-    expect(await refusal(() => secretKey.exportSeed())).toBe("CLOSED");
   });
 });
 

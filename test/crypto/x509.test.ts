@@ -131,17 +131,13 @@ describe.each(algorithms)("a %s CA", (algorithm) => {
 });
 
 describe.each(algorithms)("a %s server certificate", (algorithm) => {
-  it("is signed by its CA and no other", () => {
-    const { ca, server } = makeChain(algorithm);
+  it("is signed by its CA and no other, has the first name as its subject, and comes with its key", () => {
+    const { ca, server } = makeChain(algorithm, { names: ["first.test", "second.test"] });
+    expect(read(server).subject).toBe("CN=first.test");
     expect(read(server).checkIssued(read(ca))).toBe(true);
     expect(read(server).verify(read(ca).publicKey)).toBe(true);
     expect(read(server).verify(read(createAuthority(algorithm, now)).publicKey)).toBe(false);
-  });
-
-  it("comes with its key", () => {
-    const { server } = makeChain(algorithm);
-    const publicKey = createPublicKey(server.secretKeyPem);
-    expect(read(server).publicKey.equals(publicKey)).toBe(true);
+    expect(read(server).publicKey.equals(createPublicKey(server.secretKeyPem))).toBe(true);
   });
 
   it("is for servers only, and identifies its key and its CA's key", () => {
@@ -175,11 +171,6 @@ describe.each(algorithms)("a %s server certificate", (algorithm) => {
     expect(await refusal(() => issueServer(ca, { now: new Date(time) }))).toBe("INVALID_ARGUMENT");
   });
 
-  it("has the first name as its subject", () => {
-    const { server } = makeChain(algorithm, { names: ["first.test", "second.test"] });
-    expect(read(server).subject).toBe("CN=first.test");
-  });
-
   it("has a new key and a new, positive 128-bit serial number each time", () => {
     const { ca } = makeChain(algorithm);
     const servers = Array.from({ length: 20 }, () => issueServer(ca));
@@ -206,15 +197,6 @@ describe("an ML-DSA-65 certificate", () => {
     expect(partsOf(server).algorithmIdentifiers).toEqual([identifier, identifier, identifier]);
   });
 
-  it("contains the raw public key of 1952 bytes and a signature of 3309 bytes", () => {
-    const { server } = makeChain("ML-DSA-65");
-    const { publicKey, signature } = partsOf(server);
-    expect([publicKey.length, signature.length]).toEqual([1952, 3309]);
-    // SubjectPublicKeyInfo in DER ends with it.
-    const info = createPublicKey(server.secretKeyPem).export({ type: "spki", format: "der" });
-    expect(publicKey.toHex()).toBe(info.subarray(-1952).toHex());
-  });
-
   it("is signed without a context, as a second implementation of FIPS 204 confirms", () => {
     const { ca, server } = makeChain("ML-DSA-65");
     const { tbs, signature } = partsOf(server);
@@ -231,23 +213,6 @@ describe("an ECDSA-P256 certificate", () => {
 });
 
 describe("a certificate's names", () => {
-  const addresses: Readonly<Record<string, string>> = {
-    "192.0.2.255": "8704c00002ff",
-    "::": `8710${"00".repeat(16)}`,
-    "::1": `8710${"00".repeat(15)}01`,
-    "2001:db8::": `871020010db8${"00".repeat(12)}`,
-    "2001:db8::a:0:b": "871020010db800000000 0000000a0000000b".replace(" ", ""),
-    "1:2:3:4:5:6:7:8": "871000010002000300040005000600070008",
-    "::ffff:192.0.2.1": "871000000000000000000000ffffc0000201",
-  };
-  it.each(Object.entries(addresses))("have the address %s in its bytes", (address, bytes) => {
-    const { server } = makeChain("ECDSA-P256", { names: [address] });
-    expect(extensionsOf(server)["2.5.29.17"]?.value).toBe(
-      `30${(bytes.length / 2).toString(16).padStart(2, "0")}${bytes}`,
-    );
-    expect(read(server).checkIP(address)).toBe(address);
-  });
-
   it("match host names below a wildcard, one label deep", () => {
     const { server } = makeChain("ECDSA-P256", { names: ["*.a.test"] });
     const fits = ["b.a.test", "a.test", "c.b.a.test"].map((host) => read(server).checkHost(host));
@@ -256,10 +221,6 @@ describe("a certificate's names", () => {
 });
 
 describe("a CA that is read", () => {
-  it.each(algorithms)("equals the created %s CA", (algorithm) => {
-    expect(openAuthority(createAuthority(algorithm, now)).algorithm).toBe(algorithm);
-  });
-
   const { ca, server } = makeChain("ECDSA-P256");
   const other = createAuthority("ECDSA-P256", now);
   const postQuantum = createAuthority("ML-DSA-65", now);

@@ -98,7 +98,7 @@ describe("an inserted key in the issuer's table", () => {
     const { token } = await server.tokens.issueToken({ username: "ada" });
     const { keys } = await server.tokens.getJwks({});
     const { publicKey, secretKey } = await server.provider.generateKeyPair("ML-DSA-65");
-    const { kid } = toPublicJwk(server.provider, publicKey);
+    const { kid } = toPublicJwk(publicKey);
     insertKey(dataDir, {
       key_id: kid,
       algorithm: "ML-DSA-65",

@@ -1,8 +1,9 @@
 /** The crypto providers that tests run on. */
 import { afterAll, describe } from "vitest";
+import type { Algorithm } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { loadNative } from "../../src/crypto/native/load.ts";
-import type { CryptoProvider, ProviderName } from "../../src/crypto/provider.ts";
+import type { CryptoProvider, KeyPair, ProviderName } from "../../src/crypto/provider.ts";
 
 /**
  * Whether tests of the native provider are skipped because it is not built; with QSP_TEST_REQUIRE_ALL=1, they run and
@@ -33,4 +34,17 @@ async function testWith(name: ProviderName, tests: ProviderTests): Promise<void>
   const provider = await createCryptoProvider(isNativeSkipped ? "openssl" : name);
   afterAll(() => provider.close());
   await tests(provider, name);
+}
+
+/** Generates a key pair for each algorithm, and returns a function that finds them. */
+export async function makeKeyPairs(provider: CryptoProvider, algorithms: readonly Algorithm[]) {
+  const made = await Promise.all(
+    algorithms.map(async (algorithm) => [algorithm, await provider.generateKeyPair(algorithm)] as const),
+  );
+  const pairs = new Map<Algorithm, KeyPair>(made);
+  return (algorithm: Algorithm): KeyPair => {
+    const pair = pairs.get(algorithm);
+    if (pair === undefined) throw new Error(`no key pair of ${algorithm}`);
+    return pair;
+  };
 }

@@ -1,4 +1,5 @@
 /** tlog.LogService: checkpoints, tiles and proofs from the reader's perspective. */
+import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { hashLeaf } from "../../../src/merkle/hashes.ts";
@@ -227,7 +228,6 @@ describe("audit entries", { timeout: 180_000 }, () => {
     const server = await startLogServer(["--audit-log-public"]);
     await writeUses(server, 5);
     await awaitSize(server.url, 5);
-    const provider = await createCryptoProvider("openssl");
     const leaves = [];
     let pageToken = "";
     do {
@@ -235,15 +235,12 @@ describe("audit entries", { timeout: 180_000 }, () => {
       expect(page.totalSize).toBe(5);
       for (const { leafIndex, canonicalJson } of page.entries) {
         expect(JSON.parse(canonicalJson)).toMatchObject({ sequence: leafIndex + 1 });
-        leaves.push(provider.sha256(Buffer.from(canonicalJson)));
+        leaves.push(hash("sha256", canonicalJson));
       }
       pageToken = page.nextPageToken;
     } while (pageToken !== "");
     const { auditLog } = await server.kms.getAuditLog({});
-    expect(leaves.map((leaf) => Buffer.from(leaf).toString("hex"))).toEqual(
-      auditLog.map(({ entryHash }) => entryHash),
-    );
-    await provider.close();
+    expect(leaves).toEqual(auditLog.map(({ entryHash }) => entryHash));
     expect(await refusal(server.logs.listLogEntries({ log: "blockchain" }))).toMatchObject({
       code: "NotFound",
       reason: "LOG_NOT_FOUND",

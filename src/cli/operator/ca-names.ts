@@ -1,6 +1,6 @@
 /** Validates the names in a server certificate. */
-import { isIP } from "node:net";
 import { ConfigError } from "../../config.ts";
+import { readAddress } from "../../crypto/alternative-names.ts";
 import { isHostName } from "../../crypto/host-name.ts";
 
 /** Maximum characters of the first name, which becomes the subject (RFC 5280, appendix A.1: ub-common-name). */
@@ -27,11 +27,8 @@ export function readServerNames(given: readonly string[]): readonly string[] {
 
 function readServerName(given: string): string {
   const name = given.toLowerCase();
-  const family = isIP(name);
-  if (family === 4) return name;
-  // A zone, as in fe80::1%eth0, is not part of the address and must not appear in a certificate.
-  if (family === 6 && !name.includes("%")) return new URL(`http://[${name}]`).hostname.slice(1, -1);
-  if (isHostName(name)) return name;
+  const address = readAddress(name);
+  if (address !== undefined || isHostName(name)) return address ?? name;
   throw new ConfigError(
     `${JSON.stringify(given)} is neither a host name, nor a wildcard such as *.example.com, nor an IP address`,
   );

@@ -1,4 +1,4 @@
-import { createHash, hash, type KeyObject } from "node:crypto";
+import type { KeyObject } from "node:crypto";
 import { availableParallelism } from "node:os";
 import {
   algorithms,
@@ -13,7 +13,6 @@ import { invalidKey } from "../crypto-error.ts";
 import type {
   CheckedSignatureOptions,
   Engine,
-  IncrementalHash,
   LibraryPublicKey,
   LibrarySecretKey,
   SeedOrRaw,
@@ -63,8 +62,6 @@ export function createOpenSslEngine(): Engine {
       throw invalidKey(`the ${algorithm} secret key does not match the public key inside it`);
     },
 
-    sha256: (message) => plainBytes(hash("sha256", message, "buffer")),
-    startShake256,
     close: () => muWorkers.close(),
   };
 }
@@ -74,10 +71,8 @@ function openPublicKey(algorithm: StandardAlgorithm, key: KeyObject): LibraryPub
     exportRaw: () => plainBytes(key.export({ format: "raw-public" })),
     verify: (message, signature, options) =>
       verify(chooseDigest(algorithm), message, toNodeOptions(key, options), signature),
-    async verifyRepresentative(mu, signature) {
-      if (!isMlDsaAlgorithm(algorithm)) throw new RangeError(`${algorithm} has no mu`);
-      return verifyMu(algorithm, plainBytes(key.export({ format: "raw-public" })), mu, signature);
-    },
+    verifyRepresentative: async (mu, signature) =>
+      verifyMu(algorithm, plainBytes(key.export({ format: "raw-public" })), mu, signature),
     encapsulate: () => encapsulate(key),
   };
 }
@@ -130,16 +125,6 @@ function exportLatticeKey(
   } finally {
     wipe(pkcs8);
   }
-}
-
-function startShake256(outputBytes: number): IncrementalHash {
-  const hash = createHash("shake256", { outputLength: outputBytes });
-  return {
-    update(chunk) {
-      hash.update(chunk);
-    },
-    digest: () => plainBytes(hash.digest()),
-  };
 }
 
 /**

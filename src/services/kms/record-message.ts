@@ -40,7 +40,7 @@ export function packWithJwk(
 /** Returns the public key as a JWK (RFC 9964); undefined for an algorithm without one. */
 export function packJwk(provider: CryptoProvider, { algorithm, publicKey }: KeyRecord) {
   if (!isMlDsaAlgorithm(algorithm)) return undefined;
-  const jwk = toPublicJwk(provider, provider.importPublicKey(algorithm, { raw: publicKey }));
+  const jwk = toPublicJwk(provider.importPublicKey(algorithm, { raw: publicKey }));
   return { ...jwk, $typeName: "pqc.Jwk" as const };
 }
 

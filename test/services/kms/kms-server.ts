@@ -116,7 +116,7 @@ export async function startKmsServer(
   atEnd: AtEnd = onTestFinished,
 ): Promise<KmsServer> {
   const plain = await createCryptoProvider("openssl");
-  const provider = queue ? queueProvider(plain, queue) : plain;
+  const provider = queue ? queueProvider(plain, queue, { callerOf: () => "ada" }) : plain;
   const store = await openStore({
     ...database,
     provider,

@@ -11,7 +11,7 @@ const data = bytesOf("message");
 
 describe("KmsService, while another caller signs with SLH-DSA,", { timeout: 180_000 }, () => {
   it("signs with ML-DSA during a batch, which ends when its caller disconnects", async () => {
-    const queue = new WorkQueue({ threads: 2, maxWaitMs: 1000 });
+    const queue = new WorkQueue({ threads: 2, maxWaitMs: 1000, maxBacklogMs: 10_000 });
     const directory = makeTemporaryDirectory();
     const database = { location: sqliteIn(directory), masterKey: masterKeyIn(directory) };
     const { kms, connect } = await startKmsServer({ database, queue });
