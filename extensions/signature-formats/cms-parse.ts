@@ -9,7 +9,7 @@ import { decodePem, isPem } from "../../src/crypto/pem.ts";
 import { requireDer } from "../../src/crypto/strict-der.ts";
 import { oids } from "./cms-algorithms.ts";
 import { type CmsSignature, readSignature } from "./cms-signature.ts";
-import { FormatError } from "./format-error.ts";
+import { FormatError, requireSize } from "./format-error.ts";
 import { maxEmbeddedBytes, maxSignatures } from "./limits.ts";
 
 /** A parsed message, not yet verified. */
@@ -36,8 +36,7 @@ const versions = [1, 3, 4, 5];
  */
 export function parseCms(bytes: Uint8Array): CmsMessage {
   const der = decodeMessage(bytes);
-  if (der.length > maxCmsBytes)
-    throw new FormatError(`the CMS message has ${der.length} bytes; the limit is ${maxCmsBytes}`);
+  requireSize("the CMS message", der.length, maxCmsBytes);
   checkDer(der);
   const { digestAlgorithms, signerInfos, encapContentInfo } = explain(
     "the message is not CMS SignedData",

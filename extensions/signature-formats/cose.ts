@@ -13,7 +13,7 @@ import {
 } from "cborg";
 import { isMlDsaAlgorithm, type MlDsaAlgorithm } from "../../src/crypto/algorithms.ts";
 import type { PublicKey } from "../../src/crypto/provider.ts";
-import { FormatError } from "./format-error.ts";
+import { FormatError, requireSize } from "./format-error.ts";
 import { maxEmbeddedBytes } from "./limits.ts";
 import { requireMlDsa } from "./require-ml-dsa.ts";
 
@@ -92,8 +92,7 @@ export function renderCose(message: Omit<CoseSign1, "algorithm">, keyId: Uint8Ar
  * @throws FormatError
  */
 export function parseCose(bytes: Uint8Array): CoseSign1 {
-  if (bytes.length > maxCoseBytes)
-    throw new FormatError(`the COSE message has ${bytes.length} bytes; the limit is ${maxCoseBytes}`);
+  requireSize("the COSE message", bytes.length, maxCoseBytes);
   const message = decodeStrictly("the COSE message", bytes, Tagged.preserve(sign1Tag));
   if (!(message instanceof Tagged))
     throw new FormatError("the COSE message does not begin with tag 18 (COSE_Sign1)");
@@ -111,8 +110,7 @@ export function parseCose(bytes: Uint8Array): CoseSign1 {
       "the unprotected header contains alg or crit, which belong in the protected header",
     );
   const algorithm = readAlgorithm(protectedHeader);
-  if (payload !== null && payload.length > maxEmbeddedBytes)
-    throw new FormatError(`the payload has ${payload.length} bytes; the limit is ${maxEmbeddedBytes}`);
+  requireSize("the payload", payload?.length ?? 0, maxEmbeddedBytes);
   return { algorithm, protectedHeader, payload: payload ?? undefined, signature };
 }
 

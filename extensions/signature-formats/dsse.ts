@@ -1,6 +1,6 @@
 /** Dead Simple Signing Envelope (DSSE) 1.0: protocol.md and envelope.md of secure-systems-lab/dsse. */
 import { type JsonObject, type JsonValue, parseJsonObject } from "../../src/crypto/strict-json.ts";
-import { FormatError } from "./format-error.ts";
+import { FormatError, requireSize } from "./format-error.ts";
 import { maxDocumentBytes, maxEmbeddedBytes, maxJsonTokens, maxSignatures } from "./limits.ts";
 
 /** A parsed envelope, not yet verified. */
@@ -39,9 +39,7 @@ export function checkPayloadType(payloadType: string): void {
   if (payloadType === "") throw new FormatError("the payload type is empty; name a media type or a URI");
   if (/[\p{Cc}\p{Cs}]/u.test(payloadType))
     throw new FormatError("the payload type contains a control character; name a media type or a URI");
-  const length = Buffer.byteLength(payloadType);
-  if (length > maxPayloadTypeBytes)
-    throw new FormatError(`the payload type has ${length} bytes; the limit is ${maxPayloadTypeBytes}`);
+  requireSize("the payload type", Buffer.byteLength(payloadType), maxPayloadTypeBytes);
 }
 
 /** Encodes an envelope as one line of JSON. */
@@ -57,16 +55,14 @@ export function renderDsse({ payloadType, payload, signatures }: DsseEnvelope): 
  * @throws FormatError
  */
 export function parseDsse(bytes: Uint8Array): DsseEnvelope {
-  if (bytes.length > maxDocumentBytes)
-    throw new FormatError(`the envelope has ${bytes.length} bytes; the limit is ${maxDocumentBytes}`);
+  requireSize("the envelope", bytes.length, maxDocumentBytes);
   const envelope = parseJsonObject(bytes, maxJsonTokens);
   if (envelope === undefined)
     throw new FormatError("the envelope is not one JSON object without duplicate members");
   const payloadType = readText(envelope, "payloadType");
   checkPayloadType(payloadType);
   const payload = decodeBase64("payload", readText(envelope, "payload"));
-  if (payload.length > maxEmbeddedBytes)
-    throw new FormatError(`the payload has ${payload.length} bytes; the limit is ${maxEmbeddedBytes}`);
+  requireSize("the payload", payload.length, maxEmbeddedBytes);
   return { payloadType, payload, signatures: readSignatures(envelope.signatures) };
 }
 

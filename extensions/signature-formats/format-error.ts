@@ -10,3 +10,13 @@ export class FormatError extends CliError {
     this.name = "FormatError";
   }
 }
+
+/**
+ * Checks the size of an untrusted part.
+ *
+ * @param part its name for the error, such as "the payload"
+ * @throws FormatError
+ */
+export function requireSize(part: string, length: number, max: number, unit = "bytes"): void {
+  if (length > max) throw new FormatError(`${part} has ${length} ${unit}; the limit is ${max}`);
+}

@@ -2,7 +2,7 @@
 import { isMlDsaAlgorithm, type MlDsaAlgorithm } from "../../src/crypto/algorithms.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/crypto/base64url.ts";
 import { type JsonObject, parseJsonObject } from "../../src/crypto/strict-json.ts";
-import { FormatError } from "./format-error.ts";
+import { FormatError, requireSize } from "./format-error.ts";
 import { maxDocumentBytes, maxEmbeddedBytes, maxJsonTokens } from "./limits.ts";
 
 /** The two forms of one signature (RFC 7515, sections 7.1 and 7.2.2). */
@@ -81,13 +81,11 @@ export function renderJws(
  * @throws FormatError
  */
 export function parseJws(bytes: Uint8Array): Jws {
-  if (bytes.length > maxDocumentBytes)
-    throw new FormatError(`the JWS has ${bytes.length} bytes; the limit is ${maxDocumentBytes}`);
+  requireSize("the JWS", bytes.length, maxDocumentBytes);
   const isJson = /^[ \t\r\n]*\{/.test(Buffer.from(bytes.subarray(0, 64)).toString("latin1"));
   const parts = isJson ? splitJson(bytes) : splitCompact(bytes);
   const payload = parts.payload === "" ? undefined : decodePart("payload", parts.payload);
-  if (payload !== undefined && payload.length > maxEmbeddedBytes)
-    throw new FormatError(`the payload has ${payload.length} bytes; the limit is ${maxEmbeddedBytes}`);
+  requireSize("the payload", payload?.length ?? 0, maxEmbeddedBytes);
   const signature = decodePart("signature", parts.signature);
   const { protectedHeader } = parts;
   const header = parseHeader(protectedHeader);
@@ -140,10 +138,7 @@ function checkUnprotected(unprotected: JsonObject, header: JsonObject): void {
 }
 
 function parseHeader(protectedHeader: string): JsonObject {
-  if (protectedHeader.length > maxHeaderCharacters)
-    throw new FormatError(
-      `the protected header has ${protectedHeader.length} characters; the limit is ${maxHeaderCharacters}`,
-    );
+  requireSize("the protected header", protectedHeader.length, maxHeaderCharacters, "characters");
   const header = parseJsonObject(decodePart("protected header", protectedHeader), maxJsonTokens);
   if (header !== undefined) return header;
   throw new FormatError("the protected header is not one JSON object without duplicate members");

@@ -20,7 +20,7 @@ export interface Verdict {
   readonly signer: PublicKey | undefined;
   /** Why verification failed, if not because of the signature. */
   readonly reason?: string;
-  /** The content of the document. */
+  /** The content inside the document, which the caller compares with the given one. */
   readonly payload?: Uint8Array | undefined;
   /** The signer's claims, such as the content type. */
   readonly claims?: Readonly<Record<string, string>>;

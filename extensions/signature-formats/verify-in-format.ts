@@ -46,12 +46,10 @@ export async function verifyInFormat(
     throw usageError("--out is for content inside FILE; leave out --signature");
   const document = await readWhole(signatureFile ?? path, maxDocumentBytes);
   const content = signatureFile === undefined ? undefined : readContent(input);
-  const { signer, reason, payload, ...verdict } = await verifiers[format]({
-    ...keys,
-    input,
-    document,
-    content,
-  });
+  const verdict = await verifiers[format]({ ...keys, input, document, content });
+  const { payload } = verdict;
+  const isOther = content !== undefined && payload !== undefined && !(await isContent(content, payload));
+  const { signer, reason } = isOther ? { signer: undefined, reason: differs } : verdict;
   const valid = signer !== undefined;
   if (valid && payload !== undefined) input.files.write("out", payload);
   const key = describeSigner(keys.publicKeys, signer);
@@ -67,21 +65,19 @@ export async function verifyInFormat(
   return valid ? exitCodes.done : exitCodes.no;
 }
 
-async function verifyDsse({ input, document, content, ...keys }: VerifyingJob): Promise<Verdict> {
+async function verifyDsse({ input, document, provider, publicKeys }: VerifyingJob): Promise<Verdict> {
   const { encodePae, parseDsse } = await import("./dsse.ts");
   const { payloadType, payload, signatures } = parseDsse(document);
   const claims = { payloadType };
   const expected = input.options.text("payload-type");
   if (expected !== undefined && expected !== payloadType)
     return { signer: undefined, reason: `the payload type is not ${expected}` };
-  if (content !== undefined && !(await isContent(content, payload)))
-    return { signer: undefined, reason: differs };
   const message = encodePae(payloadType, payload);
   for (const { signature } of signatures) {
-    const signer = await findSigner(keys, signature, oneOf(message));
+    const signer = await findSigner({ provider, publicKeys }, signature, oneOf(message));
     if (signer !== undefined) return { signer, payload, claims };
   }
-  return { signer: undefined };
+  return { signer: undefined, payload };
 }
 
 async function verifyJws({ document, content, ...given }: VerifyingJob): Promise<Verdict> {
@@ -92,8 +88,6 @@ async function verifyJws({ document, content, ...given }: VerifyingJob): Promise
     const message = encodeJwsSigningInput(protectedHeader, requireContent(content));
     return { signer: await findSigner(keys, signature, message) };
   }
-  if (content !== undefined && !(await isContent(content, payload)))
-    return { signer: undefined, reason: differs };
   const message = encodeJwsSigningInput(protectedHeader, oneOf(payload));
   return { signer: await findSigner(keys, signature, message), payload };
 }
@@ -102,9 +96,7 @@ async function verifyCose({ document, content, ...given }: VerifyingJob): Promis
   const { encodeSigStructure, parseCose } = await import("./cose.ts");
   const { algorithm, protectedHeader, payload: embedded, signature } = parseCose(document);
   const keys = selectKeys(given, algorithm);
-  if (embedded !== undefined && content !== undefined && !(await isContent(content, embedded)))
-    return { signer: undefined, reason: differs };
   const payload = embedded ?? (await gatherContent(requireContent(content)));
   const message = encodeSigStructure(protectedHeader, payload);
-  return { signer: await findSigner(keys, signature, oneOf(message)), payload };
+  return { signer: await findSigner(keys, signature, oneOf(message)), payload: embedded };
 }

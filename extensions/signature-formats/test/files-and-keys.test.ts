@@ -3,8 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { useGuardedServer } from "../../../test/cli/guarded-server.ts";
-import { launch, qsp, qspDone, qspJson, type RunOptions, timeout } from "../../../test/cli/qsp.ts";
-import { main } from "../../../test/support/program.ts";
+import { qsp, qspDone, qspJson, type RunOptions, timeout } from "../../../test/cli/qsp.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
 const { loggedIn } = useGuardedServer();
@@ -22,13 +21,9 @@ async function makePlace(): Promise<RunOptions> {
 
 describe("output in a format never replaces an input", { timeout }, () => {
   const verify = ["verify", "f.dsse", "--format", "dsse", "--public-key", "k.pub", "--out"];
-  const signCms = ["sign", "f", "--format", "cms", "--key-file", "k.key"];
-  const mistakes: Readonly<Record<string, readonly [readonly string[], ...string[]]>> = {
+  const mistakes: Readonly<Record<string, readonly [readonly string[], string]>> = {
     "the secret key by default": [["sign", "k", "--format", "dsse", "--key-file", "k.dsse"], "--key-file"],
-    "the document": [[...signCms, "--out", "f"], "FILE"],
-    "the certificate": [[...signCms, "--certificate", "k.pub", "--out", "k.pub"], "--certificate"],
     "the envelope": [[...verify, "f.dsse"], "FILE"],
-    "the public key": [[...verify, "k.pub"], "--public-key"],
   };
 
   it.each(Object.entries(mistakes))(
@@ -43,16 +38,6 @@ describe("output in a format never replaces an input", { timeout }, () => {
       expect(["f", "f.dsse", "k.key", "k.pub"].map((name) => read(place, name))).toEqual(before);
     },
   );
-
-  it.runIf(process.platform === "linux").each([
-    ["sign f --format dsse --key-file - <f.dsse", "--key-file"],
-    ["verify f.dsse --format dsse --public-key /dev/stdin --out k.pub <k.pub", "--public-key"],
-  ])("even if the shell redirects it: qsp %s", async (words, name) => {
-    const place = await makePlace();
-    const { code, stderr } = await launch("bash", ["-c", `'${process.execPath}' '${main}' ${words}`], place)
-      .end;
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(name) });
-  });
 
   it("writes the envelope's content to -, and the verdict to standard error", async () => {
     const { code, stdout, stderr } = await qsp([...verify, "-"], await makePlace());
@@ -93,13 +78,13 @@ describe("several public keys", { timeout }, () => {
 });
 
 describe("a document larger than a gRPC message", { timeout }, () => {
-  it.each(["dsse", "cose"])("is signed by a server-held key in %s", async (format) => {
+  it("is signed by a server-held key", async () => {
     const ada = await loggedIn("ada");
-    await qspDone(["kms", "create", "--name", format], ada);
+    await qspDone(["kms", "create", "--name", "large"], ada);
     writeFileSync(join(ada.cwd, "large"), new Uint8Array(5 * 1024 * 1024));
-    await qspDone(["sign", "large", "--key", `name/${format}`, "--format", format], ada);
-    const signed = ["--signature", `large.${format}`, "--format", format];
-    const { code } = await qsp(["verify", "large", ...signed, "--key", `name/${format}`], ada);
+    await qspDone(["sign", "large", "--key", "name/large", "--format", "dsse"], ada);
+    const signed = ["--signature", "large.dsse", "--format", "dsse"];
+    const { code } = await qsp(["verify", "large", ...signed, "--key", "name/large"], ada);
     expect(code).toBe(0);
   });
 });

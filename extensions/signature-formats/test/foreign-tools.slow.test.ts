@@ -57,32 +57,17 @@ async function placeWithServerKey(algorithm: string) {
   const { result } = await server.client(KmsService).createKey({ algorithm });
   const keyId = result?.keyId ?? "";
   writeFileSync(place.at("me.pub"), result?.publicKeyPem ?? "");
-  const words = ["sign", "file", "--key", keyId, "--format", "cms", "--encoding", "der", "--out", "signed"];
-  await qspDone(words, place);
+  await qspDone(words(`sign file --key ${keyId} --format cms --encoding der --out signed`), place);
   return place;
 }
 
-const signLine = (format: string, ...words: string[]) => [
-  "sign",
-  "file",
-  "--key-file",
-  "me.key",
-  "--format",
-  format,
-  "--out",
-  "signed",
-  ...words,
+const words = (line: string): string[] => line.split(" ");
+const signLine = (format: string, ...more: string[]) => [
+  ...words(`sign file --key-file me.key --format ${format} --out signed`),
+  ...more,
 ];
-const verifyLine = (format: string, file = "file") => [
-  "verify",
-  file,
-  "--signature",
-  "signed",
-  "--format",
-  format,
-  "--public-key",
-  "me.pub",
-];
+const verifyLine = (format: string, file = "file") =>
+  words(`verify ${file} --signature signed --format ${format} --public-key me.pub`);
 
 describe.skipIf(isMissing("go"))(
   "the libraries of sigstore and go-cose (need go)",
@@ -105,8 +90,8 @@ describe.skipIf(isMissing("go"))(
         const envelope = JSON.parse(readFileSync(place.at("signed"), "utf8"));
         writeFileSync(place.at("signed"), JSON.stringify({ ...envelope, payloadType: "text/plain" }));
         expect(await check("dsse")).toMatchObject({ code: 1 });
-        for (const words of [[], ["--embed"]]) {
-          await qspDone(signLine("cose", ...words), place);
+        for (const more of [[], ["--embed"]]) {
+          await qspDone(signLine("cose", ...more), place);
           expect(await check("cose")).toMatchObject({ code: 0, stdout: "verified\n" });
           expect(await check("cose", "other")).toMatchObject({ code: 1 });
         }
@@ -146,7 +131,7 @@ describe.skipIf(isMissing("mvn") || isMissing("javac"))(
   () => {
     const directory = makeTemporaryDirectory(afterAll);
     let bouncyCastle: LineClient<readonly string[], string>;
-    const cms = (...words: string[]) => bouncyCastle.ask(words);
+    const cms = (...request: string[]) => bouncyCastle.ask(request);
     beforeAll(async () => {
       const [paths, classes] = [join(directory, "paths"), join(directory, "classes")];
       mkdirSync(classes);
@@ -235,8 +220,8 @@ describe("jose", { timeout: 180_000 }, () => {
     const place = await placeWithKey(algorithm);
     const key = await importSPKI(readFileSync(place.at("me.pub"), "utf8"), algorithm);
     const payload = Buffer.from(content).toString("base64url");
-    const signed = async (...words: string[]) => {
-      await qspDone(signLine("jws", ...words), place);
+    const signed = async (...more: string[]) => {
+      await qspDone(signLine("jws", ...more), place);
       return readFileSync(place.at("signed"), "utf8").trim();
     };
     const textOf = async (verified: Promise<{ payload: Uint8Array }>) =>

@@ -21,16 +21,15 @@ async function placeWithKey(algorithm = "ML-DSA-65", content: string | Uint8Arra
 }
 
 const read = ({ cwd }: RunOptions, name: string): Buffer => readFileSync(join(cwd, name));
-const signLine = (format: string) => ["sign", "file", "--key-file", "me.key", "--format", format];
-const verifyLine = (format: string, file = "file") => [
-  "verify",
-  file,
-  "--signature",
-  `file.${format}`,
-  "--format",
-  format,
-  "--public-key",
-  "me.pub",
+const words = (line: string): string[] => line.split(" ");
+const signLine = (format: string) => words(`sign file --key-file me.key --format ${format}`);
+/** @param key the name of the key pair */
+const verifyLine = (format: string, file = "file", key = "me", signature = `file.${format}`) =>
+  words(`verify ${file} --signature ${signature} --format ${format} --public-key ${key}.pub`);
+/** Verifies a document with its content inside. */
+const openLine = (name: string, format: string, ...rest: string[]) => [
+  ...words(`verify ${name} --format ${format} --public-key me.pub`),
+  ...rest,
 ];
 
 describe("qsp sign --format", { timeout }, () => {
@@ -44,8 +43,7 @@ describe("qsp sign --format", { timeout }, () => {
       stdout: expect.stringContaining("NOT valid"),
     });
     await qspDone(["keygen", "you"], place);
-    const line = verifyLine(format).map((word) => (word === "me.pub" ? "you.pub" : word));
-    expect((await qsp(line, place)).code).toBe(1);
+    expect((await qsp(verifyLine(format, "file", "you"), place)).code).toBe(1);
   });
 
   it.each(formats)(
@@ -117,8 +115,8 @@ describe("qsp sign --format", { timeout }, () => {
   it("derives the type of in-toto statements from the file name, defaults to bytes, and honours --payload-type", async () => {
     const place = await placeWithKey();
     writeFileSync(join(place.cwd, "build.intoto"), "{}");
-    const typeOf = async (...words: string[]) => {
-      await qspDone(["sign", ...words, "--key-file", "me.key", "--format", "dsse", "--out", "out"], place);
+    const typeOf = async (...more: string[]) => {
+      await qspDone(["sign", ...more, "--key-file", "me.key", "--format", "dsse", "--out", "out"], place);
       return JSON.parse(String(read(place, "out"))).payloadType;
     };
     expect(await typeOf("build.intoto")).toBe("application/vnd.in-toto+json");
@@ -147,9 +145,9 @@ describe("qsp sign --format", { timeout }, () => {
     [["--format", "cms", "--certificate", "file"], /file: no certificate in PEM/],
     [["--certificate", "file"], /--certificate is for --format cms/],
     [["--format", "dsse", "--payload-type", ""], /payload type is empty/],
-  ])("rejects %j", async (words, message) => {
+  ])("rejects %j", async (more, message) => {
     const place = await placeWithKey();
-    const { code, stderr } = await qsp(["sign", "file", "--key-file", "me.key", ...words], place);
+    const { code, stderr } = await qsp(["sign", "file", "--key-file", "me.key", ...more], place);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
   });
 });
@@ -221,20 +219,10 @@ describe("qsp verify --format", { timeout }, () => {
     ["jws", ["--embed"]],
     ["jws", ["--embed", "--encoding", "json"]],
     ["cose", ["--embed"]],
-  ])("verifies %s with embedded content (%j) and writes the content", async (format, words) => {
+  ])("verifies %s with embedded content (%j) and writes the content", async (format, more) => {
     const place = await placeWithKey();
-    await qspDone([...signLine(format), ...words], place);
-    const line = [
-      "verify",
-      `file.${format}`,
-      "--format",
-      format,
-      "--public-key",
-      "me.pub",
-      "--out",
-      "content",
-    ];
-    expect((await qsp(line, place)).code).toBe(0);
+    await qspDone([...signLine(format), ...more], place);
+    expect((await qsp(openLine(`file.${format}`, format, "--out", "content"), place)).code).toBe(0);
     expect(read(place, "content").toString()).toBe("hello");
     expect((await qsp(verifyLine(format), place)).code).toBe(0);
     writeFileSync(join(place.cwd, "shorter"), "hell");
@@ -248,16 +236,14 @@ describe("qsp verify --format", { timeout }, () => {
     writeFileSync(join(place.cwd, "other"), "hellO");
     writeFileSync(join(place.cwd, "forged.cms"), embed("hellO"));
     writeFileSync(join(place.cwd, "file.cms"), embed("hello"));
-    const line = ["verify", "file.cms", "--format", "cms", "--public-key", "me.pub", "--out", "content"];
-    expect((await qsp(line, place)).code).toBe(0);
+    expect((await qsp(openLine("file.cms", "cms", "--out", "content"), place)).code).toBe(0);
     expect(read(place, "content").toString()).toBe("hello");
     expect((await qsp(verifyLine("cms"), place)).code).toBe(0);
     expect(await qsp(verifyLine("cms", "other"), place)).toMatchObject({
       code: 1,
       stdout: expect.stringContaining("the content is not the signed content"),
     });
-    const forged = ["verify", "forged.cms", "--format", "cms", "--public-key", "me.pub", "--out", "forged"];
-    expect((await qsp(forged, place)).code).toBe(1);
+    expect((await qsp(openLine("forged.cms", "cms", "--out", "forged"), place)).code).toBe(1);
     expect(() => statSync(join(place.cwd, "forged"))).toThrow();
   });
 
@@ -265,17 +251,7 @@ describe("qsp verify --format", { timeout }, () => {
     const place = await placeWithKey();
     await qspDone([...signLine("dsse"), "--payload-type", "text/secret"], place);
     await qspDone(["keygen", "you"], place);
-    const line = [
-      "verify",
-      "file.dsse",
-      "--format",
-      "dsse",
-      "--public-key",
-      "you.pub",
-      "--out",
-      "content",
-      "--json",
-    ];
+    const line = words("verify file.dsse --format dsse --public-key you.pub --out content --json");
     expect(await qsp(line, place)).toMatchObject({
       code: 1,
       stdout: '{"valid":false,"format":"dsse","algorithm":"ML-DSA-65"}\n',
@@ -309,8 +285,7 @@ describe("qsp verify --format", { timeout }, () => {
   it.each(["cms", "jws", "cose"])("asks for the content of a detached %s", async (format) => {
     const place = await placeWithKey();
     await qspDone(signLine(format), place);
-    const line = ["verify", `file.${format}`, "--format", format, "--public-key", "me.pub"];
-    expect(await qsp(line, place)).toMatchObject({
+    expect(await qsp(openLine(`file.${format}`, format), place)).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("--signature"),
     });
@@ -322,8 +297,8 @@ describe("qsp verify --format", { timeout }, () => {
       const place = await placeWithKey("ML-DSA-44");
       await qspDone(signLine(format), place);
       await qspDone(["keygen", "you"], place);
-      const line = verifyLine(format).map((word) => (word === "me.pub" ? "you.pub" : word));
-      expect((await qsp(line, place)).code).toBe(format === "dsse" ? 1 : 2);
+      const { code } = await qsp(verifyLine(format, "file", "you"), place);
+      expect(code).toBe(format === "dsse" ? 1 : 2);
     },
   );
 
@@ -336,10 +311,9 @@ describe("qsp verify --format", { timeout }, () => {
     }
   });
 
-  it.each(formats)("rejects an endless %s", async (format) => {
+  it("rejects an endless document", async () => {
     const place = { ...(await placeWithKey()), hasOwnGroup: true };
-    const line = verifyLine(format).map((word) => (word === `file.${format}` ? "/dev/zero" : word));
-    expect(await qsp(line, place)).toMatchObject({
+    expect(await qsp(verifyLine("dsse", "file", "me", "/dev/zero"), place)).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("is larger than"),
     });
@@ -350,13 +324,12 @@ describe("qsp verify --format", { timeout }, () => {
     for (const format of formats) {
       await qspDone(signLine(format), place);
       const document = read(place, `file.${format}`);
-      for (let i = 0; i < 40; i++) {
+      for (let i = 0; i < 12; i++) {
         const changed = Buffer.from(document);
-        const at = Math.floor((i * document.length) / 40);
+        const at = Math.floor((i * document.length) / 12);
         changed[at] = (changed[at] ?? 0) ^ 0x11;
         writeFileSync(join(place.cwd, "changed"), changed);
-        const line = verifyLine(format).map((word) => (word === `file.${format}` ? "changed" : word));
-        const { code, stderr } = await qsp(line, place);
+        const { code, stderr } = await qsp(verifyLine(format, "file", "me", "changed"), place);
         expect([0, 1, 2], `${format} at ${at}: ${stderr}`).toContain(code);
         // Only key hints are unsigned.
         if (code === 0) expect(format).not.toBe("jws");
