@@ -4,29 +4,13 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 import { Client } from "pg";
-import { afterEach, expect, it, onTestFinished, vi } from "vitest";
-import { describePostgres, freshDatabaseUrl } from "./postgres.ts";
-import { type PostgresOptions, type PostgresServer, startPostgres } from "./postgres-server.ts";
+import { expect, it, onTestFinished } from "vitest";
+import { describePostgres } from "./postgres.ts";
 
 const timeout = 180_000;
 const harness = pathToFileURL(join(import.meta.dirname, "postgres-server.ts")).href;
 
-afterEach(() => vi.unstubAllEnvs());
-
 describePostgres("startPostgres", () => {
-  it.each(["running", "stopped"])(
-    "leaves nothing behind when closed while %s",
-    { timeout },
-    async (state) => {
-      const postgres = await startForTest({ durable: false });
-      const traces = await findTraces(postgres.url("postgres"));
-      expect(isThere(traces)).toEqual({ process: true, directory: true });
-      if (state === "stopped") await postgres.stop();
-      await postgres.close();
-      expect(isThere(traces)).toEqual({ process: false, directory: false });
-    },
-  );
-
   it("leaves nothing behind when its owner is killed", { timeout }, async () => {
     const program = `
       import { startPostgres } from ${JSON.stringify(harness)};
@@ -44,20 +28,6 @@ describePostgres("startPostgres", () => {
   });
 });
 
-describePostgres("freshDatabaseUrl", () => {
-  it("gives each caller its own database", { timeout }, async () => {
-    const urls = await Promise.all(Array.from({ length: 4 }, () => freshDatabaseUrl()));
-    expect(new Set(urls).size).toBe(4);
-    expect(await Promise.all(urls.map(countTables))).toEqual([0, 0, 0, 0]);
-  });
-});
-
-async function startForTest(options?: PostgresOptions): Promise<PostgresServer> {
-  const postgres = await startPostgres(options);
-  onTestFinished(() => postgres.close());
-  return postgres;
-}
-
 async function query(url: string, sql: string): Promise<unknown[]> {
   const client = new Client({ connectionString: url });
   try {
@@ -66,10 +36,6 @@ async function query(url: string, sql: string): Promise<unknown[]> {
   } finally {
     await client.end();
   }
-}
-
-async function countTables(url: string): Promise<number> {
-  return (await query(url, "SELECT FROM pg_tables WHERE schemaname = 'public'")).length;
 }
 
 interface Traces {

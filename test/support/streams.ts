@@ -1,4 +1,5 @@
 /** Streams that tests send and read. */
+import { PassThrough } from "node:stream";
 
 /** A request stream to which the test sends messages one by one. */
 export interface Outgoing<Request> extends AsyncIterable<Request> {
@@ -8,26 +9,11 @@ export interface Outgoing<Request> extends AsyncIterable<Request> {
 
 /** Creates a request stream. */
 export function createOutgoing<Request>(): Outgoing<Request> {
-  const waiting: (Request | undefined)[] = [];
-  let wake = (): void => {};
-  const put = (request: Request | undefined): void => {
-    waiting.push(request);
-    wake();
-  };
+  const requests = new PassThrough({ objectMode: true });
   return {
-    send: put,
-    end: () => put(undefined),
-    async *[Symbol.asyncIterator]() {
-      for (;;) {
-        while (waiting.length === 0)
-          await new Promise<void>((resolve) => {
-            wake = resolve;
-          });
-        const next = waiting.shift();
-        if (next === undefined) return;
-        yield next;
-      }
-    },
+    send: (request) => void requests.write(request),
+    end: () => void requests.end(),
+    [Symbol.asyncIterator]: () => requests[Symbol.asyncIterator](),
   };
 }
 
