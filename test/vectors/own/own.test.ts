@@ -2,7 +2,6 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { describeProviders } from "../../support/crypto-providers.ts";
-import { renderVectorFiles } from "./generate.ts";
 import type { VectorSet } from "./vector-set.ts";
 import { verifyCase } from "./verify-case.ts";
 
@@ -12,16 +11,6 @@ const read = (name: string): string => readFileSync(join(folder, name), "utf8");
 const sets = names.map((name): VectorSet => JSON.parse(read(name)));
 
 describe("our own vectors", () => {
-  const rendered = renderVectorFiles();
-
-  it("are the files that the generator writes", () => {
-    expect(names.sort()).toEqual([...rendered.keys()].sort());
-  });
-
-  it.each(names)("%s is up to date; else run: node test/vectors/own/generate.ts", (name) => {
-    expect(read(name) === rendered.get(name)).toBe(true);
-  });
-
   it.each(sets)("of $name refer to a section of docs/formats.md", ({ specification }) => {
     const [page = "", heading] = specification.split("#");
     const headings = [...readFileSync(join(folder, "../../..", page), "utf8").matchAll(/^#+ (.+)$/gm)];

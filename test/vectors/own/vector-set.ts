@@ -58,6 +58,3 @@ export function vectorCase(
 export function utf8(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
-
-/** A text with characters that encoders get wrong: non-ASCII, outside the BMP, quotes, controls, line separators. */
-export const awkwardText = 'é漢😀 "quoted" \\ / \u0001\b\t\n\u001f\u007f\u2028 <&>';
