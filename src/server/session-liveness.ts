@@ -5,6 +5,7 @@
  */
 import type http2 from "node:http2";
 import type { Socket } from "node:net";
+import { drainRequestMs } from "./node-workarounds.ts";
 import type { UnreadResponses } from "./unread-responses.ts";
 
 /** Milliseconds after which a silent connection without streams is closed. */
@@ -37,6 +38,8 @@ export function watchLiveness(
     drop: () => void socket.destroy(),
   });
   socket.once("close", () => watched.leave());
+  // A session that has closed ends only our half of the connection. The peer may leave its half open.
+  socket.once("finish", () => socket.setTimeout(drainRequestMs, () => socket.destroy()));
   const onHeard = (): void => {
     isAwaited = false;
     session.setTimeout(silenceMs);
