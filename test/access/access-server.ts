@@ -1,5 +1,5 @@
 /** Test support for access tests: the whole app with `--auth token`, its callers, and a way to bypass it. */
-import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
+import { createClient, type Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
@@ -35,19 +35,7 @@ import { openStore } from "../support/open-store.ts";
 import { loadPackages, loadSettings } from "../support/whole-program.ts";
 
 /** A client of each service, all with the same authorization. */
-export interface Clients {
-  readonly transport: Transport;
-  readonly pqc: Client<typeof PqcService>;
-  readonly tokens: Client<typeof TokenService>;
-  readonly kms: Client<typeof KmsService>;
-  readonly iot: Client<typeof IotService>;
-  readonly vpn: Client<typeof VpnService>;
-  readonly dapp: Client<typeof DappService>;
-  readonly wallet: Client<typeof WalletService>;
-  readonly defi: Client<typeof DefiService>;
-  readonly chain: Client<typeof BlockchainService>;
-  readonly nft: Client<typeof NftService>;
-}
+export type Clients = ReturnType<typeof connectTo>;
 
 /** A person with a token, and clients that send it. */
 export interface Person extends Clients {
@@ -218,7 +206,7 @@ function connectTo(
   baseUrl: string,
   sessionManager: Http2SessionManager,
   header: Readonly<Record<string, string>>,
-): Clients {
+) {
   const sendHeader: Interceptor = (next) => (req) => {
     for (const [name, value] of Object.entries(header)) req.header.set(name, value);
     return next(req);

@@ -239,23 +239,6 @@ describeAccess("a grant", (shared) => {
     expect(exact.result?.keyId).toBe(keyId);
   });
 
-  it("of a KEM key never puts it in place of another user's key", async () => {
-    const server = await shared();
-    const [owner, grantee, mallory] = await makePeople(server);
-    const { name = "" } = await makeKey(mallory, { algorithm: "ML-KEM-512" });
-    const { keyId } = await makeKey(owner, { algorithm: "ML-KEM-512", name });
-    const encapsulate = (handle: string) => grantee.kms.encapsulate({ keyId: handle });
-    const full = `user/${owner.name}/name/${name}`;
-    await grant(mallory, `name/${name}`, grantee, ["ENCAPSULATE"]);
-    expect(await refusal(encapsulate(`name/${name}`))).toEqual(notFound);
-    const { grantId } = await grant(owner, `name/${name}`, grantee, ["ENCAPSULATE"]);
-    expect(await refusal(encapsulate(`name/${name}`))).toEqual(notFound);
-    expect((await encapsulate(full)).result?.keyId).toBe(keyId);
-    await owner.kms.revokeGrant({ grantId });
-    expect(await refusal(encapsulate(`name/${name}`))).toEqual(notFound);
-    expect(await refusal(encapsulate(full))).toEqual(notFound);
-  });
-
   it("shows the full name only to a grantee who uses the bare one", async () => {
     const server = await shared();
     const [owner, second, grantee, other] = await makePeople(server);

@@ -54,9 +54,9 @@ describe("an Idempotency-Key", { timeout }, () => {
     expect(await refusal(other)).toEqual(reused);
   });
 
-  it.each(named)("of 20 concurrent calls gives them one answer: %s", async (name, row) => {
+  it.each(named)("of 4 concurrent calls gives them one answer: %s", async (name, row) => {
     const [message] = await row.messages(made);
-    const calls = Array.from({ length: 20 }, () => call(callerOf(row), row, message, `${name}, 20 times`));
+    const calls = Array.from({ length: 4 }, () => call(callerOf(row), row, message, `${name}, 4 times`));
     expect(new Set(await Promise.all(calls)).size).toBe(1);
   });
 

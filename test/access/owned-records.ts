@@ -1,5 +1,13 @@
 /** The kinds of records that users own: how to create, list and use each. */
+import type { DescMessage, DescMethodUnary, MessageInitShape } from "@bufbuild/protobuf";
 import { type Kysely, sql } from "kysely";
+import { DappService } from "#gen/dapp/dapp_service_pb.ts";
+import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { IotService } from "#gen/iot/iot_service_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { NftService } from "#gen/nft/nft_service_pb.ts";
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import type { Schema } from "../../src/database/schema.ts";
 import { present } from "../services/answers.ts";
 import { makeSigner } from "../services/node-crypto.ts";
@@ -10,7 +18,9 @@ const data = bytesOf("hello");
 const vendorPublicKey = makeSigner("ml-dsa-87").publicKey;
 
 export interface ListPage {
-  readonly ids: string[];
+  /** Messages. */
+  readonly rows: readonly object[];
+  readonly ids: readonly string[];
   readonly nextPageToken: string;
   readonly totalSize: number;
 }
@@ -18,6 +28,12 @@ export interface ListPage {
 export interface PageInput {
   readonly pageSize?: number;
   readonly pageToken?: string;
+}
+
+/** Reads a page of a caller's records. */
+export interface OwnedList {
+  (clients: Clients, page: PageInput): Promise<ListPage>;
+  readonly method: DescMethodUnary;
 }
 
 /** A kind of record. */
@@ -28,8 +44,7 @@ export interface OwnedKind {
    * @returns its ID
    */
   make(clients: Clients): Promise<string>;
-  /** Reads a page of a caller's records. */
-  list?(clients: Clients, page: PageInput): Promise<ListPage>;
+  readonly list?: OwnedList;
   /** Calls that use a record. */
   readonly uses: readonly ((clients: Clients, id: string) => Promise<unknown>)[];
   /** The reason with which other users are rejected. */
@@ -42,13 +57,23 @@ export interface OwnedKind {
   readonly isHiddenIfGiven?: true;
 }
 
+/** A list; its rows are the only list in its message. */
+export function lists(method: DescMethodUnary, id: string): OwnedList {
+  const read = async ({ transport }: Clients, input: PageInput): Promise<ListPage> => {
+    const init = input as MessageInitShape<DescMessage>;
+    const { message } = await transport.unary(method, undefined, undefined, undefined, init);
+    const page = message as unknown as Pick<ListPage, "nextPageToken" | "totalSize">;
+    const values: unknown[] = Object.values(page);
+    const rows = values.find((value): value is Record<string, string>[] => Array.isArray(value)) ?? [];
+    return { ...page, rows, ids: rows.map((row) => row[id] ?? "") };
+  };
+  return Object.assign(read, { method });
+}
+
 export const kinds = {
   keys: {
     make: async ({ kms }) => present((await kms.createKey({})).result).keyId,
-    list: async ({ kms }, input) => {
-      const { keys, ...page } = await kms.listKeys(input);
-      return { ...page, ids: keys.map(({ keyId }) => keyId) };
-    },
+    list: lists(KmsService.method.listKeys, "keyId"),
     uses: [
       ({ kms }, keyId) => kms.getKey({ keyId }),
       ({ kms }, keyId) => kms.sign({ keyId, data }),
@@ -60,10 +85,7 @@ export const kinds = {
   },
   devices: {
     make: async ({ iot }) => (await iot.registerDevice({ simulated: true })).deviceId,
-    list: async ({ iot }, input) => {
-      const { devices, ...page } = await iot.listDevices(input);
-      return { ...page, ids: devices.map(({ deviceId }) => deviceId) };
-    },
+    list: lists(IotService.method.listDevices, "deviceId"),
     uses: [
       ({ iot }, deviceId) => iot.simulatedSign({ deviceId, data }),
       ({ iot }, deviceId) =>
@@ -76,49 +98,34 @@ export const kinds = {
   },
   tunnels: {
     make: async ({ vpn }) => (await vpn.registerPeer({})).tunnelId,
-    list: async ({ vpn }, input) => {
-      const { tunnels, ...page } = await vpn.listTunnels(input);
-      return { ...page, ids: tunnels.map(({ tunnelId }) => tunnelId) };
-    },
+    list: lists(VpnService.method.listTunnels, "tunnelId"),
     uses: [({ vpn }, tunnelId) => vpn.handshake({ tunnelId })],
     missing: "TUNNEL_NOT_FOUND",
     stored: ["vpn_tunnels", "tunnel_id", "owner"],
   },
   contracts: {
     make: async ({ dapp }) => (await dapp.deployContract({ code: "contract" })).contractId,
-    list: async ({ dapp }, input) => {
-      const { contracts, ...page } = await dapp.listContracts(input);
-      return { ...page, ids: contracts.map(({ contractId }) => contractId) };
-    },
+    list: lists(DappService.method.listContracts, "contractId"),
     uses: [],
     stored: ["dapp_contracts", "contract_id", "owner"],
   },
   wallets: {
     make: async ({ wallet }) => (await wallet.createWallet({})).walletId,
-    list: async ({ wallet }, input) => {
-      const { wallets, ...page } = await wallet.listWallets(input);
-      return { ...page, ids: wallets.map(({ walletId }) => walletId) };
-    },
+    list: lists(WalletService.method.listWallets, "walletId"),
     uses: [({ wallet }, walletId) => wallet.signTransaction({ walletId, data })],
     missing: "WALLET_NOT_FOUND",
     stored: ["wallets", "wallet_id", "owner"],
   },
   "multi-signature wallets": {
     make: makeMultisig,
-    list: async ({ defi }, input) => {
-      const { wallets, ...page } = await defi.listWallets(input);
-      return { ...page, ids: wallets.map(({ walletId }) => walletId) };
-    },
+    list: lists(DefiService.method.listWallets, "walletId"),
     uses: [({ defi }, walletId) => defi.createProposal({ walletId, data })],
     missing: "WALLET_NOT_FOUND",
     stored: ["defi_wallets", "wallet_id", "owner"],
   },
   proposals: {
     make: async (clients) => makeProposal(clients, await makeMultisig(clients)),
-    list: async ({ defi }, input) => {
-      const { proposals, ...page } = await defi.listProposals(input);
-      return { ...page, ids: proposals.map(({ proposalId }) => proposalId) };
-    },
+    list: lists(DefiService.method.listProposals, "proposalId"),
     uses: [({ defi }, proposalId) => defi.executeProposal({ proposalId })],
     missing: "PROPOSAL_NOT_FOUND",
     outcome: "THRESHOLD_NOT_REACHED",
@@ -133,10 +140,7 @@ export const kinds = {
   },
   tokens: {
     make: async ({ nft }) => (await nft.mint({ name: "art" })).tokenId,
-    list: async ({ nft }, input) => {
-      const { tokens, ...page } = await nft.listTokens(input);
-      return { ...page, ids: tokens.map(({ tokenId }) => tokenId) };
-    },
+    list: lists(NftService.method.listTokens, "tokenId"),
     uses: [
       ({ nft }, tokenId) => nft.getToken({ tokenId }),
       ({ nft }, tokenId) => nft.getHistory({ tokenId }),
