@@ -1,6 +1,5 @@
 /** How many signatures fit into one response. */
-import { signatureAlgorithms } from "../../crypto/algorithms.ts";
-import type { KeyAlgorithm } from "./record.ts";
+import { type SignatureAlgorithm, signatureAlgorithms } from "../../crypto/algorithms.ts";
 
 /** Response encoding: binary, or JSON with bytes in base64. */
 export type ResponseForm = "binary" | "json";
@@ -13,11 +12,8 @@ const frameBytes = 1024;
 const aroundBytes = { binary: 8, json: 17 };
 
 /** Returns how many signatures of an algorithm fit into a 4 MiB BatchSignResponse. */
-export function countFitting(algorithm: KeyAlgorithm, form: ResponseForm): number {
-  const signatureBytes =
-    algorithm in signatureAlgorithms
-      ? signatureAlgorithms[algorithm as keyof typeof signatureAlgorithms].signatureBytes
-      : 0;
+export function countFitting(algorithm: SignatureAlgorithm, form: ResponseForm): number {
+  const { signatureBytes } = signatureAlgorithms[algorithm];
   const bytes = form === "json" ? Math.ceil(signatureBytes / 3) * 4 : signatureBytes;
   return Math.floor((maxResponseBytes - frameBytes) / (bytes + aroundBytes[form]));
 }

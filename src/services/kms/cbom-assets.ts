@@ -35,18 +35,14 @@ const states = {
 } as const satisfies Record<KeyState, string>;
 
 /** The cipher that seals all stored secret keys (src/crypto/sealing.ts). */
-export const sealing = describeAsset("algorithm/AES-256-GCM", "AES-256-GCM", {
-  assetType: "algorithm",
-  algorithmProperties: {
-    primitive: "ae",
-    algorithmFamily: "AES",
-    parameterSetIdentifier: "256",
-    mode: "gcm",
-    cryptoFunctions: ["keygen", "encrypt", "decrypt"],
-    // Category 5 is defined by key search on AES-256.
-    nistQuantumSecurityLevel: 5,
-  },
-  oid: "2.16.840.1.101.3.4.1.46",
+export const sealing = describeAlgorithmAsset("AES-256-GCM", "2.16.840.1.101.3.4.1.46", {
+  primitive: "ae",
+  algorithmFamily: "AES",
+  parameterSetIdentifier: "256",
+  mode: "gcm",
+  cryptoFunctions: ["keygen", "encrypt", "decrypt"],
+  // Category 5 is defined by key search on AES-256.
+  nistQuantumSecurityLevel: 5,
 });
 
 /**
@@ -81,18 +77,14 @@ const algorithmAssets = new Map(
 
 function describeAlgorithm({ name, family, category, nistLevel, oid, standard }: AlgorithmInfo): Asset {
   const isSignature = category === "SIGNATURE";
-  const cryptoProperties = {
-    assetType: "algorithm",
-    algorithmProperties: {
-      primitive: isSignature ? "signature" : "kem",
-      ...(definedFamilies.includes(family) && { algorithmFamily: family }),
-      ...(name.startsWith(`${family}-`) && { parameterSetIdentifier: name.slice(family.length + 1) }),
-      cryptoFunctions: ["keygen", ...(isSignature ? ["sign", "verify"] : ["encapsulate", "decapsulate"])],
-      nistQuantumSecurityLevel: nistLevel ?? 0,
-    },
-    oid,
+  const algorithmProperties = {
+    primitive: isSignature ? "signature" : "kem",
+    ...(definedFamilies.includes(family) && { algorithmFamily: family }),
+    ...(name.startsWith(`${family}-`) && { parameterSetIdentifier: name.slice(family.length + 1) }),
+    cryptoFunctions: ["keygen", ...(isSignature ? ["sign", "verify"] : ["encapsulate", "decapsulate"])],
+    nistQuantumSecurityLevel: nistLevel ?? 0,
   };
-  return describeAsset(`algorithm/${name}`, name, cryptoProperties, { standard }, listHalves(name));
+  return describeAlgorithmAsset(name, oid, algorithmProperties, { standard }, listHalves(name));
 }
 
 /** Describes the two algorithms of a hybrid; a break of one does not break the hybrid. */
@@ -110,8 +102,7 @@ function listHalves(name: AlgorithmInfo["name"]): Asset[] {
 /** Describes a classical half that no key has alone. */
 function describeClassical(name: keyof typeof classicalHalves): Asset {
   const { oid, ...properties } = classicalHalves[name];
-  const algorithmProperties = { ...properties, nistQuantumSecurityLevel: 0 };
-  return describeAsset(`algorithm/${name}`, name, { assetType: "algorithm", algorithmProperties, oid });
+  return describeAlgorithmAsset(name, oid, { ...properties, nistQuantumSecurityLevel: 0 });
 }
 
 /** Describes a stored secret key. Of a damaged one, only the ID is known. */
@@ -200,13 +191,19 @@ function describeKeyAlgorithm({ publicKey }: X509Certificate): Asset {
 /** Describes an algorithm of a certificate, which need not be one of ours. */
 function describeForeign(name: string, isClassical: boolean, oid?: string): Asset {
   for (const [own, asset] of algorithmAssets) if (own.toUpperCase() === name.toUpperCase()) return asset;
-  return describeOther(name, isClassical ? 0 : undefined, oid);
+  // The NIST security category of an algorithm that is not classical is not known.
+  const level = isClassical ? 0 : undefined;
+  return describeAlgorithmAsset(name, oid, { primitive: "signature", nistQuantumSecurityLevel: level });
 }
 
-/** @param level the NIST security category, 0 for a classical algorithm; undefined if it is not known */
-function describeOther(name: string, level: number | undefined, oid?: string): Asset {
-  const algorithmProperties = { primitive: "signature", nistQuantumSecurityLevel: level };
-  return describeAsset(`algorithm/${name}`, name, { assetType: "algorithm", algorithmProperties, oid });
+function describeAlgorithmAsset(
+  name: string,
+  oid: string | undefined,
+  algorithmProperties: object,
+  ...more: [properties?: object, dependsOn?: readonly Asset[]]
+): Asset {
+  const cryptoProperties = { assetType: "algorithm", algorithmProperties, oid };
+  return describeAsset(`algorithm/${name}`, name, cryptoProperties, ...more);
 }
 
 function describeAsset(

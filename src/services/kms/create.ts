@@ -7,6 +7,7 @@ import type { SecretKey } from "../../crypto/provider.ts";
 import { refuse, refuseField } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
 import type { Principal } from "../../records/ownership.ts";
+import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { ServiceDeps } from "../service-deps.ts";
 import { type Actor, recordDone, subjectOf } from "./event.ts";
@@ -125,7 +126,7 @@ export async function insertKey(
   transaction: WriteTransaction,
   { actor, record, secretKey, more = "" }: NewKeyRecord,
 ): Promise<void> {
-  await keys.insertWithSecret(transaction, record, secretKey);
+  await lendSecret(secretKey, (secret) => keys.insert(transaction, record, secret));
   const { algorithm, usage, name, version, isImported } = record;
   const ofName = name === undefined ? "" : `, name=${name}, version=${version}`;
   const details = `algorithm=${algorithm}, usage=${usage}${ofName}${more}`;

@@ -1,5 +1,4 @@
 /** Encryption of small data with stored keys; encryption-head.ts describes the ciphertext. */
-import type { ConnectError } from "@connectrpc/connect";
 import { wipe } from "../../crypto/bytes.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import { headBytes, readHead } from "../../crypto/encryption-head.ts";
@@ -139,16 +138,12 @@ async function open({ provider }: SignDeps, key: CachedKey, bound: BoundData): P
   try {
     return await decryptData(provider, await key.secretKey(), bound);
   } catch (error) {
-    if (error instanceof CryptoError && error.code === "UNWRAP_FAILED") throw decryptionFailed();
-    throw error;
+    if (!(error instanceof CryptoError && error.code === "UNWRAP_FAILED")) throw error;
+    throw refuse(
+      "DECRYPTION_FAILED",
+      "the ciphertext does not decrypt: it was changed, or encrypted with different associatedData, or with the public key of a different key; send both as they were",
+    );
   }
-}
-
-function decryptionFailed(): ConnectError {
-  return refuse(
-    "DECRYPTION_FAILED",
-    "the ciphertext does not decrypt: it was changed, or encrypted with different associatedData, or with the public key of a different key; send both as they were",
-  );
 }
 
 /**

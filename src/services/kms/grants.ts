@@ -15,7 +15,7 @@ import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { readTime } from "../fields.ts";
 import { type Attempt, beginAttempt, recordingRefusal } from "./attempt.ts";
 import { type ChangeDeps, type Changed, takeAnswer, wrapCodec } from "./change.ts";
-import { type Actor, recordDone, type Subject, subjectOf } from "./event.ts";
+import { type Actor, recordDone, subjectOf } from "./event.ts";
 import { findKey } from "./find-key.ts";
 import { isWholeName, parseHandle, writeName } from "./handle.ts";
 import { describeGrantEnd, type GrantEnd, type GrantRecord, grantQuota } from "./tables.ts";
@@ -40,18 +40,20 @@ export async function createGrant(
   const attempt = beginAttempt("CREATE_GRANT", { ...caller, handle: keyId || writeName(name) });
   return recordingRefusal(deps, attempt, () =>
     store.runIdempotent(idempotentCall, grantCodec, async (write) => {
-      const target = await findTarget(deps, attempt);
-      requirePossible(target.usage, operations);
+      const { record } = (await findKey(deps, attempt)).key;
+      const { owner, usage } = record;
+      const isOfName = isWholeName(attempt.handle);
+      requirePossible(usage, operations);
       // On a server with users, records created while it ran open belong to none of them.
       const granteeId = users === undefined ? grantee : await users.findOwner(grantee);
       if (granteeId === undefined) throw refuseField("grantee", `user or client ${grantee} does not exist`);
-      if (granteeId === target.owner) throw refuseField("grantee", "owns the key and needs no grant");
+      if (granteeId === owner) throw refuseField("grantee", "owns the key and needs no grant");
       const grant: GrantRecord = {
         grantId: `grant-${randomUUID()}`,
-        owner: target.owner,
-        ownerName: target.ownerName,
-        keyId: target.isName ? "" : target.subject.keyId,
-        name: target.isName ? target.subject.keyName : "",
+        owner,
+        ownerName: await nameOwner(deps, attempt, owner),
+        keyId: isOfName ? "" : record.keyId,
+        name: isOfName ? (record.name ?? "") : "",
         grantee: granteeId,
         granteeName: grantee,
         operations,
@@ -61,32 +63,23 @@ export async function createGrant(
       await store.requireRoom(grantQuota, grant.owner);
       return write(async (transaction) => {
         await keys.grants.insert(transaction, grant);
-        recordDone(transaction, principal, "CREATE_GRANT", target.subject, describeGrant(grant));
+        recordDone(transaction, principal, "CREATE_GRANT", subjectOf(record), describeGrant(grant));
         return packGrant(grant);
       });
     }),
   );
 }
 
-/** What a grant is for. */
-interface Target {
-  readonly subject: Subject;
-  readonly owner: string;
-  readonly ownerName: string;
-  /** Whether the grant is for all versions of the name. */
-  readonly isName: boolean;
-  readonly usage: KeyUsage;
-}
-
-async function findTarget(deps: ChangeDeps, attempt: Attempt): Promise<Target> {
-  const { key } = await findKey(deps, attempt);
-  const { handle, principal } = attempt;
+/** Returns the name of a key's owner, as the caller wrote it if they did. */
+async function nameOwner(
+  { users }: ChangeDeps,
+  { handle, principal }: Attempt,
+  owner: string,
+): Promise<string> {
+  if (owner === principal.userId) return principal.user;
   const parsed = parseHandle(handle);
-  const { owner, usage } = key.record;
   const user = parsed.kind === "name" ? parsed.user : undefined;
-  const ownerName =
-    owner === principal.userId ? principal.user : (user ?? (await deps.users?.findOwnerName(owner)) ?? owner);
-  return { subject: subjectOf(key.record), owner, ownerName, isName: isWholeName(handle), usage };
+  return user ?? (await users?.findOwnerName(owner)) ?? owner;
 }
 
 /** Refuses operations that the key cannot perform: most likely, the grant is for the wrong key. */

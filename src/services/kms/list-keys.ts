@@ -5,7 +5,7 @@ import { defaultOrder } from "../../records/table-declaration.ts";
 import { readPage } from "../fields.ts";
 import type { FindDeps } from "./find-key.ts";
 import { packListed, type RecordMessage } from "./record-message.ts";
-import type { ListedKey } from "./store.ts";
+import type { StoredKey } from "./store.ts";
 
 /** Keys whose names are read together. A name's labels may take 70 KB, and all its versions show them. */
 const chunkKeys = 40;
@@ -44,7 +44,7 @@ export async function listKeys(
 }
 
 interface Shown {
-  readonly row: ListedKey["row"];
+  readonly row: StoredKey["row"];
   readonly message: RecordMessage;
 }
 

@@ -32,7 +32,6 @@ export interface MatchThreadInput {
   readonly location: DatabaseLocation;
   readonly masterKey: MasterKeySource;
 }
-export type MatchRequest = readonly PublicHalf[];
 export type MatchReply = { readonly halves: readonly SecretHalf[] } | { readonly failure: string };
 
 /**
@@ -71,25 +70,18 @@ async function matchKey(
   }
 }
 
-/** Threads that check secret halves. Each reads the database itself, and may block on it. */
-export interface MatchThreads {
-  readonly count: number;
-  readonly match: MatchKeys;
-  close(): Promise<void>;
-}
-
-/** Starts one thread per processor. */
-export function startMatchThreads(input: MatchThreadInput, count = availableParallelism()): MatchThreads {
-  const workers = Array.from({ length: count }, () => startThread(input));
+/** Starts one thread per processor. Each reads the database itself, and may block on it. */
+export function startMatchThreads(input: MatchThreadInput) {
+  const workers = Array.from({ length: availableParallelism() }, () => startThread(input));
   let next = 0;
   return {
-    count,
-    match(keys) {
-      const worker = workers[next++ % count];
+    count: workers.length,
+    match(keys: readonly PublicHalf[]) {
+      const worker = workers[next++ % workers.length];
       if (worker === undefined) throw new Error("no thread is running");
       return worker.match(keys);
     },
-    close: async () => void (await Promise.all(workers.map(({ close }) => close()))),
+    close: () => Promise.all(workers.map(({ close }) => close())),
   };
 }
 
@@ -111,7 +103,7 @@ function startThread(workerData: MatchThreadInput) {
   worker.on("error", end);
   worker.on("exit", (code) => end(new Error(`a key check thread ended with code ${code}`)));
   return {
-    match(keys: MatchRequest): Promise<readonly SecretHalf[]> {
+    match(keys: readonly PublicHalf[]): Promise<readonly SecretHalf[]> {
       const answer = Promise.withResolvers<readonly SecretHalf[]>();
       waiting.push(answer);
       worker.postMessage(keys);

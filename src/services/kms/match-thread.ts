@@ -4,7 +4,7 @@ import { createCryptoProvider } from "../../crypto/create-provider.ts";
 import { openReaderHere } from "../../database/database.ts";
 import { openKeyring } from "../../secrets/master-key.ts";
 import { createVault } from "../../secrets/vault.ts";
-import { type MatchReply, type MatchRequest, type MatchThreadInput, matchKeys } from "./match-keys.ts";
+import { type MatchReply, type MatchThreadInput, matchKeys, type PublicHalf } from "./match-keys.ts";
 
 const { provider: name, location, masterKey } = workerData as MatchThreadInput;
 const opening = createCryptoProvider(name);
@@ -12,11 +12,11 @@ const { reader } = openReaderHere(location);
 const vault = createVault(openKeyring(masterKey, false));
 let last: Promise<void> = Promise.resolve();
 
-parentPort?.on("message", (keys: MatchRequest) => {
+parentPort?.on("message", (keys: readonly PublicHalf[]) => {
   last = last.then(async () => parentPort?.postMessage(await answer(keys)));
 });
 
-async function answer(keys: MatchRequest): Promise<MatchReply> {
+async function answer(keys: readonly PublicHalf[]): Promise<MatchReply> {
   try {
     const readSecrets = (identities: readonly string[]) => vault.readSome(reader, identities);
     return { halves: await matchKeys(await opening, readSecrets, keys) };

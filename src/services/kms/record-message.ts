@@ -45,28 +45,12 @@ export function packJwk(provider: CryptoProvider, { algorithm, publicKey }: KeyR
 }
 
 function packFacts(record: KeyRecord, name: KeyName | undefined): RecordMessage {
-  const {
-    keyId,
-    alias,
-    algorithm,
-    usage,
-    state,
-    createdAt,
-    labels,
-    destroyAt,
-    isImported,
-    replacedBy,
-    draft,
-  } = record;
+  const { keyId, alias, algorithm, usage, state, destroyAt, replacedBy, draft } = record;
   return {
-    keyId,
-    alias,
-    algorithm,
-    usage,
-    status: state,
-    createdAt: timestampFromDate(createdAt),
-    labels: { ...(name?.labels ?? labels) },
-    origin: isImported ? "IMPORTED" : "GENERATED",
+    ...{ keyId, alias, algorithm, usage, status: state },
+    createdAt: timestampFromDate(record.createdAt),
+    labels: { ...(name?.labels ?? record.labels) },
+    origin: record.isImported ? "IMPORTED" : "GENERATED",
     ...(replacedBy !== undefined && { replacedBy }),
     ...(draft !== undefined && { draft }),
     ...(state === "DESTROY_SCHEDULED" && destroyAt && { destroyAt: timestampFromDate(destroyAt) }),

@@ -1,5 +1,10 @@
 import type { BatchSignRequest, SignStreamRequest } from "#gen/kms/kms_service_pb.ts";
-import { hasRepresentative, isCompositeAlgorithm, isMlDsaAlgorithm } from "../../crypto/algorithms.ts";
+import {
+  hasRepresentative,
+  isCompositeAlgorithm,
+  isMlDsaAlgorithm,
+  type SignatureAlgorithm,
+} from "../../crypto/algorithms.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { refuse, refuseField } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
@@ -100,7 +105,8 @@ function requireFitting(
   data: readonly Uint8Array[],
   form: ResponseForm,
 ): void {
-  const maxItems = countFitting(algorithm, form);
+  // useKey admits only signing keys.
+  const maxItems = countFitting(algorithm as SignatureAlgorithm, form);
   if (data.length <= maxItems) return;
   const description =
     `has ${data.length} messages, whose ${algorithm} signatures do not fit into one response of 4 MiB; ` +

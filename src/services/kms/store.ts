@@ -2,13 +2,11 @@
 import { sql } from "kysely";
 import type { NewAuditEntry } from "../../audit/chain.ts";
 import { readHead } from "../../audit/log.ts";
-import type { SecretKey } from "../../crypto/provider.ts";
 import type { AnyRow } from "../../records/columns.ts";
 import { findDueRecords } from "../../records/due-records.ts";
 import type { PageRequest } from "../../records/pages.ts";
 import { type Found, openTable } from "../../records/record-table.ts";
 import { nameSecret, type Stored } from "../../records/table-declaration.ts";
-import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { findSharedComponent } from "./components.ts";
@@ -28,10 +26,6 @@ export interface StoredKey extends Stored<KeyRecord> {
   readonly tag: string;
   /** The state in the audit log; undefined if the log does not contain the key. */
   readonly loggedState: KeyState | undefined;
-}
-
-/** A key in a list, with its raw database row. */
-export interface ListedKey extends StoredKey {
   readonly row: Readonly<AnyRow>;
 }
 
@@ -81,27 +75,20 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
       return true;
     });
   };
-  const recordUses = store.batch(recordUsesWithin);
   const find = async (wanted: Partial<KeyRecord>, transaction?: WriteTransaction) => {
     const found = await keys.find(wanted, transaction && { db: transaction.db });
     return found && toStoredKey(found, transaction?.audited());
-  };
-  const insert = async (transaction: WriteTransaction, record: KeyRecord, secret?: Uint8Array) => {
-    await keys.insert(transaction, record, secret);
-    const { owner, keyId, labels } = record;
-    await indexLabels(transaction.db, { owner, keyId, labels }, true);
   };
   return {
     background: store.background,
     grants,
     imports,
-    insert,
-    /** Inserts a key with its secret half. */
-    insertWithSecret: (
-      transaction: WriteTransaction,
-      record: KeyRecord,
-      secretKey: SecretKey,
-    ): Promise<void> => lendSecret(secretKey, (secret) => insert(transaction, record, secret)),
+    /** @param secret the secret half, which the caller wipes */
+    async insert(transaction: WriteTransaction, record: KeyRecord, secret: Uint8Array): Promise<void> {
+      await keys.insert(transaction, record, secret);
+      const { owner, keyId, labels } = record;
+      await indexLabels(transaction.db, { owner, keyId, labels }, true);
+    },
     find: (keyId: string): Promise<StoredKey | undefined> => find({ keyId }),
     /** Finds one version of a name. */
     findVersion: (owner: string, name: string, version: number) => find({ owner, name, version }),
@@ -127,10 +114,7 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
     count: (query: KeyQuery = {}): Promise<number> => keys.count(toListQuery(query)),
     async list(request: PageRequest, query: KeyQuery = {}) {
       const page = await keys.list(request, toListQuery(query));
-      return {
-        ...page,
-        rows: page.rows.map((found): ListedKey => ({ ...toStoredKey(found), row: found.row })),
-      };
+      return { ...page, rows: page.rows.map((found) => toStoredKey(found)) };
     },
     /** Lists the newest versions of a name, oldest first. */
     async listVersions(owner: string, name: string, limit: number): Promise<StoredKey[]> {
@@ -168,12 +152,12 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
      *
      * @returns false if the key has changed or its grant has ended; then nothing is recorded
      */
-    recordUse: (use: KeyUse): Promise<boolean> => recordUses(use),
+    recordUse: store.batch(recordUsesWithin),
     /** Records uses like `recordUse`, within the transaction that stores what they produced. */
     recordUseWithin: async (transaction: WriteTransaction, use: KeyUse): Promise<boolean> =>
       (await recordUsesWithin(transaction, [use])).every(Boolean),
     /** Records a refused operation, within its caller's budget: see `Store.recordRefusal`. */
-    recordRefusal: (event: KeyEvent): Promise<void> => store.recordRefusal(event),
+    recordRefusal: store.recordRefusal,
     ...createLogQueries(store),
     names: createNameStore(store),
   };
@@ -228,5 +212,6 @@ function toStoredKey(
     tag: String(row.record_tag),
     isIntact: isIntact && record.state === loggedState,
     loggedState,
+    row,
   };
 }

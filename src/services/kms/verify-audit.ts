@@ -10,7 +10,7 @@ import { createCallerMutex } from "../../calls/caller-mutex.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import type { Store } from "../../store/store.ts";
 import { packCheckpoint } from "../entry-log.ts";
-import { type SharedVerifications, shareVerifications } from "../shared-verifications.ts";
+import { shareVerifications } from "../shared-verifications.ts";
 import type { AuditLogVerification, LogVerification } from "../verify-logs.ts";
 
 export interface AuditVerificationDeps extends Pick<LogVerification, "verifyAudit"> {
@@ -19,29 +19,24 @@ export interface AuditVerificationDeps extends Pick<LogVerification, "verifyAudi
   readonly now: () => Date;
 }
 
-export interface AuditVerifications {
-  /** Verifies all entries. */
-  readonly whole: SharedVerifications<AuditLogVerification>;
-  /** In a long log, continues where the last verification ended. */
-  readonly continued: SharedVerifications<AuditLogVerification>;
-}
+export type AuditVerifications = ReturnType<typeof createAuditVerifications>;
 
 /** Maximum number of entries that are all verified even if an earlier verification covers some. */
 const maxWholeEntries = 1_000_000;
 
 /** Creates a server's verifications, which run one at a time. */
-export function createAuditVerifications({
-  store,
-  provider,
-  now,
-  verifyAudit,
-}: AuditVerificationDeps): AuditVerifications {
+export function createAuditVerifications({ store, provider, now, verifyAudit }: AuditVerificationDeps) {
   const runExclusively = createCallerMutex();
   const share = (wholeUpTo?: number) =>
     shareVerifications(runExclusively, (options) =>
       verifyAudit(store, provider, { ...options, wholeUpTo, now }),
     );
-  return { whole: share(), continued: share(maxWholeEntries) };
+  return {
+    /** Verifies all entries. */
+    whole: share(),
+    /** In a long log, continues where the last verification ended. */
+    continued: share(maxWholeEntries),
+  };
 }
 
 /** Entries between progress reports. */

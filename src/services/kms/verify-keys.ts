@@ -10,7 +10,7 @@ import {
   type SecretHalf,
   startMatchThreads,
 } from "./match-keys.ts";
-import type { KmsStore, ListedKey } from "./store.ts";
+import type { KmsStore, StoredKey } from "./store.ts";
 import { keyTable } from "./tables.ts";
 
 export interface VerifyKeysDeps extends Pick<MatchThreadInput, "location" | "masterKey"> {
@@ -53,28 +53,30 @@ export async function verifyKeys(deps: VerifyKeysDeps): Promise<KeysVerification
   const threads =
     total > chunkRows ? startMatchThreads({ provider: provider.name, location, masterKey }) : undefined;
   const match: MatchKeys = threads?.match ?? ((halves) => matchKeys(provider, store.readSecrets, halves));
-  const check = async (rows: readonly ListedKey[]): Promise<readonly (KeyFault | undefined)[]> => {
+  const check = async (rows: readonly StoredKey[]) => {
     // A copy, because posting a view of a larger buffer would copy that buffer.
     const halves = await match(
       rows.map(({ record: { keyId, algorithm, publicKey } }) => ({
         ...{ keyId, algorithm, publicKey: Uint8Array.from(publicKey) },
       })),
     );
-    return rows.map((row, i) => {
+    const found: KeyFault[] = [];
+    for (const [i, row] of rows.entries()) {
       const { keyId } = row.record;
       const half = halves[i] ?? "MISSING";
       if (half === "FITS" || half === "OTHER") opened.add(nameSecret(keyTable, { keyId }));
       const reason = findFault(row, half);
-      return reason === undefined ? undefined : { keyId, reason };
-    });
+      if (reason !== undefined) found.push({ keyId, reason });
+    }
+    return { found, count: rows.length };
   };
   /** Pages being checked, oldest first, while the next ones are read. */
-  const pending: Promise<readonly (KeyFault | undefined)[]>[] = [];
+  const pending: ReturnType<typeof check>[] = [];
   let checked = 0;
   const finishOne = async (): Promise<void> => {
-    const found = (await pending.shift()) ?? [];
-    faults.push(...found.filter((fault) => fault !== undefined));
-    checked += found.length;
+    const { found = [], count = 0 } = (await pending.shift()) ?? {};
+    faults.push(...found);
+    checked += count;
     onProgress(checked, Math.max(total, checked));
   };
   try {
@@ -103,7 +105,7 @@ export async function verifyKeys(deps: VerifyKeysDeps): Promise<KeysVerification
  * @returns undefined if nothing is
  */
 function findFault(
-  { record: { state }, row, isIntact, loggedState }: ListedKey,
+  { record: { state }, row, isIntact, loggedState }: StoredKey,
   half: SecretHalf,
 ): string | undefined {
   // A row may merely read like its record, whose tag then matches.
