@@ -71,8 +71,8 @@ describeStores("a store from an older version", (makePlace) => {
       `insert into kms_keys (position, key_id, alias, algorithm, key_usage, key_state, public_key, owner, created_at_ms,
           record_tag, labels)
         values (1, 'one', '', 'ML-DSA-44', 'SIGN', 'ENABLED', $1, 'ada', 0, '', $2), (2, 'two', '', 'ML-DSA-44', 'SIGN',
-          'ENABLED', $1, 'ada', 0, '', '')`,
-      [Uint8Array.of(1), '{"team":"payments","stage":"a \\"b\\""}'],
+          'ENABLED', $1, 'ada', 0, '', $3)`,
+      [Uint8Array.of(1), '{"team":"payments","stage":"a \\"b\\""}', '{"damaged":'],
     );
     await place.query(
       `insert into kms_names (position, owner, key_name, algorithm, labels, is_import_only, versions, signs_mu,

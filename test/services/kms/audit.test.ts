@@ -1,27 +1,21 @@
-import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { Kysely } from "kysely";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, it } from "vitest";
-import type { Schema } from "../../../src/database/schema.ts";
 import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
 import { present } from "../answers.ts";
-import { closeAndReadDeeds, createKey, describeKms, type KmsClient, readDeeds } from "./kms-server.ts";
+import { createKey, describeKms, type KmsClient, readDeeds } from "./kms-server.ts";
 import { readAudit } from "./read-audit.ts";
+import { signParts } from "./sign-parts.ts";
 
 const data = bytesOf("attack at dawn");
 const damaged = { code: "DataLoss", reason: "STORE_DAMAGED" };
-
-async function* streamOf(keyId: string) {
-  yield { part: { case: "header", value: { keyId } } } as const;
-  yield { part: { case: "chunk", value: data } } as const;
-}
 
 /** Uses keys in every possible way; returns the data that must not leak. */
 async function useEverything(kms: KmsClient) {
   const { keyId } = await createKey(kms);
   const context = bytesOf("a context that is nobody's business");
   const signature = present((await kms.sign({ keyId, data, context })).result).signature;
-  const streamed = present((await kms.signStream(streamOf(keyId))).result).signature;
+  const streamed = present((await kms.signStream(signParts(keyId, data))).result).signature;
   const { results } = await kms.batchSign({ keyId, data: [data] });
   await kms.verify({ keyId, data, signature, context });
   await kms.verify({ keyId, data, signature });
@@ -36,9 +30,9 @@ async function useEverything(kms: KmsClient) {
 }
 
 describeKms("the audit log", (start, shared) => {
-  it("has an entry for every use of a key, in order", async () => {
-    const { kms } = await start();
-    const { keyId, newKeyId, kemKeyId } = await useEverything(kms);
+  it("has an entry for every use of a key, in order, without signed data, verified data or secrets", async () => {
+    const { kms, rest } = await start();
+    const { keyId, newKeyId, kemKeyId, untold } = await useEverything(kms);
     const entries = await readAudit(kms);
     const deeds = entries.map((entry) => `${entry.keyId} ${entry.operation} ${entry.details}`);
     expect(deeds).toEqual([
@@ -55,13 +49,7 @@ describeKms("the audit log", (start, shared) => {
       `${kemKeyId} ENCAPSULATE algorithm=ML-KEM-512`,
       `${kemKeyId} DECAPSULATE algorithm=ML-KEM-512`,
     ]);
-    expect(new Set(entries.map(({ outcome }) => outcome))).toEqual(new Set(["OK"]));
-    expect(new Set(entries.map(({ user }) => user))).toEqual(new Set(["system"]));
-  });
-
-  it("contains no signed data, verified data or secret", async () => {
-    const { kms, rest } = await start();
-    const { keyId, untold } = await useEverything(kms);
+    for (const entry of entries) expect(entry).toMatchObject({ outcome: "OK", user: "system" });
     const { text } = await rest("GET /api/kms/audit");
     expect(text).toContain(keyId);
     const leaked = Object.entries(untold).filter(([, bytes]) => {
@@ -69,13 +57,6 @@ describeKms("the audit log", (start, shared) => {
       return (["utf8", "base64", "hex"] as const).some((form) => text.includes(beginning.toString(form)));
     });
     expect(leaked).toEqual([]);
-  });
-
-  it("has times with millisecond precision", async () => {
-    const { kms } = await start({ now: () => new Date("2026-03-04T05:06:07.089Z") });
-    await createKey(kms);
-    const [entry] = await readAudit(kms);
-    expect(timestampDate(present(entry?.timestamp)).toISOString()).toBe("2026-03-04T05:06:07.089Z");
   });
 
   it("names the token's subject as the user if the server requires tokens", async () => {
@@ -128,34 +109,6 @@ describeKms("the audit log", (start, shared) => {
     expect((await readDeeds(kms, kem.keyId)).at(-1)).toBe("DECAPSULATE REFUSED reason=LENGTH_INVALID");
   });
 
-  it.each(["rotate", "destroy"] as const)(
-    "has an entry for an attempt to %s with an idempotency key that was used for a different request",
-    async (change) => {
-      const { kms } = await shared();
-      const { keyId } = await createKey(kms);
-      const order = { headers: { "idempotency-key": `order of ${keyId}` } };
-      await kms.createKey({ alias: "other" }, order);
-      await refusal(change === "rotate" ? kms.rotateKey({ keyId }, order) : kms.destroyKey({ keyId }, order));
-      const expected = `${change.toUpperCase()} REFUSED reason=IDEMPOTENCY_KEY_REUSED`;
-      expect((await readDeeds(kms, keyId)).slice(1)).toEqual([expected]);
-    },
-  );
-
-  it.each(["rotate", "destroy"] as const)("counts the callers who lose a race to %s", async (change) => {
-    const server = await start();
-    const { kms } = server;
-    const { keyId } = await createKey(kms);
-    const race = () => (change === "rotate" ? kms.rotateKey({ keyId }) : kms.destroyKey({ keyId }));
-    await Promise.allSettled(Array.from({ length: 10 }, race));
-    const operation = change.toUpperCase();
-    const deeds = await closeAndReadDeeds(server);
-    expect(deeds.filter((deed) => deed.startsWith(`${operation} OK`))).toHaveLength(1);
-    expect(deeds.filter((deed) => deed.includes("REFUSED"))).toEqual([
-      `${operation} REFUSED reason=KEY_STATE_INVALID`,
-      `${operation} REFUSED reason=KEY_STATE_INVALID, repeated=8`,
-    ]);
-  });
-
   it("stores at most 100 characters of an unknown name, by which its entries can be found", async () => {
     const { kms } = await start();
     for (const keyId of ["k".repeat(255), `name/${"n".repeat(590)}/7`, `name/${"€".repeat(590)}`]) {
@@ -165,20 +118,6 @@ describeKms("the audit log", (start, shared) => {
     }
     expect(await readDeeds(kms, "k".repeat(255))).toEqual(["SIGN REFUSED reason=KEY_NOT_FOUND"]);
     expect(await readDeeds(kms, `name/${"n".repeat(590)}/7`)).toEqual(["SIGN REFUSED reason=KEY_NOT_FOUND"]);
-  });
-
-  it("has one entry for a caller's first refusal, and one that counts identical ones", async () => {
-    const server = await start({ auth: "token" });
-    const as = (subject: string) => ({ headers: { authorization: `Bearer ${subject}` } });
-    for (let i = 0; i < 38; i += 1) await refusal(server.kms.sign({ keyId: "key-1", data }, as("ada")));
-    await refusal(server.kms.sign({ keyId: "key-1", data }, as("grace")));
-    await refusal(server.kms.encapsulate({ keyId: "key-1" }, as("ada")));
-    expect(await closeAndReadDeeds(server)).toEqual([
-      "SIGN REFUSED reason=KEY_NOT_FOUND",
-      "SIGN REFUSED reason=KEY_NOT_FOUND",
-      "ENCAPSULATE REFUSED reason=KEY_NOT_FOUND",
-      "SIGN REFUSED reason=KEY_NOT_FOUND, repeated=37",
-    ]);
   });
 
   it("names an unknown key as the caller did", async () => {
@@ -203,7 +142,7 @@ describeKms("a server that cannot write its audit log", (start) => {
       kms.createKey({}),
       kms.sign({ keyId, data }),
       kms.batchSign({ keyId, data: [data] }),
-      kms.signStream(streamOf(keyId)),
+      kms.signStream(signParts(keyId, data)),
       kms.verify({ keyId, data, signature }),
       kms.encapsulate({ keyId: kem.keyId }),
       kms.decapsulate({ keyId: kem.keyId, ciphertext }),
@@ -212,7 +151,12 @@ describeKms("a server that cannot write its audit log", (start) => {
       kms.sign({ keyId: "key-no", data }),
     ];
     expect(await Promise.all(calls.map(refusal))).toEqual(calls.map(() => damaged));
-    await tamper(bringBack);
+    await tamper((db) =>
+      db.schema
+        .alterTable("elsewhere" as "audit_entries")
+        .renameTo("audit_entries")
+        .execute(),
+    );
     expect((await kms.getKey({ keyId })).result).toMatchObject({ ...signing, status: "ACTIVE" });
     expect(await kms.getHealth({})).toMatchObject({ keyCount: 2 });
     expect(await kms.sign({ keyId, data })).toMatchObject({ status: "success" });
@@ -228,13 +172,7 @@ describeKms("a server that cannot write its audit log", (start) => {
         .set({ head_tag: "0".repeat(64) })
         .execute(),
     );
-    const damaged = { code: "DataLoss", reason: "STORE_DAMAGED" };
     const calls = [kms.createKey({}), kms.sign({ keyId, data }), kms.destroyKey({ keyId })];
     expect(await Promise.all(calls.map(refusal))).toEqual(calls.map(() => damaged));
   });
 });
-
-function bringBack(db: Kysely<Schema>): Promise<void> {
-  const elsewhere = "elsewhere" as "audit_entries";
-  return db.schema.alterTable(elsewhere).renameTo("audit_entries").execute();
-}

@@ -1,46 +1,38 @@
 /** How many signatures of each algorithm fit into one BatchSign response, as every protocol encodes it. */
 import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { BatchSignResponseSchema } from "#gen/kms/kms_service_pb.ts";
+import { type BatchSignResponse, BatchSignResponseSchema } from "#gen/kms/kms_service_pb.ts";
 import { mlDsaNames, signatureAlgorithms, slhDsaNames } from "../../../src/crypto/algorithms.ts";
 import { countFitting } from "../../../src/services/kms/batch-size.ts";
 import { bytesOf } from "../../support/bytes.ts";
-import { failureOf, refusal } from "../../support/refusal.ts";
+import { describeRefusal, failureOf } from "../../support/refusal.ts";
+import { invalidArgument } from "../../support/refusals.ts";
 import { restRefusal } from "../answers.ts";
 import { createKey, describeKms, readDeeds } from "./kms-server.ts";
 
 const limitBytes = 4 * 1024 * 1024;
 
+/** How each encoding measures a response; binary includes the prefix of a gRPC message. */
+const sizeOf = {
+  binary: (response: BatchSignResponse) => 5 + toBinary(BatchSignResponseSchema, response).length,
+  json: (response: BatchSignResponse) =>
+    toJsonString(BatchSignResponseSchema, response, { alwaysEmitImplicit: true }).length,
+};
+
 describe.each([...mlDsaNames, ...slhDsaNames])("a response with %s signatures", (algorithm) => {
-  const { signatureBytes } = signatureAlgorithms[algorithm];
-  const sizeOf = { binary: sizeInBinary, json: sizeInJson };
-
   it.each(["binary", "json"] as const)("holds the calculated number in 4 MiB: %s", (form) => {
-    const most = countFitting(algorithm, form);
-    expect(sizeOf[form](responseOf(most))).toBeLessThanOrEqual(limitBytes);
-    // At most one in a hundred is wasted.
-    expect(sizeOf[form](responseOf(Math.ceil(most * 1.01) + 1))).toBeGreaterThan(limitBytes);
-  });
-
-  function responseOf(count: number) {
-    const results = Array<{ signature: Uint8Array }>(count).fill({
-      signature: new Uint8Array(signatureBytes),
-    });
+    const signature = new Uint8Array(signatureAlgorithms[algorithm].signatureBytes);
     const keyId = `key-${crypto.randomUUID()}`;
-    return create(BatchSignResponseSchema, { status: "success", results, keyId, algorithm });
-  }
+    const sizeWith = (count: number) => {
+      const results = Array(count).fill({ signature });
+      return sizeOf[form](create(BatchSignResponseSchema, { status: "success", results, keyId, algorithm }));
+    };
+    const most = countFitting(algorithm, form);
+    expect(sizeWith(most)).toBeLessThanOrEqual(limitBytes);
+    // At most one in a hundred is wasted.
+    expect(sizeWith(Math.ceil(most * 1.01) + 1)).toBeGreaterThan(limitBytes);
+  });
 });
-
-/** Includes the prefix of a gRPC message. */
-function sizeInBinary(response: ReturnType<typeof create<typeof BatchSignResponseSchema>>): number {
-  return 5 + toBinary(BatchSignResponseSchema, response).length;
-}
-
-function sizeInJson(response: ReturnType<typeof create<typeof BatchSignResponseSchema>>): number {
-  return toJsonString(BatchSignResponseSchema, response, { alwaysEmitImplicit: true }).length;
-}
-
-const tooLarge = { code: "InvalidArgument", reason: "BATCH_TOO_LARGE", fields: ["data"] };
 
 describeKms("KmsService.BatchSign with more signatures than fit into a response", (_start, shared) => {
   const data = Array<Uint8Array>(1000).fill(bytesOf("message"));
@@ -51,7 +43,7 @@ describeKms("KmsService.BatchSign with more signatures than fit into a response"
       const { kms } = await shared();
       const { keyId } = await createKey(kms, { algorithm });
       const error = await failureOf(kms.batchSign({ keyId, data }));
-      expect(await refusal(Promise.reject(error))).toEqual(tooLarge);
+      expect(describeRefusal(error)).toEqual(invalidArgument("BATCH_TOO_LARGE", "data"));
       expect(error.rawMessage).toContain(`at most ${countFitting(algorithm, "binary")}`);
       expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=BATCH_TOO_LARGE"]);
     },

@@ -1,21 +1,30 @@
-/** Composite keys: signatures that node:crypto verifies half by half, and components that are in one key only. */
-import { createHash, createPublicKey, randomBytes, verify } from "node:crypto";
+/** Composite keys: each of their uses, and components that are in one key only. */
+import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
-import { algorithms, compositeDraft, compositeNames } from "../../../src/crypto/algorithms.ts";
+import {
+  algorithms,
+  type CompositeAlgorithm,
+  compositeDraft,
+  compositeNames,
+} from "../../../src/crypto/algorithms.ts";
+import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { findSharedComponent } from "../../../src/services/kms/components.ts";
 import type { WriteTransaction } from "../../../src/store/write-transaction.ts";
 import { bytesOf, flipBit } from "../../support/bytes.ts";
 import { makeSqlitePlace } from "../../support/on-both.ts";
-import { refusal } from "../../support/refusal.ts";
-import { invalid, usageRefuses } from "../../support/refusals.ts";
+import { describeRefusal, failureOf, refusal } from "../../support/refusal.ts";
+import { usageRefuses, wrongKey, wrongLength } from "../../support/refusals.ts";
+import { streamOf } from "../../support/streams.ts";
 import { wrapKeyFile } from "../../support/wrap-key.ts";
 import draft from "../../vectors/composite.json" with { type: "json" };
 import { present } from "../answers.ts";
 import { createKey, describeKms, describeKmsOnBoth, type KmsClient, readDeeds } from "./kms-server.ts";
 import { listPlan } from "./list-plan.ts";
+import { chunk, header } from "./sign-parts.ts";
 
 const data = bytesOf("hello");
+const provider = await createCryptoProvider("openssl");
 const vectorOf = (algorithm: string) =>
   present(draft.vectors.find((vector) => vector.algorithm === algorithm));
 const pkcs8Of = (algorithm: string) => Uint8Array.fromBase64(vectorOf(algorithm).pkcs8);
@@ -25,100 +34,37 @@ async function importFile(kms: KmsClient, file: Uint8Array, fields: object) {
   return present((await kms.importKey({ ...(await wrapKeyFile(parameters, file)), ...fields })).result);
 }
 
-/** The halves of each composite, and how node:crypto verifies the classical one. */
-const halves: Readonly<Record<string, readonly [mlDsa: string, keyBytes: number, bytes: number, Classical]>> =
-  {
-    "MLDSA44-Ed25519-SHA512": [
-      "ml-dsa-44",
-      1312,
-      2420,
-      { type: { asymmetricKeyType: "ed25519" }, digest: null },
-    ],
-    "MLDSA65-Ed25519-SHA512": [
-      "ml-dsa-65",
-      1952,
-      3309,
-      { type: { asymmetricKeyType: "ed25519" }, digest: null },
-    ],
-    "MLDSA65-ECDSA-P256-SHA512": ["ml-dsa-65", 1952, 3309, ecdsa("P-256", "sha256")],
-    "MLDSA87-ECDSA-P384-SHA512": ["ml-dsa-87", 2592, 4627, ecdsa("P-384", "sha384")],
-  };
-
-interface Classical {
-  readonly type: object;
-  readonly digest: string | null;
-}
-
-function ecdsa(namedCurve: string, digest: string): Classical {
-  return { type: { asymmetricKeyType: "ec", namedCurve }, digest };
-}
-
-/** Verifies each half with node:crypto, as section 3.3 of the draft describes. */
-function verifyHalves(
+/** test/crypto/composite.test.ts verifies the signatures in the draft with the same provider. */
+async function verifies(
   { algorithm, publicKey }: KeyRecord,
   message: Uint8Array,
   signature: Uint8Array,
   context = new Uint8Array(),
-): readonly boolean[] {
-  const [mlDsa, keyBytes, signatureBytes, { type, digest }] = present(halves[algorithm]);
-  const label = bytesOf(`COMPSIG-${algorithm}`);
-  const hash = createHash("sha512").update(message).digest();
-  const prefix = bytesOf("CompositeAlgorithmSignatures2025");
-  const representative = Buffer.concat([prefix, label, Uint8Array.of(context.length), context, hash]);
-  const open = (key: Uint8Array, kind: object) =>
-    createPublicKey({ key, format: "raw-public", ...kind } as never);
-  const raw = present(publicKey);
-  return [
-    verify(
-      null,
-      representative,
-      { key: open(raw.subarray(0, keyBytes), { asymmetricKeyType: mlDsa }), context: label } as never,
-      signature.subarray(0, signatureBytes),
-    ),
-    verify(digest, representative, open(raw.subarray(keyBytes), type), signature.subarray(signatureBytes)),
-  ];
+): Promise<boolean> {
+  const key = provider.importPublicKey(algorithm as CompositeAlgorithm, { raw: present(publicKey) });
+  return provider.verify(key, message, signature, { context });
 }
 
 describeKms("a composite key", (_start, shared) => {
-  it.each(compositeNames)("of %s signs so that node:crypto verifies both halves", async (algorithm) => {
+  it.each(compositeNames)("of %s signs data, batches and streams, and verifies", async (algorithm) => {
     const { kms } = await shared();
     const key = await createKey(kms, { algorithm });
+    const { keyId } = key;
     expect(key).toMatchObject({ algorithm, usage: "SIGN", status: "ACTIVE", draft: compositeDraft });
-    const { signature } = present((await kms.sign({ keyId: key.keyId, data })).result);
-    expect(verifyHalves(key, data, signature)).toEqual([true, true]);
     const context = bytesOf("invoice");
-    const bound = present((await kms.sign({ keyId: key.keyId, data, context })).result).signature;
-    expect(verifyHalves(key, data, bound, context)).toEqual([true, true]);
-    expect(verifyHalves(key, data, bound)).toEqual([false, false]);
-    const batch = await kms.batchSign({ keyId: key.keyId, data: [data, bytesOf("b")] });
-    const last = present(batch.results[1]?.signature);
-    expect(verifyHalves(key, bytesOf("b"), last)).toEqual([true, true]);
-  });
-
-  it.each(compositeNames)("of %s signs a message as it arrives", async (algorithm) => {
-    const { kms } = await shared();
-    const key = await createKey(kms, { algorithm });
-    const message = new Uint8Array(randomBytes(10_000));
-    const context = bytesOf("stream");
-    async function* parts() {
-      yield { part: { case: "header" as const, value: { keyId: key.keyId, context } } };
-      for (let at = 0; at < message.length; at += 3000)
-        yield { part: { case: "chunk" as const, value: message.subarray(at, at + 3000) } };
-    }
-    const { signature } = present((await kms.signStream(parts())).result);
-    expect(verifyHalves(key, message, signature, context)).toEqual([true, true]);
-    expect((await readDeeds(kms, key.keyId)).at(-1)).toBe("SIGN OK input=stream, bytes=10000");
-  });
-
-  it.each(compositeNames)("of %s verifies only if both halves do", async (algorithm) => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms, { algorithm });
-    const { signature } = present((await kms.sign({ keyId, data })).result);
-    const verdictOn = async (given: Uint8Array, context = new Uint8Array()) =>
-      (await kms.verify({ keyId, data, signature: Uint8Array.from(given), context })).result?.valid;
-    expect(await verdictOn(signature)).toBe(true);
-    expect(await verdictOn(signature, bytesOf("x"))).toBe(false);
-    for (const at of [9, signature.length - 9]) expect(await verdictOn(flipBit(signature, at))).toBe(false);
+    const { signature } = present((await kms.sign({ keyId, data, context })).result);
+    expect(await verifies(key, data, signature, context)).toBe(true);
+    const { results } = await kms.batchSign({ keyId, data: [data, bytesOf("b")], context });
+    expect(await verifies(key, bytesOf("b"), present(results[1]?.signature), context)).toBe(true);
+    const pieces = streamOf(header(keyId, context), chunk(bytesOf("hel")), chunk(bytesOf("lo")));
+    const streamed = present((await kms.signStream(pieces)).result).signature;
+    expect(await verifies(key, data, streamed, context)).toBe(true);
+    expect((await readDeeds(kms, keyId)).at(-1)).toBe("SIGN OK input=stream, bytes=5");
+    const verdictOn = async (given: Uint8Array, context?: Uint8Array) =>
+      (await kms.verify({ keyId, data, signature: given, ...(context && { context }) })).result?.valid;
+    expect(await verdictOn(signature, context)).toBe(true);
+    expect(await verdictOn(signature)).toBe(false);
+    expect(await verdictOn(flipBit(signature, 9), context)).toBe(false);
   });
 
   it("verifies no signature of a length that its algorithm cannot have", async () => {
@@ -126,10 +72,7 @@ describeKms("a composite key", (_start, shared) => {
     const { keyId } = await createKey(kms, { algorithm: "MLDSA65-ECDSA-P256-SHA512" });
     for (const length of [3309, 3316, 3382]) {
       const signature = new Uint8Array(length);
-      expect(await refusal(kms.verify({ keyId, data, signature }))).toEqual({
-        ...invalid("signature"),
-        reason: "LENGTH_INVALID",
-      });
+      expect(await refusal(kms.verify({ keyId, data, signature }))).toEqual(wrongLength("signature"));
     }
     const { result } = await kms.verify({ keyId, data, signature: new Uint8Array(3317) });
     expect(result?.valid).toBe(false);
@@ -138,8 +81,9 @@ describeKms("a composite key", (_start, shared) => {
   it("signs no mu, and has no JSON Web Key", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms, { algorithm: "MLDSA44-Ed25519-SHA512" });
-    expect(await refusal(kms.sign({ keyId, mu: new Uint8Array(64) }))).toEqual(usageRefuses);
-    await expect(kms.sign({ keyId, mu: new Uint8Array(64) })).rejects.toThrow(
+    const failure = await failureOf(kms.sign({ keyId, mu: new Uint8Array(64) }));
+    expect(describeRefusal(failure)).toEqual(usageRefuses);
+    expect(failure.rawMessage).toContain(
       "MLDSA44-Ed25519-SHA512 key; mu requires an ML-DSA key; send the message, or stream it",
     );
     expect((await kms.getKey({ keyId })).result?.publicJwk).toBeUndefined();
@@ -192,7 +136,7 @@ describeKmsOnBoth("an imported composite key", (start) => {
     expect(key).toMatchObject({ algorithm, origin: "IMPORTED", draft: compositeDraft });
     expect(key.publicKey?.toBase64()).toBe(vectorOf(algorithm).publicKey);
     const { signature } = present((await kms.sign({ keyId: key.keyId, data })).result);
-    expect(verifyHalves(key, data, signature)).toEqual([true, true]);
+    expect(await verifies(key, data, signature)).toBe(true);
   });
 
   const p256 = "MLDSA65-ECDSA-P256-SHA512";
@@ -202,16 +146,15 @@ describeKmsOnBoth("an imported composite key", (start) => {
     const secret = pkcs8.subarray(pkcs8.indexOf(0x04, 15) + 2);
     return { mlDsa: secret.slice(0, 32), classical: secret.slice(32), whole: secret };
   };
-  const refused = { code: "InvalidArgument", reason: "KEY_INVALID", fields: ["wrappedKey"] };
+  const refused = wrongKey("wrappedKey");
 
   it("shares its ML-DSA key with no ML-DSA key, whichever is stored first", async () => {
     const { kms } = await start({ auth: "token" });
     const { mlDsa } = componentsOf(p256);
     await importFile(kms, mlDsa, { algorithm: "ML-DSA-65" });
-    expect(await refusal(importFile(kms, pkcs8Of(p256), { algorithm: p256 }))).toEqual(refused);
-    await expect(importFile(kms, pkcs8Of(p256), { algorithm: p256 })).rejects.toThrow(
-      "contains a key whose ML-DSA-65 component is stored in another key",
-    );
+    const failure = await failureOf(importFile(kms, pkcs8Of(p256), { algorithm: p256 }));
+    expect(describeRefusal(failure)).toEqual(refused);
+    expect(failure.rawMessage).toContain("contains a key whose ML-DSA-65 component is stored in another key");
     const other = "MLDSA44-Ed25519-SHA512";
     await importFile(kms, pkcs8Of(other), { algorithm: other });
     const plain = importFile(kms, componentsOf(other).mlDsa, { algorithm: "ML-DSA-44" });

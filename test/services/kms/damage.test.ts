@@ -5,6 +5,7 @@ import { bytesOf, flipBit } from "../../support/bytes.ts";
 import { describeRefusal, failureOf, refusal } from "../../support/refusal.ts";
 import { present } from "../answers.ts";
 import { createKey, describeKms, type KmsClient, type KmsServer, readDeeds } from "./kms-server.ts";
+import { signParts } from "./sign-parts.ts";
 
 const data = bytesOf("hello");
 
@@ -21,15 +22,10 @@ interface Keys {
 type Call = (kms: KmsClient, keys: Keys) => Promise<unknown>;
 type Change = (db: Kysely<Schema>, keyId: string, otherKeyId: string) => Promise<unknown>;
 
-async function* streamOf(keyId: string) {
-  yield { part: { case: "header", value: { keyId } } } as const;
-  yield { part: { case: "chunk", value: data } } as const;
-}
-
 /** Calls that need the secret half. */
 const secretCalls: Record<string, Call> = {
   Sign: (kms, { signing }) => kms.sign({ keyId: signing, data }),
-  SignStream: (kms, { signing }) => kms.signStream(streamOf(signing)),
+  SignStream: (kms, { signing }) => kms.signStream(signParts(signing, data)),
   BatchSign: (kms, { signing }) => kms.batchSign({ keyId: signing, data: [data] }),
   Decapsulate: (kms, { kem, ciphertext }) => kms.decapsulate({ keyId: kem, ciphertext }),
 };
@@ -97,26 +93,13 @@ const record =
 const readRecord = (db: Kysely<Schema>, keyId: string) =>
   db.selectFrom("kms_keys").selectAll().where("key_id", "=", keyId).executeTakeFirstOrThrow();
 
-const flip = (bytes: Uint8Array) => flipBit(bytes, 20);
-
+/** One change of each kind; test/records/known-tags.test.ts changes every column. */
 const recordChanges: [what: string, change: Change][] = [
   ["alias", record({ alias: "mine" })],
-  ["algorithm", record({ algorithm: "ML-DSA-87" })],
   ["algorithm, to an unknown one,", record({ algorithm: "RSA" })],
-  ["usage", record({ key_usage: "BOTH" })],
   ["state", record({ key_state: "ROTATED" })],
   ["state, to an unknown one,", record({ key_state: "LOST" })],
-  ["owner", record({ owner: "mallory" })],
-  ["time of creation", record({ created_at_ms: 1 })],
   ["time of creation, to one that no message can carry,", record({ created_at_ms: 9e15 })],
-  ["tag", record({ record_tag: "0".repeat(64) })],
-  [
-    "public key",
-    async (db, keyId) => {
-      const { public_key } = await readRecord(db, keyId);
-      return record({ public_key: flip(public_key) })(db, keyId, "");
-    },
-  ],
   [
     "public key and tag, to another key's,",
     async (db, keyId, otherKeyId) => {
@@ -165,14 +148,10 @@ const secret =
     return db.updateTable("sealed_secrets").set(set).where("identity", "=", identityOf(keyId)).execute();
   };
 
+/** test/crypto/sealing.test.ts changes every part. */
 const secretChanges: [what: string, change: Change][] = [
-  ["had one bit of its ciphertext changed", secret(({ ciphertext }) => ({ ciphertext: flip(ciphertext) }))],
-  ["had its ciphertext truncated", secret(({ ciphertext }) => ({ ciphertext: ciphertext.subarray(0, 27) }))],
+  ["had one bit of its ciphertext changed", secret((row) => ({ ciphertext: flipBit(row.ciphertext, 20) }))],
   ["had its ciphertext removed", secret(() => ({ ciphertext: new Uint8Array() }))],
-  [
-    "had one bit of its wrapped data key changed",
-    secret((row) => ({ wrapped_data_key: flip(row.wrapped_data_key) })),
-  ],
   ["claims to be under a different master key", secret(() => ({ master_key_id: "0".repeat(16) }))],
   ["was copied from another key", secret((_row, { identity: _, ...otherRow }) => otherRow)],
   [
@@ -197,15 +176,6 @@ describeKms("a key whose record was tampered with", (_start, shared) => {
         expect(await outcomesOf(server.kms, others(keys), everyCall)).toEqual(allOf("answered", everyCall));
       },
     );
-  });
-
-  it.each(["rotate", "destroy"] as const)("cannot be made ACTIVE again after %s", async (retire) => {
-    const server = await shared();
-    const keys = await makeKeys(server.kms, { inUse: true });
-    for (const keyId of [keys.signing, keys.kem])
-      await (retire === "rotate" ? server.kms.rotateKey({ keyId }) : server.kms.destroyKey({ keyId }));
-    await damage(server, keys, record({ key_state: "ACTIVE" }));
-    expect(await outcomesOf(server.kms, keys, everyCall)).toEqual(allOf(damaged, everyCall));
   });
 
   it.each(["rotate", "destroy"] as const)(
@@ -239,13 +209,11 @@ describeKms("a key whose record was tampered with", (_start, shared) => {
   it("is not used if its creation entry was deleted from the audit log", async () => {
     const { kms, tamper } = await shared();
     const { keyId } = await createKey(kms);
-    await tamper((db) =>
-      db.updateTable("audit_entries").set({ key_id: "key-other" }).where("key_id", "=", keyId).execute(),
-    );
+    const rename = (from: string, key_id: string) =>
+      tamper((db) => db.updateTable("audit_entries").set({ key_id }).where("key_id", "=", from).execute());
+    await rename(keyId, "key-other");
     expect(await refusal(kms.sign({ keyId, data }))).toMatchObject({ reason: "KEY_DAMAGED" });
-    await tamper((db) =>
-      db.updateTable("audit_entries").set({ key_id: keyId }).where("key_id", "=", "key-other").execute(),
-    );
+    await rename("key-other", keyId);
   });
 
   it("is rejected with a message that names the key, and has an audit log entry", async () => {
@@ -277,8 +245,8 @@ describeKms("a key whose record was tampered with", (_start, shared) => {
   );
 });
 
-describeKms("a store with a key whose position was set too large", (start) => {
-  it("still creates and lists keys", async () => {
+describeKms("a store with a key that was tampered with", (start) => {
+  it("still creates and lists keys if its position was set too large", async () => {
     const { kms, tamper } = await start();
     const { keyId } = await createKey(kms);
     await tamper((db) => record({ position: 9_007_199_254_740_991 })(db, keyId, ""));
@@ -286,10 +254,8 @@ describeKms("a store with a key whose position was set too large", (start) => {
     const { keys } = await kms.listKeys({});
     expect(keys.map((key) => key.keyId)).toEqual([...others.map((key) => key.keyId), keyId]);
   });
-});
 
-describeKms("a store with a key whose state was tampered with", (start) => {
-  it("still lists and counts its keys after the key was destroyed", async () => {
+  it("still lists and counts its keys after the key, whose state was changed, was destroyed", async () => {
     const { kms, tamper } = await start();
     const { keyId } = await createKey(kms);
     await tamper((db) => record({ key_state: "ROTATED" })(db, keyId, ""));

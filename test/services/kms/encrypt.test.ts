@@ -7,6 +7,7 @@ import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { encryptData } from "../../../src/crypto/key-encryption.ts";
 import { bytesOf, flipBit } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
+import { invalid, stateRefuses, usageRefuses, wrongKey } from "../../support/refusals.ts";
 import { wrapKeyFile } from "../../support/wrap-key.ts";
 import { present } from "../answers.ts";
 import { describeKms, type KmsClient, readDeeds } from "./kms-server.ts";
@@ -18,8 +19,6 @@ const tagBytes = 16;
 const plaintext = bytesOf("a database password");
 const associatedData = bytesOf("row 17");
 const failed = { code: "InvalidArgument", reason: "DECRYPTION_FAILED" };
-const keyInvalid = { code: "InvalidArgument", reason: "KEY_INVALID", fields: ["wrappedKey"] };
-const invalid = (field: string) => ({ code: "InvalidArgument", reason: "FIELD_INVALID", fields: [field] });
 
 function uuidOf(keyId: string): string {
   return keyId.slice("key-".length).replaceAll("-", "");
@@ -52,23 +51,6 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
       expect({ ...result }).toEqual({ $typeName: "kms.DecryptResult", keyId, algorithm, plaintext });
     });
 
-    it("accept maximum and empty data and associated data", async () => {
-      const { kms } = await shared();
-      const { keyId } = await createKey(kms, { algorithm, usage: "ENCRYPT" });
-      for (const size of [0, 65_536]) {
-        const data = new Uint8Array(size).fill(7);
-        const { result } = await kms.encrypt({ keyId, plaintext: data, associatedData: data });
-        const { ciphertext } = present(result);
-        const answer = await kms.decrypt({ ciphertext, associatedData: data });
-        expect(present(answer.result).plaintext).toEqual(data);
-      }
-      const tooLong = new Uint8Array(65_537);
-      expect(await refusal(kms.encrypt({ keyId, plaintext: tooLong }))).toEqual(invalid("plaintext"));
-      expect(await refusal(kms.encrypt({ keyId, associatedData: tooLong }))).toEqual(
-        invalid("associatedData"),
-      );
-    });
-
     it("reject every change after the head in the same way", async () => {
       const { kms } = await shared();
       const { keyId } = await createKey(kms, { algorithm, usage: "ENCRYPT" });
@@ -95,6 +77,19 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
       }
       expect([...messages]).toHaveLength(1);
     });
+  });
+
+  it("accept maximum and empty data and associated data", async () => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms, { usage: "ENCRYPT" });
+    for (const size of [0, 65_536]) {
+      const data = new Uint8Array(size).fill(7);
+      const { result } = await kms.encrypt({ keyId, plaintext: data, associatedData: data });
+      const answer = await kms.decrypt({ ciphertext: present(result).ciphertext, associatedData: data });
+      expect(present(answer.result).plaintext).toEqual(data);
+    }
+    for (const field of ["plaintext", "associatedData"])
+      expect(await refusal(kms.encrypt({ keyId, [field]: new Uint8Array(65_537) }))).toEqual(invalid(field));
   });
 
   it("interoperate with another HPKE implementation that has the key", async () => {
@@ -124,14 +119,15 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
 
   it("reject keys for encapsulation, and vice versa", async () => {
     const { kms } = await shared();
-    const mismatch = { code: "FailedPrecondition", reason: "KEY_USAGE_MISMATCH" };
     const encrypting = await createKey(kms, { usage: "ENCRYPT" });
     const kem = await createKey(kms, { algorithm: "X-Wing" });
     const ciphertext = await encrypt(kms, encrypting.keyId);
-    expect(await refusal(kms.encrypt({ keyId: kem.keyId, plaintext }))).toEqual(mismatch);
-    expect(await refusal(kms.encapsulate({ keyId: encrypting.keyId }))).toEqual(mismatch);
+    expect(await refusal(kms.encrypt({ keyId: kem.keyId, plaintext }))).toEqual(usageRefuses);
+    expect(await refusal(kms.encapsulate({ keyId: encrypting.keyId }))).toEqual(usageRefuses);
     const enc = ciphertext.subarray(headBytes, headBytes + 1120);
-    expect(await refusal(kms.decapsulate({ keyId: encrypting.keyId, ciphertext: enc }))).toEqual(mismatch);
+    expect(await refusal(kms.decapsulate({ keyId: encrypting.keyId, ciphertext: enc }))).toEqual(
+      usageRefuses,
+    );
   });
 
   it.each([
@@ -141,7 +137,7 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
     const { kms } = await shared();
     const seed = crypto.getRandomValues(new Uint8Array(32));
     await importSeed(kms, seed, first);
-    expect(await refusal(importSeed(kms, seed, second))).toEqual(keyInvalid);
+    expect(await refusal(importSeed(kms, seed, second))).toEqual(wrongKey("wrappedKey"));
     expect(present((await importSeed(kms, seed, first)).result).usage).toBe(first);
   });
 
@@ -154,21 +150,9 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
     const data = new Uint8Array(65_537);
     const ciphertext = await encryptData(provider, recipient, { data, associatedData });
     await provider.close();
-    const tooLong = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: ["ciphertext"] };
+    const tooLong = invalid("ciphertext");
     expect(await refusal(kms.decrypt({ ciphertext, associatedData }))).toEqual(tooLong);
     expect(await refusal(kms.reEncrypt({ ciphertext, associatedData, keyId: targetId }))).toEqual(tooLong);
-  });
-
-  it("can be found in the audit log by their operation", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms, { usage: "ENCRYPT" });
-    const ciphertext = await encrypt(kms, keyId);
-    await kms.reEncrypt({ ciphertext, associatedData, keyId });
-    await kms.decrypt({ ciphertext, associatedData });
-    for (const operation of ["ENCRYPT", "DECRYPT", "RE_ENCRYPT"]) {
-      const { auditLog } = await kms.getAuditLog({ keyId, operation });
-      expect(new Set(auditLog.map((entry) => entry.operation))).toEqual(new Set([operation]));
-    }
   });
 
   it("reject a name in a key ring of Google's interface", async () => {
@@ -212,21 +196,20 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
     const old = await encrypt(kms, `name/${name}`);
     const { keyId: newKeyId, usage } = present((await kms.rotateKey({ keyId })).newKey);
     expect(usage).toBe("ENCRYPT");
-    const state = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" };
-    expect(await refusal(kms.encrypt({ keyId, plaintext }))).toEqual(state);
+    expect(await refusal(kms.encrypt({ keyId, plaintext }))).toEqual(stateRefuses);
     expect(present((await kms.decrypt({ ciphertext: old, associatedData })).result).plaintext).toEqual(
       plaintext,
     );
     const moved = await kms.reEncrypt({ ciphertext: old, associatedData, keyId: `name/${name}` });
     expect(moved.result).toMatchObject({ keyId: newKeyId, sourceKeyId: keyId, algorithm: "X-Wing" });
     await kms.destroyKey({ keyId });
-    expect(await refusal(kms.decrypt({ ciphertext: old, associatedData }))).toEqual(state);
+    expect(await refusal(kms.decrypt({ ciphertext: old, associatedData }))).toEqual(stateRefuses);
     const { ciphertext } = present(moved.result);
     const read = await kms.decrypt({ ciphertext, associatedData });
     expect(present(read.result)).toMatchObject({ keyId: newKeyId, plaintext });
   });
 
-  it("record each use and each refused attempt", async () => {
+  it("record each use and each refused attempt, which the log finds by operation", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms, { usage: "ENCRYPT" });
     const { keyId: targetId } = await createKey(kms, { algorithm: "ML-KEM-1024", usage: "ENCRYPT" });
@@ -245,5 +228,7 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
     expect((await readDeeds(kms, targetId)).slice(1)).toEqual([
       `RE_ENCRYPT OK algorithm=ML-KEM-1024, sourceKeyId=${keyId}`,
     ]);
+    for (const [operation, count] of Object.entries({ ENCRYPT: 1, DECRYPT: 2, RE_ENCRYPT: 2 }))
+      expect((await kms.getAuditLog({ keyId, operation })).totalSize).toBe(count);
   });
 });

@@ -3,7 +3,8 @@ import { type AsymmetricKeyType, generateKeyPairSync, type KeyObject } from "nod
 import { expect, it } from "vitest";
 import { bytesOf, flipBit } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
-import { wrapKeyFile } from "../../support/wrap-key.ts";
+import { damaged, invalid, wrongKey } from "../../support/refusals.ts";
+import { type ImportParameters, wrapKeyFile } from "../../support/wrap-key.ts";
 import { present } from "../answers.ts";
 import {
   describeKms,
@@ -16,7 +17,7 @@ import {
 
 const data = bytesOf("hello");
 const tokenInvalid = { code: "NotFound", reason: "IMPORT_TOKEN_INVALID" };
-const keyInvalid = { code: "InvalidArgument", reason: "KEY_INVALID", fields: ["wrappedKey"] };
+const keyInvalid = wrongKey("wrappedKey");
 
 /** Generates a key pair with node:crypto. */
 function makePair(type: string): { readonly privateKey: KeyObject; readonly publicKey: KeyObject } {
@@ -35,13 +36,18 @@ async function importFile(kms: KmsClient, file: Uint8Array, fields: object, meth
   return kms.importKey({ ...(await wrapKeyFile(parameters, file)), ...fields });
 }
 
+/** Wraps a new ML-DSA-44 key. */
+async function wrapNew(parameters: ImportParameters) {
+  const file = pkcs8(makePair("ml-dsa-44").privateKey);
+  return { ...(await wrapKeyFile(parameters, file)), algorithm: "ML-DSA-44" };
+}
+
 describeKms("an imported key", (_start, shared) => {
   it.each([
     ["ML-DSA-44", "ml-dsa-44", "PKCS#8", pkcs8],
     ["ML-DSA-65", "ml-dsa-65", "PEM", pem],
     ["ML-DSA-87", "ml-dsa-87", "seed", seed],
     ["SLH-DSA-SHA2-128f", "slh-dsa-sha2-128f", "raw form", raw],
-    ["SLH-DSA-SHAKE-128f", "slh-dsa-shake-128f", "PKCS#8", pkcs8],
   ])("of algorithm %s in %3$s signs like the original key", async (algorithm, type, _form, write) => {
     const { kms } = await shared();
     const { privateKey, publicKey } = makePair(type);
@@ -59,18 +65,6 @@ describeKms("an imported key", (_start, shared) => {
     expect((await readDeeds(kms, key.keyId))[0]).toBe(
       `IMPORT OK algorithm=${algorithm}, usage=SIGN, name=${name}, version=1`,
     );
-  });
-
-  it.each([
-    ["ML-KEM-512", "ml-kem-512", seed],
-    ["ML-KEM-1024", "ml-kem-1024", pkcs8],
-  ])("of %s decapsulates", async (algorithm, type, write) => {
-    const { kms } = await shared();
-    const { result } = await importFile(kms, write(makePair(type).privateKey), { algorithm });
-    const { keyId } = present(result);
-    const sent = present((await kms.encapsulate({ keyId })).result);
-    const received = present((await kms.decapsulate({ keyId, ciphertext: sent.ciphertext })).result);
-    expect(received.sharedSecret).toEqual(sent.sharedSecret);
   });
 
   it.each([
@@ -95,41 +89,22 @@ describeKms("an imported key", (_start, shared) => {
   it("uses up its token, even when callers race", async () => {
     const { kms } = await shared();
     const parameters = await kms.getImportParameters({});
-    const file = pkcs8(makePair("ml-dsa-44").privateKey);
-    const wrapped = { ...(await wrapKeyFile(parameters, file)), algorithm: "ML-DSA-44" };
+    const wrapped = await wrapNew(parameters);
     const calls = Array.from({ length: 8 }, () => kms.importKey(wrapped));
     const refused = (await Promise.allSettled(calls)).filter(({ status }) => status === "rejected");
     expect(refused).toHaveLength(7);
     expect(await refusal(kms.importKey(wrapped))).toEqual(tokenInvalid);
-  });
-
-  it("is imported once per idempotency key", async () => {
-    const { kms } = await shared();
-    const headers = { "idempotency-key": "import-once" };
-    const parameters = await kms.getImportParameters(
-      {},
-      { headers: { "idempotency-key": "parameters-once" } },
-    );
-    const again = await kms.getImportParameters({}, { headers: { "idempotency-key": "parameters-once" } });
-    expect(again).toEqual(parameters);
-    const file = pkcs8(makePair("ml-dsa-44").privateKey);
-    const wrapped = { ...(await wrapKeyFile(parameters, file)), algorithm: "ML-DSA-44" };
-    const first = await kms.importKey(wrapped, { headers });
-    expect(await kms.importKey(wrapped, { headers })).toEqual(first);
   });
 });
 
 describeKms("a wrapped key", (start, shared) => {
   it.each([
     ["changed in one bit", (wrapped: Uint8Array) => flipBit(wrapped)],
-    ["cut off", (wrapped: Uint8Array) => wrapped.slice(0, -1)],
     ["of one byte", () => bytesOf("x")],
-    ["of zeros", (wrapped: Uint8Array) => new Uint8Array(wrapped.length)],
   ])("that is %s is rejected, and the token stays valid", async (_what, change) => {
     const { kms } = await shared();
     const parameters = await kms.getImportParameters({});
-    const file = pkcs8(makePair("ml-dsa-44").privateKey);
-    const wrapped = { ...(await wrapKeyFile(parameters, file)), algorithm: "ML-DSA-44" };
+    const wrapped = await wrapNew(parameters);
     const broken = { ...wrapped, wrappedKey: change(wrapped.wrappedKey) };
     expect(await refusal(kms.importKey(broken))).toEqual(keyInvalid);
     expect((await kms.importKey(wrapped)).result?.origin).toBe("IMPORTED");
@@ -138,7 +113,7 @@ describeKms("a wrapped key", (start, shared) => {
   it("is rejected if its token's secret key was tampered with", async () => {
     const { kms, tamper } = await start();
     const parameters = await kms.getImportParameters({});
-    const wrapped = await wrapKeyFile(parameters, pkcs8(makePair("ml-dsa-44").privateKey));
+    const wrapped = await wrapNew(parameters);
     await tamper((db) =>
       db
         .updateTable("sealed_secrets")
@@ -146,30 +121,16 @@ describeKms("a wrapped key", (start, shared) => {
         .where("identity", "like", `%${parameters.importToken}%`)
         .execute(),
     );
-    expect(await refusal(kms.importKey({ ...wrapped, algorithm: "ML-DSA-44" }))).toEqual({
-      code: "DataLoss",
-      reason: "RECORD_DAMAGED",
-    });
+    expect(await refusal(kms.importKey(wrapped))).toEqual(damaged);
   });
 
   it.each([
     ["another algorithm", () => pkcs8(makePair("ml-dsa-65").privateKey)],
-    ["a public key", () => rawPublic(makePair("ml-dsa-44").publicKey)],
     ["an Ed25519 key", () => pkcs8(makePair("ed25519").privateKey)],
     ["nothing", () => new Uint8Array()],
-    ["a text", () => bytesOf("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")],
   ])("that contains %s is rejected", async (_what, makeFile) => {
     const { kms } = await shared();
     expect(await refusal(importFile(kms, makeFile(), { algorithm: "ML-DSA-44" }))).toEqual(keyInvalid);
-  });
-
-  it("whose expanded form contradicts itself is rejected", async () => {
-    const { kms } = await shared();
-    const [one, other] = [makePair("slh-dsa-sha2-128f"), makePair("slh-dsa-sha2-128f")];
-    const file = raw(one.privateKey);
-    file.set(rawPublic(other.publicKey), file.length - 32);
-    const imported = importFile(kms, file, { algorithm: "SLH-DSA-SHA2-128f" });
-    expect(await refusal(imported)).toEqual(keyInvalid);
   });
 
   it("cannot take another key's name", async () => {
@@ -186,8 +147,7 @@ describeKms("a wrapped key", (start, shared) => {
     const { kms } = server;
     const parameters = await kms.getImportParameters({});
     expect(parameters.expiresAt).toMatchObject({ seconds: BigInt(nowMs / 1000 + 86_400) });
-    const file = pkcs8(makePair("ml-dsa-44").privateKey);
-    const wrapped = { ...(await wrapKeyFile(parameters, file)), algorithm: "ML-DSA-44" };
+    const wrapped = await wrapNew(parameters);
     nowMs += 86_400_000;
     expect(await refusal(kms.importKey(wrapped))).toEqual(tokenInvalid);
     await server.doDueWork();
@@ -198,8 +158,7 @@ describeKms("a wrapped key", (start, shared) => {
   it.each(["", "import-none", "key-1"])("with the token %j is rejected", async (importToken) => {
     const { kms } = await shared();
     const imported = kms.importKey({ importToken, wrappedKey: data, algorithm: "ML-DSA-44" });
-    const missing = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: ["importToken"] };
-    expect(await refusal(imported)).toEqual(importToken === "" ? missing : tokenInvalid);
+    expect(await refusal(imported)).toEqual(importToken === "" ? invalid("importToken") : tokenInvalid);
   });
 });
 
@@ -207,8 +166,7 @@ describeReplicas("an import token on two servers", (startTwo) => {
   it("from one server works on the other", async () => {
     const [one, other] = await startTwo();
     const parameters = await one.kms.getImportParameters({});
-    const file = seed(makePair("ml-dsa-44").privateKey);
-    const wrapped = { ...(await wrapKeyFile(parameters, file)), algorithm: "ML-DSA-44" };
+    const wrapped = await wrapNew(parameters);
     const { keyId } = present((await other.kms.importKey(wrapped)).result);
     expect((await one.kms.sign({ keyId, data })).result?.keyId).toBe(keyId);
     const third = await startKmsServer({ database: one.database });

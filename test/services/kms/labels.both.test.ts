@@ -42,16 +42,6 @@ async function fill(place: Place): Promise<Store> {
   return store;
 }
 
-/** What later steps create: tables of extensions, and columns of devices. */
-const addedTables = [
-  ...["tlog_verified", "wireguard_peers", "tuf_repositories", "tuf_delegations", "tuf_metadata"],
-  ...["tuf_metadata_contents", "tuf_root_proposals", "tuf_root_signatures", "tuf_targets"],
-  ...["tuf_contents", "tuf_pieces"],
-];
-const addedColumns = [
-  ...["reported_path", "reported_version", "reported_hash", "reported_at_ms", "previous_version"],
-];
-
 describeStores("labels", (makePlace) => {
   it("find keys and versions of names", async () => {
     const store = await fill(await makePlace());
@@ -70,39 +60,6 @@ describeStores("labels", (makePlace) => {
     );
     expect(await findByLabel(store, "team=payments")).toEqual(["plain"]);
     expect(await findByLabel(store, "team=build")).toEqual(["named"]);
-  });
-
-  it("of keys older than the index are added to it, except labels of a damaged record", async () => {
-    const place = await makePlace();
-    const store = await fill(place);
-    await addKey(store, "damaged", { team: "payments" });
-    await store.close();
-    const before = await place.query("select * from kms_labels order by member, key_id, key_name");
-    await place.query("update kms_keys set labels = '{\"team\":' where alias = 'damaged'");
-    await place.query("drop table kms_labels");
-    await place.query("delete from kysely_migration where name >= '0004'");
-    for (const table of addedTables) await place.query(`drop table if exists ${table}`);
-    for (const column of addedColumns) await place.query(`alter table iot_devices drop column ${column}`);
-    await place.query("drop index audit_entries_of_grant_ends");
-    await place.query("drop index kms_keys_by_public_key");
-    await place.query("drop index kms_keys_by_first_bytes");
-    await place.query("drop index kms_keys_by_last_bytes");
-    await place.query("alter table kms_keys drop column draft");
-    await place.query("drop index identity_entries_of_changes");
-    await place.query("drop index identity_entries_of_revocations");
-    await place.query("create table revoked_tokens (token_id text)");
-    await place.query("alter table iot_challenges drop column record_tag");
-    const again = await place.open();
-    const after = await place.query("select * from kms_labels order by member, key_id, key_name");
-    expect(after).toHaveLength(before.length - 1);
-    for (const row of after) expect(before).toContainEqual(row);
-    expect(await findByLabel(again, "team=payments")).toEqual(["plain", "named"]);
-    expect(await findByLabel(again, `team=${odd}`)).toEqual(["odd"]);
-    const all = await createKmsStore(again).list({ limit: 100, after: 0 });
-    expect(all.rows.map(({ record, isIntact }) => [record.alias, isIntact])).toContainEqual([
-      "damaged",
-      false,
-    ]);
   });
 
   it("cannot be given to a key by tampering with the index", async () => {

@@ -4,16 +4,12 @@ import { expect, it } from "vitest";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { bytesOf } from "../../support/bytes.ts";
 import { failureOf, refusal } from "../../support/refusal.ts";
-import { stateRefuses } from "../../support/refusals.ts";
+import { invalid } from "../../support/refusals.ts";
 import { present } from "../answers.ts";
-import { createKey, describeKms, type KmsClient } from "./kms-server.ts";
+import { createKey, describeKms } from "./kms-server.ts";
 
 const notFound = { code: "NotFound", reason: "KEY_NOT_FOUND" };
 const unknown = "key-00000000-0000-4000-8000-000000000000";
-
-async function statusOf(kms: KmsClient, keyId: string): Promise<string | undefined> {
-  return (await kms.getKey({ keyId })).result?.status;
-}
 
 describeKms("KmsService.GetKey", (_start, shared) => {
   it.each(["ML-DSA-44", "SLH-DSA-SHA2-128f", "ML-KEM-512"])(
@@ -27,23 +23,14 @@ describeKms("KmsService.GetKey", (_start, shared) => {
     },
   );
 
-  it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])(
-    "returns a JWK of a %s key that jose accepts, with its RFC 7638 thumbprint as kid",
-    async (algorithm) => {
-      const { kms } = await shared();
-      const { keyId, publicKey } = await createKey(kms, { algorithm });
-      const { $typeName: _, ...jwk } = present((await kms.getKey({ keyId })).result?.publicJwk);
-      expect(jwk).toMatchObject({ kty: "AKP", alg: algorithm });
-      expect(Buffer.from(present(jwk.pub), "base64url")).toEqual(Buffer.from(present(publicKey)));
-      expect(jwk.kid).toBe(await calculateJwkThumbprint(jwk));
-      expect(await importJWK(jwk)).toMatchObject({ type: "public" });
-    },
-  );
-
-  it.each(["SLH-DSA-SHA2-128f", "ML-KEM-768"])("returns no JWK for a %s key", async (algorithm) => {
+  it("returns a JWK that jose accepts, with its RFC 7638 thumbprint as kid", async () => {
     const { kms } = await shared();
-    const { keyId } = await createKey(kms, { algorithm });
-    expect((await kms.getKey({ keyId })).result?.publicJwk).toBeUndefined();
+    const { keyId, publicKey } = await createKey(kms);
+    const { $typeName: _, ...jwk } = present((await kms.getKey({ keyId })).result?.publicJwk);
+    expect(jwk).toMatchObject({ kty: "AKP", alg: "ML-DSA-44" });
+    expect(Buffer.from(present(jwk.pub), "base64url")).toEqual(Buffer.from(present(publicKey)));
+    expect(jwk.kid).toBe(await calculateJwkThumbprint(jwk));
+    expect(await importJWK(jwk)).toMatchObject({ type: "public" });
   });
 
   it("still describes a destroyed key", async () => {
@@ -56,8 +43,7 @@ describeKms("KmsService.GetKey", (_start, shared) => {
 
   it.each(["", "a\nb", "a".repeat(256)])("rejects the keyId %j", async (keyId) => {
     const { kms } = await shared();
-    const invalid = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: ["keyId"] };
-    expect(await refusal(kms.getKey({ keyId }))).toEqual(invalid);
+    expect(await refusal(kms.getKey({ keyId }))).toEqual(invalid("keyId"));
   });
 
   it.each([unknown, "nonsense", "' or 1=1 --", "%", "a".repeat(255), "🔑"])(
@@ -70,7 +56,7 @@ describeKms("KmsService.GetKey", (_start, shared) => {
 });
 
 describeKms("KmsService.RotateKey", (_start, shared) => {
-  it.each(["ML-DSA-65", "SLH-DSA-SHAKE-128f", "ML-KEM-768"])(
+  it.each(["SLH-DSA-SHAKE-128f", "ML-KEM-768"])(
     "creates a new ACTIVE %s key in place of the old one, which becomes ROTATED",
     async (algorithm) => {
       const { kms } = await shared();
@@ -131,60 +117,19 @@ describeKms("KmsService.RotateKey", (_start, shared) => {
     expect(await messageOf(kms.rotateKey({ keyId }))).toMatch(/ROTATE$/);
   });
 
-  it("appends -rotated to the alias each time", async () => {
+  it("appends -rotated to the alias each time, even to one of 255 characters", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms, { alias: "till" });
     const second = present((await kms.rotateKey({ keyId })).newKey);
     const third = present((await kms.rotateKey({ keyId: second.keyId })).newKey);
     expect([second.alias, third.alias]).toEqual(["till-rotated", "till-rotated-rotated"]);
-    expect(await statusOf(kms, second.keyId)).toBe("ROTATED");
-  });
-
-  it("appends -rotated even to an alias of 255 characters", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms, { alias: "a".repeat(255) });
-    expect((await kms.rotateKey({ keyId })).newKey?.alias).toBe(`${"a".repeat(255)}-rotated`);
-  });
-
-  it("appends -rotated to the keyId if that is the alias", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms);
-    expect((await kms.rotateKey({ keyId })).newKey?.alias).toBe(`${keyId}-rotated`);
-  });
-
-  it("rejects a key that was rotated before, and creates no new key", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms);
-    await kms.rotateKey({ keyId });
-    const { keyCount } = await kms.getHealth({});
-    expect(await refusal(kms.rotateKey({ keyId }))).toEqual(stateRefuses);
-    expect((await kms.getHealth({})).keyCount).toBe(keyCount);
+    const long = await createKey(kms, { alias: "a".repeat(255) });
+    const { newKey } = await kms.rotateKey({ keyId: long.keyId });
+    expect(newKey?.alias).toBe(`${long.alias}-rotated`);
   });
 });
 
 describeKms("KmsService.DestroyKey", (_start, shared) => {
-  it.each(["ACTIVE", "ROTATED"])("destroys a key in the state %s", async (state) => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms);
-    if (state === "ROTATED") await kms.rotateKey({ keyId });
-    expect(await statusOf(kms, keyId)).toBe(state);
-    const answer = await kms.destroyKey({ keyId });
-    expect({ ...answer }).toEqual({
-      $typeName: "kms.DestroyKeyResponse",
-      status: "success",
-      keyId,
-      newStatus: "DESTROYED",
-    });
-    expect(await statusOf(kms, keyId)).toBe("DESTROYED");
-  });
-
-  it("rejects a key that was destroyed before", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms);
-    await kms.destroyKey({ keyId });
-    expect(await refusal(kms.destroyKey({ keyId }))).toEqual(stateRefuses);
-  });
-
   it("erases the sealed secret half of only this key", async () => {
     const { kms, store } = await shared();
     const [key, other] = [await createKey(kms), await createKey(kms)];
@@ -202,14 +147,6 @@ describeKms("KmsService.DestroyKey", (_start, shared) => {
     expect(await countSecrets(other)).toBe(1);
     expect((await kms.sign({ keyId: other.keyId, data: bytesOf("x") })).status).toBe("success");
   });
-
-  it("does not affect the replacement key", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms);
-    const newKey = present((await kms.rotateKey({ keyId })).newKey);
-    await kms.destroyKey({ keyId });
-    expect((await kms.sign({ keyId: newKey.keyId, data: bytesOf("x") })).status).toBe("success");
-  });
 });
 
 describeKms("KmsService.GetHealth", (start) => {
@@ -222,11 +159,6 @@ describeKms("KmsService.GetHealth", (start) => {
     await kms.rotateKey({ keyId });
     await kms.destroyKey({ keyId });
     expect({ ...(await kms.getHealth({})) }).toEqual({ ...up, keyCount: 3 });
-  });
-
-  it("needs no token, unlike other calls", async () => {
-    const { kms } = await start({ auth: "token" });
-    expect((await kms.getHealth({})).serviceStatus).toBe("UP");
   });
 });
 

@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
+import { invalid, stateRefuses } from "../../support/refusals.ts";
 import { present } from "../answers.ts";
 import {
   describeKms,
@@ -16,7 +17,6 @@ import { readAudit } from "./read-audit.ts";
 const data = bytesOf("release 1.2.3");
 const taken = { code: "AlreadyExists", reason: "NAME_TAKEN" };
 const notFound = { code: "NotFound", reason: "KEY_NOT_FOUND" };
-const stateInvalid = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" };
 
 let count = 0;
 
@@ -35,11 +35,6 @@ describeKmsOnBoth("a name with NUL, which no database can store", (_start, share
     const { kms } = await shared();
     const { keyId } = await createNamed(kms, freshName());
     const operations = ["SIGN"];
-    const invalid = (field: string) => ({
-      code: "InvalidArgument",
-      reason: "FIELD_INVALID",
-      fields: [field],
-    });
     const name = "a\0b";
     expect(await refusal(kms.listKeys({ name }))).toEqual(invalid("name"));
     expect(await refusal(kms.exportPublicKeys({ name }))).toEqual(invalid("name"));
@@ -49,12 +44,6 @@ describeKmsOnBoth("a name with NUL, which no database can store", (_start, share
 });
 
 describeKmsOnBoth("a key with a name", (_start, shared) => {
-  it("is the first and primary version of the name", async () => {
-    const { kms } = await shared();
-    const name = freshName();
-    expect(await createNamed(kms, name)).toMatchObject({ name, version: 1, isPrimary: true });
-  });
-
   it("is suggested if its name was sent as an ID; for an alias, the error says what to use", async () => {
     const { kms } = await shared();
     const [name, other] = [freshName(), freshName()];
@@ -82,27 +71,27 @@ describeKmsOnBoth("a key with a name", (_start, shared) => {
     }
   });
 
-  it.each([
-    ["ML-DSA-44", "SIGN"],
-    ["SLH-DSA-SHA2-128f", "SIGN"],
-    ["ML-KEM-512", "KEM"],
-  ])(
-    "of algorithm %s is rotated under its name, which then stands for the next version",
-    async (algorithm, usage) => {
-      const { kms } = await shared();
-      const name = freshName();
-      const first = await createNamed(kms, name, { algorithm });
-      const second = present((await kms.rotateKey({ keyId: `name/${name}` })).newKey);
-      expect(second).toMatchObject({ name, version: 2, isPrimary: true, algorithm, usage });
-      const { result, versions } = await kms.getKey({ keyId: `name/${name}` });
-      expect(result?.keyId).toBe(second.keyId);
-      expect(versions).toMatchObject([
-        { keyId: first.keyId, version: 1, status: "ROTATED", replacedBy: second.keyId },
-        { keyId: second.keyId, version: 2, status: "ACTIVE", isPrimary: true },
-      ]);
-      expect(versions[0]?.isPrimary).toBeUndefined();
-    },
-  );
+  it("is rotated under its name, which then stands for the next version", async () => {
+    const { kms } = await shared();
+    const name = freshName();
+    const first = await createNamed(kms, name);
+    expect(first).toMatchObject({ name, version: 1, isPrimary: true });
+    const second = present((await kms.rotateKey({ keyId: `name/${name}` })).newKey);
+    expect(second).toMatchObject({
+      name,
+      version: 2,
+      isPrimary: true,
+      algorithm: "ML-DSA-44",
+      usage: "SIGN",
+    });
+    const { result, versions } = await kms.getKey({ keyId: `name/${name}` });
+    expect(result?.keyId).toBe(second.keyId);
+    expect(versions).toMatchObject([
+      { keyId: first.keyId, version: 1, status: "ROTATED", replacedBy: second.keyId },
+      { keyId: second.keyId, version: 2, status: "ACTIVE", isPrimary: true },
+    ]);
+    expect(versions[0]?.isPrimary).toBeUndefined();
+  });
 
   it("still verifies with a rotated version by its number", async () => {
     const { kms } = await shared();
@@ -113,7 +102,7 @@ describeKmsOnBoth("a key with a name", (_start, shared) => {
     const verify = async (keyId: string) => (await kms.verify({ keyId, data, signature })).result?.valid;
     expect(await verify(`name/${name}/1`)).toBe(true);
     expect(await verify(`name/${name}`)).toBe(false);
-    expect(await refusal(kms.sign({ keyId: `name/${name}/1`, data }))).toMatchObject(stateInvalid);
+    expect(await refusal(kms.sign({ keyId: `name/${name}/1`, data }))).toEqual(stateRefuses);
   });
 
   it("does not share its name with another key, even after its destruction", async () => {
@@ -123,17 +112,6 @@ describeKmsOnBoth("a key with a name", (_start, shared) => {
     expect(await refusal(createNamed(kms, name))).toMatchObject(taken);
     await kms.destroyKey({ keyId: `name/${name}` });
     expect(await refusal(createNamed(kms, name))).toMatchObject(taken);
-  });
-
-  it("has one winner when callers race for its name, and one when they race to rotate it", async () => {
-    const { kms } = await shared();
-    const name = freshName();
-    const made = await Promise.allSettled(Array.from({ length: 16 }, () => createNamed(kms, name)));
-    expect(made.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
-    const rotations = Array.from({ length: 16 }, () => kms.rotateKey({ keyId: `name/${name}/1` }));
-    const rotated = await Promise.allSettled(rotations);
-    expect(rotated.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
-    expect((await kms.getKey({ keyId: `name/${name}` })).versions).toHaveLength(2);
   });
 
   it("has audit log entries under the IDs of its versions, which can be found by its name", async () => {
@@ -163,28 +141,10 @@ describeKms("the name of a key", (_start, shared) => {
     },
   );
 
-  it.each([
-    "a b",
-    "é",
-    "a\n",
-    "a/1",
-    "a/2026",
-    "a".repeat(256),
-    "a:b",
-    "a%2Fb",
-    "..",
-    "a/../b",
-    "./a",
-    "a//b",
-    "/a",
-    "a/",
-  ])("must not be %j", async (name) => {
+  const malformed = ["a b", "é", "a\n", "a/1", "a/2026", "a".repeat(256), "a:b", "a%2Fb"];
+  it.each([...malformed, "..", "a/../b", "./a", "a//b", "/a", "a/"])("must not be %j", async (name) => {
     const { kms } = await shared();
-    expect(await refusal(createNamed(kms, name))).toEqual({
-      code: "InvalidArgument",
-      reason: "FIELD_INVALID",
-      fields: ["name"],
-    });
+    expect(await refusal(createNamed(kms, name))).toEqual(invalid("name"));
   });
 
   it.each(["name/nobody", "name/nobody/1", "name/", "name", "user/nobody/name/x"])(

@@ -3,8 +3,6 @@ import { expect, it } from "vitest";
 import type { BackgroundFailure } from "../../../src/database/background.ts";
 import { createKey, describeKms, readDeeds } from "./kms-server.ts";
 
-const day = 86_400;
-
 /** A clock that a test moves, and a record of what the server reports. */
 function observe() {
   let nowMs = Date.parse("2026-11-23T10:00:00.000Z");
@@ -58,31 +56,6 @@ describeKms("scheduled work that fails", (start) => {
     await server.reportOverdue();
     expect(overdue.get("kms_destroy")).toEqual([70, 101]);
     expect(overdue.get("kms_rotate")).toEqual([0, 0]);
-  });
-
-  it("does not block the rotation of a key behind 70 damaged names", async () => {
-    const { failures, pass, options, overdue } = observe();
-    const server = await start(options);
-    const { kms } = server;
-    const create = (name: string) =>
-      kms.createKey({ algorithm: "ML-DSA-44", name, rotationPeriodSeconds: day });
-    await Promise.all(Array.from({ length: 70 }, (_, i) => create(`damaged-${i}`)));
-    pass(1);
-    await create("intact");
-    // The tags no longer match.
-    await server.tamper((db) =>
-      db.updateTable("kms_names").set({ versions: 9 }).where("key_name", "like", "damaged-%").execute(),
-    );
-    pass(day);
-    for (let call = 0; call < 3; call += 1) await server.doDueWork();
-    expect((await kms.getKey({ keyId: "name/intact" })).result?.version).toBe(2);
-    expect(failures).toHaveLength(70);
-    expect(new Set(failures.map(({ work, about }) => `${work} ${about?.operation}`))).toEqual(
-      new Set(["kms_rotate ROTATE"]),
-    );
-    pass(120);
-    await server.reportOverdue();
-    expect(overdue.get("kms_rotate")).toEqual([70, 121]);
   });
 
   it("is retried after 1, 2 and 4 seconds, and succeeds once the record is repaired", async () => {

@@ -1,30 +1,10 @@
 import { expect, it } from "vitest";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
-import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
 import { invalid } from "../../support/refusals.ts";
 import { present } from "../answers.ts";
 import { createKey, describeKmsOnBoth, type KmsClient } from "./kms-server.ts";
-
-type KeyQuery = Parameters<KmsClient["listKeys"]>[0];
-
-/** Reads a list page by page; `between` runs after each page. */
-async function readPages(
-  kms: KmsClient,
-  query: KeyQuery,
-  between: () => Promise<unknown> = async () => {},
-): Promise<KeyRecord[][]> {
-  const pages: KeyRecord[][] = [];
-  let pageToken = "";
-  do {
-    const page = await kms.listKeys({ ...query, pageToken });
-    pages.push(page.keys);
-    pageToken = page.nextPageToken;
-    await between();
-  } while (pageToken !== "");
-  return pages;
-}
 
 const idsOf = (keys: readonly { keyId: string }[]) => keys.map(({ keyId }) => keyId);
 
@@ -59,28 +39,6 @@ describeKmsOnBoth("KmsService.ListKeys", (start, shared) => {
     expect(keys[1]?.createdAt).toEqual(present(result).createdAt);
   });
 
-  it("lists each key once while keys are created and changed, with new keys at the end", async () => {
-    const { kms } = await start();
-    const made = [await createKey(kms), await createKey(kms), await createKey(kms)];
-    const later: KeyRecord[] = [];
-    const pages = await readPages(kms, { pageSize: 1 }, async () => {
-      if (later.length < 2) later.push(await createKey(kms));
-      else await kms.destroyKey({ keyId: present(made[0]).keyId }).catch(() => {});
-    });
-    expect(idsOf(pages.flat())).toEqual(idsOf([...made, ...later]));
-  });
-
-  it("returns at most 1,000 keys per page, which is also the default", {
-    timeout: 180_000,
-  }, async () => {
-    const { kms } = await start();
-    for (let made = 0; made < 1001; made += 91)
-      await Promise.all(Array.from({ length: 91 }, () => createKey(kms, { algorithm: "ML-KEM-512" })));
-    const pages = await readPages(kms, {});
-    expect(pages.map(({ length }) => length)).toEqual([1000, 1]);
-    expect(new Set(idsOf(pages.flat())).size).toBe(1001);
-  });
-
   it.each([
     ["an unknown status", { status: "LOST" }, "status"],
     ["a status in lower case", { status: "active" }, "status"],
@@ -90,29 +48,14 @@ describeKmsOnBoth("KmsService.ListKeys", (start, shared) => {
     expect(await refusal(kms.listKeys(query))).toEqual(invalid(field));
   });
 
-  it.each([
-    ["another status", { status: "DESTROYED", pageSize: 1 }],
-    ["another algorithm", { status: "ACTIVE", algorithm: "ML-DSA-44", pageSize: 1 }],
-    ["no filter", { pageSize: 1 }],
-  ])("rejects a page token of the same list with %s", async (_what, query) => {
+  it("rejects a page token of the same list with other filters", async () => {
     const { kms } = await shared();
     await createKey(kms);
     await createKey(kms);
-    const { nextPageToken } = await kms.listKeys({ status: "ACTIVE", pageSize: 1 });
-    expect(nextPageToken).not.toBe("");
-    const call = kms.listKeys({ ...query, pageToken: nextPageToken });
-    expect(await refusal(call)).toEqual(invalid("pageToken"));
-  });
-
-  it("accepts a page token again, and with a different page size", async () => {
-    const { kms } = await start();
-    const [, second, third] = await makeKeys(kms);
-    const { nextPageToken: pageToken } = await kms.listKeys({ pageSize: 1 });
-    const [one, two] = [
-      await kms.listKeys({ pageSize: 1, pageToken }),
-      await kms.listKeys({ pageSize: 2, pageToken }),
-    ];
-    expect([idsOf(one.keys), idsOf(two.keys)]).toEqual([[second], [second, third]]);
+    const { nextPageToken: pageToken } = await kms.listKeys({ status: "ACTIVE", pageSize: 1 });
+    expect(pageToken).not.toBe("");
+    for (const filter of [{ status: "DESTROYED" }, { status: "ACTIVE", algorithm: "ML-DSA-44" }, {}])
+      expect(await refusal(kms.listKeys({ ...filter, pageToken }))).toEqual(invalid("pageToken"));
   });
 });
 
@@ -149,7 +92,8 @@ describeKmsOnBoth("KmsService.GetAuditLog", (start, shared) => {
     return [keyId, other.keyId];
   }
 
-  it.each([1, 3, 8])("returns pages of %i, oldest first, while entries are written", async (pageSize) => {
+  it("returns pages, oldest first, while entries are written", async () => {
+    const pageSize = 3;
     const { kms } = await start();
     const [keyId] = await fillLog(kms);
     const entries: AuditEntry[] = [];
@@ -178,21 +122,10 @@ describeKmsOnBoth("KmsService.GetAuditLog", (start, shared) => {
     expect(await kms.getAuditLog({ keyId: "key-no" })).toMatchObject({ auditLog: [], totalSize: 0 });
   });
 
-  it("returns at most 1,000 entries per page, which is also the default", async () => {
-    const { kms } = await start();
-    const { keyId } = await createKey(kms);
-    await kms.batchSign({ keyId, data: Array.from({ length: 1000 }, () => bytesOf("x")) });
-    const first = await kms.getAuditLog({});
-    const second = await kms.getAuditLog({ pageToken: first.nextPageToken });
-    expect([first.auditLog.length, second.auditLog.length]).toEqual([1000, 1]);
-    expect([first.totalSize, second.nextPageToken]).toEqual([1001, ""]);
-  });
-
   it.each([
     ["a page size of 1001", { pageSize: 1001 }, "pageSize"],
     ["a page size of -1", { pageSize: -1 }, "pageSize"],
     ["an invalid page token", { pageToken: "MQ" }, "pageToken"],
-    ["a keyId of 256 characters", { keyId: "a".repeat(256) }, "keyId"],
   ])("rejects %s", async (_what, query, field) => {
     const { kms } = await shared();
     expect(await refusal(kms.getAuditLog(query))).toEqual(invalid(field));

@@ -2,18 +2,12 @@ import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { bytesOf, flipBit } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
-import { invalid, usageRefuses } from "../../support/refusals.ts";
+import { invalid, usageRefuses, wrongLength } from "../../support/refusals.ts";
 import { present } from "../answers.ts";
 import { createKey, describeKms, type KmsClient, verifiesOutside } from "./kms-server.ts";
 
-/** Signature lengths: FIPS 204, table 2; FIPS 205, table 2, for sets that sign fast. */
-const signatureBytes = {
-  "ML-DSA-44": 2420,
-  "ML-DSA-65": 3309,
-  "ML-DSA-87": 4627,
-  "SLH-DSA-SHA2-128f": 17088,
-  "SLH-DSA-SHAKE-128f": 17088,
-};
+/** Signature lengths of one algorithm of each family: FIPS 204, table 2; FIPS 205, table 2. */
+const signatureBytes = { "ML-DSA-44": 2420, "SLH-DSA-SHA2-128f": 17088 };
 const data = bytesOf("pay 10 to Ada");
 const context = bytesOf("till 7");
 const longest = new Uint8Array(255).fill(1);
@@ -32,7 +26,7 @@ function computeMu(publicKey: Uint8Array, message: Uint8Array, binding: Uint8Arr
 
 describeKms("KmsService.Sign", (_start, shared) => {
   describe.each(Object.entries(signatureBytes))("with a %s key", (algorithm, bytes) => {
-    it(`returns a signature of ${bytes} bytes that other software verifies`, async () => {
+    it(`returns a signature of ${bytes} bytes that other software verifies, bound to its context`, async () => {
       const { kms } = await shared();
       const key = await createKey(kms, { algorithm });
       const { status, result } = await kms.sign({ keyId: key.keyId, data });
@@ -42,33 +36,22 @@ describeKms("KmsService.Sign", (_start, shared) => {
       expect(signature).toHaveLength(bytes);
       expect(verifiesOutside(key, data, signature)).toBe(true);
       expect(verifiesOutside(key, data, signature, context)).toBe(false);
-    });
-
-    it.each([
-      ["1 byte", Uint8Array.of(0)],
-      ["255 bytes", longest],
-    ])("binds the signature to a context of %s", async (_what, binding) => {
-      const { kms } = await shared();
-      const key = await createKey(kms, { algorithm });
-      const signature = await signData(kms, { keyId: key.keyId, data, context: binding });
-      expect(verifiesOutside(key, data, signature, binding)).toBe(true);
-      expect(verifiesOutside(key, data, signature)).toBe(false);
+      const bound = await signData(kms, { keyId: key.keyId, data, context: longest });
+      expect(verifiesOutside(key, data, bound, longest)).toBe(true);
+      expect(verifiesOutside(key, data, bound)).toBe(false);
     });
   });
 
-  it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])(
-    "returns for a mu the plain signature over its message, with a %s key",
-    async (algorithm) => {
-      const { kms } = await shared();
-      const key = await createKey(kms, { algorithm });
-      for (const binding of [new Uint8Array(), context, longest]) {
-        const mu = computeMu(present(key.publicKey), data, binding);
-        const signature = await signData(kms, { keyId: key.keyId, mu });
-        expect(verifiesOutside(key, data, signature, binding)).toBe(true);
-        expect(verifiesOutside(key, bytesOf("another"), signature, binding)).toBe(false);
-      }
-    },
-  );
+  it("returns for a mu the plain signature over its message", async () => {
+    const { kms } = await shared();
+    const key = await createKey(kms);
+    for (const binding of [new Uint8Array(), longest]) {
+      const mu = computeMu(present(key.publicKey), data, binding);
+      const signature = await signData(kms, { keyId: key.keyId, mu });
+      expect(verifiesOutside(key, data, signature, binding)).toBe(true);
+      expect(verifiesOutside(key, bytesOf("another"), signature, binding)).toBe(false);
+    }
+  });
 
   const mu = new Uint8Array(64).fill(1);
   const badRequests: [what: string, request: object, fields: string[]][] = [
@@ -96,7 +79,7 @@ describeKms("KmsService.Sign", (_start, shared) => {
 
 describeKms("KmsService.Verify", (_start, shared) => {
   describe.each(Object.entries(signatureBytes))("with a %s key", (algorithm, bytes) => {
-    it("accepts only the key's own signatures", async () => {
+    it("accepts only the key's own signatures, of the right length", async () => {
       const { kms } = await shared();
       const { keyId } = await createKey(kms, { algorithm });
       const other = await createKey(kms, { algorithm });
@@ -111,42 +94,11 @@ describeKms("KmsService.Verify", (_start, shared) => {
       expect(await valid({ context: flipBit(context, 0) })).toBe(false);
       expect(await valid({ context: new Uint8Array() })).toBe(false);
       expect(await valid({ keyId: other.keyId })).toBe(false);
+      for (const length of [bytes - 1, bytes + 1, 1]) {
+        const call = kms.verify({ keyId, data, signature: new Uint8Array(length).fill(1) });
+        expect(await refusal(call)).toEqual(wrongLength("signature"));
+      }
     });
-
-    it.each([bytes - 1, bytes + 1, 1])("rejects a signature of %i bytes", async (length) => {
-      const { kms } = await shared();
-      const { keyId } = await createKey(kms, { algorithm });
-      const call = kms.verify({ keyId, data, signature: new Uint8Array(length).fill(1) });
-      const lengthInvalid = { code: "InvalidArgument", reason: "LENGTH_INVALID", fields: ["signature"] };
-      expect(await refusal(call)).toEqual(lengthInvalid);
-    });
-  });
-
-  it("returns success with the key and its algorithm, valid or not", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms);
-    const about = { $typeName: "kms.VerifyResult", keyId, algorithm: "ML-DSA-44" };
-    const signature = await signData(kms, { keyId, data });
-    const right = await kms.verify({ keyId, data, signature });
-    expect([right.status, { ...right.result }]).toEqual(["success", { ...about, valid: true }]);
-    const wrong = await kms.verify({ keyId, data: context, signature });
-    expect([wrong.status, { ...wrong.result }]).toEqual(["success", { ...about, valid: false }]);
-  });
-
-  it("accepts signatures over mu, and signatures with a context of 255 bytes", async () => {
-    const { kms } = await shared();
-    const { keyId, publicKey } = await createKey(kms);
-    const signature = await signData(kms, { keyId, mu: computeMu(present(publicKey), data, longest) });
-    expect((await kms.verify({ keyId, data, signature, context: longest })).result?.valid).toBe(true);
-  });
-
-  it("rejects, with a replacement key, signatures by the old key", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms);
-    const signature = await signData(kms, { keyId, data });
-    const newKeyId = present((await kms.rotateKey({ keyId })).newKey).keyId;
-    expect((await kms.verify({ keyId: newKeyId, data, signature })).result?.valid).toBe(false);
-    expect((await kms.verify({ keyId, data, signature })).result?.valid).toBe(true);
   });
 
   it.each([

@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
+import { invalid } from "../../support/refusals.ts";
 import { present } from "../answers.ts";
 import {
   createKey,
@@ -103,24 +104,6 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
     ]);
   });
 
-  it("streams all of a log of more than 1,000 entries", async () => {
-    const { kms } = await start();
-    const { keyId } = await createKey(kms);
-    await kms.batchSign({ keyId, data: Array.from({ length: 1000 }, () => data) });
-    await kms.batchSign({ keyId, data: Array.from({ length: 200 }, () => data) });
-    const entries = await watch(kms, { afterSequence: 0 }).take(1201);
-    expect(entries.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 1201 }, (_, i) => i + 1));
-  });
-
-  it("sends the same entries to several watchers", async () => {
-    const { kms, connect } = await start();
-    const watchers = [kms, connect, kms].map((client) => watch(client, { afterSequence: 0 }));
-    const { keyId } = await createKey(kms);
-    await signTimes(kms, keyId, 5);
-    const seen = await Promise.all(watchers.map(({ take }) => take(6)));
-    expect(seen).toEqual(Array(3).fill(await readAudit(kms)));
-  });
-
   it.each(["kms", "connect"] as const)("ends when its caller disconnects (%s)", async (client) => {
     const server = await start();
     const watchers = countWatchers(server);
@@ -138,13 +121,12 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
   it("ends when its REST caller disconnects", async () => {
     const server = await start();
     const watchers = countWatchers(server);
-    const caller = new AbortController();
     await createKey(server.kms);
-    const url = `${server.url}/api/kms/audit/watch?afterSequence=0`;
-    const lines = linesOf(await fetch(url, { signal: caller.signal }));
-    await lines.next();
+    const { body } = await fetch(`${server.url}/api/kms/audit/watch?afterSequence=0`);
+    const reader = present(body ?? undefined).getReader();
+    await reader.read();
     expect(watchers.now).toBe(1);
-    caller.abort();
+    await reader.cancel();
     await expect.poll(() => watchers.now).toBe(0);
   });
 
@@ -163,8 +145,7 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
   it("fails to start after an unknown entry, and starts after the last entry", async () => {
     const { kms } = await start();
     const { keyId } = await createKey(kms);
-    const invalid = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: ["afterSequence"] };
-    expect(await refusal(watch(kms, { afterSequence: 2 }).next())).toEqual(invalid);
+    expect(await refusal(watch(kms, { afterSequence: 2 }).next())).toEqual(invalid("afterSequence"));
     const { take } = watch(kms, { afterSequence: 1 });
     const taken = take(1);
     await kms.destroyKey({ keyId });
@@ -173,9 +154,8 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
 
   it.each([-1, 0.5, 2 ** 53, Number.NaN])("rejects afterSequence %d", async (afterSequence) => {
     const { kms } = await shared();
-    const invalid = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: ["afterSequence"] };
     await createKey(kms);
-    expect(await refusal(watch(kms, { afterSequence }).next())).toEqual(invalid);
+    expect(await refusal(watch(kms, { afterSequence }).next())).toEqual(invalid("afterSequence"));
   });
 });
 
@@ -196,14 +176,3 @@ describeReplicas("KmsService.WatchAuditLog", (startTwo) => {
     );
   });
 });
-
-/** Reads lines as they arrive. */
-async function* linesOf({ body }: Response): AsyncGenerator<string> {
-  let text = "";
-  for await (const bytes of present(body ?? undefined)) {
-    text += Buffer.from(bytes).toString();
-    const lines = text.split("\n");
-    text = lines.pop() ?? "";
-    yield* lines;
-  }
-}
