@@ -19,12 +19,6 @@ export interface GrpcServerOptions {
   readonly maxDrainMs: number;
 }
 
-/** A listening server. */
-export interface GrpcServer {
-  /** Stops accepting calls, lets running calls finish and removes the socket. */
-  close(): Promise<void>;
-}
-
 /**
  * Maximum message size in bytes: 1 kB each for ciphertext and key ID, 32 kB for annotations, and a UID (KMS
  * v2).
@@ -38,7 +32,7 @@ const maxHeaderBytes = 16 * 1024;
 const idleMs = 300_000;
 
 /** Starts a server. Call prepareSocket first. */
-export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
+export async function startGrpcServer(options: GrpcServerOptions) {
   const { service, interceptors, place, maxCallMs, maxDrainMs } = options;
   const server = http2.createServer({
     settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderBytes },
@@ -80,7 +74,8 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
   });
   await listenOnSocket(server, place);
   return {
-    async close() {
+    /** Stops accepting calls, lets running calls finish and removes the socket. */
+    async close(): Promise<void> {
       const timer = setTimeout(() => {
         for (const session of sessions.keys()) session.destroy();
       }, maxDrainMs);

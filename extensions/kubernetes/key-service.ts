@@ -18,24 +18,7 @@ export interface KeyVersion {
 }
 
 /** The key service as the plugin uses it. Errors are ConnectErrors that may be passed to the API server. */
-export interface KeyService {
-  /**
-   * Finds the version that encrypts.
-   *
-   * @throws KEY_STATE_INVALID, KEY_USAGE_MISMATCH, and any refusal by the service
-   */
-  findCurrent(limits: CallLimits): Promise<KeyVersion>;
-  /**
-   * Finds a version of the key, including rotated ones.
-   *
-   * @throws KEY_NOT_FOUND if the key has no such version
-   */
-  findVersion(keyId: string, limits: CallLimits): Promise<KeyVersion>;
-  /** Encapsulates a shared secret for the current version. The caller wipes it. */
-  encapsulate(limits: CallLimits): Promise<EnvelopeKey>;
-  /** Recovers a shared secret, 32 bytes. The caller wipes it. */
-  decapsulate(keyId: string, kemCiphertext: Uint8Array, limits: CallLimits): Promise<Uint8Array>;
-}
+export type KeyService = ReturnType<typeof createKeyService>;
 
 export interface KeyServiceDeps {
   readonly server: ApiClient;
@@ -50,7 +33,7 @@ const { method } = KmsService;
 const maxVersions = 1000;
 
 /** Creates a key service client for one key. */
-export function createKeyService(deps: KeyServiceDeps): KeyService {
+export function createKeyService(deps: KeyServiceDeps) {
   const { keyName } = deps;
   const ask = createAsk(deps);
   const known = new LRUCache<string, KeyVersion>({ max: maxVersions });
@@ -62,7 +45,12 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
     refuse("KEY_NOT_FOUND", `key_id: ${keyId} is not a version of ${keyName}`, { keyId });
 
   return {
-    async findCurrent(limits) {
+    /**
+     * Finds the version that encrypts.
+     *
+     * @throws KEY_STATE_INVALID, KEY_USAGE_MISMATCH, and any refusal by the service
+     */
+    async findCurrent(limits: CallLimits): Promise<KeyVersion> {
       const { result: key } = await ask(method.getKey, { keyId: keyName }, limits);
       const version = readVersion(key?.keyId, key?.algorithm, key?.usage);
       if (key?.status !== "ACTIVE")
@@ -72,23 +60,24 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
         );
       return remember(version);
     },
-    async findVersion(keyId, limits) {
+    /**
+     * Finds a version of the key, including rotated ones.
+     *
+     * @throws KEY_NOT_FOUND if the key has no such version
+     */
+    async findVersion(keyId: string, limits: CallLimits): Promise<KeyVersion> {
       const found = known.get(keyId);
       if (found !== undefined) return found;
-      const { result: key } = await ask(method.getKey, { keyId }, limits).catch((error: unknown) => {
-        throw isUnknown(error) ? foreign(keyId) : error;
-      });
-      if (key?.version === undefined) throw foreign(keyId);
+      const getKey = async (handle: string) =>
+        (await ask(method.getKey, { keyId: handle }, limits).catch(replaceUnknown(foreign(keyId)))).result;
+      const key = await getKey(keyId);
       // Names belong to users: another user's key may have the same name.
-      const named = await ask(method.getKey, { keyId: `${keyName}/${key.version}` }, limits).catch(
-        (error: unknown) => {
-          throw isUnknown(error) ? foreign(keyId) : error;
-        },
-      );
-      if (named.result?.keyId !== keyId) throw foreign(keyId);
-      return remember(readVersion(keyId, key.algorithm, key.usage));
+      const named = key?.version === undefined ? undefined : await getKey(`${keyName}/${key.version}`);
+      if (named?.keyId !== keyId) throw foreign(keyId);
+      return remember(readVersion(keyId, named.algorithm, named.usage));
     },
-    async encapsulate(limits) {
+    /** Encapsulates a shared secret for the current version. The caller wipes it. */
+    async encapsulate(limits: CallLimits): Promise<EnvelopeKey> {
       const { result } = await ask(method.encapsulate, { keyId: keyName }, limits);
       const { ciphertext = new Uint8Array(), sharedSecret = new Uint8Array() } = result ?? {};
       const version = readVersion(result?.keyId, result?.algorithm);
@@ -102,7 +91,8 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
       remember(version);
       return { keyId: version.keyId, kemCiphertext: ciphertext, sharedSecret };
     },
-    async decapsulate(keyId, ciphertext, limits) {
+    /** Recovers a shared secret, 32 bytes. The caller wipes it. */
+    async decapsulate(keyId: string, ciphertext: Uint8Array, limits: CallLimits): Promise<Uint8Array> {
       const { result } = await ask(method.decapsulate, { keyId, ciphertext }, limits);
       if (result?.sharedSecret.length !== 32) throw unusable(deps);
       return result.sharedSecret;
@@ -137,11 +127,12 @@ function createAsk({ server, tokens }: KeyServiceDeps): Ask {
       });
 }
 
-/** Whether the service does not have the key, or denies this user access. */
-function isUnknown(error: unknown): boolean {
-  return (
-    error instanceof ConnectError && ["KEY_NOT_FOUND", "GRANT_MISSING"].includes(findReason(error) ?? "")
-  );
+/** Throws a replacement for the error of a key that the service does not have, or denies this user access to. */
+function replaceUnknown(replacement: ConnectError): (error: unknown) => never {
+  return (error) => {
+    const reason = error instanceof ConnectError ? findReason(error) : undefined;
+    throw reason === "KEY_NOT_FOUND" || reason === "GRANT_MISSING" ? replacement : error;
+  };
 }
 
 function unusable({ server }: KeyServiceDeps): ConnectError {

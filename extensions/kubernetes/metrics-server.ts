@@ -5,18 +5,12 @@ import type { AddressInfo } from "node:net";
 import type { Registry } from "prom-client";
 import { usageError } from "../../src/cli/exit-codes.ts";
 
-/** A running metrics server. */
-export interface MetricsServer {
-  readonly port: number;
-  close(): void;
-}
-
 /**
  * Starts the server on 127.0.0.1.
  *
  * @throws CliError if the port is in use
  */
-export async function startMetricsServer(registry: Registry, port: number): Promise<MetricsServer> {
+export async function startMetricsServer(registry: Registry, port: number) {
   const server = http.createServer((request, response) => {
     const isRead = request.method === "GET" || request.method === "HEAD";
     if (!isRead || request.url !== "/metrics") return void response.writeHead(404).end();
@@ -39,7 +33,7 @@ export async function startMetricsServer(registry: Registry, port: number): Prom
   const address = server.address() as AddressInfo;
   return {
     port: address.port,
-    close: () => {
+    close(): void {
       server.close();
       server.closeAllConnections();
     },

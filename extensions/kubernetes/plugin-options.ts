@@ -1,10 +1,8 @@
 /** Command-line options of `qsp k8s-kms`. */
-
+import { readFileSync } from "node:fs";
 import type { Options, ParsedOptions } from "../../src/cli/command-line/options.ts";
 import { readNameAndFile } from "../../src/cli/connection/credentials.ts";
 import { usageError } from "../../src/cli/exit-codes.ts";
-import { findGroupId } from "./group.ts";
-import { checkKeyName } from "./key-name.ts";
 import type { SocketPlace } from "./socket.ts";
 
 const logLevels = ["debug", "info", "warn", "error"] as const;
@@ -34,7 +32,7 @@ export interface PluginOptions {
   readonly place: SocketPlace;
   readonly keyName: string;
   /** Undefined if the token comes from --token-file, QSP_TOKEN or qsp login. */
-  readonly login: { readonly username: string; readonly passwordFile: string } | undefined;
+  readonly login: { readonly name: string; readonly file: string } | undefined;
   readonly metricsPort: number | undefined;
   readonly logLevel: (typeof logLevels)[number];
   /** Timeout of a key service call in milliseconds. */
@@ -56,14 +54,42 @@ export function readPluginOptions(options: ParsedOptions): PluginOptions {
   return {
     place: { path: options.need("socket"), groupId: group === undefined ? undefined : findGroupId(group) },
     keyName: checkKeyName(options.need("key")),
-    login: readLogin(options),
+    login: readNameAndFile(options, "username", "password-file"),
     metricsPort: options.whole("metrics-port", 0, 65_535),
     logLevel,
     maxServerMs: seconds === undefined ? defaultServerMs : seconds * 1000,
   };
 }
 
-function readLogin(options: ParsedOptions): PluginOptions["login"] {
-  const login = readNameAndFile(options, "username", "password-file");
-  return login && { username: login.name, passwordFile: login.file };
+/**
+ * Finds a group ID in /etc/group. A number is used as the ID.
+ *
+ * @throws CliError
+ */
+export function findGroupId(nameOrId: string): number {
+  if (/^\d{1,9}$/.test(nameOrId)) return Number(nameOrId);
+  for (const line of readFileSync("/etc/group", "utf8").split("\n")) {
+    const [name, , id = ""] = line.split(":");
+    if (name === nameOrId && /^\d+$/.test(id)) return Number(id);
+  }
+  throw usageError(`--group "${nameOrId}" is not a group in /etc/group; use an existing group or a group ID`);
+}
+
+/**
+ * Validates --key.
+ *
+ * @returns the key in the key service's form: "name/<name>" or "user/<user>/name/<name>"
+ * @throws CliError
+ */
+function checkKeyName(text: string): string {
+  const [, name = ""] = /^(?:user\/[^/]{1,255}\/)?name\/([\w./-]{1,255})$/.exec(text) ?? [];
+  if (name === "")
+    throw usageError(
+      `--key "${text}" is not a key name; use name/etcd, for example, or user/ada/name/etcd for another user's key`,
+    );
+  if (/\/[1-9]\d*$/.test(name))
+    throw usageError(
+      `--key "${text}" names a single version; leave out the version, so that rotations take effect`,
+    );
+  return text;
 }

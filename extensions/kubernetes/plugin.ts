@@ -14,12 +14,11 @@ import type { VerbInput } from "../../src/cli/verb.ts";
 import { createCallMetrics } from "../../src/server/call-metrics.ts";
 import { openLog } from "../../src/server/log.ts";
 import { startGrpcServer } from "./grpc-server.ts";
-import type { Health } from "./health.ts";
 import { createKeyService } from "./key-service.ts";
 import { startMetricsServer } from "./metrics-server.ts";
 import { createObserver } from "./observe.ts";
 import { type PluginOptions, readPluginOptions } from "./plugin-options.ts";
-import { createService } from "./service.ts";
+import { createService, type Health } from "./service.ts";
 import { prepareSocket } from "./socket.ts";
 
 /** Maximum concurrent calls over all connections. */
@@ -85,8 +84,8 @@ export async function runPlugin({ options, output, server }: VerbInput): Promise
 
 function openTokens({ login }: PluginOptions, options: ParsedOptions, server: ApiClient): TokenSource {
   if (login === undefined) return openStoredTokens(options, server);
-  readPassword(login.passwordFile);
-  return createLoginTokens({ server, ...login, now: Date.now });
+  readPassword(login.file);
+  return createLoginTokens({ server, username: login.name, passwordFile: login.file, now: Date.now });
 }
 
 /** Logs the health that Status reports whenever it changes. */

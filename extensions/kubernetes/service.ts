@@ -1,12 +1,13 @@
 /** v2.KeyManagementService: the calls of the Kubernetes API server. */
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import type { KeyManagementService } from "#gen/kubernetes/kms_pb.ts";
 import type { CallLimits } from "../../src/cli/connection/api-client.ts";
+import { harmless } from "../../src/cli/output/output.ts";
 import { kemAlgorithms } from "../../src/crypto/algorithms.ts";
 import { wipe } from "../../src/crypto/bytes.ts";
-import { refuseField } from "../../src/errors.ts";
+import { findReason, refuseField } from "../../src/errors.ts";
 import { checkPlaintext, kemAnnotation, openEnvelope, readEnvelope, sealEnvelope } from "./envelope.ts";
-import { findHealth, type Health } from "./health.ts";
+import { isAboutKey } from "./explain.ts";
 import type { KeyService } from "./key-service.ts";
 
 export interface ServiceDeps {
@@ -76,4 +77,36 @@ function toLimits({ signal, timeoutMs }: HandlerContext, { maxServerMs }: Servic
   const leftMs = timeoutMs();
   const shareMs = leftMs === undefined ? maxServerMs : Math.max(1, Math.floor(leftMs * 0.8));
   return { signal, timeoutMs: Math.min(maxServerMs, shareMs) };
+}
+
+/** Health of the plugin and its key. */
+export interface Health {
+  /** "ok", or the problem. */
+  readonly healthz: string;
+  /** The version that Encrypt uses; empty if none exists or it is still unknown. */
+  readonly keyId: string;
+}
+
+/** Maximum characters of healthz, which the API server repeats in its own health and log. */
+const maxCharacters = 500;
+
+/**
+ * Asks the key service for the key's current version.
+ *
+ * If the service does not answer or refuses the token, the key is presumed usable: the last known ID lets the
+ * API server keep writing with its current data encryption key. If the service says that the key cannot be
+ * used, an empty ID stops the API server's writes after three minutes.
+ */
+async function findHealth(keys: KeyService, lastKeyId: string, limits: CallLimits): Promise<Health> {
+  try {
+    const { keyId } = await keys.findCurrent(limits);
+    return { healthz: "ok", keyId };
+  } catch (error) {
+    // The Status call was cancelled, or this is a bug.
+    if (!(error instanceof ConnectError) || limits.signal?.aborted === true) throw error;
+    const reason = findReason(error);
+    if (reason === "INTERNAL") throw error;
+    const healthz = harmless(`${error.rawMessage} (${reason})`).replaceAll("\n", " ").slice(0, maxCharacters);
+    return { healthz, keyId: isAboutKey(error) ? "" : lastKeyId };
+  }
 }

@@ -15,6 +15,7 @@ import { endAfterAll } from "../../../test/support/at-end.ts";
 import { openTestStore } from "../../../test/support/open-store.ts";
 import { hashCheaply, password } from "../../../test/support/passwords.ts";
 import { refusal } from "../../../test/support/refusal.ts";
+import { stateRefuses } from "../../../test/support/refusals.ts";
 import { type RunningServer, startServer } from "../../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { makeSocketPath, type PluginStart, type RunningPlugin, startPlugin } from "./start-plugin.ts";
@@ -96,24 +97,14 @@ function startAsAda(
 
 describe("an API server", { timeout }, () => {
   // api-server.slow.test.ts encrypts with each other algorithm.
-  it("decrypts what it encrypted", async () => {
-    const { client } = plugin;
-    const plaintext = randomBytes(32);
-    const { keyId, healthz, version } = await client.status({});
-    expect([healthz, version]).toEqual(["ok", "v2"]);
-    const encrypted = await client.encrypt({ plaintext, uid: "1" });
-    expect(encrypted.keyId).toBe(keyId);
-    expect(encrypted.ciphertext.length).toBeLessThanOrEqual(1024);
-    const { ciphertext, annotations } = encrypted;
-    const decrypted = await client.decrypt({ keyId, ciphertext, annotations, uid: "2" });
-    expect(Buffer.from(decrypted.plaintext)).toEqual(plaintext);
-  });
-
-  it("gets the new key ID from Status and Encrypt after a rotation, and can still decrypt old data", async () => {
+  it("decrypts what it encrypted, and gets the new key ID from Status and Encrypt after a rotation", async () => {
     const ada = await kmsOf("ada");
     const { client } = plugin;
     const plaintext = randomBytes(32);
-    const before = await client.encrypt({ plaintext });
+    const first = await client.status({});
+    expect([first.healthz, first.version]).toEqual(["ok", "v2"]);
+    const before = await client.encrypt({ plaintext, uid: "1" });
+    expect(before.keyId).toBe(first.keyId);
     await ada.rotateKey({ keyId: key });
     const { keyId, healthz } = await client.status({});
     const after = await client.encrypt({ plaintext });
@@ -136,9 +127,8 @@ describe("an API server", { timeout }, () => {
       healthz: `key ${keyId} of ${key} is DISABLED; it must be ACTIVE (KEY_STATE_INVALID)`,
       keyId: "",
     });
-    const disabled = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" };
-    expect(await refusal(client.encrypt({ plaintext: randomBytes(32) }))).toEqual(disabled);
-    expect(await refusal(client.decrypt({ ciphertext, keyId, annotations }))).toEqual(disabled);
+    expect(await refusal(client.encrypt({ plaintext: randomBytes(32) }))).toEqual(stateRefuses);
+    expect(await refusal(client.decrypt({ ciphertext, keyId, annotations }))).toEqual(stateRefuses);
     await ada.enableKey({ keyId });
     expect(await client.status({})).toMatchObject({ healthz: "ok", keyId });
     await client.decrypt({ ciphertext, keyId, annotations });
@@ -183,21 +173,14 @@ describe("an API server", { timeout }, () => {
 });
 
 describe("Decrypt rejects", { timeout }, () => {
+  const unknown = { code: "NotFound", reason: "KEY_NOT_FOUND" };
+
   it("the key ID of a different key of the same user, even if it never encrypted for the plugin", async () => {
     const { client } = plugin;
-    const foreign = await (await startAsAda(await makeKey())).client.encrypt({ plaintext: randomBytes(32) });
-    const { ciphertext, keyId, annotations } = await client.encrypt({ plaintext: randomBytes(32) });
-    const unknown = { code: "NotFound", reason: "KEY_NOT_FOUND" };
-    expect(await refusal(client.decrypt({ ciphertext, keyId: foreign.keyId, annotations }))).toEqual(unknown);
-    const { annotations: its } = foreign;
-    expect(
-      await refusal(
-        client.decrypt({ ciphertext: foreign.ciphertext, keyId: foreign.keyId, annotations: its }),
-      ),
-    ).toEqual(unknown);
-    const none = "key-00000000-0000-4000-8000-000000000000";
-    expect(await refusal(client.decrypt({ ciphertext, keyId: none, annotations }))).toEqual(unknown);
-    await client.decrypt({ ciphertext, keyId, annotations });
+    const other = (await (await kmsOf("ada")).getKey({ keyId: await makeKey() })).result?.keyId ?? "";
+    const { ciphertext, annotations } = await client.encrypt({ plaintext: randomBytes(32) });
+    for (const keyId of [other, "key-00000000-0000-4000-8000-000000000000"])
+      expect(await refusal(client.decrypt({ ciphertext, keyId, annotations }))).toEqual(unknown);
   });
 
   it("the key ID of another user's key with the same name", async () => {
@@ -211,10 +194,7 @@ describe("Decrypt rejects", { timeout }, () => {
     const { client } = plugin;
     const { ciphertext, annotations } = await client.encrypt({ plaintext: randomBytes(32) });
     const keyId = result.result?.keyId ?? "";
-    expect(await refusal(client.decrypt({ ciphertext, keyId, annotations }))).toEqual({
-      code: "NotFound",
-      reason: "KEY_NOT_FOUND",
-    });
+    expect(await refusal(client.decrypt({ ciphertext, keyId, annotations }))).toEqual(unknown);
   });
 });
 
@@ -313,24 +293,8 @@ describe("the log", { timeout }, () => {
   });
 });
 
-describe("a caller that exceeds the limits", { timeout }, () => {
-  it("is refused with a message above 64 KiB, and with a plaintext above 995 bytes", async () => {
-    const { client } = plugin;
-    expect(await refusal(client.encrypt({ plaintext: new Uint8Array(70_000) }))).toMatchObject({
-      code: "ResourceExhausted",
-    });
-    expect(await refusal(client.encrypt({ plaintext: new Uint8Array(996) }))).toMatchObject({
-      code: "InvalidArgument",
-      reason: "LENGTH_INVALID",
-    });
-    const annotations = Object.fromEntries(
-      Array.from({ length: 2000 }, (_, i) => [`a${i}.b`, new Uint8Array()]),
-    );
-    expect(await refusal(client.decrypt({ annotations }))).toMatchObject({ code: "InvalidArgument" });
-    expect(await client.status({})).toMatchObject({ healthz: "ok" });
-  });
-
-  it("is not served over HTTP/1.1 or other protocols, and does not affect others", async () => {
+describe("a caller that does not speak gRPC", { timeout }, () => {
+  it("is not served, and does not affect others", async () => {
     const { client, socket } = plugin;
     for (const bytes of ["GET / HTTP/1.1\r\nhost: x\r\n\r\n", "\0".repeat(1000), ""]) {
       const connection = net.connect(socket);

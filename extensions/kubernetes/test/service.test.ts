@@ -8,6 +8,7 @@ import type { ApiClient, CallLimits } from "../../../src/cli/connection/api-clie
 import { createStoredTokens } from "../../../src/cli/connection/credentials.ts";
 import { refuse } from "../../../src/errors.ts";
 import { refusal } from "../../../test/support/refusal.ts";
+import { lengthInvalid } from "../../../test/support/refusals.ts";
 import { kemAnnotation } from "../envelope.ts";
 import { createKeyService } from "../key-service.ts";
 import { createService } from "../service.ts";
@@ -64,36 +65,48 @@ function contextOf(method: DescMethod, timeoutMs?: number): HandlerContext & { a
 
 const { status, encrypt, decrypt } = KeyManagementService.method;
 
-function makeEncrypt(plaintext: Uint8Array) {
-  return create(encrypt.input, { plaintext, uid: "1" });
+type Service = ReturnType<typeof createService>;
+
+/** Encrypts 32 bytes. */
+async function encryptWith(service: Service, plaintext = Uint8Array.from(randomBytes(32))) {
+  const request = create(encrypt.input, { plaintext, uid: "1" });
+  return (await service.encrypt(request, contextOf(encrypt))) as EncryptResponse;
 }
 
-function makeDecrypt(answer: unknown) {
-  const { ciphertext, keyId, annotations } = answer as EncryptResponse;
-  return create(decrypt.input, { ciphertext, keyId, annotations, uid: "2" });
+async function decryptWith(
+  service: Service,
+  { ciphertext, keyId, annotations }: Partial<EncryptResponse>,
+  context = contextOf(decrypt),
+) {
+  const fields = {
+    ciphertext: ciphertext ?? new Uint8Array(61),
+    keyId: keyId ?? "",
+    annotations: annotations ?? {},
+  };
+  return service.decrypt(create(decrypt.input, { ...fields, uid: "2" }), context);
 }
 
 describe("secrets in the plugin's memory", () => {
   it("are wiped: the plaintext and shared secret of Encrypt when it ends", async () => {
     const { service, shared } = makePlugin();
-    const request = makeEncrypt(Uint8Array.from(randomBytes(32)));
-    await service.encrypt(request, contextOf(encrypt));
-    expect([...shared, request.plaintext]).toEqual([new Uint8Array(32), new Uint8Array(32)]);
+    const plaintext = Uint8Array.from(randomBytes(32));
+    await encryptWith(service, plaintext);
+    expect([...shared, plaintext]).toEqual([new Uint8Array(32), new Uint8Array(32)]);
   });
 
   it("are wiped even if Encrypt fails", async () => {
     const { service } = makePlugin({ Encapsulate: () => ({ result: { keyId } }) });
-    const request = makeEncrypt(Uint8Array.from(randomBytes(32)));
-    await refusal(Promise.resolve(service.encrypt(request, contextOf(encrypt))));
-    expect(request.plaintext).toEqual(new Uint8Array(32));
+    const plaintext = Uint8Array.from(randomBytes(32));
+    await refusal(encryptWith(service, plaintext));
+    expect(plaintext).toEqual(new Uint8Array(32));
   });
 
   it("are wiped: the plaintext of Decrypt once its answer is written", async () => {
     const { service, shared } = makePlugin();
     const plaintext = randomBytes(32);
-    const encrypted = await service.encrypt(makeEncrypt(Uint8Array.from(plaintext)), contextOf(encrypt));
+    const encrypted = await encryptWith(service, Uint8Array.from(plaintext));
     const context = contextOf(decrypt);
-    const answer = await service.decrypt(makeDecrypt(encrypted), context);
+    const answer = await decryptWith(service, encrypted, context);
     expect(Buffer.from(answer.plaintext ?? "")).toEqual(plaintext);
     context.abort();
     expect([...shared, Uint8Array.from(answer.plaintext ?? [])]).toEqual(Array(3).fill(new Uint8Array(32)));
@@ -101,6 +114,8 @@ describe("secrets in the plugin's memory", () => {
 });
 
 describe("an invalid answer", () => {
+  const unavailable = { code: "Unavailable", reason: "KEY_SERVICE_UNAVAILABLE" };
+
   it.each<[string, Answers]>([
     ["no result", { Encapsulate: () => ({}) }],
     ["a KEM ciphertext of the wrong length", sized(1087, 32)],
@@ -109,21 +124,14 @@ describe("an invalid answer", () => {
     ["an invalid ID", { Encapsulate: () => ({ result: { keyId: "k".repeat(2000) } }) }],
   ])("with %s makes Encrypt fail without encrypting", async (_, answers) => {
     const { service } = makePlugin(answers);
-    const call = service.encrypt(makeEncrypt(randomBytes(32)), contextOf(encrypt));
-    expect(await refusal(Promise.resolve(call))).toEqual({
-      code: "Unavailable",
-      reason: "KEY_SERVICE_UNAVAILABLE",
-    });
+    expect(await refusal(encryptWith(service))).toEqual(unavailable);
   });
 
   it.each([0, 31, 33])("with a shared secret of %i bytes makes Decrypt fail", async (length) => {
     const { service } = makePlugin({
       Decapsulate: () => ({ result: { sharedSecret: new Uint8Array(length) } }),
     });
-    const encrypted = await service.encrypt(makeEncrypt(randomBytes(32)), contextOf(encrypt));
-    expect(
-      await refusal(Promise.resolve(service.decrypt(makeDecrypt(encrypted), contextOf(decrypt)))),
-    ).toEqual({ code: "Unavailable", reason: "KEY_SERVICE_UNAVAILABLE" });
+    expect(await refusal(decryptWith(service, await encryptWith(service)))).toEqual(unavailable);
   });
 
   function sized(ciphertextBytes: number, secretBytes: number): Answers {
@@ -140,8 +148,7 @@ describe("an invalid answer", () => {
 describe("Decrypt", () => {
   it("makes no call for a malformed request", async () => {
     const { service, asked } = makePlugin();
-    const request = create(decrypt.input, { keyId, ciphertext: new Uint8Array(61) });
-    await refusal(Promise.resolve(service.decrypt(request, contextOf(decrypt))));
+    await refusal(decryptWith(service, { keyId }));
     expect(asked).toEqual([]);
   });
 
@@ -149,22 +156,19 @@ describe("Decrypt", () => {
     const { service, asked } = makePlugin();
     const ciphertext = new Uint8Array(61).fill(1);
     const annotations = { [kemAnnotation]: new Uint8Array(1568) };
-    const request = create(decrypt.input, { keyId, ciphertext, annotations });
-    expect(await refusal(Promise.resolve(service.decrypt(request, contextOf(decrypt))))).toMatchObject({
-      code: "InvalidArgument",
-      reason: "LENGTH_INVALID",
-    });
+    expect(await refusal(decryptWith(service, { keyId, ciphertext, annotations }))).toMatchObject(
+      lengthInvalid,
+    );
     expect(asked).not.toContain("Decapsulate");
   });
 
   it("asks for a key ID's owner once, however often the ID is used", async () => {
     const { service, asked } = makePlugin();
-    const encrypted = await service.encrypt(makeEncrypt(randomBytes(32)), contextOf(encrypt));
+    const encrypted = await encryptWith(service);
     const other = makePlugin({ Decapsulate: () => ({ result: { sharedSecret: new Uint8Array(32) } }) });
-    for (let i = 0; i < 3; i += 1)
-      await refusal(Promise.resolve(other.service.decrypt(makeDecrypt(encrypted), contextOf(decrypt))));
+    for (let i = 0; i < 3; i += 1) await refusal(decryptWith(other.service, encrypted));
     expect(other.asked).toEqual(["GetKey", "GetKey", "Decapsulate", "Decapsulate", "Decapsulate"]);
-    await service.decrypt(makeDecrypt(encrypted), contextOf(decrypt));
+    await decryptWith(service, encrypted);
     expect(asked).toEqual(["Encapsulate", "Decapsulate"]);
   });
 });

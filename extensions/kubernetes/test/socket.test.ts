@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { launch } from "../../../test/cli/qsp.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
-import { findGroupId } from "../group.ts";
+import { findGroupId } from "../plugin-options.ts";
 import { listenOnSocket, prepareSocket } from "../socket.ts";
 import { makeSocketPath } from "./start-plugin.ts";
 
