@@ -5,8 +5,8 @@ import { decodeText, readSecret } from "../../src/cli/files/read.ts";
 import { withProvider } from "../../src/cli/keys/read-keys.ts";
 import { wipe } from "../../src/crypto/bytes.ts";
 import { decodePluginIdentity, decodeSecretIdentity } from "./bech32.ts";
-import type { SealedFileKey } from "./file-key.ts";
-import { findFileKeyOnServer, readSealedFileKeys, tryKey } from "./kms-keys.ts";
+import { readSealedFileKey, type SealedFileKey } from "./file-key.ts";
+import { findFileKeyOnServer, tryKey } from "./kms-keys.ts";
 import type { Stanza } from "./stanza.ts";
 
 /** An identity: an X-Wing seed, which its owner wipes, or the handle of a server-held key. */
@@ -67,7 +67,7 @@ export interface KeySource {
  * @throws CliError if no key opens it
  */
 export async function findFileKey(stanzas: readonly Stanza[], source: KeySource): Promise<Uint8Array> {
-  const sealed = readSealedFileKeys(stanzas);
+  const sealed = stanzas.flatMap((stanza) => readSealedFileKey(stanza) ?? []);
   if (sealed.length === 0) {
     const types = [...new Set(stanzas.map(({ type }) => type))].slice(0, 5).join(", ").slice(0, 200);
     throw usageError(
@@ -108,7 +108,7 @@ function tryHere(seed: Uint8Array, sealed: readonly SealedFileKey[]): Promise<Ui
   return withProvider(async (provider) => {
     const secretKey = await provider.importSecretKey("X-Wing", { seed });
     try {
-      return await tryKey({ decapsulate: (enc) => provider.decapsulate(secretKey, enc) }, sealed);
+      return await tryKey((enc) => provider.decapsulate(secretKey, enc), sealed);
     } finally {
       secretKey.erase();
     }

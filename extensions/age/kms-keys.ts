@@ -4,8 +4,7 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { ApiClient } from "../../src/cli/connection/api-client.ts";
 import { CliError, distrustError, exitCodes, usageError } from "../../src/cli/exit-codes.ts";
 import { publicKeyBytes } from "./bech32.ts";
-import { openFileKey, readSealedFileKey, type SealedFileKey } from "./file-key.ts";
-import type { Stanza } from "./stanza.ts";
+import { openFileKey, type SealedFileKey } from "./file-key.ts";
 
 const { method } = KmsService;
 
@@ -15,11 +14,8 @@ const { method } = KmsService;
  */
 export const maxCalls = 8;
 
-/** A key that may open a file key. */
-export interface AgeKey {
-  /** @returns 32 bytes, which the caller wipes */
-  decapsulate(enc: Uint8Array): Promise<Uint8Array>;
-}
+/** Decapsulates with a key that may open a file key: returns 32 bytes, which the caller wipes. */
+export type Decapsulate = (enc: Uint8Array) => Promise<Uint8Array>;
 
 /**
  * Finds an X-Wing key with usage KEM.
@@ -48,15 +44,6 @@ export async function findRecipientKey(
 }
 
 /**
- * Reads all sealed file keys of a header.
- *
- * @throws CliError if one is malformed
- */
-export function readSealedFileKeys(stanzas: readonly Stanza[]): readonly SealedFileKey[] {
-  return stanzas.flatMap((stanza) => readSealedFileKey(stanza) ?? []);
-}
-
-/**
  * Finds the file key with server-held keys.
  *
  * @param handle of the key; "" tries the caller's keys, the newest first.
@@ -69,22 +56,20 @@ export async function findFileKeyOnServer(
   sealed: readonly SealedFileKey[],
 ): Promise<Uint8Array | undefined> {
   let calls = 0;
-  const open = (keyId: string): AgeKey => ({
-    async decapsulate(enc) {
-      if (calls === maxCalls) throw tooManyCalls(handle, sealed.length);
-      calls += 1;
-      const { result } = await server.ask(method.decapsulate, { keyId, ciphertext: Uint8Array.from(enc) });
-      if (result?.sharedSecret.length === 32) return result.sharedSecret;
-      throw new CliError(
-        exitCodes.unreachable,
-        "the server sent an answer without a shared secret of 32 bytes",
-      );
-    },
-  });
+  const decapsulate = async (keyId: string, enc: Uint8Array): Promise<Uint8Array> => {
+    if (calls === maxCalls) throw tooManyCalls(handle, sealed.length);
+    calls += 1;
+    const { result } = await server.ask(method.decapsulate, { keyId, ciphertext: Uint8Array.from(enc) });
+    if (result?.sharedSecret.length === 32) return result.sharedSecret;
+    throw new CliError(
+      exitCodes.unreachable,
+      "the server sent an answer without a shared secret of 32 bytes",
+    );
+  };
   if (sealed.length === 0) return undefined;
   const unusable: KeyRecord[] = [];
   for await (const keyId of listKeys(server, handle, unusable)) {
-    const fileKey = await tryKey(open(keyId), sealed);
+    const fileKey = await tryKey((enc) => decapsulate(keyId, enc), sealed);
     if (fileKey !== undefined) return fileKey;
   }
   if (unusable.length > 0) throw notTried(handle, unusable);
@@ -104,9 +89,12 @@ function notTried(handle: string, unusable: readonly KeyRecord[]): CliError {
 }
 
 /** Tries one key with all sealed file keys. */
-export async function tryKey(key: AgeKey, sealed: readonly SealedFileKey[]): Promise<Uint8Array | undefined> {
+export async function tryKey(
+  decapsulate: Decapsulate,
+  sealed: readonly SealedFileKey[],
+): Promise<Uint8Array | undefined> {
   for (const one of sealed) {
-    const fileKey = openFileKey(one, await key.decapsulate(one.enc));
+    const fileKey = openFileKey(one, await decapsulate(one.enc));
     if (fileKey !== undefined) return fileKey;
   }
   return undefined;

@@ -48,7 +48,10 @@ export async function runIdentityMachine(channel: Channel, find: FindFileKey): P
     // Protocol: no file key for a file with a malformed stanza.
     for (const { stanzaIndex, message } of file.faults)
       await connection.send("error", ["stanza", fileIndex, String(stanzaIndex)], message);
-    if (file.faults.length === 0) await answerFile(connection, request.identities, { fileIndex, file, find });
+    if (file.faults.length > 0) continue;
+    const fileKey = await findFileKey(connection, request.identities, (handle) => find(handle, file.sealed));
+    if (fileKey !== undefined)
+      await connection.send("file-key", [fileIndex], fileKey).finally(() => wipe(fileKey));
   }
   connection.end();
 }
@@ -63,31 +66,25 @@ export async function refuseEncryption(channel: Channel): Promise<void> {
   connection.end();
 }
 
-interface FileInput {
-  readonly fileIndex: string;
-  readonly file: FileRequest;
-  readonly find: FindFileKey;
-}
-
-async function answerFile(
+/** Tries the identities in turn, and reports errors about them. */
+async function findFileKey(
   connection: Connection,
   identities: readonly string[],
-  { fileIndex, file, find }: FileInput,
-): Promise<void> {
+  find: (handle: string) => ReturnType<FindFileKey>,
+): Promise<Uint8Array | undefined> {
   for (const [i, identity] of identities.entries()) {
     const handle = decodePluginIdentity(identity);
     try {
       if (handle === undefined)
         throw usageError("the identity is damaged; write it again with qsp kms age-identity");
-      const fileKey = await find(handle, file.sealed);
-      if (fileKey === undefined) continue;
-      await connection.send("file-key", [fileIndex], fileKey).finally(() => wipe(fileKey));
-      return;
+      const fileKey = await find(handle);
+      if (fileKey !== undefined) return fileKey;
     } catch (error) {
       if (!(error instanceof CliError)) throw error;
       await connection.send("error", ["identity", String(i)], error.message);
     }
   }
+  return undefined;
 }
 
 async function readUnwrapRequest(connection: Connection): Promise<UnwrapRequest> {

@@ -22,9 +22,3 @@ export function createIdentity(): Promise<{ readonly identity: string; readonly 
     };
   });
 }
-
-/** Counts the successful Decapsulate calls of a key, or of all keys. */
-export async function countCalls(server: CliServer, keyId = ""): Promise<number> {
-  const { auditLog } = await server.client(KmsService).getAuditLog({ keyId });
-  return auditLog.filter(({ operation, outcome }) => operation === "DECAPSULATE" && outcome === "OK").length;
-}

@@ -27,15 +27,12 @@ describe("qsp kms age-recipient", { timeout }, () => {
     { algorithm: "ML-DSA-65", usage: "SIGN" },
   ])("refuses a key $algorithm with usage $usage", async (fields) => {
     const { result } = await server.client(KmsService).createKey(fields);
-    for (const verb of ["age-recipient", "age-identity"]) {
-      const { code, stderr } = await qsp(["kms", verb, result?.keyId ?? ""], server.place());
-      expect({ code, stderr }).toEqual({
+    const advice = "age needs an X-Wing key with usage KEM: qsp kms create --algorithm X-Wing";
+    for (const verb of ["age-recipient", "age-identity"])
+      expect(await qsp(["kms", verb, result?.keyId ?? ""], server.place())).toMatchObject({
         code: 2,
-        stderr: expect.stringContaining(
-          "age needs an X-Wing key with usage KEM: qsp kms create --algorithm X-Wing",
-        ),
+        stderr: expect.stringContaining(advice),
       });
-    }
   });
 
   it("refuses a key that no longer encrypts", async () => {
@@ -91,29 +88,17 @@ describe("qsp kms import", { timeout }, () => {
   it("requires one post-quantum identity, and quotes no secret", async () => {
     const [one, other] = [await createIdentity(), await createIdentity()];
     const damaged = one.identity.replace(/.$/, (last) => (last === "Q" ? "P" : "Q"));
-    const files = [
-      [
-        `${one.identity}\n${other.identity}\n`,
-        [],
-        "key.txt contains 2 identities AGE-SECRET-KEY-PQ-1…; expected one",
-      ],
-      [damaged, [], "key.txt contains a malformed identity"],
-      [
-        one.identity,
-        ["--algorithm", "ML-KEM-768"],
-        "key.txt contains an X-Wing key, not ML-KEM-768; leave out --algorithm",
-      ],
-      [
-        "AGE-SECRET-KEY-1QQQQ",
-        [],
-        "key.txt contains only X25519 identities, which are not post-quantum; use age-keygen -pq",
-      ],
-    ] as const;
-    for (const [content, options, message] of files) {
+    const files: [content: string, message: string][] = [
+      [`${one.identity}\n${other.identity}\n`, "2 identities AGE-SECRET-KEY-PQ-1…; expected one"],
+      [damaged, "a malformed identity"],
+      [one.identity, "an X-Wing key, not ML-KEM-768; leave out --algorithm"],
+    ];
+    for (const [content, message] of files) {
       const place = server.place();
       writeFileSync(join(place.cwd, "key.txt"), content);
-      const { code, stderr } = await qsp(["kms", "import", "key.txt", ...options], place);
-      expect({ code, stderr }).toEqual({ code: 2, stderr: `qsp: ${message}\n` });
+      const importing = ["kms", "import", "key.txt", "--algorithm", "ML-KEM-768"];
+      const { code, stderr } = await qsp(importing, place);
+      expect({ code, stderr }).toEqual({ code: 2, stderr: `qsp: key.txt contains ${message}\n` });
     }
   });
 });

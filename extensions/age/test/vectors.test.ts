@@ -10,7 +10,8 @@ import { CliError, exitCodes } from "../../../src/cli/exit-codes.ts";
 import { withProvider } from "../../../src/cli/keys/read-keys.ts";
 import { decryptFile } from "../age-file.ts";
 import { decodeSecretIdentity } from "../bech32.ts";
-import { readSealedFileKeys, tryKey } from "../kms-keys.ts";
+import { readSealedFileKey } from "../file-key.ts";
+import { tryKey } from "../kms-keys.ts";
 import type { Stanza } from "../stanza.ts";
 
 interface Vector {
@@ -48,12 +49,11 @@ function expectationOf({ name, fields }: Vector) {
 function findFileKey(fields: Vector["fields"]) {
   return (stanzas: readonly Stanza[]): Promise<Uint8Array> =>
     withProvider(async (provider) => {
-      const sealed = readSealedFileKeys(stanzas);
+      const sealed = stanzas.flatMap((stanza) => readSealedFileKey(stanza) ?? []);
       const seed = decodeSecretIdentity(fields.get("identity") ?? "");
       if (seed === undefined) return Uint8Array.fromHex(fields.get("file key") ?? "");
       const secretKey = await provider.importSecretKey("X-Wing", { seed });
-      const key = { decapsulate: (enc: Uint8Array) => provider.decapsulate(secretKey, enc) };
-      const fileKey = await tryKey(key, sealed);
+      const fileKey = await tryKey((enc) => provider.decapsulate(secretKey, enc), sealed);
       if (fileKey === undefined) throw new Error("no match");
       return fileKey;
     });
