@@ -1,12 +1,14 @@
-/** Maps Google's algorithm names to ours. */
+/** Maps Google's names of algorithms and import methods to ours. */
 import type { DescEnum } from "@bufbuild/protobuf";
 import {
+  ImportJob_ImportMethod as Method,
   CryptoKey_CryptoKeyPurpose as Purpose,
   CryptoKey_CryptoKeyPurposeSchema as PurposeSchema,
   CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
   CryptoKeyVersion_CryptoKeyVersionAlgorithmSchema as VersionAlgorithmSchema,
 } from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import type { KemAlgorithm, SignatureAlgorithm } from "../../src/crypto/algorithms.ts";
+import type { WrappingMethod } from "../../src/crypto/hpke.ts";
 import { refuseField } from "../../src/errors.ts";
 
 /** Our algorithm names. X-Wing combines ML-KEM-768 and X25519 (draft-connolly-cfrg-xwing-kem). */
@@ -93,6 +95,25 @@ export function requireAlgorithm(
     `${nameValue(VersionAlgorithmSchema, algorithm)} is not supported for ${nameValue(PurposeSchema, purpose)}; send one of ${names}`,
   );
 }
+
+/** The key service's import methods, with the algorithms of their public keys. */
+export const importMethods = [
+  {
+    google: Method.HPKE_KEM_XWING_HKDF_SHA256_AES_256_GCM,
+    own: "HPKE_XWING_HKDF_SHA256_AES_256_GCM",
+    kem: "X-Wing",
+  },
+  {
+    google: Method.HPKE_KEM_ML_KEM_768_HKDF_SHA256_AES_256_GCM,
+    own: "HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM",
+    kem: "ML-KEM-768",
+  },
+  {
+    google: Method.HPKE_KEM_ML_KEM_1024_HKDF_SHA256_AES_256_GCM,
+    own: "HPKE_ML_KEM_1024_HKDF_SHA256_AES_256_GCM",
+    kem: "ML-KEM-1024",
+  },
+] as const satisfies readonly { google: Method; own: WrappingMethod; kem: string }[];
 
 /** An enum value's name, or its number if a newer client sends an unknown one. */
 export function nameValue({ value: values }: DescEnum, value: number): string {

@@ -1,21 +1,15 @@
-import type { Duration, FieldMask } from "@bufbuild/protobuf/wkt";
+import type { Duration } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { type CryptoKey, ProtectionLevel } from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { refuseField } from "../../src/errors.ts";
 import { requireAlgorithm } from "./algorithms.ts";
-import { type GoogleDeps, readCaller, readListQuery, readOwner, requireRing } from "./calls.ts";
+import { type GoogleDeps, readCaller, readOwner, requireMask, requireRing } from "./calls.ts";
 import { keyFields } from "./filter-fields.ts";
+import { prepareList, rowsBelow } from "./lists.ts";
 import { changeLabels, createName, type NewName, requireName } from "./named-keys.ts";
-import { packDamaged, packKey } from "./pack.ts";
-import { listPage } from "./pages.ts";
-import {
-  checkCryptoKeyId,
-  formatCryptoKeyName,
-  formatKeyRingName,
-  parseCryptoKeyName,
-  parseKeyRingName,
-} from "./resource-names.ts";
+import { packKey } from "./pack.ts";
+import { checkCryptoKeyId, checkName } from "./resource-names.ts";
 
 type Calls = Pick<
   ServiceImpl<typeof KeyManagementService>,
@@ -27,47 +21,39 @@ export function cryptoKeyCalls(deps: GoogleDeps): Calls {
   const { keys } = deps;
   return {
     async listCryptoKeys({ parent, ...request }, context) {
-      const ring = formatKeyRingName(parseKeyRingName("parent", parent));
+      const ring = checkName("key ring", "parent", parent);
       const owner = readOwner(context);
-      const named = { column: "key_name", prefix: `${ring}/cryptoKeys/`, fields: keyFields };
-      const { accepts, ...query } = readListQuery(request, named, owner);
+      const read = prepareList(keys.names, request, owner, {
+        ...rowsBelow("key_name", `${ring}/cryptoKeys/`),
+        fields: keyFields,
+        pack: packKey,
+        nameOf: ({ name }) => name,
+      });
       await requireRing(deps, owner.owner, ring);
-      const { rows, ...page } = await listPage(keys.names, request, query, accepts);
-      const cryptoKeys = rows.map(({ record, isIntact }) =>
-        isIntact ? packKey(record) : packDamaged(record.name),
-      );
+      const { records: cryptoKeys, ...page } = await read();
       return { ...page, cryptoKeys };
     },
     async getCryptoKey({ name }, context) {
-      return packKey(await requireName(deps, readOwner(context), readKeyName("name", name)));
+      return packKey(await requireName(deps, readOwner(context), checkName("key", "name", name)));
     },
     async createCryptoKey({ parent, cryptoKeyId, cryptoKey, skipInitialVersionCreation }, context) {
-      const ring = parseKeyRingName("parent", parent);
-      const name = formatCryptoKeyName({ ...ring, cryptoKey: checkCryptoKeyId("cryptoKeyId", cryptoKeyId) });
+      const ring = checkName("key ring", "parent", parent);
+      const name = `${ring}/cryptoKeys/${checkCryptoKeyId("cryptoKeyId", cryptoKeyId)}`;
       const { principal } = readCaller(context);
       const given = readNewKey(name, cryptoKey);
-      await requireRing(deps, principal.userId, formatKeyRingName(ring));
+      await requireRing(deps, principal.userId, ring);
       const hasVersion = !skipInitialVersionCreation && !given.isImportOnly;
       if (given.isImportOnly && !skipInitialVersionCreation)
         throw refuseField("skipInitialVersionCreation", "must be true for an importOnly key");
       return packKey(await createName(deps, principal, given, hasVersion));
     },
     async updateCryptoKey({ cryptoKey, updateMask }, context) {
-      const name = readKeyName("cryptoKey.name", cryptoKey?.name ?? "");
-      requireLabelsOnly(updateMask);
+      const name = checkName("key", "cryptoKey.name", cryptoKey?.name ?? "");
+      requireMask(updateMask, "labels");
       const labels = checkLabels(cryptoKey?.labels ?? {});
       return packKey(await changeLabels(deps, readCaller(context).principal, name, labels));
     },
   };
-}
-
-/**
- * Validates a new key's name.
- *
- * @throws FIELD_INVALID
- */
-export function readKeyName(field: string, text: string): string {
-  return formatCryptoKeyName(parseCryptoKeyName(field, text));
 }
 
 function readNewKey(name: string, given: CryptoKey | undefined): NewName {
@@ -142,11 +128,4 @@ function checkLabels(labels: Readonly<Record<string, string>>): Readonly<Record<
       throw refuseField(field, `the value of "${label}" must be up to 63 lowercase letters, digits, _ or -`);
   }
   return labels;
-}
-
-function requireLabelsOnly(mask: FieldMask | undefined): void {
-  const paths = mask?.paths ?? [];
-  if (paths.length === 0) throw refuseField("updateMask", 'is empty; send "labels"');
-  const other = paths.find((path) => path !== "labels");
-  if (other !== undefined) throw refuseField("updateMask", `"${other}" cannot be changed; only "labels" can`);
 }

@@ -9,9 +9,8 @@ import {
   CryptoKeyVersion_CryptoKeyVersionStateSchema as VersionStateSchema,
 } from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import type { ImportRecord, KeyName, KeyRecord } from "../../src/services/kms/tables.ts";
-import { findGoogleAlgorithm, nameValue } from "./algorithms.ts";
+import { findGoogleAlgorithm, importMethods, nameValue } from "./algorithms.ts";
 import { choiceField, type FilterFields, labelsField, textField, timeField } from "./filter.ts";
-import { importMethods } from "./import-methods.ts";
 import { algorithmOf, nameOfVersion, versionStates } from "./pack.ts";
 import type { RingRecord } from "./tables.ts";
 

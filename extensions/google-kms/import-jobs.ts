@@ -19,23 +19,16 @@ import { encodePublicKeyPem } from "../../src/crypto/key-encoding.ts";
 import { refuse, refuseField } from "../../src/errors.ts";
 import { beginImport, unwrapKey } from "../../src/services/kms/import.ts";
 import type { ImportRecord } from "../../src/services/kms/tables.ts";
-import { findAlgorithm, findGoogleAlgorithm, nameValue } from "./algorithms.ts";
-import { type GoogleDeps, readCaller, readListQuery, readOwner, requireRing } from "./calls.ts";
+import { findAlgorithm, findGoogleAlgorithm, importMethods, nameValue } from "./algorithms.ts";
+import { type GoogleDeps, readCaller, readOwner, requireRing } from "./calls.ts";
 import { packCrc32c } from "./crc32c.ts";
-import { readKeyName, requireSoftware } from "./crypto-keys.ts";
+import { requireSoftware } from "./crypto-keys.ts";
 import { jobFields } from "./filter-fields.ts";
-import { importMethods } from "./import-methods.ts";
+import { prepareList, rowsBelow } from "./lists.ts";
 import { putVersion, requireName } from "./named-keys.ts";
-import { packDamaged, packVersion } from "./pack.ts";
-import { listPage } from "./pages.ts";
+import { findRawFormat, packVersion } from "./pack.ts";
 import { importJobNotFound, importJobTaken } from "./reasons.ts";
-import {
-  checkResourceId,
-  formatImportJobName,
-  formatKeyRingName,
-  parseImportJobName,
-  parseKeyRingName,
-} from "./resource-names.ts";
+import { checkName, checkResourceId } from "./resource-names.ts";
 
 type Calls = Pick<
   ServiceImpl<typeof KeyManagementService>,
@@ -48,27 +41,25 @@ export function importJobCalls(deps: GoogleDeps): Calls {
   const pack = (record: ImportRecord, format?: Format) => packJob(record, now(), format);
   return {
     async listImportJobs({ parent, ...request }, context) {
-      const ring = formatKeyRingName(parseKeyRingName("parent", parent));
+      const ring = checkName("key ring", "parent", parent);
       const owner = readOwner(context);
-      const named = { column: "job_name", prefix: `${ring}/importJobs/`, fields: jobFields(now()) };
-      const { accepts, ...query } = readListQuery(request, named, owner);
+      const read = prepareList(keys.imports, request, owner, {
+        ...rowsBelow("job_name", `${ring}/importJobs/`),
+        fields: jobFields(now()),
+        pack: (record) => pack(record),
+        nameOf: ({ jobName }) => jobName,
+      });
       await requireRing(deps, owner.owner, ring);
-      const { rows, ...page } = await listPage(keys.imports, request, query, accepts);
-      const importJobs = rows.map(({ record, isIntact }) =>
-        isIntact ? pack(record) : packDamaged(record.jobName),
-      );
+      const { records: importJobs, ...page } = await read();
       return { ...page, importJobs };
     },
     async getImportJob({ name, publicKeyFormat }, context) {
-      const job = formatImportJobName(parseImportJobName("name", name));
+      const job = checkName("import job", "name", name);
       return pack(await requireJob(deps, readOwner(context).owner, job), publicKeyFormat);
     },
     async createImportJob({ parent, importJobId, importJob }, context) {
-      const ring = parseKeyRingName("parent", parent);
-      const jobName = formatImportJobName({
-        ...ring,
-        importJob: checkResourceId("importJobId", importJobId),
-      });
+      const ring = checkName("key ring", "parent", parent);
+      const jobName = `${ring}/importJobs/${checkResourceId("importJobId", importJobId)}`;
       const caller = readCaller(context);
       const { owner } = readOwner(context);
       const method = readMethod(importJob?.importMethod ?? Method.IMPORT_METHOD_UNSPECIFIED);
@@ -78,39 +69,34 @@ export function importJobCalls(deps: GoogleDeps): Calls {
       );
       if (importJob !== undefined && importJob.cryptoKeyBackend !== "")
         throw refuseField("importJob.cryptoKeyBackend", "is for external key managers; leave it out");
-      await requireRing(deps, owner, formatKeyRingName(ring));
+      await requireRing(deps, owner, ring);
       const taken = () => refuse(importJobTaken, `import job ${jobName} already exists`, { name: jobName });
       if ((await keys.imports.findJob(owner, jobName)) !== undefined) throw taken();
       return pack(await beginImport(deps, { method, job: { name: jobName, taken }, ...caller }));
     },
     async importCryptoKeyVersion(req, context) {
       const { principal } = readCaller(context);
-      const named = await requireName(deps, principal, readKeyName("parent", req.parent));
+      const named = await requireName(deps, principal, checkName("key", "parent", req.parent));
       if (req.cryptoKeyVersion !== "")
         throw refuseField("cryptoKeyVersion", "is for importing into an existing version; leave it out");
       const own = findGoogleAlgorithm(named.algorithm, { isExternalMu: named.signsMu });
       if (findAlgorithm(req.algorithm) !== own)
         throw refuseField("algorithm", "must be the algorithm of the key's version template");
-      const job = await requireJob(deps, principal.userId, readJobName(req.importJob));
+      const jobName = checkName("import job", "importJob", req.importJob);
+      const job = await requireJob(deps, principal.userId, jobName);
       if (job.expiresAt <= now())
         throw refuse("IMPORT_TOKEN_INVALID", `import job ${job.jobName} has expired; create a new one`, {
           importToken: job.jobName,
         });
       const secretKey = await unwrapKey(deps, job, named.algorithm, readWrappedKey(req));
       try {
-        return packVersion(
-          await putVersion(deps, principal, named.name, secretKey, { isImported: true }),
-          named,
-        );
+        const origin = { isImported: true };
+        return packVersion(await putVersion(deps, principal, named.name, secretKey, origin), named);
       } finally {
         secretKey.erase();
       }
     },
   };
-}
-
-function readJobName(text: string): string {
-  return formatImportJobName(parseImportJobName("importJob", text));
 }
 
 async function requireJob({ keys }: GoogleDeps, owner: string, name: string): Promise<ImportRecord> {
@@ -163,7 +149,7 @@ function packWrappingKey(
 ) {
   if (format === Format.PEM && kem !== undefined)
     return { publicKeyFormat: format, publicKey: { pem: encodePublicKeyPem(kem, data) } };
-  const raw = kem === "X-Wing" ? Format.XWING_RAW_BYTES : Format.NIST_PQC;
+  const raw = findRawFormat(kem ?? "") ?? Format.NIST_PQC;
   if (format !== Format.PUBLIC_KEY_FORMAT_UNSPECIFIED && format !== raw)
     throw refuseField(
       "publicKeyFormat",

@@ -1,8 +1,11 @@
-/** Reads the page that a Google client requests. */
+/** Reads the lists that Google clients request: their pages, filters and orders. */
+import { sql } from "kysely";
 import { refuseField } from "../../src/errors.ts";
+import type { Principal } from "../../src/records/ownership.ts";
 import { maxPageSize, type PageRequest, writeToken } from "../../src/records/pages.ts";
-import type { Found } from "../../src/records/record-table.ts";
+import type { Found, Narrowing } from "../../src/records/record-table.ts";
 import { type ListedTable, type PageFields, readPage as readOwnPage } from "../../src/services/fields.ts";
+import { compileFilter, type FilterFields } from "./filter.ts";
 
 /** Default rows per page, as Google documents it for lists of keys. */
 const defaultPageSize = 100;
@@ -20,19 +23,84 @@ export function readPage({ pageSize, pageToken }: PageFields, list: string): Pag
   return readOwnPage({ pageSize: size, pageToken }, list);
 }
 
+/** A list request, as Google's clients send it. */
+interface ListFields extends PageFields {
+  readonly filter: string;
+  readonly orderBy: string;
+}
+
+/** What a list contains, and how it shows that. */
+interface GoogleList<T, Message> extends ListedRows {
+  /** Fields that filters may use. */
+  readonly fields: FilterFields<T>;
+  readonly pack: (record: T) => Message;
+  /**
+   * Returns a record's name: all that a list shows of a damaged one, because the rest may belong to another
+   * user. Google's messages cannot mark it as damaged, but their clients accept a message without the other
+   * fields, and every call about the record fails with DATA_LOSS. A list without the record would claim that it
+   * does not exist.
+   */
+  readonly nameOf: (record: T) => string;
+}
+
+interface ListedRows {
+  /** Selects the rows, and identifies them in page tokens. */
+  readonly rows: Pick<Narrowing, "name" | "where">;
+  /** The column with the names; omitted for versions, whose numbers are in order of age. */
+  readonly column?: string;
+}
+
+/** Selects the rows whose names start with a prefix. */
+export function rowsBelow(column: string, prefix: string): ListedRows {
+  const where = sql<boolean>`substr(${sql.ref(column)}, 1, ${prefix.length}) = ${prefix}`;
+  return { rows: { name: JSON.stringify([prefix]), where }, column };
+}
+
 /**
- * Returns a page and the size of the list.
+ * Parses a list request.
  *
- * @param accepts the filter, which the database does not see. A call reads a limited number of rows, so a
- *   page can be short or empty although more rows follow, as its token shows; the size of the list is then 0.
- *   A damaged record is omitted: returning it would reveal its fields.
+ * @returns a function that reads the page and the size of the list
  * @throws FIELD_INVALID
  */
-export async function listPage<Query, T, Row extends Found<T>>(
-  table: ListedTable<Query, Row>,
+export function prepareList<T, Message>(
+  table: ListedTable<Query, Found<T>>,
+  { filter, orderBy, ...request }: ListFields,
+  principal: Principal,
+  { rows: { name, where }, column, fields, pack, nameOf }: GoogleList<T, Message>,
+) {
+  const { isByName, isReversed } = readOrder(orderBy);
+  const orderedBy = isByName ? column : undefined;
+  const narrowing = {
+    name: JSON.stringify([name, filter.trim(), orderedBy ?? "", isReversed]),
+    where,
+    isReversed,
+    ...(orderedBy !== undefined && { orderedBy }),
+  };
+  const accepts = compileFilter(filter, fields);
+  return async () => {
+    const { rows, ...page } = await readRows(table, request, { principal, narrowing }, accepts);
+    const records = rows.map(({ record, isIntact }) => (isIntact ? pack(record) : { name: nameOf(record) }));
+    return { ...page, records };
+  };
+}
+
+interface Query {
+  readonly principal: Principal;
+  readonly narrowing: Narrowing;
+}
+
+/**
+ * Reads a page.
+ *
+ * @param accepts the filter, which the database does not see. A call reads a limited number of rows, so a page
+ *   can be short or empty although more rows follow, as its token shows; the size of the list is then 0. A
+ *   damaged record is omitted: returning it would reveal its fields.
+ */
+async function readRows<T>(
+  table: ListedTable<Query, Found<T>>,
   fields: PageFields,
   query: Query,
-  accepts: ((record: Row["record"]) => boolean) | undefined,
+  accepts: ((record: T) => boolean) | undefined,
 ) {
   const list = table.nameList(query);
   const request = readPage(fields, list);
@@ -47,4 +115,23 @@ export async function listPage<Query, T, Row extends Found<T>>(
     nextPageToken: last === undefined ? nextPageToken : writeToken(Number(last.row.position), list),
     totalSize: 0,
   };
+}
+
+/** Longer orders are rejected unparsed. */
+const maxOrderCharacters = 100;
+
+/**
+ * Parses the order of a list: by name or by time.
+ *
+ * @throws FIELD_INVALID for any other order
+ */
+function readOrder(orderBy: string): { readonly isByName: boolean; readonly isReversed: boolean } {
+  // Split into words instead of one expression, which would take quadratic time on long runs of white space.
+  const words =
+    orderBy.length > maxOrderCharacters ? [orderBy] : orderBy.split(/\s+/).filter((word) => word !== "");
+  const [field = "create_time", direction = "asc", ...more] = words;
+  const isKnown = ["name", "create_time", "createTime"].includes(field);
+  if (isKnown && (direction === "asc" || direction === "desc") && more.length === 0)
+    return { isByName: field === "name", isReversed: direction === "desc" };
+  throw refuseField("orderBy", 'must be "name" or "create_time", optionally followed by " desc"');
 }

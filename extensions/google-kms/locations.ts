@@ -9,8 +9,8 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Locations } from "#gen/google/cloud/location/locations_pb.ts";
 import { refuseField } from "../../src/errors.ts";
-import { readPage } from "./pages.ts";
-import { parseLocationOfAnyParent, parseLocationsParent } from "./resource-names.ts";
+import { readPage } from "./lists.ts";
+import { checkName } from "./resource-names.ts";
 
 /** The location that lists return. */
 const listed = "global";
@@ -18,23 +18,20 @@ const listed = "global";
 export function locationCalls(): ServiceImpl<typeof Locations> {
   return {
     listLocations: ({ name, filter, pageSize, pageToken }) => {
-      const parent = parseLocationsParent("name", name);
+      const parent = name === "" || name === "locations" ? "" : `${checkName("project", "name", name)}/`;
       if (filter !== "") throw refuseField("filter", "is not supported; leave it out");
       readPage({ pageSize, pageToken }, `locations of ${parent}`);
-      return { locations: [packLocation(parent, listed)], nextPageToken: "" };
+      return { locations: [packLocation(`${parent}locations/${listed}`)], nextPageToken: "" };
     },
     getLocation: ({ name }) => {
-      const { parent, location } = parseLocationOfAnyParent("name", name);
-      return packLocation(parent, location);
+      const kind = name.startsWith("locations/") ? "location of the server" : "location";
+      return packLocation(checkName(kind, "name", name));
     },
   };
 }
 
 /** Without the metadata of Google's answers: @google-cloud/kms over REST does not know its type and fails. */
-function packLocation(parent: string, locationId: string) {
-  return {
-    name: `${parent}locations/${locationId}`,
-    locationId,
-    displayName: locationId,
-  };
+function packLocation(name: string) {
+  const locationId = name.slice(name.lastIndexOf("/") + 1);
+  return { name, locationId, displayName: locationId };
 }

@@ -8,7 +8,7 @@ import type { ChangeDeps } from "../../src/services/kms/change.ts";
 import { insertKey, requireNameFree, requireSingleUse, toRecord } from "../../src/services/kms/create.ts";
 import { recordDone, subjectOf } from "../../src/services/kms/event.ts";
 import { writeName } from "../../src/services/kms/handle.ts";
-import { keyDamaged, keyNotFound } from "../../src/services/kms/key-refusals.ts";
+import { keyNotFound } from "../../src/services/kms/key-refusals.ts";
 import { listUsages } from "../../src/services/kms/record.ts";
 import { nextVersion } from "../../src/services/kms/rotate.ts";
 import type { KeyName, KeyRecord } from "../../src/services/kms/tables.ts";
@@ -50,12 +50,7 @@ export async function createName(
       await keys.names.insert(transaction, named);
       recordName(transaction, principal, named, "CREATE_NAME");
       if (secretKey === undefined) return named;
-      const { name } = await storeVersion(deps, transaction, {
-        named,
-        secretKey,
-        principal,
-      });
-      return name;
+      return (await storeVersion(deps, transaction, { named, secretKey, principal })).name;
     });
   if (!hasVersion) return create();
   await store.requireRoom(keyQuota, owner);
@@ -65,14 +60,14 @@ export async function createName(
 /**
  * Adds a generated version to one of the caller's own names.
  *
- * @param options.isDisabled whether the version starts DISABLED instead of ACTIVE
+ * @param isDisabled whether the version starts DISABLED instead of ACTIVE
  * @throws KEY_NOT_FOUND, QUOTA_EXCEEDED
  */
 export async function addVersion(
   deps: ChangeDeps,
   principal: Principal,
   name: string,
-  { isDisabled = false }: { readonly isDisabled?: boolean } = {},
+  isDisabled: boolean,
 ): Promise<KeyRecord> {
   const { store, provider } = deps;
   const { algorithm } = await requireName(deps, principal, name);
@@ -138,24 +133,6 @@ export async function requireName(
   const named = await keys.names.find(principal.userId, name, transaction);
   if (named === undefined) throw keyNotFound(name);
   return named;
-}
-
-/**
- * Finds a version of a name.
- *
- * @param subject the resource name for error messages
- * @throws KEY_NOT_FOUND, KEY_DAMAGED
- */
-export async function requireVersion(
-  { keys }: Pick<ChangeDeps, "keys">,
-  { owner, name }: KeyName,
-  version: number,
-  subject: string,
-): Promise<KeyRecord> {
-  const found = await keys.findVersion(owner, name, version);
-  if (found === undefined) throw keyNotFound(subject);
-  if (!found.isIntact) throw keyDamaged(subject);
-  return found.record;
 }
 
 interface Version {

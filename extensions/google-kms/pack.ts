@@ -4,6 +4,7 @@ import { durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import {
   type CryptoKeySchema,
   type CryptoKeyVersionSchema,
+  PublicKey_PublicKeyFormat as Format,
   ProtectionLevel,
   CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
   CryptoKeyVersion_CryptoKeyVersionState as VersionState,
@@ -50,18 +51,15 @@ export function packKey(named: KeyName): MessageInitShape<typeof CryptoKeySchema
   };
 }
 
-/**
- * A damaged record in a list: only its name, because the rest may belong to another user. Google's messages
- * cannot mark it as damaged, but their clients accept a message without the other fields, and every call
- * about the record fails with DATA_LOSS. A list without the record would claim that it does not exist.
- */
-export function packDamaged(name: string) {
-  return { name };
-}
-
 /** Formats a version's name. */
 export function nameOfVersion({ name, version }: Pick<KeyRecord, "name" | "version">): string {
   return `${name}/cryptoKeyVersions/${version}`;
+}
+
+/** The raw encoding that a standard defines for public keys of an algorithm; undefined for ECDSA. */
+export function findRawFormat(algorithm: string): Format | undefined {
+  if (algorithm === "ECDSA-P256") return undefined;
+  return algorithm === "X-Wing" ? Format.XWING_RAW_BYTES : Format.NIST_PQC;
 }
 
 /** A key as a Google version. */

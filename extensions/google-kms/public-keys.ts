@@ -1,6 +1,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
   PublicKey_PublicKeyFormat as Format,
+  PublicKey_PublicKeyFormatSchema as FormatSchema,
   ProtectionLevel,
   CryptoKeyVersion_CryptoKeyVersionState as VersionState,
 } from "#gen/google/cloud/kms/v1/resources_pb.ts";
@@ -8,9 +9,10 @@ import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.t
 import { encodePublicKeyDer, encodePublicKeyPem } from "../../src/crypto/key-encoding.ts";
 import { refuse, refuseField } from "../../src/errors.ts";
 import type { KeyRecord } from "../../src/services/kms/tables.ts";
+import { nameValue } from "./algorithms.ts";
 import { type GoogleDeps, readCaller } from "./calls.ts";
 import { packCrc32c } from "./crc32c.ts";
-import { packVersion } from "./pack.ts";
+import { findRawFormat, packVersion } from "./pack.ts";
 import { findVersion } from "./versions.ts";
 
 type Calls = Pick<ServiceImpl<typeof KeyManagementService>, "getPublicKey">;
@@ -26,11 +28,7 @@ export function publicKeyCalls(deps: GoogleDeps): Calls {
         throw refuse(
           "KEY_STATE_INVALID",
           `${name} is ${record.state}; only ENABLED versions return their public key`,
-          {
-            keyId: name,
-            state: record.state,
-            operation: "GET_KEY",
-          },
+          { keyId: name, state: record.state, operation: "GET_KEY" },
         );
       const format = publicKeyFormat === Format.PUBLIC_KEY_FORMAT_UNSPECIFIED ? Format.PEM : publicKeyFormat;
       const { data, pem } = encode(record, format);
@@ -46,27 +44,15 @@ export function publicKeyCalls(deps: GoogleDeps): Calls {
   };
 }
 
-function encode(
-  { algorithm, publicKey }: KeyRecord,
-  format: Format,
-): { readonly data: Uint8Array; readonly pem?: string } {
-  const isXWing = algorithm === "X-Wing";
-  switch (format) {
-    case Format.PEM: {
-      const pem = encodePublicKeyPem(algorithm, publicKey);
-      return { data: new TextEncoder().encode(pem), pem };
-    }
-    case Format.DER:
-      return { data: encodePublicKeyDer(algorithm, publicKey) };
-    case Format.NIST_PQC:
-      if (!isXWing && algorithm !== "ECDSA-P256") return { data: publicKey };
-      break;
-    case Format.XWING_RAW_BYTES:
-      if (isXWing) return { data: publicKey };
-      break;
-    default:
-      break;
+/** @throws FIELD_INVALID for a format that the algorithm does not have */
+function encode({ algorithm, publicKey }: KeyRecord, format: Format) {
+  if (format === Format.PEM) {
+    const pem = encodePublicKeyPem(algorithm, publicKey);
+    return { data: new TextEncoder().encode(pem), pem };
   }
-  const raw = isXWing ? ", XWING_RAW_BYTES" : algorithm === "ECDSA-P256" ? "" : ", NIST_PQC";
-  throw refuseField("publicKeyFormat", `is not available for ${algorithm}; send one of PEM, DER${raw}`);
+  if (format === Format.DER) return { data: encodePublicKeyDer(algorithm, publicKey) };
+  const raw = findRawFormat(algorithm);
+  if (format === raw) return { data: publicKey };
+  const more = raw === undefined ? "" : `, ${nameValue(FormatSchema, raw)}`;
+  throw refuseField("publicKeyFormat", `is not available for ${algorithm}; send one of PEM, DER${more}`);
 }

@@ -1,32 +1,5 @@
-/** Google's resource names and their parts. */
+/** Google's resource names: collections and IDs, such as projects/P/locations/L/keyRings/R. */
 import { refuseField } from "../../src/errors.ts";
-
-/** projects/P/locations/L */
-export interface LocationName {
-  readonly project: string;
-  readonly location: string;
-}
-
-/** …/keyRings/R */
-export interface KeyRingName extends LocationName {
-  readonly keyRing: string;
-}
-
-/** …/cryptoKeys/K */
-export interface CryptoKeyName extends KeyRingName {
-  readonly cryptoKey: string;
-}
-
-/** …/cryptoKeyVersions/N */
-export interface CryptoKeyVersionName extends CryptoKeyName {
-  /** Starts at 1. */
-  readonly version: number;
-}
-
-/** …/importJobs/J */
-export interface ImportJobName extends KeyRingName {
-  readonly importJob: string;
-}
 
 /** The rule for one kind of ID. */
 interface IdRule {
@@ -51,87 +24,51 @@ const rules = {
   importJobs: resourceId,
 } as const satisfies Record<string, IdRule>;
 
-type Collection = keyof typeof rules;
-
-const ofLocation = ["projects", "locations"] as const;
-const ofKeyRing = [...ofLocation, "keyRings"] as const;
-const ofCryptoKey = [...ofKeyRing, "cryptoKeys"] as const;
-const ofVersion = [...ofCryptoKey, "cryptoKeyVersions"] as const;
-const ofImportJob = [...ofKeyRing, "importJobs"] as const;
+/** The collections of each kind of name. */
+const kinds = {
+  project: ["projects"],
+  location: ["projects", "locations"],
+  "location of the server": ["locations"],
+  "key ring": ["projects", "locations", "keyRings"],
+  key: ["projects", "locations", "keyRings", "cryptoKeys"],
+  version: ["projects", "locations", "keyRings", "cryptoKeys", "cryptoKeyVersions"],
+  "import job": ["projects", "locations", "keyRings", "importJobs"],
+} as const satisfies Record<string, readonly (keyof typeof rules)[]>;
 
 /**
- * Parses projects/P/locations/L.
+ * Validates a resource name.
  *
  * @param field the field for error messages
+ * @returns the name
  * @throws FIELD_INVALID
  */
-export function parseLocationName(field: string, text: string): LocationName {
-  const [project = "", location = ""] = parseIds(field, text, ofLocation);
-  return { project, location };
+export function checkName(kind: keyof typeof kinds, field: string, text: string): string {
+  const collections = kinds[kind];
+  const form = collections.map((collection) => `${collection}/*`).join("/");
+  const parts = text.split("/");
+  const names = parts.filter((_part, index) => index % 2 === 0);
+  if (parts.length !== 2 * collections.length || names.some((name, index) => name !== collections[index]))
+    throw refuseField(field, `"${text}" must have the form "${form}"`);
+  for (const [index, collection] of collections.entries()) {
+    const id = parts[2 * index + 1] ?? "";
+    const rule: IdRule = rules[collection];
+    if (!rule.pattern.test(id))
+      throw refuseField(field, `"${id}" after ${collection} must be ${rule.form}; the form is "${form}"`);
+  }
+  return text;
 }
 
 /**
- * Parses a key ring name.
+ * Splits a version's name into its key's name and its number, which starts at 1.
  *
  * @throws FIELD_INVALID
  */
-export function parseKeyRingName(field: string, text: string): KeyRingName {
-  const [project = "", location = "", keyRing = ""] = parseIds(field, text, ofKeyRing);
-  return { project, location, keyRing };
-}
-
-/**
- * Parses a key name.
- *
- * @throws FIELD_INVALID
- */
-export function parseCryptoKeyName(field: string, text: string): CryptoKeyName {
-  const [project = "", location = "", keyRing = "", cryptoKey = ""] = parseIds(field, text, ofCryptoKey);
-  return { project, location, keyRing, cryptoKey };
-}
-
-/**
- * Parses a version name.
- *
- * @throws FIELD_INVALID
- */
-export function parseCryptoKeyVersionName(field: string, text: string): CryptoKeyVersionName {
-  const [project = "", location = "", keyRing = "", cryptoKey = "", version] = parseIds(
-    field,
-    text,
-    ofVersion,
-  );
-  return { project, location, keyRing, cryptoKey, version: Number(version) };
-}
-
-/**
- * Parses an import job name.
- *
- * @throws FIELD_INVALID
- */
-export function parseImportJobName(field: string, text: string): ImportJobName {
-  const [project = "", location = "", keyRing = "", importJob = ""] = parseIds(field, text, ofImportJob);
-  return { project, location, keyRing, importJob };
-}
-
-/** Formats projects/P/locations/L. */
-export function formatLocationName({ project, location }: LocationName): string {
-  return `projects/${project}/locations/${location}`;
-}
-
-/** Formats a key ring name. */
-export function formatKeyRingName(name: KeyRingName): string {
-  return `${formatLocationName(name)}/keyRings/${name.keyRing}`;
-}
-
-/** Formats a key name. */
-export function formatCryptoKeyName(name: CryptoKeyName): string {
-  return `${formatKeyRingName(name)}/cryptoKeys/${name.cryptoKey}`;
-}
-
-/** Formats an import job name. */
-export function formatImportJobName(name: ImportJobName): string {
-  return `${formatKeyRingName(name)}/importJobs/${name.importJob}`;
+export function parseVersionName(
+  field: string,
+  text: string,
+): { readonly key: string; readonly version: number } {
+  const [key = "", version] = checkName("version", field, text).split("/cryptoKeyVersions/");
+  return { key, version: Number(version) };
 }
 
 /**
@@ -153,49 +90,4 @@ export function checkResourceId(field: string, id: string): string {
 export function checkCryptoKeyId(field: string, id: string): string {
   if (!/^\d+$/.test(checkResourceId(field, id))) return id;
   throw refuseField(field, `"${id}" is a number, which kms would read as a version; add a letter, _ or -`);
-}
-
-/** The resource that contains the locations: "projects/P/", or "" for the server itself. */
-export type LocationsParent = string;
-
-/**
- * Parses a google.cloud.location name: projects/P, or "locations" or "" for all locations.
- *
- * @throws FIELD_INVALID
- */
-export function parseLocationsParent(field: string, text: string): LocationsParent {
-  if (text === "" || text === "locations") return "";
-  const [project = ""] = parseIds(field, text, ["projects"]);
-  return `projects/${project}/`;
-}
-
-/**
- * Parses projects/P/locations/L, or locations/L.
- *
- * @throws FIELD_INVALID
- */
-export function parseLocationOfAnyParent(
-  field: string,
-  text: string,
-): { readonly parent: LocationsParent; readonly location: string } {
-  if (text.startsWith("locations/")) {
-    const [location = ""] = parseIds(field, text, ["locations"]);
-    return { parent: "", location };
-  }
-  const { project, location } = parseLocationName(field, text);
-  return { parent: `projects/${project}/`, location };
-}
-
-function parseIds(field: string, text: string, collections: readonly Collection[]): string[] {
-  const form = collections.map((collection) => `${collection}/*`).join("/");
-  const parts = text.split("/");
-  const names = parts.filter((_part, index) => index % 2 === 0);
-  if (parts.length !== 2 * collections.length || names.some((name, index) => name !== collections[index]))
-    throw refuseField(field, `"${text}" must have the form "${form}"`);
-  return collections.map((collection, index) => {
-    const id = parts[2 * index + 1] ?? "";
-    const rule: IdRule = rules[collection];
-    if (rule.pattern.test(id)) return id;
-    throw refuseField(field, `"${id}" after ${collection} must be ${rule.form}; the form is "${form}"`);
-  });
 }

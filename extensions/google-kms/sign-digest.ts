@@ -1,12 +1,13 @@
 /** ECDSA over a digest computed elsewhere. Neither node:crypto nor the core's providers can sign one. */
 import { wipe } from "../../src/crypto/bytes.ts";
 import type { SecretKey } from "../../src/crypto/provider.ts";
+import type { KeyInput } from "../../src/services/kms/attempt.ts";
 import { keyUsageMismatch } from "../../src/services/kms/key-refusals.ts";
-import { type SignDeps, type Signed, type SignInput, signing } from "../../src/services/kms/sign.ts";
+import { type SignDeps, type Signed, signing } from "../../src/services/kms/sign.ts";
 import { useKey } from "../../src/services/kms/use-key.ts";
 
-/** The SHA-256 digest to sign, 32 bytes. */
-export interface SignDigestInput extends Omit<SignInput, "data" | "context" | "mu"> {
+export interface SignDigestInput extends KeyInput {
+  /** SHA-256, 32 bytes. */
   readonly digest: Uint8Array;
 }
 

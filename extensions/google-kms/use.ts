@@ -8,12 +8,13 @@ import type {
   KeyManagementService,
 } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { refuse, refuseField } from "../../src/errors.ts";
+import type { KeyInput } from "../../src/services/kms/attempt.ts";
 import { decapsulate } from "../../src/services/kms/encapsulate.ts";
-import { type Signed, type SignInput, sign } from "../../src/services/kms/sign.ts";
+import { type Signed, sign } from "../../src/services/kms/sign.ts";
 import { findGoogleAlgorithm, type SigningInput } from "./algorithms.ts";
 import { type GoogleDeps, readCaller } from "./calls.ts";
 import { checkCrc32c, packCrc32c } from "./crc32c.ts";
-import { parseLocationName } from "./resource-names.ts";
+import { checkName } from "./resource-names.ts";
 import { signDigest } from "./sign-digest.ts";
 import { type FoundVersion, findVersion, onVersion } from "./versions.ts";
 
@@ -21,9 +22,6 @@ type Calls = Pick<
   ServiceImpl<typeof KeyManagementService>,
   "asymmetricSign" | "decapsulate" | "generateRandomBytes"
 >;
-
-/** A key and its caller. */
-type KeyInput = Omit<SignInput, "data" | "context" | "mu">;
 
 const none = new Uint8Array();
 
@@ -33,7 +31,11 @@ export function useCalls(deps: GoogleDeps): Calls {
       const verifiedDataCrc32c = checkCrc32c("dataCrc32c", req.data, req.dataCrc32c);
       const digest = req.digest?.digest.value ?? none;
       const verifiedDigestCrc32c = checkCrc32c("digestCrc32c", digest, req.digestCrc32c);
-      const { signature } = await signAs(deps, req, readCaller(context));
+      const caller = readCaller(context);
+      const version = await findVersion(deps, req.name, caller.principal);
+      const { signature } = await onVersion(version.record, (handle) =>
+        signVersion(deps, req, version, { handle, ...caller }),
+      );
       return {
         name: req.name,
         signature,
@@ -73,20 +75,9 @@ const inputs: Readonly<Record<SigningInput, string>> = {
 };
 
 /** Signs the request's input if the key's algorithm accepts it. */
-async function signAs(
-  deps: GoogleDeps,
-  { name, data, digest }: AsymmetricSignRequest,
-  caller: Pick<KeyInput, "principal" | "signal">,
-): Promise<Signed> {
-  const { record, named } = await findVersion(deps, name, caller.principal);
-  return onVersion(record, (handle) =>
-    signVersion(deps, { name, data, digest }, { record, named }, { handle, ...caller }),
-  );
-}
-
 async function signVersion(
   deps: GoogleDeps,
-  { name, data, digest }: Pick<AsymmetricSignRequest, "name" | "data" | "digest">,
+  { name, data, digest }: AsymmetricSignRequest,
   { record, named }: FoundVersion,
   input: KeyInput,
 ): Promise<Signed> {
@@ -95,10 +86,7 @@ async function signVersion(
     throw refuse(
       "KEY_USAGE_MISMATCH",
       `${name} is an ${record.algorithm} key, which cannot sign over Google's interface`,
-      {
-        keyId: record.keyId,
-        algorithm: record.algorithm,
-      },
+      { keyId: record.keyId, algorithm: record.algorithm },
     );
   const takes = found.signingInput;
   const given = digest?.digest;
@@ -139,15 +127,8 @@ const acceptedLevels: readonly ProtectionLevel[] = [
  *
  * @throws FIELD_INVALID
  */
-function generateRandomBytes({
-  location,
-  lengthBytes,
-  protectionLevel,
-}: Pick<
-  GenerateRandomBytesRequest,
-  "location" | "lengthBytes" | "protectionLevel"
->): Uint8Array<ArrayBuffer> {
-  parseLocationName("location", location);
+function generateRandomBytes({ location, lengthBytes, protectionLevel }: GenerateRandomBytesRequest) {
+  checkName("location", "location", location);
   if (lengthBytes < minLengthBytes || lengthBytes > maxLengthBytes)
     throw refuseField("lengthBytes", `is ${lengthBytes}; it must be ${minLengthBytes} to ${maxLengthBytes}`);
   if (!acceptedLevels.includes(protectionLevel))

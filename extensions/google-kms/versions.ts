@@ -1,4 +1,4 @@
-import { ConnectError, type ServiceImpl } from "@connectrpc/connect";
+import { ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { sql } from "kysely";
 import {
   type CryptoKeyVersion,
@@ -7,16 +7,16 @@ import {
 import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { refuseField, renameSubject } from "../../src/errors.ts";
 import type { Principal } from "../../src/records/ownership.ts";
+import type { ChangeInput } from "../../src/services/kms/change.ts";
+import { keyDamaged, keyNotFound } from "../../src/services/kms/key-refusals.ts";
 import { destroyKey, disableKey, enableKey, restoreKey } from "../../src/services/kms/life-cycle.ts";
 import type { KeyName, KeyRecord } from "../../src/services/kms/tables.ts";
-import { type GoogleDeps, narrowList, readCaller, readOwner } from "./calls.ts";
-import { readKeyName } from "./crypto-keys.ts";
-import { compileFilter } from "./filter.ts";
+import { type GoogleDeps, readCaller, readOwner, requireMask } from "./calls.ts";
 import { versionFields } from "./filter-fields.ts";
-import { addVersion, requireName, requireVersion } from "./named-keys.ts";
-import { defaultDestroySeconds, nameOfVersion, packDamaged, packVersion } from "./pack.ts";
-import { listPage } from "./pages.ts";
-import { formatCryptoKeyName, parseCryptoKeyVersionName } from "./resource-names.ts";
+import { prepareList } from "./lists.ts";
+import { addVersion, requireName } from "./named-keys.ts";
+import { defaultDestroySeconds, nameOfVersion, packVersion, versionStates } from "./pack.ts";
+import { checkName, parseVersionName } from "./resource-names.ts";
 
 type Calls = Pick<
   ServiceImpl<typeof KeyManagementService>,
@@ -35,58 +35,57 @@ export function versionCalls(deps: GoogleDeps): Calls {
     const { record, named } = await findVersion(deps, name, principal);
     return packVersion(record, named);
   };
+  /** Changes a version in the key service, and returns the changed version. */
+  const change = async (
+    name: string,
+    context: HandlerContext,
+    run: (input: ChangeInput, found: FoundVersion) => Promise<unknown>,
+    field = "name",
+  ) => {
+    const caller = readCaller(context);
+    const found = await findVersion(deps, name, caller.principal, field);
+    await onVersion(found.record, (handle) => run({ handle, ...caller }, found));
+    return describe(name, caller.principal);
+  };
   return {
-    async listCryptoKeyVersions({ parent, filter, orderBy, pageSize, pageToken }, context) {
+    async listCryptoKeyVersions({ parent, ...request }, context) {
       const owner = readOwner(context);
-      const named = await requireName(deps, owner, readKeyName("parent", parent));
-      const ofKey = { name: JSON.stringify([named.name]), where: sql<boolean>`key_name = ${named.name}` };
-      const narrowing = narrowList(ofKey, { filter, orderBy });
-      const accepts = compileFilter(filter, versionFields(named));
-      const query = { principal: owner, narrowing };
-      const { rows, ...page } = await listPage(keys, { pageSize, pageToken }, query, accepts);
-      return {
-        cryptoKeyVersions: rows.map(({ record, isIntact }) =>
-          isIntact ? packVersion(record, named) : packDamaged(nameOfVersion(record)),
-        ),
-        ...page,
-      };
+      const named = await requireName(deps, owner, checkName("key", "parent", parent));
+      const read = prepareList(keys, request, owner, {
+        rows: { name: JSON.stringify([named.name]), where: sql<boolean>`key_name = ${named.name}` },
+        fields: versionFields(named),
+        pack: (record) => packVersion(record, named),
+        nameOf: nameOfVersion,
+      });
+      const { records: cryptoKeyVersions, ...page } = await read();
+      return { ...page, cryptoKeyVersions };
     },
     getCryptoKeyVersion: ({ name }, context) => describe(name, readCaller(context).principal),
     async createCryptoKeyVersion({ parent, cryptoKeyVersion }, context) {
       const { principal } = readCaller(context);
-      const name = readKeyName("parent", parent);
+      const name = checkName("key", "parent", parent);
       const isDisabled = readNewState(cryptoKeyVersion) === VersionState.DISABLED;
       const named = await requireName(deps, principal, name);
       if (named.isImportOnly) throw refuseField("parent", "is importOnly; call ImportCryptoKeyVersion");
-      return packVersion(await addVersion(deps, principal, named.name, { isDisabled }), named);
+      return packVersion(await addVersion(deps, principal, named.name, isDisabled), named);
     },
     async updateCryptoKeyVersion({ cryptoKeyVersion, updateMask }, context) {
-      const { name = "", state = VersionState.CRYPTO_KEY_VERSION_STATE_UNSPECIFIED } = cryptoKeyVersion ?? {};
-      requireStateOnly(updateMask?.paths ?? []);
-      const caller = readCaller(context);
-      const { record } = await findVersion(deps, name, caller.principal, "cryptoKeyVersion.name");
-      if (state === VersionState.ENABLED) {
-        if (record.state !== "ACTIVE" && record.state !== "ROTATED")
-          await onVersion(record, (handle) => enableKey(deps, { handle, ...caller }));
-      } else if (state === VersionState.DISABLED) {
-        if (record.state !== "DISABLED")
-          await onVersion(record, (handle) => disableKey(deps, { handle, ...caller }));
-      } else throw refuseField("cryptoKeyVersion.state", "must be ENABLED or DISABLED");
-      return describe(name, caller.principal);
+      const { name = "", state } = cryptoKeyVersion ?? {};
+      requireMask(updateMask, "state");
+      const setState = async (input: ChangeInput, { record }: FoundVersion): Promise<unknown> => {
+        if (state !== VersionState.ENABLED && state !== VersionState.DISABLED)
+          throw refuseField("cryptoKeyVersion.state", "must be ENABLED or DISABLED");
+        if (state === versionStates[record.state]) return undefined;
+        return state === VersionState.ENABLED ? enableKey(deps, input) : disableKey(deps, input);
+      };
+      return change(name, context, setState, "cryptoKeyVersion.name");
     },
-    async destroyCryptoKeyVersion({ name }, context) {
-      const caller = readCaller(context);
-      const { record, named } = await findVersion(deps, name, caller.principal);
-      const afterSeconds = named.destroyAfterSeconds ?? defaultDestroySeconds;
-      await onVersion(record, (handle) => destroyKey(deps, { handle, afterSeconds, ...caller }));
-      return describe(name, caller.principal);
-    },
-    async restoreCryptoKeyVersion({ name }, context) {
-      const caller = readCaller(context);
-      const { record } = await findVersion(deps, name, caller.principal);
-      await onVersion(record, (handle) => restoreKey(deps, { handle, ...caller }));
-      return describe(name, caller.principal);
-    },
+    destroyCryptoKeyVersion: ({ name }, context) =>
+      change(name, context, (input, { named }) => {
+        const afterSeconds = named.destroyAfterSeconds ?? defaultDestroySeconds;
+        return destroyKey(deps, { ...input, afterSeconds });
+      }),
+    restoreCryptoKeyVersion: ({ name }, context) => change(name, context, (input) => restoreKey(deps, input)),
   };
 }
 
@@ -108,9 +107,12 @@ export async function findVersion(
   principal: Principal,
   field = "name",
 ): Promise<FoundVersion> {
-  const { version, ...key } = parseCryptoKeyVersionName(field, name);
-  const named = await requireName(deps, principal, formatCryptoKeyName(key));
-  return { record: await requireVersion(deps, named, version, name), named };
+  const { key, version } = parseVersionName(field, name);
+  const named = await requireName(deps, principal, key);
+  const found = await deps.keys.findVersion(named.owner, key, version);
+  if (found === undefined) throw keyNotFound(name);
+  if (!found.isIntact) throw keyDamaged(name);
+  return { record: found.record, named };
 }
 
 /** Uses or changes a version in the key service. Error messages use Google's names. */
@@ -138,10 +140,4 @@ function readNewState(given: CryptoKeyVersion | undefined): VersionState {
   ];
   if (allowed.includes(state)) return state;
   throw refuseField("cryptoKeyVersion.state", "must be ENABLED or DISABLED; the default is ENABLED");
-}
-
-function requireStateOnly(paths: readonly string[]): void {
-  if (paths.length === 0) throw refuseField("updateMask", 'is empty; send "state"');
-  const other = paths.find((path) => path !== "state");
-  if (other !== undefined) throw refuseField("updateMask", `"${other}" cannot be changed; only "state" can`);
 }

@@ -81,25 +81,17 @@ const using =
   async (records: Records) =>
     request(await madeFor(records));
 
+/** A request that only names a record. */
+const named = <Field extends "name" | "parent">(field: Field, record: Exclude<keyof Made, "client">) =>
+  using((made) => ({ [field]: made[record] }) as Record<Field, string>);
+
 export const rows: readonly Row[] = [
   row(google.generateRandomBytes, () => ({ location, lengthBytes: 8 })),
   row(google.listKeyRings, () => ({ parent: location })),
-  row(
-    google.getKeyRing,
-    using(({ ring: name }) => ({ name })),
-    ringHidden,
-  ),
+  row(google.getKeyRing, named("name", "ring"), ringHidden),
   row(google.createKeyRing, () => ({ parent: location, keyRingId: freshId() })),
-  row(
-    google.listCryptoKeys,
-    using(({ ring: parent }) => ({ parent })),
-    ringHidden,
-  ),
-  row(
-    google.getCryptoKey,
-    using(({ key: name }) => ({ name })),
-    keyHidden,
-  ),
+  row(google.listCryptoKeys, named("parent", "ring"), ringHidden),
+  row(google.getCryptoKey, named("name", "key"), keyHidden),
   row(
     google.createCryptoKey,
     using(({ ring: parent }) => ({ parent, cryptoKeyId: freshId(), cryptoKey: signingKey })),
@@ -113,21 +105,9 @@ export const rows: readonly Row[] = [
     })),
     keyHidden,
   ),
-  row(
-    google.listCryptoKeyVersions,
-    using(({ key: parent }) => ({ parent })),
-    keyHidden,
-  ),
-  row(
-    google.getCryptoKeyVersion,
-    using(({ version: name }) => ({ name })),
-    keyHidden,
-  ),
-  row(
-    google.createCryptoKeyVersion,
-    using(({ key: parent }) => ({ parent })),
-    keyHidden,
-  ),
+  row(google.listCryptoKeyVersions, named("parent", "key"), keyHidden),
+  row(google.getCryptoKeyVersion, named("name", "version"), keyHidden),
+  row(google.createCryptoKeyVersion, named("parent", "key"), keyHidden),
   row(
     google.updateCryptoKeyVersion,
     using(({ version: name }) => ({
@@ -146,11 +126,7 @@ export const rows: readonly Row[] = [
     }),
     keyHidden,
   ),
-  row(
-    google.getPublicKey,
-    using(({ version: name }) => ({ name })),
-    keyHidden,
-  ),
+  row(google.getPublicKey, named("name", "version"), keyHidden),
   row(
     google.asymmetricSign,
     using(({ version: name }) => ({ name, data })),
@@ -161,16 +137,8 @@ export const rows: readonly Row[] = [
     using(({ kemVersion: name }) => ({ name, ciphertext: new Uint8Array(1088) })),
     keyHidden,
   ),
-  row(
-    google.listImportJobs,
-    using(({ ring: parent }) => ({ parent })),
-    ringHidden,
-  ),
-  row(
-    google.getImportJob,
-    using(({ job: name }) => ({ name })),
-    jobHidden,
-  ),
+  row(google.listImportJobs, named("parent", "ring"), ringHidden),
+  row(google.getImportJob, named("name", "job"), jobHidden),
   row(
     google.createImportJob,
     using(({ ring: parent }) => ({ parent, importJobId: freshId(), importJob: { importMethod } })),

@@ -13,14 +13,6 @@ describe("computeCrc32c", () => {
     ["32 bytes of ones", new Uint8Array(32).fill(0xff), 0x62a8ab43],
     ["32 bytes of incrementing 00..1f", ascending, 0x46dd794e],
     ["32 bytes of decrementing 1f..00", ascending.toReversed(), 0x113fdb5c],
-    [
-      "an iSCSI SCSI Read (10) Command PDU",
-      Buffer.from(
-        `01c00000${"0".repeat(24)}14000000000004000000001400000018280000000000000002000000${"0".repeat(8)}`,
-        "hex",
-      ),
-      0xd9963a56,
-    ],
     // The check value for CRC-32/ISCSI in the catalogue of parametrised CRC algorithms.
     ["123456789", bytesOf("123456789"), 0xe3069283],
     ["nothing", new Uint8Array(), 0],
@@ -33,22 +25,13 @@ describe("computeCrc32c", () => {
 describe("checkCrc32c", () => {
   const data = bytesOf("hello");
 
-  it("accepts the right checksum", () => {
+  it("accepts the right checksum, and verifies nothing without one", () => {
     expect(checkCrc32c("dataCrc32c", data, packCrc32c(data))).toBe(true);
-  });
-
-  it("verifies nothing without a checksum", () => {
     expect(checkCrc32c("dataCrc32c", data, undefined)).toBe(false);
   });
 
   it.each([0n, -1n, packCrc32c(data) + 2n ** 32n, packCrc32c(data) ^ 1n])("rejects %i", async (crc) => {
     const checking = Promise.try(() => checkCrc32c("dataCrc32c", data, crc));
     expect(await refusal(checking)).toEqual(invalidArgument("CHECKSUM_MISMATCH", "dataCrc32c"));
-  });
-
-  it("rejects the checksum of damaged data", async () => {
-    const damaged = data.with(0, 0);
-    const checking = Promise.try(() => checkCrc32c("digestCrc32c", damaged, packCrc32c(data)));
-    expect(await refusal(checking)).toEqual(invalidArgument("CHECKSUM_MISMATCH", "digestCrc32c"));
   });
 });

@@ -23,6 +23,18 @@ async function createLocation(google: GoogleKms, ...rings: string[]): Promise<st
 
 const lastPart = ({ name }: { readonly name: string }): string => name.split("/").at(-1) ?? "";
 
+const kem = {
+  purpose: Purpose.KEY_ENCAPSULATION,
+  versionTemplate: { algorithm: VersionAlgorithm.ML_KEM_768 },
+};
+
+/** Creates a key in a new ring. */
+async function createKey(google: GoogleKms) {
+  const parent = `${await createLocation(google, "ring")}/keyRings/ring`;
+  const { name } = await google.createCryptoKey({ parent, cryptoKeyId: "key", cryptoKey: kem });
+  return { parent, name };
+}
+
 describeGoogle("a filter on key rings", (shared) => {
   it.each([
     ['name:"ALPH"', ["alpha", "alphabet"]],
@@ -41,34 +53,12 @@ describeGoogle("a filter on key rings", (shared) => {
     expect(totalSize).toBe(filter === " " ? 3 : 0);
   });
 
-  it("applies to all pages, and its tokens are valid only for this filter", async () => {
-    const { google } = await shared();
-    const parent = await createLocation(google, "a1", "b1", "a2", "b2", "a3");
-    const filter = "name:keyRings/a";
-    const first = await google.listKeyRings({ parent, filter, pageSize: 2 });
-    expect(first.keyRings.map(lastPart)).toEqual(["a1", "a2"]);
-    const pageToken = first.nextPageToken;
-    const second = await google.listKeyRings({ parent, filter, pageSize: 2, pageToken });
-    expect([second.keyRings.map(lastPart), second.nextPageToken]).toEqual([["a3"], ""]);
-    for (const other of ["", "name:keyRings/b"])
-      expect(await refusal(google.listKeyRings({ parent, filter: other, pageToken }))).toEqual(
-        invalid("pageToken"),
-      );
-  });
-
   it("excludes other locations", async () => {
     const { google } = await shared();
     await createLocation(google, "elsewhere");
     const parent = await createLocation(google, "here");
     const { keyRings } = await google.listKeyRings({ parent, filter: "name:e OR name:elsewhere" });
     expect(keyRings.map(lastPart)).toEqual(["here"]);
-  });
-
-  it.each(["'", "' or 1=1 --", '\\" or', "%", "_", "\u0000"])("treats %j as text", async (text) => {
-    const { google } = await shared();
-    const parent = await createLocation(google, "alpha");
-    const filter = `name:${JSON.stringify(text).replaceAll("\\u0000", "x0")}`;
-    expect((await google.listKeyRings({ parent, filter })).keyRings).toEqual([]);
   });
 });
 
@@ -120,12 +110,7 @@ describeGoogle("a filter on keys", (shared) => {
 describeGoogle("a filter on versions and import jobs", (shared) => {
   it("selects by state, number, algorithm, method and time", async () => {
     const { google } = await shared();
-    const parent = `${await createLocation(google, "ring")}/keyRings/ring`;
-    const cryptoKey = {
-      purpose: Purpose.KEY_ENCAPSULATION,
-      versionTemplate: { algorithm: VersionAlgorithm.ML_KEM_768 },
-    };
-    const { name: key } = await google.createCryptoKey({ parent, cryptoKeyId: "key", cryptoKey });
+    const { parent, name: key } = await createKey(google);
     await google.createCryptoKeyVersion({
       parent: key,
       cryptoKeyVersion: { state: VersionState.DISABLED },
@@ -185,13 +170,8 @@ describeGoogle("a filter on versions and import jobs", (shared) => {
     "state=ENABLED)",
   ])("rejects %s", async (filter) => {
     const { google } = await shared();
-    const parent = `${await createLocation(google, "ring")}/keyRings/ring`;
-    const cryptoKey = {
-      purpose: Purpose.KEY_ENCAPSULATION,
-      versionTemplate: { algorithm: VersionAlgorithm.ML_KEM_768 },
-    };
-    const { name } = await google.createCryptoKey({ parent, cryptoKeyId: "key", cryptoKey });
-    expect(await refusal(google.listCryptoKeyVersions({ parent: name, filter }))).toEqual(invalid("filter"));
+    const { name: parent } = await createKey(google);
+    expect(await refusal(google.listCryptoKeyVersions({ parent, filter }))).toEqual(invalid("filter"));
   });
 });
 
@@ -220,7 +200,7 @@ describeGoogle("the order of a list", (shared) => {
     await expect(google.listKeyRings({ parent, orderBy })).rejects.toThrow(/orderBy/);
   });
 
-  it("applies to all pages and with a filter, and its tokens are valid only for this order", async () => {
+  it("applies to all pages and with a filter, and its tokens are valid only for both", async () => {
     const { google } = await shared();
     const parent = await createLocation(google, "a1", "b1", "a2", "a3", "a4", "a5");
     const list = { parent, filter: "name:keyRings/a", orderBy: "create_time desc", pageSize: 2 };
@@ -229,8 +209,10 @@ describeGoogle("the order of a list", (shared) => {
     const third = await google.listKeyRings({ ...list, pageToken: second.nextPageToken });
     const pages = [first, second, third].map(({ keyRings }) => keyRings.map(lastPart));
     expect([pages, third.nextPageToken]).toEqual([[["a5", "a4"], ["a3", "a2"], ["a1"]], ""]);
-    const other = google.listKeyRings({ ...list, orderBy: "", pageToken: first.nextPageToken });
-    expect(await refusal(other)).toEqual(invalid("pageToken"));
+    for (const other of [{ orderBy: "" }, { filter: "" }, { filter: "name:keyRings/b" }]) {
+      const call = google.listKeyRings({ ...list, ...other, pageToken: first.nextPageToken });
+      expect(await refusal(call)).toEqual(invalid("pageToken"));
+    }
   });
 
   it("applies to all pages of names, which are compared byte by byte", async () => {
@@ -265,11 +247,8 @@ describeGoogle("the order of a list", (shared) => {
   ])("works for versions, keys and import jobs too: %s", async (orderBy, expected) => {
     const { google } = await shared();
     const parent = `${await createLocation(google, "ring")}/keyRings/ring`;
-    const cryptoKey = {
-      purpose: Purpose.KEY_ENCAPSULATION,
-      versionTemplate: { algorithm: VersionAlgorithm.ML_KEM_768 },
-    };
-    for (const cryptoKeyId of ["a", "b"]) await google.createCryptoKey({ parent, cryptoKeyId, cryptoKey });
+    for (const cryptoKeyId of ["a", "b"])
+      await google.createCryptoKey({ parent, cryptoKeyId, cryptoKey: kem });
     await google.createCryptoKeyVersion({ parent: `${parent}/cryptoKeys/a` });
     const importMethod = Method.HPKE_KEM_ML_KEM_768_HKDF_SHA256_AES_256_GCM;
     for (const importJobId of ["c", "d"])
@@ -285,12 +264,7 @@ describeGoogle("the order of a list", (shared) => {
 
   it("sorts versions by number, even if a filter leaves some out", async () => {
     const { google } = await shared();
-    const parent = `${await createLocation(google, "ring")}/keyRings/ring`;
-    const cryptoKey = {
-      purpose: Purpose.KEY_ENCAPSULATION,
-      versionTemplate: { algorithm: VersionAlgorithm.ML_KEM_768 },
-    };
-    const { name } = await google.createCryptoKey({ parent, cryptoKeyId: "key", cryptoKey });
+    const { name } = await createKey(google);
     for (let version = 2; version <= 11; version += 1) await google.createCryptoKeyVersion({ parent: name });
     const cryptoKeyVersion = { name: `${name}/cryptoKeyVersions/11`, state: VersionState.DISABLED };
     await google.updateCryptoKeyVersion({ cryptoKeyVersion, updateMask: { paths: ["state"] } });

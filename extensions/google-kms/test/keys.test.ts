@@ -1,6 +1,7 @@
 /** Keys and key rings over Google's interface: cases that the client tests do not cover. */
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
-import { expect, it, onTestFinished } from "vitest";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { expect, it } from "vitest";
 import {
   ImportJob_ImportMethod as ImportMethod,
   CryptoKey_CryptoKeyPurpose as Purpose,
@@ -8,11 +9,10 @@ import {
   CryptoKeyVersion_CryptoKeyVersionState as VersionState,
 } from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
-import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
-import { wrap } from "../../../src/crypto/hpke.ts";
+import { present } from "../../../test/services/answers.ts";
 import { readAudit } from "../../../test/services/kms/read-audit.ts";
-import { failureOf, refusal } from "../../../test/support/refusal.ts";
-import { invalid, stateRefuses, usageRefuses } from "../../../test/support/refusals.ts";
+import { describeRefusal, failureOf, refusal } from "../../../test/support/refusal.ts";
+import { invalid, stateRefuses, usageRefuses, wrongKey } from "../../../test/support/refusals.ts";
 import { wrapKeyFile } from "../../../test/support/wrap-key.ts";
 import { describeGoogle, type GoogleKms } from "./google-server.ts";
 
@@ -41,19 +41,14 @@ async function createKey(google: GoogleKms, fields: object = {}): Promise<string
 }
 
 describeGoogle("a key ring's lists", (shared) => {
-  it("are refused if the ring does not exist", async () => {
+  it("are refused if the ring does not exist, and empty for an empty ring", async () => {
     const { google } = await shared();
     const missing = { code: "NotFound", reason: "KEY_RING_NOT_FOUND" };
-    const parent = `${location}/keyRings/none`;
-    expect(await refusal(google.listCryptoKeys({ parent }))).toEqual(missing);
-    expect(await refusal(google.listImportJobs({ parent }))).toEqual(missing);
-  });
-
-  it("are empty for an empty ring", async () => {
-    const { google } = await shared();
-    const parent = await createRing(google);
-    expect((await google.listCryptoKeys({ parent })).totalSize).toBe(0);
-    expect((await google.listImportJobs({ parent })).totalSize).toBe(0);
+    const [none, parent] = [`${location}/keyRings/none`, await createRing(google)];
+    for (const list of ["listCryptoKeys", "listImportJobs"] as const) {
+      expect(await refusal(google[list]({ parent: none }))).toEqual(missing);
+      expect((await google[list]({ parent })).totalSize).toBe(0);
+    }
   });
 });
 
@@ -67,13 +62,10 @@ describeGoogle("labels", (shared) => {
 
   it.each([
     ["an uppercase letter", { A: "" }],
-    ["an uppercase letter of a different script", { Ä: "" }],
     ["an uppercase value", { a: "B" }],
-    ["a leading digit", { "1": "" }],
     ["an empty label", { "": "" }],
     ["64 letters", { ["ä".repeat(64)]: "" }],
     ["a value of 64 letters", { a: "研".repeat(64) }],
-    ["an emoji", { "a😀": "" }],
   ])("are rejected with %s", async (_what, labels) => {
     const { google } = await shared();
     expect(await refusal(createKey(google, { labels }))).toEqual(invalid("cryptoKey.labels"));
@@ -106,13 +98,6 @@ describeGoogle("a new version", (shared) => {
     expect(await refusal(google.decapsulate({ name, ciphertext }))).toEqual(stateRefuses);
   });
 
-  it("is not created under a number, which kms would read as a version", async () => {
-    const { google } = await shared();
-    const parent = await createRing(google);
-    const creating = google.createCryptoKey({ parent, cryptoKeyId: "5", cryptoKey: kem });
-    expect(await refusal(creating)).toEqual(invalid("cryptoKeyId"));
-  });
-
   it("can be enabled if it was created DISABLED, and the audit log has both steps", async () => {
     const { google, kms } = await shared();
     const parent = await createKey(google);
@@ -141,33 +126,7 @@ describeGoogle("a new version", (shared) => {
   });
 });
 
-describeGoogle("an import-only key", (shared) => {
-  it("gets no generated version from the key service's rotation either", async () => {
-    const { google, kms } = await shared();
-    const parent = await createRing(google);
-    const algorithm = VersionAlgorithm.PQ_SIGN_ML_DSA_44;
-    const { name } = await google.createCryptoKey({
-      parent,
-      cryptoKeyId: "imported",
-      skipInitialVersionCreation: true,
-      cryptoKey: { purpose: Purpose.ASYMMETRIC_SIGN, versionTemplate: { algorithm }, importOnly: true },
-    });
-    const importMethod = ImportMethod.HPKE_KEM_XWING_HKDF_SHA256_AES_256_GCM;
-    const job = await google.createImportJob({ parent, importJobId: "job", importJob: { importMethod } });
-    const provider = await createCryptoProvider("openssl");
-    onTestFinished(() => provider.close());
-    const { privateKey } = generateKeyPairSync("ml-dsa-44");
-    const file = Uint8Array.from(privateKey.export({ format: "der", type: "pkcs8" }));
-    const publicKey = job.publicKey?.data ?? new Uint8Array();
-    const wrappedKey = await wrap(provider, "HPKE_XWING_HKDF_SHA256_AES_256_GCM", publicKey, file);
-    await google.importCryptoKeyVersion({ parent: name, importJob: job.name, algorithm, wrappedKey });
-    expect(await refusal(google.createCryptoKeyVersion({ parent: name }))).toEqual(invalid("parent"));
-    expect(await refusal(kms.rotateKey({ keyId: `name/${name}` }))).toEqual(invalid("keyId"));
-    expect((await google.listCryptoKeyVersions({ parent: name })).totalSize).toBe(1);
-  });
-});
-
-/** Imports a secret key as the first version of a new key. */
+/** Imports a secret key as the first version of a new import-only key. */
 async function importVersion(
   google: GoogleKms,
   algorithm: VersionAlgorithm,
@@ -180,15 +139,26 @@ async function importVersion(
   const { name } = await google.createCryptoKey(key);
   const importMethod = ImportMethod.HPKE_KEM_XWING_HKDF_SHA256_AES_256_GCM;
   const job = await google.createImportJob({ parent, importJobId: "job", importJob: { importMethod } });
-  const provider = await createCryptoProvider("openssl");
-  onTestFinished(() => provider.close());
-  const publicKey = job.publicKey?.data ?? new Uint8Array();
-  const wrappedKey = await wrap(provider, "HPKE_XWING_HKDF_SHA256_AES_256_GCM", publicKey, file);
-  return google.importCryptoKeyVersion({ parent: name, importJob: job.name, algorithm, wrappedKey });
+  const publicKey = present(job.publicKey).data;
+  const parameters = { publicKey, importToken: "", algorithm: "HPKE_XWING_HKDF_SHA256_AES_256_GCM" };
+  const { wrappedKey } = await wrapKeyFile(parameters, file);
+  await google.importCryptoKeyVersion({ parent: name, importJob: job.name, algorithm, wrappedKey });
+  return name;
 }
 
+const pkcs8 = (key: KeyObject) => Uint8Array.from(key.export({ format: "der", type: "pkcs8" }));
+
 describeGoogle("an imported key", (shared) => {
-  const rejected = { code: "InvalidArgument", reason: "KEY_INVALID", fields: ["wrappedKey"] };
+  const rejected = wrongKey("wrappedKey");
+
+  it("that is import-only gets no generated version, from the key service's rotation either", async () => {
+    const { google, kms } = await shared();
+    const { privateKey } = generateKeyPairSync("ml-dsa-44");
+    const name = await importVersion(google, VersionAlgorithm.PQ_SIGN_ML_DSA_44, pkcs8(privateKey));
+    expect(await refusal(google.createCryptoKeyVersion({ parent: name }))).toEqual(invalid("parent"));
+    expect(await refusal(kms.rotateKey({ keyId: `name/${name}` }))).toEqual(invalid("keyId"));
+    expect((await google.listCryptoKeyVersions({ parent: name })).totalSize).toBe(1);
+  });
 
   it("is rejected if it is stored with the usage ENCRYPT, whose data it would open", async () => {
     const { google, kms } = await shared();
@@ -214,7 +184,6 @@ describeGoogle("an imported key", (shared) => {
     ]);
     const wrapped = await wrapKeyFile(await kms.getImportParameters({}), file);
     await kms.importKey({ ...wrapped, algorithm: "MLDSA65-ECDSA-P256-SHA512" });
-    const pkcs8 = (key: KeyObject) => Uint8Array.from(key.export({ format: "der", type: "pkcs8" }));
     const half = importVersion(google, VersionAlgorithm.PQ_SIGN_ML_DSA_65, pkcs8(mlDsa.privateKey));
     expect(await refusal(half)).toEqual(rejected);
     const other = importVersion(google, VersionAlgorithm.EC_SIGN_P256_SHA256, pkcs8(ecdsa.privateKey));
@@ -235,25 +204,28 @@ describeGoogle("a composite key in a key ring", (shared) => {
   });
 });
 
+describeGoogle("a version's destruction", (shared) => {
+  it.each([
+    ["30 days by default", undefined, 30],
+    ["the number of days set on its key", { seconds: 172_800n }, 2],
+  ])("is scheduled after %s", async (_what, destroyScheduledDuration, expected) => {
+    const { google } = await shared();
+    const key = await createKey(google, { destroyScheduledDuration });
+    const { destroyTime } = await google.destroyCryptoKeyVersion({ name: `${key}/cryptoKeyVersions/1` });
+    const days = (timestampMs(present(destroyTime)) - Date.now()) / 86_400_000;
+    expect(Math.round(days * 10) / 10).toBe(expected);
+  });
+});
+
 describeGoogle("an RSA-OAEP import job", (shared) => {
-  const methods = [
-    ImportMethod.RSA_OAEP_3072_SHA1_AES_256,
-    ImportMethod.RSA_OAEP_4096_SHA1_AES_256,
-    ImportMethod.RSA_OAEP_3072_SHA256_AES_256,
-    ImportMethod.RSA_OAEP_4096_SHA256_AES_256,
-    ImportMethod.RSA_OAEP_3072_SHA256,
-    ImportMethod.RSA_OAEP_4096_SHA256,
-  ];
   it("is rejected in favour of methods that a quantum computer cannot break", async () => {
     const { google } = await shared();
+    const importJob = { importMethod: ImportMethod.RSA_OAEP_4096_SHA256_AES_256 };
     const parent = await createRing(google);
-    for (const importMethod of methods) {
-      const created = google.createImportJob({ parent, importJobId: "job", importJob: { importMethod } });
-      const { message } = await failureOf(created);
-      for (const kem of ["XWING", "ML_KEM_768", "ML_KEM_1024"])
-        expect(message).toContain(`HPKE_KEM_${kem}_HKDF_SHA256_AES_256_GCM`);
-      expect(await refusal(created)).toEqual(invalid("importJob.importMethod"));
-    }
+    const failure = await failureOf(google.createImportJob({ parent, importJobId: "job", importJob }));
+    expect(describeRefusal(failure)).toEqual(invalid("importJob.importMethod"));
+    for (const kem of ["XWING", "ML_KEM_768", "ML_KEM_1024"])
+      expect(failure.message).toContain(`HPKE_KEM_${kem}_HKDF_SHA256_AES_256_GCM`);
   });
 });
 
