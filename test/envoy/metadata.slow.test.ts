@@ -39,7 +39,7 @@ describeEdge("metadata through Envoy", () => {
   const atEnd = endAfterAll();
   let edge: TestEdge;
   beforeAll(async () => {
-    const probe = await serveProbe({}, { maxMetadataBytes: 17_408 }, atEnd);
+    const probe = await serveProbe({}, { maxMetadataBytes: 17_408 }, { atEnd });
     edge = await startTestEdge({ backends: [`127.0.0.1:${probe.port}`] }, atEnd);
   }, 180_000);
 

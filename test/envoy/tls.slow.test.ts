@@ -30,7 +30,7 @@ describeEdge("Envoy's TLS", () => {
   const atEnd = endAfterAll();
   let edge: TestEdge;
   beforeAll(async () => {
-    const probe = await serveProbe({}, {}, atEnd);
+    const probe = await serveProbe({}, {}, { atEnd });
     edge = await startTestEdge({ backends: [`127.0.0.1:${probe.port}`] }, atEnd);
   }, 180_000);
 

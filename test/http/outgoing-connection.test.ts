@@ -4,19 +4,11 @@ import http2 from "node:http2";
 import net, { type AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { OutgoingConnection } from "../../src/http/outgoing-connection.ts";
+import { createFrameDecoder } from "../server/frames.ts";
+import { emptySettings, frameTypes, preface, writeFrame } from "../support/http2-frames.ts";
 
-/** An HTTP/2 frame (RFC 9113, section 4.1). */
-const frame = (type: number, flags: number, stream: number, payload = Buffer.alloc(0)): Buffer => {
-  const head = Buffer.alloc(9);
-  head.writeUIntBE(payload.length, 0, 3);
-  head.writeUInt8(type, 3);
-  head.writeUInt8(flags, 4);
-  head.writeUInt32BE(stream, 5);
-  return Buffer.concat([head, payload]);
-};
-const types = { headers: 1, settings: 4, ping: 6, goaway: 7 };
 /** ":status: 200" is entry 8 of the static table (RFC 7541, appendix A); END_STREAM and END_HEADERS. */
-const answer = (stream: number): Buffer => frame(types.headers, 5, stream, Buffer.of(0x88));
+const answer = (stream: number): Buffer => writeFrame(frameTypes.headers, 5, stream, Buffer.of(0x88));
 
 /** A server that answers each request, and does something else instead of answering a ping. */
 async function serve(onPing: (socket: net.Socket) => void) {
@@ -24,20 +16,15 @@ async function serve(onPing: (socket: net.Socket) => void) {
   const server = net.createServer((socket) => {
     connections += 1;
     socket.on("error", () => {});
-    socket.write(frame(types.settings, 0, 0));
-    let rest = Buffer.alloc(0);
-    let isPrefaced = false;
+    socket.write(emptySettings);
+    const decode = createFrameDecoder();
+    let prefaceBytes = preface.length;
     socket.on("data", (chunk: Buffer) => {
-      rest = Buffer.concat([rest, chunk]);
-      if (!isPrefaced && rest.length >= 24) {
-        rest = rest.subarray(24);
-        isPrefaced = true;
-      }
-      while (isPrefaced && rest.length >= 9 && rest.length >= 9 + rest.readUIntBE(0, 3)) {
-        const type = rest.readUInt8(3);
-        if (type === types.headers) socket.write(answer(rest.readUInt32BE(5)));
-        if (type === types.ping) onPing(socket);
-        rest = rest.subarray(9 + rest.readUIntBE(0, 3));
+      const frames = decode(chunk.subarray(prefaceBytes));
+      prefaceBytes = Math.max(0, prefaceBytes - chunk.length);
+      for (const { type, streamId } of frames) {
+        if (type === frameTypes.headers) socket.write(answer(streamId));
+        if (type === frameTypes.ping) onPing(socket);
       }
     });
   });
@@ -50,7 +37,7 @@ async function serve(onPing: (socket: net.Socket) => void) {
 
 describe("a connection that was silent", () => {
   // GOAWAY without an error, and the end of the socket: no event reports an error.
-  const goaway = frame(types.goaway, 0, 0, Buffer.alloc(8));
+  const goaway = writeFrame(frameTypes.goaway, 0, 0, Buffer.alloc(8));
   it.each<[string, (socket: net.Socket) => void]>([
     ["ends it", (socket) => socket.end()],
     ["sends GOAWAY and ends it", (socket) => socket.end(goaway)],

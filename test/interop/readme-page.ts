@@ -20,11 +20,11 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { findEnvoy, startEdge } from "../../envoy/edge.ts";
+import { findPort } from "../../src/server/find-port.ts";
 import { password } from "../support/passwords.ts";
 import { findPostgres } from "../support/postgres-server.ts";
 import { isMissing, isOpensslTooOld } from "./tools.ts";
@@ -110,18 +110,7 @@ function neededBy(text: string): string[] {
   if (/^openssl /m.test(text)) programs.push("openssl 3.5");
   // Sections about interfaces: each step needs those before it.
   if (/\b(?:ip netns|wireguard up) /.test(text)) programs.push("ip", "wg", "wireguard", "root", "tun");
-  for (const program of [
-    "python3",
-    "go",
-    "protoc",
-    "mvn",
-    "cargo",
-    "promtool",
-    "systemd-analyze",
-    "age",
-    "age-keygen",
-    "sops",
-  ])
+  for (const program of "python3 go protoc mvn cargo promtool systemd-analyze age age-keygen sops".split(" "))
     if (new RegExp(`^(?:\\w+=\\S+ )*${program} `, "m").test(text)) programs.push(program);
   return programs;
 }
@@ -134,13 +123,17 @@ function isEnvoy(start: string): boolean {
   return start.startsWith("envoy -c ");
 }
 
-function isAbsent(need: string): boolean {
+/** Whether this machine lacks a program, or something else that tests need. In the gate, nothing may be missing. */
+export function isAbsent(need: string): boolean {
   if (need === "openssl 3.5") return isOpensslTooOld();
-  if (need === "envoy") return process.env.QSP_TEST_REQUIRE_ALL !== "1" && findEnvoy() === undefined;
-  if (need === "PostgreSQL") return process.env.QSP_TEST_REQUIRE_ALL !== "1" && findPostgres() === undefined;
-  if (need === "root") return process.env.QSP_TEST_REQUIRE_ALL !== "1" && process.getuid?.() !== 0;
-  if (need === "tun") return process.env.QSP_TEST_REQUIRE_ALL !== "1" && !existsSync("/dev/net/tun");
-  return isMissing(need);
+  const finders: Readonly<Record<string, () => boolean>> = {
+    envoy: () => findEnvoy() !== undefined,
+    PostgreSQL: () => findPostgres() !== undefined,
+    root: () => process.getuid?.() === 0,
+    tun: () => existsSync("/dev/net/tun"),
+  };
+  const find = finders[need];
+  return find === undefined ? isMissing(need) : process.env.QSP_TEST_REQUIRE_ALL !== "1" && !find();
 }
 
 /** Folders of a checkout that a reader's commands write to. */
@@ -248,7 +241,7 @@ function createReader(checkout: string, { authority, databaseUrl }: Surroundings
     async paste(text: string): Promise<Outcome> {
       count += 1;
       if (text.includes(`127.0.0.1:${ownServicePort}`) && !ports.has(ownServicePort))
-        ports.set(ownServicePort, await findFreePort());
+        ports.set(ownServicePort, String(await findPort(0, "127.0.0.1")));
       const path = join(notes, String(count));
       // The client's default URL, which no command mentions.
       const url = `export QSP_URL=${withPorts("http://127.0.0.1:8080")}\n`;
@@ -370,15 +363,6 @@ async function startEnvoy(
   } catch (error) {
     return String(error);
   }
-}
-
-async function findFreePort(): Promise<string> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return String(port);
 }
 
 /** Collects the output of a program until it is ready or has exited. */

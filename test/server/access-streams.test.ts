@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { createClient, createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
-import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { refuse } from "../../src/errors.ts";
 import { createMetrics } from "../../src/server/metrics.ts";
 import { refusal } from "../support/refusal.ts";
+import { connectGrpc } from "./probe.ts";
 import { serve } from "./serve.ts";
 
 const ada = { role: "user", subject: "ada", issuedAt: new Date(0), expiresAt: new Date(8.64e15) } as const;
@@ -21,7 +21,7 @@ async function serveStream(check: () => void, metrics = createMetrics()) {
       await once(signal, "abort");
     },
   };
-  const { server, url } = await serve({
+  const { url } = await serve({
     services: [createServiceImplSpec<typeof BlockchainService>(BlockchainService, chain)],
     metrics,
     access: {
@@ -32,13 +32,7 @@ async function serveStream(check: () => void, metrics = createMetrics()) {
       },
     },
   });
-  const sessionManager = new Http2SessionManager(url);
-  onTestFinished(() => {
-    sessionManager.abort();
-    server.destroy();
-    return server.close();
-  });
-  return createClient(BlockchainService, createGrpcTransport({ baseUrl: url, sessionManager }));
+  return createClient(BlockchainService, connectGrpc(url));
 }
 
 describe("a stream whose caller was admitted", { timeout: 120_000 }, () => {

@@ -1,13 +1,5 @@
-import {
-  type Client,
-  ConnectError,
-  createClient,
-  createServiceImplSpec,
-  type ServiceImpl,
-} from "@connectrpc/connect";
-import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
-import { pino } from "pino";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { type Client, createClient, createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
+import { describe, expect, it } from "vitest";
 import { Health } from "#gen/grpc/health/v1/health_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
@@ -15,11 +7,10 @@ import { Access } from "#gen/qsp/access_pb.ts";
 import { callerKey } from "../../src/calls/call-values.ts";
 import { refuse } from "../../src/errors.ts";
 import { type AccessPolicy, requireAccess, requireScope } from "../../src/server/interceptors/access.ts";
-import { createServer } from "../../src/server/server.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { Library } from "../gen/testing/library_pb.ts";
-import { refusal } from "../support/refusal.ts";
-import { defaultLimits } from "./default-limits.ts";
+import { outcomesOf, refusal } from "../support/refusal.ts";
+import { connectGrpc } from "./probe.ts";
 import { jsonRefusalOf } from "./raw.ts";
 import { serve } from "./serve.ts";
 
@@ -54,10 +45,7 @@ describe("requireAccess", () => {
   it("keeps a server with a policy from starting", async () => {
     const services = [createServiceImplSpec<typeof Library>(Library, {} as never)];
     const access = policy("open");
-    const logger = pino({ level: "silent" });
-    await expect(createServer({ services, logger, access, limits: defaultLimits })).rejects.toThrow(
-      /testing\.Library\.\w+/,
-    );
+    await expect(serve({ services, access })).rejects.toThrow(/testing\.Library\.\w+/);
   });
 });
 
@@ -152,10 +140,8 @@ describe("a call that requires a token", () => {
       },
     };
     const { tokens } = await serveFakes(broken);
-    expect(await refusal(tokens.getSecureData({}, withTicket))).toEqual({
-      code: "Internal",
-      reason: "INTERNAL",
-    });
+    const fault = { code: "Internal", reason: "INTERNAL" };
+    expect(await refusal(tokens.getSecureData({}, withTicket))).toEqual(fault);
   });
 });
 
@@ -190,20 +176,14 @@ async function serveFakes(access: AccessPolicy): Promise<Clients> {
     hello: () => ({}),
     getSecureData: (_req, { values }) => ({ subject: values.get(callerKey)?.subject ?? "nobody" }),
   };
-  const { server, url } = await serve({
+  const { url } = await serve({
     services: [
       createServiceImplSpec<typeof PqcService>(PqcService, pqc),
       createServiceImplSpec<typeof TokenService>(TokenService, tokens),
     ],
     access,
   });
-  const sessionManager = new Http2SessionManager(url);
-  onTestFinished(() => {
-    sessionManager.abort();
-    server.destroy();
-    return server.close();
-  });
-  const transport = createGrpcTransport({ baseUrl: url, sessionManager });
+  const transport = connectGrpc(url);
   return {
     url,
     pqc: createClient(PqcService, transport),
@@ -213,9 +193,7 @@ async function serveFakes(access: AccessPolicy): Promise<Clients> {
 }
 
 /** How a call was refused; undefined if it was not. */
-function outcomeOf(call: Promise<unknown>) {
-  return call.then(
-    () => undefined,
-    (error) => refusal(Promise.reject(ConnectError.from(error))),
-  );
+async function outcomeOf(call: Promise<unknown>) {
+  const { refusals } = await outcomesOf([call]);
+  return refusals[0];
 }

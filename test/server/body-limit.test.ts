@@ -4,8 +4,6 @@ import { gzipSync } from "node:zlib";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { isMissing, run } from "../interop/tools.ts";
 import { endAfterAll } from "../support/at-end.ts";
-import { refusal } from "../support/refusal.ts";
-import { drain } from "../support/streams.ts";
 import { connectProbe, protocols, serveProbe } from "./probe.ts";
 import { connectHttp2, connectTcp, jsonRefusalOf, readToEnd } from "./raw.ts";
 
@@ -16,29 +14,15 @@ const roomBytes = 64;
 const atEnd = endAfterAll();
 let url: string;
 beforeAll(async () => {
-  ({ url } = await serveProbe({ ask: ({ data }) => ({ number: BigInt(data.length) }) }, {}, atEnd));
+  ({ url } = await serveProbe({ ask: ({ data }) => ({ number: BigInt(data.length) }) }, {}, { atEnd }));
 });
 
-const exhausted = { code: "ResourceExhausted", reason: "BODY_TOO_LARGE" };
-
-describe.each(protocols)("a message over %s", (protocol) => {
-  // As JSON, four characters encode three bytes.
-  const share = protocol.includes("JSON") ? 3 / 4 : 1;
-  const sized = (bytes: number) => ({ data: new Uint8Array(Math.floor(bytes * share)) });
-
-  it("is refused above 4 MiB in a stream", async () => {
-    const client = connectProbe(protocol, url);
-    expect(await refusal(client.collect(stream(sized(maxBytes + 1))))).toEqual(exhausted);
-    expect(await refusal(drain(client.watch(sized(maxBytes + 1))))).toEqual(exhausted);
-  });
-
-  it("may be followed by more in a stream, without a total limit", async () => {
-    const million = { text: "x".repeat(1024 * 1024) };
-    const { text } = await connectProbe(protocol, url).collect(
-      stream(million, million, million, { text: "end" }),
-    );
-    expect(text).toHaveLength(3 * 1024 * 1024 + 3);
-  });
+// message-limits.test.ts and refusals.test.ts test the limit of each message.
+it.each(protocols)("messages of a stream may exceed the limit together, over %s", async (protocol) => {
+  const million = { text: "x".repeat(1024 * 1024) };
+  const { url } = await serveProbe({}, { maxMessageBytes: 1_100_000 });
+  const { text } = await connectProbe(protocol, url).collect(stream(million, million, { text: "end" }));
+  expect(text).toHaveLength(2 * 1024 * 1024 + 3);
 });
 
 describe.each([
@@ -178,38 +162,6 @@ describe("the message in a target", () => {
         jsonRefusalOf(await (await fetch(`${url}${query(length)}`)).text()).reason;
       expect(await reasonOf(longest)).toBe(reason);
       expect(await reasonOf(longest + 1)).toBe("BODY_TOO_LARGE");
-    },
-  );
-});
-
-describe("a false length", () => {
-  it.each([
-    ["application/grpc", "Ask"],
-    ["application/grpc", "Watch"],
-    ["application/grpc-web+proto", "Watch"],
-    ["application/connect+proto", "Watch"],
-  ])(
-    "of 4 GiB is refused at once over %s, calling %s, without waiting for the bytes",
-    async (type, method) => {
-      const prefix = Buffer.from([0, 0xff, 0xff, 0xff, 0xff]);
-      const stream = connectHttp2(url).request({
-        ":method": "POST",
-        ":path": `/probing.Probe/${method}`,
-        "content-type": type,
-      });
-      stream.write(prefix);
-      // The request is never ended.
-      const chunks: Buffer[] = [];
-      let status: unknown;
-      stream.on("response", (headers) => {
-        status = headers["grpc-status"];
-      });
-      stream.on("trailers", (trailers) => {
-        status = trailers["grpc-status"];
-      });
-      for await (const chunk of stream) chunks.push(chunk);
-      const said = `${status ?? ""}${Buffer.concat(chunks).toString("latin1")}`;
-      expect(said).toMatch(/^8|grpc-status: 8|resource_exhausted/);
     },
   );
 });

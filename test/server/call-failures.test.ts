@@ -1,17 +1,13 @@
 /** Metrics that show why calls fail and which build is running. */
-import { createServiceImplSpec } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { reasons } from "../../src/errors.ts";
 import { createMetrics } from "../../src/server/metrics.ts";
-import { Probe } from "../gen/probing/probe_pb.ts";
 import { outcomeOf } from "../support/refusal.ts";
-import { connectProbe, type ProbeBehaviour } from "./probe.ts";
-import { serve } from "./serve.ts";
+import { connectProbe, type ProbeBehaviour, serveProbe } from "./probe.ts";
 
 async function serveCounting(behaviour: ProbeBehaviour) {
   const metrics = createMetrics();
-  const services = [createServiceImplSpec<typeof Probe>(Probe, behaviour)];
-  const { url } = await serve({ services, metrics });
+  const { url } = await serveProbe(behaviour, {}, { metrics });
   const readFailures = async (): Promise<string[]> => {
     const { text } = await metrics.expose();
     return text.split("\n").filter((line) => line.startsWith("qsp_call_failures_total{"));

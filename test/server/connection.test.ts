@@ -7,18 +7,16 @@ import { createServiceImplSpec } from "@connectrpc/connect";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { connectionKey } from "../../src/calls/call-values.ts";
-import { type AtEnd, endAfterAll } from "../support/at-end.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { connectTcp, readToEnd, request, requestHttp1 as requestAt } from "./raw.ts";
 import { serve } from "./serve.ts";
 import {
   captureClientHello,
   connectSession,
-  makeCertificates,
-  pairOf,
   requestHttp1,
+  serveTls,
   shakeHands,
   type TlsPlace,
-  trustIn,
 } from "./tls-clients.ts";
 
 /** Timeout in milliseconds for tests that start programs on busy machines. */
@@ -30,14 +28,6 @@ const services = [
     getConnection: (_req, { values }) => ({ ...values.get(connectionKey)() }),
   }),
 ];
-
-/** Serves GetConnection with TLS. */
-async function serveTls(options: { trustedProxies?: string[]; maxHeaderMs?: number }, atEnd?: AtEnd) {
-  const { trustedProxies = [], ...limits } = options;
-  const dataDir = await makeCertificates(atEnd);
-  const server = await serve({ services, limits, trustedProxies, tls: [pairOf(dataDir)] }, atEnd);
-  return { ...server, ca: trustIn(dataDir) };
-}
 
 /** The report over a new connection. */
 async function reportOf(place: TlsPlace, options: Parameters<typeof requestHttp1>[2] = {}) {
@@ -83,7 +73,7 @@ describe("GetConnection over the server's own TLS", { timeout }, () => {
   const atEnd = endAfterAll();
   let place: TlsPlace;
   beforeAll(async () => {
-    place = await serveTls({}, atEnd);
+    place = await serveTls({ services }, atEnd);
   }, timeout);
 
   const groups = [
@@ -262,7 +252,7 @@ describe("GetConnection behind a trusted proxy", () => {
   });
 
   it("reports the client's connection, not the proxy's own", { timeout }, async () => {
-    const place = await serveTls({ trustedProxies: ["127.0.0.1"] });
+    const place = await serveTls({ services, trustedProxies: ["127.0.0.1"] });
     const headers = { "x-forwarded-proto": "https", "x-tls-group": "X25519" };
     expect(await reportOf(place, { headers, ecdhCurve: "P-384" })).toMatchObject({
       group: "x25519",
@@ -274,7 +264,7 @@ describe("GetConnection behind a trusted proxy", () => {
 
 describe("a server with its own TLS", { timeout }, () => {
   it("closes the connection of a client whose ClientHello takes too long, however often a byte arrives", async () => {
-    const { port } = await serveTls({ maxHeaderMs: 300 });
+    const { port } = await serveTls({ limits: { maxHeaderMs: 300 } });
     const socket = connectTcp(port);
     const hello = await captureClientHello();
     let sent = 0;
@@ -287,7 +277,7 @@ describe("a server with its own TLS", { timeout }, () => {
   it("never has a key log", async () => {
     const created = vi.spyOn(https, "createServer");
     onTestFinished(() => created.mockRestore());
-    const place = await serveTls({});
+    const place = await serveTls({ services });
     const server = created.mock.results[0]?.value as https.Server;
     const counts: number[] = [];
     server.on("secureConnection", (socket: TLSSocket) => void counts.push(socket.listenerCount("keylog")));

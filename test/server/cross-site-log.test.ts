@@ -1,9 +1,8 @@
-import { createServiceImplSpec } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { createCrossSiteLog } from "../../src/server/cross-site-log.ts";
-import { Probe } from "../gen/probing/probe_pb.ts";
+import { headOf, serveProbe } from "./probe.ts";
 import { connectHttp2, request } from "./raw.ts";
-import { collectLines, serve } from "./serve.ts";
+import { collectLines } from "./serve.ts";
 
 /** A log with a test clock. */
 function openLog() {
@@ -83,8 +82,7 @@ describe("log lines about pages of other origins", () => {
 describe("a server that refuses a page of another origin", () => {
   it("counts each refusal, and logs the request ID", async () => {
     const { logger, lines } = openLog();
-    const services = [createServiceImplSpec<typeof Probe>(Probe, {})];
-    const { url } = await serve({ services, logger, corsOrigins: ["https://allowed.example"] });
+    const { url } = await serveProbe({}, {}, { logger, corsOrigins: ["https://allowed.example"] });
     const count = async () =>
       /^qsp_requests_refused_total\{reason="CROSS_SITE_REFUSED"\} (\d+)$/m.exec(
         await (await fetch(`${url}/metrics`)).text(),
@@ -92,20 +90,11 @@ describe("a server that refuses a page of another origin", () => {
     expect(await count()).toBe("0");
     const session = connectHttp2(url);
     const preflight = { ":method": "OPTIONS", "access-control-request-method": "POST" };
-    const grpc = { ":method": "POST", "content-type": "application/grpc" };
     const ids: unknown[] = [];
-    for (const [path, more] of [
-      ["/probe/look", {}],
-      ["/probe/ask", preflight],
-      ["/probing.Probe/Ask", grpc],
-    ] as const) {
-      const head = {
-        ":path": path,
-        origin: "https://elsewhere.example",
-        "sec-fetch-site": "cross-site",
-        ...more,
-      };
-      ids.push((await request(session, head)).headers["x-request-id"]);
+    const heads = [{ ":path": "/probe/look" }, { ":path": "/probe/ask", ...preflight }, headOf("Ask")];
+    for (const head of heads) {
+      const crossing = { ...head, origin: "https://elsewhere.example", "sec-fetch-site": "cross-site" };
+      ids.push((await request(session, crossing)).headers["x-request-id"]);
     }
     await request(session, { ":path": "/livez", origin: "https://allowed.example" });
     expect(await count()).toBe("3");

@@ -1,18 +1,13 @@
 /** Requests that clients sent before the server began to stop, and that it has not read yet. */
 import { once } from "node:events";
-import http2 from "node:http2";
 import type net from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
-import tls from "node:tls";
-import { createServiceImplSpec } from "@connectrpc/connect";
-import { describe, expect, it, onTestFinished } from "vitest";
-import { Probe } from "../gen/probing/probe_pb.ts";
+import { describe, expect, it } from "vitest";
 import { frameTypes, opening, writeFrame } from "../support/http2-frames.ts";
-import { decodeFrames, encodeCall, type RawFrame } from "./frames.ts";
-import { echo, serveProbe } from "./probe.ts";
-import { connectTcp, envelope, readStream, readToEnd } from "./raw.ts";
-import { serve } from "./serve.ts";
-import { makeCertificates, pairOf, trustIn } from "./tls-clients.ts";
+import { createFrameDecoder, encodeCall, type RawFrame } from "./frames.ts";
+import { headOf, serveProbe } from "./probe.ts";
+import { connectTcp, envelope, readToEnd, request } from "./raw.ts";
+import { connectSession, serveTls, shakeHands } from "./tls-clients.ts";
 
 const maxDrainMs = 600_000;
 const look = (text: string): string => `GET /probe/look?text=${text} HTTP/1.1\r\nhost: x\r\n\r\n`;
@@ -121,13 +116,11 @@ const ask = (streamId: number): Buffer => encodeCall(streamId, "/probing.Probe/A
 function connectRaw2(port: number) {
   const socket = connectTcp(port);
   const frames: RawFrame[] = [];
-  let rest = Buffer.alloc(0);
+  const decode = createFrameDecoder();
   const closed = new Promise<readonly RawFrame[]>((resolve) => socket.on("close", () => resolve(frames)));
   socket.on("data", (bytes: Buffer) => {
-    rest = Buffer.concat([rest, bytes]);
-    for (const one of decodeFrames(rest)) {
+    for (const one of decode(bytes)) {
       frames.push(one);
-      rest = rest.subarray(9 + one.payload.length);
       if (one.type === frameTypes.ping && one.flags === 0)
         socket.write(writeFrame(frameTypes.ping, 1, 0, one.payload));
     }
@@ -189,18 +182,9 @@ describe("a stopping server, over HTTP/2,", () => {
 });
 
 describe("a stopping server, over TLS,", () => {
-  async function serveTls() {
-    const dataDir = await makeCertificates();
-    const services = [createServiceImplSpec<typeof Probe>(Probe, echo)];
-    const local = await serve({ services, tls: [pairOf(dataDir)], limits: { maxDrainMs } });
-    return { ...local, ca: trustIn(dataDir) };
-  }
-
   it("answers a request waiting on an idle connection", async () => {
-    const { server, port, ca } = await serveTls();
-    const socket = tls.connect({ port, host: "127.0.0.1", ca, ALPNProtocols: ["http/1.1"] });
-    socket.on("error", () => {});
-    onTestFinished(() => void socket.destroy());
+    const { server, port, ca } = await serveTls({ limits: { maxDrainMs } });
+    const socket = await shakeHands({ port, ca }, { ALPNProtocols: ["http/1.1"] });
     socket.write(look("first"));
     await once(socket, "data");
     const answer = readToEnd(socket);
@@ -211,16 +195,9 @@ describe("a stopping server, over TLS,", () => {
   });
 
   it("answers running HTTP/2 calls, many at a time", async () => {
-    const { server, port, ca } = await serveTls();
-    const session = http2.connect(`https://127.0.0.1:${port}`, { ca });
-    session.on("error", () => {});
-    onTestFinished(() => session.destroy());
-    const headers = { ":method": "POST", ":path": "/probing.Probe/Ask", "content-type": "application/grpc" };
-    const open = () => {
-      const stream = session.request(headers);
-      stream.end(envelope(""));
-      return readStream(stream);
-    };
+    const { server, port, ca } = await serveTls({ limits: { maxDrainMs } });
+    const session = await connectSession({ port, ca });
+    const open = () => request(session, headOf("Ask"), envelope(""));
     await open();
     const calls = Array.from({ length: 100 }, open);
     await turn();

@@ -36,45 +36,38 @@ async function start() {
   return { ...app, ...connections };
 }
 
-describe.each(["grpc", "connect"] as const)(
-  "a stopping server, over %s,",
-  { timeout: 120_000 },
-  (protocol) => {
-    it("ends a watch of the audit log", async () => {
-      const app = await start();
-      const kms = createClient(KmsService, app[protocol]);
-      await kms.createKey({});
-      const entries = kms.watchAuditLog({ afterSequence: 0 })[Symbol.asyncIterator]();
-      await entries.next();
-      const ended = refusal(entries.next());
-      const closed = app.server.close();
-      expect(await ended).toEqual(stopping);
-      await closed;
-    });
-
-    it("ends a watch of blocks", async () => {
-      const app = await start();
-      const blocks = createClient(BlockchainService, app[protocol]).watchBlocks({})[Symbol.asyncIterator]();
-      await blocks.next();
-      const ended = refusal(blocks.next());
-      const closed = app.server.close();
-      expect(await ended).toEqual(stopping);
-      await closed;
-    });
-
-    it("reports over a health watch that it no longer serves, and ends the watch", async () => {
-      const app = await start();
-      const statuses = createClient(Health, app[protocol]).watch({})[Symbol.asyncIterator]();
-      expect((await statuses.next()).value).toMatchObject({ status: ServingStatus.SERVING });
-      const closed = app.server.close();
-      expect((await statuses.next()).value).toMatchObject({ status: ServingStatus.NOT_SERVING });
-      expect(await refusal(statuses.next())).toEqual(stopping);
-      await closed;
-    });
-  },
-);
-
 describe("a stopping server", { timeout: 120_000 }, () => {
+  it("ends a watch of the audit log", async () => {
+    const app = await start();
+    const kms = createClient(KmsService, app.grpc);
+    await kms.createKey({});
+    const entries = kms.watchAuditLog({ afterSequence: 0 })[Symbol.asyncIterator]();
+    await entries.next();
+    const ended = refusal(entries.next());
+    const closed = app.server.close();
+    expect(await ended).toEqual(stopping);
+    await closed;
+  });
+
+  it("ends a watch of blocks", async () => {
+    const app = await start();
+    const blocks = createClient(BlockchainService, app.grpc).watchBlocks({})[Symbol.asyncIterator]();
+    await blocks.next();
+    const ended = refusal(blocks.next());
+    const closed = app.server.close();
+    expect(await ended).toEqual(stopping);
+    await closed;
+  });
+
+  it("reports over a health watch that it no longer serves, and ends the watch", async () => {
+    const app = await start();
+    const statuses = createClient(Health, app.grpc).watch({})[Symbol.asyncIterator]();
+    expect((await statuses.next()).value).toMatchObject({ status: ServingStatus.SERVING });
+    const closed = app.server.close();
+    expect((await statuses.next()).value).toMatchObject({ status: ServingStatus.NOT_SERVING });
+    expect(await refusal(statuses.next())).toEqual(stopping);
+    await closed;
+  });
   it("ends a watch over REST with the reason", async () => {
     const app = await start();
     await createClient(KmsService, app.grpc).createKey({});

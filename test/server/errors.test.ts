@@ -8,13 +8,13 @@ import { endAfterAll } from "../support/at-end.ts";
 import { describeRefusal, failureOf, refusal } from "../support/refusal.ts";
 import { drain } from "../support/streams.ts";
 import { afterOneMessage } from "./failing.ts";
-import { connectProbe, protocols, serveProbe } from "./probe.ts";
+import { connectProbe, headOf, protocols, serveProbe } from "./probe.ts";
 import { connectHttp2, envelope, grpcStatusOf, jsonRefusalOf, request } from "./raw.ts";
 
 const atEnd = endAfterAll();
 let url: string;
 beforeAll(async () => {
-  ({ url } = await serveProbe({}, {}, atEnd));
+  ({ url } = await serveProbe({}, {}, { atEnd }));
 });
 
 const invalidField = { code: "invalid_argument", reason: "FIELD_INVALID" };
@@ -70,32 +70,6 @@ describe("a refused REST call", () => {
   });
 });
 
-describe("a request to an RPC path without a known protocol", () => {
-  it.each(["image/jpeg", "application/grpc+foo", "text/plain", "application/json; charset=latin1"])(
-    "is refused with 415 if its type is %s",
-    async (type) => {
-      const answer = await fetch(`${url}/probing.Probe/Ask`, {
-        method: "POST",
-        headers: { "content-type": type },
-        body: "x",
-      });
-      expect(answer.status).toBe(415);
-      expect(jsonRefusalOf(await answer.text()).reason).toBe("MEDIA_TYPE_UNSUPPORTED");
-    },
-  );
-});
-
-describe("JSON over Connect with an unknown field", () => {
-  it("is refused, in a stream too", async () => {
-    const send = (path: string, type: string, body: string | Buffer) =>
-      request(connectHttp2(url), { ":path": path, "content-type": type }, body);
-    const unary = await send("/probing.Probe/Ask", "application/json", '{"nobody":1}');
-    expect(jsonRefusalOf(unary.body)).toEqual(invalidField);
-    const stream = await send("/probing.Probe/Watch", "application/connect+json", envelope('{"nobody":1}'));
-    expect(endOfStream(stream.body)).toEqual(invalidField);
-  });
-});
-
 describe("an integer beyond 2^53 - 1 that JSON would round", () => {
   const json = { method: "POST", headers: { "content-type": "application/json" } };
   const number = `{"number":${unsafe}}`;
@@ -130,19 +104,26 @@ describe("an integer beyond 2^53 - 1 that JSON would round", () => {
     expect(jsonRefusalOf((await request(connectHttp2(url), own, body)).body)).toEqual(invalidField);
   });
 
-  it.each(["Watch", "Collect", "Chat"])("is refused in a %s stream", async (method) => {
-    const send = (type: string) => {
-      const headers = { ":path": `/probing.Probe/${method}`, "content-type": type };
-      return request(connectHttp2(url), headers, envelope(number));
-    };
-    expect(endOfStream((await send("application/connect+json")).body)).toEqual(invalidField);
-    for (const type of ["application/grpc+json", "application/grpc-web+json"])
-      expect(grpcStatusOf(await send(type))).toEqual({ status: 3, reason: "FIELD_INVALID" });
-  });
-
   it("is not mistaken for 2^53 - 1 itself", async () => {
     const answer = await fetch(`${url}/probing.Probe/Ask`, { ...json, body: '{"number":9007199254740991}' });
     expect(await answer.json()).toMatchObject({ number: "9007199254740991" });
+  });
+});
+
+describe.each([
+  ["an unknown field", '{"nobody":1}'],
+  ["an integer that JSON would round", `{"number":${unsafe}}`],
+])("JSON with %s", (_what, body) => {
+  it("is refused over Connect", async () => {
+    const answer = await request(connectHttp2(url), headOf("Ask", "application/json"), body);
+    expect(jsonRefusalOf(answer.body)).toEqual(invalidField);
+  });
+
+  it.each(["Watch", "Collect", "Chat"])("is refused in a %s stream", async (method) => {
+    const send = (type: string) => request(connectHttp2(url), headOf(method, type), envelope(body));
+    expect(endOfStream((await send("application/connect+json")).body)).toEqual(invalidField);
+    for (const type of ["application/grpc+json", "application/grpc-web+json"])
+      expect(grpcStatusOf(await send(type))).toEqual({ status: 3, reason: "FIELD_INVALID" });
   });
 });
 
@@ -166,26 +147,14 @@ describe.each(protocols)("over %s", (protocol) => {
 });
 
 describe("a call that failed because the store cannot be reached", () => {
-  const fail = (): never => {
-    throw explainFailure(new StoreFailureError("UNAVAILABLE", new Error("gone")));
-  };
-
-  it.each(protocols)("says when to retry, over %s", async (protocol) => {
-    const { url: failingUrl } = await serveProbe({ ask: fail });
-    const error = await failureOf(connectProbe(protocol, failingUrl).ask({}));
+  // shutdown.test.ts tests that each protocol says so.
+  it("says when to retry", async () => {
+    const error = await failureOf(
+      Promise.reject(explainFailure(new StoreFailureError("UNAVAILABLE", new Error("gone")))),
+    );
     expect(describeRefusal(error)).toEqual({ code: "Unavailable", reason: "STORE_UNAVAILABLE" });
     expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 1n, nanos: 0 } }]);
     expect(error.metadata.get("retry-after")).toBe("1");
-  });
-
-  it("says when to retry, over REST", async () => {
-    const { url: failingUrl } = await serveProbe({ look: fail });
-    const answer = await fetch(`${failingUrl}/probe/look`);
-    expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "1"]);
-    expect(await answer.json()).toMatchObject({
-      code: "UNAVAILABLE",
-      details: [{ reason: "STORE_UNAVAILABLE" }, { retryDelay: "1s" }],
-    });
   });
 });
 

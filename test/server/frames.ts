@@ -12,11 +12,10 @@ import { onTestFinished } from "vitest";
 import { flags, frameTypes, writeFields, writeFrame } from "../support/http2-frames.ts";
 import { envelope, type RawAnswer, readStream } from "./raw.ts";
 
-/** A frame of a stream (RFC 9113, section 4.1). A header block of several frames counts as one. */
+/** A frame of a stream (RFC 9113, section 4.1). The header blocks of the tests fit into one. */
 export interface Frame {
   readonly type: "DATA" | "HEADERS" | "RST_STREAM";
   readonly streamId: number;
-  readonly payloadBytes: number;
   readonly endStream: boolean;
 }
 
@@ -37,14 +36,7 @@ export interface FramedConnection {
 }
 
 const frameHeaderBytes = 9;
-const endStreamFlag = 0x1;
-const endHeadersFlag = 0x4;
-const streamFrames: Readonly<Record<number, Frame["type"] | "CONTINUATION">> = {
-  0: "DATA",
-  1: "HEADERS",
-  3: "RST_STREAM",
-  9: "CONTINUATION",
-};
+const streamFrames: Readonly<Record<number, Frame["type"]>> = { 0: "DATA", 1: "HEADERS", 3: "RST_STREAM" };
 
 /** A frame in wire format. */
 export interface RawFrame {
@@ -71,17 +63,34 @@ export function decodeFrames(bytes: Buffer): RawFrame[] {
   return frames;
 }
 
+/** Creates a function that takes bytes in pieces of any size, and returns the frames that they complete. */
+export function createFrameDecoder(): (bytes: Buffer) => RawFrame[] {
+  let rest = Buffer.alloc(0);
+  return (bytes) => {
+    rest = Buffer.concat([rest, bytes]);
+    const frames = decodeFrames(rest);
+    for (const { payload } of frames) rest = rest.subarray(frameHeaderBytes + payload.length);
+    return frames;
+  };
+}
+
+/** HEADERS of a request: a gRPC call unless the fields say otherwise. */
+export function encodeHead(
+  streamId: number,
+  fields: Readonly<Record<string, string | undefined>>,
+  flag = 0,
+): Buffer {
+  const all = { ":method": "POST", ":scheme": "http", ":authority": "localhost", ...grpcType, ...fields };
+  const given = Object.entries(all).filter((field): field is [string, string] => field[1] !== undefined);
+  return writeFrame(frameTypes.headers, flags.endHeaders | flag, streamId, writeFields(given));
+}
+
+const grpcType = { ":path": undefined, "content-type": "application/grpc" };
+
 /** A gRPC call in frames. */
 export function encodeCall(streamId: number, path: string, message: Uint8Array): Buffer {
-  const fields = writeFields([
-    [":method", "POST"],
-    [":scheme", "http"],
-    [":path", path],
-    [":authority", "localhost"],
-    ["content-type", "application/grpc"],
-  ]);
   return Buffer.concat([
-    writeFrame(frameTypes.headers, flags.endHeaders, streamId, fields),
+    encodeHead(streamId, { ":path": path }),
     writeFrame(frameTypes.data, flags.endStream, streamId, envelope(message)),
   ]);
 }
@@ -89,8 +98,17 @@ export function encodeCall(streamId: number, path: string, message: Uint8Array):
 /** Opens a plaintext connection. */
 export function connectFramed(port: number): FramedConnection {
   const frames: Frame[] = [];
+  const decode = createFrameDecoder();
+  const record = (bytes: Buffer): void => {
+    for (const { type: number, flags: flag, streamId } of decode(bytes)) {
+      const type = streamFrames[number];
+      if (type === undefined) continue;
+      const endStream = type !== "RST_STREAM" && (flag & flags.endStream) !== 0;
+      frames.push({ type, streamId, endStream });
+    }
+  };
   const session = http2.connect(`http://127.0.0.1:${port}`, {
-    createConnection: () => tap(net.connect(port, "127.0.0.1"), createFrameReader(frames)),
+    createConnection: () => tap(net.connect(port, "127.0.0.1"), record),
     maxSendHeaderBlockLength: 1024 * 1024,
   });
   session.on("error", () => {}); // Every stream on it fails and emits the error.
@@ -130,35 +148,4 @@ function tap(socket: net.Socket, onBytes: (bytes: Buffer) => void): Duplex {
   socket.on("error", (error) => duplex.destroy(error));
   socket.on("close", () => duplex.destroy());
   return duplex;
-}
-
-/**
- * Creates a function that takes a server's bytes in pieces of any size and records the frames of its streams.
- */
-function createFrameReader(frames: Frame[]): (bytes: Buffer) => void {
-  let rest = Buffer.alloc(0);
-  let block: Frame | undefined;
-  return (bytes) => {
-    rest = Buffer.concat([rest, bytes]);
-    while (rest.length >= frameHeaderBytes) {
-      const payloadBytes = rest.readUIntBE(0, 3);
-      if (rest.length < frameHeaderBytes + payloadBytes) return;
-      const type = streamFrames[rest.readUInt8(3)];
-      const flags = rest.readUInt8(4);
-      const streamId = rest.readUInt32BE(5) & 0x7fffffff;
-      rest = rest.subarray(frameHeaderBytes + payloadBytes);
-      if (type === undefined) continue;
-      if (type === "CONTINUATION") {
-        if (block === undefined) throw new Error("CONTINUATION without HEADERS");
-        block = { ...block, payloadBytes: block.payloadBytes + payloadBytes };
-      } else {
-        const mayEnd = type !== "RST_STREAM";
-        block = { type, streamId, payloadBytes, endStream: mayEnd && (flags & endStreamFlag) !== 0 };
-      }
-      const isWhole = block.type !== "HEADERS" || (flags & endHeadersFlag) !== 0;
-      if (!isWhole) continue;
-      frames.push(block);
-      block = undefined;
-    }
-  };
 }

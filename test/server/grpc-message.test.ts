@@ -8,7 +8,7 @@ import { isMissing, run } from "../interop/tools.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { failureOf } from "../support/refusal.ts";
 import { drain } from "../support/streams.ts";
-import { connectProbe, type ProbeBehaviour, protocols, serveProbe } from "./probe.ts";
+import { connectProbe, headOf, type ProbeBehaviour, protocols, serveProbe } from "./probe.ts";
 import { connectHttp2, envelope, grpcStatusOf, request } from "./raw.ts";
 
 describe("a text for grpc-message", () => {
@@ -25,11 +25,7 @@ describe("a text for grpc-message", () => {
   });
 });
 
-const texts = [
-  "algorithm: must be in list [ML-DSA-44, ML-DSA-65]; a/b? #1 & c=d + e@f $5",
-  `100% of %3A and %2C is "ü€🔑"`,
-  " a tab\t, a line break\nand spaces at the ends ",
-];
+const text = ' tab\t, a line break\n, [ML-DSA-44]; 100% of %3A and %2C; a/b? #1 & c=d + "ü€🔑" and spaces ';
 
 const atEnd = endAfterAll();
 let url: string;
@@ -51,10 +47,10 @@ beforeAll(async () => {
       }
     },
   };
-  ({ url } = await serveProbe(behaviour, {}, atEnd));
+  ({ url } = await serveProbe(behaviour, {}, { atEnd }));
 });
 
-describe.each(texts)("the text of a refusal: %j", (text) => {
+describe("the text of a refusal", () => {
   it.each(["Ask", "Watch", "Chat"])("reaches a client of @grpc/grpc-js, calling %s", async (method) => {
     const client = new Client(url.slice("http://".length), credentials.createInsecure());
     onTestFinished(() => client.close());
@@ -91,8 +87,7 @@ describe("JSON with half a surrogate pair, which the refusal quotes", () => {
   it.each(bodies)("is refused with a status: %s", async (body) => {
     for (const type of ["application/grpc+json", "application/grpc-web+json"]) {
       for (const method of ["Ask", "Watch"]) {
-        const headers = { ":path": `/probing.Probe/${method}`, "content-type": type };
-        const answer = await request(connectHttp2(url), headers, envelope(body));
+        const answer = await request(connectHttp2(url), headOf(method, type), envelope(body));
         expect(grpcStatusOf(answer)).toEqual({ status: Code.InvalidArgument, reason: "FIELD_INVALID" });
       }
     }
@@ -101,8 +96,7 @@ describe("JSON with half a surrogate pair, which the refusal quotes", () => {
 
 describe("a gRPC call to an unknown RPC", () => {
   it("fails with a message that needs no decoding", async () => {
-    const headers = { ":path": "/probing.Probe/Nobody", "content-type": "application/grpc" };
-    const answer = await request(connectHttp2(url), headers, envelope(""));
+    const answer = await request(connectHttp2(url), headOf("Nobody"), envelope(""));
     expect(answer.headers["grpc-message"]).toBe("the RPC /probing.Probe/Nobody does not exist");
   });
 });

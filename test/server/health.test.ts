@@ -1,9 +1,8 @@
 import { type Client, createClient } from "@connectrpc/connect";
-import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
-import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/grpc/health/v1/health_pb.ts";
 import { refusal } from "../support/refusal.ts";
-import { serveProbe } from "./probe.ts";
+import { connectGrpc, serveProbe } from "./probe.ts";
 import type { LocalServer } from "./serve.ts";
 
 const name = "probing.Probe";
@@ -12,9 +11,7 @@ let local: LocalServer;
 let health: Client<typeof Health>;
 beforeEach(async () => {
   local = await serveProbe();
-  const sessionManager = new Http2SessionManager(local.url);
-  onTestFinished(() => sessionManager.abort());
-  health = createClient(Health, createGrpcTransport({ baseUrl: local.url, sessionManager }));
+  health = createClient(Health, connectGrpc(local.url));
 });
 
 describe("Health.Check", () => {

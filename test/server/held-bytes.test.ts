@@ -1,4 +1,5 @@
 /** How the bytes of unfinished requests and unread responses are counted. */
+import { setImmediate } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 import { ByteBudget } from "../../src/server/byte-budget.ts";
 import { Clients } from "../../src/server/clients.ts";
@@ -51,6 +52,42 @@ describe("the byte budget", () => {
   });
 });
 
+describe("the turns of large messages", () => {
+  const large = 4_000_000;
+  const createTurns = () => {
+    const clients = new Clients();
+    const budget = new ByteBudget({ maxBufferedBytes: 1e9, maxBufferedBytesPerClient: 1e9 }, clients);
+    return (client: string, bytes: number) => budget.open(clients.claim(client), client).takeTurn(bytes);
+  };
+
+  it("pass small messages at once", () => {
+    const take = createTurns();
+    for (let i = 0; i < 10; i += 1) expect(take("ada", 1000)).toBeUndefined();
+  });
+
+  it("pass one large message per event-loop turn", async () => {
+    const take = createTurns();
+    let passed = 0;
+    for (let i = 0; i < 10; i += 1) {
+      const turn = take("ada", large);
+      if (turn === undefined) passed += 1;
+      else void turn.then(() => (passed += 1));
+    }
+    for (let turn = 1; turn <= 10; turn += 1) {
+      expect(passed).toBe(turn);
+      await setImmediate();
+    }
+  });
+
+  it("alternate between clients", async () => {
+    const take = createTurns();
+    const order: string[] = [];
+    for (let i = 0; i < 50; i += 1) void take("attacker", large)?.then(() => order.push("attacker"));
+    await take("ada", large);
+    expect(order.length).toBeLessThanOrEqual(3);
+  });
+});
+
 describe("the meter of a stream", () => {
   /**
    * Passes a stream through in pieces of one size.
@@ -92,21 +129,22 @@ describe("the meter of a stream", () => {
     },
   );
 
-  it("keeps counting a message that does not end", async () => {
-    const unfinished = messages.subarray(0, messages.length - 1);
+  it.each([304, 2])("keeps counting a message that ends after %i bytes", async (bytes) => {
+    const unfinished = messages.subarray(0, messages.length - 305 + bytes);
     const { last, failure } = await measure(unfinished, 50);
-    expect(last).toBeGreaterThan(300);
+    expect(last).toBeGreaterThanOrEqual(bytes);
     expect(failure).toMatchObject({ reason: "BODY_INCOMPLETE" });
   });
 
   it.each([5, 100_000])(
     "refuses a message whose prefix announces too many bytes, after the messages before it",
     async (size) => {
-      const stream = Buffer.concat([messages, envelope(Buffer.alloc(1001))]);
-      expect(await measure(stream, size)).toMatchObject({
-        failure: { code: "ResourceExhausted", reason: "BODY_TOO_LARGE" },
-        passed: messages,
-      });
+      const failure = { code: "ResourceExhausted", reason: "BODY_TOO_LARGE" };
+      // The second never arrives: 4 GiB, the largest number.
+      for (const large of [envelope(Buffer.alloc(1001)), Buffer.of(0, 255, 255, 255, 255)]) {
+        const stream = Buffer.concat([messages, large]);
+        expect(await measure(stream, size)).toMatchObject({ failure, passed: messages });
+      }
     },
   );
 });

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { endAfterAll } from "../support/at-end.ts";
 import { frameTypes, opening, writeFrame } from "../support/http2-frames.ts";
 import { decodeFrames, type RawFrame } from "./frames.ts";
-import { serveProbe } from "./probe.ts";
+import { headOf, serveProbe } from "./probe.ts";
 import {
   connectHttp2,
   connectTcp,
@@ -20,16 +20,15 @@ const atEnd = endAfterAll();
 let url: string;
 let port: number;
 beforeAll(async () => {
-  ({ url, port } = await serveProbe({}, {}, atEnd));
+  ({ url, port } = await serveProbe({}, {}, { atEnd }));
 });
 
 const tooLarge = "METADATA_TOO_LARGE";
 
 // refusals.test.ts tests how each protocol reports it.
 describe("metadata", () => {
-  const grpc = { ":path": "/probing.Probe/Ask", "content-type": "application/grpc" };
   const send = (session: http2.ClientHttp2Session, bytes: number) =>
-    request(session, { ...grpc, ...makeMetadata(bytes) }, envelope(""));
+    request(session, { ...headOf("Ask"), ...makeMetadata(bytes) }, envelope(""));
   const sendOver1 = (bytes: number) =>
     requestHttp1(`${url}/probe/look`, { headers: { authorization: `Bearer ${"x".repeat(bytes)}` } });
 
@@ -186,11 +185,7 @@ function makeMetadata(bytes: number): Record<string, string> {
 
 /** Opens a bidirectional stream and sends a message; can send more. */
 async function openChat(session: http2.ClientHttp2Session): Promise<{ say(): Promise<boolean> }> {
-  const stream = session.request({
-    ":method": "POST",
-    ":path": "/probing.Probe/Chat",
-    "content-type": "application/grpc",
-  });
+  const stream = session.request(headOf("Chat"));
   stream.on("error", () => {}); // Its connection ends with the test.
   const answers = stream[Symbol.asyncIterator]();
   const say = async () => {

@@ -1,15 +1,12 @@
-import { createServiceImplSpec } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { Probe } from "../gen/probing/probe_pb.ts";
 import { failureOf, refusal } from "../support/refusal.ts";
 import { connectProbe, type ProbeBehaviour, protocols, serveProbe } from "./probe.ts";
-import { collectLines, serve } from "./serve.ts";
+import { collectLines } from "./serve.ts";
 
 /** Serves with a log that the test reads. */
 async function serveLogging(behaviour: ProbeBehaviour, level: string) {
   const { lines, logger } = collectLines(level);
-  const services = [createServiceImplSpec<typeof Probe>(Probe, behaviour)];
-  return { lines, ...(await serve({ services, logger })) };
+  return { lines, ...(await serveProbe(behaviour, {}, { logger })) };
 }
 
 describe.each(protocols)("over %s", (protocol) => {

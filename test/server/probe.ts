@@ -1,5 +1,11 @@
 /** A probing.Probe server whose behaviour the test defines, and clients over every protocol. */
-import { type Client, createClient, createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
+import {
+  type Client,
+  createClient,
+  createServiceImplSpec,
+  type ServiceImpl,
+  type Transport,
+} from "@connectrpc/connect";
 import {
   createConnectTransport,
   createGrpcTransport,
@@ -36,10 +42,10 @@ export const echo: ServiceImpl<typeof Probe> = {
 export function serveProbe(
   behaviour: ProbeBehaviour = {},
   limits: Partial<ServerLimits> = {},
-  atEnd?: AtEnd,
+  { atEnd, ...options }: Partial<BareOptions> & { readonly atEnd?: AtEnd } = {},
 ): Promise<LocalServer> {
   const services = [createServiceImplSpec<typeof Probe>(Probe, { ...echo, ...behaviour })];
-  return serve({ services, limits: { maxDrainMs: 0, ...limits } }, atEnd);
+  return serve({ services, limits: { maxDrainMs: 0, ...limits }, ...options }, atEnd);
 }
 
 /** Serves until the test has finished, and counts the calls that reach a handler. */
@@ -56,8 +62,7 @@ export async function serveCounted(options: Partial<BareOptions> = {}) {
       yield count(item);
     },
   };
-  const services = [createServiceImplSpec<typeof Probe>(Probe, handlers)];
-  return { ...(await serve({ services, ...options })), handled: () => handled };
+  return { ...(await serveProbe(handlers, {}, options)), handled: () => handled };
 }
 
 /** Every variant of the protocols. Only those over HTTP/2 support bidirectional streams. */
@@ -74,11 +79,26 @@ export const protocols = [
 /** The name of a protocol. */
 export type Protocol = (typeof protocols)[number];
 
-/** A client with its own connection, which closes with the test. */
-export function connectProbe(protocol: Protocol, baseUrl: string): Client<typeof Probe> {
+/** The head of a call of probing.Probe over HTTP/2. */
+export const headOf = (method: string, type = "application/grpc") => ({
+  ":method": "POST",
+  ":path": `/probing.Probe/${method}`,
+  "content-type": type,
+});
+
+/** A connection of its own, which closes with the test. */
+function connect(baseUrl: string) {
   const sessionManager = new Http2SessionManager(baseUrl);
   onTestFinished(() => sessionManager.abort());
-  const options = { baseUrl, sessionManager };
+  return { baseUrl, sessionManager };
+}
+
+/** gRPC over a connection of its own, which closes with the test. */
+export const connectGrpc = (url: string): Transport => createGrpcTransport(connect(url));
+
+/** A client with its own connection, which closes with the test. */
+export function connectProbe(protocol: Protocol, baseUrl: string): Client<typeof Probe> {
+  const options = connect(baseUrl);
   switch (protocol) {
     case "gRPC":
       return createClient(Probe, createGrpcTransport(options));

@@ -98,14 +98,11 @@ describe("a service with Google's conventions", () => {
   });
 
   it("refuses a call above the rate in Google's form, with a retry delay", async () => {
-    const call = await startLibrary({ limits: { maxCallsPerSecond: 1 } });
-    const answers = await Promise.all(Array.from({ length: 20 }, () => call("GET /v1/books/a")));
-    const late = answers.filter(({ status }) => status === 429);
-    expect(late.length).toBeGreaterThan(0);
-    for (const answer of late) {
-      expect(errorOf(answer)).toEqual([429, "RESOURCE_EXHAUSTED", "RATE_LIMITED"]);
-      expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
-    }
+    const call = await startLibrary({ limits: { maxCallsPerSecond: 0.001 } });
+    await call("GET /v1/books/a");
+    const late = await call("GET /v1/books/a");
+    expect(errorOf(late)).toEqual([429, "RESOURCE_EXHAUSTED", "RATE_LIMITED"]);
+    expect(Number(late.headers.get("retry-after"))).toBeGreaterThan(0);
   });
 
   it("hides a bug behind Google's form", async () => {
@@ -128,16 +125,5 @@ describe("a service with Google's conventions", () => {
     const call = await startLibrary();
     const { status, json } = await call(`POST /${Library.typeName}/GetBook`, { token: "", body: "{}" });
     expect([status, json]).toMatchObject([401, { code: "unauthenticated", message: "no token" }]);
-  });
-
-  it("does not start if its profile lacks an RPC", async () => {
-    const { GetBook: _missing, ...rpcs } = profile.rpcs ?? {};
-    const services = [createServiceImplSpec(Library, {} as never)];
-    const starting = serve({
-      services,
-      access: policy,
-      profiles: { [Library.typeName]: { ...profile, rpcs } },
-    });
-    await expect(starting).rejects.toThrow(/^testing\.Library\.GetBook .*its service profile/);
   });
 });

@@ -1,9 +1,8 @@
 import { createFileRegistry, fromBinary, getOption, type MessageInitShape } from "@bufbuild/protobuf";
 import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { pino } from "pino";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import {
   type ServerReflectionRequestSchema,
@@ -16,6 +15,7 @@ import { readConfig } from "../../src/config.ts";
 import { refusal } from "../support/refusal.ts";
 import { createOutgoing } from "../support/streams.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { connectGrpc } from "./probe.ts";
 
 type Question = MessageInitShape<typeof ServerReflectionRequestSchema>["messageRequest"];
 
@@ -38,9 +38,7 @@ describe.each([
 ] as const)("grpc.reflection.%s", (_version, service) => {
   /** Opens a stream; each call sends one request and returns its response. */
   function open() {
-    const sessionManager = new Http2SessionManager(url);
-    onTestFinished(() => sessionManager.abort());
-    const client = createClient(service as typeof V1, createGrpcTransport({ baseUrl: url, sessionManager }));
+    const client = createClient(service as typeof V1, connectGrpc(url));
     const questions = createOutgoing<MessageInitShape<typeof ServerReflectionRequestSchema>>();
     const answers = client.serverReflectionInfo(questions)[Symbol.asyncIterator]();
     return async (messageRequest: Question, host = "") => {

@@ -3,7 +3,7 @@
  * an ID, is counted and logged once, and leaves the connection usable for the next call.
  */
 import { once } from "node:events";
-import { Code, createServiceImplSpec } from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import { beforeAll, describe, expect, it } from "vitest";
 import { Access } from "#gen/qsp/access_pb.ts";
 import { refuse } from "../../src/errors.ts";
@@ -13,9 +13,9 @@ import { Probe } from "../gen/probing/probe_pb.ts";
 import { type AtEnd, endAfterAll } from "../support/at-end.ts";
 import { always, crash, hang, refuseText } from "./failing.ts";
 import { connectFramed, type FramedAnswer } from "./frames.ts";
-import { echo, type ProbeBehaviour } from "./probe.ts";
+import { type ProbeBehaviour, serveProbe } from "./probe.ts";
 import { connectTcp, envelope, grpcStatusOf, jsonRefusalOf, type RawAnswer } from "./raw.ts";
-import { type BareOptions, collectLines, serve } from "./serve.ts";
+import { type BareOptions, collectLines } from "./serve.ts";
 
 type Version = "HTTP/1.1" | "HTTP/2";
 
@@ -100,14 +100,14 @@ interface Row {
   /** Whether the log has a line at debug level. Default: as for calls. */
   readonly isLogged?: (form: Form) => boolean;
   /** Additional headers of the answer. */
-  readonly headers?: (form: Form) => Readonly<Record<string, string>>;
+  readonly headers?: (form: Form) => Readonly<Record<string, unknown>>;
   /** Whether the connection ends with the answer. */
   readonly ends?: (version: Version) => boolean;
 }
 
 /** Encodes bytes in the form of a protocol. */
-function pack(form: Form, message: Uint8Array | string, times = 1): Buffer {
-  const one = isFramed(form) ? envelope(message) : Buffer.from(message);
+function pack(form: Form, message: Uint8Array | string, times = 1, flags = 0): Buffer {
+  const one = isFramed(form) ? envelope(message, flags) : Buffer.from(message);
   const bytes = Buffer.concat(Array<Buffer>(times).fill(one));
   return form.type?.includes("-text") ? Buffer.from(bytes.toString("base64")) : bytes;
 }
@@ -133,6 +133,18 @@ const withHeaders =
   () => ({ headers });
 const withMessage = (message: (form: Form) => string | Buffer): Change =>
   only(hasBody, (form) => ({ body: pack(form, message(form)) }));
+const inEncoding = ({ protocol }: Form, encoding: string): Sent["headers"] => {
+  if (protocol.startsWith("grpc")) return { "grpc-encoding": encoding };
+  return { [`${protocol === "connect-stream" ? "connect-" : ""}content-encoding`]: encoding };
+};
+/** Where one message belongs, sends another number of them. */
+const withMessages = (times: number): Change =>
+  only(
+    (form) => isFramed(form) && /Ask|Watch/.test(form.path),
+    (form) => ({ body: pack(form, empty(form), times) }),
+  );
+const retryAfter: Row["headers"] = ({ protocol }) =>
+  protocol === "connect-stream" ? {} : { "retry-after": expect.stringMatching(/^[1-9]\d*$/) };
 const timeout = (form: Form, grpc: string, connect: string): Sent["headers"] =>
   form.protocol.startsWith("grpc") ? { "grpc-timeout": grpc } : { "connect-timeout-ms": connect };
 const asRest = (): "rest" => "rest";
@@ -234,7 +246,9 @@ const rows: Readonly<Record<string, Row>> = {
   "no room for calls": {
     refusal: ["SERVER_BUSY", Code.ResourceExhausted, 429],
     limits: { maxCalls: 0, maxStreams: 0 },
-    change: only(isCall),
+    // Even while the request is open.
+    change: only(isCall, (form) => (hasBody(form) ? { sentBytes: 1 } : {})),
+    headers: retryAfter,
     isEarly: true,
     counted: "call",
     // There may be thousands a second.
@@ -244,6 +258,7 @@ const rows: Readonly<Record<string, Row>> = {
     refusal: ["RATE_LIMITED", Code.ResourceExhausted, 429],
     limits: { maxCallsPerSecond: 0.001 },
     change: only(isCall),
+    headers: retryAfter,
     isEarly: true,
     counted: "call",
   },
@@ -290,18 +305,30 @@ const rows: Readonly<Record<string, Row>> = {
   },
   "a compression that the server does not know": {
     refusal: ["ENCODING_UNSUPPORTED", Code.Unimplemented, 415],
-    change: only(hasBody, (form) => {
-      const header = {
-        "connect-stream": "connect-content-encoding",
-        grpc: "grpc-encoding",
-        "grpc-web": "grpc-encoding",
-      };
-      return {
-        headers: { [new Map(Object.entries(header)).get(form.protocol) ?? "content-encoding"]: "snappy" },
-      };
-    }),
+    change: only(hasBody, (form) => ({ headers: inEncoding(form, "snappy") })),
     headers: ({ protocol }) => (protocol.startsWith("grpc") ? { "grpc-accept-encoding": "gzip,br" } : {}),
     isEarly: "streams",
+    counted: "call",
+  },
+  "a compressed message without an encoding": {
+    refusal: ["ENCODING_MISSING", Code.Internal, 500],
+    change: only(isFramed, (form) => ({ body: pack(form, empty(form), 1, 1) })),
+    counted: "call",
+  },
+  "bytes that are not compressed as announced": {
+    refusal: ["ENCODING_INVALID", Code.InvalidArgument, 400],
+    change: only(hasBody, (form) => ({
+      headers: inEncoding(form, "gzip"),
+      body: pack(form, "no gzip", 1, 1),
+    })),
+    counted: "call",
+  },
+  "flags that mean nothing": {
+    refusal: ["MESSAGE_MALFORMED", Code.InvalidArgument, 400],
+    change: only(
+      ({ protocol }) => protocol.startsWith("grpc"),
+      (form) => ({ body: pack(form, empty(form), 1, 0x02) }),
+    ),
     counted: "call",
   },
   "a message above the limit": {
@@ -353,10 +380,12 @@ const rows: Readonly<Record<string, Row>> = {
   },
   "several messages where one belongs": {
     refusal: ["NOT_IMPLEMENTED", Code.Unimplemented, 501],
-    change: only(
-      (form) => isFramed(form) && /Ask|Watch/.test(form.path),
-      (form) => ({ body: pack(form, empty(form), 2) }),
-    ),
+    change: withMessages(2),
+    counted: "call",
+  },
+  "no message where one belongs": {
+    refusal: ["NOT_IMPLEMENTED", Code.Unimplemented, 501],
+    change: withMessages(0),
     counted: "call",
   },
   "a message of too many parts": {
@@ -410,10 +439,8 @@ async function serveRow({ limits, behaviour, isGuarded = false }: Row, atEnd: At
   const admins = Object.fromEntries(
     Probe.methods.map(({ name }) => [name, { access: Access.ADMIN, scope: "", comment: "Does it." }]),
   );
-  const options: BareOptions = {
-    services: [createServiceImplSpec<typeof Probe>(Probe, { ...echo, ...behaviour })],
+  const options: Partial<BareOptions> = {
     logger,
-    limits: { maxDrainMs: 0, ...limits },
     metrics,
     isHostAllowed: (host) => host === "127.0.0.1",
     ...(isGuarded && {
@@ -428,7 +455,7 @@ async function serveRow({ limits, behaviour, isGuarded = false }: Row, atEnd: At
       },
     }),
   };
-  const { port } = await serve(options, atEnd);
+  const { port } = await serveProbe(behaviour, limits, { ...options, atEnd });
   return { port, metrics, lines };
 }
 

@@ -13,7 +13,7 @@ import { describeRefusal, refusal } from "../support/refusal.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { createOutgoing } from "../support/streams.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { connectProbe, type ProbeBehaviour, protocols, serveProbe } from "./probe.ts";
+import { connectProbe, headOf, type ProbeBehaviour, protocols, serveProbe } from "./probe.ts";
 import { connectHttp2, connectTcp, envelope, readStream, readToEnd, request } from "./raw.ts";
 
 const post =
@@ -137,10 +137,7 @@ describe("a stopping server", () => {
     const { server, url } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 600_000 });
     const session = connectHttp2(url);
     const goaway = once(session, "goaway");
-    const headers = { ":method": "POST", ":path": "/probing.Probe/Ask", "content-type": "application/grpc" };
-    const stream = session.request(headers);
-    const running = readStream(stream);
-    stream.end(envelope(""));
+    const running = request(session, headOf("Ask"), envelope(""));
     await gate.entered;
     const closed = server.close();
     await goaway;
@@ -165,15 +162,20 @@ describe("a stopping server", () => {
     await closed;
   });
 
-  it("does not wait for a client that has sent nothing yet", async () => {
-    const { server, port } = await serveProbe({}, { maxHeaderMs: 600_000, maxDrainMs: 600_000 });
-    const silent = connectTcp(port);
-    await once(silent, "connect");
-    await expectConnection(port);
-    const closed = readToEnd(silent);
-    await server.close();
-    await closed;
-  });
+  it.each(["closed", "destroyed"])(
+    "if %s, does not wait for a client that has sent nothing yet",
+    async (how) => {
+      const { server, port } = await serveProbe({}, { maxHeaderMs: 600_000, maxDrainMs: 600_000 });
+      const silent = connectTcp(port);
+      await once(silent, "connect");
+      // Connections are accepted in order: once this one is served, the server knows of the earlier one.
+      expect((await fetch(`http://127.0.0.1:${port}/livez`)).status).toBe(200);
+      const ended = readToEnd(silent);
+      if (how === "destroyed") server.destroy();
+      await server.close();
+      await ended;
+    },
+  );
 
   it.each([
     ["its limit", { maxDrainMs: 100 }],
@@ -202,15 +204,6 @@ describe("a stopping server", () => {
     server.destroy();
     expect((await call).code).toMatch(/^(Unavailable|Canceled|Aborted|Internal)$/);
     await server.close();
-  });
-
-  it("ends at once if destroyed, even if a client has sent nothing yet", async () => {
-    const { server, port } = await serveProbe({}, { maxHeaderMs: 600_000, maxDrainMs: 600_000 });
-    const silent = connectTcp(port);
-    await once(silent, "connect");
-    await expectConnection(port);
-    server.destroy();
-    await Promise.all([server.close(), readToEnd(silent)]);
   });
 
   it("lets a client stream finish", async () => {
@@ -300,11 +293,6 @@ function encode<
     | typeof SignDataRequestSchema,
 >(desc: Desc, init: MessageInitShape<Desc>): Buffer {
   return envelope(toBinary(desc, create(desc, init) as never));
-}
-
-/** Connections are accepted in order: once this one is served, the server knows of the earlier ones. */
-async function expectConnection(port: number): Promise<void> {
-  expect((await fetch(`http://127.0.0.1:${port}/livez`)).status).toBe(200);
 }
 
 /** The error code with which a new connection fails; undefined if it does not. */

@@ -1,7 +1,7 @@
 /** Streams whose messages cost their sender next to nothing, and the server a lot. */
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
-import { serveProbe } from "./probe.ts";
+import { headOf, serveProbe } from "./probe.ts";
 import { connectHttp2, envelope, request } from "./raw.ts";
 
 const messages = (type: string, count: number): Buffer =>
@@ -23,11 +23,7 @@ describe.each([
         }
       },
     });
-    const stream = connectHttp2(url).request({
-      ":method": "POST",
-      ":path": "/probing.Probe/Chat",
-      "content-type": type,
-    });
+    const stream = connectHttp2(url).request(headOf("Chat", type));
     stream.write(messages(type, sent));
     return { url, stream, countRead: () => read };
   };

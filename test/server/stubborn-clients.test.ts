@@ -2,29 +2,26 @@
 import { once } from "node:events";
 import http2 from "node:http2";
 import net from "node:net";
-import { createServiceImplSpec } from "@connectrpc/connect";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createMetrics } from "../../src/server/metrics.ts";
-import { Probe } from "../gen/probing/probe_pb.ts";
-import { flags, frameTypes, opening, writeFields, writeFrame, writeUint32 } from "../support/http2-frames.ts";
-import { echo, serveProbe } from "./probe.ts";
+import { frameTypes, opening, writeFrame, writeUint32 } from "../support/http2-frames.ts";
+import { encodeHead } from "./frames.ts";
+import { headOf, serveProbe } from "./probe.ts";
 import { connectHttp2, connectTcp, envelope, grpcStatusOf, readStream, readToEnd } from "./raw.ts";
-import { serve } from "./serve.ts";
 
 /** A short limit, so that a test ends only if the server does not wait for the rest of a request. */
 const limits = { maxWriteMs: 100, maxReceiveMs: 60_000 };
 
-const post = { ":method": "POST", "content-type": "application/json" };
 const requests: Record<string, http2.OutgoingHttpHeaders> = {
   "a page": { ":path": "/livez" },
   "a path that does not exist": { ":path": "/nope" },
-  "a call over gRPC": { ...post, ":path": "/probing.Probe/Ask", "content-type": "application/grpc" },
-  "a media type that does not exist": { ...post, ":path": "/probing.Probe/Ask", "content-type": "text/x" },
+  "a call over gRPC": headOf("Ask"),
+  "a media type that does not exist": headOf("Ask", "text/x"),
   "a host that is not allowed": { ":path": "/nope", host: "one", ":authority": "other" },
 };
 
 it.each(Object.entries(requests))("an unread HTTP/2 answer is reset: to %s", async (_what, headers) => {
-  const { url } = await serveProbe(echo, limits);
+  const { url } = await serveProbe({}, limits);
   const session = http2.connect(url, { settings: { initialWindowSize: 0 } });
   session.on("error", () => {});
   onTestFinished(() => session.destroy());
@@ -36,7 +33,7 @@ it.each(Object.entries(requests))("an unread HTTP/2 answer is reset: to %s", asy
 });
 
 it("a HEAD request that its client does not end is ended", async () => {
-  const { url } = await serveProbe(echo, limits);
+  const { url } = await serveProbe({}, limits);
   const stream = connectHttp2(url).request({ ":method": "HEAD", ":path": "/livez" }, { endStream: false });
   const [headers] = await once(stream, "response");
   await once(stream.resume(), "close");
@@ -44,11 +41,8 @@ it("a HEAD request that its client does not end is ended", async () => {
 });
 
 it("a second message of a unary call is refused on arrival", async () => {
-  const { url } = await serveProbe(echo, limits);
-  const stream = connectHttp2(url).request(
-    { ...post, ":path": "/probing.Probe/Ask", "content-type": "application/grpc" },
-    { endStream: false },
-  );
+  const { url } = await serveProbe({}, limits);
+  const stream = connectHttp2(url).request(headOf("Ask"), { endStream: false });
   stream.write(Buffer.concat([envelope(""), envelope("")]));
   const { status } = grpcStatusOf(await readStream(stream));
   expect(status).toBe(12);
@@ -56,7 +50,7 @@ it("a second message of a unary call is refused on arrival", async () => {
 
 describe("one-byte chunks over HTTP/1.1", () => {
   const open = async (path: string): Promise<net.Socket> => {
-    const { port } = await serveProbe(echo, limits);
+    const { port } = await serveProbe({}, limits);
     const socket = connectTcp(port);
     const head = ["host: localhost", "content-type: application/json", "transfer-encoding: chunked"];
     socket.write(`POST ${path} HTTP/1.1\r\n${head.join("\r\n")}\r\n\r\n`);
@@ -109,7 +103,7 @@ describe("a client that does not wait for its answers", () => {
     const session = connectSession(url);
     const ended = once(session, "goaway");
     for (let at = 0; at < 30; at += 1) {
-      const stream = session.request({ ...post, ":path": "/probing.Probe/Ask" });
+      const stream = session.request(headOf("Ask", "application/json"));
       stream.on("error", () => {});
       stream.close(http2.constants.NGHTTP2_CANCEL);
     }
@@ -119,20 +113,12 @@ describe("a client that does not wait for its answers", () => {
 
   it("is counted by its address, even if its resets end its connection", async () => {
     const metrics = createMetrics();
-    const services = [createServiceImplSpec<typeof Probe>(Probe, { ...echo, ...never })];
-    const { url } = await serve({ services, metrics, limits: rate });
+    const { url } = await serveProbe(never, rate, { metrics });
     const left = connect(url);
-    const fields = writeFields([
-      [":method", "POST"],
-      [":scheme", "http"],
-      [":path", "/probing.Probe/Ask"],
-      [":authority", "localhost"],
-      ["content-type", "application/grpc"],
-    ]);
     const cancel = writeUint32(http2.constants.NGHTTP2_CANCEL);
     const requests = Array.from({ length: 500 }, (_, at) =>
       Buffer.concat([
-        writeFrame(frameTypes.headers, flags.endHeaders, 1 + 2 * at, fields),
+        encodeHead(1 + 2 * at, { ":path": "/probing.Probe/Ask" }),
         writeFrame(frameTypes.rstStream, 0, 1 + 2 * at, cancel),
       ]),
     );

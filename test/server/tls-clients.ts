@@ -1,7 +1,7 @@
 /** TLS servers with certificates from `qsp ca issue`, and clients that trust only its CA. */
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import http2 from "node:http2";
 import net, { type AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -15,7 +15,9 @@ import { qsp } from "../cli/operator/authority.ts";
 import type { AtEnd } from "../support/at-end.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { serveProbe } from "./probe.ts";
 import { type RawAnswer, requestHttp1 as requestHttp1Of } from "./raw.ts";
+import type { BareOptions, LocalServer } from "./serve.ts";
 
 /** The address of a server, and what to trust there. */
 export interface TlsPlace {
@@ -71,6 +73,16 @@ export async function startTlsServer(atEnd: AtEnd = onTestFinished, ...args: str
   });
   atEnd(async () => void (await server.stop("SIGKILL")));
   return { ...server, dataDir, ca: trustIn(dataDir), port: Number(new URL(server.url).port) };
+}
+
+/** Serves with a certificate from `qsp ca issue`: probing.Probe, unless the options say otherwise. */
+export async function serveTls(
+  options: Partial<BareOptions> = {},
+  atEnd: AtEnd = onTestFinished,
+): Promise<LocalServer & TlsPlace> {
+  const dataDir = await makeCertificates(atEnd);
+  const server = await serveProbe({}, {}, { tls: [pairOf(dataDir)], ...options, atEnd });
+  return { ...server, ca: trustIn(dataDir) };
 }
 
 /**
@@ -135,6 +147,14 @@ export const damages: readonly { what: string; damage: (dataDir: string) => void
   {
     what: "the certificate is replaced by one of a different key",
     damage: (dataDir) => copyFileSync(tlsFile(dataDir, "ca.crt"), tlsFile(dataDir, "gateway.crt")),
+  },
+  {
+    // A link to itself: the system answers ELOOP, as it answers EACCES for a closed directory.
+    what: "the certificate is unreadable",
+    damage: (dataDir) => {
+      rmSync(tlsFile(dataDir, "gateway.crt"));
+      symlinkSync("gateway.crt", tlsFile(dataDir, "gateway.crt"));
+    },
   },
   {
     what: "the certificate is only half written",

@@ -7,22 +7,18 @@ import { once } from "node:events";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import type http2 from "node:http2";
 import { join } from "node:path";
-import { type ConnectionOptions, connect } from "node:tls";
-import { createClient, createServiceImplSpec, type Transport } from "@connectrpc/connect";
+import type { ConnectionOptions } from "node:tls";
+import { createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { pino } from "pino";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { watchTls } from "../../src/server/tls.ts";
-import { Probe } from "../gen/probing/probe_pb.ts";
 import { isMissing, run } from "../interop/tools.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { type Run, runToEndHere } from "../support/run-here.ts";
-import { startServer } from "../support/start-server.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { connectTcp, exchangeBytes, jsonRefusalOf, readToEnd, request } from "./raw.ts";
-import { serve } from "./serve.ts";
 import {
   captureClientHello,
   connectSession,
@@ -39,13 +35,13 @@ import {
   pairOf,
   readLog,
   requestHttp1,
+  serveTls,
   shakeHands,
   shownBy,
   startTlsServer,
   type TlsPlace,
   type TlsServer,
   tlsFile,
-  trustIn,
   watchAudit,
 } from "./tls-clients.ts";
 
@@ -247,29 +243,13 @@ describe("the program with --tls-cert and --tls-key", { timeout }, () => {
   });
 });
 
-describe("the program without TLS", { timeout }, () => {
-  it("answers a TLS client that its bytes are not HTTP, and keeps serving", async () => {
-    const server = await startServer({ dataDir: makeTemporaryDirectory() });
-    onTestFinished(async () => void (await server.stop("SIGKILL")));
-    const port = Number(new URL(server.url).port);
-    const socket = connect({ host: "127.0.0.1", port, servername: "localhost" });
-    onTestFinished(() => void socket.destroy());
-    const [error] = await once(socket, "error");
-    expect(error.code).toMatch(/^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/);
-    const answer = await exchangeBytes(port, await captureClientHello());
-    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
-    expect(jsonRefusalOf(answer.split("\r\n\r\n")[1] ?? "").reason).toBe("HTTP_INVALID");
-    expect((await fetch(`${server.url}/livez`)).status).toBe(200);
-  });
-});
-
 describe("a server with TLS and a header timeout", { timeout }, () => {
   it.each([
     { what: "sends nothing", begin: async () => Buffer.alloc(0) },
     { what: "stops after half a ClientHello", begin: async () => firstHalf(await captureClientHello()) },
     { what: "stops after its ClientHello", begin: captureClientHello },
   ])("closes the connection of a client that $what after the timeout", async ({ begin }) => {
-    const { port } = await serveTls({ maxHeaderMs: 200 });
+    const { port } = await serveTls({ limits: { maxHeaderMs: 200 } });
     const begun = await begin();
     const startedMs = performance.now();
     const socket = connectTcp(port);
@@ -279,20 +259,20 @@ describe("a server with TLS and a header timeout", { timeout }, () => {
   });
 
   it("closes the connection of a client that announces a record longer than any may be after the timeout", async () => {
-    const place = await serveTls({ maxHeaderMs: 1000 });
+    const place = await serveTls({ limits: { maxHeaderMs: 1000 } });
     expect((await exchangeBytes(place.port, Buffer.from("160301ffff01", "hex"))).length).toBeLessThan(16);
     expect(await livez(place)).toBe(200);
   });
 
   it("closes the connection of a client that completes the handshake and sends nothing after the timeout", async () => {
     // The handshake itself must complete before that, on a busy machine.
-    const place = await serveTls({ maxHeaderMs: 5000 });
+    const place = await serveTls({ limits: { maxHeaderMs: 5000 } });
     const socket = await shakeHands(place);
     expect(await readToEnd(socket)).toBe("");
   });
 
   it("serves other clients while one stalls", async () => {
-    const place = await serveTls({ maxHeaderMs: 600_000 });
+    const place = await serveTls({ limits: { maxHeaderMs: 600_000 } });
     const stalled = connectTcp(place.port);
     stalled.write(firstHalf(await captureClientHello()));
     expect(await livez(place)).toBe(200);
@@ -307,7 +287,7 @@ describe("a stopping server with TLS", { timeout }, () => {
     { what: "has sent nothing yet", begin: async () => Buffer.alloc(0) },
     { what: "is in the middle of a handshake", begin: captureClientHello },
   ])("does not wait for a client that $what", async ({ begin }) => {
-    const { server, ...place } = await serveTls(longerThanTests);
+    const { server, ...place } = await serveTls({ limits: longerThanTests });
     const stalled = connectTcp(place.port);
     await once(stalled, "connect");
     const begun = await begin();
@@ -320,7 +300,7 @@ describe("a stopping server with TLS", { timeout }, () => {
   });
 
   it("ends at once if destroyed, even if a client is in the middle of a handshake", async () => {
-    const { server, ...place } = await serveTls(longerThanTests);
+    const { server, ...place } = await serveTls({ limits: longerThanTests });
     const stalled = connectTcp(place.port);
     stalled.write(firstHalf(await captureClientHello()));
     expect(await livez(place)).toBe(200);
@@ -443,14 +423,6 @@ function optionsOf1({ port, ca }: TlsPlace) {
 /** The status of a small request on its own connection. */
 async function livez(place: TlsPlace): Promise<number> {
   return (await requestHttp1(place, "/livez")).status;
-}
-
-/** Serves probing.Probe with TLS until the test has finished. */
-async function serveTls(limits: { maxHeaderMs: number; maxDrainMs?: number }) {
-  const dataDir = await makeCertificates();
-  const services = [createServiceImplSpec<typeof Probe>(Probe, {})];
-  const local = await serve({ services, limits: { maxDrainMs: 0, ...limits }, tls: [pairOf(dataDir)] });
-  return { ...local, ca: trustIn(dataDir) };
 }
 
 /** Watches a pair with a fake clock, and counts renewals and warnings. */

@@ -1,8 +1,7 @@
 /** An RPC's codec returns known answer bytes, and leaves requests to the descriptor. */
-import { createServiceImplSpec } from "@connectrpc/connect";
 import { expect, it } from "vitest";
 import { Probe } from "../gen/probing/probe_pb.ts";
-import { serve } from "./serve.ts";
+import { serveProbe } from "./probe.ts";
 
 it.each([
   ["proto", "", 200],
@@ -11,10 +10,7 @@ it.each([
   ["json", "none", 400],
 ])("an application/%s message, %j, is answered with %i", async (type, body, status) => {
   const knowsNothing = { write: () => undefined };
-  const { url } = await serve({
-    services: [createServiceImplSpec<typeof Probe>(Probe, { ask: (item) => item })],
-    codecs: new Map([[Probe.method.ask, knowsNothing]]),
-  });
+  const { url } = await serveProbe({}, {}, { codecs: new Map([[Probe.method.ask, knowsNothing]]) });
   const headers = { "content-type": `application/${type}` };
   expect((await fetch(`${url}/probing.Probe/Ask`, { method: "POST", headers, body })).status).toBe(status);
 });
