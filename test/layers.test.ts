@@ -73,7 +73,6 @@ const interfaceForExtensions: readonly string[] = [
   "calls/code-name.ts",
   "calls/example.ts",
   "calls/service-profile.ts",
-  "calls/span-counts.ts",
   "calls/wire-codec.ts",
   "services/fields.ts",
   "services/registry.ts",

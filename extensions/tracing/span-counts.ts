@@ -1,6 +1,6 @@
 /** Counts exported, failed and dropped spans. */
 import { createNoopMeter, type MeterProvider } from "@opentelemetry/api";
-import type { SpanCounts } from "../../src/calls/span-counts.ts";
+import type { SpanCounts } from "../../src/calls/call-span.ts";
 
 export type GrowingCounts = { -readonly [Name in Exclude<keyof SpanCounts, "limited">]: number };
 

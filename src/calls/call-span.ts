@@ -1,7 +1,6 @@
 /** The spans of a call, independent of any trace format. */
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ConnectError, createContextKey } from "@connectrpc/connect";
-import type { SpanCounts } from "./span-counts.ts";
 
 /** Span attributes: public values from a bounded set, never caller data. */
 export type SpanAttributes = Readonly<Record<string, string | number>>;
@@ -38,6 +37,18 @@ export interface BeginningCall {
 export interface Tracing {
   /** @returns undefined for a call that is not traced */
   startCall(call: BeginningCall): CallSpan | undefined;
+}
+
+/** The outcomes of a server's trace spans. */
+export interface SpanCounts {
+  /** Accepted by the collector. */
+  readonly exported: number;
+  /** Rejected by the collector. */
+  readonly failed: number;
+  /** Dropped because the queue was full. */
+  readonly dropped: number;
+  /** Calls not traced although their callers record a trace, because too many callers do. */
+  readonly limited: number;
 }
 
 /** Tracing that has to be closed. */

@@ -11,37 +11,28 @@ const minMessageBytes = 3;
 const freeMessages = 1000;
 
 /** Counts the expanded bytes and the messages of one stream. */
-export interface ExpansionBudget {
-  /** Counts bytes as received. */
-  addCompressed(bytes: number): void;
-  /**
-   * Counts bytes after decompression.
-   *
-   * @throws BODY_TOO_LARGE
-   */
-  addExpanded(bytes: number): void;
-  /**
-   * Counts a message.
-   *
-   * @throws BODY_TOO_LARGE
-   */
-  addMessage(): void;
-}
+export type ExpansionBudget = ReturnType<typeof createExpansionBudget>;
 
 /**
  * Creates the budget of a stream of any length. Four messages of `maxBytes` are always within it. Beyond
  * that, the received bytes limit the expanded bytes and the messages, so an attacker must send more to cause
  * more work.
  */
-export function createExpansionBudget(maxBytes: number): ExpansionBudget {
+export function createExpansionBudget(maxBytes: number) {
   let compressed = 0;
   let expanded = 0;
   let messages = 0;
   return {
-    addCompressed(bytes) {
+    /** Counts bytes as received. */
+    addCompressed(bytes: number): void {
       compressed += bytes;
     },
-    addExpanded(bytes) {
+    /**
+     * Counts bytes after decompression.
+     *
+     * @throws BODY_TOO_LARGE
+     */
+    addExpanded(bytes: number): void {
       expanded += bytes;
       if (expanded > freeBodies * maxBytes + maxRatio * compressed)
         throw refuse(
@@ -50,7 +41,12 @@ export function createExpansionBudget(maxBytes: number): ExpansionBudget {
           { maxBytes: String(freeBodies * maxBytes), maxRatio: String(maxRatio) },
         );
     },
-    addMessage() {
+    /**
+     * Counts a message.
+     *
+     * @throws BODY_TOO_LARGE
+     */
+    addMessage(): void {
       messages += 1;
       if (compressed > 0 && messages > freeMessages + compressed / minMessageBytes)
         throw refuse(

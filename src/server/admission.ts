@@ -10,7 +10,6 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
 import { callerKey, clientKey } from "../calls/call-values.ts";
 import { findScope, type ServiceProfiles } from "../calls/service-profile.ts";
-import { refuseForNow } from "../errors.ts";
 import { findNetwork } from "../http/networks.ts";
 import { ByteBudget, type ByteLimits, meterKey } from "./byte-budget.ts";
 import {
@@ -28,7 +27,7 @@ import {
   requireScope,
 } from "./interceptors/access.ts";
 import { chargeTo } from "./interceptors/caller.ts";
-import type { ServerLimits } from "./limits.ts";
+import { limitReached, type ServerLimits } from "./limits.ts";
 import { createRateLimiter } from "./rate-limiter.ts";
 
 /** The resources that one call holds until it ends. */
@@ -109,13 +108,10 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const requireReader = (client: Claim): void => {
     const limit = limits.maxBufferedBytesPerClient;
     if (client.sum("unread") <= limit) return;
-    throw refuseForNow(
+    throw limitReached(
       "BUFFER_LIMITED",
+      limit,
       `more than ${limit} bytes of responses are unread; read them first`,
-      retryMs,
-      {
-        limit: String(limit),
-      },
     );
   };
   const share = ({ method, values, ticket }: ArrivingCall, name: string): void => {
@@ -158,9 +154,6 @@ export function createAdmission(options: AdmissionOptions): Admission {
     },
   };
 }
-
-/** Milliseconds after which a client with unread responses may retry. */
-const retryMs = 1000;
 
 /** Health checks bypass admission: they are cheap, and a load balancer may send many from one address. */
 function isProbe(method: DescMethod): boolean {

@@ -30,29 +30,21 @@ function isLocalhost(headers: IncomingHttpHeaders): boolean {
   return /^([^:]*\.)?localhost(:\d+)?$/i.test(String(authority));
 }
 
-export interface BrowserHeaders {
-  /** Returns the headers for the response to a request. */
-  headersOf(headers: IncomingHttpHeaders): Readonly<Record<string, string>>;
-  /**
-   * Answers a CORS preflight from an origin that may call.
-   *
-   * @returns false if the origin may not call, or if the request names none
-   */
-  answerPreflight(exchange: Exchange): boolean;
-}
+export type BrowserHeaders = ReturnType<typeof createBrowserHeaders>;
 
 /** Returns whether a request is a preflight (Fetch standard, "CORS-preflight request"). */
 export function isPreflight({ method, headers }: Pick<Exchange, "method" | "headers">): boolean {
   return method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
 }
 
-export function createBrowserHeaders({ corsOrigins, isTls }: BrowserPolicy): BrowserHeaders {
+export function createBrowserHeaders({ corsOrigins, isTls }: BrowserPolicy) {
   const origins = new Set(corsOrigins);
   const everywhere = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
   // RFC 6797; one year. On localhost, HSTS would apply to all ports, including servers without TLS.
   const overTls = { ...everywhere, "strict-transport-security": "max-age=31536000" };
   return {
-    headersOf(headers) {
+    /** Returns the headers for the response to a request. */
+    headersOf(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {
       const common = isTls && !isLocalhost(headers) ? overTls : everywhere;
       if (origins.size === 0) return common;
       const { origin } = headers;
@@ -64,7 +56,12 @@ export function createBrowserHeaders({ corsOrigins, isTls }: BrowserPolicy): Bro
         "access-control-expose-headers": exposedHeaders,
       };
     },
-    answerPreflight(exchange) {
+    /**
+     * Answers a CORS preflight from an origin that may call.
+     *
+     * @returns false if the origin may not call, or if the request names none
+     */
+    answerPreflight(exchange: Exchange): boolean {
       const { origin, "access-control-request-headers": wanted } = exchange.headers;
       if (origin === undefined || !origins.has(origin)) return false;
       const headers = new CallHeaders();
@@ -72,7 +69,7 @@ export function createBrowserHeaders({ corsOrigins, isTls }: BrowserPolicy): Bro
       // The server checks a page's headers like any other client's.
       if (wanted !== undefined) headers.set("access-control-allow-headers", wanted);
       headers.set("access-control-max-age", String(preflightSeconds));
-      exchange.send({ status: 204, headers });
+      void exchange.send({ status: 204, headers });
       return true;
     },
   };

@@ -6,10 +6,9 @@
  */
 import { createContextKey } from "@connectrpc/connect";
 import { createLoopTurns, type TakeTurn } from "../crypto/loop-turns.ts";
-import { refuseForNow } from "../errors.ts";
 import type { ByteMeter } from "../transcoding/body.ts";
 import type { Claim, Clients } from "./clients.ts";
-import type { ServerLimits } from "./limits.ts";
+import { limitReached, type ServerLimits } from "./limits.ts";
 
 /** How many bytes may be held at the same time. */
 export type ByteLimits = Pick<ServerLimits, "maxBufferedBytes" | "maxBufferedBytesPerClient">;
@@ -21,9 +20,6 @@ const pieceBytes = 200;
 const largeBytes = 64 * 1024;
 /** Bytes parsed per millisecond on a slow core, to compute client shares. */
 const bytesPerMs = 50_000;
-
-/** Milliseconds after which a refused client may retry. */
-const retryMs = 1000;
 
 /** Body readers find the meter of their call under this context key. */
 export const meterKey = createContextKey<ByteMeter | undefined>(undefined, {
@@ -62,22 +58,18 @@ export class ByteBudget {
   /** @throws BUFFER_LIMITED */
   requireRoom(client: Claim): void {
     const { maxBufferedBytes, maxBufferedBytesPerClient } = this.#limits;
-    if (client.sum("bytes") > maxBufferedBytesPerClient) {
-      throw refuseForNow(
+    if (client.sum("bytes") > maxBufferedBytesPerClient)
+      throw limitReached(
         "BUFFER_LIMITED",
+        maxBufferedBytesPerClient,
         `the unfinished requests of this client exceed ${maxBufferedBytesPerClient} bytes; finish some first`,
-        retryMs,
-        { limit: String(maxBufferedBytesPerClient) },
       );
-    }
-    if (this.heldBytes > maxBufferedBytes) {
-      throw refuseForNow(
+    if (this.heldBytes > maxBufferedBytes)
+      throw limitReached(
         "BUFFER_LIMITED",
+        maxBufferedBytes,
         `the unfinished requests exceed ${maxBufferedBytes} bytes; try again in a second`,
-        retryMs,
-        { limit: String(maxBufferedBytes) },
       );
-    }
   }
 }
 

@@ -7,13 +7,7 @@ import { Code } from "@connectrpc/connect";
 import type { Metric, Registry } from "prom-client";
 import { type ReasonName, reasons } from "../errors.ts";
 
-export interface CallMetrics {
-  callStarted(method: DescMethod): void;
-  /** @param failure undefined for a successful call */
-  callEnded(method: DescMethod, failure: CallFailure | undefined, durationMs: number): void;
-  /** Counts a call that was refused before any work. */
-  callRefused(method: DescMethod, reason: ReasonName): void;
-}
+export type CallMetrics = ReturnType<typeof createCallMetrics>;
 
 export interface CallFailure {
   readonly code: Code;
@@ -46,25 +40,19 @@ interface Sample {
  *
  * @param boundsSeconds upper bounds of the duration buckets, ascending
  */
-export function createCallMetrics(registry: Registry, boundsSeconds: readonly number[]): CallMetrics {
+export function createCallMetrics(registry: Registry, boundsSeconds: readonly number[]) {
   const counts = new Map<DescMethod, Counts>();
   const boundsMs = boundsSeconds.map((seconds) => seconds * 1000);
-  const find = (method: DescMethod): Counts => {
-    let found = counts.get(method);
-    if (found === undefined) {
-      found = {
-        method: `${method.parent.typeName}/${method.name}`,
-        running: 0,
-        ended: Array<number>(codes).fill(0),
-        failed: new Map(),
-        byDuration: Array<number>(boundsMs.length + 1).fill(0),
-        durations: 0,
-        durationSumMs: 0,
-      };
-      counts.set(method, found);
-    }
-    return found;
-  };
+  const create = (method: DescMethod): Counts => ({
+    method: `${method.parent.typeName}/${method.name}`,
+    running: 0,
+    ended: Array<number>(codes).fill(0),
+    failed: new Map(),
+    byDuration: Array<number>(boundsMs.length + 1).fill(0),
+    durations: 0,
+    durationSumMs: 0,
+  });
+  const find = (method: DescMethod): Counts => counts.getOrInsertComputed(method, create);
   const expose = (name: string, type: string, help: string, sample: (one: Counts) => Sample[]): void => {
     const get = async () => ({
       name,
@@ -98,10 +86,11 @@ export function createCallMetrics(registry: Registry, boundsSeconds: readonly nu
   );
 
   return {
-    callStarted: (method) => {
+    callStarted: (method: DescMethod): void => {
       find(method).running += 1;
     },
-    callEnded: (method, failure, durationMs) => {
+    /** @param failure undefined for a successful call */
+    callEnded: (method: DescMethod, failure: CallFailure | undefined, durationMs: number): void => {
       const found = find(method);
       found.running -= 1;
       const code = failure?.code ?? 0;
@@ -113,7 +102,8 @@ export function createCallMetrics(registry: Registry, boundsSeconds: readonly nu
       found.durations += 1;
       found.durationSumMs += durationMs;
     },
-    callRefused: (method, reason) => {
+    /** Counts a call that was refused before any work. */
+    callRefused: (method: DescMethod, reason: ReasonName): void => {
       const found = find(method);
       const { code } = reasons[reason];
       found.ended[code] = (found.ended[code] ?? 0) + 1;

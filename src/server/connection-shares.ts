@@ -14,21 +14,6 @@ import type { TokenBuckets } from "./rate-limiter.ts";
 /** The limit that caused a connection to be closed. */
 export type ConnectionLimit = "total" | "client" | "rate";
 
-export interface ConnectionShares {
-  /**
-   * Counts a connection until the returned function runs.
-   *
-   * @returns undefined if there is no room
-   */
-  admit(address: string): (() => void) | undefined;
-  /**
-   * Counts a request that ended without an answer.
-   *
-   * @returns whether its connection may stay open
-   */
-  abandon(address: string, connection: object): boolean;
-}
-
 export interface ConnectionSharesDeps
   extends Pick<ServerLimits, "maxConnections" | "maxConnectionsPerClient"> {
   /** Rate of new connections per client network. */
@@ -53,7 +38,7 @@ const explanations: Readonly<Record<ConnectionLimit, string>> = {
   rate: "a client opened connections, or abandoned requests, faster than --max-connections-per-second allows, and its connections were closed; if it is a proxy, name it in --trusted-proxies",
 };
 
-export function createConnectionShares(deps: ConnectionSharesDeps): ConnectionShares {
+export function createConnectionShares(deps: ConnectionSharesDeps) {
   const { maxConnections, maxConnectionsPerClient, isShared, nowMs = () => performance.now() } = deps;
   const networks = new Clients();
   /** Connections that end for abandoned requests. Each counts once, however many it has left. */
@@ -71,7 +56,12 @@ export function createConnectionShares(deps: ConnectionSharesDeps): ConnectionSh
   };
 
   return {
-    abandon(address, connection) {
+    /**
+     * Counts a request that ended without an answer.
+     *
+     * @returns whether its connection may stay open
+     */
+    abandon(address: string, connection: object): boolean {
       if (isShared(address) || ended.has(connection)) return true;
       const network = findNetwork(address);
       if (deps.rate.take(network, 1 / requestsPerConnection) === 0) return true;
@@ -79,7 +69,12 @@ export function createConnectionShares(deps: ConnectionSharesDeps): ConnectionSh
       refuse("rate", network);
       return false;
     },
-    admit(address) {
+    /**
+     * Counts a connection until the returned function runs.
+     *
+     * @returns undefined if there is no room
+     */
+    admit(address: string): (() => void) | undefined {
       const network = findNetwork(address);
       const hasLimits = !isShared(address);
       if (hasLimits && deps.rate.take(network) > 0) {

@@ -18,10 +18,7 @@ export interface CrossSiteRefusal {
   readonly requestId: string;
 }
 
-export interface CrossSiteLog {
-  /** Writes a line, unless this origin or twenty others were logged in the last ten minutes. */
-  refused(refusal: CrossSiteRefusal): void;
-}
+export type CrossSiteLog = ReturnType<typeof createCrossSiteLog>;
 
 /** An origin that was logged. */
 interface Known {
@@ -38,12 +35,13 @@ interface Known {
 export function createCrossSiteLog(
   logger: Pick<Logger, "warn">,
   nowMs: () => number = () => performance.now(),
-): CrossSiteLog {
+) {
   const known = new Map<string, Known>();
   /** Refusals of origins beyond the limit, since the last line. */
   let others = 0;
   return {
-    refused({ origin, requestId }) {
+    /** Writes a line, unless this origin or twenty others were logged in the last ten minutes. */
+    refused({ origin, requestId }: CrossSiteRefusal): void {
       const name = nameOrigin(origin);
       const last = known.get(name);
       if (last !== undefined && nowMs() - last.atMs < pauseMs) {

@@ -16,7 +16,6 @@ import {
 } from "@connectrpc/connect/protocol-grpc";
 import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { type Status, StatusSchema } from "#gen/google/rpc/status_pb.ts";
-import { encodeGrpcMessage } from "./grpc-message.ts";
 
 /** Maximum UTF-8 bytes of a status message; percent-encoding can triple them. */
 const maxMessageBytes = 1024;
@@ -53,6 +52,20 @@ export function respellGrpcStatus(target: Headers): Headers {
     target.set(headerStatusDetailsBin, encodeBinaryHeader(status, StatusSchema));
   }
   return target;
+}
+
+/**
+ * Encodes a text for the field grpc-message: "%" and the UTF-8 bytes outside 0x20 to 0x7E (grpc/grpc,
+ * doc/PROTOCOL-HTTP2.md, section "Responses", Percent-Encoded).
+ *
+ * Connect encodes it with encodeURIComponent, but @grpc/grpc-js decodes it with decodeURI, which leaves "%3A" and
+ * "%2C" encoded. gRPC-Web keeps Connect's encoding: its status is in the body, and its clients decode everything.
+ *
+ * Leading and trailing spaces are encoded too, because a field must not begin or end with one (RFC 9113,
+ * section 8.2.1).
+ */
+export function encodeGrpcMessage(text: string): string {
+  return text.toWellFormed().replace(/[^\x20-\x24\x26-\x7e]+|^ | $/g, (part) => encodeURIComponent(part));
 }
 
 /** Truncates the texts of a status and keeps the details that fit. */

@@ -1,26 +1,12 @@
 /** Implements grpc.health.v1.Health: the status of each service, and of the whole server (the empty name). */
-import { createServiceImplSpec, type ServiceImplSpec } from "@connectrpc/connect";
+import { createServiceImplSpec } from "@connectrpc/connect";
 import { Health, HealthCheckResponse_ServingStatus as ServingStatus } from "#gen/grpc/health/v1/health_pb.ts";
 import { refuse, serverStopping } from "../errors.ts";
 
-export interface HealthBoard {
-  /** The health service itself. */
-  readonly service: ServiceImplSpec;
-  /** Why the server is not ready, for readiness probes; undefined if it is. */
-  readonly problem: string | undefined;
-  set(serviceName: string, serving: boolean): void;
-  /**
-   * Reports a server problem, or its end with undefined. Meanwhile the affected services are NOT_SERVING. The
-   * server as a whole keeps SERVING: otherwise a proxy that checks it would withdraw the calls that still
-   * work.
-   */
-  report(problem: string | undefined, serviceNames: readonly string[]): void;
-  /** Sets every status to NOT_SERVING permanently, then ends every Watch with SHUTTING_DOWN. */
-  shutDown(): void;
-}
+export type HealthBoard = ReturnType<typeof createHealthBoard>;
 
 /** Creates a board on which the server and every listed service are serving. */
-export function createHealthBoard(serviceNames: readonly string[]): HealthBoard {
+export function createHealthBoard(serviceNames: readonly string[]) {
   const statuses = new Map<string, ServingStatus>(
     ["", ...serviceNames].map((name) => [name, ServingStatus.SERVING]),
   );
@@ -65,6 +51,7 @@ export function createHealthBoard(serviceNames: readonly string[]): HealthBoard 
   };
 
   return {
+    /** The health service itself. */
     service: createServiceImplSpec<typeof Health>(Health, {
       check: ({ service }) => {
         const status = statuses.get(service);
@@ -77,15 +64,22 @@ export function createHealthBoard(serviceNames: readonly string[]): HealthBoard 
       }),
       watch: ({ service }, { signal }) => watch(service, signal),
     }),
-    get problem() {
+    /** Why the server is not ready, for readiness probes; undefined if it is. */
+    get problem(): string | undefined {
       return isShutDown ? "shutting down" : problem;
     },
     set,
-    report(found, serviceNames) {
+    /**
+     * Reports a server problem, or its end with undefined. Meanwhile the affected services are NOT_SERVING. The
+     * server as a whole keeps SERVING: otherwise a proxy that checks it would withdraw the calls that still
+     * work.
+     */
+    report(found: string | undefined, serviceNames: readonly string[]): void {
       problem = found;
       for (const name of serviceNames) set(name, found === undefined);
     },
-    shutDown() {
+    /** Sets every status to NOT_SERVING permanently, then ends every Watch with SHUTTING_DOWN. */
+    shutDown(): void {
       isShutDown = true;
       for (const name of statuses.keys()) statuses.set(name, ServingStatus.NOT_SERVING);
       wakeAll();

@@ -1,5 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
 import type { ServiceProfiles } from "../calls/service-profile.ts";
+import { type ReasonName, refuseForNow } from "../errors.ts";
 import { findMessageLimit } from "../message-limits/message-limit.ts";
 import type { StructureLimits } from "../message-limits/structure-limits.ts";
 import type { BodyLimits } from "../transcoding/body.ts";
@@ -68,4 +70,14 @@ export function findMaxBytes(
   return isInfrastructure(method)
     ? Math.min(maxInfrastructureBytes, maxMessageBytes)
     : findMessageLimit(method, maxMessageBytes, profiles);
+}
+
+/** Refuses what exceeds a limit at present; a caller may retry after `retryMs`. */
+export function limitReached(
+  reason: ReasonName,
+  limit: number,
+  message: string,
+  retryMs = 1000,
+): ConnectError {
+  return refuseForNow(reason, message, retryMs, { limit: String(limit) });
 }

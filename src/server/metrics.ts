@@ -1,63 +1,12 @@
 /** The server's Prometheus metrics (GET /metrics). */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { SpanCounts } from "../calls/span-counts.ts";
+import type { SpanCounts } from "../calls/call-span.ts";
 import type { ReasonName } from "../errors.ts";
-import { type CallMetrics, createCallMetrics } from "./call-metrics.ts";
+import { createCallMetrics } from "./call-metrics.ts";
 import type { ConnectionLimit } from "./connection-shares.ts";
 
 /** Counts calls and what they wait for. */
-export interface Metrics extends CallMetrics {
-  /**
-   * Counts a store transaction, timed from its turn to write until it is on disk, and the calls that shared
-   * it.
-   */
-  storeCommitted(durationMs: number, calls: number): void;
-  /** Counts a refusal missing from the audit log because its user had too many. */
-  refusalUnrecorded(): void;
-  /** Exposes whether the store is writable. */
-  storeWritable(isWritable: boolean): void;
-  /** Counts a response dropped because its client read nothing. */
-  responseDropped(): void;
-  /** Counts a connection closed on arrival. */
-  connectionRefused(limit: ConnectionLimit): void;
-  /** Exposes the bytes that unfinished requests hold in memory. */
-  watchBuffers(buffers: { readonly heldBytes: number }): void;
-  /** Exposes the crypto library as the labels of a series that is always 1. */
-  nameProvider(provider: NamedProvider): void;
-  /** Exposes the build as the labels of a series that is always 1. */
-  nameBuild(build: NamedBuild): void;
-  /** Exposes the outcomes of trace spans. */
-  watchSpans(tracing: { readonly counts: SpanCounts }): void;
-  /** Exposes how much work is waiting and how much was refused. */
-  watchQueue(watched: { readonly queue: WatchedQueue; readonly passwords: WatchedLane }): void;
-  /**
-   * Counts the entries of a verifiable log and those under its latest checkpoint, and times the signing of a
-   * new one.
-   */
-  logPublished(log: string, entries: number, published: number, seconds: number | undefined): void;
-  /** Counts a witness cosignature. */
-  logCosigned(log: string): void;
-  /** Adds a gauge that a service reads at each scrape. */
-  watchGauge(gauge: WatchedGauge): void;
-  /**
-   * Adds a counter of a service, from 0 on.
-   *
-   * @returns a function that counts
-   */
-  addCounter(name: string, help: string): () => void;
-  /** Exposes failures of background work from 0 on. */
-  backgroundStarted(work: string): void;
-  /** Counts a failure of background work. */
-  backgroundFailed(work: string): void;
-  /** Exposes how much work is overdue, and for how long the oldest item has been. */
-  workOverdue(work: string, items: number, oldestSeconds: number): void;
-  /** Counts an error that no code caught. */
-  uncaughtError(): void;
-  /** Counts a request refused for its head, before its call began. */
-  requestRefused(reason: ReasonName): void;
-  /** Renders the metrics for a scrape. */
-  expose(): Promise<Exposition>;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Waiting work: operations, and milliseconds until a new quick or slow operation would begin. */
 export interface WatchedQueue {
@@ -73,6 +22,17 @@ export interface WatchedLane {
   readonly waiting: number;
   readonly refused: number;
   readonly callers: number;
+}
+
+/** All work of the crypto threads. */
+interface WatchedWork {
+  readonly queue: WatchedQueue;
+  readonly passwords: WatchedLane;
+}
+
+/** Tracing, which counts its spans. */
+interface Counting {
+  readonly counts: SpanCounts;
 }
 
 /** A gauge that is read at each scrape. A scrape while it cannot be read omits it. */
@@ -121,7 +81,7 @@ const headReasons: readonly ReasonName[] = [
 const connectionLimits: readonly ConnectionLimit[] = ["total", "client", "rate"];
 
 /** Creates the metrics of one server, separate from other servers in the process. */
-export function createMetrics(): Metrics {
+export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const calls = createCallMetrics(registry, durationBuckets);
@@ -154,17 +114,23 @@ export function createMetrics(): Metrics {
     ...createSpanMetrics(add),
     ...createBackgroundMetrics(add),
     ...createServiceMetrics(registry, add),
+    /** Counts a response dropped because its client read nothing. */
     responseDropped: () => dropped.inc(),
-    connectionRefused: (limit) => closed.inc({ limit }),
+    /** Counts a connection closed on arrival. */
+    connectionRefused: (limit: ConnectionLimit) => closed.inc({ limit }),
+    /** Counts an error that no code caught. */
     uncaughtError: () => uncaught.inc(),
-    requestRefused: (reason) => refused.inc({ reason }),
-    watchBuffers: (buffers) =>
+    /** Counts a request refused for its head, before its call began. */
+    requestRefused: (reason: ReasonName) => refused.inc({ reason }),
+    /** Exposes the bytes that unfinished requests hold in memory. */
+    watchBuffers: (buffers: { readonly heldBytes: number }) =>
       add.readGauge(
         "qsp_buffered_bytes",
         "Bytes of memory held by unfinished requests.",
         () => buffers.heldBytes,
       ),
-    nameProvider: ({ name, version, cpuPath = "" }) =>
+    /** Exposes the crypto library as the labels of a series that is always 1. */
+    nameProvider: ({ name, version, cpuPath = "" }: NamedProvider) =>
       add
         .gauge(
           "qsp_crypto_provider_info",
@@ -172,7 +138,8 @@ export function createMetrics(): Metrics {
           ...["provider", "version", "cpu"],
         )
         .set({ provider: name, version, cpu: cpuPath }, 1),
-    nameBuild: ({ version, commit }) =>
+    /** Exposes the build as the labels of a series that is always 1. */
+    nameBuild: ({ version, commit }: NamedBuild) =>
       add
         .gauge(
           "qsp_build_info",
@@ -180,8 +147,13 @@ export function createMetrics(): Metrics {
           ...["version", "commit", "node"],
         )
         .set({ version, commit, node: process.versions.node }, 1),
-    watchQueue: (watched) => exposeQueue(add, watched),
-    expose: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+    /** Exposes how much work is waiting and how much was refused. */
+    watchQueue: (watched: WatchedWork) => exposeQueue(add, watched),
+    /** Renders the metrics for a scrape. */
+    expose: async (): Promise<Exposition> => ({
+      contentType: registry.contentType,
+      text: await registry.metrics(),
+    }),
   };
 }
 
@@ -226,9 +198,7 @@ function listSamples(values: ReturnType<ReadValues>, [label = ""]: readonly stri
 
 type Registrar = ReturnType<typeof createRegistrar>;
 
-function createStoreMetrics(
-  add: Registrar,
-): Pick<Metrics, "storeCommitted" | "storeWritable" | "refusalUnrecorded"> {
+function createStoreMetrics(add: Registrar) {
   const commit = add.histogram(
     "qsp_store_commit_seconds",
     "Seconds from the start of a write transaction to its last byte on disk.",
@@ -244,16 +214,22 @@ function createStoreMetrics(
   const writable = add.gauge("qsp_store_writable", "1 while the store is writable, otherwise 0.");
   writable.set(1);
   return {
+    /** Counts a refusal missing from the audit log because its user had too many. */
     refusalUnrecorded: () => unrecorded.inc(),
-    storeWritable: (isWritable) => writable.set(isWritable ? 1 : 0),
-    storeCommitted: (durationMs, calls) => {
+    /** Exposes whether the store is writable. */
+    storeWritable: (isWritable: boolean) => writable.set(isWritable ? 1 : 0),
+    /**
+     * Counts a store transaction, timed from its turn to write until it is on disk, and the calls that shared
+     * it.
+     */
+    storeCommitted: (durationMs: number, calls: number) => {
       commit.observe(durationMs / 1000);
       commitCalls.inc(calls);
     },
   };
 }
 
-function createLogMetrics(add: Registrar): Pick<Metrics, "logPublished" | "logCosigned"> {
+function createLogMetrics(add: Registrar) {
   const size = add.gauge("qsp_log_entries", "Entries of a verifiable log at the last poll.", "log");
   const publishedSize = add.gauge(
     "qsp_log_published_entries",
@@ -271,21 +247,24 @@ function createLogMetrics(add: Registrar): Pick<Metrics, "logPublished" | "logCo
     "log",
   );
   return {
-    logPublished(log, entries, published, seconds) {
+    /**
+     * Counts the entries of a verifiable log and those under its latest checkpoint, and times the signing of a
+     * new one.
+     */
+    logPublished(log: string, entries: number, published: number, seconds: number | undefined) {
       size.set({ log }, entries);
       publishedSize.set({ log }, published);
       if (seconds !== undefined) signing.observe({ log }, seconds);
     },
-    logCosigned: (log) => cosignatures.inc({ log }),
+    /** Counts a witness cosignature. */
+    logCosigned: (log: string) => cosignatures.inc({ log }),
   };
 }
 
-function createServiceMetrics(
-  registry: Registry,
-  add: Registrar,
-): Pick<Metrics, "watchGauge" | "addCounter"> {
+function createServiceMetrics(registry: Registry, add: Registrar) {
   return {
-    watchGauge: ({ name, help, labelNames, read }) => {
+    /** Adds a gauge that a service reads at each scrape. */
+    watchGauge: ({ name, help, labelNames, read }: WatchedGauge): void => {
       new Gauge({
         name,
         help,
@@ -298,16 +277,19 @@ function createServiceMetrics(
         },
       });
     },
-    addCounter: (name, help) => {
+    /**
+     * Adds a counter of a service, from 0 on.
+     *
+     * @returns a function that counts
+     */
+    addCounter: (name: string, help: string) => {
       const counter = add.counter(name, help);
       return () => counter.inc();
     },
   };
 }
 
-function createBackgroundMetrics(
-  add: Registrar,
-): Pick<Metrics, "backgroundStarted" | "backgroundFailed" | "workOverdue"> {
+function createBackgroundMetrics(add: Registrar) {
   const failures = add.counter(
     "qsp_background_failures_total",
     "Failures of background work, such as scheduled destruction. Each is logged unless it repeats.",
@@ -325,20 +307,21 @@ function createBackgroundMetrics(
     "work",
   );
   return {
-    backgroundStarted: (work) => failures.inc({ work }, 0),
-    backgroundFailed: (work) => failures.inc({ work }),
-    workOverdue(work, items, oldestSeconds) {
+    /** Exposes failures of background work from 0 on. */
+    backgroundStarted: (work: string) => failures.inc({ work }, 0),
+    /** Counts a failure of background work. */
+    backgroundFailed: (work: string) => failures.inc({ work }),
+    /** Exposes how much work is overdue, and for how long the oldest item has been. */
+    workOverdue(work: string, items: number, oldestSeconds: number) {
       overdue.set({ work }, items);
       oldest.set({ work }, oldestSeconds);
     },
   };
 }
 
-function createSpanMetrics(add: Registrar): Pick<Metrics, "watchSpans"> {
+function createSpanMetrics(add: Registrar) {
   // Exposed even without tracing, so that alerts have data.
-  let tracing: { readonly counts: SpanCounts } = {
-    counts: { exported: 0, failed: 0, dropped: 0, limited: 0 },
-  };
+  let tracing: Counting = { counts: { exported: 0, failed: 0, dropped: 0, limited: 0 } };
   add.readCounter(
     "qsp_trace_spans_total",
     "Trace spans: exported, failed (rejected by the collector) and dropped (the queue was full).",
@@ -354,14 +337,15 @@ function createSpanMetrics(add: Registrar): Pick<Metrics, "watchSpans"> {
     () => tracing.counts.limited,
   );
   return {
-    watchSpans: (watched) => {
+    /** Exposes the outcomes of trace spans. */
+    watchSpans: (watched: Counting) => {
       tracing = watched;
     },
   };
 }
 
 /** Exposes the work queue in front of the crypto threads, and its lanes. */
-function exposeQueue(add: Registrar, { queue, passwords }: Parameters<Metrics["watchQueue"]>[0]): void {
+function exposeQueue(add: Registrar, { queue, passwords }: WatchedWork): void {
   const ofLanes = (kind: keyof WatchedLane): ReadValues => {
     const { quick, slow } = queue;
     return () => ({ quick: quick[kind], slow: slow[kind], passwords: passwords[kind] });

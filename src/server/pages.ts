@@ -16,7 +16,6 @@ import { chargeTo } from "./interceptors/caller.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import type { Metrics } from "./metrics.ts";
 import type { ServerOptions } from "./options.ts";
-import { createPathMethods, type PathMethods } from "./path-methods.ts";
 import { type RequestIds, requestIdHeader } from "./request-ids.ts";
 
 export interface PagesDeps {
@@ -124,4 +123,39 @@ function listRoutes(routes: readonly Route[]): string {
     ({ httpMethod, template, origin }) => `${httpMethod.padEnd(6)} ${template.text.padEnd(40)} ${origin}`,
   );
   return `REST calls and their RPCs:\n\n${lines.join("\n")}\n`;
+}
+
+/** The paths of pages and their methods. */
+export type PathMethods = ReturnType<typeof createPathMethods>;
+
+function createPathMethods() {
+  const methodsOf = new Map<string, Set<string>>();
+  const patterns: { readonly pattern: RegExp; readonly path: string }[] = [];
+  const find = (path: string): ReadonlySet<string> | undefined =>
+    methodsOf.get(path) ?? methodsOf.get(patterns.find(({ pattern }) => pattern.test(path))?.path ?? "");
+  return {
+    /** Returns whether a path was added. */
+    has: (path: string): boolean => find(path) !== undefined,
+    /** Adds a path in Fastify's form: "/console/:name". */
+    add(path: string, methods: readonly string[]): void {
+      if (!methodsOf.has(path) && path.includes(":")) patterns.push({ pattern: toPattern(path), path });
+      const known = methodsOf.getOrInsert(path, new Set());
+      for (const method of methods) known.add(method);
+    },
+    /**
+     * Returns the methods of a path that does not support this one, formatted for the `allow` header. Undefined
+     * if the path supports the method or was not added.
+     */
+    allowInstead(method: string, path: string): string | undefined {
+      const known = find(path);
+      return known === undefined || known.has(method) ? undefined : [...known].sort().join(", ");
+    },
+  };
+}
+
+function toPattern(path: string): RegExp {
+  const segments = path
+    .split("/")
+    .map((segment) => (segment.startsWith(":") ? "[^/]+" : RegExp.escape(segment)));
+  return new RegExp(`^${segments.join("/")}$`);
 }

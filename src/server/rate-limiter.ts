@@ -1,29 +1,10 @@
 /** Limits the rate of each client (token buckets). */
 
 import { RecentMap } from "../calls/recent-map.ts";
-import { refuseForNow } from "../errors.ts";
-
-export interface RateLimiter {
-  /**
-   * Counts a client's call.
-   *
-   * @throws RATE_LIMITED
-   */
-  take(client: string): void;
-  /** Refunds a call that is counted elsewhere. */
-  giveBack(client: string): void;
-}
+import { limitReached } from "./limits.ts";
 
 /** One token bucket per name. */
-export interface TokenBuckets {
-  /**
-   * Takes a token or a fraction of one.
-   *
-   * @returns 0 if it was taken, otherwise the milliseconds until enough tokens are available
-   */
-  take(name: string, amount?: number): number;
-  giveBack(name: string): void;
-}
+export type TokenBuckets = ReturnType<typeof createTokenBuckets>;
 
 /** The tokens of a name and when they were counted. */
 interface Bucket {
@@ -41,15 +22,17 @@ const maxNames = 2 ** 16;
  *
  * @param perSecond 0 for no limit
  */
-export function createTokenBuckets(
-  perSecond: number,
-  nowMs: () => number = () => performance.now(),
-): TokenBuckets {
-  if (perSecond === 0) return { take: () => 0, giveBack: () => {} };
+export function createTokenBuckets(perSecond: number, nowMs: () => number = () => performance.now()) {
   const capacity = perSecond * fillSeconds;
   const buckets = new RecentMap<Bucket>({ lifetimeMs: fillSeconds * 1000, maxEntries: maxNames, nowMs });
   return {
-    take(name, amount = 1) {
+    /**
+     * Takes a token or a fraction of one.
+     *
+     * @returns 0 if it was taken, otherwise the milliseconds until enough tokens are available
+     */
+    take(name: string, amount = 1): number {
+      if (perSecond === 0) return 0;
       const atMs = nowMs();
       const bucket = buckets.get(name) ?? { tokens: capacity, atMs };
       const elapsedMs = Math.max(0, atMs - bucket.atMs);
@@ -60,7 +43,7 @@ export function createTokenBuckets(
       bucket.tokens -= amount;
       return 0;
     },
-    giveBack(name) {
+    giveBack(name: string): void {
       const bucket = buckets.get(name);
       if (bucket !== undefined) bucket.tokens = Math.min(capacity, bucket.tokens + 1);
     },
@@ -70,19 +53,21 @@ export function createTokenBuckets(
 /**
  * Creates a limiter with `perSecond` calls a second per client, and bursts of twice as many; 0 for no limit.
  */
-export function createRateLimiter(perSecond: number, nowMs?: () => number): RateLimiter {
+export function createRateLimiter(perSecond: number, nowMs?: () => number) {
   const tokens = createTokenBuckets(perSecond, nowMs);
   return {
-    take(client) {
+    /**
+     * Counts a client's call.
+     *
+     * @throws RATE_LIMITED
+     */
+    take(client: string): void {
       const waitMs = tokens.take(client);
       if (waitMs === 0) return;
-      throw refuseForNow(
-        "RATE_LIMITED",
-        `this caller makes more than ${perSecond} calls a second; slow down`,
-        waitMs,
-        { limit: String(perSecond) },
-      );
+      const message = `this caller makes more than ${perSecond} calls a second; slow down`;
+      throw limitReached("RATE_LIMITED", perSecond, message, waitMs);
     },
+    /** Refunds a call that is counted elsewhere. */
     giveBack: tokens.giveBack,
   };
 }

@@ -11,8 +11,9 @@ import {
   ServerReflection as ServerReflectionV1,
 } from "#gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionV1alpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import { refuse, refuseForNow } from "../errors.ts";
+import { refuse } from "../errors.ts";
 import { collectFiles, collectServiceFiles, describeFile } from "../transcoding/descriptors.ts";
+import { limitReached } from "./limits.ts";
 
 /** Creates both reflection services. They describe `services`, themselves, and all imports. */
 export function createReflection(services: readonly ServiceImplSpec[]): ServiceImplSpec[] {
@@ -26,13 +27,10 @@ export function createReflection(services: readonly ServiceImplSpec[]): ServiceI
     for await (const request of requests) {
       questions += 1;
       if (questions > maxQuestions)
-        throw refuseForNow(
+        throw limitReached(
           "RATE_LIMITED",
+          maxQuestions,
           `a reflection stream answers at most ${maxQuestions} requests; open another stream`,
-          1000,
-          {
-            limit: String(maxQuestions),
-          },
         );
       yield {
         validHost: request.host,

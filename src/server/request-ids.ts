@@ -9,21 +9,10 @@ export const requestIdHeader = "x-request-id";
 /** The value of a header that occurs once, several times or not at all, in the forms of Node and Headers. */
 type HeaderValue = string | readonly string[] | null | undefined;
 
-export interface RequestIds {
-  /** Returns the caller's x-request-id if it is safe to log, otherwise a new ID. */
-  choose(given: HeaderValue): string;
-  /** Returns the ID of a call, or chooses one for a request whose call has not begun. */
-  identify(values: ContextValues, given: HeaderValue): string;
-  /**
-   * Gives an error an ID if it has none.
-   *
-   * @returns the error
-   */
-  mark(error: ConnectError, given: HeaderValue): ConnectError;
-}
+export type RequestIds = ReturnType<typeof createRequestIds>;
 
 /** Creates request IDs: a counter after a random prefix, so that IDs differ between servers and restarts. */
-export function createRequestIds(): RequestIds {
+export function createRequestIds() {
   const prefix = randomBytes(6).toString("hex");
   let count = 0;
   const choose = (given: HeaderValue): string => {
@@ -32,15 +21,22 @@ export function createRequestIds(): RequestIds {
     return `${prefix}-${count.toString(36)}`;
   };
   return {
+    /** Returns the caller's x-request-id if it is safe to log, otherwise a new ID. */
     choose,
-    identify(values, given) {
+    /** Returns the ID of a call, or chooses one for a request whose call has not begun. */
+    identify(values: ContextValues, given: HeaderValue): string {
       const known = values.get(requestIdKey);
       if (known !== "") return known;
       const requestId = choose(given);
       values.set(requestIdKey, requestId);
       return requestId;
     },
-    mark(error, given) {
+    /**
+     * Gives an error an ID if it has none.
+     *
+     * @returns the error
+     */
+    mark(error: ConnectError, given: HeaderValue): ConnectError {
       if (!error.metadata.has(requestIdHeader)) error.metadata.set(requestIdHeader, choose(given));
       return error;
     },

@@ -10,7 +10,7 @@ import type { FoundRoute } from "../transcoding/call-context.ts";
 import { splitTarget } from "../transcoding/http.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import type { Exchange } from "./exchange.ts";
-import type { PathMethods } from "./path-methods.ts";
+import type { PathMethods } from "./pages.ts";
 import {
   type CallForm,
   connectJson,

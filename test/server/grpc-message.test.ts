@@ -2,7 +2,7 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { encodeGrpcMessage } from "../../src/server/grpc-message.ts";
+import { encodeGrpcMessage } from "../../src/server/grpc-status.ts";
 import { ItemSchema } from "../gen/probing/probe_pb.ts";
 import { isMissing, run } from "../interop/tools.ts";
 import { endAfterAll } from "../support/at-end.ts";

@@ -1,5 +1,5 @@
 /** Suggests a value if a field has none of the values that its proto rule lists. */
-import { type DescMessage, getOption, type Message } from "@bufbuild/protobuf";
+import type { DescMessage, Message } from "@bufbuild/protobuf";
 import {
   isReflectList,
   isReflectMap,
@@ -7,10 +7,7 @@ import {
   type Path,
   reflect,
 } from "@bufbuild/protobuf/reflect";
-import {
-  type FieldRules,
-  field as fieldOption,
-} from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { listAccepted } from "../../calls/accepted-values.ts";
 import { findNearest } from "../../suggest.ts";
 
 /**
@@ -62,13 +59,5 @@ function readAt(input: DescMessage, message: Message, path: Path): unknown {
 /** Reads the allowed values from the rule; an element of a list or map inherits the rule of its field. */
 function listAllowed(path: Path): readonly string[] {
   const field = path.findLast((part) => part.kind === "field");
-  if (field === undefined) return [];
-  const { type } = getOption(field, fieldOption);
-  return (
-    readStrings(type) ?? (type.case === "repeated" ? readStrings(type.value.items?.type) : undefined) ?? []
-  );
-}
-
-function readStrings(type: FieldRules["type"] | undefined): readonly string[] | undefined {
-  return type?.case === "string" ? type.value.in : undefined;
+  return field === undefined ? [] : listAccepted(field);
 }

@@ -18,11 +18,10 @@ export function readCallHead(
   header: Headers,
   query: URLSearchParams | undefined,
 ): number | undefined {
-  const version = query === undefined ? headers["connect-protocol-version"] : query.get("connect");
-  const expected = query === undefined ? "1" : "v1";
-  if (version !== undefined && version !== null && version !== expected) {
-    const name = query === undefined ? "the header connect-protocol-version" : "the query parameter connect";
-    throw refuse("HTTP_INVALID", `${name} is "${excerpt(String(version))}"; it must be "${expected}"`);
-  }
-  return readTimeout(header);
+  const [version, expected, name] =
+    query === undefined
+      ? [headers["connect-protocol-version"], "1", "the header connect-protocol-version"]
+      : [query.get("connect"), "v1", "the query parameter connect"];
+  if (version === undefined || version === null || version === expected) return readTimeout(header);
+  throw refuse("HTTP_INVALID", `${name} is "${excerpt(String(version))}"; it must be "${expected}"`);
 }
