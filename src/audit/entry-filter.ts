@@ -3,7 +3,7 @@ import type { SelectQueryBuilder } from "kysely";
 import type { Schema } from "../database/schema.ts";
 import { toRow } from "../records/columns.ts";
 import type { AuditEntry } from "./chain.ts";
-import { type AuditEntriesTable, entryColumns, keyLog, type LogTables } from "./tables.ts";
+import { type AuditEntriesTable, entryColumns, type LogTables } from "./tables.ts";
 
 /** Selects entries to read; an omitted filter matches all. */
 export interface EntryFilter {
@@ -53,9 +53,4 @@ export function applyFilter<Output>(
     (filtered, [column, operator, value]) => filtered.where(column, operator, value),
     query,
   );
-}
-
-/** Names a list of entries in page tokens. */
-export function nameEntryList(filter: EntryFilter, tables: LogTables = keyLog): string {
-  return `${tables === keyLog ? "audit" : tables.entries} ${JSON.stringify(listConditions(filter))}`;
 }

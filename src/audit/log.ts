@@ -5,7 +5,7 @@ import type { Schema } from "../database/schema.ts";
 import { fromRow } from "../records/columns.ts";
 import { cutPage, maxCounted, type Page, type PageRequest } from "../records/pages.ts";
 import { type AuditEntry, type AuditHead, emptyChain } from "./chain.ts";
-import { applyFilter, type EntryFilter, listConditions, nameEntryList } from "./entry-filter.ts";
+import { applyFilter, type EntryFilter, listConditions } from "./entry-filter.ts";
 import {
   type AuditEntriesTable,
   type AuditHeadTable,
@@ -20,56 +20,58 @@ const { entryTag: _entryTag, ...contentColumns } = entryColumns;
 /** Maximum entries to scan for the size of a filtered list, and maximum matches to count. */
 const countLimits = { read: 100_000, counted: maxCounted };
 
-/** How to read entries for a caller. */
+/** Which entries to read, and how. */
 export interface EntryReading {
+  readonly filter: EntryFilter;
+  /** Default: the key log. */
+  readonly log?: LogTables;
+  /** Default: the oldest entry is first. */
+  readonly isNewestFirst?: boolean;
   /**
    * Returns whether an entry still has the owner and key name that it was written with: see
    * `Store.isEntryTagged`.
    */
   readonly isTagged?: ((entry: AuditEntry, tag: string) => boolean) | undefined;
-  /** For tests. */
-  readonly limits?: typeof countLimits | undefined;
 }
 
 /**
- * Reads one page of entries, oldest first. The total size of a filtered list covers only its oldest entries,
- * up to the limits; the list has at least as many.
+ * Reads one page of entries. The total size of a filtered list covers only its oldest entries, up to the
+ * limits; the list has at least as many.
  */
 export async function listEntries(
   db: Reader,
   request: PageRequest,
-  filter: EntryFilter,
-  tables: LogTables = keyLog,
-  { isTagged, limits = countLimits }: EntryReading = {},
+  reading: EntryReading,
+  limits = countLimits,
 ): Promise<Page<AuditEntry> & { readonly totalSize: number }> {
-  const entries = await readEntries(db, request.after, request.limit + 1, filter, tables, isTagged);
-  const { rows, nextPageToken } = cutPage(
-    entries,
-    request,
-    nameEntryList(filter, tables),
-    ({ sequence }) => sequence,
-  );
+  const { filter } = reading;
+  const entries = await readEntries(db, { ...request, limit: request.limit + 1 }, reading);
+  const { rows, ...page } = cutPage(entries, request, nameEntryList(reading), ({ sequence }) => sequence);
   return {
+    ...page,
     rows: rows.filter(({ owner }) => filter.owner === undefined || owner === filter.owner),
-    nextPageToken,
-    totalSize: await countEntries(db, filter, tables, limits),
+    totalSize: await countEntries(db, reading, limits),
   };
 }
 
-/**
- * Reads entries after a sequence number, oldest first. If an entry's owner was changed, its owner and key
- * name are omitted.
- */
+/** Names a list of entries in page tokens. */
+export function nameEntryList({ filter, log = keyLog, isNewestFirst = false }: EntryReading): string {
+  const name = `${log === keyLog ? "audit" : log.entries} ${JSON.stringify(listConditions(filter))}`;
+  return isNewestFirst ? `${name} newest first` : name;
+}
+
+/** Reads entries. If an entry's owner was changed, its owner and key name are omitted. */
 export async function readEntries(
   db: Reader,
-  after: number,
-  limit: number,
-  filter: EntryFilter,
-  tables: LogTables = keyLog,
-  isTagged?: EntryReading["isTagged"],
+  { after, limit }: PageRequest,
+  { filter, log = keyLog, isNewestFirst = false, isTagged }: EntryReading,
 ): Promise<AuditEntry[]> {
-  const query = db.selectFrom(tables.entries).selectAll().where("sequence", ">", after);
-  const rows = await applyFilter(query, filter).orderBy("sequence").limit(limit).execute();
+  const rows = await applyFilter(db.selectFrom(log.entries).selectAll(), filter)
+    .where("sequence", ">", isNewestFirst ? 0 : after)
+    .$if(isNewestFirst && after > 0, (rest) => rest.where("sequence", "<", after))
+    .orderBy("sequence", isNewestFirst ? "desc" : "asc")
+    .limit(limit)
+    .execute();
   return rows.map((row) => {
     const entry = toEntry(row);
     const isOwned = isTagged === undefined || isTagged(entry, row.entry_tag);
@@ -98,13 +100,12 @@ export function readEntryRows(
 /** An index selects the entries of a key or owner; the other filters scan these. */
 async function countEntries(
   db: Reader,
-  filter: EntryFilter,
-  tables: LogTables,
+  { filter, log = keyLog }: EntryReading,
   { read, counted }: typeof countLimits,
 ): Promise<number> {
-  if (listConditions(filter).length === 0) return (await readHead(db, tables)).sequence;
+  if (listConditions(filter).length === 0) return (await readHead(db, log)).sequence;
   const { keyId, owner, keyName, ...others } = filter;
-  const isRead = db.selectFrom(tables.entries).selectAll();
+  const isRead = db.selectFrom(log.entries).selectAll();
   const oldest = applyFilter(isRead, { keyId, owner, keyName }).orderBy("sequence").limit(read);
   const conditions = listConditions(others).map(
     ([column, operator, value]) => sql<boolean>`${sql.ref(column)} ${sql.raw(operator)} ${value}`,

@@ -50,17 +50,24 @@ export function entryLogVerb<
   const { operations, user, watchesTimes, ask, items, entryOf, columns, options: own, ...declared } = log;
   return declareVerb({
     ...declared,
-    options: { ...filterOptions(operations, user), ...own, ...afterOption },
+    options: { ...filterOptions(operations, user), ...own, ...orderOptions },
     async run(input) {
       const { operands, options } = input;
       const [subject = ""] = operands;
       const isWatch = options.flag("watch") || options.flag("follow");
       if (!isWatch && options.flag("after")) throw usageError("--after needs --watch");
       const timed = ["from", "to"].find((name) => options.flag(name));
-      if (isWatch && !watchesTimes && timed !== undefined)
-        throw usageError(`--${timed} cannot be combined with --watch`);
+      const newestFirst = options.flag("newest-first");
+      const listed = newestFirst ? "newest-first" : watchesTimes ? undefined : timed;
+      if (isWatch && listed !== undefined) throw usageError(`--${listed} cannot be combined with --watch`);
       const request = ask(subject, readFilter(options));
-      if (!isWatch) return printList(list, input, request, { items, none: "There are no entries.", columns });
+      if (!isWatch)
+        return printList(
+          list,
+          input,
+          { ...request, newestFirst },
+          { items, none: "There are no entries.", columns },
+        );
       const afterSequence = options.whole("after", 0, Number.MAX_SAFE_INTEGER);
       const after = { ...request, ...(afterSequence !== undefined && { afterSequence }) };
       return printStream(watch, input, after, columns, entryOf);
@@ -82,7 +89,8 @@ function filterOptions(operations: readonly string[], user: string): Options {
   };
 }
 
-const afterOption: Options = {
+const orderOptions: Options = {
+  "newest-first": { meaning: "Lists the newest entry first" },
   after: { value: "SEQUENCE", meaning: "With --watch, begins after this entry; 0 begins with the first" },
 };
 

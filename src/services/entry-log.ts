@@ -1,8 +1,8 @@
 /** Lets callers list and watch the key audit log and the identity log. */
 import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type AuditEntry, checkpointMessage } from "../audit/chain.ts";
-import { type EntryFilter, matchesFilter, nameEntryList } from "../audit/entry-filter.ts";
-import { listEntries, readEntries, readHead } from "../audit/log.ts";
+import { type EntryFilter, matchesFilter } from "../audit/entry-filter.ts";
+import { listEntries, nameEntryList, readEntries, readHead } from "../audit/log.ts";
 import { keyLog, type LogTables } from "../audit/tables.ts";
 import type { SignedCheckpoint } from "../audit/verification.ts";
 import { refuseField } from "../errors.ts";
@@ -44,12 +44,11 @@ export interface EntryWatch {
 
 /** A log as callers see it. */
 export interface EntryLog {
-  /**
-   * Lists entries, oldest first.
-   *
-   * @throws FIELD_INVALID for a page token that belongs to another list
-   */
-  list(filter: EntryFilter, fields: PageFields): Promise<Page<AuditEntry> & { readonly totalSize: number }>;
+  /** @throws FIELD_INVALID for a page token that belongs to another list */
+  list(
+    filter: EntryFilter,
+    fields: PageFields & { readonly newestFirst: boolean },
+  ): Promise<Page<AuditEntry> & { readonly totalSize: number }>;
   /**
    * Yields entries as the log grows, in order and each once.
    *
@@ -67,7 +66,8 @@ export function openEntryLog(store: Store, log: LogTables): EntryLog {
   const isTagged = log === keyLog ? store.isEntryTagged : undefined;
   const feed = createFeed<AuditEntry>({
     readEnd: async () => (await readHead(reader, log)).sequence,
-    read: (after, limit, topic) => readEntries(reader, after, limit, filterOf(topic), log, isTagged),
+    read: (after, limit, topic) =>
+      readEntries(reader, { after, limit }, { filter: filterOf(topic), log, isTagged }),
     positionOf: ({ sequence }) => sequence,
     topicsOf: ({ keyId, owner, keyName }) => [
       topicOf.key(keyId),
@@ -79,8 +79,10 @@ export function openEntryLog(store: Store, log: LogTables): EntryLog {
     onWrite: (listener) => store.onWrite(listener),
   });
   return {
-    list: (filter, fields) =>
-      listEntries(reader, readPage(fields, nameEntryList(filter, log)), filter, log, { isTagged }),
+    list(filter, { newestFirst, ...fields }) {
+      const reading = { filter, log, isNewestFirst: newestFirst, isTagged };
+      return listEntries(reader, readPage(fields, nameEntryList(reading)), reading);
+    },
     async *watch({ filter, after, signal }) {
       const head = await readHead(reader, log);
       const first = after ?? head.sequence;

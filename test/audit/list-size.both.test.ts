@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
 import { listEntries } from "../../src/audit/log.ts";
-import { keyLog } from "../../src/audit/tables.ts";
 import { writeEntries } from "../support/entries.ts";
 import { describeStores } from "../support/on-both.ts";
 
@@ -9,7 +8,7 @@ describeStores("the size of a filtered list of entries", (makePlace) => {
     const store = await (await makePlace()).open();
     for (const user of ["ada", "eve", "ada"]) await writeEntries(store, 50, user);
     const sizeOf = async (filter: object, limits?: { read: number; counted: number }) =>
-      (await listEntries(store.reader, { limit: 10, after: 0 }, filter, keyLog, { limits })).totalSize;
+      (await listEntries(store.reader, { limit: 10, after: 0 }, { filter }, limits)).totalSize;
     expect(await sizeOf({ user: "ada" })).toBe(100);
     expect(await sizeOf({ user: "eve", operation: "SIGN", from: new Date(0) })).toBe(50);
     expect(await sizeOf({ user: "nobody" })).toBe(0);

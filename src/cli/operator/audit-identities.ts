@@ -20,7 +20,11 @@ const list = existingStoreVerb({
     let after = 0;
     for (;;) {
       const filter = keyId === undefined ? {} : { keyId };
-      const entries = await readEntries(store.reader, after, pageEntries, filter, identityLog);
+      const entries = await readEntries(
+        store.reader,
+        { after, limit: pageEntries },
+        { filter, log: identityLog },
+      );
       for (const entry of entries) process.stdout.write(`${describeEntry(entry)}\n`);
       const last = entries.at(-1);
       if (last === undefined || entries.length < pageEntries) return { exitCode: exitCodes.done };

@@ -92,23 +92,23 @@ describeKmsOnBoth("KmsService.GetAuditLog", (start, shared) => {
     return [keyId, other.keyId];
   }
 
-  it("returns pages, oldest first, while entries are written", async () => {
+  it.each([
+    ["oldest", [1, 2, 3, 4, 5, 6, 7, 8, 9]],
+    ["newest", [8, 7, 6, 5, 4, 3, 2, 1]],
+  ])("returns pages, %s first, while entries are written", async (first, expected) => {
     const pageSize = 3;
     const { kms } = await start();
     const [keyId] = await fillLog(kms);
     const entries: AuditEntry[] = [];
     let pageToken = "";
     for (let i = 0; i < 8 / pageSize; i += 1) {
-      const page = await kms.getAuditLog({ pageSize, pageToken });
-      expect(page.auditLog.length).toBe(Math.min(pageSize, 8 + i - entries.length));
+      const page = await kms.getAuditLog({ pageSize, pageToken, newestFirst: first === "newest" });
       expect(page.totalSize).toBe(8 + i);
       entries.push(...page.auditLog);
       pageToken = page.nextPageToken;
       await kms.sign({ keyId, data: bytesOf("x") });
     }
-    expect(entries.map(({ sequence }) => sequence)).toEqual(
-      Array.from({ length: entries.length }, (_, i) => i + 1),
-    );
+    expect(entries.map(({ sequence }) => sequence)).toEqual(expected);
   });
 
   it("returns only entries of one key, and counts them", async () => {
@@ -131,13 +131,17 @@ describeKmsOnBoth("KmsService.GetAuditLog", (start, shared) => {
     expect(await refusal(kms.getAuditLog(query))).toEqual(invalid(field));
   });
 
-  it("rejects a page token from another key's entries, and from the key list", async () => {
+  it("rejects a page token from another key's entries, another order, and the key list", async () => {
     const { kms } = await shared();
     const [keyId, other] = await fillLog(kms);
     const { nextPageToken: ofOne } = await kms.getAuditLog({ keyId, pageSize: 1 });
     const { nextPageToken: ofKeys } = await kms.listKeys({ pageSize: 1 });
-    expect(await refusal(kms.getAuditLog({ keyId: other, pageToken: ofOne }))).toEqual(invalid("pageToken"));
-    expect(await refusal(kms.getAuditLog({ pageToken: ofOne }))).toEqual(invalid("pageToken"));
-    expect(await refusal(kms.getAuditLog({ pageToken: ofKeys }))).toEqual(invalid("pageToken"));
+    for (const query of [
+      { keyId: other, pageToken: ofOne },
+      { pageToken: ofOne },
+      { keyId, pageToken: ofOne, newestFirst: true },
+      { pageToken: ofKeys },
+    ])
+      expect(await refusal(kms.getAuditLog(query))).toEqual(invalid("pageToken"));
   });
 });
