@@ -3,10 +3,9 @@
 import os from "node:os";
 import { extensions } from "../extensions/index.ts";
 import { findUnknownVariables, hasVariables } from "./cli/command-line/unknown-variables.ts";
-import { exitCodes, usageError } from "./cli/exit-codes.ts";
+import { usageError } from "./cli/exit-codes.ts";
 import { createVerbTable } from "./cli/groups.ts";
-import { createPaint } from "./cli/output/colors.ts";
-import { formatError, formatWarning, wantsJson } from "./cli/output/report-error.ts";
+import { reportError, reportWarning } from "./cli/output/report-error.ts";
 import { runCommandLine } from "./cli/run.ts";
 import { collectSettings } from "./extension.ts";
 import type { LoadPackages } from "./services/registry.ts";
@@ -31,9 +30,7 @@ async function warnOfVariables(args: readonly string[]): Promise<void> {
   if (!hasVariables(process.env)) return;
   const { listSettings, nameVariable } = await import("./config.ts");
   const settings = listSettings(await loadSettings()).map(({ name }) => nameVariable(name));
-  const paint = createPaint(process.stderr);
-  for (const sentence of findUnknownVariables(process.env, settings))
-    process.stderr.write(formatWarning(sentence, wantsJson(args), (text) => paint("warning", text)));
+  for (const sentence of findUnknownVariables(process.env, settings)) reportWarning(sentence, args);
 }
 
 /**
@@ -46,9 +43,7 @@ async function requireAllOptions(args: readonly string[]): Promise<void> {
   const { explainTakenOptions } = await import("./cli/command-line/npm-options.ts");
   const options = listSettings(await loadSettings()).filter(({ isSecret }) => isSecret !== true);
   const taken = explainTakenOptions("start", options, args.slice(1), process.env);
-  if (taken === undefined) return;
-  process.stderr.write(formatError(usageError(taken), wantsJson(args)));
-  process.exit(exitCodes.usage);
+  if (taken !== undefined) process.exit(reportError(usageError(taken), args));
 }
 
 const args = process.argv.slice(2);

@@ -47,8 +47,8 @@ const interfaceForExtensions: readonly string[] = [
   "cli/signing/local.ts",
   "cli/signing/verdict.ts",
   "cli/verb.ts",
-  "cli/verbs/proposal.ts",
-  "cli/verbs/kms/import.ts",
+  "cli/verbs/defi.ts",
+  "cli/verbs/kms/new-key.ts",
   "cli/files/open.ts",
   // Metrics of a server.
   "client/prometheus-text.ts",

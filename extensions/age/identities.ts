@@ -1,7 +1,7 @@
 /** Finds the file key of a file with an identity file, or with server-held keys. */
 import type { ApiClient } from "../../src/cli/connection/api-client.ts";
 import { distrustError, usageError } from "../../src/cli/exit-codes.ts";
-import { decodeText, readSecret } from "../../src/cli/files/read.ts";
+import { decodeText, readWhole } from "../../src/cli/files/read.ts";
 import { withProvider } from "../../src/cli/keys/read-keys.ts";
 import { wipe } from "../../src/crypto/bytes.ts";
 import { decodePluginIdentity, decodeSecretIdentity } from "./bech32.ts";
@@ -89,7 +89,7 @@ async function findWithIdentities(
   server: ApiClient,
   sealed: readonly SealedFileKey[],
 ): Promise<Uint8Array | undefined> {
-  const file = await readSecret(path, maxIdentityFileBytes);
+  const file = await readWhole(path, maxIdentityFileBytes);
   const identities = parseIdentities(file, path);
   try {
     for (const identity of identities) {

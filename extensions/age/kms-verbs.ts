@@ -3,7 +3,7 @@ import { outputFile } from "../../src/cli/command-line/options.ts";
 import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
 import { type KeyFile, readKeyFile } from "../../src/cli/keys/importable-key.ts";
 import { declareVerb, type Verb } from "../../src/cli/verb.ts";
-import { createImportVerb } from "../../src/cli/verbs/kms/import.ts";
+import { createImportVerb } from "../../src/cli/verbs/kms/new-key.ts";
 import { wipe } from "../../src/crypto/bytes.ts";
 import { encodePluginIdentity, encodeRecipient } from "./bech32.ts";
 import { parseIdentities } from "./identities.ts";

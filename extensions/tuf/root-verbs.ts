@@ -11,7 +11,7 @@ import { distrustError, exitCodes, findReason, usageError } from "../../src/cli/
 import { parsePublicKey, readPublicKey, readSecretKey, withProvider } from "../../src/cli/keys/read-keys.ts";
 import { facts, table, time } from "../../src/cli/output/output.ts";
 import { declareVerb, type Verb } from "../../src/cli/verb.ts";
-import { findTrueProposal } from "../../src/cli/verbs/proposal.ts";
+import { findTrueProposal } from "../../src/cli/verbs/defi.ts";
 import { deriveAddress } from "../../src/crypto/address.ts";
 import { equalBytes } from "../../src/crypto/bytes.ts";
 import { parseCanonical } from "./canonical-json.ts";

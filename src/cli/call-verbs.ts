@@ -1,26 +1,29 @@
-/** Declares verbs that make one API call: how to build the request and how to print the answer. */
-import type {
-  DescMessage,
-  DescMethodServerStreaming,
-  DescMethodUnary,
-  MessageInitShape,
-  MessageShape,
+/** Declares verbs that print an answer of the API: how to build the request and how to print the answer. */
+import {
+  type DescMessage,
+  type DescMethodServerStreaming,
+  type DescMethodUnary,
+  isMessage,
+  type MessageInitShape,
+  type MessageShape,
 } from "@bufbuild/protobuf";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { askPages, oneOf } from "./connection/api-client.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { facts, table, time } from "./output/output.ts";
 import { declareVerb, type Verb, type VerbDeclaration, type VerbInput } from "./verb.ts";
 
 /** Fields that every declaration has. */
-interface Declaration<I extends DescMessage>
-  extends Pick<VerbDeclaration, "line" | "meaning" | "example" | "options" | "operandFiles"> {
+type Declaration = Pick<VerbDeclaration, "line" | "meaning" | "example" | "options" | "operandFiles">;
+
+/** The request of a call. */
+interface Asking<I extends DescMessage> {
   /** Builds the request from the command line; empty by default. */
   ask?(input: VerbInput): MessageInitShape<I> | Promise<MessageInitShape<I>>;
 }
 
 async function readRequest<I extends DescMessage>(
-  ask: Declaration<I>["ask"],
+  ask: Asking<I>["ask"],
   input: VerbInput,
 ): Promise<MessageInitShape<I>> {
   // Every request message may be empty.
@@ -30,70 +33,60 @@ async function readRequest<I extends DescMessage>(
 /** Labels and values to print; empty and undefined values are left out. */
 type Facts = Readonly<Record<string, string | undefined>>;
 
-/** A verb that prints one answer. */
-interface UnaryDeclaration<I extends DescMessage, O extends DescMessage> extends Declaration<I> {
+/** What a verb does with its one answer. */
+interface Answering<Answer> extends Declaration {
   /** Fields of the answer to write to files, by option name. */
-  readonly writes?: Readonly<Record<string, (answer: MessageShape<O>) => string | Uint8Array>>;
+  readonly writes?: Readonly<Record<string, (answer: Answer) => string | Uint8Array>>;
   /**
    * Formats the answer as text.
    *
    * @param files names of the written files, by option name
    */
-  say(
-    answer: MessageShape<O>,
-    input: VerbInput,
-    files: Readonly<Record<string, string | undefined>>,
-  ): string | Facts;
+  say(answer: Answer, input: VerbInput, files: Facts): string | Facts;
   /** Runs after files are written and before the answer is printed; may modify the answer. */
-  finish?(answer: MessageShape<O>, input: VerbInput): void;
+  finish?(answer: Answer, input: VerbInput): void;
   /** Returns whether the answer is yes (exit code 0) or no (exit code 1). */
-  isYes?(answer: MessageShape<O>): boolean;
+  isYes?(answer: Answer): boolean;
+}
+
+/**
+ * Declares a verb that prints one answer.
+ *
+ * @param find makes the calls
+ */
+export function answerVerb<O extends DescMessage>(
+  output: O,
+  find: (input: VerbInput) => Promise<MessageShape<O>>,
+  { writes = {}, say, finish, isYes, ...declared }: Answering<MessageShape<O>>,
+): Verb {
+  return declareVerb({
+    ...declared,
+    async run(input) {
+      const answer = await find(input);
+      const written = Object.fromEntries(
+        Object.entries(writes).map(([option, part]) => [option, input.files.write(option, part(answer))]),
+      );
+      finish?.(answer, input);
+      input.output.answer(output, answer, () => {
+        const said = say(answer, input, written);
+        return typeof said === "string" ? said : facts(said);
+      });
+      return isYes?.(answer) === false ? exitCodes.no : exitCodes.done;
+    },
+  });
 }
 
 /** Declares a verb that makes a unary call and prints its answer. */
 export function unaryVerb<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
-  { ask, writes = {}, say, finish, isYes, ...declared }: UnaryDeclaration<I, O>,
+  { ask, ...declared }: Answering<MessageShape<O>> & Asking<I>,
 ): Verb {
-  return declareVerb({
-    ...declared,
-    async run(input) {
-      const { files, output, server } = input;
-      const answer = await server.ask(method, await readRequest(ask, input));
-      const written = Object.fromEntries(
-        Object.entries(writes).map(([option, part]) => [option, files.write(option, part(answer))]),
-      );
-      finish?.(answer, input);
-      output.answer(method.output, answer, () => {
-        const said = say(answer, input, written);
-        return typeof said === "string" ? said : facts(said);
-      });
-      return (isYes?.(answer) ?? true) ? exitCodes.done : exitCodes.no;
-    },
-  });
-}
-
-/** A verb whose answer is valid or not. */
-type VerdictDeclaration<I extends DescMessage, O extends DescMessage> = Omit<
-  UnaryDeclaration<I, O>,
-  "isYes" | "writes" | "finish"
->;
-
-/** Declares a verb whose exit code reports whether the answer is valid. */
-export function verdictVerb<I extends DescMessage, O extends DescMessage>(
-  method: DescMethodUnary<I, O>,
-  declaration: VerdictDeclaration<I, O>,
-): Verb {
-  return unaryVerb(method, { ...declaration, isYes });
-}
-
-function isYes(answer: object): boolean {
-  if ("valid" in answer && typeof answer.valid === "boolean") return answer.valid;
-  throw new Error("the answer has no field valid");
+  const find = async (input: VerbInput) => input.server.ask(method, await readRequest(ask, input));
+  return answerVerb(method.output, find, declared);
 }
 
 /** A table column: a field of an item, or a value computed from it. */
-type Column<Item> = (keyof Item & string) | ((item: Item) => unknown);
+type Column<Item> = (keyof Item & string) | ((item: Item, input: VerbInput) => unknown);
 
 type Columns<Item> = Readonly<Record<string, Column<Item>>>;
 
@@ -105,24 +98,14 @@ export interface Listing<Page, Item> {
   readonly columns: Columns<Item>;
 }
 
-/** A verb that lists items. */
-interface ListDeclaration<I extends DescMessage, Page, Item>
-  extends Declaration<I>,
-    Omit<Listing<Page, Item>, "columns"> {
-  readonly columns: Columns<Item> | ((input: VerbInput) => Columns<Item>);
-}
-
 /** Declares a verb that fetches all pages of a list and prints them as one answer. */
 export function listVerb<I extends DescMessage, O extends DescMessage, Item extends object>(
   method: DescMethodUnary<I, O>,
-  { ask, items, none, columns, ...declared }: ListDeclaration<I, MessageShape<O>, Item>,
+  { ask, items, none, columns, ...declared }: Declaration & Asking<I> & Listing<MessageShape<O>, Item>,
 ): Verb {
   return declareVerb({
     ...declared,
-    async run(input) {
-      const shown = typeof columns === "function" ? columns(input) : columns;
-      return printList(method, input, await readRequest(ask, input), { items, none, columns: shown });
-    },
+    run: async (input) => printList(method, input, await readRequest(ask, input), { items, none, columns }),
   });
 }
 
@@ -133,12 +116,12 @@ export function listVerb<I extends DescMessage, O extends DescMessage, Item exte
  */
 export async function printList<I extends DescMessage, O extends DescMessage, Item extends object>(
   method: DescMethodUnary<I, O>,
-  { output, server }: VerbInput,
+  input: VerbInput,
   request: MessageInitShape<I>,
   { items, none, columns }: Listing<MessageShape<O>, Item>,
 ): Promise<number> {
   const ask = async (pageToken: string): Promise<Paged<MessageShape<O>>> => {
-    const page = await server.ask(method, { ...request, pageToken });
+    const page = await input.server.ask(method, { ...request, pageToken });
     if (isPaged(page)) return page;
     throw new Error(`the answer of ${method.name} has no nextPageToken`);
   };
@@ -147,8 +130,8 @@ export async function printList<I extends DescMessage, O extends DescMessage, It
   // No push(...page): a page may have more items than a call can take as arguments.
   for (const page of rest) for (const item of items(page)) all.push(item);
   answer.nextPageToken = "";
-  output.answer(method.output, answer, () => {
-    const rows = all.map((item) => markDamage(item, toCells(item, columns)));
+  input.output.answer(method.output, answer, () => {
+    const rows = all.map((item) => markDamage(item, toCells(item, columns, input)));
     return rows.length === 0 && none !== undefined ? none : table(Object.keys(columns), rows);
   });
   return exitCodes.done;
@@ -161,17 +144,17 @@ export async function printList<I extends DescMessage, O extends DescMessage, It
  */
 export async function printStream<I extends DescMessage, O extends DescMessage, Item extends object>(
   method: DescMethodServerStreaming<I, O>,
-  { output, server }: VerbInput,
+  input: VerbInput,
   request: MessageInitShape<I>,
   columns: Columns<Item>,
   itemOf: (answer: MessageShape<O>) => Item | undefined,
   count = Number.POSITIVE_INFINITY,
 ): Promise<number> {
   let left = count;
-  for await (const answer of server.stream(method, oneOf(request))) {
+  for await (const answer of input.server.stream(method, oneOf(request))) {
     const item = itemOf(answer);
     if (item === undefined) continue;
-    output.answer(method.output, answer, () => toCells(item, columns).join("  "));
+    input.output.answer(method.output, answer, () => toCells(item, columns, input).join("  "));
     left -= 1;
     if (left <= 0) break;
   }
@@ -191,24 +174,15 @@ function isPaged<Page extends object>(page: Page): page is Paged<Page> {
 }
 
 /** Formats one row, in column order. */
-function toCells<Item>(item: Item, columns: Columns<Item>): string[] {
+function toCells<Item>(item: Item, columns: Columns<Item>, input: VerbInput): string[] {
   return Object.values(columns).map((column) =>
-    toText(typeof column === "function" ? column(item) : item[column]),
+    toText(typeof column === "function" ? column(item, input) : item[column]),
   );
 }
 
 function toText(value: unknown): string {
   if (value === undefined) return "";
-  return isTimestamp(value) ? time(value) : String(value);
-}
-
-function isTimestamp(value: unknown): value is Timestamp {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    "$typeName" in value &&
-    value.$typeName === "google.protobuf.Timestamp"
-  );
+  return isMessage(value, TimestampSchema) ? time(value) : String(value);
 }
 
 /** Keeps only the ID of a damaged record: the server sends nothing else. */

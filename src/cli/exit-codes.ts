@@ -51,7 +51,7 @@ export class CliError extends Error {
 }
 
 /** Why a server refused a call or a disk refused a file, in machine-readable form. */
-export interface Refusal {
+interface Refusal {
   /** Spelled as in google/rpc/code.proto. */
   readonly code: string;
   /** A reason from docs/errors.md; empty from a third-party server. */

@@ -11,9 +11,9 @@ import { CliError, diskFullError, exitCodes, toCliError, usageError } from "./ex
 import { openFiles } from "./files/open.ts";
 import { loadAllVerbs, loadGroup, loadVerb } from "./groups.ts";
 import { colorHelp, colorText, createPaint } from "./output/colors.ts";
-import { describeEveryVerb, describeGroup, describeVerb, describeVerbs } from "./output/help.ts";
+import { describeGroup, describeProgram, describeVerb } from "./output/help.ts";
 import { createOutput } from "./output/output.ts";
-import { formatError, wantsJson } from "./output/report-error.ts";
+import { reportError } from "./output/report-error.ts";
 import type { Verb, VerbTable } from "./verb.ts";
 
 /**
@@ -32,33 +32,28 @@ export async function runCommandLine(
   const watch = watchOutput(args);
   const exitCode = await runLine(args, table, loadPackages, watch).catch((error) => complain(error, args));
   await flush();
-  const failure = watch.findFailure();
+  const { failure } = watch;
   return failure === undefined || exitCode !== exitCodes.done ? exitCode : complain(failure, args);
 }
 
 /** Watches standard output for failures. */
 interface OutputWatch {
-  /** Returns the first failure so far. */
-  findFailure(): CliError | undefined;
-  /** From now on, a failure or a closed pipe ends the client. */
-  endAtOnce(): void;
+  /** The first failure so far. */
+  failure?: CliError;
+  /** Whether a failure or a closed pipe ends the client. */
+  endsAtOnce?: boolean;
 }
 
 /** Detects lost output. */
 function watchOutput(args: readonly string[]): OutputWatch {
-  let failure: CliError | undefined;
-  let endsAtOnce = false;
+  const watch: OutputWatch = {};
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     // A reader that closed the pipe, like `head`, has all it needs.
-    if (error.code !== "EPIPE") failure ??= explainOutput(error);
+    if (error.code !== "EPIPE") watch.failure ??= explainOutput(error);
+    const { failure, endsAtOnce } = watch;
     if (endsAtOnce) process.exit(failure === undefined ? exitCodes.done : complain(failure, args));
   });
-  return {
-    findFailure: () => failure,
-    endAtOnce: () => {
-      endsAtOnce = true;
-    },
-  };
+  return watch;
 }
 
 function explainOutput(error: NodeJS.ErrnoException): CliError {
@@ -66,16 +61,9 @@ function explainOutput(error: NodeJS.ErrnoException): CliError {
   return saysDiskFull(error) ? diskFullError(sentence) : usageError(sentence);
 }
 
-/**
- * Reports an error.
- *
- * @returns the exit code
- */
+/** @returns the exit code */
 function complain(error: unknown, args: readonly string[]): number {
-  const found = toCliError(error, "the server");
-  const paint = createPaint(process.stderr);
-  process.stderr.write(formatError(found, wantsJson(args), (text) => paint("bad", text)));
-  return found.exitCode;
+  return reportError(toCliError(error, "the server"), args);
 }
 
 /** Waits until all output is written, or its reader has closed the pipe. */
@@ -138,16 +126,17 @@ async function runLine(
   const output = createOutput(options.flag("json"), print, (text) => colorText(text, painted));
   const server = verb.isLocal
     ? undefined
-    : (await import("./connection/api-client.ts")).createClient(options, { isLongLived: verb.isService });
+    : (await import("./connection/api-client.ts")).createClient(options, verb.isService);
   try {
     const everyVerb = (): Promise<readonly Verb[]> => loadAllVerbs(table);
-    return await verb.run({
+    const exitCode = await verb.run({
       ...{ ...line, files, output, loadAllVerbs: everyVerb, loadPackages },
       get server() {
         if (server === undefined) throw new Error("a verb that works without a server asked for one");
         return server;
       },
     });
+    return exitCode ?? exitCodes.done;
   } catch (error) {
     const found =
       verb.explain?.(error) ?? (await explainCall(error, server)) ?? toCliError(error, server?.url ?? "");
@@ -186,7 +175,7 @@ function endAtOnce(args: readonly string[], watch: OutputWatch): void {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
     process.once(signal, () => process.exit(exitCodes.interrupted));
   process.once("uncaughtException", (error) => process.exit(complain(error, args)));
-  watch.endAtOnce();
+  watch.endsAtOnce = true;
 }
 
 /** @throws CliError if options come before a verb, or between its words */
@@ -215,7 +204,10 @@ async function requireGroup(word: string, table: VerbTable): Promise<readonly Ve
     throw usageError(`${word} comes before the verb; put the verb first, for example qsp serve ${word}`);
   const [similar] = suggest(word, [...new Set(Object.keys(table).map((words) => words.split(" ")[0] ?? ""))]);
   const meant = similar === undefined ? await findByLastWord(word, table) : [similar];
-  const advice = meant.length === 0 ? "" : `did you mean ${listNames(meant)}? `;
+  // British lists have no comma before the last item.
+  const alternatives = new Intl.ListFormat("en-GB", { type: "disjunction" });
+  const advice =
+    meant.length === 0 ? "" : `did you mean ${alternatives.format(meant.map((name) => `"${name}"`))}? `;
   throw usageError(`"${word}" is not a verb; ${advice}qsp help lists the verbs`);
 }
 
@@ -224,14 +216,6 @@ async function findByLastWord(word: string, table: VerbTable): Promise<string[]>
   const wanted = word === "ls" ? "list" : word;
   const names = (await loadAllVerbs(table)).map(({ name }) => name);
   return names.filter((name) => name.split(" ")[1] === wanted).slice(0, 3);
-}
-
-/** Formats names as "a", "b" or "c". */
-function listNames(names: readonly string[]): string {
-  return names
-    .map((name) => `"${name}"`)
-    .join(", ")
-    .replace(/, (?=[^,]*$)/, " or ");
 }
 
 function unknownVerb(verbs: readonly Verb[], args: readonly string[], table: VerbTable): CliError {
@@ -253,8 +237,8 @@ function unknownVerb(verbs: readonly Verb[], args: readonly string[], table: Ver
 async function describeTopic(words: readonly string[], table: VerbTable): Promise<string> {
   const [first] = words;
   if (first === undefined || first.startsWith("-"))
-    return readHelp() ?? describeVerbs(await loadAllVerbs(table));
-  if (first === "all") return describeEveryVerb(await loadAllVerbs(table));
+    return readHelp() ?? describeProgram(await loadAllVerbs(table), "groups");
+  if (first === "all") return describeProgram(await loadAllVerbs(table), "verbs");
   const verb = await loadVerb(table, words);
   if (verb !== undefined) return describeVerb(verb);
   const group = await requireGroup(first, table);

@@ -19,8 +19,8 @@ export interface Verb extends OptionTaker {
   readonly settingsHelp?: string;
   /** Runs until it receives a signal, and handles signals itself. */
   readonly isService?: boolean;
-  /** @returns the exit code: 0, or 1 if the answer is "no" */
-  run(input: VerbInput): Promise<number>;
+  /** @returns the exit code, such as 1 if the answer is "no"; 0 by default */
+  run(input: VerbInput): Promise<number | undefined>;
   /** Explains errors that only this verb throws; returns undefined for all others. */
   explain?(error: unknown): CliError | undefined;
 }

@@ -45,7 +45,7 @@ function parseValue(text: string): number {
 }
 
 /** A histogram bucket: the number of values up to its upper bound, including all smaller buckets. */
-export interface Bucket {
+interface Bucket {
   readonly upToSeconds: number;
   readonly count: number;
 }

@@ -100,7 +100,7 @@ export async function buildTranscript(
 }
 
 /** The gateway's half of a handshake, as received. */
-export interface GatewayHalf {
+interface GatewayHalf {
   readonly ciphertext: Uint8Array;
   readonly transcript: string;
   readonly signature: Uint8Array;
@@ -108,7 +108,7 @@ export interface GatewayHalf {
 }
 
 /** Facts that this end knows independently of the gateway. */
-export interface KnownFacts {
+interface KnownFacts {
   readonly tunnelId: string;
   /** The peer's own ML-KEM-1024 key. */
   readonly publicKey: Uint8Array;

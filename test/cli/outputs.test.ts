@@ -1,53 +1,35 @@
 /** What verbs do to files: no output overwrites an input or another output, and files are complete or unchanged. */
 import { execFileSync } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
-import {
-  chmodSync,
-  existsSync,
-  globSync,
-  linkSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, globSync, linkSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { readVerbLine } from "../../src/cli/command-line/options.ts";
 import { keepLogin } from "../../src/cli/connection/logins.ts";
 import { openFiles } from "../../src/cli/files/open.ts";
-import { writeState } from "../../src/cli/files/state.ts";
-import { writeFile } from "../../src/cli/files/write.ts";
+import { readState, writeState } from "../../src/cli/files/state.ts";
+import { openFile, writeTo } from "../../src/cli/files/write.ts";
 import { loadAllVerbs } from "../../src/cli/groups.ts";
-import { readDevice } from "../../src/cli/verbs/device/state.ts";
+import { deviceKind } from "../../src/cli/verbs/device/state.ts";
 import { main } from "../support/program.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { verbTable } from "../support/whole-program.ts";
-import { launch, qspDone, type RunOptions, timeout, useServer } from "./qsp.ts";
+import { launch, qspDone, type RunOptions, timeout } from "./qsp.ts";
 
-const server = useServer();
 const isRoot = process.geteuid?.() === 0;
 
 /** The contents of a directory of files. */
 function contentsOf({ cwd }: RunOptions): Record<string, string> {
-  const names = readdirSync(cwd).filter((name) => lstatSync(join(cwd, name)).isFile());
+  const names = readdirSync(cwd);
   return Object.fromEntries(names.map((name) => [name, readFileSync(join(cwd, name), "base64")]));
 }
 
-/** A directory with a document, a key pair, a device and other files. */
+/** A directory with a document, a key pair, and a second name of the secret key. */
 async function makePlace() {
-  const place = server.place();
+  const place = { cwd: makeTemporaryDirectory(), url: "http://127.0.0.1:1" };
   writeFileSync(join(place.cwd, "f"), "a document");
   await qspDone(["keygen", "k"], place);
-  await qspDone(["device", "register", "--device", "d.json"], place);
-  symlinkSync("k.key", join(place.cwd, "link"));
-  symlinkSync("nothing", join(place.cwd, "dangling"));
   linkSync(join(place.cwd, "k.key"), join(place.cwd, "hard"));
-  mkdirSync(join(place.cwd, "sub"));
   return place;
 }
 
@@ -85,23 +67,6 @@ describe("no output overwrites an input, another output or a secret key:", { tim
       );
     }
     expect(readFileSync(path)).toEqual(Buffer.from(content));
-  });
-
-  it.each([
-    ["a public key", '{"kty":"AKP","alg":"ML-DSA-65","pub":"AA"}'],
-    ["an earlier signature", Buffer.alloc(3309, 0x30)],
-  ])("%s is overwritten", async (_, content) => {
-    const place = await makePlace();
-    writeFileSync(join(place.cwd, "out"), content);
-    await qspDone(["sign", "f", "--key-file", "k.key", "--out", "out"], place);
-    expect(statSync(join(place.cwd, "out")).size).toBe(3309);
-  });
-
-  it("two inputs may be the same file, and even all of them /dev/null", async () => {
-    const place = await makePlace();
-    await qspDone(["sign", "k.key", "--key-file", "k.key", "--out", "out"], place);
-    await qspDone(["sign", "/dev/null", "--key-file", "k.key", "--out", "/dev/null"], place);
-    expect(existsSync("/dev/null")).toBe(true);
   });
 });
 
@@ -149,8 +114,9 @@ it("a device's file is used with its own server alone", () => {
   const path = join(makeTemporaryDirectory(), "device.json");
   const device = { url: "http://a.test", deviceId: "d", secretKeyPem: "k", nextSequence: 0 };
   writeState(path, device);
-  expect(readDevice(path, "http://a.test")).toEqual(device);
-  expect(() => readDevice(path, "http://b.test")).toThrow("at http://a.test, not at http://b.test");
+  expect(readState(path, "http://a.test", deviceKind)).toEqual(device);
+  const read = () => readState(path, "http://b.test", deviceKind);
+  expect(read).toThrow("at http://a.test, not at http://b.test");
 });
 
 describe("every verb declares its files:", () => {
@@ -192,7 +158,7 @@ describe("every verb declares its files:", () => {
       "src/cli/operator/ca-files.ts",
       "src/cli/operator/restore.ts",
       "src/cli/operator/store-cut-log.ts",
-      "src/cli/verbs/device/state.ts",
+      "src/cli/verbs/device/device.ts",
     ]);
   });
 });
@@ -248,68 +214,38 @@ describe.runIf(process.platform === "linux")("no output overwrites a redirected 
   });
 });
 
-describe.runIf(process.platform === "linux")(
-  "an output that cannot be written completely",
-  { timeout },
-  () => {
-    it("leaves the existing file, and nothing else", async () => {
-      const place = await makePlace();
-      await qspDone(["sign", "f", "--key-file", "k.key"], place);
-      const before = contentsOf(place);
-      const { code, stderr } = await inShell("ulimit -f 2; qsp sign f --key-file k.key", place);
-      expect({ code, stderr }).toEqual({
-        code: 2,
-        stderr: expect.stringMatching(/^qsp: f\.sig [^\n]+size[^\n]+\n$/),
-      });
-      expect(contentsOf(place)).toEqual(before);
+describe.runIf(process.platform === "linux")("an output that cannot be written", { timeout }, () => {
+  it("leaves the existing file, and nothing else", async () => {
+    const place = await makePlace();
+    await qspDone(["sign", "f", "--key-file", "k.key"], place);
+    const before = contentsOf(place);
+    const { code, stderr } = await inShell("ulimit -f 2; qsp sign f --key-file k.key", place);
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringMatching(/^qsp: f\.sig [^\n]+size[^\n]+\n$/),
     });
+    expect(contentsOf(place)).toEqual(before);
+  });
 
-    it("is refused if nobody can create its directory", () => {
-      vi.stubEnv("XDG_STATE_HOME", "/proc/x");
-      onTestFinished(() => void vi.unstubAllEnvs());
-      const login = { token: "t", username: "ada", expiresAt: "2030-01-01T00:00:00Z" };
-      // Node's recursive mkdir never returns here.
-      expect(() => keepLogin("http://127.0.0.1:1", login)).toThrow(
-        "/proc/x/qsp/logins.json cannot be written: the directory /proc/x/qsp cannot be created",
-      );
-    });
+  it("is refused if nobody can create its directory", () => {
+    vi.stubEnv("XDG_STATE_HOME", "/proc/x");
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const login = { token: "t", username: "ada", expiresAt: "2030-01-01T00:00:00Z" };
+    // Node's recursive mkdir never returns here.
+    expect(() => keepLogin("http://127.0.0.1:1", login)).toThrow(
+      "/proc/x/qsp/logins.json cannot be written: the directory /proc/x/qsp cannot be created",
+    );
+  });
 
-    it("leaves no new file", async () => {
-      const place = await makePlace();
-      const before = contentsOf(place);
-      expect((await inShell("ulimit -f 0; qsp keygen new", place)).code).toBe(2);
-      expect(contentsOf(place)).toEqual(before);
-    });
-  },
-);
+  it("leaves no new file", async () => {
+    const place = await makePlace();
+    const before = contentsOf(place);
+    expect((await inShell("ulimit -f 0; qsp keygen new", place)).code).toBe(2);
+    expect(contentsOf(place)).toEqual(before);
+  });
+});
 
 describe.runIf(process.platform === "linux")("an output", { timeout }, () => {
-  it("keeps the mode of the file that it replaces; a secret is readable only by its owner", async () => {
-    const place = await makePlace();
-    const path = join(place.cwd, "f.sig");
-    writeFileSync(path, "");
-    chmodSync(path, 0o600);
-    await qspDone(["sign", "f", "--key-file", "k.key"], place);
-    expect(statSync(path).mode & 0o777).toBe(0o600);
-    chmodSync(join(place.cwd, "d.json"), 0o644);
-    await qspDone(["device", "authenticate", "--device", "d.json"], place);
-    expect(statSync(join(place.cwd, "d.json")).mode & 0o777).toBe(0o600);
-  });
-
-  it("is written through a link, even a dangling one", async () => {
-    const place = await makePlace();
-    writeFileSync(join(place.cwd, "target"), "");
-    symlinkSync("target", join(place.cwd, "out"));
-    for (const [link, target] of [
-      ["out", "target"],
-      ["dangling", "nothing"],
-    ] as const) {
-      await qspDone(["sign", "f", "--key-file", "k.key", "--out", link], place);
-      expect(lstatSync(join(place.cwd, link)).isSymbolicLink()).toBe(true);
-      expect(statSync(join(place.cwd, target)).size).toBe(3309);
-    }
-  });
-
   it("goes only to standard output for -, /dev/stdout or a pipe", async () => {
     const place = await makePlace();
     for (const out of ["-", "/dev/stdout", "/dev/fd/1"])
@@ -328,21 +264,13 @@ describe.runIf(process.platform === "linux")("an output", { timeout }, () => {
   it.skipIf(isRoot)("does not replace a file that the user may not write", () => {
     const path = join(makeTemporaryDirectory(), "file");
     writeFileSync(path, "protected", { mode: 0o444 });
-    expect(() => writeFile(path, "new", "public")).toThrow("permission denied");
+    expect(() => writeTo(openFile(path, "public"), "new")).toThrow("permission denied");
     expect(readFileSync(path, "utf8")).toBe("protected");
   });
 
   it("has a draft whose name fits even if its own name has the maximum length", () => {
     const path = join(makeTemporaryDirectory(), "n".repeat(255));
-    writeFile(path, "new", "public");
+    writeTo(openFile(path, "public"), "new");
     expect(readFileSync(path, "utf8")).toBe("new");
-  });
-
-  it("may hold a public key fetched from the server", async () => {
-    const place = server.place();
-    const keyId = (await server.client(KmsService).createKey({})).result?.keyId ?? "";
-    expect(await qspDone(["kms", "get", keyId, "--public-key", "-"], place)).toMatch(
-      /^-----BEGIN PUBLIC KEY/,
-    );
   });
 });

@@ -1,21 +1,11 @@
-/** What the client prints besides answers: errors as JSON, warnings, colours, and the remaining time. */
+/** What the client prints besides answers: warnings, colours, and the remaining time. */
 import { describe, expect, it } from "vitest";
 import { findUnknownVariables, hasVariables } from "../../src/cli/command-line/unknown-variables.ts";
 import { colorHelp, colorText, createPaint, hasColors } from "../../src/cli/output/colors.ts";
-import { wantsJson } from "../../src/cli/output/report-error.ts";
 import { describeTimeLeft } from "../../src/cli/output/time-left.ts";
 import { qsp, runQsp, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
-
-describe("an error with --json", { timeout }, () => {
-  it("is not JSON if --json is an operand", () => {
-    expect([wantsJson(["kms", "get", "--json"]), wantsJson(["kms", "get", "--", "--json"])]).toEqual([
-      true,
-      false,
-    ]);
-  });
-});
 
 describe("an unused variable", { timeout }, () => {
   const settings = ["QSP_PORT", "QSP_DATA_DIR", "QSP_MAX_CALLS"];

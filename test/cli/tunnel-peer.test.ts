@@ -9,7 +9,7 @@ import {
   type HandshakeDeps,
   type PeerSession,
   shakeHands,
-} from "../../src/cli/verbs/tunnel/handshake.ts";
+} from "../../src/cli/verbs/tunnel/peer.ts";
 import { makeTunnelEnd } from "../../src/client/tunnel-end.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider, KeyPair } from "../../src/crypto/provider.ts";

@@ -2,8 +2,7 @@
  * Snapshot of the help text. To update it: npx vitest run extensions/signature-formats/test/help.test.ts -u
  */
 import { expect, it } from "vitest";
-import { signVerbs } from "../../../src/cli/verbs/sign.ts";
-import { verifyVerbs } from "../../../src/cli/verbs/verify.ts";
+import { signVerbs, verifyVerbs } from "../../../src/cli/verbs/signatures.ts";
 import { recordHelp } from "../../../test/cli/recorded-help.ts";
 import { addFormatsToSign, addFormatsToVerify } from "../verbs.ts";
 

@@ -1,7 +1,7 @@
 /** Detects options that npm consumed: `npm start --port 1` does not pass --port to the program. */
 
 /** An option that the program accepts. */
-export interface NpmOption {
+interface NpmOption {
   /** Without leading dashes. */
   readonly name: string;
   /** The placeholder for the value; undefined for a flag. */

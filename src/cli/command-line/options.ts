@@ -22,14 +22,14 @@ export interface Option {
 }
 
 /** Declares an option that takes a file to read. */
-export function inputFile(meaning: string): Option & { readonly value: string; readonly file: "reads" } {
-  return { value: "FILE", meaning, file: "reads" };
-}
+export const inputFile = (meaning: string) => ({ value: "FILE", meaning, file: "reads" }) as const;
 
 /** Declares an option that takes a file to write. */
-export function outputFile(meaning: string): Option & { readonly value: string; readonly file: "writes" } {
-  return { value: "FILE", meaning, file: "writes" };
-}
+export const outputFile = (meaning: string) => ({ value: "FILE", meaning, file: "writes" }) as const;
+
+/** Declares an option that takes a new file for a secret. */
+export const secretFile = (meaning: string) =>
+  ({ value: "FILE", meaning, file: "creates", isSecret: true }) as const;
 
 /** Options by name, without dashes. */
 export type Options = Readonly<Record<string, Option>>;
@@ -240,8 +240,8 @@ function createParsedOptions(
         return value === undefined ? [] : [{ name, value }];
       });
       if (given !== undefined && others.length === 0) return given;
-      const list = names.map((name) => `--${name}`).join(", ");
-      throw usageError(`use exactly one of ${list.replace(/, (?=[^,]*$)/, " and ")}`);
+      const list = new Intl.ListFormat("en-GB").format(names.map((name) => `--${name}`));
+      throw usageError(`use exactly one of ${list}`);
     },
     flag: (name) => values.has(name),
     all: (name) => values.get(name) ?? [],

@@ -71,7 +71,7 @@ export interface ApiClient {
  *
  * @throws CliError
  */
-export function readUrl(options: ParsedOptions): string {
+function readUrl(options: ParsedOptions): string {
   const text = options.text("url") ?? process.env.QSP_URL ?? defaultUrl;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlain = url?.pathname === "/" && url.search === "" && url.hash === "" && url.username === "";
@@ -88,14 +88,12 @@ function findFault(text: string, url: URL | undefined): string {
   return `is not a URL such as ${defaultUrl}`;
 }
 
-/** Options of the connection. */
-export interface ConnectionOptions {
-  /** Detects within seconds that the server has vanished, and reconnects. Otherwise, TCP timeouts apply. */
-  readonly isLongLived?: boolean | undefined;
-}
-
-/** Creates a client from the command line, without connecting yet. */
-export function createClient(options: ParsedOptions, { isLongLived }: ConnectionOptions = {}): ApiClient {
+/**
+ * Creates a client from the command line, without connecting yet.
+ *
+ * @param isLongLived detects within seconds that the server has vanished, and reconnects; otherwise, TCP timeouts apply
+ */
+export function createClient(options: ParsedOptions, isLongLived = false): ApiClient {
   const url = readUrl(options);
   const seconds = options.whole("timeout", 1, 86_400);
   const timeoutMs = seconds === undefined ? undefined : seconds * 1000;
@@ -136,26 +134,26 @@ export function createClient(options: ParsedOptions, { isLongLived }: Connection
         return answer.message;
       },
       stream: (method, requests) =>
-        streamOver({ transport, timeoutMs, disconnect: () => connection.abort() }, method, requests),
+        streamOver(transport, () => connection.abort(), method, requests, timeoutMs),
       withToken: (other) => make(() => other),
       requirePrivacy,
       close: () => connection.abort(closed),
     };
   };
-  return make(memoize(() => readToken(options, url)));
+  let read: { readonly token: string | undefined } | undefined;
+  return make(() => {
+    read ??= { token: readToken(options, url) };
+    return read.token;
+  });
 }
 
-interface StreamDeps {
-  readonly transport: Transport;
-  readonly timeoutMs: number | undefined;
-  /** Closes the connection immediately. */
-  readonly disconnect: () => void;
-}
-
+/** @param disconnect closes the connection immediately */
 async function* streamOver<I extends DescMessage, O extends DescMessage>(
-  { transport, timeoutMs, disconnect }: StreamDeps,
+  transport: Transport,
+  disconnect: () => void,
   method: DescMethodStreaming<I, O>,
   requests: AsyncIterable<MessageInitShape<I>>,
+  timeoutMs: number | undefined,
 ): AsyncGenerator<MessageShape<O>> {
   let ownFault: { readonly error: unknown } | undefined;
   async function* guarded(): AsyncGenerator<MessageInitShape<I>> {
@@ -235,13 +233,4 @@ export function readToken(options: ParsedOptions, url: string): string | undefin
     return token;
   }
   return process.env.QSP_TOKEN || findToken(url);
-}
-
-/** Computes a value on first use. */
-function memoize<T>(compute: () => T): () => T {
-  let computed: { readonly value: T } | undefined;
-  return () => {
-    computed ??= { value: compute() };
-    return computed.value;
-  };
 }

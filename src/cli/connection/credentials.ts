@@ -28,7 +28,7 @@ export function createStoredTokens(read: () => string | undefined): TokenSource 
   return { find: async () => read(), drop: () => false };
 }
 
-export interface LoginDeps {
+interface LoginDeps {
   readonly server: ApiClient;
   readonly username: string;
   /** The password is the first line. It is read again at each log-in. */
@@ -38,7 +38,7 @@ export interface LoginDeps {
 }
 
 /** A token from a log-in. */
-export interface Login {
+interface Login {
   readonly token: string;
   readonly expiresAtMs: number;
 }
@@ -48,9 +48,14 @@ const retryMs = 10_000;
 /** Minimum milliseconds for which a token is used, whatever the clocks say. */
 const minUseMs = 60_000;
 
-/** Logs in as a user, as `createRenewedTokens` describes. */
-export function createLoginTokens(deps: LoginDeps): TokenSource {
-  return createRenewedTokens(() => logIn(deps), deps.now);
+/** Logs in as a user, as `createRenewedTokens` describes, within the time limit of `--timeout`. */
+export function createLoginTokens({ server, username, passwordFile, now }: LoginDeps): TokenSource {
+  const anonymous = server.withToken(undefined);
+  return createRenewedTokens(async () => {
+    const password = readPassword(passwordFile);
+    const { token, expiresAt } = await anonymous.ask(PqcService.method.issueToken, { username, password });
+    return { token, expiresAtMs: expiresAt === undefined ? 0 : timestampDate(expiresAt).getTime() };
+  }, now);
 }
 
 /**
@@ -101,14 +106,6 @@ async function waitFor<T>(work: Promise<T>, { timeoutMs }: CallLimits): Promise<
   } finally {
     cleanup();
   }
-}
-
-/** Logs in within the time limit of `--timeout`. */
-async function logIn({ server, username, passwordFile }: LoginDeps): Promise<Login> {
-  const password = readPassword(passwordFile);
-  const anonymous = server.withToken(undefined);
-  const { token, expiresAt } = await anonymous.ask(PqcService.method.issueToken, { username, password });
-  return { token, expiresAtMs: expiresAt === undefined ? 0 : timestampDate(expiresAt).getTime() };
 }
 
 /**

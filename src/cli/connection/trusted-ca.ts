@@ -5,7 +5,7 @@ import { explainKey, maxWholeBytes, readText } from "../files/read.ts";
 import { findLogin } from "./logins.ts";
 
 /** CA certificates and their origin. */
-export interface TrustedCa {
+interface TrustedCa {
   /** One or more certificates in PEM, and nothing else. */
   readonly pem: string;
   /** "--ca FILE", "QSP_CA (FILE)" or "qsp login". */

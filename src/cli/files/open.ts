@@ -102,7 +102,7 @@ function checkStandardOutput({ name, isSecret }: UsedFile, { options }: VerbLine
 }
 
 /** Lists the files that a command line names: in options, operands and defaults. */
-export function findFiles(verb: OptionTaker, line: VerbLine): UsedFile[] {
+function findFiles(verb: OptionTaker, line: VerbLine): UsedFile[] {
   const ofOptions = Object.entries(listOptions(verb)).flatMap(([key, { file, isSecret, defaultPath }]) => {
     if (file === undefined) return [];
     const given = line.options.all(key).map((path) => ({ name: `--${key}`, path }));

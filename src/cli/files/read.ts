@@ -2,10 +2,8 @@
 import { fstatSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { wipe } from "../../crypto/bytes.ts";
-
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import { FileTooLargeError, readFileWithin } from "../../read-file.ts";
-
 import { usageError } from "../exit-codes.ts";
 
 /** Bytes per read; below the 4 MiB that a server accepts per stream message. */
@@ -81,22 +79,17 @@ export async function gather(
   return whole;
 }
 
-/**
- * Reads a whole file; "-" is standard input.
- *
- * @throws CliError if it exceeds the limit
- */
-export function readWhole(path: string, maxBytes = maxWholeBytes): Promise<Uint8Array<ArrayBuffer>> {
-  const name = path === "-" ? "standard input" : path;
-  return gather(readChunks(path), maxBytes, `${name} is larger than ${maxBytes} bytes`);
+/** Names a file for people. */
+export function nameInput(path: string): string {
+  return path === "-" ? "standard input" : path;
 }
 
 /**
- * Reads a whole secret file; "-" is standard input. The caller wipes the bytes.
+ * Reads a whole file; "-" is standard input. If the file is secret, the caller wipes the bytes; they are nowhere else.
  *
  * @throws CliError if it exceeds the limit
  */
-export async function readSecret(path: string, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+export async function readWhole(path: string, maxBytes = maxWholeBytes): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array[] = [];
   async function* kept(): AsyncGenerator<Uint8Array> {
     for await (const chunk of readChunks(path)) {
@@ -104,9 +97,8 @@ export async function readSecret(path: string, maxBytes: number): Promise<Uint8A
       yield chunk;
     }
   }
-  const name = path === "-" ? "standard input" : path;
   try {
-    return await gather(kept(), maxBytes, `${name} is larger than ${maxBytes} bytes`);
+    return await gather(kept(), maxBytes, `${nameInput(path)} is larger than ${maxBytes} bytes`);
   } finally {
     wipe(...chunks);
   }
@@ -147,7 +139,7 @@ export async function* readLines(path: string): AsyncGenerator<string> {
   let number = 0;
   for await (const line of readByteLines(path)) {
     number += 1;
-    yield decodeText(line, `line ${number} of ${path === "-" ? "standard input" : path}`);
+    yield decodeText(line, `line ${number} of ${nameInput(path)}`);
   }
 }
 

@@ -32,7 +32,7 @@ export function readState<T extends State>(path: string, url: string, kind: Stat
   return state;
 }
 
-export function writeState(path: string, state: State): void {
+export function writeState<T extends State>(path: string, state: T): void {
   replacePrivateFile(path, formatState(state));
 }
 

@@ -23,7 +23,7 @@ import { describeSystemError, saysDiskFull } from "../../system-error.ts";
 import { type CliError, diskFullError, usageError } from "../exit-codes.ts";
 
 /** Who may read a file. A private file becomes readable only by its owner, whatever its mode was before. */
-export type FileAccess = "public" | "private";
+type FileAccess = "public" | "private";
 
 /** A file that is being written. Its content appears under its path only when `finish` succeeds. */
 export interface OutputFile {
@@ -33,24 +33,6 @@ export interface OutputFile {
   finish(): void;
   /** Removes whatever was written, unless `finish` succeeded. */
   discard(): void;
-}
-
-/**
- * Creates a file. It reserves the name first, so that it never overwrites a file.
- *
- * @throws CliError if the path exists, even as a dangling link
- */
-export function createFile(path: string, content: string | Uint8Array, access: FileAccess): void {
-  writeTo(openNewFile(path, access), content);
-}
-
-/**
- * Creates or replaces a file, as `openFile` does.
- *
- * @throws CliError
- */
-export function writeFile(path: string, content: string | Uint8Array, access: FileAccess): void {
-  writeTo(openFile(path, access), content);
 }
 
 /** Writes a whole file. */
@@ -107,11 +89,11 @@ export function replacePrivateFile(path: string, content: string): void {
     const sentence = `${path} cannot be written: ${reason}`;
     throw saysDiskFull(error) ? diskFullError(sentence) : usageError(sentence);
   }
-  writeFile(path, content, "private");
+  writeTo(openFile(path, "private"), content);
 }
 
 /** Paths of open files: /dev/stdout, /dev/fd/3. A rename would replace the path, not the open file. */
-export function isOpenFile(path: string): boolean {
+function isOpenFile(path: string): boolean {
   return /^\/(?:dev\/(?:stdin|stdout|stderr|fd\/\d+)|proc\/(?:self|\d+)\/fd\/\d+)$/.test(resolve(path));
 }
 

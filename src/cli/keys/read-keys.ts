@@ -22,7 +22,7 @@ import {
 } from "../../crypto/pem.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../../crypto/provider.ts";
 import { usageError } from "../exit-codes.ts";
-import { explainKey, explainKeyError, maxWholeBytes, readSecret, readText } from "../files/read.ts";
+import { explainKey, explainKeyError, maxWholeBytes, readText, readWhole } from "../files/read.ts";
 
 /** Algorithms of keys in local files: all final standards, and X-Wing. */
 export const keyAlgorithms = [...mlDsaNames, ...kemNames, ...slhDsaNames] as const;
@@ -121,7 +121,7 @@ function importBlock(provider: CryptoProvider, block: PemBlock): PublicKey {
  * @throws CliError naming the file
  */
 export async function readSecretKey(provider: CryptoProvider, path: string): Promise<SecretKey> {
-  const file = await readSecret(path, maxPemCharacters);
+  const file = await readWhole(path, maxPemCharacters);
   try {
     return await importSecretKey(provider, file, path);
   } finally {

@@ -9,7 +9,7 @@ const everyMs = 100;
 const barCells = 30;
 
 /** Reports the progress of a transfer. */
-export interface Progress {
+interface Progress {
   /** @param doneBytes the total so far */
   show(doneBytes: number): void;
   /** Removes the progress bar. */
@@ -17,7 +17,7 @@ export interface Progress {
 }
 
 /** The terminal that shows the progress bar. */
-export interface ProgressTerminal {
+interface ProgressTerminal {
   readonly isTTY?: boolean | undefined;
   write(text: string): unknown;
 }

@@ -5,7 +5,7 @@ import { styleText } from "node:util";
 export type Style = "good" | "bad" | "warning" | "heading" | "quiet";
 
 /** Colours a text, or returns it unchanged. */
-export type Paint = (style: Style, text: string) => string;
+type Paint = (style: Style, text: string) => string;
 
 const formats = {
   good: "green",
@@ -16,7 +16,7 @@ const formats = {
 } as const satisfies Record<Style, Parameters<typeof styleText>[0]>;
 
 /** The stream that text is written to. */
-export interface ColorTarget {
+interface ColorTarget {
   readonly isTTY?: boolean | undefined;
 }
 

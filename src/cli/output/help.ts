@@ -27,17 +27,9 @@ const groupMeanings: Readonly<Record<string, string>> = {
   proposal: "Creates, signs and executes proposals of multi-signature wallets.",
 };
 
-/** Lists all verbs, with one line per group. */
-export function describeVerbs(verbs: readonly Verb[]): string {
-  return describeProgram(verbs, listGroups);
-}
-
-/** Lists all verbs, one per line. */
-export function describeEveryVerb(verbs: readonly Verb[]): string {
-  return describeProgram(verbs, listVerbs);
-}
-
-function describeProgram(verbs: readonly Verb[], list: (verbs: readonly Verb[]) => string): string {
+/** Lists all verbs, with one line per group or per verb. */
+export function describeProgram(verbs: readonly Verb[], lines: "groups" | "verbs"): string {
+  const list = lines === "groups" ? listGroups : listVerbs;
   const [operators, clients] = [true, false].map((takes) =>
     verbs.filter(({ settings }) => (settings !== undefined) === takes),
   );

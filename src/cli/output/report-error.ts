@@ -1,6 +1,6 @@
-/** Formats the error that ends a command: a sentence, or JSON for programs. */
-import type { CliError } from "../exit-codes.ts";
-import { exitCodes } from "../exit-codes.ts";
+/** Reports errors and warnings on standard error: a sentence, or JSON for programs. */
+import { type CliError, exitCodes } from "../exit-codes.ts";
+import { createPaint, type Style } from "./colors.ts";
 import { harmless } from "./output.ts";
 
 /** Codes and reasons of client-side errors, by exit code. */
@@ -12,32 +12,37 @@ const ownCauses: Readonly<Record<number, { readonly code: string; readonly reaso
   [exitCodes.fault]: { code: "INTERNAL", reason: "BUG" },
 };
 
-/** Returns whether a command line requests JSON, even if the command line is invalid. */
-export function wantsJson(args: readonly string[]): boolean {
-  const end = args.indexOf("--");
-  return (end < 0 ? args : args.slice(0, end)).includes("--json");
-}
-
-/** Formats an error as one line; a bug adds its stack. */
-export function formatError(
+/**
+ * Reports the error that ends a command, as one line; a bug adds its stack.
+ *
+ * @param args the command line, which may be invalid
+ * @returns the exit code
+ */
+export function reportError(
   { message, exitCode, cause, refusal }: CliError,
-  isJson: boolean,
-  paint: (text: string) => string = (text) => text,
-): string {
-  if (isJson) {
-    const { code, reason, fieldViolations = [] } = { ...ownCauses[exitCode], ...refusal };
-    return `${JSON.stringify({ status: "error", code, reason, message, fieldViolations, exitCode })}\n`;
-  }
-  const stack = cause instanceof Error ? `${cause.stack}\n` : "";
-  return `${paint("qsp:")} ${harmless(message).replaceAll("\n", " ")}\n${stack}`;
+  args: readonly string[],
+): number {
+  const { code, reason, fieldViolations = [] } = { ...ownCauses[exitCode], ...refusal };
+  const record = { status: "error", code, reason, message, fieldViolations, exitCode };
+  report(record, args, "bad", "qsp:", cause instanceof Error ? `${cause.stack}\n` : "");
+  return exitCode;
 }
 
-/** Formats a warning as one line. */
-export function formatWarning(
-  message: string,
-  isJson: boolean,
-  paint: (text: string) => string = (text) => text,
-): string {
-  if (isJson) return `${JSON.stringify({ status: "warning", message })}\n`;
-  return `${paint("qsp: warning:")} ${harmless(message).replaceAll("\n", " ")}\n`;
+/** Reports a warning, as one line. */
+export function reportWarning(message: string, args: readonly string[]): void {
+  report({ status: "warning", message }, args, "warning", "qsp: warning:");
+}
+
+function report(
+  record: { readonly status: string; readonly message: string },
+  args: readonly string[],
+  style: Style,
+  prefix: string,
+  rest = "",
+): void {
+  const end = args.indexOf("--");
+  const wantsJson = (end < 0 ? args : args.slice(0, end)).includes("--json");
+  const sentence = harmless(record.message).replaceAll("\n", " ");
+  const text = `${createPaint(process.stderr)(style, prefix)} ${sentence}\n${rest}`;
+  process.stderr.write(wantsJson ? `${JSON.stringify(record)}\n` : text);
 }

@@ -6,11 +6,8 @@ import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.
 import { file_grpc_health_v1_health } from "#gen/grpc/health/v1/health_pb.ts";
 import type { ServicePackage } from "../../services/registry.ts";
 
-/** Packages whose calls are available. */
-export type Packages = readonly Pick<ServicePackage, "files">[];
-
-/** Creates a registry of all messages and services. */
-export function createCallRegistry(packages: Packages): Registry {
+/** Creates a registry of all messages and services of these packages. */
+export function createCallRegistry(packages: readonly Pick<ServicePackage, "files">[]): Registry {
   return createRegistry(
     ...packages.flatMap(({ files }) => files),
     file_grpc_health_v1_health,

@@ -11,7 +11,7 @@ import {
 } from "@bufbuild/protobuf";
 import { suggest } from "../../suggest.ts";
 import { oneOf } from "../connection/api-client.ts";
-import { exitCodes, usageError } from "../exit-codes.ts";
+import { usageError } from "../exit-codes.ts";
 import { decodeText, readData, readLines } from "../files/read.ts";
 import { facts, table } from "../output/output.ts";
 import { declareVerb, type Verb, type VerbInput } from "../verb.ts";
@@ -30,44 +30,38 @@ export const callVerbs: readonly Verb[] = [
       "reads one JSON document per line; one with a response stream prints one per line. The exit code is 0 whatever\n" +
       "the answer says.",
     example: `qsp call kms.KmsService/CreateKey '{"alias": "invoices"}'`,
-    run: async (input) => call(createCallRegistry(await input.loadPackages()), input),
+    async run(input) {
+      await call(createCallRegistry(await input.loadPackages()), input);
+    },
   }),
 ];
 
 async function call(
   registry: Registry,
   { operands: [name, json = "{}"], options, output, server }: VerbInput,
-): Promise<number> {
+): Promise<void> {
   if (options.flag("list")) {
     const rows = listMethods(registry).map((method) => [
       nameMethod(method),
       describeStreams(method),
       findRestPath(method) ?? "",
     ]);
-    output.print(table(["CALL", "STREAMS", "REST"], rows));
-    return exitCodes.done;
+    return output.print(table(["CALL", "STREAMS", "REST"], rows));
   }
   if (name === undefined) throw usageError("SERVICE/METHOD is missing; qsp call --list shows all");
   const method = findMethod(registry, name);
   if (options.flag("describe")) {
-    output.print(describe(method));
-    return exitCodes.done;
+    return output.print(describe(method));
   }
-  if (isUnary(method)) {
-    output.json(
-      method.output,
-      await server.ask(method, await readRequest(registry, method.input, json)),
-      registry,
-    );
-    return exitCodes.done;
-  }
+  const print = (answer: Message): void => output.json(method.output, answer, registry);
+  if (isUnary(method))
+    return print(await server.ask(method, await readRequest(registry, method.input, json)));
   if (!isStreaming(method)) throw new Error(`${name} has an unknown kind`);
   const requests =
     method.methodKind === "server_streaming"
       ? oneOf(await readRequest(registry, method.input, json))
       : readRequests(registry, method.input, json);
-  for await (const answer of server.stream(method, requests)) output.json(method.output, answer, registry);
-  return exitCodes.done;
+  for await (const answer of server.stream(method, requests)) print(answer);
 }
 
 function isUnary(method: DescMethod): method is DescMethod & DescMethodUnary {

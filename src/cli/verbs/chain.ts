@@ -1,6 +1,6 @@
 /** `qsp chain`: calls a server's blockchain. */
 import { type Block, BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { listVerb, printStream, unaryVerb, verdictVerb } from "../call-verbs.ts";
+import { listVerb, printStream, unaryVerb } from "../call-verbs.ts";
 import { readData } from "../files/read.ts";
 import { counted } from "../output/output.ts";
 import { declareVerb, type Verb } from "../verb.ts";
@@ -62,11 +62,12 @@ export const chainVerbs: readonly Verb[] = [
     items: ({ blocks }) => blocks,
     columns,
   }),
-  verdictVerb(method.verifyChain, {
+  unaryVerb(method.verifyChain, {
     line: "chain check",
     meaning:
       "Has the server verify every hash, link and signature of its chain. (Operators can verify the store itself with\n" +
       "qsp chain verify.)",
+    isYes: ({ valid }) => valid,
     say: ({ valid, blocksChecked, firstInvalidIndex, reason }) =>
       valid
         ? `The chain is valid: ${counted(blocksChecked, "block")}.`

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { deriveAddress } from "../../crypto/address.ts";
 import { suggestAlgorithm } from "../../crypto/suggest-algorithm.ts";
 import { suggest } from "../../suggest.ts";
-import { type CliError, exitCodes, usageError } from "../exit-codes.ts";
+import { type CliError, usageError } from "../exit-codes.ts";
 import { keyAlgorithms, withProvider } from "../keys/read-keys.ts";
 import { facts } from "../output/output.ts";
 import { declareVerb, type Verb } from "../verb.ts";
@@ -57,7 +57,6 @@ export const keygenVerbs: readonly Verb[] = [
         { algorithm, keyFile, publicKeyFile, address },
         facts({ algorithm, "secret key": keyFile, "public key": publicKeyFile, address }),
       );
-      return exitCodes.done;
     },
   }),
 ];

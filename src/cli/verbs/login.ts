@@ -3,7 +3,7 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { readPassword } from "../command-line/read-password.ts";
 import { dropLogin, keepLogin, loginFile } from "../connection/logins.ts";
-import { exitCodes, usageError } from "../exit-codes.ts";
+import { usageError } from "../exit-codes.ts";
 import { readLines } from "../files/read.ts";
 import { declareVerb, type Verb } from "../verb.ts";
 
@@ -27,7 +27,6 @@ export const loginVerbs: readonly Verb[] = [
         { url: server.url, username, expiresAt: until.toISOString() },
         `Logged in to ${server.url} as ${username} until ${until.toISOString()}; the token is in ${loginFile()}.`,
       );
-      return exitCodes.done;
     },
   }),
 ];
@@ -42,7 +41,6 @@ export const logoutVerbs: readonly Verb[] = [
         { url: server.url, loggedOut: wasThere },
         wasThere ? `Deleted the token for ${server.url}.` : `No token is stored for ${server.url}.`,
       );
-      return exitCodes.done;
     },
   }),
 ];

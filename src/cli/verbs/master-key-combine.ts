@@ -3,8 +3,9 @@ import { existsSync } from "node:fs";
 import { wipe } from "../../crypto/bytes.ts";
 import { combineShares, type KeyShare, readShare, shareDigits } from "../../crypto/key-shares.ts";
 import { nameMasterKey } from "../../crypto/sealing.ts";
-import { exitCodes, usageError } from "../exit-codes.ts";
-import { decodeText, explainKey, explainKeyError, readSecret } from "../files/read.ts";
+import { secretFile } from "../command-line/options.ts";
+import { usageError } from "../exit-codes.ts";
+import { decodeText, explainKey, explainKeyError, nameInput, readWhole } from "../files/read.ts";
 import { counted } from "../output/output.ts";
 import { declareVerb, type Verb } from "../verb.ts";
 
@@ -21,12 +22,7 @@ export const masterKeyCombineVerbs: readonly Verb[] = [
     line: "master-key combine [FILE…]",
     operandFiles: { FILE: "reads" },
     options: {
-      out: {
-        value: "FILE",
-        meaning: "New file for the master key (mode 0600), - for a pipe",
-        file: "creates",
-        isSecret: true,
-      },
+      out: secretFile("New file for the master key (mode 0600), - for a pipe"),
     },
     meaning:
       "Restores the master key from shares that qsp master-key split made: files, or standard input, where a blank line\n" +
@@ -64,7 +60,6 @@ export const masterKeyCombineVerbs: readonly Verb[] = [
         } finally {
           wipe(digits);
         }
-        return exitCodes.done;
       } finally {
         wipe(...shares.map(({ secret }) => secret));
       }
@@ -83,8 +78,8 @@ async function readShares(path: string): Promise<PlacedShare[]> {
     process.stderr.write(
       `Type the ${shareDigits} characters of each share, and a blank line after it; end with Ctrl-D.\n`,
     );
-  const name = path === "-" ? "standard input" : path;
-  const bytes = await readSecret(path, maxBytes);
+  const name = nameInput(path);
+  const bytes = await readWhole(path, maxBytes);
   try {
     const blocks = findBlocks(decodeText(bytes, name));
     if (blocks.length === 0) throw usageError(`${name} contains no share`);

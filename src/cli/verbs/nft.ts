@@ -1,6 +1,6 @@
 /** `qsp nft`: tokens signed by their creator. */
 import { NftService } from "#gen/nft/nft_service_pb.ts";
-import { listVerb, unaryVerb, verdictVerb } from "../call-verbs.ts";
+import { listVerb, unaryVerb } from "../call-verbs.ts";
 import { time } from "../output/output.ts";
 import type { Verb } from "../verb.ts";
 
@@ -62,11 +62,12 @@ export const nftVerbs: readonly Verb[] = [
       owner,
     }),
   }),
-  verdictVerb(method.verify, {
+  unaryVerb(method.verify, {
     line: "nft verify TOKEN-ID",
     meaning: "Verifies a token as a whole: its metadata, hash, signature and history.",
     example: 'qsp nft verify "$TOKEN"',
     ask: ({ operands: [tokenId = ""] }) => ({ tokenId }),
+    isYes: ({ valid }) => valid,
     say: ({ valid, reason }, { operands: [token] }) =>
       valid ? `${token} is valid.` : `${token} is NOT valid: ${reason}.`,
   }),

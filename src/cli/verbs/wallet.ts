@@ -1,7 +1,7 @@
 /** `qsp wallet`: server-held keys with an address. */
 
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
-import { listVerb, unaryVerb, verdictVerb } from "../call-verbs.ts";
+import { listVerb, unaryVerb } from "../call-verbs.ts";
 import { inputFile, outputFile } from "../command-line/options.ts";
 import { readData } from "../files/read.ts";
 import { readPublicKeyPem } from "../keys/read-keys.ts";
@@ -47,7 +47,7 @@ export const walletVerbs: readonly Verb[] = [
     say: ({ signature, address }, _, { out }) =>
       out === undefined ? signature.toBase64() : `${out}: ${bytes(signature.length)} of ${address}`,
   }),
-  verdictVerb(method.verifyTransaction, {
+  unaryVerb(method.verifyTransaction, {
     line: "wallet verify TRANSACTION",
     operandFiles: { TRANSACTION: "data" },
     options: {
@@ -61,6 +61,7 @@ export const walletVerbs: readonly Verb[] = [
       signature: await readSignature(options.need("signature"), ["ML-DSA-65"]),
       publicKeyPem: await readPublicKeyPem(options.need("public-key"), "ML-DSA-65"),
     }),
+    isYes: ({ valid }) => valid,
     say: ({ valid, address }) => `The signature is ${valid ? "valid" : "NOT valid"} for ${address}.`,
   }),
 ];

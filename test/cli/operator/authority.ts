@@ -29,7 +29,7 @@ export async function qsp(dataDir: string, ...args: string[]): Promise<string> {
   return printed(() => verb.run(input));
 }
 
-export async function printed(act: () => Promise<number>): Promise<string> {
+export async function printed(act: () => Promise<unknown>): Promise<string> {
   let text = "";
   const spy = vi.spyOn(process.stdout, "write").mockImplementation((chunk) => {
     text += chunk;

@@ -1,7 +1,7 @@
 /** `qsp completion`: generates shell completion scripts from the verb table. */
 
 import { listOptions } from "../../command-line/options.ts";
-import { exitCodes, usageError } from "../../exit-codes.ts";
+import { usageError } from "../../exit-codes.ts";
 import { declareVerb, type Verb } from "../../verb.ts";
 import { fishScript } from "./fish.ts";
 
@@ -21,7 +21,6 @@ export const completionVerbs: readonly Verb[] = [
         throw usageError(`SHELL "${shell}" is unknown; use one of ${shells.join(", ")}`);
       const verbs = await loadAllVerbs();
       output.print(scripts[known](verbs));
-      return exitCodes.done;
     },
   }),
 ];

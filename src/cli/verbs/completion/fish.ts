@@ -3,7 +3,7 @@ import { listOptions, type Option } from "../../command-line/options.ts";
 import type { Verb } from "../../verb.ts";
 
 /** The words to complete. */
-export interface FishWords {
+interface FishWords {
   readonly verbs: readonly Verb[];
   /** Possible next words by the words before them, such as "kms" for "kms create". */
   readonly next: ReadonlyMap<string, readonly string[]>;

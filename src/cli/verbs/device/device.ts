@@ -1,20 +1,27 @@
 /** `qsp device`: acts as a device with its own key. */
 
+import { existsSync, rmSync } from "node:fs";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
-import { listVerb } from "../../call-verbs.ts";
+import { answerVerb, listVerb } from "../../call-verbs.ts";
 import { inputFile } from "../../command-line/options.ts";
-import { distrustError, exitCodes } from "../../exit-codes.ts";
+import { theAnswer, toUpload } from "../../connection/api-client.ts";
+import { distrustError, exitCodes, usageError } from "../../exit-codes.ts";
+import { readState, writeState } from "../../files/state.ts";
+import { openNewFile, writeTo } from "../../files/write.ts";
 import { readPublicKeyPem, withProvider } from "../../keys/read-keys.ts";
+import { readWithProgress } from "../../output/byte-progress.ts";
 import { facts } from "../../output/output.ts";
+import { readSignature } from "../../signing/local.ts";
 import { declareVerb, type Verb, type VerbInput } from "../../verb.ts";
-import { deviceOption, reserveDevice, withDevice } from "./state.ts";
+import { deviceReadingVerbs } from "./readings.ts";
+import { defaultDeviceFile, deviceKind, deviceOption, withDevice } from "./state.ts";
 
 const { method } = IotService;
 const deviceAlgorithm = "ML-DSA-44";
 
 export const deviceVerbs: readonly Verb[] = [
-  declareVerb({
+  answerVerb(method.registerDevice.output, register, {
     line: "device register [NAME]",
     options: {
       device: { ...deviceOption.device, file: "creates" },
@@ -25,7 +32,10 @@ export const deviceVerbs: readonly Verb[] = [
       "Creates an ML-DSA-44 key in a file and registers its public key. The device signs challenges and readings under\n" +
       "a separate context for each use.",
     example: "qsp device register thermometer --device thermometer.json",
-    run: register,
+    say: ({ deviceId: device }, { operands: [name], files }) => ({
+      ...{ device, name, algorithm: deviceAlgorithm },
+      key: files.need("device"),
+    }),
   }),
   declareVerb({
     line: "device authenticate",
@@ -48,37 +58,48 @@ export const deviceVerbs: readonly Verb[] = [
         firmwareVersion?.toString() ?? reportedFirmware?.version ?? "",
     },
   }),
+  ...deviceReadingVerbs,
+  declareVerb({
+    line: "device firmware IMAGE",
+    operandFiles: { IMAGE: "reads" },
+    options: {
+      // A server can also check firmware without a device.
+      device: { ...deviceOption.device, file: "reads" },
+      signature: inputFile("File with the vendor's signature, from qsp sign --sha256"),
+      "vendor-key": inputFile("Vendor's public key, ML-DSA-87: PEM or a JWK; default: the pinned one"),
+      version: {
+        value: "NUMBER",
+        meaning: "Version of the image; the server rejects one below the installed version",
+      },
+    },
+    meaning:
+      "Has the server check firmware of any size, and store the result for the device, if any. The vendor signs with\n" +
+      "qsp sign IMAGE --sha256 --key-file vendor.key.",
+    example: "qsp device firmware image.bin --signature image.bin.sig --vendor-key vendor.pub --version 2",
+    run: update,
+  }),
 ];
 
-async function register({
-  operands: [deviceName = ""],
-  files,
-  options,
-  output,
-  server,
-}: VerbInput): Promise<number> {
+async function register({ operands: [deviceName = ""], files, options, server }: VerbInput) {
   const path = files.need("device");
-  const vendorFile = options.text("vendor-key");
   const about = {
     deviceName,
     deviceType: options.text("type") ?? "",
-    vendorPublicKeyPem: vendorFile === undefined ? "" : await readPublicKeyPem(vendorFile, "ML-DSA-87"),
+    vendorPublicKeyPem: await readVendorKey(options.text("vendor-key")),
   };
   return withProvider(async (provider) => {
     const { publicKey, secretKey } = await provider.generateKeyPair(deviceAlgorithm);
-    const file = reserveDevice(path);
+    // Before the key is registered, which must not be lost.
+    writeTo(openNewFile(path, "private"), "");
     try {
       const request = { ...about, publicKeyPem: publicKey.toPem(), signingContexts: true };
       const answer = await server.ask(method.registerDevice, request);
-      const { deviceId } = answer;
       const [url, secretKeyPem] = [server.url, secretKey.toPem()];
-      file.keep({ url, deviceId, secretKeyPem, nextSequence: 1, signingContexts: true });
-      output.answer(method.registerDevice.output, answer, () =>
-        facts({ device: deviceId, name: deviceName, algorithm: deviceAlgorithm, key: path }),
-      );
-      return exitCodes.done;
+      const { deviceId } = answer;
+      writeState(path, { url, deviceId, secretKeyPem, nextSequence: 1, signingContexts: true });
+      return answer;
     } catch (error) {
-      file.drop();
+      rmSync(path);
       throw error;
     }
   });
@@ -107,4 +128,29 @@ function authenticate(input: VerbInput): Promise<number> {
     );
     return authenticated ? exitCodes.done : exitCodes.no;
   });
+}
+
+async function update({ operands: [image = ""], options, output, server }: VerbInput): Promise<number> {
+  const signature = await readSignature(options.need("signature"), ["ML-DSA-87"]);
+  const version = options.whole("version", 0, 4_294_967_295);
+  const named = options.text("device");
+  const path = named ?? defaultDeviceFile;
+  const isDevice = named !== undefined || existsSync(path);
+  const deviceId = isDevice ? readState(path, server.url, deviceKind).deviceId : "";
+  const vendorPublicKeyPem = await readVendorKey(options.text("vendor-key"));
+  if (!isDevice && vendorPublicKeyPem === "")
+    throw usageError("--vendor-key is missing, and no device has a pinned vendor");
+  const header = { signature, deviceId, vendorPublicKeyPem, ...(version !== undefined && { version }) };
+  const requests = toUpload(header, readWithProgress(image));
+  const answer = await theAnswer(server.stream(method.updateFirmwareStream, requests));
+  const { result, reason, firmwareHash } = answer;
+  output.answer(method.updateFirmwareStream.output, answer, () =>
+    facts({ result, reason, "SHA-256": firmwareHash, device: deviceId }),
+  );
+  return result === "FIRMWARE_ACCEPTED" ? exitCodes.done : exitCodes.no;
+}
+
+/** @returns PEM; "" without a file */
+async function readVendorKey(file: string | undefined): Promise<string> {
+  return file === undefined ? "" : readPublicKeyPem(file, "ML-DSA-87");
 }

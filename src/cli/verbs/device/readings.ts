@@ -5,7 +5,7 @@ import type { ApiClient } from "../../connection/api-client.ts";
 import { exitCodes, usageError } from "../../exit-codes.ts";
 import { readByteLines, readData } from "../../files/read.ts";
 import { declareVerb, type Verb, type VerbInput } from "../../verb.ts";
-import { deviceOption, findToken, type OpenDevice, withDevice } from "./state.ts";
+import { deviceOption, type OpenDevice, withDevice } from "./state.ts";
 
 const { method } = IotService;
 /** Sequence numbers reserved at a time; each reservation writes the file. */
@@ -84,10 +84,10 @@ async function* signLines(
   }
 }
 
-/** Calls with the device's own token if it has one, otherwise with the user's token. */
-function asDevice(server: ApiClient, { state }: OpenDevice): ApiClient {
-  const token = findToken(state);
-  return token === undefined ? server : server.withToken(token);
+/** Calls with the device's own token while it is valid, otherwise with the user's token. */
+function asDevice(server: ApiClient, { state: { token, tokenExpiresAt } }: OpenDevice): ApiClient {
+  const isValid = tokenExpiresAt !== undefined && new Date(tokenExpiresAt) > new Date();
+  return isValid && token !== undefined ? server.withToken(token) : server;
 }
 
 function describe(

@@ -1,8 +1,6 @@
 /** The device file (key, identity, next sequence number), and the signatures made with its key. */
-import { rmSync } from "node:fs";
 import { deviceContexts, joinReading } from "../../../client/device-messages.ts";
 import { areTexts, readState, type StateKind, writeState } from "../../files/state.ts";
-import { createFile } from "../../files/write.ts";
 import { parseSecretKey, withProvider } from "../../keys/read-keys.ts";
 import type { VerbInput } from "../../verb.ts";
 
@@ -19,7 +17,7 @@ export const deviceOption = {
 } as const;
 
 /** The content of a device file (mode 0600). */
-export interface DeviceState {
+interface DeviceState {
   readonly url: string;
   readonly deviceId: string;
   /** ML-DSA-44, PKCS#8. */
@@ -34,31 +32,12 @@ export interface DeviceState {
   readonly tokenExpiresAt?: string | undefined;
 }
 
-const kind: StateKind<DeviceState> = {
+export const deviceKind: StateKind<DeviceState> = {
   noun: "device",
   maker: "qsp device register",
   isState: ({ url, deviceId, secretKeyPem, nextSequence }) =>
     areTexts(url, deviceId, secretKeyPem) && Number.isSafeInteger(nextSequence),
 };
-
-/**
- * Creates the file before a key exists that could be lost.
- *
- * @returns functions that fill or remove the file
- */
-export function reserveDevice(path: string): { keep(state: DeviceState): void; drop(): void } {
-  createFile(path, "", "private");
-  return { keep: (state) => writeState(path, state), drop: () => rmSync(path) };
-}
-
-/**
- * Reads a device file.
- *
- * @throws CliError, even for a device of a different server
- */
-export function readDevice(path: string, url: string): DeviceState {
-  return readState(path, url, kind);
-}
 
 /** An open device file. The device signs under separate contexts if it was registered that way. */
 export interface OpenDevice {
@@ -88,7 +67,7 @@ export function withDevice<T>(
   use: (device: OpenDevice) => Promise<T>,
 ): Promise<T> {
   const path = files.need("device");
-  let state = readDevice(path, server.url);
+  let state = readState(path, server.url, deviceKind);
   const keep = (changes: Partial<DeviceState>): void => {
     state = { ...state, ...changes };
     writeState(path, state);
@@ -113,9 +92,4 @@ export function withDevice<T>(
       },
     });
   });
-}
-
-/** Returns the device's own token if it is still valid. */
-export function findToken({ token, tokenExpiresAt }: DeviceState): string | undefined {
-  return tokenExpiresAt !== undefined && new Date(tokenExpiresAt) > new Date() ? token : undefined;
 }

@@ -55,14 +55,14 @@ export const kmsGrantVerbs: readonly Verb[] = [
     ask: ({ operands: [keyId = ""], options }) => ({ keyId, received: options.flag("received") }),
     items: ({ grants }) => grants,
     none: "There are no grants.",
-    columns: ({ options }) => ({
+    columns: {
       GRANT: "grantId",
-      KEY: (grant: Grant) => nameKey(grant, options.flag("received")),
+      KEY: (grant, { options }) => nameKey(grant, options.flag("received")),
       OWNER: "owner",
       USER: "grantee",
-      EXPIRES: ({ expiresAt }: Grant) => time(expiresAt) || "never",
+      EXPIRES: ({ expiresAt }) => time(expiresAt) || "never",
       OPERATIONS: "operations",
-    }),
+    },
   }),
   unaryVerb(method.revokeGrant, {
     line: "kms revoke GRANT",

@@ -1,4 +1,4 @@
-/** `qsp kms create`, `list` and `get`, and the verbs that change a key's state. */
+/** `qsp kms create` and `import`, `list` and `get`, and the verbs that change a key's state. */
 
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { listAccepted } from "../../../calls/accepted-values.ts";
@@ -6,44 +6,19 @@ import { listVerb, unaryVerb } from "../../call-verbs.ts";
 import { outputFile } from "../../command-line/options.ts";
 import { readSeconds } from "../../command-line/time-options.ts";
 import { usageError } from "../../exit-codes.ts";
+import { readKeyFile } from "../../keys/importable-key.ts";
 import { serverKeyAlgorithms } from "../../keys/read-keys.ts";
 import { time } from "../../output/output.ts";
 import type { Verb, VerbInput } from "../../verb.ts";
 import { chosenAlias, describeAlgorithm, describeKey, describeVersions, markVersion } from "./describe.ts";
-import { newKeyOptions, readNewKey, usages } from "./new-key.ts";
+import { createImportVerb, createVerb, usages } from "./new-key.ts";
 
 const { method } = KmsService;
 
 const askKey = ({ operands: [keyId = ""] }: VerbInput) => ({ keyId });
 
 export const kmsVerbs: readonly Verb[] = [
-  unaryVerb(method.createKey, {
-    line: "kms create [ALIAS]",
-    options: {
-      algorithm: {
-        value: "NAME",
-        meaning:
-          "A parameter set of ML-DSA, ML-KEM or SLH-DSA, X-Wing, or a composite such as MLDSA65-ECDSA-P256-SHA512; default: ML-DSA-65, or X-Wing for --usage ENCRYPT",
-        offers: serverKeyAlgorithms,
-      },
-      usage: {
-        value: "USAGE",
-        meaning:
-          "SIGN, KEM or ENCRYPT (X-Wing, ML-KEM-768 or ML-KEM-1024); default: SIGN, or KEM for an algorithm that encapsulates",
-        offers: usages,
-      },
-      ...newKeyOptions,
-    },
-    meaning: "Creates a server-held key.",
-    example: "qsp kms create invoices --algorithm ML-DSA-87",
-    ask: ({ operands: [alias = ""], options }) => ({
-      alias,
-      algorithm: options.text("algorithm") ?? "",
-      usage: options.text("usage") ?? "",
-      ...readNewKey(options),
-    }),
-    say: ({ result }) => describeKey(result),
-  }),
+  createVerb,
   listVerb(method.listKeys, {
     line: "kms list",
     options: {
@@ -86,9 +61,6 @@ export const kmsVerbs: readonly Verb[] = [
     say: ({ result, versions }) =>
       [describeKey(result), ...(versions.length > 0 ? ["", describeVersions(versions)] : [])].join("\n"),
   }),
-];
-
-export const kmsStateVerbs: readonly Verb[] = [
   unaryVerb(method.rotateKey, {
     line: "kms rotate KEY",
     meaning: "Replaces a key with a new one. From then on, the old key only verifies and decapsulates.",
@@ -140,4 +112,5 @@ export const kmsStateVerbs: readonly Verb[] = [
     ask: askKey,
     say: ({ result }) => describeKey(result),
   }),
+  createImportVerb(readKeyFile),
 ];

@@ -1,98 +1,73 @@
-/** Sends packets over a tunnel stream. */
+/** Sends packets through a tunnel. */
 import { randomBytes } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { ConnectError } from "@connectrpc/connect";
 import { type TunnelRequestSchema, type TunnelResponse, VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { equalBytes } from "../../../crypto/bytes.ts";
 import type { ApiClient } from "../../connection/api-client.ts";
-import { CliError, distrustError, exitCodes } from "../../exit-codes.ts";
-import type { PeerSession } from "./handshake.ts";
+import { CliError, distrustError, exitCodes, findReason } from "../../exit-codes.ts";
+import type { PeerSession } from "./peer.ts";
+
+const { method } = VpnService;
 
 /** Maximum payload bytes of a packet. */
 export const maxPacketBytes = 65_536;
 
-type Request = MessageInitShape<typeof TunnelRequestSchema>;
-
-/** A stream on which each request waits for its reply. */
-export interface Exchange {
-  request(request: Request): Promise<TunnelResponse>;
-  close(): Promise<void>;
-}
-
-/** Opens a stream that carries one request at a time. */
-export function openExchange(server: ApiClient): Exchange {
-  const turns: (Request | undefined)[] = [];
-  let wake = (): void => {};
-  async function* requests(): AsyncGenerator<Request> {
-    for (;;) {
-      while (turns.length === 0)
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      const turn = turns.shift();
-      if (turn === undefined) return;
-      yield turn;
-    }
-  }
-  const replies = server.stream(VpnService.method.tunnel, requests());
-  const push = (turn: Request | undefined): void => {
-    turns.push(turn);
-    wake();
-  };
-  return {
-    async request(request) {
-      push(request);
-      const { value, done } = await replies.next();
-      if (done) throw new Error("the gateway ended the stream");
-      return value;
-    },
-    async close() {
-      push(undefined);
-      // Read to the end, so that a late error is not lost.
-      for await (const _ of replies);
-    },
-  };
+/** The server, the session with it, and its tunnel. */
+export interface OpenTunnel {
+  readonly server: ApiClient;
+  readonly session: PeerSession;
+  readonly tunnelId: string;
 }
 
 /**
  * Sends random bytes to the gateway and back, sealed in both directions.
  *
- * @returns milliseconds of the round trip
+ * @returns the packet, and milliseconds of the round trip
  */
-export async function pingOnce(
-  exchange: Exchange,
-  session: PeerSession,
-  tunnelId: string,
-  size: number,
-): Promise<{ readonly packet: Uint8Array<ArrayBuffer>; readonly roundTripMs: number }> {
+export async function pingOnce({ server, session, tunnelId }: OpenTunnel, size: number) {
   const data = Uint8Array.from(randomBytes(size));
   const packet = await session.seal(data);
   const startMs = performance.now();
-  const there = await exchange.request({ packet: { case: "receive", value: { tunnelId, packet } } });
-  if (!equalBytes(requireReceived(there), data))
-    throw distrustError("the gateway opened a packet and returned other data");
-  const back = await exchange.request({ packet: { case: "send", value: { tunnelId, data } } });
+  requireSame(data, await server.ask(method.receivePacket, { tunnelId, packet }));
+  const back = await server.ask(method.sendPacket, { tunnelId, data });
   const roundTripMs = performance.now() - startMs;
-  if (!equalBytes(await session.open(requireSent(back)), data))
+  if (!equalBytes(await session.open(back.packet), data))
     throw distrustError("the gateway sealed other data");
   return { packet, roundTripMs };
 }
 
-/** Totals of a transfer. */
-export interface Sent {
-  readonly packets: number;
-  readonly bytes: number;
+/**
+ * Sends a packet a second time.
+ *
+ * @returns why the gateway refused it; undefined if it did not
+ */
+export async function replayPacket(
+  { server, tunnelId }: OpenTunnel,
+  packet: Uint8Array<ArrayBuffer>,
+): Promise<string | undefined> {
+  try {
+    await server.ask(method.receivePacket, { tunnelId, packet });
+  } catch (error) {
+    const reason = error instanceof ConnectError ? findReason(error) : undefined;
+    if (reason !== undefined) return reason;
+    throw error;
+  }
+  return undefined;
 }
 
-/** Sends content of any size as packets, and checks that the gateway opened each one to the same bytes. */
+/**
+ * Sends content of any size as packets, and checks that the gateway opened each one to the same bytes.
+ *
+ * @returns totals of the transfer
+ */
 export async function sendContent(
-  server: ApiClient,
-  session: PeerSession,
-  tunnelId: string,
+  { server, session, tunnelId }: OpenTunnel,
   chunks: AsyncIterable<Uint8Array>,
-): Promise<Sent> {
+): Promise<{ readonly packets: number; readonly bytes: number }> {
   // Unanswered packets; backpressure limits them to what the stream can buffer.
   const waiting: Uint8Array[] = [];
-  async function* requests(): AsyncGenerator<Request> {
+  async function* requests(): AsyncGenerator<MessageInitShape<typeof TunnelRequestSchema>> {
     for await (const chunk of chunks) {
       for (let at = 0; at < chunk.length; at += maxPacketBytes) {
         const data = chunk.subarray(at, at + maxPacketBytes);
@@ -103,10 +78,9 @@ export async function sendContent(
   }
   let packets = 0;
   let bytes = 0;
-  for await (const reply of server.stream(VpnService.method.tunnel, requests())) {
+  for await (const reply of server.stream(method.tunnel, requests())) {
     const data = waiting.shift() ?? new Uint8Array();
-    if (!equalBytes(requireReceived(reply), data))
-      throw distrustError("the gateway opened a packet and returned other data");
+    requireSame(data, requireReceived(reply));
     packets += 1;
     bytes += data.length;
   }
@@ -114,23 +88,13 @@ export async function sendContent(
   return { packets, bytes };
 }
 
-/** Returns why a packet was refused; undefined if it was accepted. */
-export function findRefusal({ result }: TunnelResponse): string | undefined {
-  return result.case === "error" ? result.value.reason : undefined;
+function requireSame(sent: Uint8Array, { data }: { readonly data: Uint8Array }): void {
+  if (!equalBytes(data, sent)) throw distrustError("the gateway opened a packet and returned other data");
 }
 
-function requireReceived(reply: TunnelResponse): Uint8Array {
-  if (reply.result.case === "received") return reply.result.value.data;
-  throw failed(reply);
-}
-
-function requireSent(reply: TunnelResponse): Uint8Array {
-  if (reply.result.case === "sent") return reply.result.value.packet;
-  throw failed(reply);
-}
-
-function failed({ result }: TunnelResponse): Error {
-  if (result.case !== "error") return new Error("the gateway answered a different packet");
+function requireReceived({ result }: TunnelResponse) {
+  if (result.case === "received") return result.value;
+  if (result.case !== "error") throw new Error("the gateway answered a different packet");
   const { code, reason, message } = result.value;
-  return new CliError(exitCodes.refused, `${message} (${code}, ${reason})`);
+  throw new CliError(exitCodes.refused, `${message} (${code}, ${reason})`);
 }

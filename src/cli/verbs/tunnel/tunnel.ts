@@ -2,22 +2,21 @@
 
 import { existsSync, rmSync } from "node:fs";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { listVerb, unaryVerb } from "../../call-verbs.ts";
+import { answerVerb, listVerb, unaryVerb } from "../../call-verbs.ts";
 import { inputFile } from "../../command-line/options.ts";
 import { distrustError, exitCodes, usageError } from "../../exit-codes.ts";
-import { writeState } from "../../files/state.ts";
+import { readState, writeState } from "../../files/state.ts";
 import { parsePublicKey, readPublicKey, withProvider } from "../../keys/read-keys.ts";
 import { readWithProgress } from "../../output/byte-progress.ts";
-import { bytes, counted, facts } from "../../output/output.ts";
+import { bytes, counted } from "../../output/output.ts";
 import { declareVerb, type Verb, type VerbInput } from "../../verb.ts";
-import { type PeerSession, shakeHands } from "./handshake.ts";
-import { findRefusal, maxPacketBytes, openExchange, pingOnce, sendContent } from "./packets.ts";
-import { askGatewayKeys, readTunnel, toHandshake, tunnelOption } from "./state.ts";
+import { maxPacketBytes, type OpenTunnel, pingOnce, replayPacket, sendContent } from "./packets.ts";
+import { askGatewayKeys, shakeHands, toHandshake, tunnelKind, tunnelOption } from "./peer.ts";
 
 const { method } = VpnService;
 
 export const tunnelVerbs: readonly Verb[] = [
-  declareVerb({
+  answerVerb(method.registerPeer.output, up, {
     line: "tunnel up [NAME]",
     options: {
       ...tunnelOption,
@@ -29,7 +28,11 @@ export const tunnelVerbs: readonly Verb[] = [
       "Registers a peer with its own key and makes a handshake: encapsulates to the gateway's key, and verifies its\n" +
       "signature and its key confirmation. Stores the gateway's keys; later verbs accept no others.",
     example: "qsp tunnel up laptop --tunnel laptop.json",
-    run: up,
+    say: ({ tunnelId: tunnel, assignedIp: address }, { files }) => ({
+      ...{ tunnel, address },
+      handshake: "the gateway's signature and its key confirmation are valid",
+      file: files.need("tunnel"),
+    }),
   }),
   declareVerb({
     line: "tunnel ping",
@@ -69,13 +72,16 @@ export const tunnelVerbs: readonly Verb[] = [
     line: "tunnel down",
     options: tunnelOption,
     meaning: "Ends the tunnel and removes its file.",
-    ask: ({ files, server }) => ({ tunnelId: readTunnel(files.need("tunnel"), server.url).tunnelId }),
+    ask: ({ files, server }) => {
+      const { tunnelId } = readState(files.need("tunnel"), server.url, tunnelKind);
+      return { tunnelId };
+    },
     finish: (_, { files }) => rmSync(files.need("tunnel")),
     say: ({ tunnelId, tunnelStatus }) => `${tunnelId} is ${tunnelStatus}.`,
   }),
 ];
 
-async function up({ operands: [peerName = ""], files, options, output, server }: VerbInput): Promise<number> {
+async function up({ operands: [peerName = ""], files, options, server }: VerbInput) {
   const path = files.need("tunnel");
   if (existsSync(path)) throw usageError(`${path} already exists; qsp tunnel down ends its tunnel`);
   const identityFile = options.text("gateway-identity");
@@ -92,55 +98,50 @@ async function up({ operands: [peerName = ""], files, options, output, server }:
     const state = { url: server.url, tunnelId, assignedIp, secretKeyPem: secretKey.toPem(), ...keys };
     writeState(path, state);
     await shakeHands(await toHandshake(provider, server, state, path));
-    output.answer(method.registerPeer.output, answer, () =>
-      facts({
-        tunnel: tunnelId,
-        address: assignedIp,
-        handshake: "the gateway's signature and its key confirmation are valid",
-        file: path,
-      }),
-    );
-    return exitCodes.done;
+    return answer;
   });
 }
 
 /** Negotiates a session key and runs a function with the session. */
 function withSession(
   { files, server }: VerbInput,
-  use: (session: PeerSession, tunnelId: string) => Promise<number>,
+  use: (tunnel: OpenTunnel) => Promise<number>,
 ): Promise<number> {
   const path = files.need("tunnel");
-  const state = readTunnel(path, server.url);
+  const state = readState(path, server.url, tunnelKind);
   return withProvider(async (provider) => {
     const session = await shakeHands(await toHandshake(provider, server, state, path));
-    return use(session, state.tunnelId);
+    return use({ server, session, tunnelId: state.tunnelId });
   });
 }
 
 function ping(input: VerbInput): Promise<number> {
-  const { options, output, server } = input;
+  const { options, output } = input;
   const count = options.whole("count", 1, 100_000) ?? 4;
   const size = options.whole("size", 1, maxPacketBytes) ?? 64;
-  return withSession(input, async (session, tunnelId) => {
-    const exchange = openExchange(server);
+  return withSession(input, async (tunnel) => {
     const timesMs: number[] = [];
     let packet = new Uint8Array();
     for (let i = 1; i <= count; i += 1) {
-      const round = await pingOnce(exchange, session, tunnelId, size);
+      const round = await pingOnce(tunnel, size);
       packet = round.packet;
       timesMs.push(round.roundTripMs);
       if (!output.isJson)
         output.print(`packet ${i}: ${bytes(size)} there and back in ${milliseconds(round.roundTripMs)}`);
     }
-    const replay = options.flag("replay")
-      ? findRefusal(await exchange.request({ packet: { case: "receive", value: { tunnelId, packet } } }))
-      : undefined;
-    await exchange.close();
+    const replay = options.flag("replay") ? await replayPacket(tunnel, packet) : undefined;
     if (options.flag("replay") && replay !== "PACKET_REPLAYED")
       throw distrustError("the gateway accepted a packet twice");
     const meanMs = timesMs.reduce((sum, time) => sum + time, 0) / count;
     output.report(
-      { tunnelId, packets: count, size, meanMs, maxMs: Math.max(...timesMs), ...(replay && { replay }) },
+      {
+        tunnelId: tunnel.tunnelId,
+        packets: count,
+        size,
+        meanMs,
+        maxMs: Math.max(...timesMs),
+        ...(replay && { replay }),
+      },
       `${counted(count, "packet")} there and back, ${milliseconds(meanMs)} on average` +
         (replay === undefined ? "" : `; the gateway refused the repeated last packet (${replay})`),
     );
@@ -149,13 +150,12 @@ function ping(input: VerbInput): Promise<number> {
 }
 
 function send(input: VerbInput): Promise<number> {
-  const { operands, output, server } = input;
-  const [path = ""] = operands;
-  const chunks = readWithProgress(path);
-  return withSession(input, async (session, tunnelId) => {
-    const sent = await sendContent(server, session, tunnelId, chunks);
+  const { operands, output } = input;
+  const chunks = readWithProgress(operands[0] ?? "");
+  return withSession(input, async (tunnel) => {
+    const sent = await sendContent(tunnel, chunks);
     output.report(
-      { tunnelId, ...sent },
+      { tunnelId: tunnel.tunnelId, ...sent },
       `${counted(sent.packets, "packet")}, ${bytes(sent.bytes)}, as the gateway received them`,
     );
     return exitCodes.done;
