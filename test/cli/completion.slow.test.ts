@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { isMissing } from "../interop/tools.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { launch, qsp, qspDone, timeout } from "./qsp.ts";
+import { launch, qspDone, timeout } from "./qsp.ts";
 
 /** Lines up to the cursor, with words that must be offered and words that must not be. */
 const lines = [
@@ -38,126 +38,76 @@ const lines = [
   { line: ["kms", "get", "--url", ""], offers: [], forbids: ["create", "contract.txt"] },
 ];
 
-function placeWithFiles() {
-  const place = { cwd: makeTemporaryDirectory() };
-  for (const name of ["contract.txt", "contract.txt.sig"]) writeFileSync(join(place.cwd, name), "");
-  return place;
+/** How a shell runs a script, and how it completes the words after `qsp`. */
+interface Shell {
+  readonly flags: readonly string[];
+  /** Replaces functions that exist only in the line editor. */
+  readonly stubs?: string;
+  readonly ask: (words: readonly string[]) => string;
+  /** A command that shows that the completion is registered, and its output. */
+  readonly registered: readonly [string, RegExp];
 }
 
-/** The generated scripts, which are the same on every machine. */
-const scripts = new Map<string, Promise<string>>();
+const quote = (words: readonly string[]): string => words.map((word) => `'${word}'`).join(" ");
 
-function completionOf(shell: "bash" | "zsh" | "fish"): Promise<string> {
-  const script = scripts.get(shell) ?? qspDone(["completion", shell], { cwd: makeTemporaryDirectory() });
-  scripts.set(shell, script);
-  return script;
-}
+const shells: Readonly<Record<string, Shell>> = {
+  bash: {
+    flags: ["-c"],
+    ask: (words) =>
+      `COMP_WORDS=(qsp ${quote(words)}); COMP_CWORD=${words.length}; _qsp; printf '%s\\n' "\${COMPREPLY[@]}"`,
+    registered: ["complete -p qsp", /_qsp qsp/],
+  },
+  zsh: {
+    flags: ["-f", "-c"],
+    stubs: `compdef() { :; }; compadd() { shift; print -rl -- "$@"; }; _files() { print -rl -- *(N); }`,
+    ask: (words) => `words=(qsp ${quote(words)}); CURRENT=${words.length + 1}; _qsp`,
+    registered: [
+      "autoload -Uz compinit; compinit -u -D; source ./completion; whence -w _qsp",
+      /^_qsp: function$/m,
+    ],
+  },
+  fish: {
+    flags: ["--no-config", "-c"],
+    // -C completes a line like the Tab key.
+    ask: (words) => `complete -C '${["qsp", ...words].join(" ")}'`,
+    registered: ["complete -C './qsp k'", /^keygen\tCreates a key pair without a server/m],
+  },
+};
 
-const quote = (word: string): string => `'${word}'`;
-
-/** A command that loads a script. One argument of a program could not hold it. */
-function sourceOf(script: string): string {
-  const path = join(makeTemporaryDirectory(), "completion");
-  writeFileSync(path, script);
-  return `source ${path}`;
-}
-
-describe.skipIf(isMissing("bash"))("completion in bash", { timeout }, () => {
-  it.each(lines)("offers possible next words: qsp $line", async ({ line, offers, forbids }) => {
-    const place = placeWithFiles();
-    const script = await completionOf("bash");
-    const words = ["qsp", ...line].map(quote).join(" ");
-    const ask = `COMP_WORDS=(${words}); COMP_CWORD=${line.length}; _qsp; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    const { code, stdout, stderr } = await launch("bash", ["-c", `${sourceOf(script)}\n${ask}`], place).end;
-    const offered = stdout.split("\n");
+describe.each(Object.entries(shells))("completion in %s", (name, { flags, stubs = "", ask, registered }) => {
+  /** Runs a script in a directory with files. One argument of a program could not hold the completion. */
+  async function run(script: string): Promise<string> {
+    const cwd = makeTemporaryDirectory();
+    for (const file of ["contract.txt", "contract.txt.sig"]) writeFileSync(join(cwd, file), "");
+    writeFileSync(join(cwd, "completion"), await qspDone(["completion", name], { cwd }));
+    const env = { HOME: cwd, XDG_CONFIG_HOME: cwd, XDG_DATA_HOME: cwd };
+    const { code, stdout, stderr } = await launch(name, [...flags, script], { cwd, env }).end;
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(offered).toEqual(expect.arrayContaining(offers));
-    expect(offered.filter((word) => forbids.includes(word))).toEqual([]);
-  });
+    return stdout;
+  }
 
-  it("is registered for the command qsp", async () => {
-    const place = placeWithFiles();
-    const script = await completionOf("bash");
-    const { stdout } = await launch("bash", ["-c", `${sourceOf(script)}\ncomplete -p qsp`], place).end;
-    expect(stdout).toContain("_qsp qsp");
-  });
-});
-
-describe.skipIf(isMissing("zsh"))(
-  `completion in zsh${isMissing("zsh") ? " (needs zsh)" : ""}`,
-  { timeout },
-  () => {
-    it("is a script that zsh loads without errors", async () => {
-      const place = placeWithFiles();
-      writeFileSync(join(place.cwd, "_qsp"), await completionOf("zsh"));
-      const load = "autoload -Uz compinit; compinit -u -D; source ./_qsp; whence -w _qsp";
-      expect(await launch("zsh", ["-f", "-c", load], place).end).toMatchObject({
-        code: 0,
-        stdout: "_qsp: function\n",
-        stderr: "",
-      });
-    });
-
-    it.each(lines)("offers possible next words: qsp $line", async ({ line, offers, forbids }) => {
-      const place = placeWithFiles();
-      const script = await completionOf("zsh");
-      // Stubs for the functions of zsh that the completion calls outside the line editor.
-      const stubs = `compdef() { :; }; compadd() { shift; print -rl -- "$@"; }; _files() { print -rl -- *(N); }`;
-      const words = ["qsp", ...line].map(quote).join(" ");
-      const ask = `words=(${words}); CURRENT=${line.length + 1}; _qsp`;
-      const { code, stdout, stderr } = await launch(
-        "zsh",
-        ["-f", "-c", `${stubs}\n${sourceOf(script)}\n${ask}`],
-        place,
-      ).end;
-      const offered = stdout.split("\n");
-      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-      expect(offered).toEqual(expect.arrayContaining(offers));
-      // zsh itself filters by the prefix that was typed.
-      const begun = line.at(-1) ?? "";
-      expect(offered.filter((word) => forbids.includes(word) && word.startsWith(begun))).toEqual([]);
-    });
-  },
-);
-
-describe.skipIf(isMissing("fish"))(
-  `completion in fish${isMissing("fish") ? " (needs fish)" : ""}`,
-  { timeout },
-  () => {
-    it("offers possible next words with their descriptions", async () => {
-      const place = placeWithFiles();
-      writeFileSync(join(place.cwd, "qsp.fish"), await completionOf("fish"));
-      // One start of fish for all lines; -C completes a line like the Tab key.
-      const asks = lines.map(({ line }, i) => {
-        // The command as in a clone, or as installed.
-        const typed = [i % 2 === 0 ? "./qsp" : "qsp", ...line].join(" ");
-        return `echo "== ${i}"; complete -C '${typed}'`;
-      });
-      const script = ["source ./qsp.fish", ...asks].join("\n");
-      const env = { HOME: place.cwd, XDG_CONFIG_HOME: place.cwd, XDG_DATA_HOME: place.cwd };
-      const { code, stdout, stderr } = await launch("fish", ["--no-config", "-c", script], { ...place, env })
-        .end;
-      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-      const answers = stdout.split(/^== \d+\n/m).slice(1);
-      expect(answers).toHaveLength(lines.length);
+  it.skipIf(isMissing(name))(
+    `offers possible next words${isMissing(name) ? ` (needs ${name})` : ""}`,
+    { timeout },
+    async () => {
+      const asks = lines.map(({ line }) => `echo "== next"; ${ask(line)}`);
+      const stdout = await run([stubs, "source ./completion", ...asks].join("\n"));
+      const answers = stdout.split(/^== next\n/m).slice(1);
+      const offered = answers.map((answer) => answer.split("\n").map((row) => row.split("\t")[0] ?? ""));
+      expect(offered).toHaveLength(lines.length);
       for (const [i, { line, offers, forbids }] of lines.entries()) {
-        const offered = (answers[i] ?? "").split("\n").map((row) => row.split("\t")[0] ?? "");
-        expect(offered, `qsp ${line.join(" ")}`).toEqual(expect.arrayContaining(offers));
-        expect(
-          offered.filter((word) => forbids.includes(word)),
-          `qsp ${line.join(" ")}`,
-        ).toEqual([]);
+        expect(offered[i], `qsp ${line.join(" ")}`).toEqual(expect.arrayContaining(offers));
+        // zsh itself filters by the prefix that was typed.
+        const wrong = forbids.filter(
+          (word) => word.startsWith(line.at(-1) ?? "") && offered[i]?.includes(word),
+        );
+        expect(wrong, `qsp ${line.join(" ")}`).toEqual([]);
       }
-      expect(answers[1]).toMatch(/^keygen\tCreates a key pair without a server/m);
-    });
-  },
-);
+    },
+  );
 
-describe("completion", { timeout }, () => {
-  it("refuses an unknown shell", async () => {
-    expect(await qsp(["completion", "tcsh"], placeWithFiles())).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining("bash, zsh, fish"),
-    });
+  it.skipIf(isMissing(name))("is registered", { timeout }, async () => {
+    const [command, output] = registered;
+    expect(await run(`${name === "zsh" ? "" : "source ./completion; "}${command}`)).toMatch(output);
   });
 });

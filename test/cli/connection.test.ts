@@ -1,9 +1,8 @@
 /** Explanations of failed connections, and the CA that the client trusts. */
-import { once } from "node:events";
 import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { createSecureServer } from "node:http2";
-import { type AddressInfo, createServer as createTcpServer, type Server } from "node:net";
+import type { Server } from "node:net";
 import { join } from "node:path";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
@@ -13,23 +12,10 @@ import { explainConnection } from "../../src/cli/connection/explain-connection.t
 import { createAuthority, issueServerCertificate, openAuthority } from "../../src/crypto/x509.ts";
 import { startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { qsp, qspDone, type RunOptions, timeout } from "./qsp.ts";
-
-/** A server on its own port, for one test. */
-async function listen(server: Server): Promise<number> {
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => void server.close());
-  return (server.address() as AddressInfo).port;
-}
-
-interface SecureOptions {
-  readonly names?: readonly string[];
-  readonly now?: Date;
-}
+import { listen, qsp, qspDone, type RunOptions, timeout } from "./qsp.ts";
 
 /** A TLS server, and its CA file. */
-async function secure({ names = ["127.0.0.1"], now = new Date() }: SecureOptions = {}) {
+async function secure({ names = ["127.0.0.1"], now = new Date() } = {}) {
   const cwd = makeTemporaryDirectory();
   const authority = createAuthority("ECDSA-P256", now);
   const { certificatePem, secretKeyPem } = issueServerCertificate(openAuthority(authority), {
@@ -57,12 +43,10 @@ async function failureOf(options: RunOptions, ...args: string[]): Promise<string
   return stderr;
 }
 
-const cwd = () => makeTemporaryDirectory();
-
 describe("connection failures", { timeout }, () => {
   it("explain https to a port without TLS", async () => {
     const port = await listen(createHttpServer((_, response) => response.end()));
-    const text = await failureOf({ cwd: cwd(), url: `https://127.0.0.1:${port}` });
+    const text = await failureOf({ cwd: makeTemporaryDirectory(), url: `https://127.0.0.1:${port}` });
     expect(text).toContain(
       `answers without TLS (ERR_SSL_WRONG_VERSION_NUMBER); use --url http://127.0.0.1:${port}`,
     );
@@ -96,15 +80,6 @@ describe("connection failures", { timeout }, () => {
     expect(await failureOf(future, "--ca", "ca.crt")).toContain("not valid yet");
   });
 
-  it("explain a port where nothing listens", async () => {
-    const closed = createTcpServer();
-    const port = await listen(closed);
-    closed.close();
-    expect(await failureOf({ cwd: cwd(), url: `http://127.0.0.1:${port}` })).toMatch(
-      /nothing listens there \(ECONNREFUSED\)/,
-    );
-  });
-
   it("explain a name without an address, and an unreachable machine", async () => {
     const explain = async (code: string) => {
       const error = new ConnectError(
@@ -131,26 +106,17 @@ describe("the client's CA", { timeout }, () => {
     await failureOf({ ...place, env }, "--ca", join(other.cwd, "ca.crt"));
   });
 
-  it.each([
-    ["no certificate", "hello", "no certificate in PEM"],
-    [
-      "a certificate that cannot be read",
-      "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-      "the CERTIFICATE in line 1 is not an X.509 certificate",
-    ],
-    ["a certificate without an end", "-----BEGIN CERTIFICATE-----\nAAAA\n", "has no END line"],
-    ["a certificate in UTF-16", Buffer.from("-----BEGIN CERTIFICATE-----\n", "utf16le"), "UTF-16"],
-  ])("is refused if its file has %s", async (_, text, problem) => {
+  it("is refused if its file has no certificate, and the error names its origin", async () => {
     const place = await secure();
-    writeFileSync(join(place.cwd, "ca.crt"), text);
-    const env = { QSP_CA: join(place.cwd, "ca.crt") };
-    for (const [args, options] of [
-      [["--ca", "ca.crt"], place],
-      [[], { ...place, env }],
+    writeFileSync(join(place.cwd, "wrong.crt"), "hello");
+    const options = { ...place, env: { QSP_CA: join(place.cwd, "wrong.crt") } };
+    for (const [args, origin] of [
+      [["--ca", "wrong.crt"], "--ca wrong.crt"],
+      [[], `QSP_CA (${options.env.QSP_CA})`],
     ] as const)
       expect(await qsp(["kms", "list", ...args], options)).toMatchObject({
         code: 2,
-        stderr: expect.stringMatching(RegExp(`(--ca|QSP_CA).*ca\\.crt\\)?: .*${problem}`)),
+        stderr: expect.stringContaining(`${origin}: `),
       });
   });
 

@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it, vi } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
-import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { type CreateKeyRequestSchema, KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
@@ -15,7 +16,7 @@ import { isMissing } from "../interop/tools.ts";
 import { password } from "../support/passwords.ts";
 import type { Run } from "../support/run-here.ts";
 import { loadSettings, verbTable } from "../support/whole-program.ts";
-import { launch, program, qsp, qspDone, timeout, useServer } from "./qsp.ts";
+import { launch, program, qsp, qspDone, qspJson, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
 /** Excludes services, which run until a signal. Their own tests start them. */
@@ -31,61 +32,47 @@ interface Stage {
   readonly env: Record<string, string>;
 }
 
-/** What an example may need, by the text that shows the need. */
-const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
-  [/password\.txt/, async ({ cwd }) => writeFileSync(join(cwd, "password.txt"), "correct horse")],
-  [/contract\.txt/, async ({ cwd }) => writeFileSync(join(cwd, "contract.txt"), "the contract")],
-  [
-    /\$PASSWORD/,
-    async ({ env }) => {
-      env.PASSWORD = password;
-    },
-  ],
-  [
-    /qsp (store verify|audit|chain verify|backup|restore|master-key|issuer|user|client)/,
-    async (stage) => void (await qspDone(["store", "init"], stage)),
-  ],
+/** What an example may need, by the text that shows the need: command lines, or a function. */
+const props: readonly (readonly [RegExp, ...(string | ((stage: Stage) => unknown))[]])[] = [
+  [/password\.txt/, ({ cwd }) => writeFileSync(join(cwd, "password.txt"), "correct horse")],
+  [/contract\.txt/, ({ cwd }) => writeFileSync(join(cwd, "contract.txt"), "the contract")],
+  [/\$PASSWORD/, ({ env }) => Object.assign(env, { PASSWORD: password })],
+  [/qsp (store verify|audit|chain verify|backup|restore|master-key|issuer|user|client)/, "store init"],
   [
     /qsp (store verify|audit|chain verify|backup|restore|master-key|issuer|user [^a])/,
-    async (stage) => void (await qspDone(["user", "add", "ada"], { ...stage, stdin: password })),
+    (stage) => qspDone(["user", "add", "ada"], { ...stage, stdin: password }),
   ],
-  [/qsp client [^a]/, async (stage) => void (await qspDone(["client", "add", "orders"], stage))],
+  [/qsp client [^a]/, "client add orders"],
   [
     /qsp log (prove|verify)/,
-    async (stage) => {
+    async () => {
       await server.client(KmsService).createKey({});
       // The server signs at most one checkpoint per second.
-      const log = server.client(LogService);
-      await vi.waitFor(() => log.getInclusionProof({ log: "audit", leafIndex: 0 }), {
-        timeout,
-        interval: 50,
-      });
-      await qspDone(["log", "checkpoint", "audit", "--out", "audit.checkpoint"], stage);
-      const { logs } = await log.listLogs({});
+      const ask = () => server.client(LogService).getInclusionProof({ log: "audit", leafIndex: 0 });
+      await vi.waitFor(ask, { timeout, interval: 50 });
+    },
+    "log checkpoint audit --out audit.checkpoint",
+    async ({ cwd }) => {
+      const { logs } = await server.client(LogService).listLogs({});
       const key = logs.find((one) => one.log === "audit")?.verifierKeys[0] ?? "";
-      writeFileSync(join(stage.cwd, "audit.vkey"), key);
+      writeFileSync(join(cwd, "audit.vkey"), key);
     },
   ],
   [
     /restore monday/,
-    async (stage) => {
-      await qspDone(["backup", "monday.backup"], stage);
-      mkdirSync(join(stage.cwd, "restored"));
-      cpSync(join(stage.cwd, "data", "master.key"), join(stage.cwd, "restored", "master.key"));
+    "backup monday.backup",
+    ({ cwd }) => {
+      mkdirSync(join(cwd, "restored"));
+      cpSync(join(cwd, "data", "master.key"), join(cwd, "restored", "master.key"));
     },
   ],
-  [
-    /share-1\.txt/,
-    async (stage) =>
-      void (await qspDone(["master-key", "split", "--shares", "5", "--threshold", "3"], stage)),
-  ],
-  [/ca issue/, async (stage) => void (await qspDone(["ca", "init"], stage))],
+  [/share-1\.txt/, "master-key split --shares 5 --threshold 3"],
+  [/ca issue/, "ca init"],
   [
     /\$KEY\b/,
     async ({ cwd, env }) => {
-      const kms = server.client(KmsService);
-      const keyId = (await kms.createKey({})).result?.keyId ?? "";
-      const signed = await kms.sign({ keyId, data: Buffer.from("the contract") });
+      const keyId = await makeKey({});
+      const signed = await server.client(KmsService).sign({ keyId, data: Buffer.from("the contract") });
       writeFileSync(join(cwd, "contract.txt.sig"), signed.result?.signature ?? "");
       env.KEY = keyId;
     },
@@ -93,59 +80,47 @@ const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
   [
     /\$KEM_KEY\b/,
     async ({ cwd, env }) => {
-      const kms = server.client(KmsService);
-      const keyId = (await kms.createKey({ usage: "KEM" })).result?.keyId ?? "";
-      writeFileSync(join(cwd, "message.ct"), (await kms.encapsulate({ keyId })).result?.ciphertext ?? "");
+      const keyId = await makeKey({ usage: "KEM" });
+      const { result } = await server.client(KmsService).encapsulate({ keyId });
+      writeFileSync(join(cwd, "message.ct"), result?.ciphertext ?? "");
       env.KEM_KEY = keyId;
     },
   ],
   [
     /\$ENCRYPTION_KEY\b|password\.enc/,
     async ({ cwd, env }) => {
-      const kms = server.client(KmsService);
-      const keyId = (await kms.createKey({ usage: "ENCRYPT" })).result?.keyId ?? "";
+      const keyId = await makeKey({ usage: "ENCRYPT" });
       const plaintext = Buffer.from("correct horse");
-      writeFileSync(
-        join(cwd, "password.enc"),
-        (await kms.encrypt({ keyId, plaintext })).result?.ciphertext ?? "",
-      );
+      const { result } = await server.client(KmsService).encrypt({ keyId, plaintext });
+      writeFileSync(join(cwd, "password.enc"), result?.ciphertext ?? "");
       env.ENCRYPTION_KEY = keyId;
     },
   ],
   [
     /name\/archive/,
     async ({ cwd }) => {
-      const kms = server.client(KmsService);
-      await kms.createKey({ name: "archive", algorithm: "X-Wing", usage: "KEM" }).catch(() => {});
+      await makeKey({ name: "archive", algorithm: "X-Wing", usage: "KEM" }).catch(() => {});
       writeFileSync(join(cwd, "report.pdf"), "the report");
     },
   ],
   [
     /backup\.age/,
-    async (stage) => {
-      const { cwd } = stage;
-      writeFileSync(join(cwd, "file"), "the backup");
-      await qspDone(["encrypt", "file", "--key", "name/archive", "--out", "backup.age"], stage);
-    },
+    ({ cwd }) => writeFileSync(join(cwd, "file"), "the backup"),
+    "encrypt file --key name/archive --out backup.age",
   ],
   [
     /\$(DISABLED|SCHEDULED)_KEY\b|\$GRANT\b/,
     async ({ env }) => {
       const kms = server.client(KmsService);
-      const [disabled, scheduled] = [await kms.createKey({}), await kms.createKey({})];
-      env.DISABLED_KEY = disabled.result?.keyId ?? "";
-      env.SCHEDULED_KEY = scheduled.result?.keyId ?? "";
+      env.DISABLED_KEY = await makeKey({});
+      env.SCHEDULED_KEY = await makeKey({});
       await kms.disableKey({ keyId: env.DISABLED_KEY });
       await kms.destroyKey({ keyId: env.SCHEDULED_KEY, afterSeconds: 86_400 });
-      const granted = await kms.createGrant({
-        keyId: env.DISABLED_KEY,
-        grantee: "bob",
-        operations: ["SIGN"],
-      });
-      env.GRANT = granted.grant?.grantId ?? "";
+      const grant = { keyId: env.DISABLED_KEY, grantee: "bob", operations: ["SIGN"] };
+      env.GRANT = (await kms.createGrant(grant)).grant?.grantId ?? "";
     },
   ],
-  [/signer\.key/, async (stage) => void (await qspDone(["keygen", "signer"], stage))],
+  [/signer\.key/, "keygen signer"],
   [
     /\$WALLET\b|wallet\.pub/,
     async ({ cwd, env }) => {
@@ -163,24 +138,17 @@ const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
       env.TOKEN = (await server.client(NftService).mint({ name: "Night sky" })).tokenId;
     },
   ],
-  [/chain add/, async () => void (await server.client(BlockchainService).registerNode({}))],
-  [/device (send|stream|authenticate)/, async (stage) => void (await qspDone(["device", "register"], stage))],
-  [/tunnel (ping|send|down)/, async (stage) => void (await qspDone(["tunnel", "up"], stage))],
+  [/chain add/, () => server.client(BlockchainService).registerNode({})],
+  [/device (send|stream|authenticate)/, "device register"],
+  [/tunnel (ping|send|down)/, "tunnel up"],
   [
     /image\.bin/,
-    async (stage) => {
-      writeFileSync(join(stage.cwd, "image.bin"), "an image");
-      await qspDone(["keygen", "vendor", "--algorithm", "ML-DSA-87"], stage);
-      await qspDone(["sign", "image.bin", "--sha256", "--key-file", "vendor.key"], stage);
-      await qspDone(["device", "register"], stage);
-    },
+    ({ cwd }) => writeFileSync(join(cwd, "image.bin"), "an image"),
+    "keygen vendor --algorithm ML-DSA-87",
+    "sign image.bin --sha256 --key-file vendor.key",
+    "device register",
   ],
-  [
-    /ada\.pub/,
-    async (stage) => {
-      for (const name of ["ada", "bob"]) await qspDone(["keygen", name], stage);
-    },
-  ],
+  [/ada\.pub/, "keygen ada", "keygen bob"],
   [
     /\$MULTISIG\b/,
     async ({ env }) => {
@@ -190,14 +158,10 @@ const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
   ],
   [
     /\$PROPOSAL\b/,
+    "keygen ada",
     async (stage) => {
-      await qspDone(["keygen", "ada"], stage);
-      const created = await qspDone(
-        ["multisig", "create", "--signer", "ada.pub", "--threshold", "1", "--json"],
-        stage,
-      );
-      const { walletId } = JSON.parse(created);
-      stage.env.PROPOSAL = await propose(walletId);
+      const line = ["multisig", "create", "--signer", "ada.pub", "--threshold", "1"];
+      stage.env.PROPOSAL = await propose(String((await qspJson(line, stage)).walletId));
     },
   ],
   [
@@ -212,47 +176,46 @@ const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
   ],
   [
     /qsp wireguard/,
-    async (stage) => {
+    async ({ env }) => {
       watching ??= connectGateway();
       await watching;
-      const key = makeWireguardKey().toBase64();
       // An exported function of bash, in place of WireGuard's program.
-      stage.env["BASH_FUNC_wg%%"] = `() { echo ${key}; }`;
+      env["BASH_FUNC_wg%%"] = `() { echo ${makeWireguardKey().toBase64()}; }`;
     },
   ],
   [
     /qsp wireguard leave/,
-    async (stage) => {
+    (stage) => {
       const key = makeWireguardKey().toBase64();
-      await qspDone(["wireguard", "join", "laptop", "--wireguard-public-key", key], stage);
+      return qspDone(["wireguard", "join", "laptop", "--wireguard-public-key", key], stage);
     },
   ],
   [
     /qsp tuf/,
     async (stage) => {
-      const ask = async (...args: string[]) => JSON.parse(await qspDone([...args, "--json"], stage));
+      const ask = async (line: string) => JSON.parse(await qspDone(`${line} --json`.split(" "), stage));
       writeFileSync(join(stage.cwd, "app.bin"), "an image");
       if (firmware === undefined) {
-        await qspDone(["keygen", "ada"], stage);
-        const { walletId } = await ask("multisig", "create", "--signer", "ada.pub", "--threshold", "1");
-        const { proposal } = await ask("tuf", "init", "firmware", walletId);
-        await qspDone(["tuf", "sign-root", "firmware", proposal.proposalId, "--key-file", "ada.key"], stage);
-        await qspDone(["tuf", "publish-root", "firmware", proposal.proposalId], stage);
+        await ask("keygen ada");
+        const { walletId } = await ask("multisig create --signer ada.pub --threshold 1");
+        const { proposal } = await ask(`tuf init firmware ${walletId}`);
+        await ask(`tuf sign-root firmware ${proposal.proposalId} --key-file ada.key`);
+        await ask(`tuf publish-root firmware ${proposal.proposalId}`);
         firmware = { walletId, key: readFileSync(join(stage.cwd, "ada.key")) };
       }
       writeFileSync(join(stage.cwd, "ada.key"), firmware.key);
       stage.env.SIGNERS_WALLET = firmware.walletId;
-      await qspDone(["tuf", "add", "firmware", "sensor/app.bin", "app.bin"], stage);
-      const [open, signed] = [await ask("tuf", "rotate", "firmware"), await ask("tuf", "rotate", "firmware")];
-      stage.env.ROOT_PROPOSAL = open.proposal.proposalId;
-      stage.env.SIGNED_ROOT = signed.proposal.proposalId;
-      await qspDone(
-        ["tuf", "sign-root", "firmware", stage.env.SIGNED_ROOT ?? "", "--key-file", "ada.key"],
-        stage,
-      );
+      await ask("tuf add firmware sensor/app.bin app.bin");
+      stage.env.ROOT_PROPOSAL = (await ask("tuf rotate firmware")).proposal.proposalId;
+      stage.env.SIGNED_ROOT = (await ask("tuf rotate firmware")).proposal.proposalId;
+      await ask(`tuf sign-root firmware ${stage.env.SIGNED_ROOT} --key-file ada.key`);
     },
   ],
 ];
+
+async function makeKey(request: MessageInitShape<typeof CreateKeyRequestSchema>): Promise<string> {
+  return (await server.client(KmsService).createKey(request)).result?.keyId ?? "";
+}
 
 /** The wallet and the key of the signer of the repository "firmware", once it exists. */
 let firmware: { readonly walletId: string; readonly key: Buffer } | undefined;
@@ -285,7 +248,8 @@ async function propose(walletId: string): Promise<string> {
 
 async function stageFor(example: string): Promise<Stage> {
   const stage = { ...server.place(), env: {} as Record<string, string> };
-  for (const [sign, prepare] of props) if (sign.test(example)) await prepare(stage);
+  const steps = props.flatMap(([sign, ...needs]) => (sign.test(example) ? needs : []));
+  for (const step of steps) await (typeof step === "string" ? qspDone(step.split(" "), stage) : step(stage));
   return stage;
 }
 

@@ -1,12 +1,13 @@
 /** Runs `qsp` like a user, against a whole server. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import type { AddressInfo, Server } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { afterAll, beforeAll } from "vitest";
+import { afterAll, beforeAll, onTestFinished } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import { serveApp } from "../services/app-under-test.ts";
 import { inheritedEnvironment } from "../support/environment.ts";
@@ -121,11 +122,19 @@ export interface CliServer {
   place(): { readonly cwd: string; readonly url: string };
 }
 
-/** Starts a server in this process for the tests of a file. */
-export function useServer(env: Readonly<Record<string, string>> = {}): CliServer {
+/**
+ * Starts a server in this process for the tests of a file.
+ *
+ * @param prepare fills its data directory
+ */
+export function useServer(
+  env: Readonly<Record<string, string>> = {},
+  prepare: (dataDir: string) => Promise<void> = async () => {},
+): CliServer {
   const dataDir = makeTemporaryDirectory(afterAll);
   let urlOf = (): string => "";
   beforeAll(async () => {
+    await prepare(dataDir);
     const { url, server, close } = await serveApp(
       readConfig(["--port", "0", "--data-dir", dataDir], env, await loadSettings()),
     );
@@ -134,7 +143,7 @@ export function useServer(env: Readonly<Record<string, string>> = {}): CliServer
       server.destroy();
       await close();
     };
-  }, 180_000);
+  }, timeout);
   return {
     get url() {
       return urlOf();
@@ -148,6 +157,14 @@ export function useServer(env: Readonly<Record<string, string>> = {}): CliServer
       createClient(service, createGrpcTransport({ baseUrl: urlOf(), idleConnectionTimeoutMs: 1000 })),
     place: () => ({ cwd: makeTemporaryDirectory(), url: urlOf() }),
   };
+}
+
+/** Starts another kind of server on a free port, for one test. */
+export async function listen(server: Server): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
 }
 
 /** Timeout in milliseconds for a test with several runs, each of which starts Node twice. */

@@ -2,13 +2,14 @@
  * Transcripts: command lines with everything that they print.
  *
  * A line that starts with "# " is the title of a section, which runs in its own directory. A line that starts with "$
- * " is a command: `qsp`, which runs in this process, or a shell command. Below it is the output: lines of standard
+ * " is a command: `qsp`, which runs in this process (`<<<` and `<` give it standard input), or a shell command. Below it is the output: lines of standard
  * error start with "! ", and an exit code other than 0 is at the end in brackets. `npx vitest run test/cli -u`
  * records everything anew.
  *
  * Values that differ from run to run have names: the second wallet of a section is wallet-2, and commands may use the
  * name.
  */
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Run } from "../support/run-here.ts";
@@ -61,11 +62,12 @@ export async function replay(transcript: string, url: string): Promise<string> {
 
 /** Runs `qsp` in this process, a statement in the store, or any other command in a shell. */
 function runCommand(command: string, place: RunOptions): Promise<Run> {
-  const [, variables = "", words = "", , stdin = ""] =
-    /^((?:[A-Z_]+=\S+ )*)qsp ?(.*?)( <<< '([^']*)')?$/.exec(command) ?? [];
+  const [, variables = "", words = "", text = "", file] =
+    /^((?:[A-Z_]+=\S+ )*)qsp ?(.*?)(?: <<< '([^']*)'| < (\S+))?$/.exec(command) ?? [];
   if (command.startsWith("sql ")) return runSql(command.slice("sql ".length), place);
   if (!/^(?:[A-Z_]+=\S+ )*qsp\b/.test(command)) return launch("sh", ["-c", command], place).end;
   const env = Object.fromEntries(variables.split(" ").flatMap((one) => (one ? [one.split("=", 2)] : [])));
+  const stdin = file === undefined ? text : readFileSync(join(place.cwd, file));
   return qsp(splitWords(words), { ...place, env, stdin });
 }
 
@@ -78,7 +80,7 @@ async function runSql(statement: string, { cwd }: RunOptions): Promise<Run> {
 }
 
 /** The words of a command line, with shell quoting resolved. */
-function splitWords(line: string): string[] {
+export function splitWords(line: string): string[] {
   const words = line.match(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g) ?? [];
   return words.map((word) => word.replaceAll(/'([^']*)'|"([^"]*)"/g, "$1$2"));
 }

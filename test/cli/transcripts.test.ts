@@ -13,6 +13,7 @@ const nowhere = "http://127.0.0.1:1";
 /** Starts the servers of transcripts that need one. */
 const servers: Readonly<Record<string, () => { readonly url: string }>> = {
   "kms.txt": useServer,
+  "kms-only.txt": () => useServer({ QSP_SERVICES: "kms" }),
   "login.txt": useGuardedServer,
   "services.txt": useServer,
 };

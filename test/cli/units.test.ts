@@ -1,14 +1,20 @@
-import { create } from "@bufbuild/protobuf";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { create, type DescMethodUnary } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import { readVerbLine } from "../../src/cli/command-line/options.ts";
 import { askPages } from "../../src/cli/connection/api-client.ts";
+import { readByteLines, readLines } from "../../src/cli/files/read.ts";
 import { addVerbs, createVerbTable, loadAllVerbs, loadGroup, loadVerb } from "../../src/cli/groups.ts";
 import { createProgress, withProgress } from "../../src/cli/output/byte-progress.ts";
 import { createOutput, facts, harmless, table, time } from "../../src/cli/output/output.ts";
-import type { Verb } from "../../src/cli/verb.ts";
+import type { Verb, VerbInput } from "../../src/cli/verb.ts";
+import { createCallRegistry, listMethods, nameMethod } from "../../src/cli/verbs/call-registry.ts";
 import { findNearest, measureDistance, suggest } from "../../src/suggest.ts";
-import { verbTable } from "../support/whole-program.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { loadPackages, verbTable } from "../support/whole-program.ts";
+import { qsp } from "./qsp.ts";
 
 describe("the command line", () => {
   it.each([
@@ -79,21 +85,10 @@ describe("options", () => {
   };
 
   it("may come before, between and after operands, with = or a space", () => {
-    const { operands, options } = readVerbLine(verb, [
-      "--flag",
-      "a",
-      "--text=x",
-      "b",
-      "--many",
-      "1",
-      "--many=2",
-    ]);
+    const { operands, options } = readVerbLine(verb, "--flag a --text=x b --many 1 --many=2".split(" "));
     expect(operands).toEqual(["a", "b"]);
-    expect([options.flag("flag"), options.text("text"), options.all("many")]).toEqual([
-      true,
-      "x",
-      ["1", "2"],
-    ]);
+    const values = [options.flag("flag"), options.text("text"), options.all("many")];
+    expect(values).toEqual([true, "x", ["1", "2"]]);
   });
 
   it("end at --, after which everything is an operand", () => {
@@ -121,15 +116,8 @@ describe("options", () => {
 
 describe("text for people", () => {
   it("has columns as wide as their widest cell, and no trailing spaces", () => {
-    expect(
-      table(
-        ["A", "LONG"],
-        [
-          ["wide one", "1"],
-          ["x", ""],
-        ],
-      ),
-    ).toBe("A         LONG\nwide one  1\nx");
+    const rows = [["wide one", "1"], ["x"]];
+    expect(table(["A", "LONG"], rows)).toBe("A         LONG\nwide one  1\nx");
   });
 
   it("keeps each row on one line", () => {
@@ -152,13 +140,6 @@ describe("text for people", () => {
     // Characters that reorder text or are invisible are removed; characters that join letters and emoji stay.
     expect(harmless("a\u202eb\u200bc\u2028d")).toBe("a\u{fffd}b\u{fffd}c\u{fffd}d");
     expect(harmless("\u{1f469}\u200d\u{1f52c}")).toBe("\u{1f469}\u200d\u{1f52c}");
-  });
-});
-
-describe("a list from a server", () => {
-  it("does not request the same page twice", async () => {
-    const ask = async () => ({ nextPageToken: "again", items: [1] });
-    await expect(askPages(ask)).rejects.toThrow("returning the same page of the list");
   });
 });
 
@@ -279,20 +260,78 @@ describe("the progress bar", () => {
   });
 });
 
-describe("a list with more items than a call accepts as arguments", () => {
-  const items = Array.from({ length: 300_000 }, () => "x");
+describe("a list of many pages", () => {
+  const page = Array.from({ length: 300_000 }, (_, i) => ({ keyId: `key-${i}`, algorithm: "ML-DSA-44" }));
+
+  /** Runs a verb with a server whose list has two pages, each with more items than a call takes as arguments. */
+  async function answerOf(line: readonly string[], pages: readonly Record<string, unknown>[]) {
+    const verb = await loadVerb(verbTable, line);
+    let json = "";
+    const output = createOutput(true, (text) => {
+      json += text;
+    });
+    const ask = async (method: DescMethodUnary, { pageToken }: { readonly pageToken: string }) =>
+      create(method.output, pageToken === "" ? { ...pages[0], nextPageToken: "2" } : pages[1]);
+    const { options } = readVerbLine(verb ?? { name: "", operands: [], options: {} }, []);
+    const files = { areOnStandardOutput: false, write: () => undefined };
+    await verb?.run({ operands: [], options, output, files, server: { ask } } as unknown as VerbInput);
+    return JSON.parse(json);
+  }
+
+  it("is one answer of kms list", async () => {
+    const { keys, nextPageToken } = await answerOf(["kms", "list"], [{ keys: page }, { keys: page }]);
+    expect([keys.length, nextPageToken]).toEqual([2 * page.length, ""]);
+  });
+
+  it("is one answer of kms public-keys, in all its forms", async () => {
+    const keys = [{ kty: "AKP" }];
+    const first = { exported: page, keys, pem: "one" };
+    const answer = await answerOf(["kms", "public-keys"], [first, { exported: page, keys, pem: "two" }]);
+    expect(answer).toMatchObject({
+      keys: [{ kty: "AKP" }, { kty: "AKP" }],
+      pem: "onetwo",
+      nextPageToken: "",
+    });
+    expect(answer.exported).toHaveLength(2 * page.length);
+  });
 
   it("is printed as a table", () => {
-    const text = table(
-      ["KEY"],
-      items.map((item) => [item]),
-    );
-    expect(text.split("\n")).toHaveLength(items.length + 1);
+    const rows = page.map(({ keyId }) => [keyId]);
+    expect(table(["KEY"], rows).split("\n")).toHaveLength(page.length + 1);
   });
 
-  it("is read in pages", async () => {
-    const ask = async (token: string) => ({ items: [...items], nextPageToken: token === "" ? "2" : "" });
-    const pages = await askPages(ask);
-    expect(pages.flatMap((page) => page.items)).toHaveLength(2 * items.length);
+  it("does not end if a page follows itself", async () => {
+    const ask = async () => ({ nextPageToken: "again", items: [1] });
+    await expect(askPages(ask)).rejects.toThrow("returning the same page of the list");
   });
+});
+
+describe("lines of a file", () => {
+  const degrees = Buffer.from("21.5 \xb0C", "latin1");
+
+  function write(...parts: (string | Uint8Array)[]): string {
+    const path = join(makeTemporaryDirectory(), "lines");
+    writeFileSync(path, Buffer.concat(parts.map((part) => Buffer.from(part as string))));
+    return path;
+  }
+
+  it("are read byte for byte, even if they are binary and arrive in parts", async () => {
+    const long = Buffer.alloc(1_300_000, 0xb0);
+    const lines = await Array.fromAsync(readByteLines(write(degrees, "\r\n\n", long, "\n", degrees)));
+    expect(lines.map((line) => Buffer.from(line))).toEqual([degrees, Buffer.alloc(0), long, degrees]);
+  });
+
+  it("are refused as text if they are not UTF-8", async () => {
+    const path = write("Grüße\r\n", degrees);
+    await expect(Array.fromAsync(readLines(path))).rejects.toThrow(`line 2 of ${path} is not UTF-8`);
+    expect(await Array.fromAsync(readLines(write("Grüße\r\n\nMüller")))).toEqual(["Grüße", "", "Müller"]);
+  });
+});
+
+it("qsp call --list lists every call with its REST path", async () => {
+  const { stdout } = await qsp(["call", "--list"], { cwd: makeTemporaryDirectory() });
+  for (const method of listMethods(createCallRegistry(await loadPackages())))
+    expect(stdout).toContain(nameMethod(method));
+  expect(stdout).toMatch(/^kms\.KmsService\/SignStream +in$/m);
+  expect(stdout).toMatch(/^kms\.KmsService\/DestroyKey +DELETE \/api\/kms\/key\/\{key_id\}$/m);
 });

@@ -1,0 +1,99 @@
+/** What only a separate process shows: exit codes, signals, redirections and closed pipes. */
+import { once } from "node:events";
+import { createServer as createHttpServer } from "node:http";
+import { createServer as createTcpServer } from "node:net";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { main } from "../support/program.ts";
+import {
+  launch,
+  listen,
+  qsp,
+  qspDone,
+  type RunOptions,
+  runQsp,
+  startQsp,
+  timeout,
+  useServer,
+} from "./qsp.ts";
+
+const server = useServer();
+
+/** Runs qsp in a shell, which redirects its input or output. */
+function inShell(line: string, place: RunOptions) {
+  const script = line.replace("qsp", `'${process.execPath}' '${main}'`);
+  return launch("bash", ["-c", script], place).end;
+}
+
+describe("qsp", { timeout }, () => {
+  it("prints the same version for --version and version", async () => {
+    const place = server.place();
+    expect(await qspDone(["version"], place)).toBe(await qspDone(["--version"], place));
+  });
+
+  it("ends with the code of the verb when run as npm installs it", async () => {
+    expect((await runQsp(["kms", "get", "key-none"], { ...server.place(), isInstalled: true })).code).toBe(3);
+  });
+
+  it.each([
+    ["the connection breaks", () => createTcpServer((socket) => socket.destroy())],
+    [
+      "another kind of server answers",
+      () => createHttpServer((_, response) => response.writeHead(404).end()),
+    ],
+    ["nobody answers", () => createTcpServer((socket) => onTestFinished(() => void socket.destroy()))],
+  ])("ends with 4 if %s", async (_, create) => {
+    const url = `http://127.0.0.1:${await listen(create())}`;
+    const run = await qsp(["health", "--timeout", "1"], { ...server.place(), url });
+    expect(run).toMatchObject({ code: 4, stdout: "" });
+  });
+
+  it("ends with 130 when it is interrupted", async () => {
+    const options = { ...server.place(), isInstalled: true, hasOwnGroup: true };
+    const { child, end } = startQsp(["chain", "watch"], options);
+    await once(child.stdout ?? child, "data");
+    // Like a terminal: interrupts every process of the group.
+    process.kill(-(child.pid ?? 0), "SIGINT");
+    expect(await end).toMatchObject({ code: 130, stderr: "" });
+  });
+
+  it("refuses a directory as standard input", async () => {
+    expect(await inShell("qsp call nft.NftService/Mint - < .", server.place())).toMatchObject({
+      code: 2,
+      stderr: "qsp: standard input is a directory; give it a file\n",
+    });
+  });
+
+  it.each(["help all", "kms audit --watch --after 0"])(
+    "ends %s without an error if the reader closes the pipe",
+    async (words) => {
+      const place = server.place();
+      for (let i = 0; i < 20; i += 1) await qspDone(["kms", "create"], place);
+      const { code, stderr } = await inShell(`qsp ${words} | head -n 1; exit "\${PIPESTATUS[0]}"`, place);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    },
+  );
+});
+
+// Every write to /dev/full fails like on a full disk.
+describe.runIf(process.platform === "linux")("a standard output on a full disk", { timeout }, () => {
+  // One of each way to print: help, an answer, a script, and a verb that works on a store.
+  it.each(["help", "kms list", "completion bash", "store verify --data-dir data"])(
+    "ends %s with 4 and one line",
+    async (words) => {
+      const place = server.place();
+      if (words.includes("data")) await qspDone(["store", "init", "--data-dir", "data"], place);
+      const { code, stderr } = await inShell(`qsp ${words} >/dev/full`, place);
+      // Verification progress is on standard error as well.
+      const lines = stderr.split("\n").filter((line) => !/(?:verified|opened)$/.test(line));
+      expect({ code, lines }).toEqual({
+        code: 4,
+        lines: ["qsp: standard output cannot be written: its disk is full", ""],
+      });
+    },
+  );
+
+  it.each(["hides no severer exit code", "of standard error changes nothing"])("%s", async (what) => {
+    const redirected = what.includes("error") ? "2>/dev/full" : ">/dev/full 2>/dev/null";
+    expect((await inShell(`qsp kms get key-none ${redirected}`, server.place())).code).toBe(3);
+  });
+});
