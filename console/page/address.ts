@@ -1,7 +1,6 @@
 /**
  * An address within the console: "#/keys/manage?key=key-1" for a page, or "#/keys/steps/rotate" for a step.
  */
-
 export interface Address {
   /** The page: "keys/manage". */
   readonly path: string;

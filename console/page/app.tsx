@@ -1,13 +1,14 @@
 /** The console: the menu, and the page that the address names. */
+
 import { type ComponentType, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { colour } from "./colour.ts";
 import { Frame } from "./frame.tsx";
 import { Page as Home } from "./home/page.tsx";
 import { KeptPage } from "./kept-pages.tsx";
 import { LogIn } from "./log-in.tsx";
 import { type PageEntry, stories, tools, views } from "./pages.ts";
-import { Icon } from "./parts/icon.tsx";
+import { colour, Icon } from "./parts/icon.tsx";
+import { Lead } from "./parts/lead.tsx";
 import { useSession } from "./session.ts";
 import { settings } from "./settings.ts";
 import { useAddress } from "./use-address.ts";
@@ -17,8 +18,6 @@ const home: PageEntry = {
   path: "",
   title: "Home",
   summary: "A live signature, and an overview of all pages.",
-  icon: "home",
-  hue: 195,
   isOpen: true,
   load: async () => ({ Page: Home }),
 };
@@ -26,8 +25,6 @@ const logIn: PageEntry = {
   path: "log-in",
   title: "Log in",
   summary: "Get a token for your calls.",
-  icon: "login",
-  hue: 195,
   load: async () => ({ Page: LogIn }),
 };
 const groups = [
@@ -49,7 +46,7 @@ export function App() {
       title={found === undefined || found === home ? siteName : `${found.title} – ${siteName}`}
       page={found}
       isFocused={step !== undefined}
-      hue={found?.hue}
+      path={found?.path}
       logIn={settings.wantsToken ? "#/log-in" : undefined}
       label="Pages"
       menu={groups.map(({ name, pages }) => (
@@ -101,9 +98,9 @@ function PageLinks({
             ref={page === current ? link : null}
             href={`#/${page.path}`}
             aria-current={page === current ? "page" : undefined}
-            {...colour(page.hue)}
+            {...colour(page.path)}
           >
-            <Icon name={page.icon} />
+            <Icon path={page.path} />
             {page.title}
           </a>
         </li>
@@ -114,12 +111,9 @@ function PageLinks({
 
 function NotFound() {
   return (
-    <header class="lead">
-      <h1>Page not found</h1>
-      <p>
-        This server has no page at this address. <a href="#/">Show all pages.</a>
-      </p>
-    </header>
+    <Lead title="Page not found">
+      This server has no page at this address. <a href="#/">Show all pages.</a>
+    </Lead>
   );
 }
 

@@ -1,6 +1,6 @@
 /** Recomputes the audit log's hash chain from its entries. */
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
-import { auditStart, hashAuditEntry } from "../../src/client/verify-audit.ts";
+import { auditStart, verifyAuditEntries } from "../../src/client/verify-audit.ts";
 
 /** An entry and the result of recomputing its hash. */
 export interface CheckedEntry {
@@ -17,9 +17,8 @@ export function readEntry({ entry }: { readonly entry?: AuditEntry | undefined }
 
 /** Checks that an entry follows its predecessor. */
 export async function checkEntry(entry: AuditEntry, before: CheckedEntry | undefined): Promise<CheckedEntry> {
-  const isFirst = entry.sequence === 1;
-  if (before === undefined && !isFirst) return { entry, link: "anchor" };
-  const isNext = entry.sequence === (before?.entry.sequence ?? 0) + 1;
-  const computed = await hashAuditEntry(entry, (before?.entry ?? auditStart).entryHash);
-  return { entry, link: isNext && computed === entry.entryHash ? "holds" : "broken" };
+  const after = before?.entry ?? (entry.sequence === 1 ? auditStart : undefined);
+  if (after === undefined) return { entry, link: "anchor" };
+  const { valid } = await verifyAuditEntries([entry], after);
+  return { entry, link: valid ? "holds" : "broken" };
 }

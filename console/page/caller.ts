@@ -5,7 +5,6 @@ import type { Failure } from "./failure.ts";
 export interface CallOptions {
   /** Overrides the session's token; null sends none. */
   readonly token?: string | null;
-  readonly signal?: AbortSignal;
 }
 
 /** Calls without a token, for RPCs that anyone may call. */

@@ -1,4 +1,5 @@
 /** Calls the server and records each call for display. */
+
 import {
   create,
   type DescMessage,
@@ -11,7 +12,6 @@ import {
 } from "@bufbuild/protobuf";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import type { Caller, CallOptions } from "./caller.ts";
-import { type CreatedAt, noteAnswer } from "./created-records.ts";
 import { Failure, toFailure } from "./failure.ts";
 import { endRefusedSession, getSession } from "./session.ts";
 import type { SnippetCall } from "./snippets/call.ts";
@@ -57,7 +57,7 @@ async function makeCall<I extends DescMessage, O extends DescMessage>(
   const plan = planCall(method, init, options);
   const startedAt = performance.now();
   try {
-    const { message } = await transport.unary(method, options.signal, undefined, buildHeaders(plan), init);
+    const { message } = await transport.unary(method, undefined, undefined, buildHeaders(plan), init);
     const answerBytes = toBinary(method.output, message).length;
     const record = { ...plan, answer: message, answerBytes, durationMs: performance.now() - startedAt };
     return { record, answer: message };
@@ -70,15 +70,10 @@ async function makeCall<I extends DescMessage, O extends DescMessage>(
 
 /**
  * Creates a caller for the current user: a task of one user must not continue with the next user's token.
- * Created records appear in the inventory.
  *
  * @param record stores each call
- * @param at the part of the page that makes the calls
  */
-export function createCaller(
-  record: (call: CallRecord) => void = () => {},
-  at: CreatedAt = { href: location.hash },
-): Caller {
+export function createCaller(record: (call: CallRecord) => void = () => {}): Caller {
   const session = getSession();
   const requireSession = (): void => {
     if (session === getSession()) return;
@@ -90,8 +85,6 @@ export function createCaller(
       const made = await makeCall(method, request, options);
       record(made.record);
       if (made.answer === undefined) throw made.failure;
-      // A different user may have logged in before the answer arrives.
-      if (session === getSession()) noteAnswer(made.record, made.answer, at);
       return made.answer;
     },
     async callRefused(method, request, options) {
@@ -112,17 +105,11 @@ export function createCaller(
 export async function* followCall<I extends DescMessage, O extends DescMessage>(
   method: DescMethodServerStreaming<I, O>,
   init: MessageInitShape<I>,
-  options: CallOptions = {},
+  signal?: AbortSignal,
 ): AsyncGenerator<MessageShape<O>> {
-  const plan = planCall(method, init, options);
+  const plan = planCall(method, init);
   try {
-    const { message } = await transport.stream(
-      method,
-      options.signal,
-      undefined,
-      buildHeaders(plan),
-      once(init),
-    );
+    const { message } = await transport.stream(method, signal, undefined, buildHeaders(plan), once(init));
     yield* message;
   } catch (thrown) {
     const failure = toFailure(thrown);

@@ -1,12 +1,14 @@
 /**
  * The frame around the console and the reference: a menu at the side, or behind a button on narrow screens.
  */
+
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { colour } from "./colour.ts";
+import { Choice } from "./parts/fields.tsx";
+import { colour, type PagePath } from "./parts/icon.tsx";
+import { createPreference } from "./preference.ts";
 import { setSession, useSession } from "./session.ts";
 import { settings } from "./settings.ts";
-import { ThemeChoice } from "./theme.tsx";
 
 interface FrameProps {
   /** The site name, which links to the first page. */
@@ -16,8 +18,8 @@ interface FrameProps {
   readonly page: unknown;
   /** Whether the page sets the focus itself. */
   readonly isFocused?: boolean;
-  /** The page's hue in degrees. */
-  readonly hue?: number | undefined;
+  /** The page's path in the console, for its colour. */
+  readonly path?: PagePath | undefined;
   /** The log-in's address; undefined where log-in is not offered. */
   readonly logIn: string | undefined;
   /** The menu's label. */
@@ -28,7 +30,7 @@ interface FrameProps {
   readonly children: ComponentChildren;
 }
 
-export function Frame({ site, title, page, isFocused = false, hue, logIn, ...parts }: FrameProps) {
+export function Frame({ site, title, page, isFocused = false, path, logIn, ...parts }: FrameProps) {
   const [isMenuOpen, setMenuOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
@@ -71,7 +73,7 @@ export function Frame({ site, title, page, isFocused = false, hue, logIn, ...par
           <ThemeChoice />
         </nav>
       </div>
-      <main id="main" ref={main} tabIndex={-1} {...colour(hue)}>
+      <main id="main" ref={main} tabIndex={-1} {...colour(path)}>
         {parts.children}
       </main>
     </div>
@@ -103,3 +105,14 @@ function Account({ logIn }: Pick<FrameProps, "logIn">) {
 /** Explains what a log-in is for on an open server. */
 export const openServer =
   "This server is open: calls run as the user system, and tokens are ignored except for calls that always require one.";
+
+const preferredTheme = createPreference("qsp-theme", ["System", "Light", "Dark"]);
+
+/** Lets the reader override the system's dark or light setting. */
+function ThemeChoice() {
+  const [theme, choose] = preferredTheme.use();
+  useEffect(() => {
+    document.documentElement.dataset.theme = theme.toLowerCase();
+  }, [theme]);
+  return <Choice label="Theme" value={theme} onChange={choose} options={preferredTheme.options} />;
+}

@@ -2,6 +2,7 @@
  * Lets the reader log in or paste a token. The tab keeps it until it is closed, and shares it with the
  * reference.
  */
+
 import { useState } from "preact/hooks";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { withoutToken } from "./caller.ts";
@@ -10,6 +11,7 @@ import { useForm } from "./form.ts";
 import { openServer } from "./frame.tsx";
 import { readToken } from "./jwt.ts";
 import { ofPassword, TextField } from "./parts/fields.tsx";
+import { Lead } from "./parts/lead.tsx";
 import { TaskForm } from "./parts/task-form.tsx";
 import { setSession } from "./session.ts";
 import { settings } from "./settings.ts";
@@ -26,13 +28,10 @@ export function LogIn() {
   };
   return (
     <>
-      <header class="lead">
-        <h1>Log in</h1>
-        <p>
-          {settings.wantsToken ? "Only users may call this server." : openServer} After the log-in, this tab
-          stores an ML-DSA-65 token until you close the tab, and sends it with each call.
-        </p>
-      </header>
+      <Lead title="Log in">
+        {settings.wantsToken ? "Only users may call this server." : openServer} After the log-in, this tab
+        stores an ML-DSA-65 token until you close the tab, and sends it with each call.
+      </Lead>
       <PasswordForm onDone={leave} />
       <TokenForm onDone={leave} />
       <Accounts />

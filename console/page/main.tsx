@@ -3,7 +3,6 @@ import "./style.css";
 import "./tools/tools.css";
 import "./accents.css";
 import "./home/home.css";
-import "./views/activity/activity.css";
 import "./views/algorithms/algorithms.css";
 import "./views/handshake/handshake.css";
 import "./views/token-inspector/token-inspector.css";

@@ -19,18 +19,15 @@
  * Content-Security-Policy forbids it.
  */
 import type { ComponentType } from "preact";
-import type { IconName } from "./parts/icon.tsx";
+import type { PagePath } from "./parts/icon.tsx";
 import { settings } from "./settings.ts";
 
 export interface PageEntry {
-  /** Its address: "#/sign". */
-  readonly path: string;
+  /** Its address: "#/sign". Also names its icon and colour (parts/icon.tsx). */
+  readonly path: PagePath;
   readonly title: string;
   /** A one-sentence description. */
   readonly summary: string;
-  readonly icon: IconName;
-  /** Its hue in degrees (CSS Color 4, oklch). */
-  readonly hue: number;
   /** Full name of the service that it calls; undefined if it needs none. */
   readonly service?: string;
   /** Whether it works without a token on a server that requires one. */
@@ -44,8 +41,6 @@ const pages = {
       path: "sign",
       title: "Sign and verify",
       summary: "The server signs, both sides verify, and one changed byte breaks the signature.",
-      icon: "sign",
-      hue: 195,
       service: "pqc.PqcService",
       load: () => import("./stories/sign/page.tsx"),
     },
@@ -53,8 +48,6 @@ const pages = {
       path: "key-exchange",
       title: "Key exchange",
       summary: "Browser and server agree on a secret over a connection that anyone can read.",
-      icon: "exchange",
-      hue: 255,
       service: "pqc.PqcService",
       load: () => import("./stories/key-exchange/page.tsx"),
     },
@@ -62,8 +55,6 @@ const pages = {
       path: "tokens",
       title: "Tokens",
       summary: "Decode a log-in token, verify it with the published keys, and watch a forgery fail.",
-      icon: "tokens",
-      hue: 80,
       service: "pqc.TokenService",
       load: () => import("./stories/tokens/page.tsx"),
     },
@@ -71,8 +62,6 @@ const pages = {
       path: "keys",
       title: "Managed keys",
       summary: "Create, use, rotate and destroy a key, and watch the audit log record each use.",
-      icon: "key",
-      hue: 305,
       service: "kms.KmsService",
       load: () => import("./stories/keys/page.tsx"),
     },
@@ -81,8 +70,6 @@ const pages = {
       title: "Encryption",
       summary:
         "Your browser encrypts a record that only the key service can decrypt, and moves it to a new key.",
-      icon: "lock",
-      hue: 340,
       service: "kms.KmsService",
       load: () => import("./stories/encryption/page.tsx"),
     },
@@ -91,8 +78,6 @@ const pages = {
       title: "Devices",
       summary:
         "A device registers, authenticates, sends readings, and accepts firmware only from its vendor.",
-      icon: "devices",
-      hue: 150,
       service: "iot.IotService",
       load: () => import("./stories/devices/page.tsx"),
     },
@@ -101,8 +86,6 @@ const pages = {
       title: "Tunnel",
       summary:
         "Two ends agree on a key, exchange packets and replace the key, and a swapped key is detected.",
-      icon: "tunnel",
-      hue: 280,
       service: "vpn.VpnService",
       load: () => import("./stories/tunnel/page.tsx"),
     },
@@ -111,8 +94,6 @@ const pages = {
       title: "Governance",
       summary:
         "A proposal gets two of three signatures, an outsider's signature is refused, and it executes once.",
-      icon: "governance",
-      hue: 345,
       service: "defi.DefiService",
       load: () => import("./stories/governance/page.tsx"),
     },
@@ -121,8 +102,6 @@ const pages = {
       title: "Blockchain",
       summary:
         "Signed blocks arrive as a stream. Change one in your copy, and it and all later blocks turn red.",
-      icon: "chain",
-      hue: 48,
       service: "blockchain.BlockchainService",
       load: () => import("./stories/chain/page.tsx"),
     },
@@ -131,8 +110,6 @@ const pages = {
       title: "Verifiable log",
       summary:
         "A signed root covers every entry. Your browser checks a proof against it and detects a flipped bit.",
-      icon: "log",
-      hue: 118,
       service: "tlog.LogService",
       load: () => import("./stories/log/page.tsx"),
     },
@@ -140,8 +117,6 @@ const pages = {
       path: "provenance",
       title: "Provenance",
       summary: "Mint and transfer a token, and detect one changed letter in its history.",
-      icon: "provenance",
-      hue: 15,
       service: "nft.NftService",
       load: () => import("./stories/provenance/page.tsx"),
     },
@@ -149,8 +124,6 @@ const pages = {
       path: "contracts",
       title: "Contracts",
       summary: "Hash and sign code, sign a message with two algorithms, and break one of the signatures.",
-      icon: "contracts",
-      hue: 118,
       service: "dapp.DappService",
       load: () => import("./stories/contracts/page.tsx"),
     },
@@ -158,8 +131,6 @@ const pages = {
       path: "wallets",
       title: "Wallets",
       summary: "Recompute an address. Sign a transaction, then alter, steal and replay it.",
-      icon: "wallets",
-      hue: 225,
       service: "wallet.WalletService",
       load: () => import("./stories/wallets/page.tsx"),
     },
@@ -169,8 +140,6 @@ const pages = {
       path: "handshake",
       title: "Handshake",
       summary: "Take a quantum-safe TLS 1.3 handshake apart, byte by byte, and flip a bit of it.",
-      icon: "handshake",
-      hue: 195,
       service: "pqc.PqcService",
       isOpen: true,
       load: () => import("./views/handshake/page.tsx"),
@@ -179,8 +148,6 @@ const pages = {
       path: "algorithms",
       title: "Algorithms",
       summary: "Compare sizes, security categories and measured times of all algorithms, old and new.",
-      icon: "algorithms",
-      hue: 280,
       service: "pqc.PqcService",
       isOpen: true,
       load: () => import("./views/algorithms/page.tsx"),
@@ -189,8 +156,6 @@ const pages = {
       path: "tokens/inspect",
       title: "Token inspector",
       summary: "Paste a signed token, take it apart, change it, and verify it with any key set.",
-      icon: "tokens",
-      hue: 80,
       service: "pqc.TokenService",
       isOpen: true,
       load: () => import("./views/token-inspector/page.tsx"),
@@ -199,8 +164,6 @@ const pages = {
       path: "activity",
       title: "Activity",
       summary: "Watch this server work: calls per second, latency and errors, live.",
-      icon: "activity",
-      hue: 150,
       isOpen: true,
       load: () => import("./views/activity/page.tsx"),
     },
@@ -210,8 +173,6 @@ const pages = {
       path: "keys/manage",
       title: "Key manager",
       summary: "Find, create, rotate, disable and destroy keys, and grant them to other users.",
-      icon: "keys",
-      hue: 305,
       service: "kms.KmsService",
       load: () => import("./tools/key-manager/page.tsx"),
     },
@@ -219,8 +180,6 @@ const pages = {
       path: "keys/audit",
       title: "Audit log",
       summary: "Search the log of all key use, follow it live, and verify it.",
-      icon: "audit",
-      hue: 305,
       service: "kms.KmsService",
       load: () => import("./tools/audit-log/page.tsx"),
     },
@@ -228,8 +187,6 @@ const pages = {
       path: "inventory",
       title: "Inventory",
       summary: "All records in one table: keys, devices, wallets and more.",
-      icon: "inventory",
-      hue: 150,
       load: () => import("./tools/inventory/page.tsx"),
     },
   ],

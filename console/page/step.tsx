@@ -76,8 +76,8 @@ export function StepView<S>({ step, story }: StepViewProps<S>) {
   );
 }
 
-function planCalls<S>({ plan, fields = {}, reads = {} }: Step<unknown, S>, { valueIn }: StoryState<S>) {
-  const values = Object.entries({ ...fields, ...reads }).map(([name, field]) => [name, valueIn(field)]);
+function planCalls<S>({ plan, fields = {} }: Step<unknown, S>, { valueIn }: StoryState<S>) {
+  const values = Object.entries(fields).map(([name, field]) => [name, valueIn(field)]);
   // The values match the step's declaration.
   return plan === undefined ? [] : [plan(Object.fromEntries(values) as never)];
 }
@@ -122,4 +122,23 @@ function StepHeading({ title, href, isNamed, children }: StepHeadingProps) {
       {children}
     </div>
   );
+}
+
+/**
+ * Scrolls a step into view and focuses its button, or its heading if that is all it shows.
+ *
+ * @param title the step's heading
+ */
+export function showStep(title: string): void {
+  const step = scrollToStep(title);
+  step?.querySelector<HTMLElement>("h2")?.focus({ preventScroll: true });
+  step?.querySelector<HTMLElement>(".act button")?.focus({ preventScroll: true });
+}
+
+/** Scrolls a step into view, and leaves the focus where it is. */
+export function scrollToStep(title: string): Element | undefined {
+  const steps = [...document.querySelectorAll("li.step")];
+  const step = steps.find((one) => one.querySelector("h2")?.textContent === title);
+  step?.scrollIntoView({ block: "nearest" });
+  return step;
 }

@@ -1,6 +1,6 @@
 /** The bar at the window's edge: the reader's progress through a story, and its next step at hand. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { scrollToStep } from "./parts/diagrams/show-step.ts";
+import { scrollToStep } from "./step.tsx";
 import type { Step, StoryState } from "./story-step.ts";
 
 /** Milliseconds between two steps when the story plays by itself. */

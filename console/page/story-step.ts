@@ -24,8 +24,6 @@ export interface Step<T, S = unknown> {
   /** Explains what happens and why. */
   readonly why: ComponentChildren;
   readonly fields?: Readonly<Record<string, Field<S>>>;
-  /** Fields of other steps that it reads. */
-  readonly reads?: Readonly<Record<string, Field<S>>>;
   /** The steps whose results it needs. */
   readonly after?: Readonly<Record<string, Step<unknown, S>>>;
   /** The steps that no longer work once it is done, because it removes what they use. */
@@ -49,13 +47,12 @@ type Results<A> = { readonly [Name in keyof A]: ResultOf<A[Name]> };
 /** A step's result. */
 export type ResultOf<A> = A extends Step<infer T, never> ? T : never;
 
-interface StepDeclaration<T, S, F, R, A> extends Omit<Step<T, S>, "fields" | "reads" | "after"> {
+interface StepDeclaration<T, S, F, A> extends Omit<Step<T, S>, "fields" | "after"> {
   readonly fields?: F;
-  readonly reads?: R;
   readonly after?: A;
-  plan?(given: Values<F & R>): CallRecord;
+  plan?(given: Values<F>): CallRecord;
   /** Called with the field values and the results of earlier steps, by name. */
-  run(caller: Caller, given: Values<F & R> & Results<A>, shared: S): Promise<T>;
+  run(caller: Caller, given: Values<F> & Results<A>, shared: S): Promise<T>;
 }
 
 /**
@@ -66,9 +63,8 @@ export function step<
   T,
   S = unknown,
   const F extends Fields<S> = Record<never, never>,
-  const R extends Fields<S> = Record<never, never>,
   const A extends Steps<S> = Record<never, never>,
->(declaration: StepDeclaration<T, S, F, R, A>): StepDeclaration<T, S, F, R, A> {
+>(declaration: StepDeclaration<T, S, F, A>): StepDeclaration<T, S, F, A> {
   return declaration;
 }
 

@@ -1,9 +1,11 @@
 /** A story's page: heading, introduction, diagram and an ordered list of steps. */
+
 import type { ComponentChildren } from "preact";
 import { usePlace } from "./kept-pages.tsx";
 import { Scene } from "./parts/diagrams/scene.tsx";
 import type { Act, Party } from "./parts/diagrams/sequence.ts";
 import { SequenceDiagram } from "./parts/diagrams/sequence-diagram.tsx";
+import { Lead } from "./parts/lead.tsx";
 import { StepView } from "./step.tsx";
 import { StoryProgress } from "./story-progress.tsx";
 import type { Step, StoryState } from "./story-step.ts";
@@ -18,8 +20,6 @@ interface StoryDeclaration<S> {
   readonly parties?: readonly Party[];
   /** A different diagram. */
   readonly scene?: { readonly title: string; shows(story: StoryState<S>): ComponentChildren };
-  /** A final list item. */
-  readonly aside?: (story: StoryState<S>) => ComponentChildren;
   /** State that the steps share, such as a stream. */
   readonly useShared: () => S;
 }
@@ -40,13 +40,10 @@ interface StoryViewProps<S> extends Omit<StoryDeclaration<S>, "useShared"> {
   readonly story: StoryState<S>;
 }
 
-function StoryView<S>({ title, lead, steps, parties, scene, aside, story }: StoryViewProps<S>) {
+function StoryView<S>({ title, lead, steps, parties, scene, story }: StoryViewProps<S>) {
   return (
     <>
-      <header class="lead">
-        <h1 tabIndex={-1}>{title}</h1>
-        <p>{lead}</p>
-      </header>
+      <Lead title={title}>{lead}</Lead>
       <ol class="steps">
         {parties && (
           <SequenceDiagram title="Who sends what" parties={parties} acts={drawActs(steps, story)} />
@@ -55,7 +52,6 @@ function StoryView<S>({ title, lead, steps, parties, scene, aside, story }: Stor
         {steps.map((step) => (
           <StepView key={step.title} step={step} story={story} />
         ))}
-        {aside?.(story)}
       </ol>
       <StoryProgress steps={steps} story={story} />
       <StartAgain />

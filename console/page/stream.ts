@@ -79,7 +79,7 @@ export function useStream<T>(maxItems = Number.POSITIVE_INFINITY): StreamState<T
       }, pauseMs);
     };
     const follow = async (): Promise<void> => {
-      for await (const message of followCall(method, request, { signal: own.signal })) {
+      for await (const message of followCall(method, request, own.signal)) {
         const item = await toItem(message, seen.current);
         if (own.signal.aborted) return;
         seen.current = [...seen.current, item].slice(-maxItems);

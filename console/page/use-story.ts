@@ -1,9 +1,7 @@
 /** Runs a story's steps, and keeps their results and the reader's input. */
 import { useRef, useState } from "preact/hooks";
-import { formatStepAddress, toSlug } from "./address.ts";
 import { type CallRecord, createCaller } from "./calls.ts";
 import { toFailure } from "./failure.ts";
-import { usePlace } from "./kept-pages.tsx";
 import {
   type Field,
   findBasis,
@@ -16,7 +14,6 @@ import {
   type StepState,
   type StoryState,
 } from "./story-step.ts";
-import { useAddress } from "./use-address.ts";
 
 interface Progress {
   readonly outcomes: Outcomes;
@@ -30,8 +27,6 @@ export function useStory<S>(shared: S): StoryState<S> {
   const [progress, setProgress] = useState<Progress>({ outcomes: new Map(), values: new Map() });
   // A step may start before the page is rendered with the reader's latest input.
   const newest = useRef(progress);
-  const address = useAddress();
-  const { path = address.path } = usePlace();
   const change = (next: Partial<Progress>): void => {
     newest.current = { ...newest.current, ...next };
     setProgress(newest.current);
@@ -54,8 +49,7 @@ export function useStory<S>(shared: S): StoryState<S> {
       change({ outcomes: outcomes.set(step, { ...end, basis, stamp, calls }) });
     };
     finish({ status: "running" });
-    const at = { href: formatStepAddress(path, toSlug(step.title)), title: step.title };
-    const caller = createCaller((call) => calls.push(call), at);
+    const caller = createCaller((call) => calls.push(call));
     try {
       // `gather` gives each step the values that it declares.
       finish({ status: "done", value: await step.run(caller, gather(step) as never, shared) });
@@ -66,9 +60,9 @@ export function useStory<S>(shared: S): StoryState<S> {
     }
   };
 
-  const gather = ({ fields, reads, after = {} }: Step<unknown, S>): Record<string, unknown> =>
+  const gather = ({ fields = {}, after = {} }: Step<unknown, S>): Record<string, unknown> =>
     Object.fromEntries([
-      ...Object.entries({ ...fields, ...reads }).map(([name, field]) => [name, valueIn(field)]),
+      ...Object.entries(fields).map(([name, field]) => [name, valueIn(field)]),
       ...Object.entries(after).map(([name, before]) => [name, newest.current.outcomes.get(before)?.value]),
     ]);
 

@@ -82,3 +82,13 @@ export function shorten(text: string, maxLength = 96): string {
   if (text.length <= maxLength) return text;
   return `${text.slice(0, 48)}…${text.slice(-12)} (${formatNumber(text.length)} characters)`;
 }
+
+/** Decodes pairs of hexadecimal digits. */
+export function fromHex(text: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+}
+
+/** Shortens an ID, address or hash in the middle: "key-1f2e3d4c…5b6a". */
+export function shortenId(id: string): string {
+  return id.length <= 20 ? id : `${id.slice(0, 12)}…${id.slice(-4)}`;
+}

@@ -90,12 +90,10 @@ describe.skipIf(lacksBrowser)(
     });
 
     it("shows that an entry was changed on its way", async () => {
-      await meddle(page(), "kms.KmsService/GetAuditLog", {
-        answer: (list) => ({
-          ...list,
-          auditLog: (list.auditLog as object[]).map((entry) => ({ ...entry, user: "eve" })),
-        }),
-      });
+      await meddle(page(), "kms.KmsService/GetAuditLog", (list) => ({
+        ...list,
+        auditLog: (list.auditLog as object[]).map((entry) => ({ ...entry, user: "eve" })),
+      }));
       await page().goto(`${stage().server.url}/#/keys/audit?key=name/life&entry=2`);
       await page().reload();
       expect(await textOf(page().locator(".panel .checks"))).toContain("not valid");

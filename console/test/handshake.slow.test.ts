@@ -1,29 +1,20 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { type RunningServer, startServer } from "../../test/support/start-server.ts";
+import type { Page } from "playwright-core";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { startServer } from "../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../test/support/temporary-directory.ts";
 import { writeRecording } from "../page/views/handshake/recording.ts";
-import { lacksBrowser, needsBrowser, openBrowser, textOf, visit } from "./browser.ts";
+import { lacksBrowser, needsBrowser, textOf, type Visit, visit } from "./browser.ts";
 import { goRecordings } from "./handshake/recordings.ts";
+import { setUpStage } from "./telling.ts";
 
 describe.skipIf(lacksBrowser)(`the handshake page${needsBrowser}`, { timeout: 180_000 }, () => {
-  const dataDir = makeTemporaryDirectory(afterAll);
-  let server: RunningServer;
-  let browser: Browser;
-  beforeAll(async () => {
-    server = await startServer({ dataDir });
-    browser = await openBrowser();
-  }, 180_000);
-  afterAll(async () => {
-    await browser?.close();
-    await server?.stop();
-  });
+  const stage = setUpStage();
 
-  async function open(url = server.url): Promise<{ page: Page; complaints: string[]; foreign: string[] }> {
-    const visited = await visit(browser, url, "handshake", {
+  async function open(url = stage().server.url): Promise<Visit> {
+    const visited = await visit(stage().browser, url, "handshake", {
       ignoreHTTPSErrors: true,
       viewport: { width: 1440, height: 900 },
     });

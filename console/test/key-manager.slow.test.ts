@@ -105,14 +105,12 @@ describe.skipIf(lacksBrowser)(
     });
 
     it("marks a key whose record was modified outside the service", async () => {
-      await meddle(page(), "kms.KmsService/ListKeys", {
-        answer: (list) => ({
-          ...list,
-          keys: (list.keys as { keyId: string }[]).map((key, at) =>
-            at === 0 ? { keyId: key.keyId, damaged: true } : key,
-          ),
-        }),
-      });
+      await meddle(page(), "kms.KmsService/ListKeys", (list) => ({
+        ...list,
+        keys: (list.keys as { keyId: string }[]).map((key, at) =>
+          at === 0 ? { keyId: key.keyId, damaged: true } : key,
+        ),
+      }));
       await page().reload();
       await page().getByRole("region", { name: "Keys" }).getByText("DAMAGED").waitFor();
     });

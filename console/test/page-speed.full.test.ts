@@ -1,9 +1,8 @@
 /** How soon the console shows its first content, on loopback. */
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type RunningServer, startServer } from "../../test/support/start-server.ts";
-import { makeTemporaryDirectory } from "../../test/support/temporary-directory.ts";
-import { lacksBrowser, needsBrowser, openBrowser, visit } from "./browser.ts";
+import type { Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { lacksBrowser, needsBrowser, visit } from "./browser.ts";
+import { setUpStage } from "./telling.ts";
 
 const maxFirstPaintMs = 1000;
 /** Maximum milliseconds until the first screen shows two verdicts. */
@@ -12,22 +11,13 @@ const maxVerifiedMs = 3000;
 const visits = 5;
 
 describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, { timeout: 180_000 }, () => {
-  let server: RunningServer;
-  let browser: Browser;
-  beforeAll(async () => {
-    server = await startServer({ dataDir: makeTemporaryDirectory(afterAll) });
-    browser = await openBrowser();
-  }, 180_000);
-  afterAll(async () => {
-    await browser?.close();
-    await server?.stop();
-  });
+  const stage = setUpStage();
 
   /** Milliseconds of the fastest visit to the home page. */
   async function measureBest(measure: (page: Page) => Promise<number>): Promise<number> {
     const times: number[] = [];
     for (let i = 0; i < visits; i += 1) {
-      const { page } = await visit(browser, server.url, "");
+      const { page } = await visit(stage().browser, stage().server.url, "");
       times.push(await measure(page));
       await page.context().close();
     }

@@ -276,18 +276,6 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
       expect((await verdicts("Your changed copy")).slice(0, 2)).toEqual(["holds", "SIGNATURE"]);
       expect(new Set(await verdicts("The chain, as it grows"))).toEqual(new Set(["holds"]));
     });
-
-    it("turns a link in the diagram red when the reader breaks it, and restores it", async () => {
-      await grow();
-      const links = page().getByRole("list", { name: "The chain, as it grows" }).locator("> li");
-      // More blocks may arrive in the meantime.
-      await links.last().getByRole("button").click();
-      await page()
-        .getByText(/^\d of \d blocks are not valid\.$/)
-        .waitFor();
-      await links.getByRole("button", { pressed: true }).click();
-      await page().getByText("all are valid").waitFor();
-    });
   });
 
   describe("a token", () => {

@@ -3,16 +3,7 @@ import type { Browser, Page, Request } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { type RunningServer, startServer } from "../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../test/support/temporary-directory.ts";
-import {
-  checksOf,
-  emptyTab,
-  openBrowser,
-  runStep,
-  runStory,
-  type Visit,
-  visit,
-  visitTab,
-} from "./browser.ts";
+import { checksOf, emptyTab, openBrowser, runStep, runStory, type Visit, visitTab } from "./browser.ts";
 
 /** A server, and a browser to use it with. */
 export interface Stage {
@@ -20,20 +11,12 @@ export interface Stage {
   readonly browser: Browser;
 }
 
-interface StageOptions {
-  /** The server's flags. */
-  readonly args?: readonly string[];
-  /** What an operator does before the server starts. */
-  readonly prepare?: (dataDir: string) => Promise<void>;
-}
-
 /** Starts both before a block's tests, and stops them afterwards. */
-export function setUpStage({ args = [], prepare }: StageOptions = {}): () => Stage {
+export function setUpStage(): () => Stage {
   const dataDir = makeTemporaryDirectory(afterAll);
   let stage: Stage | undefined;
   beforeAll(async () => {
-    await prepare?.(dataDir);
-    stage = { server: await startServer({ dataDir, args }), browser: await openBrowser() };
+    stage = { server: await startServer({ dataDir }), browser: await openBrowser() };
   }, 180_000);
   afterAll(async () => {
     await stage?.browser.close();
@@ -65,48 +48,18 @@ export function openStory(stage: () => Stage, path: string): () => Page {
   return () => found(opened).page;
 }
 
-/** A story with all its steps done. */
-export interface ToldStory {
-  readonly outcomes: readonly string[];
-  /** One line per step: its sentence, and in brackets who checked what. */
-  readonly text: string;
-}
-
-/** Does all steps of the story on a page. */
-export async function readStory(page: Page): Promise<ToldStory> {
+/**
+ * Does all steps of the story on a page.
+ *
+ * @returns one line per step: its sentence, and in brackets who checked what
+ */
+export async function readStory(page: Page): Promise<string> {
   const outcomes = await runStory(page);
   const titles = await page.locator("li.step:has(.act) h2").allInnerTexts();
   const checks = await Promise.all(titles.map((title) => checksOf(page, title)));
-  const lines = outcomes.map((says, at) =>
-    checks[at]?.length ? `${says} [${checks[at].join(", ")}]` : says,
-  );
-  return { outcomes, text: lines.join("\n") };
-}
-
-/**
- * Plays a story once, for all tests of a block.
- *
- * @param logIn the user who plays it, if the server requires one
- */
-export function tellStory(
-  stage: () => Stage,
-  path: string,
-  { logIn }: { readonly logIn?: { readonly username: string; readonly password: string } } = {},
-): () => ToldStory {
-  let played: ToldStory | undefined;
-  beforeAll(async () => {
-    const { browser, server } = stage();
-    const { page, complaints, foreign } = await visit(browser, server.url, path);
-    if (logIn) {
-      await page.getByLabel("User").fill(logIn.username);
-      await page.getByLabel("Password").fill(logIn.password);
-      await page.getByRole("button", { name: "Log in" }).click();
-    }
-    played = await readStory(page);
-    expect({ complaints, foreign }).toEqual({ complaints: [], foreign: [] });
-    await page.context().close();
-  }, 180_000);
-  return () => found(played);
+  return outcomes
+    .map((says, at) => (checks[at]?.length ? `${says} [${checks[at].join(", ")}]` : says))
+    .join("\n");
 }
 
 /**
@@ -148,23 +101,12 @@ export async function callKms({ server }: Stage, path: string, body: object): Pr
 
 type Message = Record<string, unknown>;
 
-/**
- * A man in the middle: changes an RPC's requests on their way to the server, and the answers on their way
- * back.
- */
-export async function meddle(
-  page: Page,
-  rpc: string,
-  {
-    request = (it) => it,
-    answer = (it) => it,
-  }: Partial<Record<"request" | "answer", (it: Message) => Message>>,
-): Promise<void> {
+/** A man in the middle: changes the answers to an RPC on their way to the page. */
+export async function meddle(page: Page, rpc: string, change: (answer: Message) => Message): Promise<void> {
   await page.route(`**/${rpc}`, async (route) => {
-    const postData = JSON.stringify(request(route.request().postDataJSON()));
-    const response = await route.fetch({ postData });
+    const response = await route.fetch();
     const body = await response.json();
-    await route.fulfill({ response, json: response.ok() ? answer(body) : body });
+    await route.fulfill({ response, json: response.ok() ? change(body) : body });
   });
 }
 

@@ -1,7 +1,8 @@
 /** The home page: a live signature, and links to all pages. */
 
 import { type PageEntry, stories, tools, views } from "../pages.ts";
-import { Cards } from "./cards.tsx";
+import { colour, Icon } from "../parts/icon.tsx";
+import { Lead } from "../parts/lead.tsx";
 import { SignatureView } from "./signature-view.tsx";
 
 /** The stories to begin with. */
@@ -26,16 +27,17 @@ export function Page() {
   const others = [...all.filter(({ path }) => !grouped.has(path)), ...tools];
   return (
     <div class="home">
-      <header class="lead">
-        <h1 tabIndex={-1}>
-          Today’s signatures will not survive quantum computers. <em>This one is built to.</em>
-        </h1>
-        <p>
-          A large quantum computer will forge the RSA and elliptic-curve signatures that protect software
-          updates, payments and log-ins. ML-DSA, the NIST standard below, is built to resist it; the price is
-          size.
-        </p>
-      </header>
+      <Lead
+        title={
+          <>
+            Today’s signatures will not survive quantum computers. <em>This one is built to.</em>
+          </>
+        }
+      >
+        A large quantum computer will forge the RSA and elliptic-curve signatures that protect software
+        updates, payments and log-ins. ML-DSA, the NIST standard below, is built to resist it; the price is
+        size.
+      </Lead>
       <SignatureView />
       <h2>See it at work</h2>
       <p class="text">
@@ -55,5 +57,30 @@ export function Page() {
         )}
       </div>
     </div>
+  );
+}
+
+interface CardsProps {
+  readonly pages: readonly PageEntry[];
+  /** Whether to show them without frames, as the entries of a group. */
+  readonly isCompact?: boolean;
+}
+
+/** Links to pages, each with its icon and colour. */
+function Cards({ pages, isCompact = false }: CardsProps) {
+  return (
+    <ul class={isCompact ? "cards compact" : "cards"}>
+      {pages.map(({ path, title, summary }) => (
+        <li key={path} class="card" {...colour(path)}>
+          <Icon path={path} />
+          <div>
+            <h3>
+              <a href={`#/${path}`}>{title}</a>
+            </h3>
+            <p class="summary">{summary}</p>
+          </div>
+        </li>
+      ))}
+    </ul>
   );
 }

@@ -6,14 +6,20 @@ import { formatBytes, formatMs } from "../values.ts";
 import { CodeBlock } from "./code-block.tsx";
 import { Snippets } from "./snippets.tsx";
 
+/** More calls than this are folded, to keep the page short. */
+const maxShown = 4;
+
 export function Calls({ calls }: { readonly calls: readonly CallRecord[] }) {
+  const views = calls.map((call, at) => (
+    // The calls of one run keep their order.
+    <CallView key={`${call.method.name} ${at}`} call={call} />
+  ));
+  if (calls.length <= maxShown) return <>{views}</>;
   return (
-    <>
-      {calls.map((call, at) => (
-        // The calls of one run keep their order.
-        <CallView key={`${call.method.name} ${at}`} call={call} />
-      ))}
-    </>
+    <details class="evidence">
+      <summary>{calls.length} calls</summary>
+      {views}
+    </details>
   );
 }
 

@@ -2,12 +2,11 @@
 import { useMemo, useState } from "preact/hooks";
 import { Frame } from "../frame.tsx";
 import { useAddress } from "../use-address.ts";
-import { CallList } from "./call-list.tsx";
+import { CallList, searchGroups } from "./call-list.tsx";
 import { Conventions } from "./conventions.tsx";
 import { type ApiDocument, nameOperation } from "./document.ts";
 import { findCommonReasons } from "./failures.ts";
 import { OperationView } from "./operation.tsx";
-import { searchGroups } from "./search.ts";
 import { SearchField } from "./search-field.tsx";
 
 const siteName = "API reference";

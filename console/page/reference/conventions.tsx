@@ -3,8 +3,8 @@
 import { CodeBlock } from "../parts/code-block.tsx";
 import { Verb } from "./call-list.tsx";
 import { type ApiDocument, nameOperation, needsToken } from "./document.ts";
-import { FailureTable } from "./failure-table.tsx";
 import { mergeCommon } from "./failures.ts";
+import { FailureTable } from "./operation.tsx";
 import { Prose } from "./prose.tsx";
 
 interface ConventionsProps {

@@ -1,4 +1,5 @@
 /** One call: description, fields, snippets, an answer, errors, and a form that makes the call. */
+
 import { useState } from "preact/hooks";
 import type { MediaType } from "../../../src/openapi/document.ts";
 import { CodeBlock } from "../parts/code-block.tsx";
@@ -10,13 +11,12 @@ import {
   type ApiDocument,
   isStream,
   listExamples,
+  listSources,
   nameOperation,
   needsToken,
   type Operation,
 } from "./document.ts";
-import { listSources } from "./example-sources.ts";
-import { FailureTable } from "./failure-table.tsx";
-import { listFailures, pickReasons } from "./failures.ts";
+import { type FailureRow, listFailures, pickReasons } from "./failures.ts";
 import { FieldList, FieldRow } from "./field-list.tsx";
 import { Prose } from "./prose.tsx";
 import { buildHttp, buildMessage, draftRequest } from "./request.ts";
@@ -197,5 +197,25 @@ function ExampleAnswer({ content, name }: { readonly content: Content; readonly 
         <p class="hint">A real answer. Long values are shortened and secrets are omitted where marked.</p>
       )}
     </>
+  );
+}
+
+/** Failures by HTTP status, with their reasons. */
+export function FailureTable({ rows }: { readonly rows: readonly FailureRow[] }) {
+  return (
+    <dl class="described">
+      {rows.map(({ status, title, reasons }) => (
+        <div key={status}>
+          <dt>
+            {status} <span class="hint">{title}</span>
+          </dt>
+          <dd class="words">
+            {reasons.map((reason) => (
+              <code key={reason}>{reason}</code>
+            ))}
+          </dd>
+        </div>
+      ))}
+    </dl>
   );
 }

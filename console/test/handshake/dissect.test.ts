@@ -1,8 +1,7 @@
 import { createCipheriv, createHmac, randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { HandshakeRecorder, handshakeGroups } from "../../../src/services/pqc/record-handshake.ts";
-import { fromHex } from "../../page/hex.ts";
-import { toHex } from "../../page/values.ts";
+import { fromHex, toHex } from "../../page/values.ts";
 import { messageTypes } from "../../page/views/handshake/code-points.ts";
 import { dissect, openRecords } from "../../page/views/handshake/dissect.ts";
 import { type Field, findPath, findProblem, listLeaves } from "../../page/views/handshake/field.ts";

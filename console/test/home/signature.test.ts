@@ -4,27 +4,23 @@ import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { toFailure } from "../../page/failure.ts";
 import { flipBits, isRejected, signMessage, verifyOnBothSides } from "../../page/home/signature.ts";
-import { createFakeCaller } from "../steps/fake-caller.ts";
+import { serve } from "../steps/fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();
 
 /** A server that calls every signature valid. */
-const gullible = createFakeCaller(({ service }) =>
-  service(PqcService, {
-    signData: ({ data }) => ({ signature: ml_dsa65.sign(data, secretKey), publicKey }),
-    verifySignature: () => ({ valid: true }),
-  }),
-);
-const busy = createFakeCaller(({ service }) =>
-  service(PqcService, {
-    signData: () => {
-      throw new ConnectError("too many calls", Code.ResourceExhausted);
-    },
-    verifySignature: () => {
-      throw new ConnectError("too many calls", Code.ResourceExhausted);
-    },
-  }),
-);
+const gullible = serve(PqcService, {
+  signData: ({ data }) => ({ signature: ml_dsa65.sign(data, secretKey), publicKey }),
+  verifySignature: () => ({ valid: true }),
+});
+const busy = serve(PqcService, {
+  signData: () => {
+    throw new ConnectError("too many calls", Code.ResourceExhausted);
+  },
+  verifySignature: () => {
+    throw new ConnectError("too many calls", Code.ResourceExhausted);
+  },
+});
 
 describe("signMessage", () => {
   it("uses the server's signature and key", async () => {

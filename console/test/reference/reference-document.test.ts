@@ -2,8 +2,12 @@
 import { beforeAll, expect, it } from "vitest";
 import { type ApiServer, startApi } from "../../../test/openapi/api-server.ts";
 import { endAfterAll } from "../../../test/support/at-end.ts";
-import { type ApiDocument, type Operation, readDocument } from "../../page/reference/document.ts";
-import { listSources } from "../../page/reference/example-sources.ts";
+import {
+  type ApiDocument,
+  listSources,
+  type Operation,
+  readDocument,
+} from "../../page/reference/document.ts";
 
 let api: ApiServer;
 let page: ApiDocument;

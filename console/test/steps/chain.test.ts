@@ -3,7 +3,6 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { type Block, BlockchainService, BlockSchema } from "#gen/blockchain/blockchain_service_pb.ts";
-import { fromHex } from "../../page/hex.ts";
 import { deriveAddress } from "../../page/signing-key.ts";
 import { hashBlock } from "../../page/stories/chain/blocks.ts";
 import { createChainCopy, receiveBlock } from "../../page/stories/chain/copy.ts";
@@ -15,7 +14,8 @@ import {
   verifying,
   watching,
 } from "../../page/stories/chain/page.tsx";
-import { createFakeCaller, runStep } from "./fake-caller.ts";
+import { fromHex } from "../../page/values.ts";
+import { runStep, serve } from "./fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();
 const validatorAddress = await deriveAddress(publicKey);
@@ -41,9 +41,7 @@ async function fillCopy() {
 /** A stream that has delivered nothing yet. */
 const stream = { status: "closed", failure: undefined, items: [], open() {}, close() {} } as const;
 
-const verifier = createFakeCaller(({ service }) =>
-  service(BlockchainService, { verifyChain: async () => ({ valid: true, blocksChecked: 3 }) }),
-);
+const verifier = serve(BlockchainService, { verifyChain: async () => ({ valid: true, blocksChecked: 3 }) });
 
 describe("registering", () => {
   for (const [name, address, isKnown] of [
@@ -51,9 +49,9 @@ describe("registering", () => {
     ["does not trust a key with a different address", `0x${"0".repeat(40)}`, false],
   ] as const) {
     it(name, async () => {
-      const caller = createFakeCaller(({ service }) =>
-        service(BlockchainService, { registerNode: async () => ({ validatorAddress: address, publicKey }) }),
-      );
+      const caller = serve(BlockchainService, {
+        registerNode: async () => ({ validatorAddress: address, publicKey }),
+      });
       const copy = createChainCopy();
       const registered = await runStep(registering, caller, { name: "Validator 1" }, { copy });
       expect(registered.isAddressEqual).toBe(isKnown);
@@ -65,17 +63,15 @@ describe("registering", () => {
 describe("watching", () => {
   it("starts two blocks before the end, with validators whose address matches, and no old blocks", async () => {
     const other = `0x${"0".repeat(40)}`;
-    const caller = createFakeCaller(({ service }) =>
-      service(BlockchainService, {
-        getChain: async () => ({ length: 9 }),
-        listValidators: async () => ({
-          validators: [
-            { validatorAddress, publicKey },
-            { validatorAddress: other, publicKey },
-          ],
-        }),
+    const caller = serve(BlockchainService, {
+      getChain: async () => ({ length: 9 }),
+      listValidators: async () => ({
+        validators: [
+          { validatorAddress, publicKey },
+          { validatorAddress: other, publicKey },
+        ],
       }),
-    );
+    });
     const copy = createChainCopy();
     copy.blocks = (await fillCopy()).blocks;
     const started = await runStep(watching, caller, {}, { copy, stream });
@@ -99,11 +95,9 @@ describe("receiveBlock", () => {
 });
 
 describe("adding", () => {
-  const caller = createFakeCaller(({ service }) =>
-    service(BlockchainService, {
-      addBlock: async ({ data }) => ({ block: await makeBlock({ index: 3, data }) }),
-    }),
-  );
+  const caller = serve(BlockchainService, {
+    addBlock: async ({ data }) => ({ block: await makeBlock({ index: 3, data }) }),
+  });
   /** Adds blocks, whether or not the stream delivers them. */
   async function add(publicKey: Uint8Array, comes: boolean) {
     const copy = await fillCopy();
@@ -158,13 +152,11 @@ describe("tampering", () => {
 
 describe("intruding", () => {
   it("reports the refusal", async () => {
-    const caller = createFakeCaller(({ service }) =>
-      service(BlockchainService, {
-        addBlock: () => {
-          throw new ConnectError("no such validator", Code.NotFound);
-        },
-      }),
-    );
-    expect(await runStep(intruding, caller, { words: "data" })).toMatchObject({ code: "NOT_FOUND" });
+    const caller = serve(BlockchainService, {
+      addBlock: () => {
+        throw new ConnectError("no such validator", Code.NotFound);
+      },
+    });
+    expect(await runStep(intruding, caller, {})).toMatchObject({ code: "NOT_FOUND" });
   });
 });

@@ -15,7 +15,7 @@ import {
   stripping,
   verifying,
 } from "../../page/stories/contracts/page.tsx";
-import { createFakeCaller, runStep } from "./fake-caller.ts";
+import { runStep, serve } from "./fake-caller.ts";
 
 const mldsa = ml_dsa65.keygen();
 const ecdsa = p256.keygen();
@@ -39,24 +39,22 @@ function signComposite(message: Uint8Array): Uint8Array {
 }
 
 /** A server that calls everything valid. */
-const caller = createFakeCaller(({ service }) =>
-  service(DappService, {
-    deployContract({ code }) {
-      const hash = createHash("sha256").update(code).digest();
-      const signature = ml_dsa65.sign(hash, mldsa.secretKey);
-      return { codeHash: hash.toString("hex"), signature, publicKey: mldsa.publicKey };
-    },
-    dualSign: ({ data }) => ({
-      ecdsaSignature: signEcdsa(data),
-      mldsaSignature: ml_dsa65.sign(data, mldsa.secretKey),
-      ecdsaPublicKey,
-      mldsaPublicKey: mldsa.publicKey,
-      compositeSignature: signComposite(data),
-      compositePublicKey: Uint8Array.of(...mldsa.publicKey, ...ecdsaPublicKey),
-    }),
-    dualVerify: () => ({ ecdsaValid: true, mldsaValid: true, bothValid: true }),
+const caller = serve(DappService, {
+  deployContract({ code }) {
+    const hash = createHash("sha256").update(code).digest();
+    const signature = ml_dsa65.sign(hash, mldsa.secretKey);
+    return { codeHash: hash.toString("hex"), signature, publicKey: mldsa.publicKey };
+  },
+  dualSign: ({ data }) => ({
+    ecdsaSignature: signEcdsa(data),
+    mldsaSignature: ml_dsa65.sign(data, mldsa.secretKey),
+    ecdsaPublicKey,
+    mldsaPublicKey: mldsa.publicKey,
+    compositeSignature: signComposite(data),
+    compositePublicKey: Uint8Array.of(...mldsa.publicKey, ...ecdsaPublicKey),
   }),
-);
+  dualVerify: () => ({ ecdsaValid: true, mldsaValid: true, bothValid: true }),
+});
 const message = await runStep(signing, caller, { text: "grüße" });
 const bothValid = { ecdsaValid: true, mldsaValid: true };
 

@@ -8,18 +8,16 @@ import {
   installing,
   rollingBack,
 } from "../../page/stories/devices/firmware-steps.tsx";
-import { createFakeCaller, runStep } from "./fake-caller.ts";
+import { runStep, serve } from "./fake-caller.ts";
 
 /** A server that accepts all firmware. */
-const caller = createFakeCaller(({ service }) =>
-  service(IotService, {
-    updateFirmware: ({ firmware, version }) => ({
-      result: "FIRMWARE_ACCEPTED",
-      reason: `version ${version}`,
-      firmwareHash: createHash("sha256").update(firmware).digest("hex"),
-    }),
+const caller = serve(IotService, {
+  updateFirmware: ({ firmware, version }) => ({
+    result: "FIRMWARE_ACCEPTED",
+    reason: `version ${version}`,
+    firmwareHash: createHash("sha256").update(firmware).digest("hex"),
   }),
-);
+});
 const given = { registering: { deviceId: "device-1", vendor: await makeSigningKey("ML-DSA-87") } };
 
 describe("firmware", () => {
@@ -49,9 +47,7 @@ describe("firmware", () => {
   });
 
   it("hashed differently by the server is found to be different", async () => {
-    const other = createFakeCaller(({ service }) =>
-      service(IotService, { updateFirmware: () => ({ firmwareHash: "0".repeat(64) }) }),
-    );
+    const other = serve(IotService, { updateFirmware: () => ({ firmwareHash: "0".repeat(64) }) });
     const found = await runStep(installing, other, given);
     expect(found).toMatchObject({ isAccepted: false, isSameHash: false });
   });

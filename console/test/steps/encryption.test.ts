@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { opening, tampering } from "../../page/stories/encryption/page.tsx";
-import { createFakeCaller, runStep } from "./fake-caller.ts";
+import { runStep, serve } from "./fake-caller.ts";
 
 const sealing = { plaintext: Uint8Array.of(1), ciphertext: new Uint8Array(1200) };
 
@@ -12,9 +12,7 @@ function refuseAll(): never {
 
 describe("opening", () => {
   it("detects that the server returns other data", async () => {
-    const liar = createFakeCaller(({ service }) =>
-      service(KmsService, { decrypt: () => ({ result: { plaintext: Uint8Array.of(2) } }) }),
-    );
+    const liar = serve(KmsService, { decrypt: () => ({ result: { plaintext: Uint8Array.of(2) } }) });
     expect(await runStep(opening, liar, { sealing })).toMatchObject({ isSame: false });
   });
 });
@@ -22,14 +20,12 @@ describe("opening", () => {
 describe("tampering", () => {
   it("changes one byte at a time, and none for the other patient", async () => {
     const sent: { readonly ciphertext: Uint8Array; readonly associatedData: Uint8Array }[] = [];
-    const server = createFakeCaller(({ service }) =>
-      service(KmsService, {
-        decrypt(request) {
-          sent.push(request);
-          return refuseAll();
-        },
-      }),
-    );
+    const server = serve(KmsService, {
+      decrypt(request) {
+        sent.push(request);
+        return refuseAll();
+      },
+    });
     const { isAlike } = await runStep(tampering, server, { sealing });
     const changed = sent.map(({ ciphertext }) => ciphertext.findIndex((byte) => byte !== 0));
     expect([isAlike, ...changed]).toEqual([true, 1180, 100, -1]);

@@ -1,5 +1,6 @@
 /** Runs steps against a few handlers in the test, with the real codec and errors, but no socket. */
-import { type ConnectRouter, createRouterTransport } from "@connectrpc/connect";
+import type { DescService } from "@bufbuild/protobuf";
+import { type ConnectRouter, createRouterTransport, type ServiceImpl } from "@connectrpc/connect";
 import type { Caller } from "../../page/caller.ts";
 import { toFailure } from "../../page/failure.ts";
 
@@ -15,6 +16,11 @@ export function createFakeCaller(routes: (router: ConnectRouter) => void): Calle
         throw new Error("the server answers");
       }, toFailure),
   };
+}
+
+/** A caller of one service. */
+export function serve<S extends DescService>(service: S, methods: Partial<ServiceImpl<S>>): Caller {
+  return createFakeCaller((router) => void router.service(service, methods));
 }
 
 /** A test's input for a step: of the earlier steps' results, only the parts that it reads. */

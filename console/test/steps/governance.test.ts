@@ -16,7 +16,7 @@ import {
   proposing,
   signing,
 } from "../../page/stories/governance/page.tsx";
-import { createFakeCaller, runStep } from "./fake-caller.ts";
+import { runStep, serve } from "./fake-caller.ts";
 
 const createdAt = timestampFromMs(1_790_000_000_000);
 const refuse = () => {
@@ -24,12 +24,7 @@ const refuse = () => {
 };
 
 /** Signers with keys in the browser. */
-const gather = () =>
-  runStep(
-    gathering,
-    createFakeCaller(() => {}),
-    {},
-  );
+const gather = () => runStep(gathering, serve(DefiService, {}), {});
 
 describe("gathering", () => {
   it("creates all keys in the browser if no key service is running", async () => {
@@ -39,12 +34,10 @@ describe("gathering", () => {
 
   it("lets Grace sign with a key in the key service", async () => {
     const { publicKey } = ml_dsa65.keygen();
-    const caller = createFakeCaller(({ service }) =>
-      service(KmsService, {
-        createKey: () => ({ result: { keyId: "key-1", publicKey } }),
-        sign: ({ keyId, data }) => ({ result: { signature: new TextEncoder().encode(`${keyId} ${data}`) } }),
-      }),
-    );
+    const caller = serve(KmsService, {
+      createKey: () => ({ result: { keyId: "key-1", publicKey } }),
+      sign: ({ keyId, data }) => ({ result: { signature: new TextEncoder().encode(`${keyId} ${data}`) } }),
+    });
     settings.services.add(KmsService.typeName);
     onTestFinished(() => void settings.services.delete(KmsService.typeName));
     const { grace } = await runStep(gathering, caller, {});
@@ -59,13 +52,11 @@ describe("founding", () => {
     ["detects a different signer", (addresses: string[]) => addresses.with(1, "0x"), false],
   ] as const) {
     it(name, async () => {
-      const caller = createFakeCaller(({ service }) =>
-        service(DefiService, {
-          createMultisig: ({ signerPublicKeys }) => ({
-            signers: change(signerPublicKeys.map((publicKey) => `0x${hash(publicKey).slice(0, 40)}`)),
-          }),
+      const caller = serve(DefiService, {
+        createMultisig: ({ signerPublicKeys }) => ({
+          signers: change(signerPublicKeys.map((publicKey) => `0x${hash(publicKey).slice(0, 40)}`)),
         }),
-      );
+      });
       expect(await runStep(founding, caller, { gathering: await gather() })).toMatchObject({ isSame });
     });
   }
@@ -77,26 +68,24 @@ describe("proposing", () => {
     ["detects that the server stored a different title", "A pool", false],
   ] as const) {
     it(name, async () => {
-      const caller = createFakeCaller(({ service }) =>
-        service(DefiService, {
-          createProposal({ walletId, data, expiresAt }) {
-            const text = canonicalize({
-              ...{
-                proposalId: "proposal-1",
-                purpose: "defi proposal",
-                threshold: 2,
-                title: storedTitle,
-                walletId,
-              },
-              createdAt: timestampDate(createdAt).toISOString(),
-              data: Buffer.from(data).toString("base64"),
-              expiresAt: expiresAt && timestampDate(expiresAt).toISOString(),
-            });
-            const signingHash = Uint8Array.from(Buffer.from(hash(text ?? ""), "hex"));
-            return { proposal: { proposalId: "proposal-1", createdAt, signingHash } };
-          },
-        }),
-      );
+      const caller = serve(DefiService, {
+        createProposal({ walletId, data, expiresAt }) {
+          const text = canonicalize({
+            ...{
+              proposalId: "proposal-1",
+              purpose: "defi proposal",
+              threshold: 2,
+              title: storedTitle,
+              walletId,
+            },
+            createdAt: timestampDate(createdAt).toISOString(),
+            data: Buffer.from(data).toString("base64"),
+            expiresAt: expiresAt && timestampDate(expiresAt).toISOString(),
+          });
+          const signingHash = Uint8Array.from(Buffer.from(hash(text ?? ""), "hex"));
+          return { proposal: { proposalId: "proposal-1", createdAt, signingHash } };
+        },
+      });
       const given = { founding: { walletId: "wallet-1" }, title: "A roof", text: "grüße" };
       const proposed = await runStep(proposing, caller, given);
       expect(proposed).toMatchObject({ proposalId: "proposal-1", isSame });
@@ -107,15 +96,13 @@ describe("proposing", () => {
 describe("signing a proposal", () => {
   const proposed = { proposalId: "proposal-1", hash: new Uint8Array(32) };
   let signedBy: string[] = [];
-  const caller = createFakeCaller(({ service }) =>
-    service(DefiService, {
-      signProposal({ signer }) {
-        if (signedBy.includes(signer)) refuse();
-        signedBy = [...signedBy, signer];
-        return { proposal: { signedBy, signatureCount: signedBy.length } };
-      },
-    }),
-  );
+  const caller = serve(DefiService, {
+    signProposal({ signer }) {
+      if (signedBy.includes(signer)) refuse();
+      signedBy = [...signedBy, signer];
+      return { proposal: { signedBy, signatureCount: signedBy.length } };
+    },
+  });
 
   it("counts a valid signature, and shows the refusal of a second one", async () => {
     signedBy = [];
@@ -133,7 +120,7 @@ describe("signing a proposal", () => {
   });
 
   it("finds that an outsider's signature is not Grace's", async () => {
-    const refusing = createFakeCaller(({ service }) => service(DefiService, { signProposal: refuse }));
+    const refusing = serve(DefiService, { signProposal: refuse });
     const given = { gathering: await gather(), proposing: proposed };
     const found = await runStep(intruding, refusing, given);
     expect(found).toMatchObject({ isGraces: false, asGrace: { code: "FAILED_PRECONDITION" } });
@@ -143,15 +130,13 @@ describe("signing a proposal", () => {
 describe("executing", () => {
   it("shows the status, and the refusal of a second execution", async () => {
     let isExecuted = false;
-    const caller = createFakeCaller(({ service }) =>
-      service(DefiService, {
-        executeProposal() {
-          if (isExecuted) refuse();
-          isExecuted = true;
-          return { proposal: { proposalStatus: "EXECUTED" } };
-        },
-      }),
-    );
+    const caller = serve(DefiService, {
+      executeProposal() {
+        if (isExecuted) refuse();
+        isExecuted = true;
+        return { proposal: { proposalStatus: "EXECUTED" } };
+      },
+    });
     const { status, again } = await runStep(executing, caller, { proposing: { proposalId: "p" } });
     expect({ status, code: again.code }).toEqual({ status: "EXECUTED", code: "FAILED_PRECONDITION" });
   });

@@ -2,16 +2,14 @@ import { ml_kem768 } from "@noble/post-quantum/ml-kem.js";
 import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { breaking, decapsulating, encapsulating, preparing } from "../../page/stories/key-exchange/page.tsx";
-import { createFakeCaller, runStep } from "./fake-caller.ts";
+import { runStep, serve } from "./fake-caller.ts";
 
-const caller = createFakeCaller(({ service }) =>
-  service(PqcService, {
-    exchangeKeys({ publicKey }) {
-      const { cipherText, sharedSecret } = ml_kem768.encapsulate(publicKey);
-      return { encapsulatedKey: cipherText, sharedSecret };
-    },
-  }),
-);
+const caller = serve(PqcService, {
+  exchangeKeys({ publicKey }) {
+    const { cipherText, sharedSecret } = ml_kem768.encapsulate(publicKey);
+    return { encapsulatedKey: cipherText, sharedSecret };
+  },
+});
 const keyPair = await runStep(preparing, caller, { algorithm: "ML-KEM-768" });
 const exchange = await runStep(encapsulating, caller, { preparing: keyPair });
 

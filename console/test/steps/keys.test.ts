@@ -3,35 +3,33 @@ import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { creating, destroying, proving, rotating, signing, watching } from "../../page/stories/keys/page.tsx";
-import { createFakeCaller, runStep } from "./fake-caller.ts";
+import { runStep, serve } from "./fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();
 
 /** A key service with one key, which calls every signature valid. */
 function startKeyService() {
   let status = "ACTIVE";
-  return createFakeCaller(({ service }) =>
-    service(KmsService, {
-      createKey: () => ({ result: { keyId: "key-1", publicKey, status } }),
-      getKey: () => ({ result: { keyId: "key-1", status } }),
-      sign({ data }) {
-        if (status !== "ACTIVE") throw new ConnectError(status, Code.FailedPrecondition);
-        return { result: { signature: ml_dsa65.sign(data, secretKey) } };
-      },
-      verify() {
-        if (status === "DESTROYED") throw new ConnectError(status, Code.FailedPrecondition);
-        return { result: { valid: true } };
-      },
-      rotateKey() {
-        status = "ROTATED";
-        return { newKey: { keyId: "key-2", status: "ACTIVE" } };
-      },
-      destroyKey() {
-        status = "DESTROYED";
-        return { newStatus: status };
-      },
-    }),
-  );
+  return serve(KmsService, {
+    createKey: () => ({ result: { keyId: "key-1", publicKey, status } }),
+    getKey: () => ({ result: { keyId: "key-1", status } }),
+    sign({ data }) {
+      if (status !== "ACTIVE") throw new ConnectError(status, Code.FailedPrecondition);
+      return { result: { signature: ml_dsa65.sign(data, secretKey) } };
+    },
+    verify() {
+      if (status === "DESTROYED") throw new ConnectError(status, Code.FailedPrecondition);
+      return { result: { valid: true } };
+    },
+    rotateKey() {
+      status = "ROTATED";
+      return { newKey: { keyId: "key-2", status: "ACTIVE" } };
+    },
+    destroyKey() {
+      status = "DESTROYED";
+      return { newStatus: status };
+    },
+  });
 }
 
 describe("watching", () => {
@@ -41,9 +39,7 @@ describe("watching", () => {
     [9, 7],
   ] as const) {
     it(`starts after entry ${afterSequence} of ${totalSize}`, async () => {
-      const caller = createFakeCaller(({ service }) =>
-        service(KmsService, { getAuditLog: () => ({ totalSize }) }),
-      );
+      const caller = serve(KmsService, { getAuditLog: () => ({ totalSize }) });
       const started = await runStep(watching, caller, {}, { open: () => {} });
       expect(started).toEqual({ totalSize, afterSequence });
     });
@@ -85,15 +81,15 @@ describe("proving", () => {
   ] as const) {
     it(`finds a checkpoint of “entry 3” that says “${statement}” ${isCheckpointSigned ? "" : "not "}signed`, async () => {
       const signature = ml_dsa65.sign(new TextEncoder().encode("entry 3"), secretKey);
-      const caller = createFakeCaller(({ service }) =>
-        service(KmsService, { verifyAuditLog: () => ({ checkpoint: { statement, signature, publicKey } }) }),
-      );
+      const caller = serve(KmsService, {
+        verifyAuditLog: () => ({ checkpoint: { statement, signature, publicKey } }),
+      });
       expect(await runStep(proving, caller, {})).toMatchObject({ isCheckpointSigned });
     });
   }
 
   it("finds no signature if no checkpoint exists", async () => {
-    const caller = createFakeCaller(({ service }) => service(KmsService, { verifyAuditLog: () => ({}) }));
+    const caller = serve(KmsService, { verifyAuditLog: () => ({}) });
     expect(await runStep(proving, caller, {})).toMatchObject({ isCheckpointSigned: false });
   });
 });

@@ -3,7 +3,7 @@ import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { hashChildren, hashLeaf } from "../../../src/merkle/hashes.ts";
 import { breaking, proving, reading } from "../../page/stories/log/page.tsx";
 import type { LogHead } from "../../page/stories/log/tree.ts";
-import { createFakeCaller, runStep } from "./fake-caller.ts";
+import { runStep, serve } from "./fake-caller.ts";
 
 const leaves = [Uint8Array.of(1), Uint8Array.of(2)] as const;
 const leafHashes = leaves.map(hashLeaf);
@@ -18,9 +18,7 @@ const checkpoint = {
 const head: LogHead = { log: "blockchain", checkpoint, leafHashes };
 
 function answerProof(answer: { readonly leaf: Uint8Array; readonly hashes: Uint8Array[] }) {
-  return createFakeCaller(({ service }) =>
-    service(LogService, { getInclusionProof: async () => ({ treeSize: 99, leafIndex: 99, ...answer }) }),
-  );
+  return serve(LogService, { getInclusionProof: async () => ({ treeSize: 99, leafIndex: 99, ...answer }) });
 }
 
 const prove = (leaf: Uint8Array, hashes: Uint8Array[]) =>
@@ -47,11 +45,7 @@ describe("breaking", () => {
     it(`leads to a different root if a bit is flipped at place ${place}`, async () => {
       const proved = await prove(leaves[0], [second]);
       const given = { reading: head, proving: proved, place: String(place) };
-      const broken = await runStep(
-        breaking,
-        createFakeCaller(() => {}),
-        given,
-      );
+      const broken = await runStep(breaking, serve(LogService, {}), given);
       expect(broken.isInTree).toBe(false);
     });
 });
@@ -59,13 +53,11 @@ describe("breaking", () => {
 describe("reading", () => {
   it("trusts no root without the log's signature", async () => {
     const note = `logs.example.com/blockchain\n2\n${Buffer.from(checkpoint.root).toString("base64")}\n\n— x AAAAAA==\n`;
-    const caller = createFakeCaller(({ service }) =>
-      service(LogService, {
-        listLogs: async () => ({ logs: [{ log: "blockchain", verifierKeys: ["x+00000000+AQID"] }] }),
-        getCheckpoint: async () => ({ checkpoint: { data: Buffer.from(note) } }),
-        getTile: async () => ({ tile: { data: Buffer.concat(leafHashes) } }),
-      }),
-    );
+    const caller = serve(LogService, {
+      listLogs: async () => ({ logs: [{ log: "blockchain", verifierKeys: ["x+00000000+AQID"] }] }),
+      getCheckpoint: async () => ({ checkpoint: { data: Buffer.from(note) } }),
+      getTile: async () => ({ tile: { data: Buffer.concat(leafHashes) } }),
+    });
     const found = await runStep(reading, caller, { log: "blockchain" });
     expect(found.checkpoint).toMatchObject({ size: 2, isSigned: false });
     expect(

@@ -3,20 +3,18 @@ import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { breaking, cutting, rewriting, signing, verifying } from "../../page/stories/sign/page.tsx";
-import { createFakeCaller, runStep } from "./fake-caller.ts";
+import { runStep, serve } from "./fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();
 
 /** A server that calls every signature of the right length valid. */
-const caller = createFakeCaller(({ service }) =>
-  service(PqcService, {
-    signData: ({ data }) => ({ signature: ml_dsa65.sign(data, secretKey), publicKey }),
-    verifySignature({ signature }) {
-      if (signature.length !== 3309) throw new ConnectError("too short", Code.InvalidArgument);
-      return { valid: true };
-    },
-  }),
-);
+const caller = serve(PqcService, {
+  signData: ({ data }) => ({ signature: ml_dsa65.sign(data, secretKey), publicKey }),
+  verifySignature({ signature }) {
+    if (signature.length !== 3309) throw new ConnectError("too short", Code.InvalidArgument);
+    return { valid: true };
+  },
+});
 const signed = await runStep(signing, caller, { text: "grüße", algorithm: "ML-DSA-65" });
 
 describe("verifying", () => {

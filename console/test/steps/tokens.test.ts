@@ -4,7 +4,7 @@ import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { forging, issuing, using, verifying } from "../../page/stories/tokens/page.tsx";
-import { createFakeCaller, runStep } from "./fake-caller.ts";
+import { runStep, serve } from "./fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();
 const key = { kty: "AKP", alg: "ML-DSA-65", pub: Buffer.from(publicKey).toString("base64url") };
@@ -23,17 +23,15 @@ function issue(sub: string): string {
 
 /** A server that calls every token valid, and refuses calls unless the test allows them. */
 function startIssuer({ isOpen = false, keys = [{ ...key, kid }] } = {}) {
-  return createFakeCaller(({ service }) =>
-    service(TokenService, {
-      issueToken: ({ username }) => ({ token: issue(username) }),
-      getJwks: () => ({ keys }),
-      verifyToken: () => ({ valid: true }),
-      getSecureData() {
-        if (!isOpen) throw new ConnectError("no token", Code.Unauthenticated);
-        return { subject: "ada" };
-      },
-    }),
-  );
+  return serve(TokenService, {
+    issueToken: ({ username }) => ({ token: issue(username) }),
+    getJwks: () => ({ keys }),
+    verifyToken: () => ({ valid: true }),
+    getSecureData() {
+      if (!isOpen) throw new ConnectError("no token", Code.Unauthenticated);
+      return { subject: "ada" };
+    },
+  });
 }
 
 const issued = await runStep(issuing, startIssuer(), { username: "ada", password: "" });

@@ -8,7 +8,7 @@ import { type EndHolder, isTrusted } from "../../page/stories/tunnel/handshake.t
 import { receiving, sending } from "../../page/stories/tunnel/packet-steps.tsx";
 import { catching, ending, swapping } from "../../page/stories/tunnel/page.tsx";
 import { meeting, registering, shaking } from "../../page/stories/tunnel/setup-steps.tsx";
-import { createFakeCaller, runStep } from "./fake-caller.ts";
+import { runStep, serve } from "./fake-caller.ts";
 
 const identity = ml_dsa65.keygen();
 const kem = ml_kem1024.keygen();
@@ -37,27 +37,25 @@ function answerHandshake(publicKey: Uint8Array, signingKey: Uint8Array) {
 /** A gateway that calls every handshake valid, and opens every packet as "opened". */
 function startGateway({ swapKey = (it) => it, signingKey = identity.secretKey }: GatewayOptions = {}) {
   let peerKey: Uint8Array = new Uint8Array();
-  return createFakeCaller(({ service }) =>
-    service(VpnService, {
-      getGatewayInfo: () => ({
-        kemPublicKey: kem.publicKey,
-        identityPublicKey: identity.publicKey,
-        kemPublicKeySignature: ml_dsa65.sign(kem.publicKey, signingKey, { context }),
-      }),
-      registerPeer({ publicKey = new Uint8Array() }) {
-        peerKey = swapKey(publicKey);
-        return { tunnelId: "tunnel-1" };
-      },
-      handshake: () => answerHandshake(peerKey, signingKey),
-      verifyHandshake: () => ({ valid: true }),
-      receivePacket: () => ({ data: Buffer.from("opened") }),
-      disconnect: () => ({ tunnelStatus: "REMOVED" }),
-      sendPacket({ size }) {
-        if (size) throw new ConnectError("no such tunnel", Code.NotFound);
-        return { packet: new Uint8Array(48) };
-      },
+  return serve(VpnService, {
+    getGatewayInfo: () => ({
+      kemPublicKey: kem.publicKey,
+      identityPublicKey: identity.publicKey,
+      kemPublicKeySignature: ml_dsa65.sign(kem.publicKey, signingKey, { context }),
     }),
-  );
+    registerPeer({ publicKey = new Uint8Array() }) {
+      peerKey = swapKey(publicKey);
+      return { tunnelId: "tunnel-1" };
+    },
+    handshake: () => answerHandshake(peerKey, signingKey),
+    verifyHandshake: () => ({ valid: true }),
+    receivePacket: () => ({ data: Buffer.from("opened") }),
+    disconnect: () => ({ tunnelStatus: "REMOVED" }),
+    sendPacket({ size }) {
+      if (size) throw new ConnectError("no such tunnel", Code.NotFound);
+      return { packet: new Uint8Array(48) };
+    },
+  });
 }
 
 async function openTunnel(options: GatewayOptions = {}) {

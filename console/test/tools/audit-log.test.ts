@@ -4,9 +4,9 @@ import { describe, expect, it } from "vitest";
 import { type AuditEntry, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
 import { type GetAuditLogRequest, KmsService, WatchAuditLogResponseSchema } from "#gen/kms/kms_service_pb.ts";
 import { auditStart, hashAuditEntry } from "../../../src/client/verify-audit.ts";
-import { readEntry } from "../../page/audit.ts";
+import { type CheckedEntry, checkEntry, readEntry } from "../../page/audit.ts";
 import * as log from "../../page/tools/audit-log/entries.ts";
-import { createFakeCaller } from "../steps/fake-caller.ts";
+import { serve } from "../steps/fake-caller.ts";
 
 const now = new Date("2026-11-23T12:00:00Z");
 
@@ -61,19 +61,17 @@ describe("toHandle", () => {
 describe("loadEntries", () => {
   it("continues with the previous page's token", async () => {
     const asked: GetAuditLogRequest[] = [];
-    const caller = createFakeCaller(({ service }) =>
-      service(KmsService, {
-        getAuditLog(request) {
-          const start = Number(request.pageToken);
-          asked.push(request);
-          return {
-            auditLog: makeEntries(start + 1, Math.min(request.pageSize, 70 - start)),
-            nextPageToken: start === 0 ? String(request.pageSize) : "",
-            totalSize: 70,
-          };
-        },
-      }),
-    );
+    const caller = serve(KmsService, {
+      getAuditLog(request) {
+        const start = Number(request.pageToken);
+        asked.push(request);
+        return {
+          auditLog: makeEntries(start + 1, Math.min(request.pageSize, 70 - start)),
+          nextPageToken: start === 0 ? String(request.pageSize) : "",
+          totalSize: 70,
+        };
+      },
+    });
     const query = log.toQuery({ ...log.noFilters, user: "ada" }, now);
     const first = await log.loadEntries(caller, query);
     const both = await log.loadEntries(caller, query, first);
@@ -85,19 +83,32 @@ describe("loadEntries", () => {
   });
 });
 
-describe("checkLink", () => {
-  async function makeChain(): Promise<AuditEntry[]> {
-    let previousHash = auditStart.entryHash;
-    const chain: AuditEntry[] = [];
-    for (const entry of makeEntries(1, 3)) {
-      const timestamp = timestampFromDate(now);
-      const entryHash = (await hashAuditEntry({ ...entry, timestamp }, previousHash)) ?? "";
-      chain.push({ ...entry, timestamp, entryHash });
-      previousHash = entryHash;
-    }
-    return chain;
+async function makeChain(): Promise<AuditEntry[]> {
+  let previousHash = auditStart.entryHash;
+  const chain: AuditEntry[] = [];
+  for (const entry of makeEntries(1, 3)) {
+    const timestamp = timestampFromDate(now);
+    const entryHash = (await hashAuditEntry({ ...entry, timestamp }, previousHash)) ?? "";
+    chain.push({ ...entry, timestamp, entryHash });
+    previousHash = entryHash;
   }
+  return chain;
+}
 
+describe("checkEntry", () => {
+  it.each([
+    ["from the first entry on", [1, 2, 3], ["holds", "holds", "holds"]],
+    ["from an entry whose predecessor is unknown", [2, 3], ["anchor", "holds"]],
+    ["up to a missing entry", [1, 3], ["holds", "broken"]],
+  ])("follows the chain %s", async (_what, sequences, links) => {
+    const checked: CheckedEntry[] = [];
+    for (const entry of (await makeChain()).filter(({ sequence }) => sequences.includes(sequence)))
+      checked.push(await checkEntry(entry, checked.at(-1)));
+    expect(checked.map(({ link }) => link)).toEqual(links);
+  });
+});
+
+describe("checkLink", () => {
   async function check(sequence: number, change: (chain: AuditEntry[]) => AuditEntry[]): Promise<string> {
     const chain = change(await makeChain());
     const entry = chain.find((one) => one.sequence === sequence);

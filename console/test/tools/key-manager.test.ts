@@ -14,7 +14,7 @@ import { listAccepted } from "../../../src/calls/accepted-values.ts";
 import { listActions } from "../../page/tools/key-manager/actions.ts";
 import { createNewGrant, describeGrant, loadGrants } from "../../page/tools/key-manager/grants.ts";
 import * as keys from "../../page/tools/key-manager/keys.ts";
-import { createFakeCaller } from "../steps/fake-caller.ts";
+import { serve } from "../steps/fake-caller.ts";
 
 function makeKey(fields: MessageInitShape<typeof KeyRecordSchema> = {}): KeyRecord {
   return create(KeyRecordSchema, { keyId: "key-1", status: "ACTIVE", usage: "SIGN", ...fields });
@@ -32,20 +32,18 @@ describe("the algorithms of a new key", () => {
 describe("loadKeys", () => {
   const asked: ListKeysRequest[] = [];
   const all = Array.from({ length: 2500 }, (_none, at) => makeKey({ keyId: `key-${at}` }));
-  const caller = createFakeCaller(({ service }) =>
-    service(KmsService, {
-      listKeys(request) {
-        asked.push(request);
-        const start = Number(request.pageToken);
-        const end = start + request.pageSize;
-        return {
-          keys: all.slice(start, end),
-          nextPageToken: end < all.length ? String(end) : "",
-          totalSize: all.length,
-        };
-      },
-    }),
-  );
+  const caller = serve(KmsService, {
+    listKeys(request) {
+      asked.push(request);
+      const start = Number(request.pageToken);
+      const end = start + request.pageSize;
+      return {
+        keys: all.slice(start, end),
+        nextPageToken: end < all.length ? String(end) : "",
+        totalSize: all.length,
+      };
+    },
+  });
   it("requests one page", async () => {
     const list = await keys.loadKeys(caller, 50);
     expect(list).toMatchObject({ nextPageToken: "50", totalSize: 2500 });
@@ -131,11 +129,9 @@ describe("searchKeys", () => {
 describe("loadDetails", () => {
   const named = makeKey({ keyId: "key-2", name: "release", version: 2 });
   const getKey = (versions: readonly KeyRecord[]) =>
-    createFakeCaller(({ service }) =>
-      service(KmsService, {
-        getKey: ({ keyId }) => (keyId === "name/release" ? { versions: [...versions] } : { result: named }),
-      }),
-    );
+    serve(KmsService, {
+      getKey: ({ keyId }) => (keyId === "name/release" ? { versions: [...versions] } : { result: named }),
+    });
 
   it("lists the name's versions", async () => {
     const versions = [makeKey({ name: "release", version: 1 }), named];
@@ -149,13 +145,11 @@ describe("loadDetails", () => {
   });
 
   it("fails if the server fails", async () => {
-    const caller = createFakeCaller(({ service }) =>
-      service(KmsService, {
-        getKey() {
-          throw new ConnectError("damaged", Code.DataLoss);
-        },
-      }),
-    );
+    const caller = serve(KmsService, {
+      getKey() {
+        throw new ConnectError("damaged", Code.DataLoss);
+      },
+    });
     await expect(keys.loadDetails(caller, "key-2")).rejects.toThrow("damaged");
   });
 });
@@ -163,14 +157,12 @@ describe("loadDetails", () => {
 describe("createNewKey", () => {
   async function createWith(fields: Partial<keys.NewKey>): Promise<CreateKeyRequest | undefined> {
     let asked: CreateKeyRequest | undefined;
-    const caller = createFakeCaller(({ service }) =>
-      service(KmsService, {
-        createKey(request) {
-          asked = request;
-          return { result: makeKey() };
-        },
-      }),
-    );
+    const caller = serve(KmsService, {
+      createKey(request) {
+        asked = request;
+        return { result: makeKey() };
+      },
+    });
     const blank = {
       name: "",
       alias: "",
@@ -289,14 +281,12 @@ describe("listActions", () => {
 
   it("destroys after 30 days, or immediately", async () => {
     const asked: DestroyKeyRequest[] = [];
-    const caller = createFakeCaller(({ service }) =>
-      service(KmsService, {
-        destroyKey(request) {
-          asked.push(request);
-          return { newStatus: "DESTROYED" };
-        },
-      }),
-    );
+    const caller = serve(KmsService, {
+      destroyKey(request) {
+        asked.push(request);
+        return { newStatus: "DESTROYED" };
+      },
+    });
     for (const action of listActions(makeKey({ status: "ROTATED" }))) await action.run(caller);
     expect(asked.map(({ afterSeconds }) => afterSeconds)).toEqual([2_592_000, 0]);
   });
@@ -314,14 +304,12 @@ describe("grants", () => {
     });
 
   it("are loaded to the last page", async () => {
-    const caller = createFakeCaller(({ service }) =>
-      service(KmsService, {
-        listGrants: ({ pageToken }) => ({
-          grants: [{ grantId: `grant-${pageToken}` }],
-          nextPageToken: pageToken === "" ? "2" : "",
-        }),
+    const caller = serve(KmsService, {
+      listGrants: ({ pageToken }) => ({
+        grants: [{ grantId: `grant-${pageToken}` }],
+        nextPageToken: pageToken === "" ? "2" : "",
       }),
-    );
+    });
     const grants = await loadGrants(caller, "name/release");
     expect(grants.map(({ grantId }) => grantId)).toEqual(["grant-", "grant-2"]);
   });
@@ -332,14 +320,12 @@ describe("grants", () => {
   ] as const)
     it(`end at “${end}”, in UTC`, async () => {
       let asked: CreateGrantRequest | undefined;
-      const caller = createFakeCaller(({ service }) =>
-        service(KmsService, {
-          createGrant(request) {
-            asked = request;
-            return {};
-          },
-        }),
-      );
+      const caller = serve(KmsService, {
+        createGrant(request) {
+          asked = request;
+          return {};
+        },
+      });
       await createNewGrant(caller, { handle: "name/a", grantee: "bob", operations: ["SIGN"], end });
       expect(asked).toMatchObject({ keyId: "name/a", grantee: "bob", operations: ["SIGN"] });
       expect(asked?.expiresAt?.seconds).toBe(seconds);

@@ -3,6 +3,7 @@
  * are drawn by the style sheet, so a screen reader reads the same rows, each with its sender and receiver.
  */
 import { useEffect, useRef } from "preact/hooks";
+import { showStep } from "../../step.tsx";
 import { Verdict } from "../verdict.tsx";
 import { HashMark } from "./hash-mark.tsx";
 import { Scene } from "./scene.tsx";
@@ -18,7 +19,6 @@ import {
   type Row,
   type Span,
 } from "./sequence.ts";
-import { showStep } from "./show-step.ts";
 
 /** Pixels between the newest act and the diagram's end, where the next one appears. */
 const spaceBelow = 80;

@@ -1,10 +1,10 @@
 /**
  * Draws a chain. Each block is a box linked to the previous one; an invalid block is red, with the reason.
  */
-import { fromHex, shortHex } from "../../hex.ts";
+
 import { HashMark } from "../../parts/diagrams/hash-mark.tsx";
 import { Verdict } from "../../parts/verdict.tsx";
-import { formatNumber, fromUtf8, shorten, toHexGroups } from "../../values.ts";
+import { formatNumber, fromHex, fromUtf8, shorten, shortenId, toHexGroups } from "../../values.ts";
 import { type CheckedBlock, faultWords } from "./blocks.ts";
 
 const signatures: Readonly<Record<CheckedBlock["signature"], string>> = {
@@ -17,13 +17,9 @@ const signatures: Readonly<Record<CheckedBlock["signature"], string>> = {
 interface BlockChainProps {
   readonly label: string;
   readonly blocks: readonly CheckedBlock[];
-  /** The block in which the reader has flipped a bit. */
-  readonly flipped?: number | undefined;
-  /** Lets the reader flip a bit. */
-  readonly onFlip?: (index: number | undefined) => void;
 }
 
-export function BlockChain({ label, blocks, flipped, onFlip }: BlockChainProps) {
+export function BlockChain({ label, blocks }: BlockChainProps) {
   return (
     <ol class="blocks" aria-label={label}>
       {blocks.map((checked, at) => {
@@ -31,25 +27,32 @@ export function BlockChain({ label, blocks, flipped, onFlip }: BlockChainProps) 
         const before = blocks[at - 1];
         const isLinked = before === undefined || block.prevHash === before.block.blockHash;
         const link = before === undefined ? "none" : isLinked && before.holds ? "holds" : "broken";
-        const isFlipped = block.index === flipped;
         return (
           <li key={block.index} data-holds={holds} data-link={link}>
             <BlockBox checked={checked} isLinked={isLinked} />
-            {onFlip && (
-              <button
-                type="button"
-                aria-pressed={isFlipped}
-                onClick={() => onFlip(isFlipped ? undefined : block.index)}
-              >
-                {isFlipped ? "Restore" : "Flip a bit"}
-                <span class="unseen"> of block {block.index}</span>
-              </button>
-            )}
           </li>
         );
       })}
     </ol>
   );
+}
+
+/** The blocks that the stream has delivered. */
+export function GrowingChain({ blocks }: Pick<BlockChainProps, "blocks">) {
+  if (blocks.length === 0)
+    return (
+      <>
+        <p class="hint">Watch the chain to see its blocks here.</p>
+        <ol class="blocks ghost" aria-hidden="true">
+          {[0, 1, 2].map((at) => (
+            <li key={at} data-link={at === 0 ? "none" : "holds"}>
+              <strong>Block {at}</strong>
+            </li>
+          ))}
+        </ol>
+      </>
+    );
+  return <BlockChain label="The chain, as it grows" blocks={blocks} />;
 }
 
 interface BlockBoxProps {
@@ -75,7 +78,7 @@ function BlockBox({ checked, isLinked }: BlockBoxProps) {
           <>
             <dt>by</dt>
             <dd>
-              <code>{shortHex(block.validatorAddress)}</code>
+              <code>{shortenId(block.validatorAddress)}</code>
             </dd>
           </>
         )}

@@ -3,8 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Block, BlockSchema } from "#gen/blockchain/blockchain_service_pb.ts";
 import { sha256, verifyHere } from "../../algorithms.ts";
-import { fromHex } from "../../hex.ts";
-import { toHex, toUtf8 } from "../../values.ts";
+import { fromHex, toHex, toUtf8 } from "../../values.ts";
 
 /** Block faults, named as in VerifyChain. */
 export type BlockFault = "INDEX" | "LINK" | "HASH" | "VALIDATOR" | "SIGNATURE";

@@ -1,6 +1,5 @@
 /** The browser's copy of the chain, which checks every block of the stream itself. */
 import type { Block } from "#gen/blockchain/blockchain_service_pb.ts";
-import { type Arrivals, createArrivals } from "./arrivals.ts";
 import { type CheckedBlock, checkBlock } from "./blocks.ts";
 
 export interface ChainCopy {
@@ -38,4 +37,46 @@ export async function receiveBlock(
 export function requireBlock(block: Block | undefined): Block {
   if (block === undefined) throw new Error("the server sent a message without a block");
   return block;
+}
+
+/** Signals that the stream has delivered a block. */
+interface Arrivals {
+  /** Records a block's arrival. */
+  note(index: number): void;
+  /**
+   * Waits for a block.
+   *
+   * @returns whether it arrived in time
+   */
+  reach(index: number, withinMs: number): Promise<boolean>;
+  /** Forgets all arrivals, because the stream restarts. */
+  reset(): void;
+}
+
+function createArrivals(): Arrivals {
+  let newest = -1;
+  const waiting = new Set<() => void>();
+  return {
+    note: (index) => {
+      newest = Math.max(newest, index);
+      for (const look of waiting) look();
+    },
+    reach: (index, withinMs) =>
+      new Promise((resolve) => {
+        const end = (came: boolean): void => {
+          clearTimeout(timer);
+          waiting.delete(look);
+          resolve(came);
+        };
+        const look = (): void => {
+          if (newest >= index) end(true);
+        };
+        const timer = setTimeout(() => end(false), withinMs);
+        waiting.add(look);
+        look();
+      }),
+    reset: () => {
+      newest = -1;
+    },
+  };
 }

@@ -1,8 +1,8 @@
 /** Tampers with blocks like a forger who has a copy of the chain but no validator's secret key. */
 import { clone } from "@bufbuild/protobuf";
 import { type Block, BlockSchema } from "#gen/blockchain/blockchain_service_pb.ts";
-import { fromHex } from "../../hex.ts";
 import { deriveAddress, makeSigningKey } from "../../signing-key.ts";
+import { fromHex } from "../../values.ts";
 import { hashBlock, validatorAlgorithm } from "./blocks.ts";
 
 /** How far the forger goes. Each effort includes the previous ones. */

@@ -6,7 +6,6 @@ import { planCall } from "../../calls.ts";
 import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
 import { classicalSignatures } from "../../classical.ts";
 import { Failure } from "../../failure.ts";
-import { fromHex } from "../../hex.ts";
 import { Calls } from "../../parts/call-view.tsx";
 import { Choice } from "../../parts/fields.tsx";
 import { bytes, checks, code, facts, hint, showRefusal, sizes } from "../../parts/show.tsx";
@@ -16,10 +15,9 @@ import { deriveAddress, makeSigningKey } from "../../signing-key.ts";
 import { defineSharedStory } from "../../story.tsx";
 import { type Field, type StoryState, step } from "../../story-step.ts";
 import { type StreamState, useStream } from "../../stream.ts";
-import { formatBytes, formatNumber, toUtf8 } from "../../values.ts";
-import { BlockChain } from "./block-chain.tsx";
+import { formatBytes, formatNumber, fromHex, toUtf8 } from "../../values.ts";
+import { BlockChain, GrowingChain } from "./block-chain.tsx";
 import { type CheckedBlock, checkBlocks, faultWords, hashBlock, validatorAlgorithm } from "./blocks.ts";
-import { ChainExplorer } from "./chain-explorer.tsx";
 import { type ChainCopy, createChainCopy, receiveBlock, requireBlock } from "./copy.ts";
 import { efforts, forgeBlocks } from "./forge.ts";
 
@@ -198,8 +196,6 @@ export const verifying = step({
   ],
 });
 
-const words = textField("New content", "Ada pays Eve 500");
-
 /** The block to change, among those delivered by the stream. */
 const place: Field<Chain> = {
   initial: "",
@@ -221,7 +217,11 @@ export const tampering = step({
   why: `A forger has a copy of the chain and unlimited time. Choose how far the forger goes. Each attempt
     leaves a trace: the hash, the link, the signature or the signer is wrong. The server's chain does not
     change.`,
-  fields: { place, words, effort: choiceField("The forger", efforts[0], efforts) },
+  fields: {
+    place,
+    words: textField("New content", "Ada pays Eve 500"),
+    effort: choiceField("The forger", efforts[0], efforts),
+  },
   after: { adding },
   plan: () => planCall(verifyChain, {}),
   run: async ({ call }, given, chain: Chain) => {
@@ -260,10 +260,12 @@ export const intruding = step({
   action: "Try",
   why: `The forger's key pair is valid, but no validator has its address. Therefore the server does not append the
     block.`,
-  reads: { words },
-  run: async ({ callRefused }, { words }) => {
+  run: async ({ callRefused }) => {
     const { publicKey } = await makeSigningKey(validatorAlgorithm);
-    return callRefused(addBlock, { data: toUtf8(words), validatorAddress: await deriveAddress(publicKey) });
+    return callRefused(addBlock, {
+      data: toUtf8("Ada pays Eve 500"),
+      validatorAddress: await deriveAddress(publicKey),
+    });
   },
   ...showRefusal(),
 });
@@ -274,10 +276,8 @@ export const Page = defineSharedStory<Chain>({
     block therefore changes all later blocks, and only the validators can sign those again.`,
   useShared: () => ({ copy: useRef(createChainCopy()).current, stream: useStream<CheckedBlock>() }),
   scene: {
-    title: "The chain, and a link to break in your copy",
-    shows: ({ shared: { copy, stream } }) => (
-      <ChainExplorer blocks={stream.items} validators={copy.validators} />
-    ),
+    title: "The chain",
+    shows: ({ shared: { stream } }) => <GrowingChain blocks={stream.items} />,
   },
   steps: [registering, watching, adding, verifying, tampering, intruding],
 });

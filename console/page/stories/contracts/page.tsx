@@ -8,13 +8,12 @@ import { nameCode, sha256, verifyHere } from "../../algorithms.ts";
 import type { Caller } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
 import { type Check, reportBoth, reportBrowser, reportEqual, sayExpected } from "../../checks.ts";
-import { fromHex } from "../../hex.ts";
 import { find, judge, refuse, send, withSize } from "../../parts/diagrams/sequence.ts";
 import { bytes, change, checks, evidence, facts, hint, pair, showRefusal, sizes } from "../../parts/show.tsx";
 import { areaField, choiceField, textField } from "../../parts/step-fields.tsx";
 import { defineStory } from "../../story.tsx";
 import { type ResultOf, step } from "../../story-step.ts";
-import { type Change, changeByte, formatBytes, toHex, toUtf8 } from "../../values.ts";
+import { type Change, changeByte, formatBytes, fromHex, toHex, toUtf8 } from "../../values.ts";
 import * as dual from "./dual.ts";
 
 const { deployContract, dualSign, dualVerify } = DappService.method;
@@ -174,8 +173,9 @@ async function verifyPair({ call }: Caller, pair: SignedPair): Promise<HalfVerdi
   return { server, browser };
 }
 
-function areBothHalvesValid({ server, browser }: HalfVerdicts): boolean {
-  return [server, browser].every(({ ecdsaValid, mldsaValid }) => ecdsaValid && mldsaValid);
+function sayBothValid({ server, browser }: HalfVerdicts, expected: string): string {
+  const areValid = [server, browser].every(({ ecdsaValid, mldsaValid }) => ecdsaValid && mldsaValid);
+  return sayExpected(areValid, expected, "Not both sides find both halves valid");
 }
 
 function reportHalves({ server, browser }: HalfVerdicts): readonly Check[] {
@@ -191,12 +191,7 @@ export const verifying = step({
   why: "Each half is verified separately; the message counts as signed only if both are valid.",
   after: { signing },
   run: (caller, given) => verifyPair(caller, toPair(given.signing)),
-  says: (verdicts) =>
-    sayExpected(
-      areBothHalvesValid(verdicts),
-      "Both sides find both signatures valid.",
-      "Not both sides find both valid",
-    ),
+  says: (verdicts) => sayBothValid(verdicts, "Both sides find both signatures valid."),
   shows: (verdicts) => [
     checks(reportHalves(verdicts)),
     hint(`Your browser verifies ECDSA with ${dual.curveLibrary}, ${algorithm} with ${nameCode(algorithm)}.`),
@@ -234,12 +229,7 @@ export const mirroring = step({
     const verdicts = await verifyPair(caller, { ...toPair(message), ecdsaSignature: mirrored });
     return { original, mirrored, ...verdicts };
   },
-  says: (verdicts) =>
-    sayExpected(
-      areBothHalvesValid(verdicts),
-      "The signature's bytes differ, and both sides find it valid.",
-      "Not both sides find the mirrored signature valid",
-    ),
+  says: (verdicts) => sayBothValid(verdicts, "The signature's bytes differ, and both sides find it valid."),
   shows: ({ original, mirrored, ...verdicts }) => [
     bytes("As the server created it: r and s", original),
     bytes("Mirrored: r and n − s", mirrored),
@@ -270,10 +260,9 @@ export const composing = step({
     return { signature, publicKey, ...(await verifyComposite(caller, message, signature)) };
   },
   says: ({ signature, ...verdicts }) =>
-    sayExpected(
-      areBothHalvesValid(verdicts),
+    sayBothValid(
+      verdicts,
       `One signature of ${formatBytes(signature.length)}: both sides find both halves valid.`,
-      "Not both sides find both halves valid",
     ),
   shows: ({ signature, publicKey, ...verdicts }) => [
     evidence(

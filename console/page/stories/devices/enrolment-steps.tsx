@@ -11,6 +11,7 @@ import {
   reportNoSecret,
   reportServer,
   sayExpected,
+  type Verdicts,
 } from "../../checks.ts";
 import { classicalSigningKeys } from "../../classical.ts";
 import { readToken, verifyToken } from "../../jwt.ts";
@@ -180,12 +181,7 @@ export const pretending = step({
   shows: ({ verdicts }) => checks(reportBoth(claim, verdicts)),
   draws: (value) => [
     send(server, mallory, "new challenge"),
-    attack(
-      mallory,
-      server,
-      "signed with a different key",
-      judgeServer(value?.verdicts.server, "accepted", value),
-    ),
+    attackServer("signed with a different key", value),
   ],
 });
 
@@ -229,4 +225,12 @@ export function judgeServer(
   answer: { readonly reason: string } | undefined,
 ) {
   return judge(holds, yes, `refused: ${answer?.reason}`);
+}
+
+/** Something that the attacker sends and the server should refuse. */
+export function attackServer(
+  text: string,
+  answer: { readonly verdicts: Verdicts; readonly reason: string } | undefined,
+) {
+  return attack(mallory, server, text, judgeServer(answer?.verdicts.server, "accepted", answer));
 }

@@ -6,7 +6,7 @@ import { deviceContexts, joinReading } from "../../../../src/client/device-messa
 import { verifyHere } from "../../algorithms.ts";
 import type { Caller } from "../../caller.ts";
 import { reportBoth, reportBrowser, reportServer, sayExpected } from "../../checks.ts";
-import { attack, send } from "../../parts/diagrams/sequence.ts";
+import { send } from "../../parts/diagrams/sequence.ts";
 import { bytes, change, checks, evidence } from "../../parts/show.tsx";
 import { textField } from "../../parts/step-fields.tsx";
 import { defineSharedStory } from "../../story.tsx";
@@ -16,7 +16,7 @@ import * as enrolment from "./enrolment-steps.tsx";
 import * as firmware from "./firmware-steps.tsx";
 import * as fleet from "./fleet-steps.tsx";
 
-const { authenticating, device, judgeServer, mallory, registering, server } = enrolment;
+const { attackServer, authenticating, device, judgeServer, registering, server } = enrolment;
 
 /** The last reading's number. */
 type LastSequence = RefObject<number>;
@@ -100,9 +100,7 @@ export const alteringReading = step({
   says: ({ verdicts, reason }) =>
     sayExpected(!verdicts.server, `The server rejects it: ${reason}.`, "The server accepted it"),
   shows: ({ verdicts, ...altered }) => [change(altered.change), checks(reportBoth(claim, verdicts))],
-  draws: (value) => [
-    attack(mallory, server, "one bit changed", judgeServer(value?.verdicts.server, "accepted", value)),
-  ],
+  draws: (value) => [attackServer("one bit changed", value)],
 });
 
 export const repeatingReading = step({
@@ -130,14 +128,7 @@ export const repeatingReading = step({
         verdicts.server ? "new" : "old",
       ),
     ),
-  draws: (value) => [
-    attack(
-      mallory,
-      server,
-      value ? `reading ${value.sequence} again` : "the reading again",
-      judgeServer(value?.verdicts.server, "accepted", value),
-    ),
-  ],
+  draws: (value) => [attackServer(value ? `reading ${value.sequence} again` : "the reading again", value)],
 });
 
 export const Page = defineSharedStory<LastSequence>({

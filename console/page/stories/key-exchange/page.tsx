@@ -48,11 +48,18 @@ export const encapsulating = step({
   },
   says: ({ ciphertext, sharedSecret }) =>
     `The ciphertext has ${formatBytes(ciphertext.length)}, the secret in it ${formatBytes(sharedSecret.length)}.`,
-  shows: ({ ciphertext, sharedSecret }) =>
-    sides(bytes("Ciphertext, received", ciphertext), [
-      bytes("Ciphertext, sent", ciphertext),
-      bytes("Shared secret", sharedSecret),
-    ]),
+  shows: ({ algorithm, publicKey, ciphertext, sharedSecret }) => {
+    const maxBytes = Math.max(publicKey.length, ciphertext.length);
+    const compare = (title: string, { length }: Uint8Array) =>
+      sizes(title, [...classicalExchange, { label: algorithm, bytes: length }], maxBytes);
+    return [
+      sides(bytes("Ciphertext, received", ciphertext), [
+        bytes("Ciphertext, sent", ciphertext),
+        bytes("Shared secret", sharedSecret),
+      ]),
+      pair(compare("Browser to server, bytes", publicKey), compare("Server to browser, bytes", ciphertext)),
+    ];
+  },
   draws: (value) => [
     send(you, server, withSize("public key", value?.publicKey)),
     find(server, "shared secret", undefined, value?.sharedSecret),
@@ -145,18 +152,6 @@ function sides(browser: ComponentChildren, theirs: ComponentChildren) {
   );
 }
 
-function compareSizes({ algorithm, publicKey, ciphertext }: Exchange) {
-  const maxBytes = Math.max(publicKey.length, ciphertext.length);
-  const compare = (title: string, { length }: Uint8Array) =>
-    sizes(title, [...classicalExchange, { label: algorithm, bytes: length }], maxBytes);
-  return (
-    <li class="step aside">
-      <h2>Transferred bytes, compared with X25519</h2>
-      {pair(compare("Browser to server, bytes", publicKey), compare("Server to browser, bytes", ciphertext))}
-    </li>
-  );
-}
-
 export const Page = defineStory({
   title: "Key exchange",
   lead: `Two sides need a shared secret that no eavesdropper can get. With ML-KEM, or with X-Wing, its hybrid with
@@ -164,8 +159,4 @@ export const Page = defineStory({
     first side can recover it.`,
   parties: [{ name: "Your browser" }, { name: "Mallory", isAttacker: true }, { name: "Server" }],
   steps: [preparing, encapsulating, decapsulating, breaking],
-  aside: ({ read }) => {
-    const exchange = read(encapsulating);
-    return exchange && compareSizes(exchange);
-  },
 });

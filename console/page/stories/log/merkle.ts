@@ -96,15 +96,14 @@ export async function followProof({ index, size, leaf, hashes }: Inclusion): Pro
 }
 
 /** The siblings' ranges on the path from a leaf to the root. */
-function listSiblings(index: number, size: number): readonly Pick<TreeNode, "start" | "end">[] {
-  const siblings: Pick<TreeNode, "start" | "end">[] = [];
-  let [start, end] = [0, size];
-  while (end - start > 1) {
-    const middle = start + findSplit(end - start);
-    siblings.push(index < middle ? { start: middle, end } : { start, end: middle });
-    [start, end] = index < middle ? [start, middle] : [middle, end];
+function listSiblings(index: number, size: number): readonly TreeNode[] {
+  const siblings: TreeNode[] = [];
+  for (let node = buildTree(size, index); node.children !== undefined; ) {
+    const [left, right] = node.children;
+    siblings.unshift(index < right.start ? right : left);
+    node = index < right.start ? left : right;
   }
-  return siblings.reverse();
+  return siblings;
 }
 
 /**

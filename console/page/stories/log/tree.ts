@@ -26,7 +26,6 @@ export interface PlacedNode {
   readonly x: number;
   readonly y: number;
   readonly state: NodeState;
-  readonly hash: Uint8Array | undefined;
 }
 
 /** A line from a node to its parent. */
@@ -77,7 +76,6 @@ export function drawTree(
       // All ends are in one row, whatever their depth.
       y: top + (children.length > 0 ? level : depth) * rowHeight,
       state: isWrong ? "wrong" : (found?.source ?? "plain"),
-      hash: found?.hash,
     };
     nodes.push(placed);
     for (const child of children) branches.push({ from: child, to: placed });

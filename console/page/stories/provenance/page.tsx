@@ -14,7 +14,6 @@ import {
   sayExpected,
   sayInvalid,
 } from "../../checks.ts";
-import { fromHex, shortHex } from "../../hex.ts";
 import { find, judge, refuse, send } from "../../parts/diagrams/sequence.ts";
 import {
   bytes,
@@ -31,7 +30,7 @@ import { numberField, textField } from "../../parts/step-fields.tsx";
 import { deriveAddress, makeSigningKey } from "../../signing-key.ts";
 import { defineStory } from "../../story.tsx";
 import { step } from "../../story-step.ts";
-import { formatBytes, formatNumber, fromUtf8, toHex } from "../../values.ts";
+import { formatBytes, formatNumber, fromHex, fromUtf8, shortenId, toHex } from "../../values.ts";
 import { canonicalize, changeLetter, hashMetadata, isUnbroken } from "./metadata.ts";
 
 const { mint, transfer, verify, getToken, getHistory } = NftService.method;
@@ -118,7 +117,7 @@ export const transferring = step({
   says: ({ owners, currentOwner }) =>
     sayExpected(
       currentOwner === owners[2],
-      `The token went from its creator to a second owner and then to a third, ${shortHex(currentOwner)}.`,
+      `The token went from its creator to a second owner and then to a third, ${shortenId(currentOwner)}.`,
       "The token does not have the expected owner",
     ),
   shows: ({ owners }) =>
@@ -295,7 +294,7 @@ function listTransfers(history: readonly TokenTransfer[]) {
     <ol class="owners">
       {history.map(({ fromAddress, toAddress, timestamp }, at) => (
         <li key={`${at} ${toAddress}`}>
-          <code>{shortHex(fromAddress)}</code> to <code>{shortHex(toAddress)}</code>
+          <code>{shortenId(fromAddress)}</code> to <code>{shortenId(toAddress)}</code>
           {timestamp && <span class="hint"> {timestampDate(timestamp).toISOString()}</span>}
         </li>
       ))}

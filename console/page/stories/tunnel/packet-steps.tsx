@@ -28,15 +28,13 @@ const { sendPacket, receivePacket, rekey } = VpnService.method;
 /** The first byte after a packet's initialization vector. */
 const firstCiphertextByte = 12;
 
-const out = textField("Payload, to the gateway", "GET /meters HTTP/1.1");
-
 export const sending = step({
   title: "Send a packet",
   action: "Encrypt and send",
   why: `Your browser encrypts with AES-256-GCM under its sending key; the gateway's packets use a different key, so
     neither end can mistake its own packets for the other's. A packet has ${packetOverhead} bytes more than its
     payload: an initialization vector of 12 random bytes, and a tag of 16 bytes that detects every change.`,
-  fields: { out },
+  fields: { out: textField("Payload, to the gateway", "GET /meters HTTP/1.1") },
   after: { registering, shaking },
   run: async ({ call }, { registering: { tunnelId }, out: text }, end: EndHolder) => {
     const data = toUtf8(text);
@@ -103,15 +101,14 @@ export const altering = step({
   title: "A packet with one bit changed",
   action: "Change packets both ways",
   why: "One packet from each end is changed in transit. Encryption alone would not detect it, but the tag does.",
-  reads: { out },
   after: { registering, receiving },
   run: async (
     { callRefused },
-    { registering: { tunnelId }, receiving: { packet: theirs }, out: text },
+    { registering: { tunnelId }, receiving: { packet: theirs } },
     end: EndHolder,
   ) => {
     const opened = await requireEnd(end).open(changeByte(theirs, firstCiphertextByte).after);
-    const change = changeByte(await requireEnd(end).seal(toUtf8(text)), firstCiphertextByte);
+    const change = changeByte(await requireEnd(end).seal(toUtf8("GET /meters")), firstCiphertextByte);
     const refusal = await callRefused(receivePacket, { tunnelId, packet: change.after });
     return { change, isOpened: opened !== undefined, refusal };
   },

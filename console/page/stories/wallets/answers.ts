@@ -6,6 +6,8 @@ import { areEqual, toUtf8 } from "../../values.ts";
 
 /** A field of an answer, and what the browser identified it as. */
 export interface FoundField {
+  /** "CreateWalletResponse". */
+  readonly answer: string;
   readonly name: string;
   /** Undefined for a value that is neither text nor bytes. */
   readonly bytes: number | undefined;
@@ -46,6 +48,7 @@ export async function findFields(
       const bytes =
         typeof value === "string" ? toUtf8(value) : value instanceof Uint8Array ? value : undefined;
       return {
+        answer: schema.name,
         name: field.name,
         bytes: bytes?.length,
         is: await recognise(field.localName, value, parts),

@@ -17,6 +17,7 @@ import {
   sayExpected,
 } from "../../checks.ts";
 import { publicKeyParts, signatureParts } from "../../home/cells.ts";
+import { type Column, RecordTable } from "../../parts/record-table.tsx";
 import {
   bytes,
   checks,
@@ -34,12 +35,10 @@ import { deriveAddress } from "../../signing-key.ts";
 import { defineStory } from "../../story.tsx";
 import { step } from "../../story-step.ts";
 import { areEqual, changeByte, formatBytes, formatNumber, toHex, toUtf8 } from "../../values.ts";
-import { findFields } from "./answers.ts";
-import { FieldTable } from "./field-table.tsx";
+import { type FoundField, findFields } from "./answers.ts";
 
 const { createWallet, signTransaction, verifyTransaction } = WalletService.method;
 const algorithm = "ML-DSA-65";
-const text = textField("Transaction", "Pay 100 to Grace, transaction 1");
 
 export const creating = step({
   title: "Create a wallet",
@@ -81,7 +80,7 @@ export const signing = step({
   title: "Sign a transaction",
   action: "Sign and verify",
   why: "The server signs the transaction itself, not a digest. It does not interpret the transaction.",
-  fields: { text },
+  fields: { text: textField("Transaction", "Pay 100 to Grace, transaction 1") },
   after: { creating },
   run: async (caller, { creating: { wallet }, text }) => {
     const data = toUtf8(text);
@@ -213,11 +212,16 @@ const guessing = step({
   title: "Sign with a wallet that does not exist",
   action: "Try",
   why: "Wallet IDs are random. For a guessed ID and for another user's wallet, the answer is the same.",
-  reads: { text },
-  run: ({ callRefused }, { text }) =>
-    callRefused(signTransaction, { walletId: `wallet-${makeUuid()}`, data: toUtf8(text) }),
+  run: ({ callRefused }) =>
+    callRefused(signTransaction, { walletId: `wallet-${makeUuid()}`, data: toUtf8("Pay 100 to Eve") }),
   ...showRefusal(),
 });
+
+const fieldColumns: readonly Column<FoundField>[] = [
+  { title: "Field", shows: ({ name, answer }) => [<code>{name}</code>, <span class="hint">{answer}</span>] },
+  { title: "What it is", wraps: true, shows: ({ is }) => is ?? "not known to be public" },
+  { title: "Bytes", isNumber: true, shows: ({ bytes }) => bytes !== undefined && formatNumber(bytes) },
+];
 
 export const searching = step({
   title: "Look for the private key",
@@ -227,24 +231,25 @@ export const searching = step({
   after: { creating, signing },
   run: async (_caller, { creating: { label, wallet }, signing: { signed, verified } }) => {
     const parts = { address: wallet.address, label, signature: signed.signature };
-    const answers = [
-      { name: "CreateWallet", fields: await findFields(CreateWalletResponseSchema, wallet, parts) },
-      { name: "SignTransaction", fields: await findFields(SignTransactionResponseSchema, signed, parts) },
-      {
-        name: "VerifyTransaction",
-        fields: await findFields(VerifyTransactionResponseSchema, verified, parts),
-      },
+    const fields = [
+      ...(await findFields(CreateWalletResponseSchema, wallet, parts)),
+      ...(await findFields(SignTransactionResponseSchema, signed, parts)),
+      ...(await findFields(VerifyTransactionResponseSchema, verified, parts)),
     ];
-    const fields = answers.flatMap((answer) => answer.fields);
-    const unknownCount = fields.filter((field) => field.is === undefined).length;
-    return { answers, count: fields.length, unknownCount };
+    return { fields, unknownCount: fields.filter((field) => field.is === undefined).length };
   },
-  says: ({ count, unknownCount }) =>
+  says: ({ fields, unknownCount }) =>
     unknownCount === 0
-      ? `All ${formatNumber(count)} fields are public. None contains the private key.`
-      : `${formatNumber(unknownCount)} of ${formatNumber(count)} fields are not known to be public.`,
-  shows: ({ answers, unknownCount }) => [
-    <FieldTable key="fields" answers={answers} />,
+      ? `All ${formatNumber(fields.length)} fields are public. None contains the private key.`
+      : `${formatNumber(unknownCount)} of ${formatNumber(fields.length)} fields are not known to be public.`,
+  shows: ({ fields, unknownCount }) => [
+    <RecordTable
+      key="fields"
+      label="Fields of the answers"
+      columns={fieldColumns}
+      rows={fields}
+      identify={({ answer, name }) => `${answer} ${name}`}
+    />,
     checks(
       reportBrowser(
         "every field in the answers is public",

@@ -59,10 +59,7 @@ async function check(entry: AuditEntry): Promise<CheckedEntry["link"]> {
   const ended = new AbortController();
   const request = { afterSequence: Math.max(0, entry.sequence - 2) };
   try {
-    return await checkLink(
-      entry,
-      followCall(KmsService.method.watchAuditLog, request, { signal: ended.signal }),
-    );
+    return await checkLink(entry, followCall(KmsService.method.watchAuditLog, request, ended.signal));
   } finally {
     ended.abort();
   }

@@ -4,8 +4,7 @@ import { formatAddress } from "../../address.ts";
 import { Badge, type Column, RecordTable } from "../../parts/record-table.tsx";
 import { formatSecond } from "../../time.ts";
 import { useAddress } from "../../use-address.ts";
-import { formatNumber } from "../../values.ts";
-import { shortenId } from "../key-id.ts";
+import { formatNumber, shortenId } from "../../values.ts";
 
 interface EntryTableProps {
   readonly entries: readonly AuditEntry[];

@@ -1,4 +1,5 @@
 /** The audit log: searched page by page, or followed live. */
+
 import { useEffect, useState } from "preact/hooks";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
@@ -8,6 +9,7 @@ import { useForm } from "../../form.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { Choice, Filter, ofTime, TextField } from "../../parts/fields.tsx";
+import { Lead } from "../../parts/lead.tsx";
 import { checkLog, type LogVerdict, sayLog, showLog } from "../../parts/log-verdict.tsx";
 import { StreamControls } from "../../parts/stream-controls.tsx";
 import { useStream } from "../../stream.ts";
@@ -69,13 +71,10 @@ function Browser({ initial }: { readonly initial: log.AuditFilters }) {
   const entry = entries.find(({ sequence }) => String(sequence) === chosen);
   return (
     <div class="tool">
-      <header class="lead">
-        <h1 tabIndex={-1}>Audit log</h1>
-        <p>
-          Every use of a key and every refused attempt. You see your own keys' entries; auditors and
-          administrators see all entries. The <a href="#/keys/manage">key manager</a> lists the keys.
-        </p>
-      </header>
+      <Lead title="Audit log">
+        Every use of a key and every refused attempt. You see your own keys' entries; auditors and
+        administrators see all entries. The <a href="#/keys/manage">key manager</a> lists the keys.
+      </Lead>
       <form
         onSubmit={(event) => {
           event.preventDefault();

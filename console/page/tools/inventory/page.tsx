@@ -1,21 +1,18 @@
-/** All records of the reader in one table: those on the server, and those that this tab has created. */
+/** All records of the reader in one table, newest first. */
+
 import { useEffect, useState } from "preact/hooks";
-import { formatAddress, parseAddress } from "../../address.ts";
-import { type CreatedAt, type CreatedRecord, noteStates, useCreatedRecords } from "../../created-records.ts";
+import { formatAddress } from "../../address.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
+import { Lead } from "../../parts/lead.tsx";
 import { Badge, type Column, RecordTable } from "../../parts/record-table.tsx";
-import type { FoundRecord } from "../../record-kinds.ts";
 import { settings } from "../../settings.ts";
 import { useTask } from "../../task.ts";
-import { formatNumber } from "../../values.ts";
-import { shortenId } from "../key-id.ts";
-import { type Inventory, listedKinds, loadInventory } from "./load-records.ts";
+import { formatNumber, shortenId } from "../../values.ts";
+import { type FoundRecord, type Inventory, listedKinds, loadInventory } from "./records.ts";
 
-type Row = FoundRecord & Partial<Pick<CreatedRecord, "at">>;
-
-const columns: readonly Column<Row>[] = [
+const columns: readonly Column<FoundRecord>[] = [
   { title: "Name", wraps: true, shows: showName },
   { title: "Kind", shows: ({ kind }) => kind },
   {
@@ -29,50 +26,28 @@ const columns: readonly Column<Row>[] = [
     ),
   },
   { title: "State", shows: ({ state }) => <Badge state={state} /> },
-  {
-    title: "Created (UTC)",
-    isMinor: true,
-    wraps: true,
-    shows: ({ at, createdAt }) => (
-      <>
-        {formatTime(createdAt)} {at && <a href={at.href}>{nameOrigin(at)}</a>}
-      </>
-    ),
-  },
+  { title: "Created (UTC)", isMinor: true, shows: ({ createdAt }) => formatTime(createdAt) },
 ];
 
 export function Page() {
   const [kind, setKind] = useState("");
   const [inventory, setInventory] = useState<Inventory>({});
-  const created = useCreatedRecords();
   const loading = useTask();
-  const load = (): void =>
-    void loading.run(
-      (caller) => loadInventory(caller, kind, inventory),
-      (next) => {
-        setInventory(next);
-        noteStates(Object.values(next).flatMap(({ items }) => items));
-      },
-    );
+  const load = (): void => void loading.run((caller) => loadInventory(caller, kind, inventory), setInventory);
   useEffect(load, []);
 
   const lists = Object.entries(inventory).filter(([name]) => kind === "" || name === kind);
-  const rows = mergeRecords(
-    lists.flatMap(([, { items }]) => items),
-    created.filter((record) => kind === "" || record.kind === kind),
-  );
+  const rows = lists
+    .flatMap(([, { items }]) => items)
+    .toSorted((one, other) => other.createdAt.localeCompare(one.createdAt));
   const chosen = listedKinds.find((listed) => listed.kind === kind);
   return (
     <div class="tool">
-      <header class="lead">
-        <h1 tabIndex={-1}>Inventory</h1>
-        <p>
-          {settings.wantsToken
-            ? "Your records on the server. Administrators see the records of all users."
-            : "The records on the server. It has no users, so it lists what anyone has created."}{" "}
-          Records that you create in this tab come first.
-        </p>
-      </header>
+      <Lead title="Inventory">
+        {settings.wantsToken
+          ? "Your records on the server. Administrators see the records of all users."
+          : "The records on the server. It has no users, so it lists what anyone has created."}
+      </Lead>
       <fieldset class="options" aria-label="Kind">
         {listKinds(inventory).map(({ value, title, size }) => (
           <button key={value} type="button" aria-pressed={kind === value} onClick={() => setKind(value)}>
@@ -86,16 +61,16 @@ export function Page() {
           label="Records"
           columns={columns}
           rows={rows}
-          identify={({ kind: own, id, createdAt }) => `${own} ${id} ${createdAt}`}
+          identify={({ kind: own, id }) => `${own} ${id}`}
         />
       )}
       {!loading.isRunning && rows.length === 0 && (
         <p class="note">
           None yet. You can create:{" "}
-          {(chosen ? [chosen] : listedKinds).map(({ list }, at) => (
+          {(chosen ? [chosen] : listedKinds).map(({ path, title }, at) => (
             <>
               {at > 0 && ", "}
-              <a href={`#/${list.path}`}>{list.title}</a>
+              <a href={`#/${path}`}>{title}</a>
             </>
           ))}
         </p>
@@ -109,40 +84,23 @@ export function Page() {
   );
 }
 
-/** Records with those that this tab has created first, newest first. */
-function mergeRecords(listed: readonly FoundRecord[], created: readonly CreatedRecord[]): readonly Row[] {
-  const isCreated = new Set(created.map(({ kind, id }) => `${kind} ${id}`));
-  return [...created.toReversed(), ...listed.filter(({ kind, id }) => !isCreated.has(`${kind} ${id}`))];
-}
-
 /** The choices of the filter, with the number of records. */
 function listKinds(inventory: Inventory) {
-  const sizeOf = (kind: string): number => inventory[kind]?.totalSize ?? 0;
-  const choices = listedKinds.map(({ kind, list }) => ({
+  const choices = listedKinds.map(({ kind, title }) => ({
     value: kind,
-    title: list.title,
-    size: sizeOf(kind),
+    title,
+    size: inventory[kind]?.totalSize ?? 0,
   }));
   return [{ value: "", title: "All", size: choices.reduce((sum, { size }) => sum + size, 0) }, ...choices];
 }
 
 /** Links a key to the key manager, and everything else to its story. */
-function showName({ kind, id, name }: Row) {
-  const path = listedKinds.find((listed) => listed.kind === kind)?.list.path;
-  const shown = name || shortenId(id);
-  if (path === undefined) return shown;
-  return <a href={formatAddress(path, kind === "key" ? { key: id } : {})}>{shown}</a>;
+function showName({ kind, id, name }: FoundRecord) {
+  const path = listedKinds.find((listed) => listed.kind === kind)?.path ?? "";
+  return <a href={formatAddress(path, kind === "key" ? { key: id } : {})}>{name || shortenId(id)}</a>;
 }
 
 /** "2026-11-23 13:58", or "–" if the server (RFC 3339) sent none. */
 function formatTime(time: string): string {
   return time === "" ? "–" : time.slice(0, 16).replace("T", " ");
-}
-
-/** "Managed keys: Create a key" for a step, "Key manager" for a tool. */
-function nameOrigin({ href, title }: CreatedAt): string {
-  const { path } = parseAddress(href);
-  // The menu contains the page titles.
-  const page = document.querySelector(`nav a[href="#/${path}"]`)?.textContent ?? "This page";
-  return title === undefined ? page : `${page}: ${title}`;
 }

@@ -7,7 +7,7 @@ import { Badge } from "../../parts/record-table.tsx";
 import { facts } from "../../parts/show.tsx";
 import { useTask } from "../../task.ts";
 import { formatMinute } from "../../time.ts";
-import { shortenId } from "../key-id.ts";
+import { shortenId } from "../../values.ts";
 import { Panel } from "../panel.tsx";
 import { KeyActions } from "./key-actions.tsx";
 import { KeyGrants } from "./key-grants.tsx";

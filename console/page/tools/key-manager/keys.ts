@@ -4,7 +4,7 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { compositeNames, slhDsaNames } from "../../../../src/crypto/algorithms.ts";
 import { type KeyUsage, listGrantable, operationsOf } from "../../../../src/crypto/key-uses.ts";
 import type { Caller } from "../../caller.ts";
-import { shortenId } from "../key-id.ts";
+import { shortenId } from "../../values.ts";
 import { type List, loadList } from "../lists.ts";
 
 const { createKey, getKey, listKeys } = KmsService.method;

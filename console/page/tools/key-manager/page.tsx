@@ -1,4 +1,5 @@
 /** The key manager: all keys in a table, and the selected one below with its actions. */
+
 import { useEffect, useState } from "preact/hooks";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
@@ -7,6 +8,7 @@ import { followCall } from "../../calls.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { TextField } from "../../parts/fields.tsx";
+import { Lead } from "../../parts/lead.tsx";
 import { saveFile } from "../../save-file.ts";
 import { useTask } from "../../task.ts";
 import { formatNumber } from "../../values.ts";
@@ -32,14 +34,11 @@ export function Page() {
   const isEmpty = list?.totalSize === 0;
   return (
     <div class="tool">
-      <header class="lead">
-        <h1 tabIndex={-1}>Key manager</h1>
-        <p>
-          Your keys and their life cycle. A name stays the same when its key is rotated. The{" "}
-          <a href="#/keys">managed keys story</a> explains a key's life cycle, and the{" "}
-          <a href="#/keys/audit">audit log</a> records every use.
-        </p>
-      </header>
+      <Lead title="Key manager">
+        Your keys and their life cycle. A name stays the same when its key is rotated. The{" "}
+        <a href="#/keys">managed keys story</a> explains a key's life cycle, and the{" "}
+        <a href="#/keys/audit">audit log</a> records every use.
+      </Lead>
       <CreateForm
         onCreated={(key) => {
           location.hash = formatAddress("keys/manage", { key: key.keyId });

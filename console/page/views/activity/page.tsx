@@ -1,36 +1,44 @@
-/** The server's activity: calls per second, latency and errors, from its metrics. */
+/** The server's activity in the last minute, from its metrics: calls per second, latency and errors. */
 
+import { useEffect, useState } from "preact/hooks";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { compareSnapshots, type Snapshot } from "../../../../src/client/server-activity.ts";
+import { parseMetrics } from "../../../../src/client/prometheus-text.ts";
+import { type Activity, compareSnapshots, type Snapshot } from "../../../../src/client/server-activity.ts";
+import { createUnreachable, Failure, toFailure } from "../../failure.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
+import { Lead } from "../../parts/lead.tsx";
 import { RecordTable } from "../../parts/record-table.tsx";
+import { facts } from "../../parts/show.tsx";
 import { useSession } from "../../session.ts";
 import { settings } from "../../settings.ts";
 import { useTask } from "../../task.ts";
 import { formatMs, formatNumber, toUtf8 } from "../../values.ts";
-import { countFailures, findNewest, type Interval } from "./intervals.ts";
-import { LineChart } from "./line-chart.tsx";
-import { type Activity, intervalMs, maxPoints, useActivity } from "./use-activity.ts";
 
+const intervalMs = 2000;
+/** Readings of one minute. */
+const maxSnapshots = 31;
 /** Number of calls that the button makes, one after the other. */
 const trafficCalls = 50;
 
 export function Page() {
-  const activity = useActivity();
-  const { last, failure } = activity;
+  const { snapshots, failure } = useSnapshots();
+  const [first] = snapshots;
+  const last = snapshots.at(-1);
   return (
     <div class="tool">
-      <header class="lead">
-        <h1 tabIndex={-1}>Activity</h1>
-        <p>
-          What this server is doing now: all clients' calls, over every protocol. The page reads{" "}
-          <a href="/metrics">/metrics</a> every {intervalMs / 1000} seconds, which does not count as a call.
-        </p>
-      </header>
+      <Lead title="Activity">
+        What this server is doing now: all clients' calls, over every protocol. The page reads{" "}
+        <a href="/metrics">/metrics</a> every {intervalMs / 1000} seconds, which does not count as a call.
+      </Lead>
       {failure && <FailureNote failure={failure} />}
       {failure && <Explanation reason={failure.reason} />}
-      {last && <Charts activity={activity} />}
+      {first && last && (
+        <>
+          <TrafficButton />
+          <Summary activity={compareSnapshots(first, last)} />
+        </>
+      )}
     </div>
   );
 }
@@ -47,60 +55,6 @@ function Explanation({ reason }: { readonly reason: string }) {
       the server with <code>--metrics open</code> to show them to everyone.
     </p>
   );
-}
-
-function Charts({ activity: { first, last, intervals } }: { readonly activity: Activity }) {
-  const called = findNewest(intervals, ({ callsPerSecond }) => callsPerSecond > 0);
-  const measured = findNewest(intervals, ({ latency }) => keepFinite(latency.p50Ms) !== undefined);
-  const failed = findNewest(intervals, (interval) => countFailures(interval) > 0);
-  const formatRate = (value = 0): string => (value < 10 ? value.toFixed(1) : formatNumber(Math.round(value)));
-  return (
-    <>
-      <TrafficButton />
-      <div class="line-charts">
-        <LineChart
-          title="Calls per second"
-          now={formatRate(called?.interval.callsPerSecond)}
-          seconds={called?.seconds ?? 0}
-          values={intervals.map(({ callsPerSecond }) => callsPerSecond)}
-          count={maxPoints}
-          format={formatNumber}
-        />
-        <LineChart
-          title="Latency: median, and 95th percentile (pale)"
-          now={formatLatencies(measured?.interval)}
-          seconds={measured?.seconds ?? 0}
-          values={intervals.map(({ latency }) => latency.p50Ms).map(keepFinite)}
-          others={intervals.map(({ latency }) => latency.p95Ms).map(keepFinite)}
-          count={maxPoints}
-          format={formatMs}
-        />
-        <LineChart
-          title="Refused or failed, per second"
-          now={formatRate(failed && countFailures(failed.interval))}
-          seconds={failed?.seconds ?? 0}
-          values={intervals.map(countFailures)}
-          count={maxPoints}
-          format={formatNumber}
-        />
-      </div>
-      <p class="hint">
-        The charts show the last {(maxPoints * intervalMs) / 60_000} minutes. Latencies are estimated from the
-        buckets of a histogram.
-      </p>
-      {first && last && <MethodTable first={first} last={last} />}
-    </>
-  );
-}
-
-/** A latency above the last histogram bucket is unknown. */
-function keepFinite(ms: number | undefined): number | undefined {
-  return ms === Number.POSITIVE_INFINITY ? undefined : ms;
-}
-
-function formatLatencies(interval: Interval | undefined): string {
-  const [p50Ms, p95Ms] = [interval?.latency.p50Ms, interval?.latency.p95Ms].map(keepFinite);
-  return p50Ms === undefined ? "–" : `${formatMs(p50Ms)}, ${p95Ms === undefined ? "–" : formatMs(p95Ms)}`;
 }
 
 function TrafficButton() {
@@ -126,15 +80,21 @@ function TrafficButton() {
   );
 }
 
-/** RPCs called since the page was opened, most frequent first. */
-function MethodTable({ first, last }: { readonly first: Snapshot; readonly last: Snapshot }) {
-  const { calls, seconds } = compareSnapshots(first, last);
-  const called = calls.filter(({ callsPerSecond }) => callsPerSecond > 0);
+function Summary({ activity }: { readonly activity: Activity }) {
+  const { calls, seconds, callsPerSecond, failures, latency } = activity;
+  const called = calls.filter((one) => one.callsPerSecond > 0);
+  const failuresPerSecond = Object.values(failures).reduce((sum, perSecond) => sum + perSecond, 0);
   const count = (perSecond: number): string => formatNumber(Math.round(perSecond * seconds));
   return (
     <section aria-labelledby="methods">
-      <h2 id="methods">Calls since you opened this page</h2>
-      {called.length === 0 && <p>None yet.</p>}
+      <h2 id="methods">The last {formatNumber(Math.round(seconds))} seconds</h2>
+      {facts({
+        "Calls per second": callsPerSecond.toFixed(1),
+        "Failures per second": failuresPerSecond.toFixed(1),
+        "Latency, median": formatLatency(latency.p50Ms),
+        "Latency, 95th percentile": formatLatency(latency.p95Ms),
+      })}
+      {called.length === 0 && <p>No calls yet.</p>}
       {called.length > 0 && (
         <RecordTable
           label="Calls"
@@ -145,21 +105,78 @@ function MethodTable({ first, last }: { readonly first: Snapshot; readonly last:
             {
               title: "Answered",
               isNumber: true,
-              shows: ({ callsPerSecond, failuresPerSecond }) => count(callsPerSecond - failuresPerSecond),
+              shows: (one) => count(one.callsPerSecond - one.failuresPerSecond),
             },
-            {
-              title: "Refused or failed",
-              isNumber: true,
-              shows: ({ failuresPerSecond }) => count(failuresPerSecond),
-            },
-            {
-              title: "Median",
-              isNumber: true,
-              shows: ({ latency: { p50Ms } }) => (p50Ms === undefined ? "–" : formatMs(p50Ms)),
-            },
+            { title: "Refused or failed", isNumber: true, shows: (one) => count(one.failuresPerSecond) },
+            { title: "Median", isNumber: true, shows: (one) => formatLatency(one.latency.p50Ms) },
           ]}
         />
       )}
+      <p class="hint">Latencies are estimated from the buckets of a histogram.</p>
     </section>
   );
+}
+
+/** A latency above the last histogram bucket is unknown. */
+function formatLatency(ms: number | undefined): string {
+  return ms === undefined || ms === Number.POSITIVE_INFINITY ? "–" : formatMs(ms);
+}
+
+interface Readings {
+  /** Of the last minute, oldest first. */
+  readonly snapshots: readonly Snapshot[];
+  /** Why the newest reading failed. */
+  readonly failure: Failure | undefined;
+}
+
+const nothing: Readings = { snapshots: [], failure: undefined };
+
+/** Polls the server's metrics while the page is visible. */
+function useSnapshots(): Readings {
+  const token = useSession()?.token;
+  const [readings, setReadings] = useState(nothing);
+  useEffect(() => {
+    const abort = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const read = async (): Promise<void> => {
+      // A hidden page sends no requests.
+      if (!document.hidden) {
+        const next = await fetchSnapshot(token, abort.signal).catch(toFailure);
+        if (abort.signal.aborted) return;
+        setReadings(({ snapshots }) =>
+          next instanceof Failure
+            ? { snapshots, failure: next }
+            : { snapshots: [...snapshots, next].slice(-maxSnapshots), failure: undefined },
+        );
+      }
+      timer = setTimeout(() => void read(), intervalMs);
+    };
+    setReadings(nothing);
+    void read();
+    return () => {
+      abort.abort();
+      clearTimeout(timer);
+    };
+  }, [token]);
+  return readings;
+}
+
+/** @throws Failure with the server's reason, if it refuses */
+async function fetchSnapshot(token: string | undefined, signal: AbortSignal): Promise<Snapshot> {
+  const headers: HeadersInit = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const response = await fetch("/metrics", { headers, signal }).catch(() => {
+    throw createUnreachable();
+  });
+  if (!response.ok) throw await readRefusal(response);
+  return { atMs: performance.now(), samples: parseMetrics(await response.text()) };
+}
+
+async function readRefusal(response: Response): Promise<Failure> {
+  const { status } = response;
+  const body = await response.json().catch(() => undefined);
+  const [message = `The server answered with status ${status}.`, reason = `HTTP_${status}`] = [
+    body?.message,
+    body?.details?.[0]?.reason,
+  ].map((text: unknown) => (typeof text === "string" ? text : undefined));
+  return new Failure(reason, String(status), message);
 }

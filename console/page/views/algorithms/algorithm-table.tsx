@@ -3,7 +3,6 @@ import type { ComponentChildren } from "preact";
 import { Scroller } from "../../parts/scroller.tsx";
 import { formatMs, formatNumber } from "../../values.ts";
 import { type AlgorithmRow, type Choice, type Column, describeCategory, type Times } from "./rows.ts";
-import { type LogScale, sizeScale, timeScale } from "./scale.ts";
 
 interface AlgorithmTableProps {
   readonly rows: readonly AlgorithmRow[];
@@ -64,39 +63,46 @@ function Row({ row, times }: { readonly row: AlgorithmRow; readonly times: Times
         <span class="hint">{row.standard}</span>
       </th>
       <td>{describeCategory(row.category)}</td>
-      <Bar scale={sizeScale} value={row.publicKeyBytes}>
+      <Bar scale={bytesScale} value={row.publicKeyBytes}>
         {formatNumber(row.publicKeyBytes)}
       </Bar>
-      <Bar scale={sizeScale} value={row.secretKeyBytes}>
+      <Bar scale={bytesScale} value={row.secretKeyBytes}>
         {formatNumber(row.secretKeyBytes)}
       </Bar>
-      <Bar scale={sizeScale} value={row.resultBytes}>
+      <Bar scale={bytesScale} value={row.resultBytes}>
         {formatNumber(row.resultBytes)}
       </Bar>
-      <Bar scale={timeScale} value={times?.makeMs}>
+      <Bar scale={msScale} value={times?.makeMs}>
         {times && formatMs(times.makeMs)}
       </Bar>
-      <Bar scale={timeScale} value={times?.useMs}>
+      <Bar scale={msScale} value={times?.useMs}>
         {times && formatMs(times.useMs)}
       </Bar>
     </tr>
   );
 }
 
+/** The ends of a logarithmic scale: equal distances for equal factors. */
+type Scale = readonly [from: number, to: number];
+
+const bytesScale: Scale = [10, 100_000];
+const msScale: Scale = [0.1, 10_000];
+
 interface BarProps {
-  readonly scale: LogScale;
+  readonly scale: Scale;
   readonly value: number | undefined;
   readonly children: ComponentChildren;
 }
 
-function Bar({ scale, value, children }: BarProps) {
+function Bar({ scale: [from, to], value, children }: BarProps) {
   if (value === undefined) return <td class="hint">–</td>;
+  const share = Math.log(value / from) / Math.log(to / from);
   return (
     <td>
       {children}
       <svg class="bar-picture" width="100%" height="6" aria-hidden="true" focusable="false">
         <rect class="track" width="100%" height="6" rx="3" />
-        <rect class="family" width={`${100 * scale.place(value)}%`} height="6" rx="3" />
+        <rect class="family" width={`${100 * Math.min(1, Math.max(0, share))}%`} height="6" rx="3" />
       </svg>
     </td>
   );

@@ -1,14 +1,16 @@
 /** The algorithm explorer: sizes, security categories and measured times of all algorithms, old and new. */
-import { useEffect, useState } from "preact/hooks";
+
+import { useEffect, useRef, useState } from "preact/hooks";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { withoutToken } from "../../caller.ts";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { Filter } from "../../parts/fields.tsx";
+import { Lead } from "../../parts/lead.tsx";
 import { useSession } from "../../session.ts";
 import { settings } from "../../settings.ts";
 import { useTask } from "../../task.ts";
-import { formatMs } from "../../values.ts";
 import { AlgorithmTable } from "./algorithm-table.tsx";
+import { measureTimes } from "./measure.ts";
 import {
   type AlgorithmRow,
   type Choice,
@@ -17,10 +19,9 @@ import {
   chooseRows,
   families,
   kinds,
+  type Times,
   toRows,
 } from "./rows.ts";
-import { SizeMap } from "./size-map.tsx";
-import { type Measurement, useMeasurement } from "./use-measurement.ts";
 
 const initial: Choice = { kind: "", family: "", category: "", sort: "resultBytes", isDescending: false };
 
@@ -28,7 +29,7 @@ export function Page() {
   const [rows, setRows] = useState<readonly AlgorithmRow[]>();
   const [choice, setChoice] = useState(initial);
   const loading = useTask();
-  const measurement = useMeasurement();
+  const [times, setTimes] = useState<ReadonlyMap<string, Times>>(new Map());
   useEffect(() => {
     void loading.run(
       ({ call }) => call(PqcService.method.getAlgorithmInfo, {}, withoutToken),
@@ -41,16 +42,13 @@ export function Page() {
   });
   const sortBy = (sort: Column): void =>
     setChoice({ ...choice, sort, isDescending: choice.sort === sort && !choice.isDescending });
-  const chosen = chooseRows(rows ?? [], choice, measurement.times);
+  const chosen = chooseRows(rows ?? [], choice, times);
   return (
     <div class="tool">
-      <header class="lead">
-        <h1 tabIndex={-1}>Algorithm explorer</h1>
-        <p>
-          This server's parameter sets, next to the classical algorithms that they replace. All bars and axes
-          are logarithmic: equal steps mean equal factors.
-        </p>
-      </header>
+      <Lead title="Algorithm explorer">
+        This server's parameter sets, next to the classical algorithms that they replace. All bars are
+        logarithmic: equal steps mean equal factors.
+      </Lead>
       {loading.failure && <FailureNote failure={loading.failure} />}
       <div class="fields">
         <Filter label="Purpose" options={kinds} {...bind("kind")} />
@@ -59,9 +57,11 @@ export function Page() {
       </div>
       {rows && (
         <>
-          <SizeMap rows={chosen} />
-          <MeasureControls measurement={measurement} rows={chosen} />
-          <AlgorithmTable rows={chosen} times={measurement.times} choice={choice} onSort={sortBy} />
+          <Measurement
+            rows={chosen}
+            onMeasured={(name, measured) => setTimes((before) => new Map(before).set(name, measured))}
+          />
+          <AlgorithmTable rows={chosen} times={times} choice={choice} onSort={sortBy} />
           <p class="hint text">
             Categories are NIST’s: 1 is as hard to break as AES-128, 3 as AES-192, 5 as AES-256; 2 lies
             between 1 and 3. Secret keys are in their standard’s expanded form. An RSA public key is its
@@ -73,14 +73,21 @@ export function Page() {
   );
 }
 
-interface MeasureControlsProps {
-  readonly measurement: Measurement;
+interface MeasurementProps {
   readonly rows: readonly AlgorithmRow[];
+  readonly onMeasured: (name: string, times: Times) => void;
 }
 
-function MeasureControls({ measurement, rows }: MeasureControlsProps) {
+/** Measures one algorithm after the other, until all are done or the reader stops it. */
+function Measurement({ rows, onMeasured }: MeasurementProps) {
   const session = useSession();
-  const { running, emptyMs, failure } = measurement;
+  const task = useTask();
+  const [current, setCurrent] = useState("");
+  const isWanted = useRef(false);
+  const stop = (): void => {
+    isWanted.current = false;
+  };
+  useEffect(() => stop, []);
   if (settings.wantsToken && session === undefined) {
     return (
       <p class="note">
@@ -88,31 +95,41 @@ function MeasureControls({ measurement, rows }: MeasureControlsProps) {
       </p>
     );
   }
-  const own = rows.filter(({ family }) => family !== "classical");
+  const start = (): void => {
+    isWanted.current = true;
+    void task.run(
+      async (caller) => {
+        for (const row of rows.filter(({ family }) => family !== "classical")) {
+          if (!isWanted.current) return;
+          setCurrent(row.name);
+          onMeasured(row.name, await measureTimes(row, caller));
+        }
+      },
+      () => {},
+    );
+  };
   return (
     <section aria-label="Measured times">
       <p class="act">
-        {running === undefined ? (
-          <button type="button" class="primary" onClick={() => void measurement.start(own)}>
-            Measure on this server
+        {task.isRunning ? (
+          <button type="button" onClick={stop}>
+            Stop
           </button>
         ) : (
-          <button type="button" onClick={measurement.stop}>
-            Stop
+          <button type="button" class="primary" onClick={start}>
+            Measure on this server
           </button>
         )}
         <span class="hint" role="status">
-          {running !== undefined
-            ? `Measuring ${running} …`
-            : emptyMs !== undefined
-              ? `Calls without cryptography took ${formatMs(emptyMs)} in between. Times close to that are mostly the round trip.`
-              : "Calls the server up to five times per displayed parameter set, one call at a time."}
+          {task.isRunning
+            ? `Measuring ${current} …`
+            : "Calls the server up to five times per displayed parameter set, one call at a time."}
         </span>
       </p>
-      {failure && <FailureNote failure={failure} />}
+      {task.failure && <FailureNote failure={task.failure} />}
       <p class="hint text">
-        Times are medians of complete calls from your browser, including the network. The server does not
-        offer the classical algorithms as calls, so they have no times.
+        Each time is the fastest of these calls, from your browser and including the network. The server does
+        not offer the classical algorithms as calls, so they have no times.
       </p>
     </section>
   );

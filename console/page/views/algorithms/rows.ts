@@ -56,7 +56,7 @@ function describeClassical(algorithm: ClassicalAlgorithm): AlgorithmRow {
   };
 }
 
-/** Median round trips in milliseconds. */
+/** Fastest round trips in milliseconds. */
 export interface Times {
   /** Generate a key pair, then sign or encapsulate. */
   readonly makeMs: number;

@@ -2,6 +2,7 @@
  * The handshake, byte by byte: the visitor's connection, and a recorded TLS 1.3 handshake that the browser
  * decrypts, explains and checks.
  */
+
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { PqcService, type RecordHandshakeResponse } from "#gen/pqc/pqc_service_pb.ts";
 import { type Caller, withoutToken } from "../../caller.ts";
@@ -10,6 +11,7 @@ import { useForm } from "../../form.ts";
 import { Legend } from "../../home/byte-picture.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { Choice } from "../../parts/fields.tsx";
+import { Lead } from "../../parts/lead.tsx";
 import { saveFile } from "../../save-file.ts";
 import { requireSecureOrigin } from "../../stories/tunnel/handshake.ts";
 import { useTask } from "../../task.ts";
@@ -39,13 +41,10 @@ export function Page() {
   return (
     <div class="handshake">
       <div class="opening">
-        <header class="lead">
-          <h1 tabIndex={-1}>The handshake, byte by byte</h1>
-          <p>
-            Before the first byte of a page, browser and server agree on keys: a TLS 1.3 handshake. Here is
-            one, with every byte explained. Click any square, flip a bit, and see which check fails.
-          </p>
-        </header>
+        <Lead title="The handshake, byte by byte">
+          Before the first byte of a page, browser and server agree on keys: a TLS 1.3 handshake. Here is one,
+          with every byte explained. Click any square, flip a bit, and see which check fails.
+        </Lead>
         <Connection />
       </div>
       <Laboratory />

@@ -1,7 +1,6 @@
 /** Record protection and key schedule of TLS 1.3 (RFC 8446, sections 5.2 and 7), with Web Cryptography. */
 
-import { fromHex } from "../../hex.ts";
-import { toHex } from "../../values.ts";
+import { fromHex, toHex } from "../../values.ts";
 
 /** What a cipher suite selects. */
 export interface Suite {

@@ -1,4 +1,5 @@
 /** Takes a signed token apart: paste one, edit it, and verify it with any key set. Nothing leaves the browser. */
+
 import { useEffect, useRef, useState } from "preact/hooks";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { formatAddress } from "../../address.ts";
@@ -8,6 +9,7 @@ import { ActionButton } from "../../parts/action-button.tsx";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { TextArea } from "../../parts/fields.tsx";
+import { Lead } from "../../parts/lead.tsx";
 import { Verdict } from "../../parts/verdict.tsx";
 import { settings } from "../../settings.ts";
 import { useTask } from "../../task.ts";
@@ -43,13 +45,10 @@ export function Page() {
   const take = (text: string): void => setToken(text.replace(/^\s*(authorization:\s*)?bearer\s+/i, ""));
   return (
     <div class="tool">
-      <header class="lead">
-        <h1 tabIndex={-1}>Token inspector</h1>
-        <p>
-          Paste a signed token (JWT) of any issuer, change it, and verify it with the issuer's keys. The token
-          stays in this browser; a link carries it in its fragment, which browsers do not send.
-        </p>
-      </header>
+      <Lead title="Token inspector">
+        Paste a signed token (JWT) of any issuer, change it, and verify it with the issuer's keys. The token
+        stays in this browser; a link carries it in its fragment, which browsers do not send.
+      </Lead>
       <p class="act">
         {!settings.wantsToken && (
           <ActionButton task={task} onClick={issue}>
