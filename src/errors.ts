@@ -127,10 +127,7 @@ export function metadataTooLarge(bytes: number, maxBytes: number): ConnectError 
   return refuse(
     "METADATA_TOO_LARGE",
     `the request metadata has at least ${bytes} bytes; the limit is ${maxBytes}`,
-    {
-      bytes: String(bytes),
-      maxBytes: String(maxBytes),
-    },
+    { bytes: String(bytes), maxBytes: String(maxBytes) },
   );
 }
 
@@ -151,10 +148,7 @@ export function messageTooComplex(limit: string, max: number): ConnectError {
   return refuse(
     "MESSAGE_TOO_COMPLEX",
     `the message has more than ${max} ${limit}; send several smaller messages`,
-    {
-      limit,
-      max: String(max),
-    },
+    { limit, max: String(max) },
   );
 }
 
@@ -167,9 +161,7 @@ export function callUnsupported(method: string): ConnectError {
   return refuse(
     "CALL_UNSUPPORTED",
     `${method} is not supported; see /reference on this server for the supported calls`,
-    {
-      method,
-    },
+    { method },
   );
 }
 

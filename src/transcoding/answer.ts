@@ -1,10 +1,10 @@
 /** Writes a unary answer. */
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, Registry } from "@bufbuild/protobuf";
 import { encodeBody } from "../http/compression.ts";
 import { computeEntityTag, matchesEntityTag, toWeakTag } from "../http/entity-tags.ts";
 import type { RestRequest, RestResponse } from "./http.ts";
 import { chooseMediaType } from "./negotiation.ts";
-import { type JsonForm, type Renderer, toBody } from "./rendering.ts";
+import { answersRaw, type JsonForm, readRaw, renderJson, toBody } from "./rendering.ts";
 import type { Route } from "./routes.ts";
 
 /** The headers that a handler sets. */
@@ -16,13 +16,13 @@ export interface AnswerHeaders {
 /** How the messages of a call are rendered. */
 export interface Rendering {
   readonly route: Route;
-  readonly renderer: Renderer;
+  readonly registry: Registry;
   readonly form?: JsonForm | undefined;
 }
 
 /** Refuses a request that does not accept JSON. For raw bytes, only the handler knows the media type. */
-export function requireJson(headers: Headers, { raw }: Renderer): undefined {
-  if (!raw) chooseMediaType(headers.get("accept"), ["application/json"]);
+export function requireJson(headers: Headers, route: Route): undefined {
+  if (!answersRaw(route)) chooseMediaType(headers.get("accept"), ["application/json"]);
 }
 
 /** Renders a message into an answer with the headers that its handler set. */
@@ -56,12 +56,12 @@ export async function writeAnswer(
   return { status: 200, headers, body };
 }
 
-function render(message: Message, headers: Headers, { renderer, form }: Rendering): Uint8Array {
-  if (!renderer.raw) {
+function render(message: Message, headers: Headers, { route, registry, form }: Rendering): Uint8Array {
+  if (!answersRaw(route)) {
     headers.set("content-type", "application/json");
-    return toBody(renderer.toJsonText(message, form));
+    return toBody(renderJson(route, message, registry, form));
   }
-  const { contentType, data } = renderer.toRaw(message);
+  const { contentType, data } = readRaw(route, message);
   headers.set("content-type", contentType);
   return data;
 }

@@ -1,14 +1,13 @@
 /** Builds a request message from path, query and body. */
 import type { DescField, Message, Registry } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
-import { refuse, refuseField } from "../errors.ts";
-import type { BodyLimits, IncomingBody } from "./body.ts";
+import { refuse } from "../errors.ts";
+import type { IncomingBody, StreamLimits } from "./body.ts";
 import { readBodyMessage, readBodyMessages } from "./body-messages.ts";
 import {
   type BodyMessage,
   describeFieldPath,
   type FieldPath,
-  FieldValueError,
   findLeaf,
   readFieldValue,
   setField,
@@ -29,15 +28,14 @@ export async function* readRequestMessages(
   match: RouteMatch<Route>,
   rawQuery: string,
   body: IncomingBody | undefined,
-  limits: BodyLimits,
-  registry: Registry,
+  limits: StreamLimits,
 ): AsyncGenerator<Message> {
-  const values = readFieldValues(match, rawQuery, registry);
+  const values = readFieldValues(match, rawQuery, limits.registry);
   if (match.route.spec.kind === "server_streaming") {
-    yield applyValues(match.route, values, await readBodyMessage(match.route, body, limits, registry));
+    yield applyValues(match.route, values, await readBodyMessage(match.route, body, limits));
     return;
   }
-  for await (const message of readBodyMessages(match.route, body, limits, registry))
+  for await (const message of readBodyMessages(match.route, body, limits))
     yield applyValues(match.route, values, message);
 }
 
@@ -78,14 +76,8 @@ export function readFieldValues(
   const fromQuery = route.body.kind === "all" ? [] : readQuery(route.spec.method.input, rawQuery);
   for (const { path } of fromQuery) if (path.length > 1) requireOutsideBody(route, path);
   const read = (source: "path" | "query", { path, texts }: { path: FieldPath; texts: readonly string[] }) => {
-    try {
-      const field = findLeaf(path);
-      const read = route.style === "google" ? texts.map((text) => toJsonMask(field, text)) : texts;
-      return { path, source, value: readFieldValue(field, read, registry) };
-    } catch (error) {
-      if (!(error instanceof FieldValueError)) throw error;
-      throw refuseField(describeFieldPath(path), error.message);
-    }
+    const given = route.style === "google" ? texts.map((text) => toJsonMask(findLeaf(path), text)) : texts;
+    return { path, source, value: readFieldValue(path, given, registry) };
   };
   return [...fromPath.map((field) => read("path", field)), ...fromQuery.map((field) => read("query", field))];
 }

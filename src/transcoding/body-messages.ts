@@ -1,5 +1,4 @@
 /** Builds request messages from bodies: JSON, part of a message as JSON, raw bytes, or a stream of these. */
-import type { Registry } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { refuse } from "../errors.ts";
@@ -11,6 +10,7 @@ import {
   readBody,
   readChunks,
   requireMediaType,
+  type StreamLimits,
   withinTime,
 } from "./body.ts";
 import type { BodyMessage, FieldPath } from "./fields.ts";
@@ -41,8 +41,7 @@ function isClientStream({ spec }: Route): boolean {
 export async function readBodyMessage(
   route: Route,
   body: IncomingBody | undefined,
-  limits: BodyLimits,
-  registry: Registry,
+  limits: StreamLimits,
 ): Promise<BodyMessage> {
   if (body === undefined) return emptyMessage(route);
   if (route.body.kind === "none") {
@@ -50,7 +49,7 @@ export async function readBodyMessage(
     return emptyMessage(route);
   }
   if (!takesRawBody(route)) requireMediaType(body.headers, listMediaTypes(route));
-  return parseBody(route, body.headers, await readBody(body, limits), { ...limits, registry });
+  return parseBody(route, body.headers, await readBody(body, limits), limits);
 }
 
 /** Builds a message from a whole body; an empty message if there is none. */
@@ -132,13 +131,9 @@ function emptyMessage(route: Route): BodyMessage {
   return { message: create(route.spec.method.input), has: () => false };
 }
 
-function parseBodyMessage(
-  route: Route,
-  bytes: Uint8Array,
-  { registry, structure }: MessageLimits,
-): BodyMessage {
+function parseBodyMessage(route: Route, bytes: Uint8Array, limits: MessageLimits): BodyMessage {
   const field = route.body.kind === "field" ? route.body.field : undefined;
-  const { message, json } = parseJsonMessage(route.spec.method.input, bytes, { registry, structure }, field);
+  const { message, json } = parseJsonMessage(route.spec.method.input, bytes, limits, field);
   return { message, has: (path) => hasJsonField(json, path) };
 }
 
@@ -157,8 +152,7 @@ function hasJsonField(json: unknown, path: FieldPath): boolean {
 export async function* readBodyMessages(
   route: Route,
   body: IncomingBody | undefined,
-  limits: BodyLimits,
-  registry: Registry,
+  limits: StreamLimits,
 ): AsyncGenerator<BodyMessage> {
   if (body === undefined) return;
   if (route.body.kind === "none") return requireNoContent(body, limits);
@@ -172,5 +166,5 @@ export async function* readBodyMessages(
     type === jsonType
       ? splitJsonArray(await readBody(body, limits), limits.structure)
       : readLines(body, limits.maxBytes);
-  for await (const text of texts) yield parseBodyMessage(route, text, { ...limits, registry });
+  for await (const text of texts) yield parseBodyMessage(route, text, limits);
 }

@@ -8,7 +8,7 @@ import { requestTooSlow } from "../calls/timeout.ts";
 import { excerpt } from "../errors/shorten.ts";
 import { bodyTooLarge, refuse } from "../errors.ts";
 import type { ExpansionBudget } from "../message-limits/expansion.ts";
-import type { StructureLimits } from "../message-limits/structure-limits.ts";
+import type { MessageLimits, StructureLimits } from "../message-limits/structure-limits.ts";
 
 const gunzipAsync = promisify(gunzip);
 
@@ -20,6 +20,9 @@ export interface BodyLimits {
   /** Limits on the structure of each message. */
   readonly structure: StructureLimits;
 }
+
+/** The limits of a stream and of each of its messages. */
+export type StreamLimits = BodyLimits & MessageLimits;
 
 /** A body being received. */
 export interface IncomingBody {
@@ -153,9 +156,7 @@ export function isGzip(headers: Headers): boolean {
   const error = refuse(
     "ENCODING_UNSUPPORTED",
     `content-encoding "${excerpt(encoding)}" is not supported; send gzip or no content-encoding`,
-    {
-      contentEncoding: encoding,
-    },
+    { contentEncoding: encoding },
   );
   error.metadata.set("accept-encoding", "gzip");
   throw error;
@@ -174,20 +175,6 @@ function invalidGzip(): Error {
   return refuse("ENCODING_INVALID", "the body is not valid gzip data, as content-encoding announces");
 }
 
-/** A media type without parameters, in lower case, and its charset. */
-export interface MediaType {
-  readonly name: string;
-  readonly charset: string | undefined;
-}
-
-/** Parses a content-type (RFC 9110, section 8.3.1); undefined if there is none. */
-function parseMediaType(header: string | null): MediaType | undefined {
-  if (header === null) return undefined;
-  const [name = "", ...parameters] = header.split(";").map((part) => part.trim());
-  const charset = parameters.find((parameter) => /^charset=/i.test(parameter))?.slice("charset=".length);
-  return { name: name.toLowerCase(), charset: charset?.replaceAll('"', "").toLowerCase() };
-}
-
 /**
  * Refuses a body whose media type the call does not accept. A body without a content-type gets the first
  * type.
@@ -196,17 +183,23 @@ function parseMediaType(header: string | null): MediaType | undefined {
  * @throws MEDIA_TYPE_UNSUPPORTED
  */
 export function requireMediaType(headers: Headers, accepted: readonly string[]): string {
-  const type = parseMediaType(headers.get("content-type"));
-  if (type === undefined) return accepted[0] as string;
-  const utf8 = type.charset === undefined || type.charset === "utf-8" || type.charset === "us-ascii";
-  if (accepted.includes(type.name) && utf8) return type.name;
-  const given = type.charset === undefined ? type.name : `${type.name} in ${type.charset}`;
+  const header = headers.get("content-type");
+  if (header === null) return accepted[0] as string;
+  // RFC 9110, section 8.3.1.
+  const [name = "", ...parameters] = header
+    .toLowerCase()
+    .split(";")
+    .map((part) => part.trim());
+  const charset = parameters
+    .find((parameter) => parameter.startsWith("charset="))
+    ?.replace(/^charset=|"/g, "");
+  const isUtf8 = charset === undefined || charset === "utf-8" || charset === "us-ascii";
+  if (accepted.includes(name) && isUtf8) return name;
+  const given = charset === undefined ? name : `${name} in ${charset}`;
   const error = refuse(
     "MEDIA_TYPE_UNSUPPORTED",
     `the body is ${given}; send content-type: ${accepted.join(" or ")}`,
-    {
-      contentType: given,
-    },
+    { contentType: given },
   );
   error.metadata.set("accept", accepted.join(", "));
   throw error;

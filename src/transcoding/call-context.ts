@@ -5,7 +5,7 @@ import type { ServiceProfiles } from "../calls/service-profile.ts";
 import { readTimeout } from "../calls/timeout.ts";
 import type { BodyLimits } from "./body.ts";
 import type { RestRequest } from "./http.ts";
-import type { JsonForm, Renderer } from "./rendering.ts";
+import type { JsonForm } from "./rendering.ts";
 import type { RouteMatch } from "./router.ts";
 import type { Route } from "./routes.ts";
 import { readSystemParameters } from "./system-parameters.ts";
@@ -14,7 +14,6 @@ import { readSystemParameters } from "./system-parameters.ts";
 export interface FoundRoute {
   readonly match: RouteMatch<Route>;
   readonly rawQuery: string;
-  readonly renderer: Renderer;
 }
 
 /** What all calls share. */

@@ -3,6 +3,7 @@ import type { DescEnum, DescField, DescMessage, JsonValue, Message, Registry } f
 import { create, fromJsonString, ScalarType, toBinary } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import { refuseField } from "../errors.ts";
 import { whyNotStrictMessage, whyNotStrictScalar } from "./strict-values.ts";
 
 /** The fields from a top-level field of the request to the target field. All but the last are messages. */
@@ -25,8 +26,8 @@ const jsonMessages = new Set([
   "google.protobuf.ListValue",
 ]);
 
-/** Says why a text is not a valid field value. Code that catches it adds the field name. */
-export class FieldValueError extends Error {}
+/** Says why a text is not a valid field value. */
+class FieldValueError extends Error {}
 
 /**
  * Resolves names, starting from a message, to a field.
@@ -105,15 +106,17 @@ export function whyNotTextual(field: DescField, where: "path" | "query"): string
  * Reads a field value from text, with one text for each element of a repeated field.
  *
  * @returns a message of the field's parent type in which only this field is set
- * @throws FieldValueError
+ * @throws FIELD_INVALID
  */
-export function readFieldValue(field: DescField, texts: readonly string[], registry: Registry): Message {
-  const values = texts.map((text) => toJsonText(field, text));
-  const value = field.fieldKind === "list" ? `[${values.join(",")}]` : (values[0] ?? "null");
+export function readFieldValue(path: FieldPath, texts: readonly string[], registry: Registry): Message {
+  const field = findLeaf(path);
   try {
+    const values = texts.map((text) => toJsonText(field, text));
+    const value = field.fieldKind === "list" ? `[${values.join(",")}]` : (values[0] ?? "null");
     return fromJsonString(field.parent, `{${JSON.stringify(field.jsonName)}:${value}}`, { registry });
   } catch (error) {
-    throw new FieldValueError(explainJsonError(error));
+    const reason = error instanceof FieldValueError ? error.message : explainJsonError(error);
+    throw refuseField(describeFieldPath(path), reason);
   }
 }
 

@@ -3,9 +3,9 @@
  */
 import { create, type DescMessage } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
-import { messageTooComplex, refuse, refuseField } from "../errors.ts";
+import { messageTooComplex, refuse } from "../errors.ts";
 import type { MessageLimits } from "../message-limits/structure-limits.ts";
-import { type BodyMessage, FieldValueError, readFieldValue, setField } from "./fields.ts";
+import { type BodyMessage, readFieldValue, setField } from "./fields.ts";
 import { splitQuery } from "./query.ts";
 
 /** Maximum parameters of a form. Each is decoded, even if it is ignored. */
@@ -26,20 +26,12 @@ export function parseForm(
   for (const field of desc.fields) {
     const texts = given.get(field.jsonName);
     if (texts === undefined) continue;
+    const parameter = field.jsonName;
     if (texts.length > 1 && field.fieldKind !== "list")
-      throw refuse(
-        "PARAMETER_DUPLICATE",
-        `the parameter ${field.jsonName} occurs more than once; send it once`,
-        {
-          parameter: field.jsonName,
-        },
-      );
-    try {
-      setField(reflect(desc, message), [field], readFieldValue(field, texts, registry), false);
-    } catch (error) {
-      if (!(error instanceof FieldValueError)) throw error;
-      throw refuseField(field.jsonName, error.message);
-    }
+      throw refuse("PARAMETER_DUPLICATE", `the parameter ${parameter} occurs more than once; send it once`, {
+        parameter,
+      });
+    setField(reflect(desc, message), [field], readFieldValue([field], texts, registry), false);
   }
   return { message, has: ([field]) => field !== undefined && given.has(field.jsonName) };
 }

@@ -4,7 +4,7 @@ import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { findSizeRules, whyTooLong, whyTooMany } from "../message-limits/size-rules.ts";
 import { maxMessageDepth } from "../message-limits/structure-limits.ts";
 import { createKeyCheck, whyNotElement, whyNotEntry, whyNotField, whyNotMessage } from "./json-values.ts";
-import { UnsafeInteger } from "./unsafe-integer.ts";
+import { UnsafeInteger } from "./strict-values.ts";
 
 /** A place, in JSON names ("nested.items[2].count"), and what is wrong there. */
 export interface Fault {

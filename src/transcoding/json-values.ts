@@ -4,8 +4,13 @@ import { fromJson, ScalarType } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation, isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { excerpt } from "../errors/shorten.ts";
 import { explainJsonError } from "./fields.ts";
-import { isBase64, whyNotStrictMessage, whyNotStrictScalar } from "./strict-values.ts";
-import { roundInteger, whyUnsafe } from "./unsafe-integer.ts";
+import {
+  isBase64,
+  roundInteger,
+  whyNotStrictMessage,
+  whyNotStrictScalar,
+  whyUnsafe,
+} from "./strict-values.ts";
 
 /** Explains why a value is not valid for a whole field; undefined if it is. */
 export function whyNotField(field: DescField, json: unknown, registry: Registry): string | undefined {

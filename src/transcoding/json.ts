@@ -1,20 +1,14 @@
 /** Reads request messages from JSON, strictly, and reports which field is invalid. */
-import type { DescField, DescMessage, JsonValue, MessageShape, Registry } from "@bufbuild/protobuf";
+import type { DescField, DescMessage, JsonValue, MessageShape } from "@bufbuild/protobuf";
 import { fromJson, fromJsonString } from "@bufbuild/protobuf";
 import { StructSchema } from "@bufbuild/protobuf/wkt";
 import { excerpt } from "../errors/shorten.ts";
 import { refuse, refuseField } from "../errors.ts";
 import { scanJson } from "../message-limits/json-structure.ts";
-import type { StructureLimits } from "../message-limits/structure-limits.ts";
+import type { MessageLimits } from "../message-limits/structure-limits.ts";
 import { explainJsonError } from "./fields.ts";
 import { findFault } from "./json-faults.ts";
-import { markUnsafeInteger, UnsafeInteger } from "./unsafe-integer.ts";
-
-/** Types and limits for reading JSON. */
-export interface JsonOptions {
-  readonly registry: Registry;
-  readonly structure: StructureLimits;
-}
+import { markUnsafeInteger, UnsafeInteger } from "./strict-values.ts";
 
 /** A message and the JSON value that it was read from. */
 export interface JsonMessage<Desc extends DescMessage> {
@@ -37,7 +31,7 @@ export interface JsonMessage<Desc extends DescMessage> {
 export function parseJsonMessage<Desc extends DescMessage>(
   schema: Desc,
   bytes: Uint8Array,
-  { registry, structure: limits }: JsonOptions,
+  { registry, structure: limits }: Pick<MessageLimits, "registry" | "structure">,
   field?: DescField,
 ): JsonMessage<Desc> {
   const structure = scanJson(bytes, limits);

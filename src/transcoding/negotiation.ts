@@ -19,9 +19,7 @@ export function chooseMediaType(accept: string | null, offered: readonly string[
   throw refuse(
     "NOT_ACCEPTABLE",
     `accept "${accept}" matches no media type of this call; use ${offered.join(" or ")}`,
-    {
-      offered: offered.join(", "),
-    },
+    { offered: offered.join(", ") },
   );
 }
 

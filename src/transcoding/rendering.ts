@@ -1,5 +1,5 @@
 /** Renders messages and errors as HTTP response bodies. */
-import type { DescField, DescMessage, JsonValue, Message, Registry } from "@bufbuild/protobuf";
+import type { JsonValue, Message, Registry } from "@bufbuild/protobuf";
 import { create, toJson } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
@@ -56,12 +56,6 @@ export const streamFormats: ReadonlyMap<string, StreamFormat> = new Map([
   [events.mediaType, events],
 ]);
 
-/** Raw bytes with their media type, as in google.api.HttpBody. */
-export interface RawBody {
-  readonly contentType: string;
-  readonly data: Uint8Array;
-}
-
 /** The JSON format that a caller requests. */
 export interface JsonForm {
   /** Whether enums are numbers instead of names. */
@@ -70,12 +64,11 @@ export interface JsonForm {
   readonly isPretty?: boolean;
 }
 
-/** Renders the answers of one route. */
-export interface Renderer {
-  /** True if the answers are raw bytes (google.api.HttpBody) instead of JSON. */
-  readonly raw: boolean;
-  toJsonText(message: Message, form?: JsonForm): string;
-  toRaw(message: Message): RawBody;
+/** Returns whether the answers of a route are raw bytes (google.api.HttpBody) instead of JSON. */
+export function answersRaw({ spec, responseField: field }: Route): boolean {
+  return isHttpBody(
+    field === undefined ? spec.method.output : field.fieldKind === "message" ? field.message : undefined,
+  );
 }
 
 /**
@@ -86,26 +79,21 @@ export function toBody(json: string): Uint8Array {
   return Buffer.from(`${json}\n`);
 }
 
-/** Creates the renderer of a route, for the whole message or its response_body field. */
-export function createRenderer(route: Route, registry: Registry): Renderer {
-  const { output } = route.spec.method;
-  const { responseField: field } = route;
-  return {
-    raw: isHttpBody(field === undefined ? output : field.fieldKind === "message" ? field.message : undefined),
-    toJsonText: (message, form = {}) => renderJson(output, message, field, registry, form),
-    toRaw: (message) => readRaw(output, message, field),
-  };
-}
-
-/** Includes every field without presence, so that `valid: false` and `total: 0` are visible. */
-function renderJson(
-  desc: DescMessage,
+/**
+ * Renders an answer, or its response_body field, as JSON. Includes every field without presence, so that
+ * `valid: false` and `total: 0` are visible.
+ */
+export function renderJson(
+  { spec, responseField: field }: Route,
   message: Message,
-  field: DescField | undefined,
   registry: Registry,
-  { enumsAsNumbers = false, isPretty = false }: JsonForm,
+  { enumsAsNumbers = false, isPretty = false }: JsonForm = {},
 ): string {
-  const json = toJson(desc, message, { registry, alwaysEmitImplicit: true, enumAsInteger: enumsAsNumbers });
+  const json = toJson(spec.method.output, message, {
+    registry,
+    alwaysEmitImplicit: true,
+    enumAsInteger: enumsAsNumbers,
+  });
   const indent = isPretty ? 2 : undefined;
   if (field === undefined) return JSON.stringify(json, undefined, indent);
   const part =
@@ -113,8 +101,9 @@ function renderJson(
   return JSON.stringify(part ?? null, undefined, indent);
 }
 
-function readRaw(desc: DescMessage, message: Message, field: DescField | undefined): RawBody {
-  const whole = reflect(desc, message);
+/** Reads the raw bytes of an answer, with their media type. */
+export function readRaw({ spec, responseField: field }: Route, message: Message) {
+  const whole = reflect(spec.method.output, message);
   const body = field === undefined ? whole : (whole.get(field) as typeof whole);
   let contentType = "";
   let data = new Uint8Array();

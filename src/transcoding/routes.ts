@@ -7,7 +7,7 @@ import type { HttpRule } from "#gen/google/api/http_pb.ts";
 import type { RestStyle, ServiceProfile } from "../calls/service-profile.ts";
 import { isKnownMethod } from "../http/http-methods.ts";
 import { type FieldPath, findLeaf, resolveFieldPath, whyNotTextual } from "./fields.ts";
-import { parseTemplate, type Template, type Variable } from "./template.ts";
+import { parseTemplate, type Template, type Variable, writeSegments } from "./template.ts";
 
 /** Where the fields of a request come from, besides its path. */
 export type BodyRule =
@@ -58,9 +58,7 @@ export function compileRoutes(services: readonly ServiceImplSpec[], styles: Styl
 /** gRPC and Connect call RPCs at their own paths, so a rule for such a path would never be reached. */
 function requireFreePaths(routes: readonly Route[], rpcPaths: ReadonlySet<string>): void {
   for (const { template, origin } of routes) {
-    const texts = template.segments.map((segment) => (segment.kind === "literal" ? segment.text : "*"));
-    const path = `/${texts.join("/")}`;
-    if (template.verb === "" && rpcPaths.has(path))
+    if (template.verb === "" && rpcPaths.has(writeSegments(template)))
       throw new Error(
         `${origin}: "${template.text}" is already the path of the RPC itself; choose a different path`,
       );

@@ -7,7 +7,8 @@ import { explainAbort, toConnectError } from "../errors.ts";
 import { matchesEntityTag } from "../http/entity-tags.ts";
 import type { Call, CallContext } from "./call-context.ts";
 import { type RestResponse, withoutContent } from "./http.ts";
-import { type Renderer, renderError, type StreamFormat } from "./rendering.ts";
+import { answersRaw, readRaw, renderError, renderJson, type StreamFormat } from "./rendering.ts";
+import type { Route } from "./routes.ts";
 
 /**
  * Milliseconds to wait for the first message before sending the status, so that an early error keeps its own.
@@ -19,35 +20,27 @@ export async function answerStream(
   call: Call,
   context: CallContext,
   input: AsyncIterable<Message>,
-  renderer: Renderer,
   format: StreamFormat | undefined,
 ): Promise<RestResponse> {
-  const { spec } = call.match.route;
-  const output = transformInvokeImplementation(
-    spec,
-    context,
-    call.setup.interceptors,
-  )(input)[Symbol.asyncIterator]();
+  const { route } = call.match;
+  const run = transformInvokeImplementation(route.spec, context, call.setup.interceptors);
+  const output = run(input)[Symbol.asyncIterator]();
   const first = raceSignal(output.next(), context.signal);
   first.catch(() => {}); // The code below awaits it, unless the caller disconnects first.
   try {
     // An early error still gets its own HTTP status.
     await Promise.race([first, wait(firstMessageGraceMs)]);
-    const rawType = renderer.raw
-      ? await first.then((next) => next.done !== true && renderer.toRaw(next.value))
-      : false;
+    const raw =
+      answersRaw(route) && (await first.then((next) => next.done !== true && readRaw(route, next.value)));
     const headers = new Headers(context.responseHeader);
-    headers.set(
-      "content-type",
-      format?.mediaType ?? (rawType ? rawType.contentType : "application/octet-stream"),
-    );
+    headers.set("content-type", format?.mediaType ?? (raw ? raw.contentType : "application/octet-stream"));
     if (!headers.has("cache-control")) headers.set("cache-control", "no-store");
     if (format === undefined) {
-      const pieces = renderRawStream(output, first, renderer, context);
+      const pieces = renderRawStream(output, first, route, context);
       return answerContent(call, headers, pieces, context.responseTrailer);
     }
     headers.set("vary", "accept");
-    const pieces = renderStream(output, first, renderer, format, context, call);
+    const pieces = renderStream(output, first, format, context, call);
     return { status: 200, headers, body: pieces, trailers: context.responseTrailer };
   } catch (thrown) {
     const error = explainAbort(toConnectError(thrown), context.signal);
@@ -93,7 +86,6 @@ function wait(milliseconds: number): Promise<void> {
 async function* renderStream(
   output: AsyncIterator<Message>,
   first: Promise<IteratorResult<Message>>,
-  renderer: Renderer,
   format: StreamFormat,
   context: CallContext,
   { form, setup, match: { route } }: Call,
@@ -104,7 +96,9 @@ async function* renderStream(
   try {
     if (format.open !== "") yield Buffer.from(format.open);
     for (let next = await first; next.done !== true; next = await raceSignal(output.next(), context.signal)) {
-      yield Buffer.from(format.message(renderer.toJsonText(next.value, { enumsAsNumbers }), index));
+      yield Buffer.from(
+        format.message(renderJson(route, next.value, setup.registry, { enumsAsNumbers }), index),
+      );
       index += 1;
     }
   } catch (thrown) {
@@ -123,12 +117,12 @@ async function* renderStream(
 async function* renderRawStream(
   output: AsyncIterator<Message>,
   first: Promise<IteratorResult<Message>>,
-  renderer: Renderer,
+  route: Route,
   context: CallContext,
 ): AsyncGenerator<Uint8Array> {
   try {
     for (let next = await first; next.done !== true; next = await raceSignal(output.next(), context.signal))
-      yield renderer.toRaw(next.value).data;
+      yield readRaw(route, next.value).data;
   } finally {
     context.abort(finished);
     void output.return?.()?.catch(() => {});

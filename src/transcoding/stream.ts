@@ -7,12 +7,13 @@ import { bodyTooLarge, explainAbort, refuse, toConnectError } from "../errors.ts
 import { findMessageLimit } from "../message-limits/message-limit.ts";
 import { requireJson, writeAnswer } from "./answer.ts";
 import { readRequestMessages } from "./binding.ts";
-import type { BodyLimits } from "./body.ts";
+import type { StreamLimits } from "./body.ts";
 import { type Call, type CallContext, createContext, readForm } from "./call-context.ts";
 import type { RestRequest, RestResponse } from "./http.ts";
 import { chooseMediaType } from "./negotiation.ts";
 import { requireQueryType } from "./query-method.ts";
-import { type Renderer, type StreamFormat, streamFormats } from "./rendering.ts";
+import { answersRaw, type StreamFormat, streamFormats } from "./rendering.ts";
+import type { Route } from "./routes.ts";
 import { answerStream } from "./stream-answer.ts";
 
 /**
@@ -21,21 +22,22 @@ import { answerStream } from "./stream-answer.ts";
  * @throws the error of a call that fails before its first message
  */
 export async function runStream(found: Call): Promise<RestResponse> {
-  const { match, request, setup, renderer } = found;
+  const { match, request, setup } = found;
   const { route } = match;
   if (request.method === "QUERY") requireQueryType(route, request.headers);
   const call = { ...found, ...readForm(found) };
   const limits = findLimits(call);
   const isStreamed = route.spec.kind !== "client_streaming";
-  const format = isStreamed ? chooseFormat(request, renderer) : requireJson(request.headers, renderer);
+  const format = isStreamed ? chooseFormat(request, route) : requireJson(request.headers, route);
   const context = createContext(call);
   const { body: chunks, headers, meter } = request;
   const body = chunks && { chunks, headers, meter, signal: context.signal };
-  const input = readRequestMessages(match, call.rawQuery, body, limits, setup.registry);
-  if (isStreamed) return answerStream(call, context, input, renderer, format);
+  const input = readRequestMessages(match, call.rawQuery, body, limits);
+  if (isStreamed) return answerStream(call, context, input, format);
   try {
     const message = await raceSignal(invokeClientStream(call, context, input), context.signal);
-    return await writeAnswer(request, message, context, { route, renderer, form: call.form });
+    const { registry } = setup;
+    return await writeAnswer(request, message, context, { route, registry, form: call.form });
   } catch (thrown) {
     throw explainAbort(toConnectError(thrown), context.signal);
   } finally {
@@ -48,14 +50,14 @@ export async function runStream(found: Call): Promise<RestResponse> {
  *
  * @throws BODY_TOO_LARGE
  */
-function findLimits({ match, rawQuery, setup }: Call): BodyLimits {
+function findLimits({ match, rawQuery, setup }: Call): StreamLimits {
   const maxBytes = findMessageLimit(match.route.spec.method, setup.limits.maxBytes, setup.profiles);
   if (rawQuery.length > maxBytes) throw bodyTooLarge(maxBytes);
-  return { ...setup.limits, maxBytes };
+  return { ...setup.limits, registry: setup.registry, maxBytes };
 }
 
-function chooseFormat({ headers }: RestRequest, { raw }: Renderer): StreamFormat | undefined {
-  if (raw) return undefined;
+function chooseFormat({ headers }: RestRequest, route: Route): StreamFormat | undefined {
+  if (answersRaw(route)) return undefined;
   return streamFormats.get(chooseMediaType(headers.get("accept"), [...streamFormats.keys()]));
 }
 

@@ -1,6 +1,6 @@
 /**
  * Finds JSON values that protobuf-es accepts but ProtoJSON does not: base64 with padding in the middle,
- * hexadecimal numbers, days that do not exist.
+ * hexadecimal numbers, days that do not exist, integers whose digits a double would round.
  */
 import { type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { excerpt } from "../errors/shorten.ts";
@@ -54,4 +54,30 @@ function isTimestamp(text: string): boolean {
   const date = new Date(Date.UTC(2000, month - 1, day));
   date.setUTCFullYear(year, month - 1, day);
   return date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
+}
+
+/** Replaces a bare number that a double cannot hold exactly in a parsed value. */
+export class UnsafeInteger {
+  readonly source: string;
+  constructor(source: string) {
+    this.source = source;
+  }
+}
+
+/** A reviver for JSON.parse that replaces such a number with an UnsafeInteger. */
+export function markUnsafeInteger(_key: string, value: unknown, context?: { source?: string }): unknown {
+  if (typeof value !== "number" || !Number.isInteger(value) || Number.isSafeInteger(value)) return value;
+  return new UnsafeInteger(context?.source ?? String(value));
+}
+
+/** The number that JSON.parse returns without the reviver. */
+export function roundInteger(json: unknown): unknown {
+  return json instanceof UnsafeInteger ? Number(json.source) : json;
+}
+
+/** Explains why a value would lose digits in a scalar type; undefined if it would not. */
+export function whyUnsafe(scalar: ScalarType, json: unknown): string | undefined {
+  if (!(json instanceof UnsafeInteger)) return undefined;
+  if (scalar === ScalarType.DOUBLE || scalar === ScalarType.FLOAT) return undefined;
+  return `${json.source} is beyond 2^53 - 1 and would lose digits as a JSON number; write it as a string`;
 }

@@ -35,6 +35,11 @@ export interface Template {
   readonly verb: string;
 }
 
+/** Writes the segments of a template, with an asterisk for each wildcard. */
+export function writeSegments({ segments }: Pick<Template, "segments">): string {
+  return `/${segments.map((segment) => (segment.kind === "literal" ? segment.text : "*")).join("/")}`;
+}
+
 /** Reports an invalid template and the column of the error (counted from 1). */
 export class TemplateError extends Error {
   constructor(text: string, index: number, what: string) {

@@ -24,7 +24,6 @@ import {
   withoutContent,
 } from "./http.ts";
 import { acceptQueryHeader, listQueryTypes } from "./query-method.ts";
-import { createRenderer } from "./rendering.ts";
 import { createRouter, type RouteMatch, type Router, type RoutingOrder } from "./router.ts";
 import { compileRoutes, type Route } from "./routes.ts";
 import { runStream } from "./stream.ts";
@@ -77,7 +76,6 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
   const { profiles = {} } = options;
   const router = createRouter(routes, options.routingOrder);
   const setup = createSetup(options);
-  const renderers = new Map(routes.map((route) => [route, createRenderer(route, setup.registry)]));
   const findStyle = createStyleFinder(router, routes);
   const renderFailure = (error: ConnectError, request?: RequestLine): RestResponse =>
     failureResponse(error, setup.registry, request === undefined ? "own" : findStyle(request));
@@ -109,8 +107,7 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
       // verb.
       const isAbsent = path.includes(":") && findAbsentCall(path, profiles) !== undefined;
       const match = isAbsent || path === "*" ? undefined : findMatch(router, httpMethod, path);
-      const renderer = match && renderers.get(match.route);
-      return match && renderer && { match, rawQuery, renderer };
+      return match && { match, rawQuery };
     },
     async handle(request, found) {
       const response = await answer(request, found).catch((thrown: unknown) => {

@@ -12,7 +12,7 @@ import { bodyUnexpected, listMediaTypes, parseBody, takesRawBody } from "./body-
 import { type FoundRoute, readForm } from "./call-context.ts";
 import type { RestRequest, RestResponse } from "./http.ts";
 import { requireQueryType } from "./query-method.ts";
-import type { JsonForm, Renderer } from "./rendering.ts";
+import type { JsonForm } from "./rendering.ts";
 import type { Route } from "./routes.ts";
 
 /** The part of a request before its body. */
@@ -25,7 +25,6 @@ export interface UnaryHead extends Pick<RestRequest, "method" | "headers"> {
 export class UnaryTranscoding {
   readonly #head: UnaryHead;
   readonly #route: Route;
-  readonly #renderer: Renderer;
   readonly #limits: MessageLimits;
   readonly #values: readonly FieldValue[];
   readonly #form: JsonForm | undefined;
@@ -41,11 +40,10 @@ export class UnaryTranscoding {
     const { method, headers, hasBody } = head;
     if (method === "QUERY") requireQueryType(route, headers);
     const { rawQuery, form } = readForm(found);
-    requireJson(headers, found.renderer);
+    requireJson(headers, route);
     if (rawQuery.length > limits.maxBytes) throw bodyTooLarge(limits.maxBytes);
     this.#head = head;
     this.#route = route;
-    this.#renderer = found.renderer;
     this.#limits = limits;
     this.#form = form;
     this.#values = readFieldValues(found.match, rawQuery, limits.registry);
@@ -84,10 +82,7 @@ export class UnaryTranscoding {
   }
 
   write(message: Message, headers: AnswerHeaders): Promise<RestResponse> {
-    return writeAnswer(this.#head, message, headers, {
-      route: this.#route,
-      renderer: this.#renderer,
-      form: this.#form,
-    });
+    const rendering = { route: this.#route, registry: this.#limits.registry, form: this.#form };
+    return writeAnswer(this.#head, message, headers, rendering);
   }
 }
