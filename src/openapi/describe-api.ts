@@ -12,18 +12,9 @@ import {
   type ServiceProfiles,
 } from "../calls/service-profile.ts";
 import type { Route } from "../transcoding/routes.ts";
-import type { OpenApiDocument, Operation, Parameter } from "./document.ts";
+import type { OpenApiDocument, Operation } from "./document.ts";
 import { errorSchemas, sharedFailures } from "./failures.ts";
-import {
-  type AuthMode,
-  describeOperation,
-  findStyle,
-  idempotencyKeyName,
-  requestId,
-  requestIdName,
-  schemeName,
-  systemParameters,
-} from "./operations.ts";
+import { type AuthMode, describeOperation, findStyle, schemeName, sharedParameters } from "./operations.ts";
 import { createPathWriter } from "./paths.ts";
 import { createSchemas } from "./schemas.ts";
 import { type Comments, createDescribe, type Describe, firstSentence } from "./texts.ts";
@@ -94,9 +85,9 @@ export function describeApi(deps: ApiDeps): OpenApiDocument {
       schemas: { ...errorSchemas(styles), ...Object.fromEntries(schemas.components) },
       responses: sharedFailures(styles),
       parameters: {
-        [idempotencyKeyName]: idempotencyKey,
-        ...(styles.includes("oauth") && { [requestIdName]: requestId }),
-        ...(styles.includes("google") && systemParameters),
+        ...sharedParameters.own,
+        ...(styles.includes("oauth") && sharedParameters.oauth),
+        ...(styles.includes("google") && sharedParameters.google),
       },
       securitySchemes: {
         [schemeName]: {
@@ -141,17 +132,6 @@ function describeService(
     ...(others.length > 0 ? ["With HTTP methods that OpenAPI does not support:", others.join("\n")] : []),
   ].join("\n\n");
 }
-
-const idempotencyKey: Parameter = {
-  name: "Idempotency-Key",
-  in: "header",
-  required: false,
-  description:
-    "Makes a call that changes data safe to retry. The same key with the same request returns the first response " +
-    "for 24 hours. The same key with a different request is refused.",
-  // Printable ASCII (src/server/interceptors/idempotency.ts).
-  schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x20-\\x7e]*$" },
-};
 
 const introduction = `The server's REST calls. Every call is also an RPC over gRPC, gRPC-Web and Connect, with the same messages. \
 This document is generated from the protos. For gRPC clients, \`GET /protos.tar.gz\` returns all protos with their \

@@ -30,7 +30,7 @@ export interface CallShape {
 type AnyReason = ReasonName | NamedReason;
 
 /** Reasons that every call has, or every call of a kind. These calls share one description per status. */
-const shared: Readonly<Record<string, readonly ReasonName[]>> = {
+const shared = {
   NotAcceptable: ["NOT_ACCEPTABLE"],
   TooSlow: ["REQUEST_TOO_SLOW"],
   TooLarge: ["BODY_TOO_LARGE"],
@@ -40,7 +40,7 @@ const shared: Readonly<Record<string, readonly ReasonName[]>> = {
   Internal: ["INTERNAL", "STORE_DAMAGED", "RECORD_DAMAGED"],
   Unavailable: ["STORE_UNAVAILABLE", "MASTER_KEY_MISSING", "SHUTTING_DOWN"],
   Late: ["DEADLINE_EXCEEDED"],
-};
+} as const satisfies Readonly<Record<string, readonly ReasonName[]>>;
 
 const tokenReasons: readonly ReasonName[] = [
   "TOKEN_MISSING",
@@ -68,26 +68,23 @@ export function describeFailures(shape: CallShape): Record<string, Response | Re
 }
 
 function reasonsOfShape(shape: CallShape): ReasonName[] {
-  const when = (holds: boolean, names: readonly ReasonName[]): readonly ReasonName[] => (holds ? names : []);
-  return [
-    ...when(shape.method.input.fields.length > 0, ["FIELD_INVALID"]),
-    ...(["PARAMETER_UNKNOWN"] as const),
-    ...when(!shape.hasBody, ["PARAMETER_DUPLICATE", "BODY_UNEXPECTED"]),
-    ...when(shape.hasBody, ["JSON_INVALID", "ENCODING_INVALID", "MESSAGE_TOO_COMPLEX"]),
-    ...when(shape.isQuery, ["MEDIA_TYPE_MISSING"]),
-    ...when(shape.hasPathFields, ["FIELD_CONTRADICTION"]),
-    ...(["TARGET_INVALID", "HTTP_INVALID", "TIMEOUT_INVALID"] as const),
-    ...when(shape.isRepeatable, ["IDEMPOTENCY_KEY_INVALID", "IDEMPOTENCY_KEY_REUSED", "QUOTA_EXCEEDED"]),
-    ...when(shape.wantsToken, tokenReasons),
-    ...(shared.NotAcceptable ?? []),
-    ...when(shape.hasBody, [...(shared.TooSlow ?? []), ...(shared.TooLarge ?? [])]),
-    ...when(shape.hasBody, shared.MediaTypeUnsupported ?? []),
-    ...(shared.Busy ?? []),
-    ...(shared.MetadataTooLarge ?? []),
-    ...(shared.Internal ?? []),
-    ...(shared.Unavailable ?? []),
-    ...when(!shape.streams, shared.Late ?? []),
+  const { hasBody } = shape;
+  const table: readonly (readonly [applies: boolean, names: readonly ReasonName[]])[] = [
+    [shape.method.input.fields.length > 0, ["FIELD_INVALID"]],
+    [true, ["PARAMETER_UNKNOWN"]],
+    [!hasBody, ["PARAMETER_DUPLICATE", "BODY_UNEXPECTED"]],
+    [hasBody, ["JSON_INVALID", "ENCODING_INVALID", "MESSAGE_TOO_COMPLEX"]],
+    [shape.isQuery, ["MEDIA_TYPE_MISSING"]],
+    [shape.hasPathFields, ["FIELD_CONTRADICTION"]],
+    [true, ["TARGET_INVALID", "HTTP_INVALID", "TIMEOUT_INVALID"]],
+    [shape.isRepeatable, ["IDEMPOTENCY_KEY_INVALID", "IDEMPOTENCY_KEY_REUSED", "QUOTA_EXCEEDED"]],
+    [shape.wantsToken, tokenReasons],
+    [true, shared.NotAcceptable],
+    [hasBody, [...shared.TooSlow, ...shared.TooLarge, ...shared.MediaTypeUnsupported]],
+    [true, [...shared.Busy, ...shared.MetadataTooLarge, ...shared.Internal, ...shared.Unavailable]],
+    [!shape.streams, shared.Late],
   ];
+  return table.flatMap(([applies, names]) => (applies ? names : []));
 }
 
 /** Returns the reasons that an RPC declares, with declarations for service-specific ones. */
@@ -115,7 +112,7 @@ function referOrDescribe(
   style: RestStyle,
 ): Response | Reference {
   const same = Object.entries(shared).find(
-    ([, others]) => others.length === names.size && others.every((name) => names.has(name)),
+    ([, others]) => names.symmetricDifference(new Set<AnyReason>(others)).size === 0,
   );
   if (same !== undefined) return { $ref: `#/components/responses/${prefixes[style]}${same[0]}` };
   return describeFailure(status, [...names], style);
@@ -130,7 +127,7 @@ export function sharedFailures(styles: readonly RestStyle[]): Record<string, Res
     styles.flatMap((style) =>
       Object.entries(shared).map(([name, names]) => [
         prefixes[style] + name,
-        describeFailure(names[0] === undefined ? 500 : findStatus(names[0]), names, style),
+        describeFailure(findStatus(names[0]), names, style),
       ]),
     ),
   );

@@ -34,39 +34,55 @@ export interface OperationDeps {
 /** Name of the security scheme for tokens. */
 export const schemeName = "bearer";
 
-/** Name of the parameter that makes a call safe to retry. */
-export const idempotencyKeyName = "IdempotencyKey";
-
-/** Name of the request ID parameter. */
-export const requestIdName = "RequestId";
-
-/** Request ID, which the caller may choose (src/server/request-ids.ts). */
-export const requestId: Parameter = {
-  name: "x-request-id",
-  in: "header",
-  required: false,
-  description:
-    "Identifies the call in the response and in the server's logs: up to 128 letters, digits, `_`, `.`, `:` and `-`. The server replaces an invalid ID.",
-  schema: { type: "string" },
+/** Parameters that many calls share: those of repeatable calls in any style, and those of each other style. */
+export const sharedParameters: Readonly<Record<RestStyle, Readonly<Record<string, Parameter>>>> = {
+  own: {
+    IdempotencyKey: {
+      name: "Idempotency-Key",
+      in: "header",
+      required: false,
+      description:
+        "Makes a call that changes data safe to retry. The same key with the same request returns the first response " +
+        "for 24 hours. The same key with a different request is refused.",
+      // Printable ASCII (src/server/interceptors/idempotency.ts).
+      schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x20-\\x7e]*$" },
+    },
+  },
+  oauth: {
+    // Every call accepts it, but only calls with two media types declare it. They need an optional parameter:
+    // without one, the modules that openapi-python-client 0.29 generates for them use a name that they do not
+    // import (Unset).
+    RequestId: {
+      name: "x-request-id",
+      in: "header",
+      required: false,
+      description:
+        "Identifies the call in the response and in the server's logs: up to 128 letters, digits, `_`, `.`, `:` and `-`. The server replaces an invalid ID.",
+      schema: { type: "string" },
+    },
+  },
+  // System parameters that change a response (src/transcoding/system-parameters.ts).
+  google: {
+    GoogleAlt: {
+      name: "$alt",
+      in: "query",
+      required: false,
+      description: "Whether the response contains enums as names or as numbers.",
+      schema: { type: "string", enum: ["json", "json;enum-encoding=int"] },
+    },
+    GooglePrettyPrint: {
+      name: "$prettyPrint",
+      in: "query",
+      required: false,
+      description: "Whether each member of the response is on its own line.",
+      schema: { type: "boolean" },
+    },
+  },
 };
 
-/** Google API system parameters that change a response (src/transcoding/system-parameters.ts). */
-export const systemParameters: Readonly<Record<string, Parameter>> = {
-  GoogleAlt: {
-    name: "$alt",
-    in: "query",
-    required: false,
-    description: "Whether the response contains enums as names or as numbers.",
-    schema: { type: "string", enum: ["json", "json;enum-encoding=int"] },
-  },
-  GooglePrettyPrint: {
-    name: "$prettyPrint",
-    in: "query",
-    required: false,
-    description: "Whether each member of the response is on its own line.",
-    schema: { type: "boolean" },
-  },
-};
+function referTo(style: RestStyle) {
+  return Object.keys(sharedParameters[style]).map((name) => ({ $ref: `#/components/parameters/${name}` }));
+}
 
 /**
  * Describes one HTTP binding.
@@ -92,14 +108,8 @@ export function describeOperation(
   const parameters = [
     ...describePathParameters(path, schemas, own[0]?.request),
     ...describeQueryParameters(route, schemas, own[0]?.request),
-    ...(isRepeatable ? [{ $ref: `#/components/parameters/${idempotencyKeyName}` }] : []),
-    // Every call accepts it, but only calls with two media types declare it. They need an optional parameter:
-    // without one, the modules that openapi-python-client 0.29 generates for them use a name that they do not
-    // import (Unset).
-    ...(style === "oauth" ? [{ $ref: `#/components/parameters/${requestIdName}` }] : []),
-    ...(style === "google"
-      ? Object.keys(systemParameters).map((name) => ({ $ref: `#/components/parameters/${name}` }))
-      : []),
+    ...(isRepeatable ? referTo("own") : []),
+    ...(style === "own" ? [] : referTo(style)),
   ];
   const shape = {
     method,
@@ -116,7 +126,7 @@ export function describeOperation(
     operationId: nameOperation(method, binding),
     tags: [method.parent.typeName],
     summary: firstSentence(text),
-    description: withSentences(text, [...sayAccess(stated, auth), ...sayStream(isStream)]),
+    description: withSentences(text, [...sayAccess(stated, auth), ...(isStream ? [streamSentence] : [])]),
     deprecated: method.deprecated || undefined,
     parameters: parameters.length > 0 ? parameters : undefined,
     requestBody: describeRequestBody(route, schemas, own),
@@ -161,14 +171,12 @@ function sayAccess(stated: Access, auth: AuthMode): string[] {
   return wantsToken(stated, auth) && sentence !== undefined ? [sentence] : [];
 }
 
+const streamSentence =
+  "the response is a stream; if it fails after it has started, its last part is the error";
+
 /** Returns whether a response is a stream of messages. */
 function streams(kind: Route["spec"]["kind"]): boolean {
   return kind === "server_streaming" || kind === "bidi_streaming";
-}
-
-function sayStream(isStream: boolean): string[] {
-  if (!isStream) return [];
-  return ["the response is a stream; if it fails after it has started, its last part is the error"];
 }
 
 /** The gRPC form of the call. It includes the example message if no body shows all of it. */

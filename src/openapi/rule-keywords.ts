@@ -11,39 +11,44 @@ export interface Translation {
 
 type Translate = (value: never) => Translation;
 
-const keywords = (schema: Schema): Translation => ({ keywords: schema });
-
 /** Without 64-bit numbers: JSON carries them as strings, which have no minimum and no maximum. */
 const numberKinds = new Set(["float", "double", "int32", "uint32", "sint32", "fixed32", "sfixed32"]);
 
-/** By kind and rule. */
+/** Rules that are a keyword with the same value, by kind. */
+const sameValue: Readonly<Record<string, Readonly<Record<string, keyof Schema>>>> = {
+  number: {
+    const: "const",
+    in: "enum",
+    lt: "exclusiveMaximum",
+    lte: "maximum",
+    gt: "exclusiveMinimum",
+    gte: "minimum",
+  },
+  bool: { const: "const" },
+  string: { const: "const", in: "enum", min_len: "minLength", max_len: "maxLength" },
+  repeated: { min_items: "minItems", max_items: "maxItems", unique: "uniqueItems" },
+  map: { min_pairs: "minProperties", max_pairs: "maxProperties" },
+};
+
+/** A character is 1 to 4 bytes of UTF-8 (RFC 3629, section 3). */
+const minCharacters = (bytes: bigint): number => Math.ceil(Number(bytes) / 4);
+
+/** All other rules, by kind. */
 const tables: Readonly<Record<string, Readonly<Record<string, Translate>>>> = {
   number: {
-    const: (value: number) => keywords({ const: value }),
-    in: (values: number[]) => keywords({ enum: values }),
-    not_in: (values: number[]) => keywords({ not: { enum: values } }),
-    lt: (value: number) => keywords({ exclusiveMaximum: value }),
-    lte: (value: number) => keywords({ maximum: value }),
-    gt: (value: number) => keywords({ exclusiveMinimum: value }),
-    gte: (value: number) => keywords({ minimum: value }),
+    not_in: (values: number[]) => ({ keywords: { not: { enum: values } } }),
     // JSON has no other numbers.
     finite: () => ({}),
   },
-  bool: { const: (value: boolean) => keywords({ const: value }) },
   string: {
-    const: (value: string) => keywords({ const: value }),
-    in: (values: string[]) => keywords({ enum: values }),
-    not_in: (values: string[]) => keywords({ not: { enum: values } }),
-    len: (value: bigint) => keywords({ minLength: Number(value), maxLength: Number(value) }),
-    min_len: (value: bigint) => keywords({ minLength: Number(value) }),
-    max_len: (value: bigint) => keywords({ maxLength: Number(value) }),
-    // A character is 1 to 4 bytes of UTF-8 (RFC 3629, section 3).
+    not_in: (values: string[]) => ({ keywords: { not: { enum: values } } }),
+    len: (value: bigint) => ({ keywords: { minLength: Number(value), maxLength: Number(value) } }),
     len_bytes: (value: bigint) => ({
-      keywords: { minLength: Math.ceil(Number(value) / 4), maxLength: Number(value) },
+      keywords: { minLength: minCharacters(value), maxLength: Number(value) },
       sentence: `must be ${value} bytes of UTF-8`,
     }),
     min_bytes: (value: bigint) => ({
-      keywords: { minLength: Math.ceil(Number(value) / 4) },
+      keywords: { minLength: minCharacters(value) },
       sentence: `must be at least ${value} bytes of UTF-8`,
     }),
     max_bytes: (value: bigint) => ({
@@ -52,28 +57,19 @@ const tables: Readonly<Record<string, Readonly<Record<string, Translate>>>> = {
     }),
     pattern: (value: string) =>
       isPattern(value)
-        ? keywords({ pattern: value })
+        ? { keywords: { pattern: value } }
         : { sentence: `must match the RE2 expression \`${value}\`` },
-    email: () => keywords({ format: "email" }),
-    hostname: () => keywords({ format: "hostname" }),
-    ipv4: () => keywords({ format: "ipv4" }),
-    ipv6: () => keywords({ format: "ipv6" }),
-    uri: () => keywords({ format: "uri" }),
-    uri_ref: () => keywords({ format: "uri-reference" }),
-    uuid: () => keywords({ format: "uuid" }),
     host_and_port: () => ({
       keywords: { pattern: hostAndPortPattern, maxLength: 253 + ":65535".length },
       sentence: "must be a host and a port, as host:port",
     }),
-  },
-  repeated: {
-    min_items: (value: bigint) => keywords({ minItems: Number(value) }),
-    max_items: (value: bigint) => keywords({ maxItems: Number(value) }),
-    unique: (value: boolean) => keywords({ uniqueItems: value }),
-  },
-  map: {
-    min_pairs: (value: bigint) => keywords({ minProperties: Number(value) }),
-    max_pairs: (value: bigint) => keywords({ maxProperties: Number(value) }),
+    ...Object.fromEntries(
+      ["email", "hostname", "ipv4", "ipv6", "uri", "uuid"].map((format) => [
+        format,
+        () => ({ keywords: { format } }),
+      ]),
+    ),
+    uri_ref: () => ({ keywords: { format: "uri-reference" } }),
   },
   timestamp: {
     gt_now: () => ({ sentence: "must be in the future" }),
@@ -101,9 +97,16 @@ export function translateRules(kind: string, rules: readonly NamedRule[], desc?:
 
 function translateRule(kind: string, name: string, value: unknown, desc: DescEnum | undefined): Translation {
   if (desc !== undefined) return translateEnumRule(desc, name, value);
-  const table = tables[numberKinds.has(kind) ? "number" : kind];
-  const translate = table !== undefined && Object.hasOwn(table, name) ? table[name] : undefined;
+  const group = numberKinds.has(kind) ? "number" : kind;
+  const keyword = findOwn(sameValue[group], name);
+  if (keyword !== undefined)
+    return { keywords: { [keyword]: typeof value === "bigint" ? Number(value) : value } };
+  const translate = findOwn(tables[group], name);
   return translate === undefined ? { sentence: sayRule(kind, name, value) } : translate(value as never);
+}
+
+function findOwn<T>(table: Readonly<Record<string, T>> | undefined, name: string): T | undefined {
+  return table !== undefined && Object.hasOwn(table, name) ? table[name] : undefined;
 }
 
 function isBound(name: string): boolean {

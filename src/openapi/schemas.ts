@@ -184,8 +184,6 @@ function enumSchema(desc: DescEnum): Schema {
   return { type: "string", enum: desc.values.map(({ name }) => name) };
 }
 
-const maxUint32 = 2 ** 32 - 1;
-
 /** A double that holds whole numbers (proto/qsp/access.proto). */
 const wholeNumberSchema: Schema = {
   type: "integer",
@@ -194,32 +192,32 @@ const wholeNumberSchema: Schema = {
   maximum: Number.MAX_SAFE_INTEGER,
 };
 
-/** Returns the JSON form of a scalar (protobuf.dev/programming-guides/json). */
-function scalarSchema(scalar: ScalarType | undefined, direction: Direction): Schema {
-  switch (scalar) {
-    case ScalarType.BOOL:
-      return { type: "boolean" };
-    case ScalarType.STRING:
-      return { type: "string" };
-    case ScalarType.BYTES:
-      if (direction === "response") return base64Schema;
-      return describeBytes({ minBytes: 0, maxBytes: undefined, mayBeEmpty: true });
-    case ScalarType.DOUBLE:
-      return { type: "number", format: "double" };
-    case ScalarType.FLOAT:
-      return { type: "number", format: "float" };
-    case ScalarType.INT64:
-    case ScalarType.SINT64:
-    case ScalarType.SFIXED64:
-      return { type: "string", format: "int64" };
-    case ScalarType.UINT64:
-    case ScalarType.FIXED64:
-      return { type: "string", format: "uint64" };
-    case ScalarType.UINT32:
-    case ScalarType.FIXED32:
-      // Generators have no unsigned 32-bit type; a 64-bit type holds all values.
-      return { type: "integer", format: "int64", minimum: 0, maximum: maxUint32 };
-    default:
-      return { type: "integer", format: "int32", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };
-  }
+const int32: Schema = { type: "integer", format: "int32", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };
+/** Generators have no unsigned 32-bit type; a 64-bit type holds all values. */
+const uint32: Schema = { type: "integer", format: "int64", minimum: 0, maximum: 2 ** 32 - 1 };
+const int64: Schema = { type: "string", format: "int64" };
+const uint64: Schema = { type: "string", format: "uint64" };
+
+/** JSON forms of scalars (protobuf.dev/programming-guides/json). */
+const scalarSchemas: Readonly<Record<ScalarType, Schema>> = {
+  [ScalarType.BOOL]: { type: "boolean" },
+  [ScalarType.STRING]: { type: "string" },
+  [ScalarType.BYTES]: base64Schema,
+  [ScalarType.DOUBLE]: { type: "number", format: "double" },
+  [ScalarType.FLOAT]: { type: "number", format: "float" },
+  [ScalarType.INT32]: int32,
+  [ScalarType.SINT32]: int32,
+  [ScalarType.SFIXED32]: int32,
+  [ScalarType.UINT32]: uint32,
+  [ScalarType.FIXED32]: uint32,
+  [ScalarType.INT64]: int64,
+  [ScalarType.SINT64]: int64,
+  [ScalarType.SFIXED64]: int64,
+  [ScalarType.UINT64]: uint64,
+  [ScalarType.FIXED64]: uint64,
+};
+
+function scalarSchema(scalar: ScalarType, direction: Direction): Schema {
+  if (scalar !== ScalarType.BYTES || direction === "response") return scalarSchemas[scalar];
+  return describeBytes({ minBytes: 0, maxBytes: undefined, mayBeEmpty: true });
 }
