@@ -18,169 +18,106 @@ async function postLimited(parts: RequestParts, limited: RuledRpc = rule) {
 }
 
 const tooLarge = { status: 413, code: "RESOURCE_EXHAUSTED", reason: "BODY_TOO_LARGE", fields: [] };
-const unsupportedType = {
-  status: 415,
-  code: "INVALID_ARGUMENT",
-  reason: "MEDIA_TYPE_UNSUPPORTED",
-  fields: [],
-};
-const unsupportedEncoding = {
-  status: 415,
-  code: "UNIMPLEMENTED",
-  reason: "ENCODING_UNSUPPORTED",
-  fields: [],
-};
 
 /** JSON of exactly this many bytes. */
 function jsonOfSize(bytes: number): string {
   return JSON.stringify({ name: "a".repeat(bytes - '{"name":""}'.length) });
 }
 
+/** Each byte as a chunk. */
+function byteByByte(bytes: Buffer) {
+  return chunked(...Array.from(bytes, (_, index) => bytes.subarray(index, index + 1)));
+}
+
 describe("a body", () => {
   it("may arrive in pieces, even split within a character", async () => {
-    const bytes = Buffer.from('{"name":"é🔑"}');
-    const body = chunked(...Array.from(bytes, (_, index) => bytes.subarray(index, index + 1)));
-    expect(await post({ body })).toEqual({ name: "é🔑" });
+    expect(await post({ body: byteByByte(Buffer.from('{"name":"é🔑"}')) })).toEqual({ name: "é🔑" });
   });
 
-  const accepted = [
-    "application/json",
-    "APPLICATION/JSON",
-    "application/json;charset=utf-8",
-    "application/json; charset=UTF-8",
-    'application/json ; charset="utf-8"',
-    "application/json; charset=us-ascii",
-    "application/json; profile=x",
-  ];
-  for (const type of accepted) {
-    it(`may be ${type}`, async () => {
-      expect(await post({ body: '{"name":"a"}', headers: { "content-type": type } })).toEqual({ name: "a" });
-    });
-  }
-
-  it("may omit its media type", async () => {
-    expect(await post({ body: '{"name":"a"}' })).toEqual({ name: "a" });
+  it.each([
+    {},
+    { "content-type": "APPLICATION/JSON" },
+    { "content-type": "application/json;charset=utf-8" },
+    { "content-type": 'application/json ; charset="UTF-8"' },
+    { "content-type": "application/json; charset=us-ascii" },
+    { "content-type": "application/json; profile=x" },
+    { "content-encoding": "identity" },
+  ])("may have %j", async (headers) => {
+    expect(await post({ body: '{"name":"a"}', headers })).toEqual({ name: "a" });
   });
 
-  const refused = [
-    "text/plain",
+  it.each([
     "text/json",
     "application/x-www-form-urlencoded",
     "multipart/form-data; boundary=x",
-    "application/xml",
     "application/grpc",
-    "application/proto",
     "application/x-ndjson",
     "application/jsonp",
-    "application",
     "json",
     "application/json, text/plain",
     "application/json; charset=iso-8859-1",
-    "application/json; charset=utf-16",
     "application/json; Charset=latin1",
-  ];
-  for (const type of refused) {
-    it(`may not be ${type}`, async () => {
-      expect(await post({ body: '{"name":"a"}', headers: { "content-type": type } })).toEqual(
-        unsupportedType,
-      );
-    });
-  }
-
-  it("of the wrong media type is refused with a list of the right ones (RFC 9110, section 15.5.16)", async () => {
-    const parts = { body: "a=b", headers: { "content-type": "application/x-www-form-urlencoded" } };
+  ])("may not be %s, and the refusal lists the right types (RFC 9110, section 15.5.16)", async (type) => {
+    const parts = { body: '{"name":"a"}', headers: { "content-type": type } };
     const answer = await send(serveRules([rule]).transcoder, "POST /v1", parts);
-    expect(answer.headers.get("accept")).toContain("application/json");
+    expect(refusalOf(answer)).toMatchObject({ status: 415, reason: "MEDIA_TYPE_UNSUPPORTED" });
+    expect(answer.headers.get("accept")).toBe("application/json");
   });
 
   it("of zero bytes may have any media type if no body is needed", async () => {
     const parts = { body: "", headers: { "content-type": "text/plain" } };
     expect(await received({ get: "/v1" }, "GET /v1", parts)).toEqual({});
   });
+
+  it("of raw bytes may not be a part (RFC 9110, section 14.5)", async () => {
+    const parts = { body: "{", headers: { "content-range": "bytes 1-1/2" } };
+    expect(await received("PUT /v1 body: raw", "PUT /v1", parts)).toEqual(invalid("BODY_INCOMPLETE"));
+  });
 });
 
 describe("a compressed body", () => {
   const gzip = { "content-encoding": "gzip" };
+  const whole = gzipSync('{"name":"a"}');
 
-  for (const encoding of ["gzip", "GZIP", " gzip ", "x-gzip"]) {
-    it(`may be ${JSON.stringify(encoding)}`, async () => {
-      const body = gzipSync('{"name":"a"}');
-      expect(await post({ body, headers: { "content-encoding": encoding } })).toEqual({ name: "a" });
-    });
-  }
-
-  it("may turn out to be empty", async () => {
-    const headers = { "content-encoding": "identity" };
-    expect(await post({ body: '{"name":"a"}', headers })).toEqual({ name: "a" });
+  it.each(["gzip", "GZIP", " gzip ", "x-gzip"])("may be %j", async (encoding) => {
+    expect(await post({ body: whole, headers: { "content-encoding": encoding } })).toEqual({ name: "a" });
   });
 
   it("may arrive in pieces", async () => {
-    const bytes = gzipSync('{"name":"a"}');
-    const body = chunked(...Array.from(bytes, (_, index) => bytes.subarray(index, index + 1)));
-    expect(await post({ body, headers: gzip })).toEqual({ name: "a" });
+    expect(await post({ body: byteByByte(whole), headers: gzip })).toEqual({ name: "a" });
   });
 
   it("may be raw bytes", async () => {
-    const result = await received({ put: "/v1", body: "raw" }, "PUT /v1", {
-      body: gzipSync("{"),
-      headers: gzip,
-    });
+    const result = await received("PUT /v1 body: raw", "PUT /v1", { body: gzipSync("{"), headers: gzip });
     expect(result).toEqual({ raw: { contentType: "application/octet-stream", data: "ew==" } });
   });
 
-  it("of raw bytes may not be a part (RFC 9110, section 14.5)", async () => {
-    const parts = { body: "{", headers: { "content-range": "bytes 1-1/2" } };
-    expect(await received({ put: "/v1", body: "raw" }, "PUT /v1", parts)).toMatchObject({
-      status: 400,
-      reason: "BODY_INCOMPLETE",
-    });
-  });
+  it.each(["br", "deflate", "zstd", "gzip, gzip", "gzip, br", "aws-chunked", "*"])(
+    "may not be %s, and the refusal lists the right encodings (RFC 9110, section 12.5.3)",
+    async (encoding) => {
+      const parts = { body: whole, headers: { "content-encoding": encoding } };
+      const answer = await send(serveRules([rule]).transcoder, "POST /v1", parts);
+      expect(refusalOf(answer)).toMatchObject({ status: 415, reason: "ENCODING_UNSUPPORTED" });
+      expect(answer.headers.get("accept-encoding")).toBe("gzip");
+    },
+  );
 
-  for (const encoding of [
-    "br",
-    "deflate",
-    "zstd",
-    "compress",
-    "gzip, gzip",
-    "gzip, br",
-    "aws-chunked",
-    "*",
-  ]) {
-    it(`may not be ${encoding}`, async () => {
-      const body = gzipSync('{"name":"a"}');
-      expect(await post({ body, headers: { "content-encoding": encoding } })).toEqual(unsupportedEncoding);
-    });
-  }
-
-  it("with an unknown encoding is refused with a list of the known ones (RFC 9110, section 12.5.3)", async () => {
-    const parts = { body: "x", headers: { "content-encoding": "br" } };
-    const answer = await send(serveRules([rule]).transcoder, "POST /v1", parts);
-    expect(answer.headers.get("accept-encoding")).toBe("gzip");
-  });
-
-  const whole = gzipSync('{"name":"a"}');
-  const damaged: [what: string, body: Uint8Array][] = [
+  it.each<[what: string, body: Uint8Array]>([
     ["plain JSON", Buffer.from('{"name":"a"}')],
     ["truncated", whole.subarray(0, -5)],
     ["only a header", whole.subarray(0, 10)],
     ["a wrong checksum", whole.map((byte, index) => (index === whole.length - 6 ? byte ^ 1 : byte))],
     ["one byte", Uint8Array.of(31)],
-  ];
-  for (const [what, body] of damaged) {
-    it(`is refused if it is damaged: ${what}`, async () => {
-      expect(await post({ body, headers: gzip })).toEqual(invalid("ENCODING_INVALID"));
-    });
-  }
+  ])("is refused if it is damaged: %s", async (_what, body) => {
+    expect(await post({ body, headers: gzip })).toEqual(invalid("ENCODING_INVALID"));
+  });
 
   it("is counted after decompression", async () => {
     const body = gzipSync(jsonOfSize(maxBytes + 1));
     expect(body.length).toBeLessThan(maxBytes);
     expect(await postLimited({ body, headers: gzip })).toEqual(tooLarge);
-  });
-
-  it("may expand to the limit", async () => {
-    const result = await postLimited({ body: gzipSync(jsonOfSize(maxBytes)), headers: gzip });
-    expect(result).toHaveProperty("name");
+    const allowed = await postLimited({ body: gzipSync(jsonOfSize(maxBytes)), headers: gzip });
+    expect(allowed).toHaveProperty("name");
   });
 
   it("that expands a thousandfold is refused without being decompressed", async () => {
@@ -192,11 +129,8 @@ describe("a compressed body", () => {
 });
 
 describe("the size limit of a body", () => {
-  it("allows a body of exactly that size", async () => {
+  it("allows a body of exactly that size, and refuses one byte more", async () => {
     expect(await postLimited({ body: jsonOfSize(maxBytes) })).toHaveProperty("name");
-  });
-
-  it("refuses one byte more", async () => {
     expect(await postLimited({ body: jsonOfSize(maxBytes + 1) })).toEqual(tooLarge);
   });
 
@@ -217,37 +151,29 @@ describe("the size limit of a body", () => {
     expect(await postLimited({ body: Buffer.alloc(maxBytes) }, raw)).toHaveProperty("raw");
     expect(await postLimited({ body: Buffer.alloc(maxBytes + 1) }, raw)).toEqual(tooLarge);
   });
-
-  it("is 4 MiB by default", async () => {
-    expect(await post({ body: jsonOfSize(4 * 1024 * 1024) })).toHaveProperty("name");
-    expect(await post({ body: jsonOfSize(4 * 1024 * 1024 + 1) })).toEqual(tooLarge);
-  });
 });
 
 describe("a body that does not arrive", () => {
-  const tooSlow = { status: 408, code: "DEADLINE_EXCEEDED", reason: "REQUEST_TOO_SLOW", fields: [] };
-  const rules: [what: string, rule: RuledRpc][] = [
+  const leaves = "the caller left";
+
+  it.each<[what: string, rule: RuledRpc]>([
     ["whole", rule],
     ["as a field", { post: "/v1", body: "nested" }],
     ["raw", { post: "/v1", body: "raw" }],
     ["where none is allowed", { post: "/v1" }],
-  ];
-  for (const [what, slow] of rules) {
-    it(`is refused after the timeout: ${what}`, async () => {
-      const { transcoder, calls } = serveRules([slow], {}, { maxReceiveMs: 20 });
-      expect(refusalOf(await send(transcoder, "POST /v1", { body: stalled("") }))).toEqual(tooSlow);
-      expect(calls).toEqual([]);
-    });
-  }
+  ])("is refused after the timeout: %s", async (_what, slow) => {
+    const { transcoder, calls } = serveRules([slow], {}, { maxReceiveMs: 20 });
+    const refusal = refusalOf(await send(transcoder, "POST /v1", { body: stalled("") }));
+    expect(refusal).toMatchObject({ status: 408, code: "DEADLINE_EXCEEDED", reason: "REQUEST_TOO_SLOW" });
+    expect(calls).toEqual([]);
+  });
 
   it("ends when the caller disconnects", async () => {
     const caller = new AbortController();
-    const answer = send(serveRules([rule]).transcoder, "POST /v1", {
-      body: stalled("{"),
-      signal: caller.signal,
-    });
+    const parts = { body: stalled("{"), signal: caller.signal };
+    const answer = send(serveRules([rule]).transcoder, "POST /v1", parts);
     caller.abort();
-    await expect(answer).rejects.toThrow("the caller left");
+    await expect(answer).rejects.toThrow(leaves);
   });
 
   it("ends when the server shuts down", async () => {
@@ -263,8 +189,7 @@ describe("a body that does not arrive", () => {
       yield Buffer.from("{");
       throw new Error("ECONNRESET");
     })();
-    const answer = send(serveRules([rule]).transcoder, "POST /v1", { body: broken });
-    await expect(answer).rejects.toThrow("the caller left");
+    await expect(send(serveRules([rule]).transcoder, "POST /v1", { body: broken })).rejects.toThrow(leaves);
   });
 });
 

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { refuse } from "../../src/errors.ts";
 import { SystematicSchema } from "../gen/testing/kinds_pb.ts";
 import { defaultBodyLimits } from "../server/default-limits.ts";
-import { type Answer, readAnswer, send } from "./client.ts";
+import { type Answer, type RequestParts, readAnswer, refusalOf, send } from "./client.ts";
 import { createRestServer, type RestOptions } from "./rest-server.ts";
 import { describeService, implementUnary, type RuledRpc, serveRules } from "./rules.ts";
 
@@ -28,41 +28,33 @@ async function received(line: string, one: RuledRpc = rule, body?: string): Prom
 describe("an answer", () => {
   const named = { color: "RED", colors: ["GREEN"], int64Value: "9007199254740993" };
   const numbered = { color: 1, colors: [2], int64Value: "9007199254740993" };
-  const rows: [query: string, answer: object][] = [
+  it.each([
     ["", named],
     ["$alt=json", named],
     ["alt=json", named],
-    ["$alt=json;enum-encoding=int", numbered],
     ["%24alt=json%3Benum-encoding%3Dint", numbered],
     ["alt=json;enum-encoding=int", numbered],
-  ];
-  it.each(rows)("to ?%s has its enums in the requested form", async (query, expected) => {
+  ])("to ?%s has its enums in the requested form", async (query, expected) => {
     expect(JSON.parse((await call(`GET /v1/a?${query}`)).text)).toMatchObject(expected);
   });
 
-  it.each(["prettyPrint=true", "$prettyPrint=true", "$prettyPrint=1"])(
-    "to ?%s has each member on its own line",
-    async (query) => {
-      const { text } = await call(`GET /v1/a?${query}`);
-      expect(text).toMatch(/^\{\n {2}"name": "",\n/);
-      expect(JSON.parse(text)).toMatchObject(named);
-    },
-  );
-
-  it.each(["", "prettyPrint=false", "$prettyPrint=false", "$prettyPrint=0"])(
-    "to ?%s is on one line",
-    async (query) => {
-      expect((await call(`GET /v1/a?${query}`)).text).toMatch(/^\{"name":"",.*\}\n$/);
-    },
-  );
+  it.each([
+    ["prettyPrint=true", /^\{\n {2}"name": "",\n/],
+    ["$prettyPrint=1", /^\{\n {2}"name": "",\n/],
+    ["", /^\{"name":"",.*\}\n$/],
+    ["prettyPrint=false", /^\{"name":"",.*\}\n$/],
+    ["$prettyPrint=0", /^\{"name":"",.*\}\n$/],
+  ])("to ?%s has its members on one line or on several", async (query, form) => {
+    const { text } = await call(`GET /v1/a?${query}`);
+    expect(text).toMatch(form);
+    expect(JSON.parse(text)).toMatchObject(named);
+  });
 
   it("has a different entity tag in a different form", async () => {
-    const tags = ["", "?alt=json", "?$alt=json;enum-encoding=int"].map(async (query) =>
-      (await call(`GET /v1/a${query}`)).headers.get("etag"),
+    const [plain, numbers] = await Promise.all(
+      ["", "?$alt=json;enum-encoding=int"].map((query) => call(`GET /v1/a${query}`)),
     );
-    const [plain, json, numbers] = await Promise.all(tags);
-    expect(json).toBe(plain);
-    expect(numbers).not.toBe(plain);
+    expect(numbers?.headers.get("etag")).not.toBe(plain?.headers.get("etag"));
   });
 
   it("with one field supports the forms too", async () => {
@@ -94,26 +86,19 @@ describe("parameters for Google's billing", () => {
 });
 
 describe("a parameter that cannot take effect is refused by name", () => {
-  const rows: [query: string, parameter: string, advice: RegExp][] = [
+  it.each([
     ["fields=name", "fields", /answers are always complete/],
     ["$fields=name", "$fields", /answers are always complete/],
     ["access_token=secret", "access_token", /authorization header/],
-    ["oauth_token=secret", "oauth_token", /authorization header/],
     ["callback=f", "callback", /JSONP/],
-    ["$callback=f", "$callback", /JSONP/],
     ["uploadType=media", "uploadType", /uploads/],
-    ["alt=proto", "alt", /"proto" is not supported; send json or json;enum-encoding=int/],
-    ["$alt=media", "$alt", /"media" is not supported/],
-    ["$alt=", "$alt", /"" is not supported/],
+    ["$alt=media", "$alt", /"media" is not supported; send json or json;enum-encoding=int/],
     ["alt=toString", "alt", /"toString" is not supported/],
-    ["prettyPrint=yes", "prettyPrint", /"yes" is not supported/],
     ["prettyPrint=2", "prettyPrint", /"2" is not supported; send .*true or false/],
     ["$.xgafv=1", "$.xgafv", /"1" is not supported; send 2/],
     ["$unknown=1", "$unknown", /has no field/],
-    ["unknown=1", "unknown", /has no field/],
     ["hasOwnProperty=1", "hasOwnProperty", /has no field/],
-  ];
-  it.each(rows)("?%s", async (query, parameter, advice) => {
+  ])("?%s", async (query, parameter, advice) => {
     const { status, text } = await call(`GET /v1/a?${query}`);
     const { error } = JSON.parse(text);
     expect([status, error.code, error.status]).toEqual([400, 400, "INVALID_ARGUMENT"]);
@@ -155,22 +140,19 @@ describe('the body "", which Google\'s Node client sends for a message without f
     expect(await received("POST /v1/a", post, '""')).toEqual({ name: "a" });
   });
 
-  it("is an error for our own services", async () => {
-    const { transcoder } = serveRules([post]);
-    const { status, text } = await send(transcoder, "POST /v1/a", { body: '""' });
-    expect([status, JSON.parse(text).details[0].reason]).toEqual([400, "FIELD_INVALID"]);
-  });
-
   it.each(['" "', '"a"', "''", '"""'])("is the only such text: not %s", async (body) => {
     expect((await call("POST /v1/a", post, body)).status).toBe(400);
   });
 });
 
-describe("our own services", () => {
-  it.each(["$alt=json", "alt=json", "key=a", "prettyPrint=true"])("refuse ?%s", async (query) => {
-    const { transcoder } = serveRules([rule]);
-    const { status, text } = await send(transcoder, `GET /v1/a?${query}`);
-    expect([status, JSON.parse(text).details[0].reason]).toEqual([400, "PARAMETER_UNKNOWN"]);
+describe("our own services refuse", () => {
+  it.each<[line: string, rule: RuledRpc, parts: RequestParts, reason: string]>([
+    ["GET /v1/a?$alt=json", rule, {}, "PARAMETER_UNKNOWN"],
+    ["GET /v1/a?key=a", rule, {}, "PARAMETER_UNKNOWN"],
+    ["POST /v1", { post: "/v1", body: "nested" }, { body: '""' }, "FIELD_INVALID"],
+  ])("%s", async (line, one, parts, reason) => {
+    const answer = await send(serveRules([one]).transcoder, line, parts);
+    expect(refusalOf(answer)).toMatchObject({ status: 400, reason });
   });
 });
 
@@ -211,7 +193,7 @@ describe("an error", () => {
     expect(JSON.parse(text)).toEqual({ status: "error", code: "NOT_FOUND", message: "no key k", details });
   });
 
-  const rows: [line: string, status: number, form: "google" | "own"][] = [
+  it.each([
     ["GET /v1/b", 404, "google"],
     ["DELETE /v1/a", 405, "google"],
     ["GET /v1/%zz", 400, "google"],
@@ -221,8 +203,7 @@ describe("an error", () => {
     ["GET /shared/c", 404, "own"],
     ["GET /elsewhere", 404, "own"],
     ["GET /", 404, "own"],
-  ];
-  it.each(rows)("of %s has status %i and the form %s", async (line, status, form) => {
+  ])("of %s has status %i and the form %s", async (line, status, form) => {
     const answer = await send(transcoder, line);
     const json = JSON.parse(answer.text);
     expect(answer.status).toBe(status);
