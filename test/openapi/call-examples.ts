@@ -151,7 +151,7 @@ export function findBodyField({ requestBody }: Operation, request: Members): str
 }
 
 /** Reads a field by its path: "cryptoKey.name". */
-export function readField(request: Members, path: string): unknown {
+function readField(request: Members, path: string): unknown {
   return path.split(".").reduce((at: unknown, name) => (at as Members | undefined)?.[name], request);
 }
 
@@ -178,8 +178,8 @@ export function toHttpCall({ path, method, operation }: Found, request: Members)
     // The paths of several RPCs are one path in OpenAPI, and the first RPC names its parameters.
     const whole = readField(request, field) ?? (bodyField && readField(request, `${bodyField}.${field}`));
     if (whole === undefined) continue;
-    delete rest[pattern?.field ?? name];
-    const text = pattern === undefined ? String(whole) : (pattern.take(String(whole)) ?? "");
+    delete rest[field];
+    const text = pattern === undefined ? String(whole) : (pattern.take(String(whole)) ?? "some-id");
     if (place === "path") target = target.replace(`{${name}}`, encodeURIComponent(text));
     else query.append(name, text);
   }

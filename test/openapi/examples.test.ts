@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { type Example, type ExampleValue, fillExample } from "../../src/calls/example.ts";
-import type { Parameter } from "../../src/openapi/document.ts";
+import { type Example, type ExampleValue, fillExample, type Json } from "../../src/calls/example.ts";
+import type { MediaType, Parameter } from "../../src/openapi/document.ts";
 import { collectProfiles } from "../../src/services/registry.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { loadPackages } from "../support/whole-program.ts";
@@ -71,10 +71,6 @@ function shownRequest({ rpc, name, request }: Example): unknown {
 }
 
 describe("the examples of the API description", () => {
-  it("have unique names", () => {
-    expect(new Set(examples.map(({ name }) => name)).size).toBe(examples.length);
-  });
-
   it("exist for every operation", () => {
     const bindings = listOperations(api.document).map(({ operation }) => operation.operationId);
     // Other bindings of an RPC share its examples.
@@ -83,27 +79,15 @@ describe("the examples of the API description", () => {
     expect(ids.filter((id) => !shown.has(id))).toEqual([]);
   });
 
-  describe.each(examples)("$rpc: $name", (example) => {
-    it("is answered with 200", () => {
-      const service = example.rpc.slice(0, example.rpc.lastIndexOf("."));
-      const isOurs = profiles[service]?.restStyle === undefined;
-      const { status, mediaType, body } = outcomeOf(example.name);
-      expect(status).toBe(200);
-      // Notes, tiles and bills of materials have no status.
-      const others = ["application/x-ndjson", "application/octet-stream", "application/vnd.cyclonedx+json"];
-      if (mediaType === "application/json") expect(body).toMatchObject(isOurs ? { status: "success" } : {});
-      else expect([...others, "text/plain"]).toContain(mediaType);
-    });
-
-    it("gets a response that the document describes completely", () => {
-      const { found, mediaType, body } = outcomeOf(example.name);
-      const place = ["paths", found.path, found.method, "responses", "200", "content", mediaType, "schema"];
-      expect(check(place, body ?? "")).toEqual([]);
-    });
-
-    it("appears in the document, with sample values in place of other calls' answers", () => {
-      expect(shownRequest(example)).toEqual(fillExample(example.request, ({ sample }) => sample));
-    });
+  it.each(examples)("$rpc: $name is shown, and answered as the document describes", (example) => {
+    expect(shownRequest(example)).toEqual(fillExample(example.request, ({ sample }) => sample));
+    const { found, status, mediaType, body } = outcomeOf(example.name);
+    expect(status).toBe(200);
+    const service = example.rpc.slice(0, example.rpc.lastIndexOf("."));
+    const isOurs = profiles[service]?.restStyle === undefined;
+    if (mediaType === "application/json" && isOurs) expect(body).toMatchObject({ status: "success" });
+    const place = ["paths", found.path, found.method, "responses", "200", "content", mediaType, "schema"];
+    expect(check(place, body ?? "")).toEqual([]);
   });
 
   const withBody = examples.filter(
@@ -122,6 +106,35 @@ describe("the examples of the API description", () => {
     expect(new Set(literal.map(({ rpc }) => rpc)).size).toBeGreaterThan(half);
   });
 });
+
+describe("an operation of the API description", () => {
+  it("has an answer in the form that it describes", () => {
+    for (const { path, method, operation } of listOperations(api.document)) {
+      const { "200": response } = operation.responses;
+      const content = response && "content" in response ? Object.entries(response.content ?? {}) : [];
+      const shown = content.flatMap(([type, media]) => listValues(media).map((value) => ({ type, value })));
+      expect(shown.length, operation.operationId).toBeGreaterThan(0);
+      for (const { type, value } of shown) {
+        const place = ["paths", path, method, "responses", "200", "content", type, "schema"];
+        expect(check(place, value), operation.operationId).toEqual([]);
+      }
+    }
+  });
+
+  it("names its RPC", () => {
+    for (const { operation } of listOperations(api.document)) {
+      const id = operation.operationId.replace(/_\d+$/, "");
+      expect(operation["x-grpc"].method.replaceAll(/[./]/g, "_")).toBe(id);
+    }
+  });
+});
+
+function listValues({ example, examples: several }: MediaType): Json[] {
+  return [
+    ...(example === undefined ? [] : [example]),
+    ...Object.values(several ?? {}).map(({ value }) => value),
+  ];
+}
 
 describe("the examples do what their summaries say", () => {
   it.each([

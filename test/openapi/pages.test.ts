@@ -28,27 +28,22 @@ describe.each(served)("GET %s", (path, type) => {
     expect(headers.get("x-content-type-options")).toBe("nosniff");
   });
 
-  it("is the same with and without gzip", async () => {
-    const plain = await get(path, { "accept-encoding": "identity" });
-    const gzipped = await get(path, { "accept-encoding": "br;q=0.5, gzip" });
-    expect([plain, gzipped].map(({ headers }) => headers.get("content-encoding"))).toEqual([null, "gzip"]);
-    expect(await gzipped.text()).toBe(await plain.text());
+  it("is the same with gzip, without, and for a client that refuses it", async () => {
+    const answers = await Promise.all(
+      ["br;q=0.5, gzip", "identity", "gzip;q=0, identity"].map((accept) =>
+        get(path, { "accept-encoding": accept }),
+      ),
+    );
+    expect(answers.map(({ headers }) => headers.get("content-encoding"))).toEqual(["gzip", null, null]);
+    expect(new Set(await Promise.all(answers.map((answer) => answer.text()))).size).toBe(1);
   });
 
-  it("is not compressed for a client that refuses gzip", async () => {
-    const { headers } = await get(path, { "accept-encoding": "gzip;q=0, identity" });
-    expect(headers.get("content-encoding")).toBeNull();
-  });
-
-  it("returns 304 to a client that already has it", async () => {
+  it("is not sent to a client that already has it, or for HEAD", async () => {
     const { headers } = await get(path);
     const again = await get(path, { "if-none-match": headers.get("etag") ?? "" });
     expect([again.status, await again.text()]).toEqual([304, ""]);
-  });
-
-  it("responds to HEAD without content", async () => {
-    const answer = await get(path, {}, "HEAD");
-    expect([answer.status, await answer.text()]).toEqual([200, ""]);
+    const head = await get(path, {}, "HEAD");
+    expect([head.status, await head.text()]).toEqual([200, ""]);
   });
 });
 
@@ -78,5 +73,47 @@ describe("the reference page", () => {
     const page = await (await get("/reference")).text();
     expect(page.match(/(?:src|href)="[^"]+"/g)?.length).toBeGreaterThan(4);
     expect(page).not.toMatch(/(?:src|href)="(?:\w+:|\/\/)/);
+  });
+});
+
+/** The description omits the calls of Google's interface that are always refused with 501. */
+function listRefused(path: string): string[] {
+  return /^\/v1\/.*\/cryptoKey(s|Versions)\/\{name\d\}$/.test(path) ? ["DELETE"] : [];
+}
+
+describe("a path of the API description", () => {
+  it("returns in Allow exactly the described methods, plus HEAD for GET and OPTIONS", async () => {
+    const paths = Object.entries(api.document.paths);
+    expect(paths.length).toBeGreaterThan(60);
+    for (const [path, operations] of paths) {
+      const described = Object.keys(operations).map((name) => name.replace("x-query", "query").toUpperCase());
+      const listed = [...described, ...listRefused(path)];
+      const expected = [...listed, ...(listed.includes("GET") ? ["HEAD"] : []), "OPTIONS"].sort().join(", ");
+      const { status, headers } = await fetch(api.url + path.replace(/\{[^}]+\}/g, "some-id"), {
+        method: "OPTIONS",
+      });
+      expect([path, status, headers.get("allow")]).toEqual([path, 204, expected]);
+    }
+  });
+
+  it("accepts QUERY where an extension describes it, and lists its media types", async () => {
+    const paths = Object.entries(api.document.paths).filter(([, operations]) => "x-query" in operations);
+    expect(paths.map(([path]) => path)).toEqual(["/api/grpc/verify", "/api/kms/verify"]);
+    for (const [path, { "x-query": operation }] of paths) {
+      const { status, headers } = await fetch(api.url + path, { method: "QUERY" });
+      const types = Object.keys(operation?.requestBody?.content ?? {}).join(", ");
+      expect([path, status, headers.get("accept-query")]).toEqual([path, 400, types]);
+    }
+  });
+
+  it("returns 405 for each undescribed method", async () => {
+    for (const [path, operations] of Object.entries(api.document.paths)) {
+      for (const method of ["GET", "PUT", "POST", "DELETE", "PATCH"]) {
+        if (Object.hasOwn(operations, method.toLowerCase())) continue;
+        const { status } = await fetch(api.url + path.replace(/\{[^}]+\}/g, "some-id"), { method });
+        const expected = listRefused(path).includes(method) ? 501 : 405;
+        expect([method, path, status]).toEqual([method, path, expected]);
+      }
+    }
   });
 });

@@ -21,7 +21,7 @@ function checkMessage(message: MessageInitShape<typeof EverythingSchema>): strin
 }
 
 describe("a field's schema", () => {
-  const kinds: [field: string, schema: Schema][] = [
+  it.each<[field: string, schema: Schema]>([
     ["name", { type: "string" }],
     ["boolValue", { type: "boolean" }],
     ["int32Value", { type: "integer", format: "int32", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 }],
@@ -49,16 +49,12 @@ describe("a field's schema", () => {
     ["int64Wrapper", { type: "string", format: "int64" }],
     ["bytesWrapper", { type: "string", format: "byte", contentEncoding: "base64" }],
     ["other-name", { type: "string" }],
-  ];
-  it.each(kinds)("%s is %j", (field, schema) => {
+  ])("%s is %j", (field, schema) => {
     expect(everything[field]).toEqual(schema);
   });
 
-  it("matches the JSON of an empty message", () => {
+  it("matches the JSON of an empty message and of a full one", () => {
     expect(checkMessage({})).toEqual([]);
-  });
-
-  it("matches the JSON of a full message", () => {
     const full = {
       name: "a",
       int64Value: -(2n ** 63n),
@@ -111,47 +107,21 @@ describe("proto comments", () => {
   });
 });
 
+/** Rules of one kind, as a proto writes them: `string.min_len = 3`. */
+const text = (value: object): Rules => ({ type: { case: "string", value } });
+const int32 = (value: object): Rules => ({ type: { case: "int32", value } });
+
 describe("a protovalidate rule", () => {
-  const rows: [what: string, type: Type, rules: Rules, value: Schema][] = [
-    ["string.const", Type.STRING, { type: { case: "string", value: { const: "a" } } }, { const: "a" }],
-    [
-      "string.len",
-      Type.STRING,
-      { type: { case: "string", value: { len: 3n } } },
-      { minLength: 3, maxLength: 3 },
-    ],
-    ["string.min_len", Type.STRING, { type: { case: "string", value: { minLen: 3n } } }, { minLength: 3 }],
-    [
-      "string.max_bytes",
-      Type.STRING,
-      { type: { case: "string", value: { maxBytes: 9n } } },
-      { maxLength: 9 },
-    ],
-    [
-      "string.min_bytes",
-      Type.STRING,
-      { type: { case: "string", value: { minBytes: 9n } } },
-      { minLength: 3 },
-    ],
-    ["string.in", Type.STRING, { type: { case: "string", value: { in: ["a", "b"] } } }, { enum: ["a", "b"] }],
-    [
-      "string.not_in",
-      Type.STRING,
-      { type: { case: "string", value: { notIn: ["a"] } } },
-      { not: { enum: ["a"] } },
-    ],
-    [
-      "string.pattern",
-      Type.STRING,
-      { type: { case: "string", value: { pattern: "^a$" } } },
-      { pattern: "^a$" },
-    ],
-    [
-      "string.uuid",
-      Type.STRING,
-      { type: { case: "string", value: { wellKnown: { case: "uuid", value: true } } } },
-      { format: "uuid" },
-    ],
+  it.each<[what: string, type: Type, rules: Rules, value: Schema]>([
+    ["string.const", Type.STRING, text({ const: "a" }), { const: "a" }],
+    ["string.len", Type.STRING, text({ len: 3n }), { minLength: 3, maxLength: 3 }],
+    ["string.min_len", Type.STRING, text({ minLen: 3n }), { minLength: 3 }],
+    ["string.max_bytes", Type.STRING, text({ maxBytes: 9n }), { maxLength: 9 }],
+    ["string.min_bytes", Type.STRING, text({ minBytes: 9n }), { minLength: 3 }],
+    ["string.in", Type.STRING, text({ in: ["a", "b"] }), { enum: ["a", "b"] }],
+    ["string.not_in", Type.STRING, text({ notIn: ["a"] }), { not: { enum: ["a"] } }],
+    ["string.pattern", Type.STRING, text({ pattern: "^a$" }), { pattern: "^a$" }],
+    ["string.uuid", Type.STRING, text({ wellKnown: { case: "uuid", value: true } }), { format: "uuid" }],
     [
       "bytes.len",
       Type.BYTES,
@@ -162,23 +132,13 @@ describe("a protovalidate rule", () => {
     [
       "int32 inclusive bounds",
       Type.INT32,
-      {
-        type: {
-          case: "int32",
-          value: { greaterThan: { case: "gte", value: 1 }, lessThan: { case: "lt", value: 9 } },
-        },
-      },
+      int32({ greaterThan: { case: "gte", value: 1 }, lessThan: { case: "lt", value: 9 } }),
       { minimum: 1, exclusiveMaximum: 9 },
     ],
     [
       "int32 exclusive bounds",
       Type.INT32,
-      {
-        type: {
-          case: "int32",
-          value: { greaterThan: { case: "gt", value: 9 }, lessThan: { case: "lte", value: 1 } },
-        },
-      },
+      int32({ greaterThan: { case: "gt", value: 9 }, lessThan: { case: "lte", value: 1 } }),
       { anyOf: [{ maximum: 1 }, { exclusiveMinimum: 9 }] },
     ],
     ["double.in", Type.DOUBLE, { type: { case: "double", value: { in: [0.5] } } }, { enum: [0.5] }],
@@ -186,8 +146,7 @@ describe("a protovalidate rule", () => {
     ["required for a number", Type.INT32, { required: true }, { not: { const: 0 } }],
     ["required for an int64", Type.INT64, { required: true }, { not: { const: "0" } }],
     ["required for a boolean", Type.BOOL, { required: true }, { const: true }],
-  ];
-  it.each(rows)("%s becomes keywords", (_, type, rules, keywords) => {
+  ])("%s becomes keywords", (_, type, rules, keywords) => {
     expect(describeRuled(type, rules).properties?.value).toMatchObject(keywords);
   });
 
@@ -205,11 +164,11 @@ describe("a protovalidate rule", () => {
     });
   });
 
-  const sentences: [what: string, type: Type, rules: Rules, sentence: string][] = [
+  it.each<[what: string, type: Type, rules: Rules, sentence: string]>([
     [
       "an RE2 expression that ECMA-262 does not support",
       Type.STRING,
-      { type: { case: "string", value: { pattern: "(?P<a>b)" } } },
+      text({ pattern: "(?P<a>b)" }),
       "Must match the RE2 expression `(?P<a>b)`.",
     ],
     [
@@ -221,7 +180,7 @@ describe("a protovalidate rule", () => {
     [
       "a well-known form without a JSON Schema format",
       Type.STRING,
-      { type: { case: "string", value: { wellKnown: { case: "ulid", value: true } } } },
+      text({ wellKnown: { case: "ulid", value: true } }),
       "Must be a valid ulid.",
     ],
     [
@@ -237,29 +196,23 @@ describe("a protovalidate rule", () => {
       "Must be at most 64 bytes.",
     ],
     ["CEL without one", Type.STRING, { celExpression: ["this == 'a'"] }, "Must hold: `this == 'a'`."],
-  ];
-  it.each(sentences)("%s becomes a sentence", (_, type, rules, sentence) => {
+  ])("%s becomes a sentence", (_, type, rules, sentence) => {
     expect(describeRuled(type, rules).properties?.value?.description).toBe(sentence);
   });
 
   it("that does not apply is omitted", () => {
-    const rules: Rules = { ignore: Ignore.ALWAYS, type: { case: "string", value: { minLen: 3n } } };
-    expect(describeRuled(Type.STRING, rules).properties?.value).toEqual({ type: ["string", "null"] });
+    const schema = describeRuled(Type.STRING, { ...text({ minLen: 3n }), ignore: Ignore.ALWAYS });
+    expect(schema.properties?.value).toEqual({ type: ["string", "null"] });
   });
 
-  const required: [what: string, isRequired: boolean, rules: Rules][] = [
+  it.each<[what: string, isRequired: boolean, rules: Rules]>([
     ["says so", true, { required: true }],
-    ["rejects an empty text", true, { type: { case: "string", value: { minLen: 1n } } }],
-    ["rejects an empty text by its pattern", true, { type: { case: "string", value: { pattern: "^a+$" } } }],
-    [
-      "would reject an empty text, but ignores it",
-      false,
-      { ignore: Ignore.IF_ZERO_VALUE, type: { case: "string", value: { minLen: 1n } } },
-    ],
+    ["rejects an empty text", true, text({ minLen: 1n })],
+    ["rejects an empty text by its pattern", true, text({ pattern: "^a+$" })],
+    ["would reject it, but ignores it", false, { ...text({ minLen: 1n }), ignore: Ignore.IF_ZERO_VALUE }],
     ["does not apply", false, { ignore: Ignore.ALWAYS, required: true }],
-    ["accepts an empty text", false, { type: { case: "string", value: { maxLen: 1n } } }],
-  ];
-  it.each(required)("that %s makes its field required: %s", (_, isRequired, rules) => {
+    ["accepts an empty text", false, text({ maxLen: 1n })],
+  ])("that %s makes its field required: %s", (_, isRequired, rules) => {
     expect(describeRuled(Type.STRING, rules).required).toEqual(isRequired ? ["value"] : undefined);
   });
 });
