@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
+import { gunzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { parse } from "yaml";
 import { prepare } from "../../deploy/compose/prepare.ts";
@@ -67,7 +68,7 @@ describe("the image", () => {
     });
   });
 
-  it("contains all files that the server, its health check and a backup need", async () => {
+  it("contains all files that the server, its pages, its health check and a backup need", async () => {
     const target = layOut();
     const inImage = (text: string): string => (text.startsWith("/") ? join(target, text) : text);
     const [program = "", ...args] = readInstruction("ENTRYPOINT").map(inImage);
@@ -102,6 +103,8 @@ describe("the image", () => {
     ).toMatchObject({
       code: 0,
     });
+    const archive = gunzipSync(await (await fetch(`${url}/protos.tar.gz`)).bytes()).toString();
+    expect(archive).toContain(readFileSync(join(root, "proto/kms/kms_service.proto"), "utf8"));
     server.kill("SIGTERM");
     expect((await closed)[0]).toBe(0);
     // Without a server, the container is unhealthy.
