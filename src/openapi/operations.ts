@@ -34,7 +34,7 @@ export interface OperationDeps {
 /** Name of the security scheme for tokens. */
 export const schemeName = "bearer";
 
-/** Parameters that many calls share: those of repeatable calls in any style, and those of each other style. */
+/** Parameters that many calls share. "own" has the parameter for repeatable calls, in any style. */
 export const sharedParameters: Readonly<Record<RestStyle, Readonly<Record<string, Parameter>>>> = {
   own: {
     IdempotencyKey: {

@@ -1,6 +1,6 @@
 /**
  * The answers that the API description shows: complete, and without secrets. test/interop/clients.test.ts
- * compares them with those of a server.
+ * compares them with the answers from a server.
  */
 import { describe, expect, it } from "vitest";
 import type { Json } from "../../src/calls/example.ts";

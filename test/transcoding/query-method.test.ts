@@ -95,7 +95,7 @@ describe("a QUERY", () => {
   });
 });
 
-it("a POST to the path of a QUERY may omit the content-type, and learns no types of QUERY", async () => {
+it("a POST to the path of a QUERY may omit the content-type, and does not get the types for QUERY", async () => {
   expect((await ask({ body: "{}" }, "POST /v1/find")).status).toBe(200);
   const answer = await ask({ headers: { "content-type": "text/plain" }, body: "{}" }, "POST /v1/find");
   expect(refusalOf(answer)).toMatchObject(unsupported);
