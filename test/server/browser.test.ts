@@ -1,11 +1,17 @@
-import http2 from "node:http2";
 import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { refuse } from "../../src/errors.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { type AtEnd, endAfterAll } from "../support/at-end.ts";
 import { runToEndHere } from "../support/run-here.ts";
-import { envelope, exchangeBytes, type RawAnswer, readStream, requestHttp1 } from "./raw.ts";
+import {
+  envelope,
+  exchangeBytes,
+  type RawAnswer,
+  type SameRequest,
+  type ServerPlace,
+  versions,
+} from "./raw.ts";
 import { serve } from "./serve.ts";
 import { serveTls } from "./tls-clients.ts";
 
@@ -13,21 +19,7 @@ const timeout = 180_000;
 const listed = "https://console.example.com";
 const unlisted = "https://elsewhere.example.com";
 
-/** Sends a request in the same way over HTTP/1.1 and HTTP/2. */
-interface Request {
-  readonly method?: string;
-  readonly path: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | Buffer;
-}
-
-/** A server; plaintext without a CA. */
-interface Place {
-  readonly port: number;
-  readonly ca?: string | undefined;
-}
-
-const post = (path: string, type: string, body: string | Buffer): Request => ({
+const post = (path: string, type: string, body: string | Buffer): SameRequest => ({
   method: "POST",
   path,
   headers: { "content-type": type },
@@ -35,7 +27,7 @@ const post = (path: string, type: string, body: string | Buffer): Request => ({
 });
 
 /** Requests in every protocol and to every part of the server. */
-const requests: Readonly<Record<string, Request>> = {
+const requests: Readonly<Record<string, SameRequest>> = {
   "an answer of REST": { path: "/probe/look?text=x" },
   "a refusal of REST": post("/probe/ask", "application/json", "{"),
   "a stream of REST": { path: "/probe/watch?text=x" },
@@ -83,37 +75,10 @@ async function start({
   atEnd?: AtEnd;
   corsOrigins?: readonly string[];
   isTls?: boolean;
-} = {}): Promise<Place> {
+} = {}): Promise<ServerPlace> {
   const services = [createServiceImplSpec<typeof Probe>(Probe, handlers)];
   return isTls ? serveTls({ services }, atEnd) : serve({ services, corsOrigins }, atEnd);
 }
-
-const askHttp1 = ({ port, ca }: Place, { path, ...request }: Request): Promise<RawAnswer> =>
-  ca === undefined
-    ? requestHttp1(`http://127.0.0.1:${port}${path}`, request)
-    : requestHttp1(`https://127.0.0.1:${port}${path}`, { ...request, ca, servername: "localhost" });
-
-async function askHttp2(
-  { port, ca }: Place,
-  { method = "GET", path, headers, body }: Request,
-  authority = `127.0.0.1:${port}`,
-): Promise<RawAnswer> {
-  const scheme = ca === undefined ? "http" : "https";
-  const session = http2.connect(`${scheme}://127.0.0.1:${port}`, { ca });
-  try {
-    const target = { ":method": method, ":path": path, ":authority": authority, ...headers };
-    const stream = session.request(target);
-    stream.end(body);
-    return await readStream(stream);
-  } finally {
-    session.destroy();
-  }
-}
-
-const versions = [
-  { over: "HTTP/1.1", ask: askHttp1 },
-  { over: "HTTP/2", ask: askHttp2 },
-];
 
 /** Headers that every answer has, and headers that none has. */
 const securityHeaders = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
@@ -137,9 +102,9 @@ function varyOf({ headers }: RawAnswer): string[] {
 
 describe.each(versions)("over $over", { timeout }, ({ ask }) => {
   const atEnd = endAfterAll();
-  let plain: Place;
-  let secure: Place;
-  let open: Place;
+  let plain: ServerPlace;
+  let secure: ServerPlace;
+  let open: ServerPlace;
   beforeAll(async () => {
     plain = await start({ atEnd });
     secure = await start({ atEnd, isTls: true });
@@ -147,7 +112,7 @@ describe.each(versions)("over $over", { timeout }, ({ ask }) => {
   }, timeout);
 
   it.each(Object.entries(requests))("%s has the headers that protect browsers", async (_name, request) => {
-    const from = (place: Place, origin?: string) =>
+    const from = (place: ServerPlace, origin?: string) =>
       ask(place, { ...request, headers: { ...request.headers, ...(origin && { origin }) } });
     const answer = await from(plain, listed);
     expect(answer.headers).toMatchObject(securityHeaders);
@@ -219,8 +184,9 @@ describe("a server with TLS", { timeout }, () => {
     { host: "gateway.example.com:8443", isTold: true },
   ])("addressed as $host: sends HSTS: $isTold", async ({ host, isTold }) => {
     const place = await start({ isTls: true });
-    const one = await askHttp1(place, { path: "/livez", headers: { host } });
-    const two = await askHttp2(place, { path: "/livez" }, host);
+    const [{ ask: ask1 }, { ask: ask2 }] = versions;
+    const one = await ask1(place, { path: "/livez", headers: { host } });
+    const two = await ask2(place, { path: "/livez", headers: { ":authority": host } });
     expect([one, two].map(({ headers }) => hsts in headers)).toEqual([isTold, isTold]);
   });
 });
@@ -231,7 +197,7 @@ describe("the answer to a unary gRPC call", () => {
   it("does not reveal the server software, and has no CORS header while no origin is listed", async () => {
     const place = await start();
     const own = `http://127.0.0.1:${place.port}`;
-    const answer = await askHttp2(place, { ...unary, headers: { ...unary.headers, origin: own } });
+    const answer = await versions[1].ask(place, { ...unary, headers: { ...unary.headers, origin: own } });
     expect(answer.trailers["grpc-status"]).toBe("0");
     expect(Object.keys(answer.headers).filter((name) => hiddenHeaders.includes(name))).toEqual([]);
     expect(corsOf(answer)).toEqual({});

@@ -6,7 +6,7 @@ import { StatusSchema } from "#gen/google/rpc/status_pb.ts";
 import { afterOneMessage, always, refuseAtLength, refuseText } from "./failing.ts";
 import { connectFramed, type FramedAnswer, type FramedConnection } from "./frames.ts";
 import { headOf, serveProbe } from "./probe.ts";
-import { envelope } from "./raw.ts";
+import { envelope, readEnvelopes } from "./raw.ts";
 
 const methods = ["Ask", "Watch", "Collect", "Chat"];
 
@@ -134,17 +134,6 @@ describe("the status of a gRPC call", () => {
     expect(bytesOf(answer.headers)).toBeLessThan(clientLimitBytes);
   });
 });
-
-/** The envelopes of a body: one byte of flags, four bytes of length, the message. */
-function readEnvelopes(body: Buffer): { flags: number; message: Buffer }[] {
-  const envelopes: { flags: number; message: Buffer }[] = [];
-  for (let at = 0; at < body.length; ) {
-    const end = at + 5 + body.readUInt32BE(at + 1);
-    envelopes.push({ flags: body[at] ?? 0, message: body.subarray(at + 5, end) });
-    at = end;
-  }
-  return envelopes;
-}
 
 function bytesOf(fields: Readonly<Record<string, unknown>>): number {
   return Object.entries(fields).reduce(

@@ -9,7 +9,7 @@ import { describeRefusal, failureOf, refusal } from "../support/refusal.ts";
 import { drain } from "../support/streams.ts";
 import { afterOneMessage } from "./failing.ts";
 import { connectProbe, headOf, protocols, serveProbe } from "./probe.ts";
-import { connectHttp2, envelope, grpcStatusOf, jsonRefusalOf, request } from "./raw.ts";
+import { connectHttp2, endRefusalOf, envelope, grpcStatusOf, jsonRefusalOf, request } from "./raw.ts";
 
 const atEnd = endAfterAll();
 let url: string;
@@ -121,7 +121,7 @@ describe.each([
 
   it.each(["Watch", "Collect", "Chat"])("is refused in a %s stream", async (method) => {
     const send = (type: string) => request(connectHttp2(url), headOf(method, type), envelope(body));
-    expect(endOfStream((await send("application/connect+json")).body)).toEqual(invalidField);
+    expect(endRefusalOf(await send("application/connect+json"))).toEqual(invalidField);
     for (const type of ["application/grpc+json", "application/grpc-web+json"])
       expect(grpcStatusOf(await send(type))).toEqual({ status: 3, reason: "FIELD_INVALID" });
   });
@@ -157,10 +157,3 @@ describe("a call that failed because the store cannot be reached", () => {
     expect(error.metadata.get("retry-after")).toBe("1");
   });
 });
-
-/** The refusal in the message that ends a Connect stream. */
-function endOfStream(body: Buffer) {
-  let rest = body;
-  while ((rest.readUInt8(0) & 0b10) === 0) rest = rest.subarray(5 + rest.readUInt32BE(1));
-  return jsonRefusalOf(JSON.stringify(JSON.parse(rest.subarray(5).toString()).error));
-}

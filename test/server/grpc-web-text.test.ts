@@ -3,7 +3,15 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { ItemSchema } from "../gen/probing/probe_pb.ts";
 import { serveProbe } from "./probe.ts";
-import { connectHttp2, envelope, grpcStatusOf, type RawAnswer, request, requestHttp1 } from "./raw.ts";
+import {
+  connectHttp2,
+  envelope,
+  grpcStatusOf,
+  type RawAnswer,
+  readEnvelopes,
+  type SameRequest,
+  versions,
+} from "./raw.ts";
 
 const item = (text: string) => envelope(toBinary(ItemSchema, create(ItemSchema, { text })));
 const textType = "application/grpc-web-text";
@@ -18,56 +26,47 @@ function decodeGroups(body: Buffer): Buffer {
 /** The texts of the messages of an answer, and its status. */
 function readAnswer({ headers, body, ...rest }: RawAnswer) {
   const bytes = decodeGroups(body);
-  const texts: string[] = [];
-  for (let at = 0; at < bytes.length && (bytes.readUInt8(at) & 0x80) === 0; ) {
-    const end = at + 5 + bytes.readUInt32BE(at + 1);
-    texts.push(fromBinary(ItemSchema, bytes.subarray(at + 5, end)).text);
-    at = end;
-  }
+  const messages = readEnvelopes(bytes).filter(({ flags }) => flags === 0);
+  const texts = messages.map(({ message }) => fromBinary(ItemSchema, message).text);
   return { type: headers["content-type"], texts, ...grpcStatusOf({ headers, body: bytes, ...rest }) };
 }
 
-const over = {
-  "HTTP/2": (url: string, path: string, type: string, body: string) =>
-    request(connectHttp2(url), { ":path": path, "content-type": type }, body),
-  "HTTP/1.1": (url: string, path: string, type: string, body: string) =>
-    requestHttp1(`${url}${path}`, { method: "POST", headers: { "content-type": type }, body }),
-} as const;
-
 const ask = "/probing.Probe/Ask";
 const watch = "/probing.Probe/Watch";
+const post = (path: string, type: string, body: string): SameRequest => {
+  return { method: "POST", path, headers: { "content-type": type }, body };
+};
+const [, { ask: askOver2 }] = versions;
 const send = async (path: string, body: string, type = textType): Promise<ReturnType<typeof readAnswer>> => {
-  const { url } = await serveProbe();
-  return readAnswer(await over["HTTP/2"](url, path, type, body));
+  return readAnswer(await askOver2(await serveProbe(), post(path, type, body)));
 };
 
-describe.each(Object.entries(over))("gRPC-Web in text mode over %s", (_version, sendOver) => {
+describe.each(versions)("gRPC-Web in text mode over $over", ({ ask: askOver }) => {
   it.each([textType, `${textType}+proto`])("answers a unary call in the same mode: %s", async (type) => {
-    const { url } = await serveProbe();
-    const answer = await sendOver(url, ask, type, item("hello").toString("base64"));
+    const answer = await askOver(await serveProbe(), post(ask, type, item("hello").toString("base64")));
     const expected = { type: `${textType}+proto`, texts: ["hello"], status: 0, reason: undefined };
     expect(readAnswer(answer)).toEqual(expected);
   });
 
   it("sends each message of a stream at once, with its own padding", async () => {
-    const { url } = await serveProbe({
+    const server = await serveProbe({
       async *watch() {
         for (const text of ["", "a", "ab", "abc"]) yield { text };
       },
     });
-    const answer = await sendOver(url, watch, textType, item("").toString("base64"));
+    const answer = await askOver(server, post(watch, textType, item("").toString("base64")));
     expect(readAnswer(answer)).toMatchObject({ texts: ["", "a", "ab", "abc"], status: 0 });
     expect(String(answer.body)).toContain(item("a").toString("base64"));
   });
 
   it("ends a failed call with its status and reason", async () => {
-    const { url } = await serveProbe({
+    const server = await serveProbe({
       async *watch() {
         yield { text: "first" };
         throw new ConnectError("no more", Code.DataLoss);
       },
     });
-    const answer = await sendOver(url, watch, textType, item("").toString("base64"));
+    const answer = await askOver(server, post(watch, textType, item("").toString("base64")));
     expect(readAnswer(answer)).toMatchObject({ texts: ["first"], status: Code.DataLoss });
   });
 });
@@ -97,9 +96,8 @@ describe("a gRPC-Web request in text mode", () => {
   });
 
   it("may have JSON messages", async () => {
-    const { url } = await serveProbe();
     const body = envelope('{"text":"hi"}').toString("base64");
-    const answer = await over["HTTP/2"](url, ask, `${textType}+json`, body);
+    const answer = await askOver2(await serveProbe(), post(ask, `${textType}+json`, body));
     expect(answer.headers["content-type"]).toBe(`${textType}+json`);
     expect(decodeGroups(answer.body).toString()).toContain('{"text":"hi"');
   });
@@ -121,10 +119,9 @@ describe("a gRPC-Web request in text mode", () => {
   it("applies the limit to its message, not to its text", async () => {
     const largest = "x".repeat(16_000);
     // A text of 128 to 16383 bytes has three bytes before it in its message.
-    const { url } = await serveProbe({}, { maxMessageBytes: largest.length + 3 });
-    const answer = await over["HTTP/2"](url, ask, textType, item(largest).toString("base64"));
-    expect(readAnswer(answer)).toMatchObject({ texts: [largest], status: 0 });
-    const refused = await over["HTTP/2"](url, ask, textType, item(`${largest}x`).toString("base64"));
-    expect(readAnswer(refused).reason).toBe("BODY_TOO_LARGE");
+    const server = await serveProbe({}, { maxMessageBytes: largest.length + 3 });
+    const ofText = (text: string) => askOver2(server, post(ask, textType, item(text).toString("base64")));
+    expect(readAnswer(await ofText(largest))).toMatchObject({ texts: [largest], status: 0 });
+    expect(readAnswer(await ofText(`${largest}x`)).reason).toBe("BODY_TOO_LARGE");
   });
 });

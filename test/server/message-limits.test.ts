@@ -16,7 +16,7 @@ import { collectProfiles } from "../../src/services/registry.ts";
 import { compileRoutes } from "../../src/transcoding/routes.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { loadPackages } from "../support/whole-program.ts";
-import { envelope, grpcStatusOf, jsonRefusalOf, type RawAnswer, request } from "./raw.ts";
+import { endRefusalOf, envelope, grpcStatusOf, jsonRefusalOf, type RawAnswer, request } from "./raw.ts";
 import { type LocalServer, serve } from "./serve.ts";
 
 /** The general limit: larger than any other limit in this file. */
@@ -142,7 +142,7 @@ describe("the messages of a stream", () => {
         ...(isCompressed && { "grpc-encoding": "gzip", "connect-content-encoding": "gzip" }),
       };
       const answer = await request(session, headers, sent);
-      return type.includes("connect") ? endReasonOf(answer) : grpcStatusOf(answer).reason;
+      return (type.includes("connect") ? endRefusalOf(answer) : grpcStatusOf(answer)).reason;
     };
     expect(limit).toBeLessThan(maxMessageBytes);
     for (const isCompressed of [false, true]) {
@@ -160,9 +160,4 @@ function reasonOf(answer: RawAnswer): string | undefined {
   if (error === undefined) return jsonRefusalOf(answer.body).reason;
   if (/form is not valid/.test(description)) return "TARGET_INVALID";
   return answer.status === 413 ? "BODY_TOO_LARGE" : "JSON_INVALID";
-}
-
-/** Connect ends a stream with a JSON message. */
-function endReasonOf({ body }: RawAnswer): string | undefined {
-  return jsonRefusalOf(JSON.stringify(JSON.parse(body.subarray(5).toString()).error)).reason;
 }

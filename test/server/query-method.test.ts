@@ -8,9 +8,11 @@ import {
   connectTcp,
   exchangeBytes,
   jsonRefusalOf,
+  type RawAnswer,
   readStream,
   readToEnd,
-  requestHttp1,
+  type SameRequest,
+  versions,
 } from "./raw.ts";
 import { type LocalServer, serve } from "./serve.ts";
 
@@ -39,31 +41,15 @@ function headOf(headers: Headers, path: string): string {
   return `QUERY ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n`;
 }
 
-async function overHttp1(headers: Headers, body?: string, path = "/v1/find", method = "QUERY") {
-  const answer = await requestHttp1(`${local.url}${path}`, { method, headers, ...(body && { body }) });
-  return { ...answer, body: answer.body.toString() };
-}
+/** Sends a QUERY to /v1/find, unless the request says otherwise. */
+type Send = (request: Partial<SameRequest>) => Promise<RawAnswer>;
 
-async function overHttp2(headers: Headers, body?: string, path = "/v1/find", method = "QUERY") {
-  const stream = connectHttp2(local.url).request(
-    { ":method": method, ":path": path, ...headers },
-    { endStream: body === undefined },
-  );
-  if (body !== undefined) stream.end(body);
-  const answer = await readStream(stream);
-  return { ...answer, body: answer.body.toString() };
-}
-
-const versions = [
-  { over: "HTTP/1.1", send: overHttp1 },
-  { over: "HTTP/2", send: overHttp2 },
-];
-
-describe.each(versions)("QUERY over $over", ({ send }) => {
+describe.each(versions)("QUERY over $over", ({ ask }) => {
+  const send: Send = (sent) => ask(local, { method: "QUERY", path: "/v1/find", ...sent });
   it("is answered and may not be cached", async () => {
-    const answer = await send(json, question);
+    const answer = await send({ headers: json, body: question });
     expect([answer.status, answer.headers["cache-control"]]).toEqual([200, "no-store"]);
-    expect(JSON.parse(answer.body)).toMatchObject({ name: "found" });
+    expect(JSON.parse(answer.body.toString())).toMatchObject({ name: "found" });
     expect(asked).toEqual(["a"]);
   });
 
@@ -74,14 +60,14 @@ describe.each(versions)("QUERY over $over", ({ send }) => {
     ["/testing.Ruled/Rpc1", "QUERY", 405, "POST"],
     ["/nowhere", "QUERY", 404, undefined],
   ])("at %s: %s is answered with %i and Allow", async (path, method, status, allow) => {
-    const answer = await send({}, undefined, path, method);
+    const answer = await send({ path, method });
     expect([answer.status, answer.headers.allow]).toEqual([status, allow]);
     expect(answer.headers["accept-query"]).toBe(path === "/v1/find" ? "application/json" : undefined);
   });
 
   it("with a body but no content-type is refused for its path first", async () => {
-    expect((await send({}, question, "/livez")).status).toBe(405);
-    expect((await send({}, question, "/nowhere")).status).toBe(404);
+    expect((await send({ body: question, path: "/livez" })).status).toBe(405);
+    expect((await send({ body: question, path: "/nowhere" })).status).toBe(404);
   });
 
   it.each([
@@ -92,17 +78,20 @@ describe.each(versions)("QUERY over $over", ({ send }) => {
       { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" },
     ],
   ])("is refused for a page from %s", async (_what, headers: Headers) => {
-    const answer = await send({ ...json, ...headers }, question);
+    const answer = await send({ headers: { ...json, ...headers }, body: question });
     expect([answer.status, jsonRefusalOf(answer.body).reason]).toEqual([403, "CROSS_SITE_REFUSED"]);
     expect(asked).toEqual([]);
   });
 
   it("is allowed for a page of a listed origin after a preflight", async () => {
     const preflight = { origin, "access-control-request-method": "QUERY" };
-    const allowed = await send(preflight, undefined, "/v1/find", "OPTIONS");
+    const allowed = await send({ headers: preflight, method: "OPTIONS" });
     expect(allowed.status).toBe(204);
     expect(String(allowed.headers["access-control-allow-methods"]).split(", ")).toContain("QUERY");
-    const answer = await send({ ...json, origin, "sec-fetch-site": "cross-site" }, question);
+    const answer = await send({
+      headers: { ...json, origin, "sec-fetch-site": "cross-site" },
+      body: question,
+    });
     expect([answer.status, answer.headers["access-control-allow-origin"]]).toEqual([200, origin]);
   });
 });
@@ -116,7 +105,12 @@ describe("the body of a QUERY", () => {
   });
 
   it("may have a length over HTTP/2", async () => {
-    const answer = await overHttp2({ ...json, "content-length": String(question.length) }, question);
+    const answer = await versions[1].ask(local, {
+      method: "QUERY",
+      path: "/v1/find",
+      headers: { ...json, "content-length": String(question.length) },
+      body: question,
+    });
     expect(answer.status).toBe(200);
     expect(asked).toEqual(["a"]);
   });

@@ -82,6 +82,50 @@ export async function requestHttp1(
   return { status, headers, trailers, body: Buffer.concat(chunks) };
 }
 
+/** A request that is sent in the same way over HTTP/1.1 and HTTP/2. */
+export interface SameRequest {
+  readonly method?: string;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array;
+}
+
+/** A server; plaintext without a CA. */
+export interface ServerPlace {
+  readonly port: number;
+  readonly ca?: string | undefined;
+}
+
+function askHttp1({ port, ca }: ServerPlace, { path, ...sent }: SameRequest): Promise<RawAnswer> {
+  const tls = ca === undefined ? {} : { ca, servername: "localhost" };
+  return requestHttp1(`${ca === undefined ? "http" : "https"}://127.0.0.1:${port}${path}`, {
+    ...sent,
+    ...tls,
+  });
+}
+
+async function askHttp2(
+  { port, ca }: ServerPlace,
+  { method = "GET", path, headers, body }: SameRequest,
+): Promise<RawAnswer> {
+  const session = http2.connect(`${ca === undefined ? "http" : "https"}://127.0.0.1:${port}`, { ca });
+  session.on("error", () => {});
+  try {
+    const head = { ":method": method, ":path": path, ...headers };
+    const stream = session.request(head, { endStream: body === undefined });
+    if (body !== undefined) stream.end(body);
+    return await readStream(stream);
+  } finally {
+    session.destroy();
+  }
+}
+
+/** Both HTTP versions; each request has its own connection. */
+export const versions = [
+  { over: "HTTP/1.1", ask: askHttp1 },
+  { over: "HTTP/2", ask: askHttp2 },
+] as const;
+
 /** Puts flags and length before a message, as in gRPC. */
 export function envelope(message: Uint8Array | string, flags = 0): Buffer {
   const bytes = Buffer.from(message);
@@ -89,6 +133,23 @@ export function envelope(message: Uint8Array | string, flags = 0): Buffer {
   prefix.writeUInt8(flags, 0);
   prefix.writeUInt32BE(bytes.length, 1);
   return Buffer.concat([prefix, bytes]);
+}
+
+/** The envelopes of a body: one byte of flags, four bytes of length, the message. */
+export function readEnvelopes(body: Buffer): { readonly flags: number; readonly message: Buffer }[] {
+  const envelopes: { flags: number; message: Buffer }[] = [];
+  for (let at = 0; at < body.length; ) {
+    const end = at + 5 + body.readUInt32BE(at + 1);
+    envelopes.push({ flags: body.readUInt8(at), message: body.subarray(at + 5, end) });
+    at = end;
+  }
+  return envelopes;
+}
+
+/** The refusal in the message that ends a Connect stream. */
+export function endRefusalOf({ body }: Pick<RawAnswer, "body">): ReturnType<typeof jsonRefusalOf> {
+  const end = readEnvelopes(body).find(({ flags }) => (flags & 0x02) !== 0);
+  return jsonRefusalOf(JSON.stringify(JSON.parse(String(end?.message)).error));
 }
 
 /** The gRPC status of an answer: from its trailers or, without a message, from its headers. */
@@ -107,9 +168,8 @@ export function grpcStatusOf(answer: RawAnswer): { status: number; reason: strin
 /** gRPC-Web has its trailers in the body, after the messages. */
 function readWebTrailers({ headers, body }: RawAnswer): Record<string, string> {
   if (!String(headers["content-type"]).startsWith("application/grpc-web")) return {};
-  let rest = body;
-  while (rest.length > 0 && (rest.readUInt8(0) & 0x80) === 0) rest = rest.subarray(5 + rest.readUInt32BE(1));
-  const lines = rest.subarray(5).toString().split("\r\n").filter(Boolean);
+  const trailers = readEnvelopes(body).find(({ flags }) => (flags & 0x80) !== 0)?.message ?? "";
+  const lines = trailers.toString().split("\r\n").filter(Boolean);
   return Object.fromEntries(
     lines.map((line) => [
       line.slice(0, line.indexOf(":")).toLowerCase(),
