@@ -1,25 +1,27 @@
-import { wipe } from "../../src/crypto/bytes.ts";
+/** Both halves of an agreement: the gateway's answer, and the peer's confirmation. */
+import { timingSafeEqual } from "node:crypto";
+import type { AgreeRequest, ConfirmRequest } from "#gen/wireguard/wireguard_service_pb.ts";
+import { equalBytes, wipe } from "../../src/crypto/bytes.ts";
 import type { Encapsulation } from "../../src/crypto/provider.ts";
 import { refuse } from "../../src/errors.ts";
 import type { Principal } from "../../src/records/ownership.ts";
+import { intact } from "../../src/records/table-declaration.ts";
 import { readField } from "../../src/services/fields.ts";
+import { requireTunnel } from "../../src/services/vpn/register-peer.ts";
 import { kemAlgorithm } from "../../src/services/vpn/store.ts";
+import type { WriteTransaction } from "../../src/store/write-transaction.ts";
 import { agreementContext, buildTranscript, deriveKeys } from "./agreement.ts";
+import { agreementNotFound, type PendingAgreement, wipeAgreement } from "./agreements.ts";
 import { requirePeer, type WireguardDeps } from "./deps.ts";
-import { epochUsed } from "./gateway.ts";
+import { epochUsed, gatewayDisconnected } from "./gateway.ts";
 import { reasons } from "./reasons.ts";
 import type { PeerRecord } from "./store.ts";
 
 /** How far the peer's clock may be ahead. A higher epoch would lock the peer out until then. */
 const maxAheadMs = 60_000;
 
-export interface AgreeInput {
-  readonly tunnelId: string;
-  readonly epoch: number;
-  /** 32 bytes. */
-  readonly nonce: Uint8Array;
-  /** 1568 bytes. */
-  readonly ephemeralPublicKey: Uint8Array;
+/** Who calls, and until when. */
+export interface Caller {
   readonly principal: Principal;
   readonly signal: AbortSignal;
 }
@@ -30,9 +32,12 @@ export interface AgreeInput {
  * @throws TUNNEL_NOT_FOUND, WIREGUARD_KEY_MISSING, KEY_INVALID, EPOCH_USED, EPOCH_IN_FUTURE, AGREEMENT_TOO_SOON,
  *   GATEWAY_DISCONNECTED
  */
-export async function agree(deps: WireguardDeps, input: AgreeInput) {
+export async function agree(
+  deps: WireguardDeps,
+  { tunnelId, epoch, nonce, ephemeralPublicKey }: AgreeRequest,
+  { principal, signal }: Caller,
+) {
   const { provider, gateway, agreements, identityKey } = deps;
-  const { tunnelId, epoch, nonce, ephemeralPublicKey, principal, signal } = input;
   const { tunnel, peer } = await requirePeer(deps, tunnelId, principal);
   const { wireguardKey: gatewayWireguardKey } = gateway.require();
   requireEpoch(deps, peer, epoch);
@@ -77,4 +82,59 @@ function requireEpoch({ now }: WireguardDeps, { tunnelId, lastEpoch }: PeerRecor
     `epoch ${epoch} is more than ${maxAheadMs / 1000} seconds ahead of the server's time, ${serverTimeMs}; use the time of GetTunnel`,
     { tunnelId, serverTimeMs: String(serverTimeMs) },
   );
+}
+
+/**
+ * Finishes an agreement: stores its epoch, and has the gateway's agent set the key.
+ *
+ * The epoch is stored first. A failure after that costs the peer an epoch; a key for an epoch that is not stored could
+ * be agreed on twice.
+ *
+ * @returns the gateway's confirmation, 32 bytes
+ * @throws TUNNEL_NOT_FOUND, AGREEMENT_NOT_FOUND, CONFIRMATION_INVALID, EPOCH_USED, GATEWAY_DISCONNECTED, GATEWAY_SILENT,
+ *   KEY_NOT_SET
+ */
+export async function confirm(
+  deps: WireguardDeps,
+  request: ConfirmRequest,
+  { principal, signal }: Caller,
+): Promise<Uint8Array> {
+  const { store, gateway, agreements } = deps;
+  const { tunnelId, epoch, confirmation } = request;
+  await requireTunnel(deps, tunnelId, principal);
+  const pending = agreements.take(tunnelId, epoch);
+  try {
+    const { wireguardKey, gatewayWireguardKey, keys } = pending;
+    if (!timingSafeEqual(keys.peerConfirmation, confirmation))
+      throw refuse(
+        reasons.confirmationInvalid,
+        `the confirmation does not match the agreement of tunnel ${tunnelId}, which has ended; agree again`,
+        { tunnelId },
+      );
+    if (!gateway.hasKey(gatewayWireguardKey)) throw gatewayDisconnected();
+    signal.throwIfAborted();
+    await store.write((transaction) => putEpoch(deps, transaction, principal, request, pending));
+    const key = { tunnelId, wireguardKey, epoch, presharedKey: keys.presharedKey };
+    await gateway.deliver(key, gatewayWireguardKey, signal);
+    return Uint8Array.from(keys.gatewayConfirmation);
+  } finally {
+    wipeAgreement(pending);
+  }
+}
+
+/** @throws TUNNEL_NOT_FOUND, AGREEMENT_NOT_FOUND, EPOCH_USED */
+async function putEpoch(
+  deps: WireguardDeps,
+  transaction: WriteTransaction,
+  principal: Principal,
+  { tunnelId, epoch }: ConfirmRequest,
+  { wireguardKey }: PendingAgreement,
+): Promise<void> {
+  await requireTunnel(deps, tunnelId, principal, transaction);
+  const peer = await deps.peers.find(tunnelId, transaction);
+  // The peer has registered another WireGuard key since.
+  if (peer === undefined || !equalBytes(peer.wireguardKey, wireguardKey))
+    throw agreementNotFound(tunnelId, epoch);
+  if (epoch <= peer.lastEpoch) throw epochUsed(tunnelId, peer.lastEpoch);
+  await deps.peers.update(transaction, intact(peer), { lastEpoch: epoch });
 }

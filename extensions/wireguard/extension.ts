@@ -11,11 +11,10 @@ export const wireguard: Extension = {
       word: "wireguard",
       after: "tunnel",
       groupMeaning: "Agrees on pre-shared keys for WireGuard, beside the tunnel that they protect.",
-      load: async () => [
-        ...(await import("./join-verb.ts")).joinVerbs,
-        ...(await import("./up-verb.ts")).createUpVerbs(),
-        ...(await import("./status-verb.ts")).statusVerbs,
-      ],
+      load: async () => {
+        const { membershipVerbs, statusVerb } = await import("./verbs.ts");
+        return [...membershipVerbs, ...(await import("./up-verb.ts")).createUpVerbs(), statusVerb];
+      },
     },
   ],
   packages: async () => [(await import("./package.ts")).wireguardPackage],

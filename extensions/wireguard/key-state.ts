@@ -84,8 +84,8 @@ export interface KeyStep {
   readonly event?: KeyEvent;
 }
 
-/** Sources of randomness. */
-export interface KeyRandomness {
+/** The time limits, and sources of randomness. */
+export interface KeyRules extends KeyTiming {
   /** Returns 32 bytes. */
   readonly makeKey: () => Uint8Array;
   /** Returns a number from 0 to 1. */
@@ -93,8 +93,8 @@ export interface KeyRandomness {
 }
 
 /** Starts with a random key. */
-export function startKeys({ makeKey }: KeyRandomness): KeyState {
-  return { current: { bytes: makeKey(), agreedAtMs: undefined }, trial: undefined, notBeforeMs: 0 };
+export function startKeys(rules: KeyRules): KeyState {
+  return { current: makeRandom(rules), trial: undefined, notBeforeMs: 0 };
 }
 
 /**
@@ -106,81 +106,66 @@ export function acceptKey(
   state: KeyState,
   bytes: Uint8Array,
   observation: Observation,
-  timing: KeyTiming,
+  { maxSessionMs }: KeyRules,
 ): KeyStep {
   const { nowMs, handshakeMs } = observation;
   // A key that was itself on trial may not be the other end's.
   const former = state.trial?.former ?? state.current;
   if (state.trial !== undefined) wipe(state.current.bytes);
-  const isRenewed = !hasSession(observation, timing.maxSessionMs);
+  const isRenewed = !hasSession(observation, maxSessionMs);
   const trial = { startedMs: nowMs, handshakeMs, former, isRenewed };
   const next = { ...state, current: { bytes, agreedAtMs: nowMs }, trial };
   return { state: next, ...(isRenewed && { event: "renew" }) };
 }
 
 /** Moves the state to the time of an observation. */
-export function advanceKeys(
-  state: KeyState,
-  observation: Observation,
-  timing: KeyTiming,
-  randomness: KeyRandomness,
-): KeyStep {
+export function advanceKeys(state: KeyState, observation: Observation, rules: KeyRules): KeyStep {
   const { current, trial } = state;
   const { nowMs } = observation;
   if (trial === undefined)
-    return current.agreedAtMs !== undefined && isExpired(current, nowMs, timing)
-      ? { state: replaceKey(state, makeRandom(randomness)), event: "randomized" }
+    return current.agreedAtMs !== undefined && isExpired(current, nowMs, rules)
+      ? { state: replaceKey(state, makeRandom(rules)), event: "randomized" }
       : { state };
   if (isProven(trial, observation)) {
     wipe(trial.former.bytes);
     return { state: { ...state, trial: undefined }, event: "proven" };
   }
   const onTrialMs = elapsed(trial.startedMs, nowMs);
-  if (onTrialMs >= timing.restoreAfterMs) return restoreKey(state, nowMs, timing, randomness);
-  const isKept = hasSession(observation, timing.keepSessionMs);
-  if (onTrialMs < timing.renewAfterMs || trial.isRenewed || isKept) return { state };
+  if (onTrialMs >= rules.restoreAfterMs) return restoreKey(state, nowMs, rules);
+  const isKept = hasSession(observation, rules.keepSessionMs);
+  if (onTrialMs < rules.renewAfterMs || trial.isRenewed || isKept) return { state };
   return { state: { ...state, trial: { ...trial, isRenewed: true } }, event: "renew" };
 }
 
 /** Ends a trial with the former key, or a random one if that is too old. */
-export function restoreKey(
-  state: KeyState,
-  nowMs: number,
-  timing: KeyTiming,
-  randomness: KeyRandomness,
-): KeyStep {
+export function restoreKey(state: KeyState, nowMs: number, rules: KeyRules): KeyStep {
   if (state.trial === undefined) return { state };
   const { former } = state.trial;
-  const postponed = postponeAgreement(state, nowMs, timing, randomness);
-  if (!isExpired(former, nowMs, timing)) return { state: replaceKey(postponed, former), event: "restored" };
+  const postponed = postponeAgreement(state, nowMs, rules);
+  if (!isExpired(former, nowMs, rules)) return { state: replaceKey(postponed, former), event: "restored" };
   wipe(former.bytes);
-  return { state: replaceKey(postponed, makeRandom(randomness)), event: "randomized" };
+  return { state: replaceKey(postponed, makeRandom(rules)), event: "randomized" };
 }
 
 /** Replaces the key by a random one, at the end of the agent. */
-export function randomizeKey(state: KeyState, randomness: KeyRandomness): KeyState {
+export function randomizeKey(state: KeyState, rules: KeyRules): KeyState {
   wipe(state.trial?.former.bytes);
-  return replaceKey(state, makeRandom(randomness));
+  return replaceKey(state, makeRandom(rules));
 }
 
 /** Whether the peer should agree on a key now. */
 export function isAgreementDue(
   { trial, notBeforeMs }: KeyState,
   observation: Observation,
-  timing: KeyTiming,
+  { maxSessionMs, agreeAfterMs }: KeyRules,
 ): boolean {
   const { nowMs, handshakeMs } = observation;
   if (trial !== undefined || nowMs < notBeforeMs) return false;
-  return !hasSession(observation, timing.maxSessionMs) || nowMs - handshakeMs >= timing.agreeAfterMs;
+  return !hasSession(observation, maxSessionMs) || nowMs - handshakeMs >= agreeAfterMs;
 }
 
 /** Waits before the next agreement, from half to one and a half of `retryMs`, so that peers do not retry together. */
-export function postponeAgreement(
-  state: KeyState,
-  nowMs: number,
-  { retryMs }: KeyTiming,
-  { jitter }: KeyRandomness,
-): KeyState {
+export function postponeAgreement(state: KeyState, nowMs: number, { retryMs, jitter }: KeyRules): KeyState {
   return { ...state, notBeforeMs: nowMs + retryMs * (0.5 + jitter()) };
 }
 
@@ -189,12 +174,12 @@ function replaceKey(state: KeyState, current: HeldKey): KeyState {
   return { ...state, current, trial: undefined };
 }
 
-function makeRandom({ makeKey }: KeyRandomness): HeldKey {
+function makeRandom({ makeKey }: KeyRules): HeldKey {
   return { bytes: makeKey(), agreedAtMs: undefined };
 }
 
 /** A random key counts as expired: no handshake can need it. */
-function isExpired({ agreedAtMs }: HeldKey, nowMs: number, { maxKeyMs }: KeyTiming): boolean {
+function isExpired({ agreedAtMs }: HeldKey, nowMs: number, { maxKeyMs }: KeyRules): boolean {
   return agreedAtMs === undefined || elapsed(agreedAtMs, nowMs) >= maxKeyMs;
 }
 

@@ -7,7 +7,7 @@ import {
   acceptKey,
   advanceKeys,
   isAgreementDue,
-  type KeyRandomness,
+  type KeyRules,
   type KeyState,
   type KeyStep,
   type KeyTiming,
@@ -35,36 +35,31 @@ export interface ManagedPeerDeps {
   readonly log: Logger;
   /** Current time in milliseconds since 1970. */
   readonly now: () => number;
-  readonly randomness?: KeyRandomness;
 }
-
-const secureRandomness: KeyRandomness = { makeKey: () => randomBytes(32), jitter: Math.random };
 
 /** Starts with a random key. Each method that returns a change expects that the caller applies it. */
 export class ManagedPeer {
   readonly config: PeerConfig;
-  readonly #timing: KeyTiming;
+  readonly #rules: KeyRules;
   readonly #log: Logger;
   readonly #now: () => number;
-  readonly #randomness: KeyRandomness;
   #state: KeyState;
   /** As last observed. */
   #found: InterfacePeer | undefined;
 
-  constructor(config: PeerConfig, { timing, log, now, randomness = secureRandomness }: ManagedPeerDeps) {
+  constructor(config: PeerConfig, { timing, log, now }: ManagedPeerDeps) {
     this.config = config;
-    this.#timing = timing;
+    this.#rules = { ...timing, makeKey: () => randomBytes(32), jitter: Math.random };
     this.#log = log.child({ peer: config.publicKey });
     this.#now = now;
-    this.#randomness = randomness;
-    this.#state = startKeys(randomness);
+    this.#state = startKeys(this.#rules);
   }
 
   /** Compares the peer with what it must be. Undefined if nothing is to change. */
   observe(found: InterfacePeer | undefined): PeerChange | undefined {
     const wasFound = this.#found !== undefined;
     this.#found = found && { ...found, presharedKey: noBytes };
-    const event = this.#step(advanceKeys(this.#state, this.#observation, this.#timing, this.#randomness));
+    const event = this.#step(advanceKeys(this.#state, this.#observation, this.#rules));
     if (event === "renew" && this.#calls) return this.#toChange("renew");
     if (found !== undefined && this.#isRight(found)) return undefined;
     // A program that sets up the interface again; or this is the agent's start.
@@ -79,29 +74,29 @@ export class ManagedPeer {
 
   /** Whether it is time to agree on the next key. */
   get isAgreementDue(): boolean {
-    return isAgreementDue(this.#state, this.#observation, this.#timing);
+    return isAgreementDue(this.#state, this.#observation, this.#rules);
   }
 
   /** Postpones the next agreement after a failed one. */
   postpone(): void {
-    this.#state = postponeAgreement(this.#state, this.#now(), this.#timing, this.#randomness);
+    this.#state = postponeAgreement(this.#state, this.#now(), this.#rules);
   }
 
   /** Puts an agreed key on trial; takes over its bytes. */
   accept(presharedKey: Uint8Array): PeerChange {
-    const event = this.#step(acceptKey(this.#state, presharedKey, this.#observation, this.#timing));
+    const event = this.#step(acceptKey(this.#state, presharedKey, this.#observation, this.#rules));
     return this.#toChange(event === "renew" ? "renew" : "set");
   }
 
   /** Gives up a key on trial. */
   restore(): PeerChange {
-    this.#step(restoreKey(this.#state, this.#now(), this.#timing, this.#randomness));
+    this.#step(restoreKey(this.#state, this.#now(), this.#rules));
     return this.#toChange("set");
   }
 
   /** Replaces the key by a random one, so that no session follows the present one. */
   randomize(): PeerChange {
-    this.#state = randomizeKey(this.#state, this.#randomness);
+    this.#state = randomizeKey(this.#state, this.#rules);
     return this.#toChange("set");
   }
 

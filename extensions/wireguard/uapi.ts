@@ -26,31 +26,19 @@ const maxLineBytes = 1024;
 
 /** Creates a driver that opens one connection per operation. */
 export function createUapi(socket: string): InterfaceDriver {
+  const ask = async <T>(request: Uint8Array, parse: (answer: Uint8Array) => T): Promise<T> => {
+    const answer = await exchange(socket, request).finally(() => wipe(request));
+    try {
+      return parse(answer);
+    } finally {
+      wipe(answer);
+    }
+  };
+  const getAll = () => Buffer.from("get=1\n\n");
   return {
-    async readPublicKey() {
-      const answer = await exchange(socket, Buffer.from("get=1\n\n"));
-      try {
-        return readOwnKey(answer);
-      } finally {
-        wipe(answer);
-      }
-    },
-    async readPeers() {
-      const answer = await exchange(socket, Buffer.from("get=1\n\n"));
-      try {
-        return parsePeers(answer);
-      } finally {
-        wipe(answer);
-      }
-    },
-    async change(changes) {
-      const request = formatChanges(changes);
-      try {
-        requireDone(await exchange(socket, request));
-      } finally {
-        wipe(request);
-      }
-    },
+    readPublicKey: () => ask(getAll(), readOwnKey),
+    readPeers: () => ask(getAll(), parsePeers),
+    change: (changes) => ask(formatChanges(changes), (answer) => void [...readLines(answer)]),
   };
 }
 
@@ -118,14 +106,16 @@ function unusable(what: string): InterfaceError {
   return new InterfaceError(`WireGuard's answer ${what}`);
 }
 
-/** @throws InterfaceError unless the answer ends with errno=0 */
-function requireDone(answer: Uint8Array): void {
+/**
+ * Reads the lines of an answer except errno.
+ *
+ * @throws InterfaceError, unless errno is 0, after the other lines
+ */
+function* readLines(answer: Uint8Array): Generator<Line> {
   let errno: string | undefined;
-  for (const { name, value } of splitLines(answer)) if (name === "errno") errno = decode(value);
-  requireNoError(errno);
-}
-
-function requireNoError(errno: string | undefined): void {
+  for (const line of splitLines(answer))
+    if (line.name === "errno") errno = decode(line.value);
+    else yield line;
   if (errno === "0") return;
   if (errno === undefined || !/^-?\d{1,9}$/.test(errno)) throw unusable("has no errno");
   throw new InterfaceError(`WireGuard refused the change or the question (errno ${errno})`);
@@ -148,11 +138,9 @@ interface PeerDraft {
  */
 export function parsePeers(answer: Uint8Array): InterfacePeer[] {
   const peers: PeerDraft[] = [];
-  let errno: string | undefined;
   try {
-    for (const { name, value } of splitLines(answer)) {
-      if (name === "errno") errno = decode(value);
-      else if (name === "public_key") {
+    for (const { name, value } of readLines(answer)) {
+      if (name === "public_key") {
         if (peers.length === maxPeers) throw unusable(`has more than ${maxPeers} peers`);
         peers.push({
           publicKey: Buffer.from(readKey(name, value)).toString("base64"),
@@ -164,7 +152,6 @@ export function parsePeers(answer: Uint8Array): InterfacePeer[] {
         });
       } else readPeerLine(peers.at(-1), name, value);
     }
-    requireNoError(errno);
   } catch (error) {
     wipe(...peers.map(({ presharedKey }) => presharedKey));
     throw error;
@@ -221,12 +208,8 @@ const pkcs8Header = Buffer.from("302e020100300506032b656e04220420", "hex");
 /** Computes the interface's public key: the protocol shows only its private key. */
 function readOwnKey(answer: Uint8Array): string | undefined {
   let privateKey: Uint8Array | undefined;
-  let errno: string | undefined;
-  for (const { name, value } of splitLines(answer)) {
+  for (const { name, value } of readLines(answer))
     if (name === "private_key") privateKey = readKey(name, value);
-    if (name === "errno") errno = decode(value);
-  }
-  requireNoError(errno);
   if (privateKey === undefined) return undefined;
   const der = Buffer.concat([pkcs8Header, privateKey]);
   try {

@@ -7,8 +7,8 @@ import type { Stored } from "../../src/records/table-declaration.ts";
 import { formatAddress, gatewayAddress, tunnelNetwork } from "../../src/services/vpn/store.ts";
 import type { WireguardDeps } from "./deps.ts";
 import type { GatewayInterface, KeyToSet } from "./gateway.ts";
-import { requireWireguardKey } from "./register-key.ts";
 import type { PeerRecord } from "./store.ts";
+import { requireWireguardKey } from "./tunnel-key.ts";
 
 /** Interval of looks at the store, for tunnels that were disconnected. */
 const pollIntervalMs = 1000;

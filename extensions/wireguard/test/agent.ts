@@ -3,10 +3,15 @@ import { randomBytes } from "node:crypto";
 import type { ConnectError } from "@connectrpc/connect";
 import { type Client, createClient, type Transport } from "@connectrpc/connect";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { type GatewayPeer, type PeerKey, WireguardService } from "#gen/wireguard/wireguard_service_pb.ts";
+import {
+  type AgreeResponse,
+  type GatewayPeer,
+  type PeerKey,
+  WireguardService,
+} from "#gen/wireguard/wireguard_service_pb.ts";
 import { type Peer as KemPeer, makePeer } from "../../../test/services/vpn-peer.ts";
 import { failureOf } from "../../../test/support/refusal.ts";
-import { buildTranscript, deriveKeys } from "../agreement.ts";
+import { type AgreedKeys, type Agreement, buildTranscript, deriveKeys } from "../agreement.ts";
 
 export type WireguardClient = Client<typeof WireguardService>;
 
@@ -117,21 +122,31 @@ export async function startAgreement(
   const { tunnelId } = peer;
   const [ephemeral, nonce] = [makePeer(), random32()];
   const answer = await agree({ tunnelId, epoch, nonce, ephemeralPublicKey: ephemeral.publicKey });
-  const transcript = buildTranscript({
-    ...{ tunnelId, epoch, nonce, ...answer },
-    gatewayWireguardKey: answer.gatewayWireguardPublicKey,
-    peerWireguardKey: peer.wireguardPublicKey,
-    ephemeralPublicKey: ephemeral.publicKey,
-    registeredPublicKey: peer.publicKey,
-  });
-  const keys = deriveKeys(
-    transcript,
-    ephemeral.decapsulate(answer.ephemeralCiphertext),
-    peer.decapsulate(answer.registeredCiphertext),
-  );
+  const keys = deriveAsPeer(peer, ephemeral, { epoch, nonce, ...answer });
   return {
     ...{ tunnelId, epoch, presharedKey: keys.presharedKey },
     peerConfirmation: Uint8Array.from(keys.peerConfirmation),
     gatewayConfirmation: Uint8Array.from(keys.gatewayConfirmation),
   };
+}
+
+/** Derives the keys of an agreement on the peer's side. */
+export function deriveAsPeer(
+  peer: TestPeer,
+  ephemeral: KemPeer,
+  agreed: Pick<Agreement, "epoch" | "nonce"> &
+    Pick<AgreeResponse, "gatewayWireguardPublicKey" | "ephemeralCiphertext" | "registeredCiphertext">,
+): AgreedKeys {
+  const transcript = buildTranscript({
+    ...{ ...agreed, tunnelId: peer.tunnelId },
+    gatewayWireguardKey: agreed.gatewayWireguardPublicKey,
+    peerWireguardKey: peer.wireguardPublicKey,
+    ephemeralPublicKey: ephemeral.publicKey,
+    registeredPublicKey: peer.publicKey,
+  });
+  return deriveKeys(
+    transcript,
+    ephemeral.decapsulate(agreed.ephemeralCiphertext),
+    peer.decapsulate(agreed.registeredCiphertext),
+  );
 }

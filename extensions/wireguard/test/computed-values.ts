@@ -2,9 +2,8 @@
 import type { ComputedValues } from "../../../test/openapi/computed-values.ts";
 import { readBytes } from "../../../test/openapi/computed-values.ts";
 import { makePeer } from "../../../test/services/vpn-peer.ts";
-import { buildTranscript, deriveKeys } from "../agreement.ts";
 import { epoch, nonce, peerConfirmation, peerKeys } from "../examples.ts";
-import { random32 } from "./agent.ts";
+import { deriveAsPeer, random32 } from "./agent.ts";
 
 const [registered, ephemeral] = [makePeer(), makePeer()];
 let wireguardPublicKey = random32();
@@ -24,23 +23,13 @@ export const computeValues: ComputedValues = {
   [peerConfirmation]: (outcomes) => {
     const { tunnelId = "" } = outcomes.get("register-wireguard-peer")?.body ?? {};
     const answer = (field: string) => readBytes(outcomes, "agree-on-wireguard-key", field);
-    const [ephemeralCiphertext, registeredCiphertext] = [
-      answer("ephemeralCiphertext"),
-      answer("registeredCiphertext"),
-    ];
-    const transcript = buildTranscript({
-      ...{ tunnelId: String(tunnelId), epoch, nonce: Buffer.from(nonce, "base64") },
-      gatewayWireguardKey: answer("gatewayWireguardPublicKey"),
-      peerWireguardKey: wireguardPublicKey,
-      ephemeralPublicKey: ephemeral.publicKey,
-      registeredPublicKey: registered.publicKey,
-      ...{ ephemeralCiphertext, registeredCiphertext },
+    const peer = { ...registered, tunnelId: String(tunnelId), wireguardPublicKey };
+    const keys = deriveAsPeer(peer, ephemeral, {
+      ...{ epoch, nonce: Buffer.from(nonce, "base64") },
+      gatewayWireguardPublicKey: answer("gatewayWireguardPublicKey"),
+      ephemeralCiphertext: answer("ephemeralCiphertext"),
+      registeredCiphertext: answer("registeredCiphertext"),
     });
-    const keys = deriveKeys(
-      transcript,
-      ephemeral.decapsulate(ephemeralCiphertext),
-      registered.decapsulate(registeredCiphertext),
-    );
     return { confirmation: encode(keys.peerConfirmation) };
   },
 };

@@ -4,18 +4,19 @@ import {
   advanceKeys,
   isAgreementDue,
   type KeyState,
+  keyTiming,
   type Observation,
   postponeAgreement,
   randomizeKey,
   restoreKey,
   startKeys,
-  keyTiming as timing,
 } from "../key-state.ts";
 
 const startMs = Date.UTC(2026, 10, 27);
 let made = 0;
 /** Random keys are 0xff, then a number; agreed ones have another first byte. */
-const randomness = {
+const rules = {
+  ...keyTiming,
   makeKey: () => Uint8Array.of(255, ++made % 256, made >> 8),
   jitter: () => 0.5,
 };
@@ -30,10 +31,10 @@ function at(seconds: number, handshake?: number): Observation {
 }
 
 const agreed = (number: number) => Uint8Array.of(1, number);
-const start = () => startKeys(randomness);
+const start = () => startKeys(rules);
 const accept = (state: KeyState, number: number, seen: Observation) =>
-  acceptKey(state, agreed(number), seen, timing);
-const advance = (state: KeyState, seen: Observation) => advanceKeys(state, seen, timing, randomness);
+  acceptKey(state, agreed(number), seen, rules);
+const advance = (state: KeyState, seen: Observation) => advanceKeys(state, seen, rules);
 
 /** With key 1 from second 0, in use since a handshake at second 1. */
 function inUse(): KeyState {
@@ -124,14 +125,14 @@ describe("the pre-shared key", () => {
   });
 
   it("is the former one at once, if the other end reports that it does not have the new one", () => {
-    const { state, event } = restoreKey(onTrial(), at(117).nowMs, timing, randomness);
+    const { state, event } = restoreKey(onTrial(), at(117).nowMs, rules);
     expect([event, state.current.bytes]).toEqual(["restored", agreed(1)]);
-    expect(restoreKey(state, at(118).nowMs, timing, randomness)).toEqual({ state });
+    expect(restoreKey(state, at(118).nowMs, rules)).toEqual({ state });
   });
 
   it("is random when the agent ends, and all others are wiped", () => {
     const state = onTrial();
-    expect(isRandom(randomizeKey(state, randomness))).toBe(true);
+    expect(isRandom(randomizeKey(state, rules))).toBe(true);
     expect([state.current.bytes, state.trial?.former.bytes]).toEqual([new Uint8Array(2), new Uint8Array(2)]);
   });
 
@@ -142,18 +143,18 @@ describe("the pre-shared key", () => {
 
 describe("an agreement", () => {
   it("is due without a session, and when the session is 115 seconds old", () => {
-    expect(isAgreementDue(start(), at(0), timing)).toBe(true);
-    expect(isAgreementDue(inUse(), at(114.9, 0), timing)).toBe(false);
-    expect(isAgreementDue(inUse(), at(115, 0), timing)).toBe(true);
+    expect(isAgreementDue(start(), at(0), rules)).toBe(true);
+    expect(isAgreementDue(inUse(), at(114.9, 0), rules)).toBe(false);
+    expect(isAgreementDue(inUse(), at(115, 0), rules)).toBe(true);
   });
 
   it("waits beside a session that the agent found at its start", () => {
-    expect(isAgreementDue(start(), at(50, 0), timing)).toBe(false);
-    expect(isAgreementDue(start(), at(116, 0), timing)).toBe(true);
+    expect(isAgreementDue(start(), at(50, 0), rules)).toBe(false);
+    expect(isAgreementDue(start(), at(116, 0), rules)).toBe(true);
   });
 
   it("is not due while a key is on trial", () => {
-    expect(isAgreementDue(onTrial(), at(200), timing)).toBe(false);
+    expect(isAgreementDue(onTrial(), at(200), rules)).toBe(false);
   });
 
   it.each([
@@ -161,19 +162,19 @@ describe("an agreement", () => {
     [0.5, 5],
     [1, 7.5],
   ])("is repeated after a failure with jitter %d after %d seconds", (jitter, seconds) => {
-    const state = postponeAgreement(start(), at(0).nowMs, timing, { ...randomness, jitter: () => jitter });
-    expect(isAgreementDue(state, at(seconds - 0.1), timing)).toBe(false);
-    expect(isAgreementDue(state, at(seconds), timing)).toBe(true);
+    const state = postponeAgreement(start(), at(0).nowMs, { ...rules, jitter: () => jitter });
+    expect(isAgreementDue(state, at(seconds - 0.1), rules)).toBe(false);
+    expect(isAgreementDue(state, at(seconds), rules)).toBe(true);
   });
 
   it("is repeated, not at once, after a key that no handshake used", () => {
     const { state } = advance(onTrial(), at(131, 1));
-    expect(isAgreementDue(state, at(132, 1), timing)).toBe(false);
-    expect(isAgreementDue(state, at(136, 1), timing)).toBe(true);
+    expect(isAgreementDue(state, at(132, 1), rules)).toBe(false);
+    expect(isAgreementDue(state, at(136, 1), rules)).toBe(true);
   });
 
   it("is due if the clock was set back to before the last handshake", () => {
-    expect(isAgreementDue(start(), at(0, 100), timing)).toBe(true);
+    expect(isAgreementDue(start(), at(0, 100), rules)).toBe(true);
   });
 });
 
@@ -221,9 +222,9 @@ function happen(state: KeyState, happening: Happening, seen: Observation, number
     happening === "agreed"
       ? accept(state, number, seen).state
       : happening === "refused"
-        ? restoreKey(state, nowMs, timing, randomness).state
+        ? restoreKey(state, nowMs, rules).state
         : happening === "failed"
-          ? postponeAgreement(state, nowMs, timing, randomness)
+          ? postponeAgreement(state, nowMs, rules)
           : state;
   return advance(before, seen).state;
 }
@@ -232,8 +233,8 @@ function requireSound({ current, trial }: KeyState, { nowMs }: Observation): voi
   const isSound =
     current.bytes.some((byte) => byte !== 0) &&
     (current.agreedAtMs === undefined) === (current.bytes[0] === 255) &&
-    (current.agreedAtMs === undefined || nowMs - current.agreedAtMs < timing.maxKeyMs) &&
+    (current.agreedAtMs === undefined || nowMs - current.agreedAtMs < rules.maxKeyMs) &&
     (trial === undefined ||
-      (nowMs - trial.startedMs < timing.restoreAfterMs && trial.former.bytes.some((byte) => byte !== 0)));
+      (nowMs - trial.startedMs < rules.restoreAfterMs && trial.former.bytes.some((byte) => byte !== 0)));
   if (!isSound) expect({ current, trial, nowMs }).toBe("sound");
 }

@@ -4,12 +4,13 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, rmSync, writeFileSync } from "node:fs";
-import net from "node:net";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { findPort } from "../../../src/server/find-port.ts";
 import { qspDone, qspJson, startQsp } from "../../../test/cli/qsp.ts";
-import { isMissing, run } from "../../../test/interop/tools.ts";
+import { isAbsent } from "../../../test/interop/readme-page.ts";
+import { run } from "../../../test/interop/tools.ts";
 import type { AtEnd } from "../../../test/support/at-end.ts";
 import { inheritedEnvironment } from "../../../test/support/environment.ts";
 import { password } from "../../../test/support/passwords.ts";
@@ -17,11 +18,7 @@ import { makeTemporaryDirectory } from "../../../test/support/temporary-director
 import { socketDirectory } from "../uapi.ts";
 
 /** What this machine lacks; empty if the tests can run. */
-export const missing = [
-  ...["wireguard", "wg", "ip"].filter(isMissing),
-  ...(process.env.QSP_TEST_REQUIRE_ALL !== "1" && process.getuid?.() !== 0 ? ["root"] : []),
-  ...(process.env.QSP_TEST_REQUIRE_ALL !== "1" && !existsSync("/dev/net/tun") ? ["tun"] : []),
-];
+export const missing = ["wireguard", "wg", "ip", "root", "tun"].filter(isAbsent);
 /** For titles of groups that are skipped. */
 export const needs = missing.length === 0 ? "" : ` (needs ${missing.join(", ")})`;
 
@@ -34,7 +31,7 @@ export async function done(program: string, args: readonly string[], input?: str
 
 /** Network interfaces have short names, which all tests on a machine share. */
 const prefix = `q${process.pid.toString(36)}`;
-const serverPort = await findFreePort();
+const serverPort = await findPort(0, "127.0.0.1");
 const url = `http://127.0.0.1:${serverPort}`;
 export const gatewayAddress = "10.8.0.1";
 
@@ -249,13 +246,4 @@ export async function buildLab(atEnd: AtEnd): Promise<Lab> {
       return sender;
     },
   };
-}
-
-/** Finds a port that nothing listens on, so that a restarted server has the same one. */
-async function findFreePort(): Promise<number> {
-  const server = net.createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  return typeof address === "object" && address !== null ? address.port : 0;
 }

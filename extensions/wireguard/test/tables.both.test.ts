@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { listSteps } from "../../../src/database/migrations.ts";
 import { describeOnBoth } from "../../../test/services/app-under-test.ts";
-import { outcomeOf, outcomesOf } from "../../../test/support/refusal.ts";
+import { outcomesOf } from "../../../test/support/refusal.ts";
 import { wireguardTables } from "../tables.ts";
 import { connectAgent, joinPeer, random32, startAgreement, type TestPeer } from "./agent.ts";
 import { startIn, type WireguardServer } from "./wireguard-server.ts";
@@ -59,17 +59,5 @@ describeOnBoth("the list of WireGuard peers", startIn, (start) => {
       ).length;
     await expect.poll(holders).toBe(1);
     expect((await server.wireguard.listPeers({})).totalSize).toBe(2);
-  });
-
-  it("forgets a disconnected tunnel and frees its WireGuard key", async () => {
-    const server = await start();
-    const agent = await connectAgent(server.transport);
-    const { tunnelId, wireguardPublicKey } = await joinPeer(server.transport);
-    const other = await joinPeer(server.transport);
-    await server.vpn.disconnect({ tunnelId });
-    await expect.poll(async () => (await server.wireguard.listPeers({})).totalSize).toBe(1);
-    expect(agent.removed).toHaveLength(1);
-    const registered = server.wireguard.registerKey({ tunnelId: other.tunnelId, wireguardPublicKey });
-    expect(await outcomeOf(registered)).toBe("answer");
   });
 });

@@ -1,19 +1,8 @@
 /** Ten minutes of traffic with the timing of users, while agents, server and WireGuard are killed in turn. */
 import { readFileSync } from "node:fs";
-import { setTimeout as wait } from "node:timers/promises";
-import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
 import { beforeAll, describe, expect, it } from "vitest";
-import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { WireguardService } from "#gen/wireguard/wireguard_service_pb.ts";
-import type { ApiClient } from "../../../src/cli/connection/api-client.ts";
-import { withProvider } from "../../../src/cli/keys/read-keys.ts";
 import { endAfterAll } from "../../../test/support/at-end.ts";
-import { password } from "../../../test/support/passwords.ts";
-import { refusal } from "../../../test/support/refusal.ts";
-import { agreeOnKey, fetchTunnel } from "../peer-agreement.ts";
-import { openPeer, readPeerState } from "../peer-state.ts";
-import { buildLab, done, type End, type Followed, type Lab, missing, needs } from "./lab.ts";
+import { buildLab, type End, type Followed, type Lab, missing, needs } from "./lab.ts";
 
 const minutes = 60_000;
 const timeout = 20 * minutes;
@@ -70,71 +59,30 @@ describe.skipIf(missing.length > 0)(`ten minutes of traffic${needs}`, { timeout 
     startedMs = performance.now();
   }, timeout);
 
-  it("cannot be replaced by a replayed or reflected exchange", async () => {
-    const end = await lab.makeEnd();
-    const { state } = await lab.join(end);
-    const transport = createGrpcTransport({ baseUrl: lab.url, idleConnectionTimeoutMs: 1000 });
-    const { token } = await createClient(PqcService, transport).issueToken({ username: "ada", password });
-    const headers = { authorization: `Bearer ${token}` };
-    const client = createClient(WireguardService, transport);
-    const recorded: { method: string; request: unknown; answer: unknown }[] = [];
-    const server = {
-      async ask(method, request) {
-        const { message } = await transport.unary(method, undefined, undefined, headers, request);
-        recorded.push({ method: method.name, request, answer: message });
-        return message;
+  it.each([
+    [
+      "the gateway's agent",
+      async () => {
+        await gatewayAgent.stop("SIGKILL");
+        gatewayAgent = await lab.startGatewayAgent();
       },
-    } satisfies Pick<ApiClient, "ask">;
-    await withProvider(async (provider) => {
-      const peer = await openPeer(provider, readPeerState(state, lab.url), state);
-      const { serverTimeMs } = await fetchTunnel({ server, provider, peer });
-      await agreeOnKey({ server, provider, peer }, serverTimeMs);
-    });
-    const find = (name: string) => recorded.find(({ method }) => method === name);
-    const agreed = find("Agree")?.request as Parameters<typeof client.agree>[0];
-    const confirmed = find("Confirm") as {
-      request: Parameters<typeof client.confirm>[0];
-      answer: { confirmation: Uint8Array };
-    };
-    const keys = () => done("wg", ["show", lab.gateway.interfaceName, "preshared-keys"]);
-    const before = await keys();
-    const reason = async (call: Promise<unknown>) => (await refusal(call)).reason;
-    expect(await reason(client.agree(agreed, { headers }))).toBe("EPOCH_USED");
-    expect(await reason(client.confirm(confirmed.request, { headers }))).toBe("AGREEMENT_NOT_FOUND");
-    const epoch = Number(agreed.epoch) + 1;
-    for (const confirmation of [confirmed.request.confirmation, confirmed.answer.confirmation]) {
-      await wait(1100); // A tunnel may start one agreement per second.
-      await client.agree({ ...agreed, epoch }, { headers });
-      const call = client.confirm(
-        { ...confirmed.request, epoch, confirmation: confirmation ?? new Uint8Array() },
-        { headers },
-      );
-      expect(await reason(call)).toBe("CONFIRMATION_INVALID");
-    }
-    expect(await keys()).toBe(before);
-  });
-
-  it("heals within one renewal after the gateway's agent was killed", async () => {
-    await heals(first, "gateway's agent killed", async () => {
-      await gatewayAgent.stop("SIGKILL");
-      gatewayAgent = await lab.startGatewayAgent();
-    });
-    renewals += 1;
-  });
-
-  it("heals within one renewal after the server was killed", async () => {
-    await heals(first, "server killed", async () => {
-      await server.stop("SIGKILL");
-      server = await lab.startServer();
-    });
-    renewals += 1;
-  });
-
-  it("heals within one renewal after a peer's agent was killed", async () => {
-    await heals(first, "peer's agent killed", async () => {
-      await first.agent.stop("SIGKILL");
-      first.agent = await lab.startPeerAgent(first.end, first.state);
-    });
+    ],
+    [
+      "the server",
+      async () => {
+        await server.stop("SIGKILL");
+        server = await lab.startServer();
+      },
+    ],
+    [
+      "the peer's agent",
+      async () => {
+        await first.agent.stop("SIGKILL");
+        first.agent = await lab.startPeerAgent(first.end, first.state);
+      },
+    ],
+  ])("heals within one renewal after %s was killed", async (killed, killAndStart) => {
+    await heals(first, `${killed} killed`, killAndStart);
     renewals += 1;
   });
 

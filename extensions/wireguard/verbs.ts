@@ -1,14 +1,15 @@
-/** `qsp wireguard join` and `leave`: a peer's registration and its file. */
+/** `qsp wireguard join` and `leave`, a peer's registration and its file, and `qsp wireguard status`. */
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WireguardService } from "#gen/wireguard/wireguard_service_pb.ts";
 import { unaryVerb } from "../../src/cli/call-verbs.ts";
 import { inputFile } from "../../src/cli/command-line/options.ts";
-import type { ApiClient } from "../../src/cli/connection/api-client.ts";
+import { type ApiClient, askPages } from "../../src/cli/connection/api-client.ts";
 import { distrustError, exitCodes, usageError } from "../../src/cli/exit-codes.ts";
 import { formatState } from "../../src/cli/files/state.ts";
 import { parsePublicKey, readPublicKey, withProvider } from "../../src/cli/keys/read-keys.ts";
+import { table } from "../../src/cli/output/output.ts";
 import { declareVerb, type Verb, type VerbInput } from "../../src/cli/verb.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { fetchTunnel } from "./peer-agreement.ts";
@@ -24,8 +25,9 @@ import {
 import { withCredentials } from "./tokens.ts";
 
 const defaultPath = (): string => "peer.json";
+const { listPeers } = WireguardService.method;
 
-export const joinVerbs: readonly Verb[] = [
+export const membershipVerbs: readonly Verb[] = [
   declareVerb({
     line: "wireguard join [NAME]",
     options: {
@@ -62,6 +64,32 @@ export const joinVerbs: readonly Verb[] = [
     say: ({ tunnelId, tunnelStatus }) => `${tunnelId} is ${tunnelStatus}.`,
   }),
 ].map((verb) => withCredentials({ ...verb, explain: explainMissingTunnel }));
+
+export const statusVerb: Verb = withCredentials(
+  declareVerb({
+    line: "wireguard status",
+    meaning:
+      "Lists peers with the time of their last key, and says whether the gateway's agent is connected. Exit code 1 if\n" +
+      "it is not.",
+    async run({ output, server }) {
+      const [answer, ...rest] = await askPages((pageToken) => server.ask(listPeers, { pageToken }));
+      for (const { peers } of rest) for (const peer of peers) answer.peers.push(peer);
+      answer.nextPageToken = "";
+      output.answer(listPeers.output, answer, () => {
+        const rows = answer.peers.map(({ tunnelId, wireguardPublicKey, lastEpoch, damaged }) =>
+          damaged
+            ? [tunnelId, "", "DAMAGED: changed outside the service"]
+            : [tunnelId, wireguardPublicKey.toBase64(), lastEpoch === 0 ? "never" : formatEpoch(lastEpoch)],
+        );
+        const gateway = `The gateway's agent is ${answer.gatewayConnected ? "connected" : "not connected"}.`;
+        return rows.length === 0
+          ? `${gateway}\nThere are no peers.`
+          : `${gateway}\n${table(["TUNNEL", "WIREGUARD KEY", "LAST KEY"], rows)}`;
+      });
+      return answer.gatewayConnected ? exitCodes.done : exitCodes.no;
+    },
+  }),
+);
 
 function join({ operands: [peerName = ""], files, options, output, server }: VerbInput): Promise<number> {
   const path = files.need("out");
@@ -150,4 +178,10 @@ function printSections(state: PeerState, path: string): string {
     "",
     `# ${path} has the peer's secret key. Next: qsp wireguard up --interface wg0 --state ${path}`,
   ].join("\n");
+}
+
+/** The server accepts any number up to the present. */
+function formatEpoch(epochMs: number): string {
+  const date = new Date(epochMs);
+  return Number.isNaN(date.getTime()) ? String(epochMs) : date.toISOString();
 }

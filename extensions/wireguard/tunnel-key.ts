@@ -1,3 +1,4 @@
+/** The WireGuard key of a tunnel: its registration, and the signed statement about it. */
 import { createPublicKey, diffieHellman, generateKeyPairSync } from "node:crypto";
 import { equalBytes } from "../../src/crypto/bytes.ts";
 import { refuse, refuseField } from "../../src/errors.ts";
@@ -5,7 +6,8 @@ import { type Principal, systemPrincipal } from "../../src/records/ownership.ts"
 import { requireTunnel } from "../../src/services/vpn/register-peer.ts";
 import { formatAddress, gatewayAddress, type Tunnel } from "../../src/services/vpn/store.ts";
 import type { WriteTransaction } from "../../src/store/write-transaction.ts";
-import type { WireguardDeps } from "./deps.ts";
+import { buildTunnelStatement, tunnelContext } from "./agreement.ts";
+import { requirePeer, type WireguardDeps } from "./deps.ts";
 import { reasons } from "./reasons.ts";
 
 /**
@@ -34,6 +36,39 @@ export async function registerKey(
   await store.write((transaction) => putKey(deps, transaction, tunnel, wireguardKey, principal));
   gateway.peerChanged(tunnelId);
   return { assignedIp: formatAddress(tunnel), gatewayWireguardPublicKey, gatewayEndpoint, gatewayAddress };
+}
+
+/**
+ * Returns a tunnel's facts with the gateway's signature.
+ *
+ * @param nonce 32 bytes
+ * @throws TUNNEL_NOT_FOUND, WIREGUARD_KEY_MISSING, GATEWAY_DISCONNECTED
+ */
+export async function getTunnel(
+  deps: WireguardDeps,
+  tunnelId: string,
+  nonce: Uint8Array,
+  principal: Principal,
+) {
+  const { provider, gateway, identityKey, now } = deps;
+  const { tunnel, peer } = await requirePeer(deps, tunnelId, principal);
+  const { wireguardKey: gatewayWireguardKey, endpoint: gatewayEndpoint } = gateway.require();
+  const facts = {
+    ...{ lastEpoch: peer.lastEpoch, serverTimeMs: now().getTime() },
+    ...{ gatewayEndpoint, gatewayAddress, assignedIp: formatAddress(tunnel) },
+  };
+  const statement = buildTunnelStatement({
+    ...{ tunnelId, nonce, ...facts },
+    gatewayWireguardKey,
+    peerWireguardKey: peer.wireguardKey,
+    registeredPublicKey: tunnel.publicKey,
+  });
+  return {
+    ...facts,
+    wireguardPublicKey: peer.wireguardKey,
+    gatewayWireguardPublicKey: gatewayWireguardKey,
+    signature: await provider.sign(identityKey, statement, { context: tunnelContext }),
+  };
 }
 
 /** The prime of Curve25519 (RFC 7748, section 4.1). */
