@@ -2,7 +2,6 @@ import { expect, it } from "vitest";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { refusal } from "../support/refusal.ts";
 import { invalid } from "../support/refusals.ts";
-import { readPages } from "./answers.ts";
 import { sha256, verifiesOutside } from "./node-crypto.ts";
 import { describeService } from "./service-server.ts";
 
@@ -42,24 +41,5 @@ describeService("DappService.DeployContract", DappService, (_start, shared) => {
   ])("rejects %s", async (_what, request, field) => {
     const { client } = await shared();
     expect(await refusal(client.deployContract(request))).toEqual(invalid(field));
-  });
-});
-
-describeService("DappService.ListContracts", DappService, (start) => {
-  it("lists whole contracts in deployment order, page by page", async () => {
-    const { client } = await start();
-    const made: string[] = [];
-    for (let i = 0; i < 5; i += 1) made.push((await client.deployContract({ code: `${i}` })).contractId);
-    const pages = await readPages(
-      (pageToken) => client.listContracts({ pageSize: 2, pageToken }),
-      ({ contracts }) => contracts,
-    );
-    expect(pages).toMatchObject({ sizes: [2, 2, 1], totals: [5] });
-    expect(pages.rows.map(({ contractId }) => contractId)).toEqual(made);
-    const verified = pages.rows.map(({ codeHash, signature, publicKey }, i) => [
-      codeHash === sha256(`${i}`),
-      verifiesOutside(publicKey, Buffer.from(codeHash, "hex"), signature),
-    ]);
-    expect(verified).toEqual(Array(5).fill([true, true]));
   });
 });

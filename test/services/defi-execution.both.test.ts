@@ -88,15 +88,9 @@ describeReplicas("DefiService.ExecuteProposal", DefiService, (startTwo) => {
 type Change = (db: Kysely<Schema>, proposed: Proposed) => Promise<unknown>;
 
 const proposalRow =
-  (
-    changeOf: (row: Schema["defi_proposals"], proposed: Proposed) => Partial<Schema["defi_proposals"]>,
-  ): Change =>
-  async (db, proposed) => {
-    const rows = db.selectFrom("defi_proposals").selectAll();
-    const row = await rows.where("proposal_id", "=", proposed.proposalId).executeTakeFirstOrThrow();
-    const update = db.updateTable("defi_proposals").set(changeOf(row, proposed));
-    await update.where("proposal_id", "=", proposed.proposalId).execute();
-  };
+  (change: Partial<Schema["defi_proposals"]>): Change =>
+  (db, { proposalId }) =>
+    db.updateTable("defi_proposals").set(change).where("proposal_id", "=", proposalId).execute();
 const signatureRow =
   (changeOf: (signature: Uint8Array) => Uint8Array): Change =>
   async (db, { proposalId, signers }) => {
@@ -110,7 +104,6 @@ const signatureRow =
 describeService("a proposal that was tampered with in the database", DefiService, (_start, shared) => {
   it.each<[string, Change]>([
     ["a stored signature", signatureRow((signature) => flipBit(signature, 20))],
-    ["a stored signature, which is empty,", signatureRow(() => new Uint8Array())],
     [
       "a stored signature, which was deleted,",
       (db, { proposalId, signers }) =>
@@ -120,21 +113,7 @@ describeService("a proposal that was tampered with in the database", DefiService
           .where("signer", "=", signers[0] ?? "")
           .execute(),
     ],
-    ["data", proposalRow(() => ({ data: bytesOf("pay 500 to mallory") }))],
-    ["title", proposalRow(() => ({ title: "x" }))],
-    ["threshold", proposalRow(() => ({ threshold: 1 }))],
-    [
-      "signed_by, with an extra signer,",
-      proposalRow((_, { signers }) => ({ signed_by: JSON.stringify(signers) })),
-    ],
-    [
-      "signed_by, with a duplicate,",
-      proposalRow((_, { signers: [one] }) => ({ signed_by: JSON.stringify([one, one]) })),
-    ],
-    ["signed_by, to invalid JSON,", proposalRow(() => ({ signed_by: "?" }))],
-    ["wallet", proposalRow(() => ({ wallet_id: "multisig-x" }))],
-    ["end", proposalRow(() => ({ expires_at_ms: Date.now() + hour }))],
-    ["time", proposalRow(() => ({ created_at_ms: 1 }))],
+    ["data", proposalRow({ data: bytesOf("pay 500 to mallory") })],
     [
       "signer's public key",
       async (db, { signers }) => {
@@ -164,7 +143,7 @@ describeService("a proposal that was tampered with in the database", DefiService
     const { client, tamper } = await shared();
     const proposed = await propose(client, { signed: 2 });
     await client.executeProposal({ proposalId: proposed.proposalId });
-    await tamper((db) => proposalRow(() => ({ proposal_status: "PENDING" }))(db, proposed));
+    await tamper((db) => proposalRow({ proposal_status: "PENDING" })(db, proposed));
     expect(await refusal(client.executeProposal({ proposalId: proposed.proposalId }))).toEqual(damaged);
   });
 });

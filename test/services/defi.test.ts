@@ -151,25 +151,4 @@ describeService("DefiService lists", DefiService, (start) => {
     expect(await refusal(foreign)).toEqual(invalid("pageToken"));
     expect(await refusal(client.listWallets({ pageToken: nextPageToken }))).toEqual(invalid("pageToken"));
   });
-
-  it("return 150 small proposals on one page, because pages have up to 1000 rows unless they would be too large", async () => {
-    const { client } = await start();
-    const { walletId } = await client.createMultisig({ signerCount: 1, threshold: 1 });
-    await Promise.all(Array.from({ length: 150 }, () => client.createProposal({ walletId, data })));
-    const { proposals, nextPageToken } = await client.listProposals({});
-    expect([proposals.length, nextPageToken]).toEqual([150, ""]);
-  });
-
-  it("end a page before it exceeds 3 MiB", async () => {
-    const { client } = await start();
-    const { walletId } = await client.createMultisig({ signerCount: 1, threshold: 1 });
-    const largest = Buffer.alloc(65_536, 7);
-    const calls = Array.from({ length: 60 }, () => client.createProposal({ walletId, data: largest }));
-    await Promise.all(calls);
-    const { sizes, totals, rows } = await readPages(
-      (pageToken) => client.listProposals({ pageToken }),
-      ({ proposals }) => proposals.map(({ proposalId }) => proposalId),
-    );
-    expect([sizes, totals, new Set(rows).size]).toEqual([[35, 25], [60], 60]);
-  });
 });

@@ -25,13 +25,10 @@ import {
 export type IotClient = Client<typeof IotService>;
 export type VpnClient = Client<typeof VpnService>;
 
-/** Clients, over gRPC unless the name says otherwise. */
+/** Clients, over gRPC. */
 export interface Clients {
   readonly iot: IotClient;
   readonly vpn: VpnClient;
-  /** Over Connect and HTTP/1.1. */
-  readonly connectIot: IotClient;
-  readonly connectVpn: VpnClient;
   /** Closes the connection. */
   disconnect(): void;
 }
@@ -85,14 +82,8 @@ export async function startApp(config: Config, atEnd: AtEnd = onTestFinished): P
 
 /** Creates clients of the app at a URL. */
 export function connectTo(url: string): Clients {
-  const { grpc, connect, disconnect } = openConnections(url);
-  return {
-    iot: createClient(IotService, grpc),
-    vpn: createClient(VpnService, grpc),
-    connectIot: createClient(IotService, connect),
-    connectVpn: createClient(VpnService, connect),
-    disconnect,
-  };
+  const { grpc, disconnect } = openConnections(url);
+  return { iot: createClient(IotService, grpc), vpn: createClient(VpnService, grpc), disconnect };
 }
 
 /** Finds a device as the list shows it. */

@@ -1,4 +1,4 @@
-import { createPrivateKey, createPublicKey, randomBytes } from "node:crypto";
+import { createPrivateKey, createPublicKey } from "node:crypto";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { createLocalJWKSet, jwtVerify } from "jose";
 import { expect, it, onTestFinished } from "vitest";
@@ -14,7 +14,6 @@ import { describePostgres } from "../support/postgres.ts";
 import { startPostgres } from "../support/postgres-server.ts";
 import { refusal } from "../support/refusal.ts";
 import {
-  damaged,
   fieldInvalid,
   invalid,
   invalidArgument,
@@ -66,28 +65,23 @@ function countByReason(answers: readonly { readonly reason: string }[]): Record<
 const telemetry = bytesOf('{"celsius":21.5}');
 
 describeApp("iot.IotService.RegisterDevice", (_start, shared) => {
-  it("accepts the device's raw public key, and returns no private key", async () => {
-    const { iot } = await shared();
-    const { publicKey, publicKeyPem } = makeSigner("ml-dsa-44");
-    const answer = await iot.registerDevice({ deviceName: "meter", deviceType: "sensor", publicKey });
-    expect(answer).toMatchObject({
-      status: "success",
-      deviceId: expect.stringMatching(/^device-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
-      algorithm: "ML-DSA-44",
-      registrationStatus: "REGISTERED",
-      publicKeyPem,
-    });
-    expect(answer.publicKey).toEqual(publicKey);
-    expect(answer.privateKey).toBeUndefined();
-  });
-
-  it("accepts a public key as PEM", async () => {
-    const { iot } = await shared();
-    const { publicKey, publicKeyPem } = makeSigner("ml-dsa-44");
-    const answer = await iot.registerDevice({ publicKeyPem });
-    expect(answer.publicKey).toEqual(publicKey);
-    expect(answer.privateKey).toBeUndefined();
-  });
+  it.each(["publicKey", "publicKeyPem"] as const)(
+    "accepts the device's own %s, and returns no private key",
+    async (field) => {
+      const { iot } = await shared();
+      const signer = makeSigner("ml-dsa-44");
+      const answer = await iot.registerDevice({ deviceName: "meter", [field]: signer[field] });
+      expect(answer).toMatchObject({
+        status: "success",
+        deviceId: expect.stringMatching(/^device-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
+        algorithm: "ML-DSA-44",
+        registrationStatus: "REGISTERED",
+        publicKeyPem: signer.publicKeyPem,
+      });
+      expect(answer.publicKey).toEqual(signer.publicKey);
+      expect(answer.privateKey).toBeUndefined();
+    },
+  );
 
   it("generates a pair whose 32-byte seed yields the public key", async () => {
     const { iot } = await shared();
@@ -113,35 +107,26 @@ describeApp("iot.IotService.RegisterDevice", (_start, shared) => {
     expect(verifiesOutside(publicKeyPem, flipBit(telemetry), signature)).toBe(false);
   });
 
-  const notSimulated = { code: "FailedPrecondition", reason: "DEVICE_NOT_SIMULATED" };
-  it.each<[string, (iot: IotClient) => Promise<string>, object]>([
-    ["keeps its own key", async (iot) => (await registerOwn(iot)).deviceId, notSimulated],
-    [
-      "received a pair that is not stored",
-      async (iot) => (await iot.registerDevice({})).deviceId,
-      notSimulated,
-    ],
-    ["does not exist", async () => noSuchDevice, notFound],
-  ])("does not sign as a device that %s", async (_what, register, expected) => {
+  it("signs only as a simulated device", async () => {
     const { iot } = await shared();
-    const call = iot.simulatedSign({ deviceId: await register(iot), data: telemetry });
-    expect(await refusal(call)).toEqual(expected);
+    const { deviceId } = await iot.registerDevice({});
+    expect(await refusal(iot.simulatedSign({ deviceId, data: telemetry }))).toEqual({
+      code: "FailedPrecondition",
+      reason: "DEVICE_NOT_SIMULATED",
+    });
+    expect(await refusal(iot.simulatedSign({ deviceId: noSuchDevice, data: telemetry }))).toEqual(notFound);
   });
 
   const { publicKey, publicKeyPem } = makeSigner("ml-dsa-44");
   const other = makeSigner("ml-dsa-65");
-  const vendor = makeSigner("ml-dsa-87");
+  const { publicKey: vendor } = makeSigner("ml-dsa-87");
   it.each([
     ["a key one byte short", { publicKey: publicKey.subarray(1) }, wrongKey("publicKey")],
     ["a key of a different algorithm", { publicKey: other.publicKey }, wrongKey("publicKey")],
     ["a PEM key of a different algorithm", { publicKeyPem: other.publicKeyPem }, wrongKey("publicKeyPem")],
     ["text that is not PEM", { publicKeyPem: "no key" }, wrongKey("publicKeyPem")],
     ["a vendor key with the device algorithm", { vendorPublicKey: publicKey }, wrongKey("vendorPublicKey")],
-    [
-      "a vendor key with the device algorithm as PEM",
-      { vendorPublicKeyPem: publicKeyPem },
-      wrongKey("vendorPublicKeyPem"),
-    ],
+    ["a vendor's PEM key with it", { vendorPublicKeyPem: publicKeyPem }, wrongKey("vendorPublicKeyPem")],
     ["a name with a control character", { deviceName: "a\nb" }, invalid("deviceName")],
     ["a name of 256 characters", { deviceName: "a".repeat(256) }, invalid("deviceName")],
   ])("rejects %s", async (_what, request, expected) => {
@@ -151,10 +136,7 @@ describeApp("iot.IotService.RegisterDevice", (_start, shared) => {
 
   it.each([
     ["its key raw and as PEM", { publicKey, publicKeyPem }],
-    [
-      "the vendor's key raw and as PEM",
-      { vendorPublicKey: vendor.publicKey, vendorPublicKeyPem: vendor.publicKeyPem },
-    ],
+    ["the vendor's key raw and as PEM", { vendorPublicKey: vendor, vendorPublicKeyPem: "x" }],
     ["its own key for a simulated device", { simulated: true, publicKey }],
   ])("rejects %s", async (_what, request) => {
     const { iot } = await shared();
@@ -169,7 +151,6 @@ describeApp("a challenge in the store", (_start, shared) => {
 
   const forgeries: Record<string, (own: string) => Partial<Schema["iot_challenges"]>> = {
     "unused again": () => ({ used_at_ms: null }),
-    "unused again and without a tag": () => ({ used_at_ms: null, record_tag: "" }),
     "owned by another device": (own) => ({ device_id: own }),
     "alive again": () => ({ expires_at_ms: Date.now() + 3_600_000 }),
   };
@@ -234,11 +215,6 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
     const diesMs = timestampDate(present(first.expiresAt)).getTime();
     expect(diesMs).toBeGreaterThanOrEqual(beforeMs + 60_000);
     expect(diesMs).toBeLessThanOrEqual(Date.now() + 60_000);
-  });
-
-  it("issues no challenge to an unknown device", async () => {
-    const { iot } = await shared();
-    expect(await refusal(iot.issueChallenge({ deviceId: noSuchDevice }))).toEqual(notFound);
   });
 
   it("stores no challenge in plaintext", async () => {
@@ -306,17 +282,6 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
     expect(token === undefined).toBe(expected !== "");
   });
 
-  it("rejects a challenge that was never issued", async () => {
-    const { iot } = await shared();
-    const { deviceId, sign } = await registerOwn(iot);
-    const challenge = Uint8Array.from(randomBytes(32));
-    const order = { deviceId, challenge, signature: sign(challenge) };
-    expect(await iot.authenticate(order)).toMatchObject({
-      authenticated: false,
-      reason: "CHALLENGE_UNKNOWN",
-    });
-  });
-
   it("uses up a challenge on a wrong signature", async () => {
     const { iot } = await shared();
     const { deviceId, sign } = await registerOwn(iot);
@@ -329,12 +294,6 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
     expect(await iot.authenticate({ deviceId, challenge, signature })).toMatchObject({
       reason: "CHALLENGE_USED",
     });
-  });
-
-  it("rejects an unknown device", async () => {
-    const { iot } = await shared();
-    const order = { challenge: new Uint8Array(32), signature: new Uint8Array(2420) };
-    expect(await refusal(iot.authenticate({ ...order, deviceId: noSuchDevice }))).toEqual(notFound);
   });
 
   it("rejects a signature or challenge of the wrong length, naming the field", async () => {
@@ -371,16 +330,6 @@ describeApp("iot.IotService.SendTelemetry", (_start, shared) => {
     expect(await iot.sendTelemetry(changed)).toMatchObject({ verified: false, reason: "SIGNATURE_INVALID" });
   });
 
-  it("accepts rising sequences, and rejects equal or lower ones", async () => {
-    const { iot } = await shared();
-    const device = await registerOwn(iot);
-    const reasons: string[] = [];
-    for (const sequence of [0, 0, 5, 5, 4, 6, 9007199254740991, 9007199254740991])
-      reasons.push((await iot.sendTelemetry(readingOf(device, telemetry, sequence))).reason);
-    const old = "SEQUENCE_OLD";
-    expect(reasons).toEqual(["", old, "", old, old, "", "", old]);
-  });
-
   it("requires the sequence to be part of the signed bytes", async () => {
     const { iot } = await shared();
     const device = await registerOwn(iot);
@@ -391,15 +340,6 @@ describeApp("iot.IotService.SendTelemetry", (_start, shared) => {
     const { sequence: _, ...uncounted } = counted;
     expect(await iot.sendTelemetry(uncounted)).toMatchObject(forged);
     expect(await iot.sendTelemetry(counted)).toMatchObject({ verified: true });
-  });
-
-  it("rejects unnumbered readings after numbered ones", async () => {
-    const { iot } = await shared();
-    const device = await registerOwn(iot);
-    const reasons: string[] = [];
-    for (const sequence of [3, undefined, 3, 4])
-      reasons.push((await iot.sendTelemetry(readingOf(device, telemetry, sequence))).reason);
-    expect(reasons).toEqual(["", "SEQUENCE_REQUIRED", "SEQUENCE_OLD", ""]);
     expect(await findListed(iot, device.deviceId)).toMatchObject({ readingForm: "NUMBERED" });
   });
 
@@ -491,15 +431,6 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
     const { iot } = await shared();
     const { deviceId } = await registerOwn(iot, vendor.publicKey);
     expect(await iot.updateFirmware({ ...keyless, deviceId })).toMatchObject(accepted);
-    const foreign = { ...keyless, deviceId, signature: signImage(otherVendor, image) };
-    expect(await iot.updateFirmware(foreign)).toMatchObject(rejected("SIGNATURE_INVALID"));
-  });
-
-  it("pins a vendor whose key was sent as PEM", async () => {
-    const { iot } = await shared();
-    const { deviceId } = await iot.registerDevice({ vendorPublicKeyPem: vendor.publicKeyPem });
-    const foreign = iot.updateFirmware({ ...firmwareOf(otherVendor), deviceId });
-    expect(await foreign).toMatchObject(rejected("VENDOR_MISMATCH"));
   });
 
   it("rejects firmware without a key for a device without a pinned vendor", async () => {
@@ -509,34 +440,27 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
     expect(await refusal(iot.updateFirmware({ ...keyless, deviceId }))).toEqual(missing);
   });
 
-  it("rejects a version below the installed one, and accepts an equal or higher one", async () => {
+  it("gets one version if updates with and without one race", async () => {
     const { iot } = await shared();
     const { deviceId } = await registerOwn(iot, vendor.publicKey);
-    const reasons: string[] = [];
-    for (const version of [5, 4, 5, 6, 0])
-      reasons.push((await iot.updateFirmware({ ...firmwareOf(vendor), deviceId, version })).reason);
-    expect(reasons).toEqual(["", "VERSION_ROLLBACK", "", "", "VERSION_ROLLBACK"]);
-    expect(await findListed(iot, deviceId)).toMatchObject({
-      firmwareVersion: 6,
-      firmwareHash: sha256(image),
-    });
-  });
-
-  it("keeps the highest of 20 racing versions", async () => {
-    const { iot } = await shared();
-    const { deviceId } = await registerOwn(iot, vendor.publicKey);
-    const firmware = { ...firmwareOf(vendor), deviceId };
+    const versioned = { ...firmwareOf(vendor), version: 1 };
+    const older = firmwareOf(vendor, flipBit(image));
     await Promise.all(
-      Array.from({ length: 20 }, (_, version) => iot.updateFirmware({ ...firmware, version })),
+      Array.from({ length: 10 }, (_, i) =>
+        iot.updateFirmware({ ...(i === 0 ? versioned : older), deviceId }),
+      ),
     );
-    expect((await findListed(iot, deviceId)).firmwareVersion).toBe(19);
+    expect(await findListed(iot, deviceId)).toMatchObject({
+      ...{ firmwareVersion: 1, firmwareHash: sha256(image) },
+    });
   });
 
   it("keeps the installed version when firmware is rejected", async () => {
     const { iot } = await shared();
     const { deviceId } = await registerOwn(iot, vendor.publicKey);
     await iot.updateFirmware({ ...firmwareOf(vendor), deviceId, version: 5 });
-    await iot.updateFirmware({ ...firmwareOf(vendor, flipBit(image)), deviceId, version: 4 });
+    const older = iot.updateFirmware({ ...firmwareOf(vendor, flipBit(image)), deviceId, version: 4 });
+    expect(await older).toMatchObject(rejected("VERSION_ROLLBACK"));
     expect(await findListed(iot, deviceId)).toMatchObject({
       firmwareVersion: 5,
       firmwareHash: sha256(image),
@@ -595,18 +519,6 @@ describeApp("iot.IotService.ReportFirmware", (_start, shared) => {
     expect(after).toMatchObject({ version: "", previousVersion: "2" });
   });
 
-  it("keeps the state that readings and firmware left", async () => {
-    const { iot } = await shared();
-    const device = await makeDevice(iot);
-    await iot.sendTelemetry(readingOf(device, telemetry, 7));
-    await iot.reportFirmware(report, { headers: device.headers });
-    expect(await iot.sendTelemetry(readingOf(device, telemetry, 7))).toMatchObject({
-      reason: "SEQUENCE_OLD",
-    });
-    await iot.sendTelemetry(readingOf(device, telemetry, 8));
-    expect((await findListed(iot, device.deviceId)).reportedFirmware).toMatchObject(report);
-  });
-
   it("requires a device token, even on an open server", async () => {
     const { iot } = await shared();
     expect(await refusal(iot.reportFirmware(report))).toEqual({
@@ -630,9 +542,9 @@ describeApp("iot.IotService.ReportFirmware", (_start, shared) => {
   });
 });
 
-describeApp("iot.IotService.ListDevices", (start) => {
+describeApp("iot.IotService.ListDevices", (start, shared) => {
   it("shows everything known about a device, and omits what it never did", async () => {
-    const { iot } = await start();
+    const { iot } = await shared();
     const { publicKey } = makeSigner("ml-dsa-44");
     const request = { deviceName: "meter 0", deviceType: "meter", publicKey };
     const { deviceId } = await iot.registerDevice(request);
@@ -650,7 +562,7 @@ describeApp("iot.IotService.ListDevices", (start) => {
     ["authenticated", authenticate],
     ["sent a reading", (iot, device) => iot.sendTelemetry(readingOf(device, telemetry))],
   ])("shows when a device last %s", async (_deed, act) => {
-    const { iot } = await start();
+    const { iot } = await shared();
     const device = await registerOwn(iot);
     const beforeMs = Date.now();
     await act(iot, device);
@@ -661,7 +573,7 @@ describeApp("iot.IotService.ListDevices", (start) => {
   });
 
   it("does not mark a device as seen when its message did not verify", async () => {
-    const { iot } = await start();
+    const { iot } = await shared();
     const device = await registerOwn(iot);
     await iot.sendTelemetry({ ...readingOf(device, telemetry), telemetry: flipBit(telemetry) });
     const { challenge } = await iot.issueChallenge({ deviceId: device.deviceId });
@@ -711,29 +623,6 @@ describePostgres("iot.IotService.GetHealth and vpn.VpnService.GetHealth", () => 
       status: "success",
       serviceStatus: "DOWN",
     });
-  });
-});
-
-describeApp("a device whose record was tampered with", (_start, shared) => {
-  it("is rejected if its last sequence was set back, while other devices' readings are accepted", async () => {
-    const { iot, tamper } = await shared();
-    const [hurt, sound] = [await registerOwn(iot), await registerOwn(iot)];
-    await iot.sendTelemetry(readingOf(hurt, telemetry, 9));
-    await tamper((db) =>
-      db
-        .updateTable("iot_devices")
-        .set({ last_sequence: 1 })
-        .where("device_id", "=", hurt.deviceId)
-        .execute(),
-    );
-    const outcomes = await Promise.all(
-      Array.from({ length: 10 }, async (_, i) => [
-        await refusal(iot.sendTelemetry(readingOf(hurt, telemetry, 5))),
-        (await iot.sendTelemetry(readingOf(sound, telemetry))).verified,
-        i,
-      ]),
-    );
-    expect(outcomes).toEqual(Array.from({ length: 10 }, (_, i) => [damaged, true, i]));
   });
 });
 

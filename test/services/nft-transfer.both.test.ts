@@ -58,12 +58,6 @@ describeService("NftService.Transfer", NftService, (_start, shared) => {
     expect(await client.verify({ tokenId })).toMatchObject({ valid: true, reason: "" });
   });
 
-  it("has no history before the first transfer", async () => {
-    const { client } = await shared();
-    const { tokenId } = await client.mint(metadata);
-    expect(await client.getHistory({ tokenId })).toMatchObject({ history: [], totalSize: 0 });
-  });
-
   it("accepts addresses in upper case, and stores them in lower case", async () => {
     const { client } = await shared();
     const { tokenId } = await client.mint(metadata);
@@ -179,18 +173,14 @@ const both =
 
 const changes: [reason: string, what: string, change: Change][] = [
   ["METADATA", "name", token(() => ({ name: "Dusk" }))],
-  ["METADATA", "description", token(() => ({ description: "" }))],
-  ["METADATA", "artwork URI", token(() => ({ artwork_uri: "x" }))],
   ["METADATA", "hash", token(() => ({ metadata_hash: "0".repeat(64) }))],
   ["CREATOR", "creator's address", token(() => ({ creator_address: address(1) }))],
-  ["CREATOR", "creator's key", token((row) => ({ creator_public_key: flipBit(row.creator_public_key, 20) }))],
   [
     "SIGNATURE",
     "creator's key and address, to another token's,",
     token((_, { creator_address, creator_public_key }) => ({ creator_address, creator_public_key })),
   ],
   ["SIGNATURE", "signature", token((row) => ({ creator_signature: flipBit(row.creator_signature, 20) }))],
-  ["SIGNATURE", "signature, which is empty,", token(() => ({ creator_signature: new Uint8Array() }))],
   [
     "CREATOR",
     "creator's key, which has an invalid length, with its address",
@@ -211,10 +201,7 @@ const changes: [reason: string, what: string, change: Change][] = [
     ),
   ],
   ["RECORD", "time of minting", token(() => ({ minted_at_ms: 1 }))],
-  ["RECORD", "tag", token(() => ({ record_tag: "0".repeat(64) }))],
   ["HISTORY", "second transfer's recipient", transferRow(2, { to_address: address(9) })],
-  ["HISTORY", "second transfer's sender", transferRow(2, { from_address: address(9) })],
-  ["HISTORY", "second transfer's time", transferRow(2, { transferred_at_ms: 1 })],
   ["HISTORY", "history: a transfer's tag", transferRow(2, { record_tag: "" })],
   [
     "HISTORY",
@@ -225,14 +212,12 @@ const changes: [reason: string, what: string, change: Change][] = [
     ),
   ],
   ["HISTORY", "first transfer, which was deleted,", without(1)],
-  ["HISTORY", "second transfer, which was deleted,", without(2)],
   ["HISTORY", "last transfer, which was deleted,", without(3)],
   [
     "HISTORY",
     "history, which has an extra transfer,",
     inserted({ from_address: address(3), to_address: address(9) }),
   ],
-  ["HISTORY", "last transfer, which was duplicated,", inserted({})],
   [
     "HISTORY",
     "history, which has an extra transfer after a gap,",

@@ -1,10 +1,8 @@
-import { createPublicKey, decapsulate, generateKeyPairSync, verify } from "node:crypto";
-import { Code } from "@connectrpc/connect";
+import { createPublicKey, generateKeyPairSync, verify } from "node:crypto";
 import { ml_kem768_x25519 } from "@noble/post-quantum/hybrid.js";
-import { ml_dsa87 } from "@noble/post-quantum/ml-dsa.js";
-import { ml_kem512, ml_kem768, ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
+import { ml_kem768 } from "@noble/post-quantum/ml-kem.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { failureOf, refusal } from "../support/refusal.ts";
+import { describeRefusal, failureOf, refusal } from "../support/refusal.ts";
 import { invalid, wrongKey, wrongLength } from "../support/refusals.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import xWingDraft from "../vectors/x-wing.json" with { type: "json" };
@@ -40,53 +38,36 @@ const signatureSets = [
   ["SLH-DSA-SHAKE-256f", 64, 128, 49856, 5],
 ] as const;
 
-/** FIPS 203, tables 2 and 3: name, encapsulation key, decapsulation key and ciphertext lengths, category. */
-const mlKemSets = [
+/**
+ * FIPS 203, tables 2 and 3; draft-connolly-cfrg-xwing-kem-11, sections 1.2 and 5.1: name, encapsulation key,
+ * decapsulation key and ciphertext lengths, category.
+ */
+const kemSets = [
   ["ML-KEM-512", 800, 1632, 768, 1],
   ["ML-KEM-768", 1184, 2400, 1088, 3],
   ["ML-KEM-1024", 1568, 3168, 1568, 5],
+  ["X-Wing", 1216, 32, 1120, 1],
 ] as const;
 
-/** The same for draft-connolly-cfrg-xwing-kem-11, sections 1.2 and 5.1. */
-const kemSets = [...mlKemSets, ["X-Wing", 1216, 32, 1120, 1]] as const;
-
-const nobleKems = {
-  "ML-KEM-512": ml_kem512,
-  "ML-KEM-768": ml_kem768,
-  "ML-KEM-1024": ml_kem1024,
-  "X-Wing": ml_kem768_x25519,
-};
+const nobleKems = { "ML-KEM-768": ml_kem768, "X-Wing": ml_kem768_x25519 };
 
 describe("PqcService.SignData", () => {
-  // One slow set is enough: the slow and the fast sets of a size differ in their speed alone.
-  const sets = signatureSets.filter(([name]) => !/(?<!SHA2-128)s$/.test(name));
-  describe.concurrent.each(sets)("with %s", (algorithm, publicKeyBytes, _secret, signatureBytes) => {
-    it("returns a valid signature and key with the standard's sizes", {
-      timeout: 180_000,
-    }, async () => {
-      const answer = await pqc.signData({ data, algorithm });
-      expect(answer).toMatchObject({ status: "success", algorithm });
-      expect(answer.publicKey).toHaveLength(publicKeyBytes);
-      expect(answer.signature).toHaveLength(signatureBytes);
-      // Through the PEM and Node's own parser, so that both are checked.
-      expect(verify(null, data, createPublicKey(answer.publicKeyPem), answer.signature)).toBe(true);
-      const { publicKey, signature } = answer;
-      expect(await pqc.verifySignature({ data, algorithm, publicKey, signature })).toMatchObject({
+  it.each(["", "ML-DSA-65", "SLH-DSA-SHAKE-128f"])(
+    "signs with a new key of %j, ML-DSA-65 by default",
+    async (algorithm) => {
+      const [one, other] = await Promise.all([pqc.signData({ data, algorithm }), pqc.signData({ data })]);
+      const { status, publicKey, publicKeyPem, signature } = one;
+      expect({ status, algorithm: one.algorithm }).toEqual({
         status: "success",
-        valid: true,
+        algorithm: algorithm || "ML-DSA-65",
       });
-    });
-  });
-
-  it("signs with ML-DSA-65 by default", async () => {
-    expect((await pqc.signData({ data })).algorithm).toBe("ML-DSA-65");
-  });
-
-  it("generates a new key pair for every request", async () => {
-    const [one, other] = await Promise.all([pqc.signData({ data }), pqc.signData({ data })]);
-    expect(one.publicKey).not.toEqual(other.publicKey);
-    expect(one.signature).not.toEqual(other.signature);
-  });
+      expect(publicKey).not.toEqual(other.publicKey);
+      // Through the PEM and Node's own parser, so that both are checked.
+      expect(verify(null, data, createPublicKey(publicKeyPem), signature)).toBe(true);
+      const answer = await pqc.verifySignature({ data, algorithm, publicKey, signature });
+      expect(answer).toMatchObject({ status: "success", valid: true });
+    },
+  );
 
   it("rejects a request without data", async () => {
     expect(await refusal(pqc.signData({}))).toEqual(invalid("data"));
@@ -96,9 +77,8 @@ describe("PqcService.SignData", () => {
     "rejects the algorithm %j and lists the supported ones",
     async (algorithm) => {
       const error = await failureOf(pqc.signData({ data, algorithm }));
-      expect(error.code).toBe(Code.InvalidArgument);
       for (const [name] of signatureSets) expect(error.rawMessage).toContain(name);
-      expect(await refusal(pqc.signData({ data, algorithm }))).toEqual(invalid("algorithm"));
+      expect(describeRefusal(error)).toEqual(invalid("algorithm"));
     },
   );
 });
@@ -112,20 +92,12 @@ describe("PqcService.VerifySignature", () => {
     publicKeyPem = answer.publicKeyPem;
   });
 
-  it("accepts a valid signature, with ML-DSA-65 by default", async () => {
-    expect(await pqc.verifySignature(signed)).toMatchObject({ status: "success", valid: true });
-  });
-
-  it("accepts the public key as PEM", async () => {
-    const { signature } = signed;
-    expect((await pqc.verifySignature({ data, signature, publicKeyPem })).valid).toBe(true);
-  });
-
-  it("accepts a signature from another library", async () => {
-    const { secretKey, publicKey } = ml_dsa87.keygen();
-    const signature = ml_dsa87.sign(data, secretKey);
-    const answer = await pqc.verifySignature({ data, signature, publicKey, algorithm: "ML-DSA-87" });
-    expect(answer.valid).toBe(true);
+  it("accepts the public key raw or as PEM", async () => {
+    for (const key of [{}, { publicKey: new Uint8Array(), publicKeyPem }])
+      expect(await pqc.verifySignature({ ...signed, ...key })).toMatchObject({
+        status: "success",
+        valid: true,
+      });
   });
 
   it("returns success with valid = false for other data", async () => {
@@ -133,70 +105,39 @@ describe("PqcService.VerifySignature", () => {
     expect(answer).toMatchObject({ status: "success", valid: false });
   });
 
-  it.each([0, 1654, 3308])("rejects a signature with byte %i changed", async (index) => {
-    const { signature } = signed;
-    const changed = Uint8Array.from(signature).with(index, (signature[index] ?? 0) ^ 1);
-    expect((await pqc.verifySignature({ ...signed, signature: changed })).valid).toBe(false);
-  });
-
-  it("rejects a signature with a different public key", async () => {
-    const { publicKey } = await pqc.signData({ data });
-    expect((await pqc.verifySignature({ ...signed, publicKey })).valid).toBe(false);
-  });
-
   const ownPem = () => generateKeyPairSync("ml-dsa-65").privateKey.export({ type: "pkcs8", format: "pem" });
   const pem = (publicKeyPem: string) => ({ publicKey: new Uint8Array(), publicKeyPem });
-  it.each<[string, (other: Awaited<ReturnType<typeof pqc.signData>>) => object, object]>([
+  const keys = { code: "InvalidArgument", reason: "FIELD_INVALID" };
+  it.each<[string, () => object, object]>([
     ["a short signature", () => ({ signature: new Uint8Array(3308) }), wrongLength("signature")],
     ["a long signature", () => ({ signature: new Uint8Array(3310) }), wrongLength("signature")],
     ["a short public key", () => ({ publicKey: new Uint8Array(1951) }), wrongKey("publicKey")],
-    ["a long public key", () => ({ publicKey: new Uint8Array(1953) }), wrongKey("publicKey")],
-    ["a public key of a different algorithm", ({ publicKey }) => ({ publicKey }), wrongKey("publicKey")],
-    ["PEM of a different algorithm", ({ publicKeyPem }) => pem(publicKeyPem), wrongKey("publicKeyPem")],
     ["no PEM", () => pem("hello"), wrongKey("publicKeyPem")],
     ["a private key", () => pem(String(ownPem())), wrongKey("publicKeyPem")],
     ["no data", () => ({ data: new Uint8Array() }), invalid("data")],
     ["no signature", () => ({ signature: new Uint8Array() }), invalid("signature")],
-  ])("rejects %s", async (_what, changeOf, expected) => {
-    const other = await pqc.signData({ data, algorithm: "ML-DSA-44" });
-    expect(await refusal(pqc.verifySignature({ ...signed, ...changeOf(other) }))).toEqual(expected);
-  });
-
-  it("rejects a request with two public keys or none, and names both fields", async () => {
-    const none = { data, signature: signed.signature };
-    for (const request of [{ ...signed, publicKeyPem }, none]) {
-      const error = await failureOf(pqc.verifySignature(request));
-      expect(await refusal(pqc.verifySignature(request))).toMatchObject({
-        code: "InvalidArgument",
-        reason: "FIELD_INVALID",
-      });
-      expect(error.rawMessage).toMatch(/publicKey\b.*publicKeyPem/);
-    }
-  });
-
-  it("rejects an unknown algorithm", async () => {
-    expect(await refusal(pqc.verifySignature({ ...signed, algorithm: "DSA" }))).toEqual(invalid("algorithm"));
+    ["an unknown algorithm", () => ({ algorithm: "DSA" }), invalid("algorithm")],
+    ["two public keys", () => ({ publicKeyPem }), keys],
+    ["no public key", () => ({ publicKey: new Uint8Array() }), keys],
+  ])("rejects %s", async (_what, makeChange, expected) => {
+    const error = await failureOf(pqc.verifySignature({ ...signed, ...makeChange() }));
+    expect(describeRefusal(error)).toMatchObject(expected);
+    if (expected === keys) expect(error.rawMessage).toMatch(/publicKey\b.*publicKeyPem/);
   });
 });
 
 describe("PqcService.ExchangeKeys", () => {
-  describe.each(kemSets)("with %s", (algorithm, publicKeyBytes, secretKeyBytes, ciphertextBytes) => {
+  describe.each(["ML-KEM-768", "X-Wing"] as const)("with %s", (algorithm) => {
     const noble = nobleKems[algorithm];
 
     it("returns a key pair and a ciphertext that yields the same secret", async () => {
       const answer = await pqc.exchangeKeys({ algorithm });
       expect(answer).toMatchObject({ status: "success", algorithm, sharedSecretLength: 32 });
-      expect(answer.publicKey).toHaveLength(publicKeyBytes);
-      expect(answer.decapsulationKey).toHaveLength(secretKeyBytes);
-      expect(answer.encapsulatedKey).toHaveLength(ciphertextBytes);
-      expect(answer.sharedSecret).toHaveLength(32);
-      const recovered = noble.decapsulate(
-        answer.encapsulatedKey,
-        answer.decapsulationKey ?? new Uint8Array(),
-      );
+      const { secretKey, publicKey } = noble.keygen(Uint8Array.from(answer.decapsulationKeySeed ?? []));
+      expect(Buffer.from(answer.publicKey)).toEqual(Buffer.from(publicKey));
+      expect(Buffer.from(answer.decapsulationKey ?? [])).toEqual(Buffer.from(secretKey));
+      const recovered = noble.decapsulate(answer.encapsulatedKey, secretKey);
       expect(Buffer.from(recovered)).toEqual(Buffer.from(answer.sharedSecret));
-      const fromSeed = noble.keygen(Uint8Array.from(answer.decapsulationKeySeed ?? []));
-      expect(Buffer.from(fromSeed.secretKey)).toEqual(Buffer.from(answer.decapsulationKey ?? []));
     });
 
     it("encapsulates to the caller's raw key and returns no secret key", async () => {
@@ -208,25 +149,6 @@ describe("PqcService.ExchangeKeys", () => {
       const recovered = noble.decapsulate(answer.encapsulatedKey, secretKey);
       expect(Buffer.from(recovered)).toEqual(Buffer.from(answer.sharedSecret));
     });
-
-    it("rejects a key that fails the modulus check of FIPS 203, section 7.2", async () => {
-      const publicKey = new Uint8Array(publicKeyBytes).fill(0xff);
-      expect(await refusal(pqc.exchangeKeys({ algorithm, publicKey }))).toEqual(wrongKey("publicKey"));
-    });
-
-    it("rejects a key of an impossible length", async () => {
-      const publicKey = new Uint8Array(publicKeyBytes + 1);
-      expect(await refusal(pqc.exchangeKeys({ algorithm, publicKey }))).toEqual(wrongKey("publicKey"));
-    });
-  });
-
-  it.each(mlKemSets)("encapsulates to the caller's PEM key, and returns the same PEM: %s", async (name) => {
-    const { publicKey, privateKey } = makeNodePair(name);
-    const publicKeyPem = publicKey.export({ type: "spki", format: "pem" }).toString();
-    const answer = await pqc.exchangeKeys({ algorithm: name, publicKeyPem });
-    expect(answer.publicKeyPem.trim()).toBe(publicKeyPem.trim());
-    expect(answer.decapsulationKey).toBeUndefined();
-    expect(decapsulate(privateKey, answer.encapsulatedKey)).toEqual(Buffer.from(answer.sharedSecret));
   });
 
   it("encapsulates to the PEM key from the X-Wing draft, and returns the same PEM", async () => {
@@ -238,22 +160,10 @@ describe("PqcService.ExchangeKeys", () => {
     expect(Buffer.from(recovered)).toEqual(Buffer.from(answer.sharedSecret));
   });
 
-  it("uses ML-KEM-768 by default", async () => {
-    expect((await pqc.exchangeKeys({})).algorithm).toBe("ML-KEM-768");
-  });
-
-  it("generates a new pair and a new secret for every request", async () => {
+  it("uses ML-KEM-768 by default, with a new pair and a new secret for every request", async () => {
     const [one, other] = await Promise.all([pqc.exchangeKeys({}), pqc.exchangeKeys({})]);
+    expect(one.algorithm).toBe("ML-KEM-768");
     expect(one.publicKey).not.toEqual(other.publicKey);
-    expect(one.sharedSecret).not.toEqual(other.sharedSecret);
-  });
-
-  it("generates a new secret for every request with the same key", async () => {
-    const { publicKey } = ml_kem768.keygen();
-    const [one, other] = await Promise.all([
-      pqc.exchangeKeys({ publicKey }),
-      pqc.exchangeKeys({ publicKey }),
-    ]);
     expect(one.sharedSecret).not.toEqual(other.sharedSecret);
   });
 
@@ -262,21 +172,21 @@ describe("PqcService.ExchangeKeys", () => {
     async (algorithm) => {
       const error = await failureOf(pqc.exchangeKeys({ algorithm }));
       for (const [name] of kemSets) expect(error.rawMessage).toContain(name);
-      expect(await refusal(pqc.exchangeKeys({ algorithm }))).toEqual(invalid("algorithm"));
+      expect(describeRefusal(error)).toEqual(invalid("algorithm"));
     },
   );
 
-  it("rejects two public keys", async () => {
+  it("rejects two public keys, a key of an impossible length, and the PEM of a signing key", async () => {
     const { publicKey, publicKeyPem } = await pqc.exchangeKeys({});
     expect(await refusal(pqc.exchangeKeys({ publicKey, publicKeyPem }))).toMatchObject({
       code: "InvalidArgument",
       reason: "FIELD_INVALID",
     });
-  });
-
-  it("rejects the PEM of a signing key", async () => {
-    const { publicKeyPem } = await pqc.signData({ data });
-    expect(await refusal(pqc.exchangeKeys({ publicKeyPem }))).toEqual(wrongKey("publicKeyPem"));
+    const short = publicKey.subarray(1);
+    expect(await refusal(pqc.exchangeKeys({ publicKey: short }))).toEqual(wrongKey("publicKey"));
+    const signer = await pqc.signData({ data });
+    const { publicKeyPem: wrongPem } = signer;
+    expect(await refusal(pqc.exchangeKeys({ publicKeyPem: wrongPem }))).toEqual(wrongKey("publicKeyPem"));
   });
 });
 
@@ -317,10 +227,10 @@ describe("PqcService.GetAlgorithmInfo", () => {
     },
   );
 
-  it.each(["kem", "HASH"])("rejects the category %j and lists the supported ones", async (category) => {
-    const error = await failureOf(pqc.getAlgorithmInfo({ category }));
+  it("rejects an unknown category and lists the supported ones", async () => {
+    const error = await failureOf(pqc.getAlgorithmInfo({ category: "kem" }));
     for (const name of ["ALL", "SIGNATURE", "KEM"]) expect(error.rawMessage).toContain(name);
-    expect(await refusal(pqc.getAlgorithmInfo({ category }))).toEqual(invalid("category"));
+    expect(describeRefusal(error)).toEqual(invalid("category"));
   });
 });
 
@@ -334,14 +244,3 @@ describe("PqcService.GetHealth", () => {
     });
   });
 });
-
-function makeNodePair(algorithm: (typeof mlKemSets)[number][0]) {
-  switch (algorithm) {
-    case "ML-KEM-512":
-      return generateKeyPairSync("ml-kem-512");
-    case "ML-KEM-768":
-      return generateKeyPairSync("ml-kem-768");
-    case "ML-KEM-1024":
-      return generateKeyPairSync("ml-kem-1024");
-  }
-}

@@ -7,7 +7,6 @@ import { expect, it } from "vitest";
 import type { Config } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { makeChallenge } from "../../src/services/iot/challenges.ts";
-import { type DeviceState, installImage, newDeviceState } from "../../src/services/iot/device-state.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import type { Store } from "../../src/store/store.ts";
 import { bytesOf } from "../support/bytes.ts";
@@ -16,7 +15,7 @@ import { refusal } from "../support/refusal.ts";
 import { streamOf } from "../support/streams.ts";
 import { present } from "./answers.ts";
 import { describeApp, describeReplicas, findListed, type IotClient } from "./devices-and-tunnels.ts";
-import { makeSigner, sha256, verifiesOutside } from "./node-crypto.ts";
+import { makeSigner, verifiesOutside } from "./node-crypto.ts";
 import { type OwnDevice, registerOwn, signedReading } from "./own-device.ts";
 
 const telemetry = bytesOf('{"celsius":21.5}');
@@ -34,7 +33,7 @@ async function reasonsOf(verdicts: AsyncIterable<{ readonly reason: string }>): 
   return reasons;
 }
 
-describeApp("a device that numbers its readings", (start, shared) => {
+describeApp("a device that numbers its readings", (_start, shared) => {
   it("cannot be replayed without the number, as telemetry with 8 extra bytes", async () => {
     const { iot } = await shared();
     const device = await registerOwn(iot);
@@ -49,43 +48,9 @@ describeApp("a device that numbers its readings", (start, shared) => {
     expect(await reasonsOf(streamed)).toEqual(["SEQUENCE_REQUIRED", "SEQUENCE_REQUIRED"]);
     expect(await iot.sendTelemetry(numberedReading(device, 2))).toMatchObject({ verified: true });
   });
-
-  it("still numbers them after a restart", async () => {
-    const first = await start();
-    const device = await registerOwn(first.iot);
-    await first.iot.sendTelemetry(numberedReading(device, 1));
-    await first.close();
-    const { iot } = await start(first.config);
-    expect((await iot.sendTelemetry(plainReading(device))).reason).toBe("SEQUENCE_REQUIRED");
-  });
-
-  it("cannot be switched to unnumbered readings by changing its stored form", async () => {
-    const { iot, tamper } = await shared();
-    const device = await registerOwn(iot);
-    await iot.sendTelemetry(numberedReading(device, 1));
-    for (const form of ["PLAIN", null]) {
-      await tamper((db) =>
-        db
-          .updateTable("iot_devices")
-          .set({ reading_form: form })
-          .where("device_id", "=", device.deviceId)
-          .execute(),
-      );
-      await expect(iot.sendTelemetry(plainReading(device))).rejects.toThrow("device");
-    }
-  });
 });
 
 describeApp("a device that does not number its readings", (_start, shared) => {
-  it("may repeat them, and cannot start to number them", async () => {
-    const { iot } = await shared();
-    const device = await registerOwn(iot);
-    const reasons: string[] = [];
-    for (const reading of [plainReading(device), plainReading(device), numberedReading(device, 1)])
-      reasons.push((await iot.sendTelemetry(reading)).reason);
-    expect(reasons).toEqual(["", "", "SEQUENCE_NOT_EXPECTED"]);
-  });
-
   it("has no form before its first verified reading", async () => {
     const { iot } = await shared();
     const device = await registerOwn(iot);
@@ -208,13 +173,6 @@ describeApp("a response to a challenge", (start, shared) => {
     expect(await iot.sendTelemetry(reading)).toMatchObject(refused);
   });
 
-  it("does not affect other readings of 32 bytes", async () => {
-    const { iot } = await shared();
-    const { deviceId, sign } = await registerOwn(iot);
-    const reading = { deviceId, telemetry: new Uint8Array(32), signature: sign(new Uint8Array(32)) };
-    expect(await iot.sendTelemetry(reading)).toMatchObject({ verified: true });
-  });
-
   it("uses 32 bytes that look random", async () => {
     const { iot } = await shared();
     // A device may have 20 open challenges.
@@ -328,120 +286,5 @@ describeApp("a device with signing contexts", (_start, shared) => {
       const { signature } = await iot.simulatedSign({ deviceId, data: telemetry, purpose });
       expect(verifiesOutside(publicKeyPem, telemetry, signature)).toBe(true);
     }
-  });
-});
-
-describeApp("firmware for a device with an installed version", (_start, shared) => {
-  const vendor = makeSigner("ml-dsa-87");
-  const offer = (text: string) => ({
-    firmware: bytesOf(text),
-    signature: vendor.sign(Buffer.from(sha256(bytesOf(text)), "hex")),
-  });
-  const rejected = (reason: string) => ({ result: "FIRMWARE_REJECTED", reason });
-  const accepted = { result: "FIRMWARE_ACCEPTED", reason: "" };
-  async function* parts(deviceId: string, text: string, version?: number) {
-    const { firmware, signature } = offer(text);
-    const header = { deviceId, signature, ...(version !== undefined && { version }) };
-    yield { part: { case: "header", value: header } } as const;
-    yield { part: { case: "chunk", value: firmware } } as const;
-  }
-  it("is rejected without a version, in one message and as a stream", async () => {
-    const { iot } = await shared();
-    const { deviceId } = await registerOwn(iot, vendor.publicKey);
-    expect(await iot.updateFirmware({ ...offer("old"), deviceId })).toMatchObject(accepted);
-    expect(await iot.updateFirmware({ ...offer("five"), deviceId, version: 5 })).toMatchObject(accepted);
-    for (const text of ["old", "five", "never seen"]) {
-      expect(await iot.updateFirmware({ ...offer(text), deviceId })).toMatchObject(
-        rejected("VERSION_REQUIRED"),
-      );
-      expect(await iot.updateFirmwareStream(parts(deviceId, text))).toMatchObject(
-        rejected("VERSION_REQUIRED"),
-      );
-    }
-    expect(await findListed(iot, deviceId)).toMatchObject({
-      firmwareVersion: 5,
-      firmwareHash: sha256(bytesOf("five")),
-    });
-  });
-
-  it("needs a version from version 0 on", async () => {
-    const { iot } = await shared();
-    const { deviceId } = await registerOwn(iot, vendor.publicKey);
-    await iot.updateFirmware({ ...offer("zero"), deviceId, version: 0 });
-    expect(await iot.updateFirmware({ ...offer("zero"), deviceId })).toMatchObject(
-      rejected("VERSION_REQUIRED"),
-    );
-  });
-
-  it("is rejected if the image was installed before the current one, whatever version is claimed", async () => {
-    const { iot } = await shared();
-    const { deviceId } = await registerOwn(iot, vendor.publicKey);
-    for (const version of [4, 5])
-      expect(await iot.updateFirmware({ ...offer(`image ${version}`), deviceId, version })).toMatchObject(
-        accepted,
-      );
-    for (const version of [5, 6]) {
-      const old = iot.updateFirmware({ ...offer("image 4"), deviceId, version });
-      expect(await old).toMatchObject(rejected("IMAGE_ROLLBACK"));
-      const streamed = iot.updateFirmwareStream(parts(deviceId, "image 4", version));
-      expect(await streamed).toMatchObject(rejected("IMAGE_ROLLBACK"));
-    }
-    expect(await iot.updateFirmware({ ...offer("image 5"), deviceId, version: 6 })).toMatchObject(accepted);
-    expect(await iot.updateFirmware({ ...offer("image 7"), deviceId, version: 7 })).toMatchObject(accepted);
-    for (const text of ["image 4", "image 5"])
-      expect(await iot.updateFirmware({ ...offer(text), deviceId, version: 8 })).toMatchObject(
-        rejected("IMAGE_ROLLBACK"),
-      );
-  });
-
-  it("is rejected if the device has had 1,000 other images, none of which is forgotten", () => {
-    const install = (state: DeviceState, n: number): DeviceState => {
-      const next = installImage(state, { firmwareHash: `${n}`.padStart(64, "0"), version: n });
-      if (typeof next === "string") throw new Error(next);
-      return next;
-    };
-    let state = newDeviceState;
-    for (let n = 0; n < 1001; n += 1) state = install(state, n);
-    expect(state.formerImages).toHaveLength(1000);
-    const firmwareHash = "f".repeat(64);
-    expect(installImage(state, { firmwareHash, version: 1001 })).toBe("IMAGE_LIMIT");
-    const first = { firmwareHash: "0".repeat(64), version: 1001 };
-    expect(installImage(state, first)).toBe("IMAGE_ROLLBACK");
-    expect(install(state, 1000)).toMatchObject({ firmwareVersion: 1000 });
-  });
-
-  it("is rejected if the image was installed before the first version", async () => {
-    const { iot } = await shared();
-    const { deviceId } = await registerOwn(iot, vendor.publicKey);
-    for (const text of ["a", "b", "a"]) await iot.updateFirmware({ ...offer(text), deviceId });
-    expect(await iot.updateFirmware({ ...offer("a"), deviceId, version: 1 })).toMatchObject(accepted);
-    expect(await iot.updateFirmware({ ...offer("b"), deviceId, version: 2 })).toMatchObject(
-      rejected("IMAGE_ROLLBACK"),
-    );
-    expect(await iot.updateFirmware({ ...offer("c"), deviceId, version: 2 })).toMatchObject(accepted);
-    expect(await iot.updateFirmware({ ...offer("a"), deviceId, version: 3 })).toMatchObject(
-      rejected("IMAGE_ROLLBACK"),
-    );
-  });
-
-  it("may be any of the vendor's images for a device that never had a version", async () => {
-    const { iot } = await shared();
-    const { deviceId } = await registerOwn(iot, vendor.publicKey);
-    for (const text of ["a", "b", "a"])
-      expect(await iot.updateFirmware({ ...offer(text), deviceId })).toMatchObject(accepted);
-  });
-
-  it("gets one version if updates with and without one race", async () => {
-    const { iot } = await shared();
-    const { deviceId } = await registerOwn(iot, vendor.publicKey);
-    await Promise.all(
-      Array.from({ length: 10 }, (_, i) =>
-        iot.updateFirmware({ ...offer(i === 0 ? "new" : "old"), deviceId, ...(i === 0 && { version: 1 }) }),
-      ),
-    );
-    expect(await findListed(iot, deviceId)).toMatchObject({
-      firmwareVersion: 1,
-      firmwareHash: sha256(bytesOf("new")),
-    });
   });
 });

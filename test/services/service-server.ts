@@ -25,8 +25,6 @@ export interface ServiceServer<Service extends DescService> extends ServerUnderT
   readonly authority: string;
   /** Over gRPC. */
   readonly client: Client<Service>;
-  /** Over Connect and HTTP/1.1. */
-  readonly connect: Client<Service>;
   readonly database: TestDatabase;
 }
 
@@ -61,7 +59,7 @@ function startOf<Service extends DescService>(
     const database = given ?? (await place.database());
     const config = readConfig(["--port", "0", "--services", packageName, ...database], {});
     const app = await serveApp(config);
-    const { grpc, connect, disconnect } = openConnections(app.url);
+    const { grpc, disconnect } = openConnections(app.url);
     const stop = async (): Promise<void> => {
       disconnect();
       app.server.destroy();
@@ -71,7 +69,6 @@ function startOf<Service extends DescService>(
       ...putUnderTest({ url: app.url, location: storeSettings(config).location, stop }, place.atEnd),
       authority: new URL(app.url).host,
       client: createClient(service, grpc),
-      connect: createClient(service, connect),
       database,
     };
   };
@@ -95,24 +92,4 @@ let names = 0;
 export function freshOrder(): { headers: { "idempotency-key": string } } {
   names += 1;
   return { headers: { "idempotency-key": `order ${names}` } };
-}
-
-/**
- * Repeats a call under one Idempotency-Key: twice, and 20 times concurrently under a second key; returns the
- * number of distinct answers.
- */
-export async function countRepeated<Answer>(
-  call: (options: ReturnType<typeof freshOrder>) => Promise<Answer>,
-  at20 = call,
-): Promise<{ distinctOfTwo: number; distinctOf20: number }> {
-  const order = freshOrder();
-  const two = [await call(order), await call(order)];
-  const together = freshOrder();
-  const twenty = await Promise.all(Array.from({ length: 20 }, () => at20(together)));
-  return { distinctOfTwo: countDistinct(two), distinctOf20: countDistinct(twenty) };
-}
-
-function countDistinct(answers: readonly unknown[]): number {
-  const bigintToText = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value);
-  return new Set(answers.map((answer) => JSON.stringify(answer, bigintToText))).size;
 }

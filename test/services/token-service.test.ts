@@ -1,4 +1,4 @@
-import { createHash, createPublicKey } from "node:crypto";
+import { createHash } from "node:crypto";
 import type { CallOptions } from "@connectrpc/connect";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -48,11 +48,6 @@ describe.each(["PqcService", "TokenService"] as const)("%s.IssueToken", (name) =
     const { payload } = takeApart((await issue({ username: "Ada Lovelace ♥" })).token);
     const iat = startMs / 1000;
     expect(payload).toEqual({ sub: "Ada Lovelace ♥", iat, exp: iat + 3600 });
-  });
-
-  it("signs header.payload with ML-DSA-65, as another library confirms", async () => {
-    const { signed, signature } = takeApart((await issue({ username: "ada" })).token);
-    expect(ml_dsa65.verify(signature, signed, await issuerPublicKey())).toBe(true);
   });
 
   it("accepts a username of 255 characters and any password while the server is open", async () => {
@@ -122,34 +117,17 @@ describe("TokenService.VerifyToken with a token", () => {
     },
   );
 
-  it("accepts a token until the second in which it expires", async () => {
-    const { token } = await tokens.issueToken({ username: "ada" });
-    nowMs = startMs + lifetimeMs - 1;
-    expect((await tokens.verifyToken({ token })).valid).toBe(true);
-    nowMs = startMs + lifetimeMs;
-    expect(await tokens.verifyToken({ token })).toMatchObject(invalid(/expired/));
-  });
-
-  it("rejects a token from the future", async () => {
-    nowMs = startMs + 60_000;
-    const { token } = await tokens.issueToken({ username: "ada" });
-    nowMs = startMs;
-    expect(await tokens.verifyToken({ token })).toMatchObject(invalid(/not valid before/));
-  });
-
   it("returns neither subject nor expiry time for an invalid token", async () => {
     const answer = await tokens.verifyToken({ token: forge(await adasToken()) });
     expect([answer.subject, answer.expiresAt]).toEqual([undefined, undefined]);
   });
 
-  const bad: [what: string, make: () => Promise<string>, reason: RegExp][] = [
-    ["not a token", async () => "hello", /not a JWT/],
-    ["another payload", async () => forge(await adasToken()), /signature/],
-    ["its own key", async () => withKey(), /kid/],
-    ["alg none", async () => withHeader({ alg: "none", typ: "JWT" }), /alg/],
-  ];
-  it.each(bad)("rejects %s, and says why", async (_what, make, reason) => {
-    expect(await tokens.verifyToken({ token: await make() })).toMatchObject(invalid(reason));
+  it("says why a token is not valid", async () => {
+    const token = await adasToken();
+    expect(await tokens.verifyToken({ token: "hello" })).toMatchObject(invalid(/not a JWT/));
+    expect(await tokens.verifyToken({ token: forge(token) })).toMatchObject(invalid(/signature/));
+    nowMs = startMs + lifetimeMs;
+    expect(await tokens.verifyToken({ token })).toMatchObject(invalid(/expired/));
   });
 });
 
@@ -164,33 +142,9 @@ describe("TokenService.VerifyToken with a signature", () => {
     expect([answer.reason, answer.subject, answer.expiresAt]).toEqual([undefined, undefined, undefined]);
   });
 
-  it("accepts the public key as PEM", async () => {
-    const jwk = { kty: "AKP", alg: "ML-DSA-65", pub: Buffer.from(publicKey).toString("base64url") };
-    const publicKeyPem = createPublicKey({ key: jwk, format: "jwk" }).export({ type: "spki", format: "pem" });
-    const answer = await tokens.verifyToken({ data, signature, publicKeyPem: String(publicKeyPem) });
-    expect(answer.valid).toBe(true);
-  });
-
   it("rejects an invalid signature, and says why", async () => {
     const answer = await tokens.verifyToken({ data: Buffer.from("hallo"), signature, publicKey });
     expect(answer).toMatchObject(invalid(/signature/));
-  });
-
-  it("rejects a signature of an impossible length", async () => {
-    const short = signature.subarray(1);
-    expect(await refusal(tokens.verifyToken({ data, signature: short, publicKey }))).toEqual({
-      code: "InvalidArgument",
-      reason: "LENGTH_INVALID",
-      fields: ["signature"],
-    });
-  });
-
-  it("rejects bytes that cannot be a public key", async () => {
-    expect(await refusal(tokens.verifyToken({ data, signature, publicKey: data }))).toEqual({
-      code: "InvalidArgument",
-      reason: "KEY_INVALID",
-      fields: ["publicKey"],
-    });
   });
 
   it.each([
@@ -260,48 +214,19 @@ async function adasToken(): Promise<string> {
   return (await tokens.issueToken({ username: "ada" })).token;
 }
 
-async function issuerPublicKey(): Promise<Uint8Array> {
-  return Buffer.from((await tokens.getJwks({})).keys[0]?.pub ?? "", "base64url");
-}
-
 function takeApart(token: string) {
-  const [header = "", payload = "", signature = ""] = token.split(".");
+  const [header = "", payload = ""] = token.split(".");
   return {
     header: JSON.parse(Buffer.from(header, "base64url").toString()),
     payload: JSON.parse(Buffer.from(payload, "base64url").toString()),
-    signed: Buffer.from(`${header}.${payload}`),
-    signature: Buffer.from(signature, "base64url"),
   };
 }
 
 /** Replaces a token's subject but keeps its signature. */
 function forge(token: string): string {
   const [header, , signature] = token.split(".");
-  return [header, encode({ ...takeApart(token).payload, sub: "admin" }), signature].join(".");
-}
-
-/** Builds a token with a chosen header, without a valid signature. */
-function withHeader(header: unknown): string {
-  return `${encode(header)}.${encode(claims())}.${Buffer.alloc(3309).toString("base64url")}`;
-}
-
-/** Builds a token that is valid except for its key, which the issuer does not know. */
-function withKey(): string {
-  const { publicKey, secretKey } = ml_dsa65.keygen();
-  const pub = Buffer.from(publicKey).toString("base64url");
-  const kid = createHash("sha256")
-    .update(`{"alg":"ML-DSA-65","kty":"AKP","pub":"${pub}"}`)
-    .digest("base64url");
-  const signed = `${encode({ alg: "ML-DSA-65", typ: "JWT", kid })}.${encode(claims())}`;
-  return `${signed}.${Buffer.from(ml_dsa65.sign(Buffer.from(signed), secretKey)).toString("base64url")}`;
-}
-
-function claims() {
-  return { sub: "ada", iat: startMs / 1000, exp: startMs / 1000 + 3600 };
-}
-
-function encode(value: unknown): string {
-  return Buffer.from(typeof value === "string" ? value : JSON.stringify(value)).toString("base64url");
+  const payload = JSON.stringify({ ...takeApart(token).payload, sub: "admin" });
+  return [header, Buffer.from(payload).toString("base64url"), signature].join(".");
 }
 
 function invalid(reason: RegExp) {

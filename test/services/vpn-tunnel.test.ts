@@ -8,15 +8,12 @@ import { invalid } from "../support/refusals.ts";
 import { createOutgoing, streamOf } from "../support/streams.ts";
 import { present } from "./answers.ts";
 import { describeApp, type VpnClient } from "./devices-and-tunnels.ts";
-import { confirmAsPeer, connectPeer, encapsulateTo, makePeer, openAsPeer, sealAsPeer } from "./vpn-peer.ts";
+import { confirmAsPeer, connectPeer, makePeer, openAsPeer, sealAsPeer } from "./vpn-peer.ts";
 
 type Request = MessageInitShape<typeof TunnelRequestSchema>;
 
 const noSuchTunnel = "tunnel-00000000-0000-4000-8000-000000000000";
-const notFound = { code: "NotFound", reason: "TUNNEL_NOT_FOUND" };
-const sessionMissing = { code: "FailedPrecondition", reason: "SESSION_MISSING" };
 const packetInvalid = { code: "InvalidArgument", reason: "PACKET_INVALID" };
-const packetReplayed = { code: "AlreadyExists", reason: "PACKET_REPLAYED" };
 
 const data = bytesOf("the quick brown fox");
 
@@ -84,24 +81,6 @@ describeApp("vpn.VpnService.SendPacket", (_start, shared) => {
       code: "InvalidArgument",
     });
   });
-
-  it("counts 200 concurrent packets in both directions exactly, and no rejected ones", async () => {
-    const { vpn } = await shared();
-    const { tunnelId, sessionKey } = await connectPeer(vpn);
-    const sends = Array.from({ length: 100 }, (_, i) => vpn.sendPacket({ tunnelId, size: i + 1 }));
-    const receives = Array.from({ length: 100 }, () =>
-      vpn.receivePacket({ tunnelId, packet: sealAsPeer(sessionKey, data) }),
-    );
-    const noise = Array.from({ length: 20 }, () =>
-      refusal(vpn.receivePacket({ tunnelId, packet: Uint8Array.from(randomBytes(64)) })),
-    );
-    await Promise.all([...sends, ...receives, ...noise]);
-    expect(await readCounts(vpn, tunnelId)).toEqual({
-      packetCount: 200,
-      byteCount: 5050 + 100 * data.length,
-      rekeyCount: 0,
-    });
-  });
 });
 
 describeApp("vpn.VpnService.ReceivePacket", (_start, shared) => {
@@ -112,42 +91,6 @@ describeApp("vpn.VpnService.ReceivePacket", (_start, shared) => {
     const answer = await vpn.receivePacket({ tunnelId, packet: sealAsPeer(sessionKey, sent) });
     expect(answer.status).toBe("success");
     expect(Buffer.from(answer.data).equals(sent)).toBe(true);
-  });
-
-  it("rejects a truncated packet, and a packet from another tunnel", async () => {
-    const { vpn } = await shared();
-    const [one, two] = [await connectPeer(vpn), await connectPeer(vpn)];
-    const packet = sealAsPeer(one.sessionKey, data);
-    const { tunnelId } = one;
-    expect(await refusal(vpn.receivePacket({ tunnelId, packet: packet.subarray(0, -1) }))).toEqual(
-      packetInvalid,
-    );
-    expect(await refusal(vpn.receivePacket({ tunnelId: two.tunnelId, packet }))).toEqual(packetInvalid);
-  });
-
-  it("accepts a packet once, even when 32 callers send it concurrently", async () => {
-    const { vpn } = await shared();
-    const { tunnelId, sessionKey } = await connectPeer(vpn);
-    const packet = sealAsPeer(sessionKey, data);
-    const calls = Array.from({ length: 32 }, () =>
-      vpn.receivePacket({ tunnelId, packet }).then(
-        () => "opened",
-        () => "refused",
-      ),
-    );
-    const outcomes = await Promise.all(calls);
-    expect(outcomes.filter((outcome) => outcome === "opened")).toHaveLength(1);
-    expect(await refusal(vpn.receivePacket({ tunnelId, packet }))).toEqual(packetReplayed);
-  });
-
-  it("accepts packets in any order", async () => {
-    const { vpn } = await shared();
-    const { tunnelId, sessionKey } = await connectPeer(vpn);
-    const packets = Array.from({ length: 5 }, (_, i) => sealAsPeer(sessionKey, Uint8Array.of(i)));
-    const opened = [];
-    for (const i of [4, 0, 3, 1, 2])
-      opened.push(...(await vpn.receivePacket({ tunnelId, packet: present(packets[i]) })).data);
-    expect(opened).toEqual([4, 0, 3, 1, 2]);
   });
 
   it.each(["rekey", "handshake"] as const)("rejects packets under the key from before a %s", async (verb) => {
@@ -174,24 +117,6 @@ describeApp("vpn.VpnService.ReceivePacket", (_start, shared) => {
   });
 });
 
-describeApp("vpn.VpnService", (_start, shared) => {
-  const packet = sealAsPeer(randomBytes(32), data);
-  const calls: Record<string, (vpn: VpnClient, tunnelId: string) => Promise<unknown>> = {
-    SendPacket: (vpn, tunnelId) => vpn.sendPacket({ tunnelId, data }),
-    ReceivePacket: (vpn, tunnelId) => vpn.receivePacket({ tunnelId, packet }),
-    Rekey: (vpn, tunnelId) => vpn.rekey({ tunnelId }),
-  };
-
-  it.each(Object.entries(calls))(
-    "rejects an unknown tunnel, and one without a handshake: %s",
-    async (_, call) => {
-      const { vpn } = await shared();
-      expect(await refusal(call(vpn, noSuchTunnel))).toEqual(notFound);
-      expect(await refusal(call(vpn, await registerSilent(vpn)))).toEqual(sessionMissing);
-    },
-  );
-});
-
 describeApp("vpn.VpnService.Rekey", (_start, shared) => {
   it("counts rekeys, and confirms the new key in a signed transcript", async () => {
     const { vpn } = await shared();
@@ -215,15 +140,6 @@ describeApp("vpn.VpnService.Rekey", (_start, shared) => {
     await vpn.handshake({ tunnelId });
     const { json } = await rest("POST /api/vpn/rekey", { tunnelId });
     expect(json).toMatchObject({ status: "success", rekeyCount: 1, sharedSecretMatch: true });
-  });
-
-  it("accepts the ciphertext of a peer that encapsulated to the gateway", async () => {
-    const { vpn } = await shared();
-    const { tunnelId } = await connectPeer(vpn);
-    const { sessionKey, ciphertext } = await encapsulateTo(vpn);
-    await vpn.rekey({ tunnelId, ciphertext });
-    const { packet } = await vpn.sendPacket({ tunnelId, data });
-    expect(openAsPeer(sessionKey, packet)).toEqual(data);
   });
 
   it("keeps the session after a rejected rekey", async () => {
@@ -260,24 +176,38 @@ function describeResult({ case: kind, value }: TunnelResponse["result"], session
   return kind === "error" ? `${value.code} ${value.reason}` : "nothing";
 }
 
+/** Opens a stream to send one packet at a time. */
+function openTunnel(vpn: VpnClient) {
+  const outgoing = createOutgoing<Request>();
+  const answers = vpn.tunnel(outgoing)[Symbol.asyncIterator]();
+  const next = (request: Request) => {
+    outgoing.send(request);
+    return answers.next();
+  };
+  return {
+    next,
+    exchange: async (request: Request, sessionKey: Uint8Array) =>
+      describeResult(present((await next(request)).value).result, sessionKey),
+    async end() {
+      outgoing.end();
+      expect((await answers.next()).done).toBe(true);
+    },
+  };
+}
+
 describeApp("vpn.VpnService.Tunnel", (_start, shared) => {
-  it("answers each packet before the next is sent", async () => {
+  it("answers each packet before the next is sent, also after the end of one tunnel", async () => {
     const { vpn } = await shared();
-    const { tunnelId, sessionKey } = await connectPeer(vpn);
-    const outgoing = createOutgoing<Request>();
-    const answers = vpn.tunnel(outgoing)[Symbol.asyncIterator]();
-    const exchange = async (request: Request) => {
-      outgoing.send(request);
-      const { value } = await answers.next();
-      return describeResult(present(value).result, sessionKey);
-    };
-    expect(await exchange(sendOf(tunnelId, bytesOf("ping")))).toBe("sent ping");
-    expect(await exchange(receiveOf(tunnelId, sealAsPeer(sessionKey, bytesOf("pong"))))).toBe(
-      "received pong",
-    );
-    outgoing.end();
-    expect((await answers.next()).done).toBe(true);
+    const [{ tunnelId, sessionKey }, other] = [await connectPeer(vpn), await connectPeer(vpn)];
+    const { exchange, end } = openTunnel(vpn);
+    expect(await exchange(sendOf(tunnelId, bytesOf("ping")), sessionKey)).toBe("sent ping");
+    const pong = sealAsPeer(sessionKey, bytesOf("pong"));
+    expect(await exchange(receiveOf(tunnelId, pong), sessionKey)).toBe("received pong");
     expect(await readCounts(vpn, tunnelId)).toMatchObject({ packetCount: 2, byteCount: 8 });
+    await vpn.disconnect({ tunnelId });
+    expect(await exchange(sendOf(tunnelId), sessionKey)).toBe("NOT_FOUND TUNNEL_NOT_FOUND");
+    expect(await exchange(sendOf(other.tunnelId), other.sessionKey)).toMatch(/^sent/);
+    await end();
   });
 
   it("answers 300 packets sent without waiting, in order", async () => {
@@ -297,8 +227,11 @@ describeApp("vpn.VpnService.Tunnel", (_start, shared) => {
     const { tunnelId, sessionKey } = await connectPeer(vpn);
     const silent = await registerSilent(vpn);
     const packet = sealAsPeer(sessionKey, data);
+    const own = Uint8Array.from((await vpn.sendPacket({ tunnelId, data })).packet);
     const requests = [
       sendOf(tunnelId),
+      receiveOf(tunnelId, packet.subarray(0, -1)),
+      receiveOf(tunnelId, own),
       receiveOf(tunnelId, flipBit(packet, 15)),
       receiveOf(tunnelId, packet),
       receiveOf(tunnelId, packet),
@@ -311,6 +244,8 @@ describeApp("vpn.VpnService.Tunnel", (_start, shared) => {
     expect(await outcomesOf(vpn.tunnel(streamOf(...requests)), sessionKey)).toEqual([
       `sent ${text}`,
       "INVALID_ARGUMENT PACKET_INVALID",
+      "INVALID_ARGUMENT PACKET_REFLECTED",
+      "INVALID_ARGUMENT PACKET_INVALID",
       `received ${text}`,
       "ALREADY_EXISTS PACKET_REPLAYED",
       "NOT_FOUND TUNNEL_NOT_FOUND",
@@ -318,52 +253,26 @@ describeApp("vpn.VpnService.Tunnel", (_start, shared) => {
       "FAILED_PRECONDITION SESSION_MISSING",
       `sent ${text}`,
     ]);
-  });
-
-  it("reports NOT_FOUND in order for a disconnected tunnel, and continues with another", async () => {
-    const { vpn } = await shared();
-    const [gone, other] = [await connectPeer(vpn), await connectPeer(vpn)];
-    const outgoing = createOutgoing<Request>();
-    const answers = vpn.tunnel(outgoing)[Symbol.asyncIterator]();
-    const exchange = async ({ tunnelId, sessionKey }: typeof gone) => {
-      outgoing.send(sendOf(tunnelId));
-      return describeResult(present((await answers.next()).value).result, sessionKey);
-    };
-    expect(await exchange(gone)).toMatch(/^sent/);
-    await vpn.disconnect({ tunnelId: gone.tunnelId });
-    expect(await exchange(gone)).toBe("NOT_FOUND TUNNEL_NOT_FOUND");
-    expect(await exchange(other)).toMatch(/^sent/);
-    outgoing.end();
-    expect((await answers.next()).done).toBe(true);
+    expect(await readCounts(vpn, tunnelId)).toMatchObject({ packetCount: 4, byteCount: 4 * data.length });
   });
 
   it("uses the new key from a rekey on, within the same stream", async () => {
     const { vpn } = await shared();
     const { tunnelId, sessionKey, decapsulate } = await connectPeer(vpn);
-    const outgoing = createOutgoing<Request>();
-    const answers = vpn.tunnel(outgoing)[Symbol.asyncIterator]();
-    outgoing.send(sendOf(tunnelId));
-    await answers.next();
+    const { exchange, end } = openTunnel(vpn);
+    await exchange(sendOf(tunnelId), sessionKey);
     const fresh = decapsulate((await vpn.rekey({ tunnelId })).ciphertext);
-    outgoing.send(receiveOf(tunnelId, sealAsPeer(sessionKey, data)));
-    outgoing.send(sendOf(tunnelId));
-    const results = [await answers.next(), await answers.next()];
-    expect(results.map(({ value }) => describeResult(present(value).result, fresh))).toEqual([
-      "INVALID_ARGUMENT PACKET_INVALID",
-      "sent the quick brown fox",
-    ]);
-    outgoing.end();
-    expect((await answers.next()).done).toBe(true);
+    const late = receiveOf(tunnelId, sealAsPeer(sessionKey, data));
+    expect(await exchange(late, fresh)).toBe("INVALID_ARGUMENT PACKET_INVALID");
+    expect(await exchange(sendOf(tunnelId), fresh)).toBe("sent the quick brown fox");
+    await end();
   });
 
   it("rejects a malformed request after answering everything before it", async () => {
     const { vpn } = await shared();
-    const { tunnelId } = await connectPeer(vpn);
-    const outgoing = createOutgoing<Request>();
-    const answers = vpn.tunnel(outgoing)[Symbol.asyncIterator]();
-    outgoing.send(sendOf(tunnelId));
-    expect((await answers.next()).value).toMatchObject({ result: { case: "sent" } });
-    outgoing.send(receiveOf(tunnelId, new Uint8Array(28)));
-    expect(await refusal(answers.next())).toEqual(invalid("receive.packet"));
+    const { tunnelId, sessionKey } = await connectPeer(vpn);
+    const { exchange, next } = openTunnel(vpn);
+    expect(await exchange(sendOf(tunnelId), sessionKey)).toMatch(/^sent/);
+    expect(await refusal(next(receiveOf(tunnelId, new Uint8Array(28))))).toEqual(invalid("receive.packet"));
   });
 });
