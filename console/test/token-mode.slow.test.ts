@@ -114,7 +114,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     ["devices", "The server accepts reading 1: 17 bytes, with a signature of 2,420 bytes."],
     ["tunnel", "The tunnel is REMOVED. A packet for it is refused: TUNNEL_NOT_FOUND."],
     ["governance", "The proposal is EXECUTED. A second attempt is refused: PROPOSAL_EXECUTED."],
-  ])("tells the story %s to a user", async (path, outcome) => {
+  ])("shows the story %s to a user", async (path, outcome) => {
     expect(await runStory(await openAs("ada", path))).toContain(outcome);
   });
 

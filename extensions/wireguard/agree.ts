@@ -20,7 +20,7 @@ import type { PeerRecord } from "./store.ts";
 /** How far the peer's clock may be ahead. A higher epoch would lock the peer out until then. */
 const maxAheadMs = 60_000;
 
-/** Who calls, and until when. */
+/** The caller, and when the call must end. */
 export interface Caller {
   readonly principal: Principal;
   readonly signal: AbortSignal;
