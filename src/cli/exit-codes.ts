@@ -3,7 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { nameCode } from "../calls/code-name.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
-import { describeSystemError } from "../system-error.ts";
+import { describeSystemError, saysDiskFull } from "../system-error.ts";
 
 export const exitCodes = {
   done: 0,
@@ -65,8 +65,14 @@ export function usageError(message: string): CliError {
   return new CliError(exitCodes.usage, message);
 }
 
-/** Creates the error for a full disk. It has its own exit code: the command can succeed once space is freed. */
-export function diskFullError(message: string): CliError {
+/**
+ * Creates the error for a file that cannot be written. A full disk has its own exit code: the command can succeed once
+ * space is freed.
+ *
+ * @param cause the system error
+ */
+export function outputError(message: string, cause: unknown): CliError {
+  if (!saysDiskFull(cause)) return usageError(message);
   const refusal = { code: "RESOURCE_EXHAUSTED", reason: "DISK_FULL", fieldViolations: [] };
   return new CliError(exitCodes.unreachable, message, { refusal });
 }
@@ -101,30 +107,24 @@ export function findReason(error: ConnectError): string | undefined {
 
 /** Codes with which Connect reports that no qsp server answered. */
 const brokenCodes: ReadonlySet<Code> = new Set([
-  Code.Canceled,
-  Code.Unknown,
-  Code.Internal,
-  Code.Aborted,
-  Code.Unimplemented,
+  ...[Code.Canceled, Code.Unknown, Code.Internal, Code.Aborted, Code.Unimplemented, Code.Unavailable],
 ]);
 
 function explainCall(error: ConnectError, url: string, ownHints: Hints): CliError {
   const { code, rawMessage } = error;
   const reason = findReason(error);
-  const hint = { ...hints, ...ownHints }[reason ?? ""] ?? "";
-  const refusal = readRefusal(error);
-  if (code === Code.DeadlineExceeded)
-    return new CliError(exitCodes.unreachable, `${url} took too long (${name(code, reason)})`, { refusal });
-  if (code === Code.Unavailable && reason !== undefined)
-    return new CliError(exitCodes.unreachable, `${rawMessage} (${name(code, reason)})`, { refusal });
-  if (code === Code.Unavailable || (reason === undefined && brokenCodes.has(code)))
+  if (reason === undefined && brokenCodes.has(code))
     return new CliError(
       exitCodes.unreachable,
       `${url} cannot be reached: ${rawMessage}; name a running server with --url`,
     );
+  const isLate = code === Code.DeadlineExceeded;
   // Server messages are written for API callers, not for CLI users.
-  const sentence = reason === "TOKEN_MISSING" ? "log in first: qsp login USERNAME" : rawMessage;
-  return new CliError(exitCodes.refused, `${sentence} (${name(code, reason)})${hint}`, { refusal });
+  const advice = reason === "TOKEN_MISSING" ? "log in first: qsp login USERNAME" : rawMessage;
+  const sentence = `${isLate ? `${url} took too long` : advice} (${name(code, reason)})`;
+  const hint = { ...hints, ...ownHints }[reason ?? ""] ?? "";
+  const exitCode = isLate || code === Code.Unavailable ? exitCodes.unreachable : exitCodes.refused;
+  return new CliError(exitCode, `${sentence}${hint}`, { refusal: readRefusal(error) });
 }
 
 function readRefusal(error: ConnectError): Refusal {
@@ -154,15 +154,13 @@ function name(code: Code, reason: string | undefined): string {
   return reason === undefined || reason === codeName ? codeName : `${codeName}, ${reason}`;
 }
 
+const fileSentences: Readonly<Record<string, string>> = {
+  ENOENT: "does not exist",
+  EEXIST: "already exists; name another file",
+  EISDIR: "is a directory; name a file",
+};
+
 function explainFile(path: string, error: Error & { readonly code: unknown }): string {
-  switch (error.code) {
-    case "ENOENT":
-      return `${path} does not exist`;
-    case "EEXIST":
-      return `${path} already exists; name another file`;
-    case "EISDIR":
-      return `${path} is a directory; name a file`;
-    default:
-      return `${path}: ${describeSystemError(error)}`;
-  }
+  const sentence = fileSentences[String(error.code)];
+  return sentence === undefined ? `${path}: ${describeSystemError(error)}` : `${path} ${sentence}`;
 }

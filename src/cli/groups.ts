@@ -55,11 +55,6 @@ const storeVerbs: Readonly<Record<string, () => Promise<readonly StoreVerb[]>>> 
   ca: async () => (await import("./operator/ca.ts")).caVerbs,
 };
 
-/** Operator verbs that need no store. */
-const keyVerbs: VerbTable = {
-  "master-key combine": async () => (await import("./verbs/master-key-combine.ts")).masterKeyCombineVerbs,
-};
-
 /** The part of an extension that affects verbs. */
 type VerbsOfExtension = Pick<Extension, "settings" | "verbs" | "changedVerbs" | "changedStoreVerbs">;
 
@@ -81,7 +76,12 @@ export function createVerbTable(extensions: readonly VerbsOfExtension[] = []): V
   );
   const loaders = Object.entries(ofStore).map(([words, load]) => [words, toLoader(load)]);
   return addVerbs(
-    { ...ofClient, ...Object.fromEntries(loaders), ...keyVerbs },
+    {
+      ...ofClient,
+      ...Object.fromEntries(loaders),
+      // An operator verb that needs no store.
+      "master-key combine": async () => (await import("./verbs/master-key-combine.ts")).masterKeyCombineVerbs,
+    },
     extensions.flatMap(({ verbs = [] }) => verbs),
   );
 }

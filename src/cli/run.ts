@@ -4,10 +4,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { findProgramFile, helpFile, isCompiled, readVersion } from "../program-files.ts";
 import type { LoadPackages } from "../services/registry.ts";
 import { suggest } from "../suggest.ts";
-import { describeSystemError, saysDiskFull } from "../system-error.ts";
+import { describeSystemError } from "../system-error.ts";
 import { listOptions, type ParsedOptions, readVerbLine } from "./command-line/options.ts";
 import type { ApiClient } from "./connection/api-client.ts";
-import { CliError, diskFullError, exitCodes, toCliError, usageError } from "./exit-codes.ts";
+import { CliError, exitCodes, outputError, toCliError, usageError } from "./exit-codes.ts";
 import { openFiles } from "./files/open.ts";
 import { loadAllVerbs, loadGroup, loadVerb } from "./groups.ts";
 import { colorHelp, colorText, createPaint } from "./output/colors.ts";
@@ -49,16 +49,14 @@ function watchOutput(args: readonly string[]): OutputWatch {
   const watch: OutputWatch = {};
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     // A reader that closed the pipe, like `head`, has all it needs.
-    if (error.code !== "EPIPE") watch.failure ??= explainOutput(error);
+    if (error.code !== "EPIPE") {
+      const sentence = `standard output cannot be written: ${describeSystemError(error)}`;
+      watch.failure ??= outputError(sentence, error);
+    }
     const { failure, endsAtOnce } = watch;
     if (endsAtOnce) process.exit(failure === undefined ? exitCodes.done : complain(failure, args));
   });
   return watch;
-}
-
-function explainOutput(error: NodeJS.ErrnoException): CliError {
-  const sentence = `standard output cannot be written: ${describeSystemError(error)}`;
-  return saysDiskFull(error) ? diskFullError(sentence) : usageError(sentence);
 }
 
 /** @returns the exit code */

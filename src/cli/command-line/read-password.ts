@@ -2,6 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { CliError, exitCodes } from "../exit-codes.ts";
+import { readLines } from "../files/read.ts";
 
 /**
  * @param prompt shown only on a terminal
@@ -9,11 +10,14 @@ import { CliError, exitCodes } from "../exit-codes.ts";
  */
 export async function readPassword(prompt: string): Promise<string | undefined> {
   const { stdin, stderr } = process;
-  const isTerminal = stdin.isTTY === true;
+  if (!stdin.isTTY) {
+    for await (const line of readLines("-")) return line;
+    return undefined;
+  }
   // readline turns the terminal's own echo off and echoes into this sink instead.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const lines = createInterface({ input: stdin, output: nowhere, terminal: isTerminal });
-  if (isTerminal) stderr.write(prompt);
+  const lines = createInterface({ input: stdin, output: nowhere, terminal: true });
+  stderr.write(prompt);
   try {
     return await new Promise<string | undefined>((resolve, reject) => {
       lines.once("line", resolve);
@@ -24,6 +28,6 @@ export async function readPassword(prompt: string): Promise<string | undefined> 
     });
   } finally {
     lines.close();
-    if (isTerminal) stderr.write("\n");
+    stderr.write("\n");
   }
 }

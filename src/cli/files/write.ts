@@ -19,8 +19,8 @@ import {
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { makeDirectories } from "../../make-directories.ts";
-import { describeSystemError, saysDiskFull } from "../../system-error.ts";
-import { type CliError, diskFullError, usageError } from "../exit-codes.ts";
+import { describeSystemError } from "../../system-error.ts";
+import { type CliError, outputError, usageError } from "../exit-codes.ts";
 
 /** Who may read a file. A private file becomes readable only by its owner, whatever its mode was before. */
 type FileAccess = "public" | "private";
@@ -86,8 +86,7 @@ export function replacePrivateFile(path: string, content: string): void {
     makeDirectories(dirname(path));
   } catch (error) {
     const reason = `the directory ${dirname(path)} cannot be created: ${describeSystemError(error)}`;
-    const sentence = `${path} cannot be written: ${reason}`;
-    throw saysDiskFull(error) ? diskFullError(sentence) : usageError(sentence);
+    throw outputError(`${path} cannot be written: ${reason}`, error);
   }
   writeTo(openFile(path, "private"), content);
 }
@@ -236,24 +235,15 @@ function explain<T>(path: string, write: () => T, found?: Stats): T {
 }
 
 function cannotWrite(path: string, error: Error & { readonly code: unknown }, rest: string): CliError {
-  const reason = describeSystemError(error);
-  if (saysDiskFull(error)) return diskFullError(`${path} cannot be written: ${reason}${rest}`);
-  switch (error.code) {
-    case "EEXIST":
-      return usageError(`${path} already exists; name another file`);
-    case "ENOENT":
-      return usageError(
-        `${path} cannot be written: the directory ${dirname(path)} does not exist; create it first`,
-      );
-    case "EBUSY":
-      return usageError(
-        `${path} cannot be replaced: it is a mount point; name a file in a mounted directory`,
-      );
-    case "EACCES":
-    case "EPERM":
-      // Replacing a file requires a writable directory too.
-      return usageError(`${path} cannot be written: permission denied for it or for its directory`);
-    default:
-      return usageError(`${path} cannot be written: ${reason}${rest}`);
-  }
+  // Replacing a file requires a writable directory too.
+  const denied = `${path} cannot be written: permission denied for it or for its directory`;
+  const sentences: Readonly<Record<string, string>> = {
+    EEXIST: `${path} already exists; name another file`,
+    ENOENT: `${path} cannot be written: the directory ${dirname(path)} does not exist; create it first`,
+    EBUSY: `${path} cannot be replaced: it is a mount point; name a file in a mounted directory`,
+    EACCES: denied,
+    EPERM: denied,
+  };
+  const other = `${path} cannot be written: ${describeSystemError(error)}${rest}`;
+  return outputError(sentences[String(error.code)] ?? other, error);
 }

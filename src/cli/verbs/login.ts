@@ -4,7 +4,6 @@ import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { readPassword } from "../command-line/read-password.ts";
 import { dropLogin, keepLogin, loginFile } from "../connection/logins.ts";
 import { usageError } from "../exit-codes.ts";
-import { readLines } from "../files/read.ts";
 import { declareVerb, type Verb } from "../verb.ts";
 
 export const loginVerbs: readonly Verb[] = [
@@ -17,9 +16,11 @@ export const loginVerbs: readonly Verb[] = [
     example: 'echo "$PASSWORD" | qsp login ada',
     async run({ operands: [username = ""], output, server }) {
       server.requirePrivacy();
-      const password = await askPassword(username);
+      const given = await readPassword(`Password for ${username}: `);
+      if (given === undefined && process.stdin.isTTY) throw usageError("the password is missing");
       const anonymous = server.withToken(undefined);
-      const { token, expiresAt } = await anonymous.ask(PqcService.method.issueToken, { username, password });
+      const request = { username, password: given ?? "" };
+      const { token, expiresAt } = await anonymous.ask(PqcService.method.issueToken, request);
       const until = expiresAt === undefined ? new Date(0) : timestampDate(expiresAt);
       const ca = server.url.startsWith("https:") && server.caPem;
       keepLogin(server.url, { token, username, expiresAt: until.toISOString(), ...(ca && { ca }) });
@@ -44,13 +45,3 @@ export const logoutVerbs: readonly Verb[] = [
     },
   }),
 ];
-
-async function askPassword(username: string): Promise<string> {
-  if (process.stdin.isTTY) {
-    const typed = await readPassword(`Password for ${username}: `);
-    if (typed !== undefined) return typed;
-    throw usageError("the password is missing");
-  }
-  for await (const line of readLines("-")) return line;
-  return "";
-}
