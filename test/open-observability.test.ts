@@ -47,3 +47,12 @@ it("exposes overdue work", async () => {
   expect(text).toContain('qsp_overdue_work{work="kms_rotate"} 3');
   expect(text).toContain('qsp_overdue_work_seconds{work="kms_rotate"} 90.5');
 });
+
+it("exposes the build, its commit and the Node.js version", async () => {
+  const metrics = createMetrics();
+  metrics.nameBuild({ version: "1.2.3", commit: "0123456789ab" });
+  const { node } = process.versions;
+  expect((await metrics.expose()).text).toContain(
+    `qsp_build_info{version="1.2.3",commit="0123456789ab",node="${node}"} 1`,
+  );
+});

@@ -1,4 +1,5 @@
 /** The gateway's agent, as this server sees it: its stream, and the keys that it has yet to set. */
+import { setTimeout as pause } from "node:timers/promises";
 import type { ConnectError } from "@connectrpc/connect";
 import { copyBytes, equalBytes, wipe } from "../../src/crypto/bytes.ts";
 import { refuse } from "../../src/errors.ts";
@@ -35,12 +36,10 @@ interface Delivery {
 interface Connected {
   readonly shown: GatewayInterface;
   readonly ending: AbortController;
-  /** Whether something happened that its stream has not looked at. */
-  isDue: boolean;
+  /** Aborts when something happened that its stream has not looked at. */
+  news: AbortController;
   /** Tunnels with a new WireGuard key. */
   readonly changed: Set<string>;
-  /** Ends the wait of its stream. */
-  resume(): void;
 }
 
 /** The agent's stream. */
@@ -63,11 +62,6 @@ export function createGatewayLink() {
   const deliveries = new Map<string, Delivery>();
   let current: Connected | undefined;
 
-  const wake = (): void => {
-    if (current === undefined) return;
-    current.isDue = true;
-    current.resume();
-  };
   const disconnect = (why: ConnectError): void => {
     current?.ending.abort(why);
     current = undefined;
@@ -90,11 +84,8 @@ export function createGatewayLink() {
     connect(shown: GatewayInterface): AgentSession {
       disconnect(refuse(reasons.gatewayReplaced, "another agent has connected as the gateway; run only one"));
       const own: Connected = {
-        shown,
-        ending: new AbortController(),
-        isDue: false,
-        changed: new Set(),
-        resume: () => {},
+        ...{ shown, changed: new Set() },
+        ...{ ending: new AbortController(), news: new AbortController() },
       };
       current = own;
       return {
@@ -111,15 +102,8 @@ export function createGatewayLink() {
           return unsent.map(({ key }) => ({ ...key, presharedKey: copyBytes(key.presharedKey) }));
         },
         async wait(ms, signal) {
-          const { promise, resolve } = Promise.withResolvers<void>();
-          const done = (): void => resolve();
-          const timer = setTimeout(done, ms);
-          own.resume = done;
-          signal.addEventListener("abort", done, { once: true });
-          if (!own.isDue && !signal.aborted) await promise;
-          own.isDue = false;
-          clearTimeout(timer);
-          signal.removeEventListener("abort", done);
+          await pause(ms, undefined, { signal: AbortSignal.any([signal, own.news.signal]) }).catch(() => {});
+          own.news = new AbortController();
         },
         close() {
           if (current === own) disconnect(gatewayDisconnected());
@@ -129,7 +113,7 @@ export function createGatewayLink() {
     /** Notifies the agent's stream that a tunnel has another WireGuard key. */
     peerChanged(tunnelId: string): void {
       current?.changed.add(tunnelId);
-      wake();
+      current?.news.abort();
     },
     /**
      * Sends a key to the agent and waits until the agent has set it.
@@ -167,7 +151,7 @@ export function createGatewayLink() {
       const timer = setTimeout(() => delivery.settle(gatewaySilent(tunnelId)), reportTimeoutMs);
       signal.addEventListener("abort", abort, { once: true });
       deliveries.set(tunnelId, delivery);
-      wake();
+      current?.news.abort();
       return promise;
     },
     /**

@@ -133,6 +133,7 @@ describe("a unary call", () => {
     call.setDeadline(20);
     call.endWithin(60_000, () => new Error("limit"));
     await expect(run(call, never)).rejects.toMatchObject({ code: Code.DeadlineExceeded });
+    expect(call.signal.reason).toMatchObject({ code: Code.DeadlineExceeded });
   });
 
   it("ends at the limit if that comes before the deadline", async () => {

@@ -162,41 +162,34 @@ describeEdge("through Envoy", () => {
     expect(JSON.parse(call.stdout)).toMatchObject({ status: "success" });
   });
 
-  it.each(["--http1.1", "--http2"])("answers or refuses curl %s REST calls", async (version) => {
-    const flags = ["--silent", version, "--cacert", edge.caFile];
-    const json = ["--header", "content-type: application/json", "--data", '{"data":"aGVsbG8="}'];
-    const signed = await run("curl", [...flags, ...json, `${edge.url}/api/grpc/sign`]);
-    expect(JSON.parse(signed.stdout)).toMatchObject({ status: "success", algorithm: "ML-DSA-65" });
-    const refused = await run("curl", [...flags, `${edge.url}/api/kms/key/key-of-nobody`]);
-    expect(JSON.parse(refused.stdout)).toMatchObject({ status: "error", code: "NOT_FOUND" });
-  });
+  describe.each(["--http1.1", "--http2"])("curl %s", (version) => {
+    const json = ["--header", "content-type: application/json"];
+    const curl = async (path: string, ...flags: readonly string[]): Promise<string> => {
+      const all = ["--silent", version, "--cacert", edge.caFile, ...flags, `${edge.url}${path}`];
+      return (await run("curl", all)).stdout;
+    };
+    const sign = async () =>
+      JSON.parse(await curl("/api/grpc/sign", ...json, "--data", '{"data":"aGVsbG8="}'));
 
-  // Envoy accepts QUERY over HTTP/1.1 since version 1.40, and over HTTP/2 since earlier.
-  it.each(["--http1.1", "--http2"])("forwards QUERY from curl %s", async (version) => {
-    const flags = [
-      "--silent",
-      version,
-      "--cacert",
-      edge.caFile,
-      "--header",
-      "content-type: application/json",
-    ];
-    const signed = await run("curl", [
-      ...flags,
-      "--data",
-      '{"data":"aGVsbG8="}',
-      `${edge.url}/api/grpc/sign`,
-    ]);
-    const { signature, publicKey } = JSON.parse(signed.stdout);
-    const question = JSON.stringify({ data: "aGVsbG8=", signature, publicKey });
-    const query = [...flags, "--include", "--request", "QUERY", "--data", question];
-    for (const chunks of [[], ["--header", "transfer-encoding: chunked"]]) {
-      if (version === "--http2" && chunks.length > 0) continue;
-      const { stdout } = await run("curl", [...query, ...chunks, `${edge.url}/api/grpc/verify`]);
-      expect(stdout).toMatch(/^HTTP\/\S+ 200/);
-      expect(stdout).toMatch(/^cache-control: no-store\r$/m);
-      expect(stdout).toContain('"valid":true');
-    }
+    it("gets answers and refusals of REST calls", async () => {
+      expect(await sign()).toMatchObject({ status: "success", algorithm: "ML-DSA-65" });
+      const refused = JSON.parse(await curl("/api/kms/key/key-of-nobody"));
+      expect(refused).toMatchObject({ status: "error", code: "NOT_FOUND" });
+    });
+
+    // Envoy accepts QUERY over HTTP/1.1 since version 1.40, and over HTTP/2 since earlier.
+    it("may send QUERY", async () => {
+      const { signature, publicKey } = await sign();
+      const question = JSON.stringify({ data: "aGVsbG8=", signature, publicKey });
+      const query = [...json, "--include", "--request", "QUERY", "--data", question];
+      for (const chunks of [[], ["--header", "transfer-encoding: chunked"]]) {
+        if (version === "--http2" && chunks.length > 0) continue;
+        const answer = await curl("/api/grpc/verify", ...query, ...chunks);
+        expect(answer).toMatch(/^HTTP\/\S+ 200/);
+        expect(answer).toMatch(/^cache-control: no-store\r$/m);
+        expect(answer).toContain('"valid":true');
+      }
+    });
   });
 
   it("carries a 1 MB body", async () => {

@@ -9,15 +9,14 @@ import { createMetrics } from "../../src/server/metrics.ts";
 import { createTokenBuckets } from "../../src/server/rate-limiter.ts";
 import { readToEnd } from "./raw.ts";
 import { serve } from "./serve.ts";
-import { makeCertificates, pairOf, trustIn } from "./tls-clients.ts";
+import { serveTls } from "./tls-clients.ts";
 
 const get = "GET /livez HTTP/1.1\r\nhost: x\r\n\r\n";
 
-/** Serves for one test, with TLS if there are certificates. */
-async function start(limits: Partial<ServerLimits>, dataDir?: string, trustedProxies: string[] = []) {
+/** Serves for one test. */
+async function start(limits: Partial<ServerLimits>, trustedProxies: string[] = []) {
   const metrics = createMetrics();
-  const tlsPairs = dataDir === undefined ? [] : [pairOf(dataDir)];
-  const local = await serve({ services: [], metrics, limits, tls: tlsPairs, trustedProxies });
+  const local = await serve({ services: [], metrics, limits, trustedProxies });
   const countRefused = async (): Promise<string[]> =>
     (await metrics.expose()).text
       .split("\n")
@@ -89,15 +88,13 @@ describe("a server whose clients may have three connections each", () => {
   });
 
   it("does not count connections from 127.0.0.1 or a trusted proxy", async () => {
-    const { port } = await start(limits, undefined, ["127.0.0.8"]);
+    const { port } = await start(limits, ["127.0.0.8"]);
     for (const address of ["127.0.0.1", "127.0.0.8"])
       for (let held = 0; held < 8; held += 1) expect(await open(connectFrom(address, port))).toBeDefined();
   });
 
   it("counts connections during their TLS handshake, but not after they abort it", async () => {
-    const dataDir = await makeCertificates();
-    const { port } = await start(limits, dataDir);
-    const ca = trustIn(dataDir);
+    const { port, ca } = await serveTls({ limits });
     const connectTls = (): net.Socket =>
       tls.connect({ socket: connectFrom("127.0.0.2", port), ca, servername: "localhost" });
     const beginnings = [Buffer.from([0x16, 3, 1, 2, 0, 1]), Buffer.from("no TLS at all"), Buffer.alloc(0)];
@@ -113,14 +110,12 @@ describe("a server whose clients may have three connections each", () => {
   });
 
   it("counts connections that have sent nothing of their TLS handshake", async () => {
-    const dataDir = await makeCertificates();
-    const { port } = await start(limits, dataDir);
+    const { port, ca } = await serveTls({ limits });
     const held = [1, 2, 3].map(() => connectFrom("127.0.0.2", port));
     await Promise.all(held.map((socket) => once(socket, "connect")));
     const fourth = connectFrom("127.0.0.2", port);
     expect(await readToEnd(fourth)).toBe("");
     for (const socket of held) socket.destroy();
-    const ca = trustIn(dataDir);
     await fill(() => tls.connect({ socket: connectFrom("127.0.0.2", port), ca, servername: "localhost" }));
   });
 });

@@ -20,17 +20,6 @@ function deadline(protocol: Protocol, grpc: string, connect: string) {
 describe.each(protocols)("over %s", (protocol) => {
   const short = { headers: deadline(protocol, "50m", "50") };
 
-  it("a handler that ignores its signal ends at the server limit", async () => {
-    const { url } = await serveProbe({ ask: never }, { maxCallMs: 50 });
-    expect(await refusal(connectProbe(protocol, url).ask({}))).toEqual(exceeded);
-  });
-
-  it("the server limit takes precedence over a longer caller deadline", async () => {
-    const { url } = await serveProbe({ ask: never }, { maxCallMs: 50 });
-    const long = { headers: deadline(protocol, "1H", "3600000") };
-    expect(await refusal(connectProbe(protocol, url).ask({}, long))).toEqual(exceeded);
-  });
-
   it("the handler signal aborts when the caller disconnects", async () => {
     const asked = Promise.withResolvers<AbortSignal>();
     const ask = (_item: unknown, { signal }: { signal: AbortSignal }) => {
@@ -106,21 +95,6 @@ async function expectOverAll<Result>(
 }
 
 describe("over every protocol", () => {
-  it("the handler signal aborts at the deadline", async () => {
-    const aborted = protocols.map(() => Promise.withResolvers<void>());
-    const ask = ({ text }: { text: string }, { signal }: { signal: AbortSignal }) => {
-      signal.addEventListener("abort", () => aborted[Number(text)]?.resolve());
-      return never();
-    };
-    const { url } = await serveProbe({ ask });
-    const call = (protocol: Protocol) => {
-      const text = String(protocols.indexOf(protocol));
-      return refusal(connectProbe(protocol, url).ask({ text }, longer(protocol)));
-    };
-    await expectOverAll(protocols, call, exceeded);
-    await Promise.all(aborted.map(({ promise }) => promise));
-  });
-
   it.each([
     ["a stream whose handler waits forever fails at the deadline, after its earlier messages", never],
     [
@@ -151,6 +125,7 @@ describe("over every protocol", () => {
   });
 });
 
+// The limit of a unary call is the same code for all protocols; test/calls/unary-call.test.ts has its rules.
 it("over REST, a handler that ignores its signal ends at the server limit", async () => {
   const { url } = await serveProbe({ look: never }, { maxCallMs: 50 });
   expect((await fetch(`${url}/probe/look`)).status).toBe(504);

@@ -1,10 +1,9 @@
 /** Streams that never end by themselves, on a stopping server whose drain time no test could wait for. */
+import { getOption } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { Health, HealthCheckResponse_ServingStatus as ServingStatus } from "#gen/grpc/health/v1/health_pb.ts";
-import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { Drain, drain } from "#gen/qsp/drain_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { readConfig } from "../../src/config.ts";
 import { present } from "../services/answers.ts";
@@ -13,19 +12,12 @@ import { bytesOf } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
 import { createOutgoing } from "../support/streams.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { loadPackages } from "../support/whole-program.ts";
 
 const stopping = { code: "Unavailable", reason: "SHUTTING_DOWN" };
-const minuteMs = 60_000;
 
 async function start() {
-  const flags = [
-    "--port",
-    "0",
-    "--max-drain-ms",
-    String(60 * minuteMs),
-    "--services",
-    "kms,iot,vpn,blockchain",
-  ];
+  const flags = ["--port", "0", "--max-drain-ms", String(3_600_000), "--services", "kms,vpn"];
   const app = await serveApp(readConfig([...flags, "--data-dir", makeTemporaryDirectory()], {}));
   const connections = openConnections(app.url);
   onTestFinished(async () => {
@@ -49,25 +41,6 @@ describe("a stopping server", { timeout: 120_000 }, () => {
     await closed;
   });
 
-  it("ends a watch of blocks", async () => {
-    const app = await start();
-    const blocks = createClient(BlockchainService, app.grpc).watchBlocks({})[Symbol.asyncIterator]();
-    await blocks.next();
-    const ended = refusal(blocks.next());
-    const closed = app.server.close();
-    expect(await ended).toEqual(stopping);
-    await closed;
-  });
-
-  it("reports over a health watch that it no longer serves, and ends the watch", async () => {
-    const app = await start();
-    const statuses = createClient(Health, app.grpc).watch({})[Symbol.asyncIterator]();
-    expect((await statuses.next()).value).toMatchObject({ status: ServingStatus.SERVING });
-    const closed = app.server.close();
-    expect((await statuses.next()).value).toMatchObject({ status: ServingStatus.NOT_SERVING });
-    expect(await refusal(statuses.next())).toEqual(stopping);
-    await closed;
-  });
   it("ends a watch over REST with the reason", async () => {
     const app = await start();
     await createClient(KmsService, app.grpc).createKey({});
@@ -98,23 +71,16 @@ describe("a stopping server", { timeout: 120_000 }, () => {
     packets.end();
     await closed;
   });
+});
 
-  it("ends a stream of readings after answering those that it accepted", async () => {
-    const app = await start();
-    const iot = createClient(IotService, app.grpc);
-    const { deviceId } = await iot.registerDevice({ simulated: true });
-    const telemetry = bytesOf("23 °C");
-    const { signature } = await iot.simulatedSign({ deviceId, data: telemetry });
-    const readings = createOutgoing<{
-      reading: { deviceId: string; telemetry: Uint8Array; signature: Uint8Array };
-    }>();
-    const verdicts = iot.streamTelemetry(readings)[Symbol.asyncIterator]();
-    readings.send({ reading: { deviceId, telemetry, signature } });
-    expect((await verdicts.next()).value).toMatchObject({ verified: true });
-    const ended = refusal(verdicts.next());
-    const closed = app.server.close();
-    expect(await ended).toEqual(stopping);
-    readings.end();
-    await closed;
-  });
+it("knows for every stream that does not end by itself how to end it", async () => {
+  const services = (await loadPackages()).flatMap(({ files }) => files.flatMap((file) => file.services));
+  const streams = services
+    .flatMap(({ methods }) => methods)
+    .filter(({ methodKind }) => methodKind !== "unary");
+  const namesOf = (kind: Drain): string[] =>
+    streams.filter((method) => getOption(method, drain) === kind).map(({ name }) => name);
+  const ownEnds = ["GetCbom", "SignStream", "UpdateFirmwareStream", "UploadTarget", "GetFile"];
+  expect(namesOf(Drain.UNSPECIFIED).sort()).toEqual(ownEnds.sort());
+  expect(namesOf(Drain.ANSWER).sort()).toEqual(["StreamTelemetry", "Tunnel"]);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { failureOf, refusal } from "../support/refusal.ts";
+import { failureOf } from "../support/refusal.ts";
 import { connectProbe, type ProbeBehaviour, protocols, serveProbe } from "./probe.ts";
 import { collectLines } from "./serve.ts";
 
@@ -51,17 +51,6 @@ describe.each(protocols)("over %s", (protocol) => {
         err: expect.objectContaining({ message: "the disk is on fire" }),
       }),
     ]);
-  });
-});
-
-describe("an answer that cannot be written", () => {
-  it("is a logged server fault", async () => {
-    const { url, lines } = await serveLogging({ ask: () => ({ number: 2n ** 70n }) }, "error");
-    expect(await refusal(connectProbe("gRPC", url).ask({}))).toEqual({
-      code: "Internal",
-      reason: "INTERNAL",
-    });
-    expect(lines).toEqual([expect.objectContaining({ msg: "call failed outside its handler" })]);
   });
 });
 

@@ -1,24 +1,19 @@
 /** The program continues with a new certificate while it serves. */
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import {
   createKey,
-  damages,
-  expectNoSecret,
   fingerprintOf,
   issue,
   openGrpc,
-  readLog,
   requestHttp1,
   shakeHands,
   shownBy,
   startTlsServer,
   type TlsPlace,
-  tlsFile,
   watchAudit,
 } from "./tls-clients.ts";
 
@@ -53,22 +48,6 @@ describe("the program, when its certificates are renewed,", { timeout }, () => {
     expect(String((await once(old, "data"))[0])).toMatch(/^HTTP\/1\.1 200 /);
     await expect.poll(load.countAnswered).toBeGreaterThan(10);
     expect(await load.stop()).toEqual([]);
-  });
-
-  // tls.test.ts damages them in every way.
-  it.each(damages.slice(0, 1))("keeps its current pair and warns if $what", async ({ damage }) => {
-    const server = await startTlsServer();
-    const log = readLog(server);
-    const before = await shownBy(server);
-    const secret = readFileSync(tlsFile(server.dataDir, "gateway.key"), "utf8");
-    await damage(server.dataDir);
-    await vi.waitUntil(() => log.lines().some(({ level }) => level >= 40), soon);
-    expect(await shownBy(server)).toBe(before);
-    await issue(server.dataDir);
-    const renewed = fingerprintOf(server.dataDir, "gateway");
-    await vi.waitUntil(async () => (await shownBy(server)) === renewed, soon);
-    expectNoSecret(log.text(), secret);
-    expectNoSecret(log.text(), readFileSync(tlsFile(server.dataDir, "gateway.key"), "utf8"));
   });
 });
 

@@ -10,7 +10,6 @@ import { beforeAll, expect, it, onTestFinished } from "vitest";
 import { readConfig } from "../../../src/config.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { createClientStore, type NewClient } from "../../../src/identity/clients.ts";
-import { createUserStore } from "../../../src/identity/users.ts";
 import { issueToClient, type Office, openOffice } from "../../../test/access/access-server.ts";
 import {
   connectHttp2,
@@ -24,7 +23,6 @@ import { request as requestHttp2 } from "../../../test/server/raw.ts";
 import { type AtEnd, endAfterAll } from "../../../test/support/at-end.ts";
 import { describeClient } from "../../../test/support/clients.ts";
 import { openTestStore } from "../../../test/support/open-store.ts";
-import { hashCheaply, password } from "../../../test/support/passwords.ts";
 import type { RunningServer } from "../../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
@@ -79,7 +77,6 @@ function askEdge(edge: TestEdge, path: string, token?: string, more: Partial<Ask
 }
 
 describeEdge("a service behind Envoy that requires our tokens", () => {
-  let server: RunningServer;
   let edge: TestEdge;
   let office: Office;
   let received: http.IncomingHttpHeaders[];
@@ -87,7 +84,7 @@ describeEdge("a service behind Envoy that requires our tokens", () => {
   const atEnd = endAfterAll();
 
   beforeAll(async () => {
-    ({ server, edge, office, received } = await startProtected(atEnd));
+    ({ edge, office, received } = await startProtected(atEnd));
   });
 
   const getToken = (client: string, resource?: string) => getTokenOf(office, client, resource);
@@ -127,16 +124,8 @@ describeEdge("a service behind Envoy that requires our tokens", () => {
     expect(Object.keys(open).filter((name) => name.startsWith("x-auth"))).toEqual([]);
   });
 
-  it.each([
-    ["for a different service", () => getToken("reader", other)],
-    ["from a log-in, which names no audience", () => logIn(server)],
-    ["that is malformed", async () => "abc.def.ghi"],
-    [
-      "whose signature was changed",
-      async () => (await getToken("reader")).replace(/.$/, (last) => (last === "A" ? "B" : "A")),
-    ],
-  ])("rejects a token %s with 401", async (_kind, make) => {
-    const { status, headers } = await ask("/orders", await make());
+  it("rejects a token for a different service with 401", async () => {
+    const { status, headers } = await ask("/orders", await getToken("reader", other));
     expect([status, headers["www-authenticate"]]).toEqual([
       401,
       expect.stringMatching(/^Bearer error="invalid_token"/),
@@ -258,13 +247,6 @@ async function startOrders(received: http.IncomingHttpHeaders[], atEnd: AtEnd): 
   return `127.0.0.1:${(service.address() as AddressInfo).port}`;
 }
 
-async function logIn({ url }: RunningServer): Promise<string> {
-  const headers = { "content-type": "application/json" };
-  const body = JSON.stringify({ username: "ada", password });
-  const answer = await fetch(`${url}/api/auth/token`, { method: "POST", headers, body });
-  return ((await answer.json()) as { token: string }).token;
-}
-
 async function withStore(
   dataDir: string,
   work: (store: Awaited<ReturnType<typeof openTestStore>>) => Promise<void>,
@@ -285,7 +267,5 @@ function addAccounts(dataDir: string): Promise<void> {
     await add("writer", "user", ["orders.read", "orders.write"]);
     await add("chief", "admin", ["orders.write"]);
     await add("leaver", "user", ["orders.read"]);
-    const ada = { name: "ada", role: "admin", passwordHash: hashCheaply(password) } as const;
-    await createUserStore(store).add(ada, new Date());
   });
 }

@@ -80,7 +80,6 @@ describe("a key for the gateway's agent", () => {
     await vi.advanceTimersByTimeAsync(reportTimeoutMs);
     expect(await silent).toEqual({ code: "Unavailable", reason: "GATEWAY_SILENT" });
     expect(link.report({ tunnelId: "tunnel", epoch: 1, applied: true })).toBe(false);
-    expect(vi.getTimerCount()).toBe(0);
   });
 
   it("is sent as a copy, so that it never becomes an empty key on its way", async () => {
@@ -127,6 +126,5 @@ describe("a key for the gateway's agent", () => {
     expect(session.takeKeys()).toHaveLength(1);
     link.report({ tunnelId: "tunnel", epoch: 1, applied: true });
     await delivered;
-    expect(vi.getTimerCount()).toBe(0);
   });
 });
