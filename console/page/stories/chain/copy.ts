@@ -5,12 +5,11 @@ import { type CheckedBlock, checkBlock } from "./blocks.ts";
 export interface ChainCopy {
   /** Public keys by address; undefined if only the address is known. */
   readonly validators: Map<string, Uint8Array | undefined>;
-  readonly arrivals: Arrivals;
   blocks: readonly CheckedBlock[];
 }
 
 export function createChainCopy(): ChainCopy {
-  return { validators: new Map(), arrivals: createArrivals(), blocks: [] };
+  return { validators: new Map(), blocks: [] };
 }
 
 /**
@@ -24,12 +23,11 @@ export async function receiveBlock(
   before: readonly CheckedBlock[],
 ): Promise<CheckedBlock> {
   const block = requireBlock(message.block);
-  const { validators, arrivals } = copy;
+  const { validators } = copy;
   // If a validator registered in the meantime, the page knows only its address.
   if (!validators.has(block.validatorAddress)) validators.set(block.validatorAddress, undefined);
   const checked = await checkBlock(block, before.at(-1), validators);
   copy.blocks = [...before, checked];
-  arrivals.note(block.index);
   return checked;
 }
 
@@ -37,46 +35,4 @@ export async function receiveBlock(
 export function requireBlock(block: Block | undefined): Block {
   if (block === undefined) throw new Error("the server sent a message without a block");
   return block;
-}
-
-/** Signals that the stream has delivered a block. */
-interface Arrivals {
-  /** Records a block's arrival. */
-  note(index: number): void;
-  /**
-   * Waits for a block.
-   *
-   * @returns whether it arrived in time
-   */
-  reach(index: number, withinMs: number): Promise<boolean>;
-  /** Forgets all arrivals, because the stream restarts. */
-  reset(): void;
-}
-
-function createArrivals(): Arrivals {
-  let newest = -1;
-  const waiting = new Set<() => void>();
-  return {
-    note: (index) => {
-      newest = Math.max(newest, index);
-      for (const look of waiting) look();
-    },
-    reach: (index, withinMs) =>
-      new Promise((resolve) => {
-        const end = (came: boolean): void => {
-          clearTimeout(timer);
-          waiting.delete(look);
-          resolve(came);
-        };
-        const look = (): void => {
-          if (newest >= index) end(true);
-        };
-        const timer = setTimeout(() => end(false), withinMs);
-        waiting.add(look);
-        look();
-      }),
-    reset: () => {
-      newest = -1;
-    },
-  };
 }

@@ -5,7 +5,6 @@ import { nameCode, verifyHere } from "../../algorithms.ts";
 import { planCall } from "../../calls.ts";
 import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
 import { classicalSignatures } from "../../classical.ts";
-import { Failure } from "../../failure.ts";
 import { Calls } from "../../parts/call-view.tsx";
 import { Choice } from "../../parts/fields.tsx";
 import { bytes, checks, code, facts, hint, showRefusal, sizes } from "../../parts/show.tsx";
@@ -16,6 +15,7 @@ import { defineSharedStory } from "../../story.tsx";
 import { type Field, type StoryState, step } from "../../story-step.ts";
 import { type StreamState, useStream } from "../../stream.ts";
 import { formatBytes, formatNumber, fromHex, toUtf8 } from "../../values.ts";
+import { waitUntil } from "../../wait.ts";
 import { BlockChain, GrowingChain } from "./block-chain.tsx";
 import { type CheckedBlock, checkBlocks, faultWords, hashBlock, validatorAlgorithm } from "./blocks.ts";
 import { type ChainCopy, createChainCopy, receiveBlock, requireBlock } from "./copy.ts";
@@ -25,7 +25,6 @@ const { registerNode, addBlock, getChain, listValidators, verifyChain, watchBloc
   BlockchainService.method;
 /** Number of earlier blocks shown when the stream starts. */
 const earlierBlocks = 2;
-const arrivalTimeoutMs = 10_000;
 
 interface Chain {
   /** The browser's copy. */
@@ -72,7 +71,6 @@ export const watching = step({
       if ((await deriveAddress(publicKey)) === validatorAddress)
         copy.validators.set(validatorAddress, publicKey);
     copy.blocks = [];
-    copy.arrivals.reset();
     const fromIndex = Math.max(0, length - earlierBlocks);
     stream.open(watchBlocks, { fromIndex }, (message, before) => receiveBlock(copy, message, before));
     return { length, fromIndex };
@@ -120,12 +118,13 @@ export const adding = step({
       );
       added.push({ block, isHashed, isSigned });
     }
-    if (await copy.arrivals.reach(added.at(-1)?.block.index ?? 0, arrivalTimeoutMs)) return added;
-    throw new Failure(
+    const last = added.at(-1)?.block.index;
+    await waitUntil(
+      () => copy.blocks.some(({ block }) => block.index === last),
       "STREAM_SILENT",
-      "UNAVAILABLE",
       "The stream did not deliver the blocks. Watch the chain again.",
     );
+    return added;
   },
   says: (added) =>
     sayExpected(

@@ -13,6 +13,7 @@ import { settings } from "../../settings.ts";
 import { defineStory } from "../../story.tsx";
 import { type Step, type StoryState, step } from "../../story-step.ts";
 import { areEqual, formatNumber, toUtf8 } from "../../values.ts";
+import { waitUntil } from "../../wait.ts";
 import { type Checkpoint, readCheckpoint } from "./checkpoint.ts";
 import { flipBit, followProof, hashLeaf, type Inclusion, maxWholeLeaves } from "./merkle.ts";
 import { type LogHead, nameRange, type Proved } from "./tree.ts";
@@ -24,9 +25,6 @@ const logs = ["blockchain", "audit"] as const;
 /** Blocks that the story adds, so that a new log is not empty. */
 const addedBlocks = 6;
 const hashBytes = 32;
-/** The server signs at most one checkpoint per second. */
-const pollMs = 500;
-const maxPolls = 20;
 
 async function fetchCheckpoint({ call }: Caller, log: string): Promise<Checkpoint> {
   const listed = await call(listLogs, {}, withoutToken);
@@ -46,16 +44,16 @@ const growing = step({
       const { block } = await caller.call(addBlock, { data: toUtf8(`Entry ${at}`), validatorAddress });
       lastIndex = block?.index ?? 0;
     }
-    for (let polls = 0; polls < maxPolls; polls += 1) {
-      const { size } = await fetchCheckpoint(caller, "blockchain");
-      if (size > lastIndex) return { count: addedBlocks, size };
-      await new Promise((resolve) => setTimeout(resolve, pollMs));
-    }
-    throw new Failure(
+    let size = 0;
+    await waitUntil(
+      async () => {
+        size = (await fetchCheckpoint(caller, "blockchain")).size;
+        return size > lastIndex;
+      },
       "CHECKPOINT_LATE",
-      "UNAVAILABLE",
       "No checkpoint covers the new blocks yet. Try again.",
     );
+    return { count: addedBlocks, size };
   },
   says: ({ count, size }) =>
     `${formatNumber(count)} blocks were added. The log has ${formatNumber(size)} entries.`,
