@@ -249,7 +249,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     await expect
       .poll(() => rows.allInnerTexts())
       .toEqual(
-        ["CREATE", "CREATE_GRANT", "CREATE_GRANT"].map((operation) => expect.stringContaining(operation)),
+        ["CREATE_GRANT", "CREATE_GRANT", "CREATE"].map((operation) => expect.stringContaining(operation)),
       );
   });
 });

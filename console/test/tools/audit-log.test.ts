@@ -76,9 +76,9 @@ describe("loadEntries", () => {
     const first = await log.loadEntries(caller, query);
     const both = await log.loadEntries(caller, query, first);
     expect(sequencesOf(both.items)).toEqual(sequencesOf(makeEntries(1, 70)));
-    expect(asked.map(({ user, pageToken }) => [user, pageToken])).toEqual([
-      ["ada", ""],
-      ["ada", "50"],
+    expect(asked.map(({ user, pageToken, newestFirst }) => [user, pageToken, newestFirst])).toEqual([
+      ["ada", "", true],
+      ["ada", "50", true],
     ]);
   });
 });
@@ -175,7 +175,7 @@ describe("readEntry", () => {
 describe("the sentence above the entries", () => {
   it("states the number of entries and their order", () => {
     const list = { items: makeEntries(1, 2), nextPageToken: "next", totalSize: 1234 };
-    expect(log.describeList(list)).toBe("2 of 1,234 entries, oldest first.");
+    expect(log.describeList(list)).toBe("2 of 1,234 entries, newest first.");
     expect(log.describeStream(3, true)).toContain("3 entries, newest first");
   });
 

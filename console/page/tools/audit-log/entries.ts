@@ -76,7 +76,7 @@ export function toHandle(typed: string): string {
 }
 
 /**
- * Loads the next page, oldest entries first.
+ * Loads the next page, newest entries first.
  *
  * @param known the earlier pages
  */
@@ -87,7 +87,7 @@ export function loadEntries(
 ): Promise<List<AuditEntry>> {
   const count = (known?.items.length ?? 0) + pageSize;
   return loadList(
-    (page) => call(getAuditLog, { ...query, ...page }),
+    (page) => call(getAuditLog, { ...query, ...page, newestFirst: true }),
     ({ auditLog }) => auditLog,
     count,
     known,
@@ -128,7 +128,7 @@ export function splitDetails(details: string): (readonly [name: string, value: s
 export function describeList(list: List<AuditEntry> | undefined): string {
   if (list === undefined) return "";
   if (list.totalSize === 0) return "No entries match. Choose a longer period or remove filters.";
-  return `${formatNumber(list.items.length)} of ${formatNumber(list.totalSize)} entries, oldest first.`;
+  return `${formatNumber(list.items.length)} of ${formatNumber(list.totalSize)} entries, newest first.`;
 }
 
 /** Describes the list while the page follows the log, and afterwards. */

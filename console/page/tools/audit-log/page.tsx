@@ -35,12 +35,12 @@ function Browser({ initial }: { readonly initial: log.AuditFilters }) {
   /** The filters of the last search, and the query that continues it. */
   const [searched, setSearched] = useState({ filters: initial, query: log.toQuery(initial, new Date()) });
   const [list, setList] = useState<List<AuditEntry>>();
-  /** Whether the list continues with the stream's entries. */
+  /** Whether the stream's entries continue the list. */
   const [isLive, setLive] = useState(false);
   const loading = useTask();
   const stream = useStream<AuditEntry>(log.maxLiveEntries);
   const listed = list?.items ?? [];
-  const entries = isLive ? [...listed, ...stream.items].slice(-log.maxLiveEntries) : listed;
+  const entries = isLive ? [...stream.items.toReversed(), ...listed].slice(0, log.maxLiveEntries) : listed;
 
   const load = (query: log.AuditQuery, known?: List<AuditEntry>): void =>
     void loading.run((caller) => log.loadEntries(caller, query, known), setList);
@@ -56,10 +56,10 @@ function Browser({ initial }: { readonly initial: log.AuditFilters }) {
     load(readQuery());
   };
   const follow = (): void => {
-    const isWhole = list?.nextPageToken === "" && searched.filters === form.values;
-    setList(isWhole ? { ...list, items: entries } : undefined);
+    const isCurrent = searched.filters === form.values;
+    setList(isCurrent && list ? { ...list, items: entries } : undefined);
     setLive(true);
-    const after = isWhole ? entries.at(-1)?.sequence : undefined;
+    const after = isCurrent ? entries[0]?.sequence : undefined;
     stream.open(
       watchAuditLog,
       { ...readQuery(), ...(after !== undefined && { afterSequence: after }) },
@@ -108,7 +108,7 @@ function Browser({ initial }: { readonly initial: log.AuditFilters }) {
       <p role={isLive ? undefined : "status"}>
         {isLive ? log.describeStream(entries.length, stream.status === "open") : log.describeList(list)}
       </p>
-      {entries.length > 0 && <EntryTable entries={isLive ? entries.toReversed() : entries} chosen={chosen} />}
+      {entries.length > 0 && <EntryTable entries={entries} chosen={chosen} />}
       {!isLive && list && list.nextPageToken !== "" && (
         <ActionButton task={loading} onClick={() => load(searched.query, list)}>
           Load more entries
