@@ -23,28 +23,33 @@ export interface Fault {
 export function findFault(desc: DescMessage, json: unknown, registry: Registry): Fault | undefined {
   return hasCustomJsonRepresentation(desc)
     ? undefined
-    : faultOfFields({ desc, json, at: "", depth: 1 }, registry);
+    : faultOfFields(desc, json, { at: "", depth: 1, registry });
 }
 
-/** A value that should be a message, its place, and its nesting depth (including itself). */
-interface Visit {
-  readonly desc: DescMessage;
-  readonly json: unknown;
+/** The place of a value, and the nesting depth of the message that it is or is in. */
+interface Place {
   readonly at: string;
   readonly depth: number;
+  readonly registry: Registry;
 }
 
-function faultOfMessage(visit: Visit, registry: Registry): Fault | undefined {
-  const { desc, json, at } = visit;
-  if (desc.typeName === "google.protobuf.Any" && isObject(json)) return faultOfAny(visit, registry);
-  if (!hasCustomJsonRepresentation(desc) && isObject(json)) return faultOfFields(visit, registry);
-  const reason = whyNotMessage(desc, json, registry);
-  return reason === undefined ? undefined : { field: at, reason };
+function deeper({ at, depth, registry }: Place, place = at): Place {
+  return { at: place, depth: depth + 1, registry };
 }
 
-function faultOfFields({ desc, json, at, depth }: Visit, registry: Registry): Fault | undefined {
-  if (depth > maxMessageDepth)
-    return { field: at, reason: `is nested more than ${maxMessageDepth} levels deep` };
+function faultAt(field: string, reason: string | undefined): Fault | undefined {
+  return reason === undefined ? undefined : { field, reason };
+}
+
+function faultOfMessage(desc: DescMessage, json: unknown, place: Place): Fault | undefined {
+  if (desc.typeName === "google.protobuf.Any" && isObject(json)) return faultOfAny(json, place);
+  if (!hasCustomJsonRepresentation(desc) && isObject(json)) return faultOfFields(desc, json, place);
+  return faultAt(place.at, whyNotMessage(desc, json, place.registry));
+}
+
+function faultOfFields(desc: DescMessage, json: unknown, place: Place): Fault | undefined {
+  const { at, depth, registry } = place;
+  if (depth > maxMessageDepth) return faultAt(at, `is nested more than ${maxMessageDepth} levels deep`);
   if (!isObject(json)) return undefined;
   const fields = indexFields(desc);
   const seen = new Set<DescField>();
@@ -53,10 +58,10 @@ function faultOfFields({ desc, json, at, depth }: Visit, registry: Registry): Fa
     const field = fields.get(key);
     if (field === undefined) {
       if (isExtension(desc, key, registry)) continue;
-      return { field: join(at, key), reason: "the field does not exist" };
+      return faultAt(join(at, key), "the field does not exist");
     }
-    const place = join(at, field.jsonName);
-    if (seen.has(field)) return { field: place, reason: "occurs more than once" };
+    const name = join(at, field.jsonName);
+    if (seen.has(field)) return faultAt(name, "occurs more than once");
     seen.add(field);
     const value = json[key];
     // ProtoJSON: null leaves a scalar in a oneof unset.
@@ -64,43 +69,37 @@ function faultOfFields({ desc, json, at, depth }: Visit, registry: Registry): Fa
       const other = oneofs.get(field.oneof);
       if (other !== undefined) {
         const reason = `only one of ${other.jsonName} and ${field.jsonName} may be set`;
-        return { field: join(at, field.oneof.name), reason };
+        return faultAt(join(at, field.oneof.name), reason);
       }
       oneofs.set(field.oneof, field);
     }
-    const fault = faultOfField(field, value, place, depth, registry);
+    const fault = faultOfField(field, value, { at: name, depth, registry });
     if (fault !== undefined) return fault;
   }
   return undefined;
 }
 
 /** An Any names its type in "@type". A type with its own JSON form is in "value". */
-function faultOfAny({ json, at, depth }: Visit, registry: Registry): Fault | undefined {
-  const { "@type": typeUrl, ...content } = json as Record<string, unknown>;
+function faultOfAny(json: Readonly<Record<string, unknown>>, place: Place): Fault | undefined {
+  const { "@type": typeUrl, ...content } = json;
   if (typeUrl === undefined && Object.keys(content).length === 0) return undefined;
-  const desc = registry.getMessage(String(typeUrl).replace(/^.*\//, ""));
-  if (desc === undefined) return { field: at, reason: `"@type" names an unknown type` };
+  const desc = place.registry.getMessage(String(typeUrl).replace(/^.*\//, ""));
+  if (desc === undefined) return faultAt(place.at, `"@type" names an unknown type`);
   return hasCustomJsonRepresentation(desc)
-    ? faultOfMessage({ desc, json: content.value, at: join(at, "value"), depth: depth + 1 }, registry)
-    : faultOfFields({ desc, json: content, at, depth: depth + 1 }, registry);
+    ? faultOfMessage(desc, content.value, deeper(place, join(place.at, "value")))
+    : faultOfFields(desc, content, deeper(place));
 }
 
-function faultOfField(
-  field: DescField,
-  json: unknown,
-  at: string,
-  depth: number,
-  registry: Registry,
-): Fault | undefined {
-  if (field.fieldKind === "list" && Array.isArray(json)) return faultOfList(field, json, at, depth, registry);
-  if (field.fieldKind === "map" && isObject(json)) return faultOfMap(field, json, at, depth, registry);
+function faultOfField(field: DescField, json: unknown, place: Place): Fault | undefined {
+  if (field.fieldKind === "list" && Array.isArray(json)) return faultOfList(field, json, place);
+  if (field.fieldKind === "map" && isObject(json)) return faultOfMap(field, json, place);
   if (field.fieldKind === "message" && json !== null)
-    return faultOfMessage({ desc: field.message, json, at, depth: depth + 1 }, registry);
-  const reason = whyNotField(field, json, registry);
-  if (reason !== undefined) return { field: at, reason: isSecret(field) ? hideValue(reason) : reason };
+    return faultOfMessage(field.message, json, deeper(place));
+  const reason = whyNotField(field, json, place.registry);
+  if (reason !== undefined) return faultAt(place.at, isSecret(field) ? hideValue(reason) : reason);
   // A character has at most two UTF-16 code units. The validator counts exactly, but is slow for a long text.
   const isTooLong = typeof json === "string" && json.length > 2 * findSizeRules(field).maxCharacters;
-  return isTooLong ? { field: at, reason: whyTooLong(field) } : undefined;
+  return isTooLong ? faultAt(place.at, whyTooLong(field)) : undefined;
 }
 
 function isSecret({ proto }: DescField): boolean {
@@ -115,20 +114,16 @@ function hideValue(reason: string): string {
 function faultOfList(
   field: DescField & { fieldKind: "list" },
   items: readonly unknown[],
-  at: string,
-  depth: number,
-  registry: Registry,
+  place: Place,
 ): Fault | undefined {
-  if (items.length > findSizeRules(field).maxItems) return { field: at, reason: whyTooMany(field) };
+  if (items.length > findSizeRules(field).maxItems) return faultAt(place.at, whyTooMany(field));
   for (const [index, json] of items.entries()) {
-    const place = `${at}[${index}]`;
-    if (field.listKind === "message" && json !== null) {
-      const fault = faultOfMessage({ desc: field.message, json, at: place, depth: depth + 1 }, registry);
-      if (fault !== undefined) return fault;
-      continue;
-    }
-    const reason = whyNotElement(field, json, registry);
-    if (reason !== undefined) return { field: place, reason };
+    const at = `${place.at}[${index}]`;
+    const fault =
+      field.listKind === "message" && json !== null
+        ? faultOfMessage(field.message, json, deeper(place, at))
+        : faultAt(at, whyNotElement(field, json, place.registry));
+    if (fault !== undefined) return fault;
   }
   return undefined;
 }
@@ -136,21 +131,19 @@ function faultOfList(
 function faultOfMap(
   field: DescField & { fieldKind: "map" },
   entries: Record<string, unknown>,
-  at: string,
-  depth: number,
-  registry: Registry,
+  place: Place,
 ): Fault | undefined {
   const keys = Object.keys(entries);
-  if (keys.length > findSizeRules(field).maxItems) return { field: at, reason: whyTooMany(field) };
+  if (keys.length > findSizeRules(field).maxItems) return faultAt(place.at, whyTooMany(field));
   const isNewKey = createKeyCheck(field);
   for (const key of keys) {
-    if (!isNewKey(key)) return { field: at, reason: `duplicate map key ${JSON.stringify(key)}` };
+    if (!isNewKey(key)) return faultAt(place.at, `duplicate map key ${JSON.stringify(key)}`);
     const json = entries[key];
-    const place = `${at}[${JSON.stringify(key)}]`;
-    const reason = whyNotEntry(field, key, json, registry);
-    if (reason !== undefined) return { field: json === null ? at : place, reason };
+    const at = `${place.at}[${JSON.stringify(key)}]`;
+    const reason = whyNotEntry(field, key, json, place.registry);
+    if (reason !== undefined) return faultAt(json === null ? place.at : at, reason);
     if (field.mapKind !== "message") continue;
-    const fault = faultOfMessage({ desc: field.message, json, at: place, depth: depth + 1 }, registry);
+    const fault = faultOfMessage(field.message, json, deeper(place, at));
     if (fault !== undefined) return fault;
   }
   return undefined;

@@ -59,12 +59,7 @@ export function parseTemplate(text: string): Template {
   cursor.expect("/", "at the beginning");
   // "/" alone is the template of the root.
   if (cursor.next !== undefined) readSegments(cursor, parts, false);
-  let verb = "";
-  if (cursor.next === ":") {
-    if (parts.segments.length === 0) cursor.fail("a verb needs a segment before it");
-    cursor.skip(1);
-    verb = readLiteral(cursor, "a verb");
-  }
+  const verb = cursor.take(":") ? readLiteral(cursor, "a verb") : "";
   if (cursor.next !== undefined) cursor.fail(`unexpected "${cursor.next}"`);
   return { text, ...parts, verb };
 }
@@ -89,22 +84,20 @@ class Cursor {
     return this.text[this.index];
   }
 
-  startsWith(text: string): boolean {
-    return this.text.startsWith(text, this.index);
-  }
-
-  skip(characters: number): void {
-    this.index += characters;
+  /** Consumes a text if it comes next. */
+  take(text: string): boolean {
+    const isNext = this.text.startsWith(text, this.index);
+    if (isNext) this.index += text.length;
+    return isNext;
   }
 
   expect(character: string, where: string): void {
-    if (this.next !== character) this.fail(`expected "${character}" ${where}`);
-    this.skip(1);
+    if (!this.take(character)) this.fail(`expected "${character}" ${where}`);
   }
 
   readWhile(pattern: RegExp): string {
     const start = this.index;
-    while (this.next !== undefined && pattern.test(this.next)) this.skip(1);
+    while (this.next !== undefined && pattern.test(this.next)) this.index += 1;
     return this.text.slice(start, this.index);
   }
 
@@ -114,11 +107,8 @@ class Cursor {
 }
 
 function readSegments(cursor: Cursor, parts: Parts, insideVariable: boolean): void {
-  readSegment(cursor, parts, insideVariable);
-  while (cursor.next === "/") {
-    cursor.skip(1);
-    readSegment(cursor, parts, insideVariable);
-  }
+  do readSegment(cursor, parts, insideVariable);
+  while (cursor.take("/"));
 }
 
 function readSegment(cursor: Cursor, parts: Parts, insideVariable: boolean): void {
@@ -128,37 +118,24 @@ function readSegment(cursor: Cursor, parts: Parts, insideVariable: boolean): voi
     if (insideVariable) cursor.fail("a variable may not contain another variable");
     return readVariable(cursor, parts);
   }
-  if (cursor.startsWith("**")) {
-    cursor.skip(2);
-    segments.push({ kind: "rest" });
-  } else if (cursor.next === "*") {
-    cursor.skip(1);
-    segments.push({ kind: "one" });
-  } else {
-    segments.push({ kind: "literal", text: readLiteral(cursor, "a segment") });
-  }
+  if (cursor.take("**")) segments.push({ kind: "rest" });
+  else if (cursor.take("*")) segments.push({ kind: "one" });
+  else segments.push({ kind: "literal", text: readLiteral(cursor, "a segment") });
   requireEnd(cursor, "/:}", "a segment");
 }
 
 function readVariable(cursor: Cursor, parts: Parts): void {
   const { segments, variables } = parts;
   const opened = cursor.index;
-  cursor.expect("{", "to begin a variable");
+  cursor.take("{");
   const fieldPath = [readIdentifier(cursor)];
-  while (cursor.next === ".") {
-    cursor.skip(1);
-    fieldPath.push(readIdentifier(cursor));
-  }
+  while (cursor.take(".")) fieldPath.push(readIdentifier(cursor));
   const name = fieldPath.join(".");
   if (variables.some((other) => other.fieldPath.join(".") === name))
     cursor.fail(`variable "${name}" occurs twice`, opened);
   const start = segments.length;
-  if (cursor.next === "=") {
-    cursor.skip(1);
-    readSegments(cursor, parts, true);
-  } else {
-    segments.push({ kind: "one" });
-  }
+  if (cursor.take("=")) readSegments(cursor, parts, true);
+  else segments.push({ kind: "one" });
   cursor.expect("}", "to end the variable");
   const pattern = segments.slice(start);
   const multiSegment = pattern.length > 1 || pattern[0]?.kind === "rest";
