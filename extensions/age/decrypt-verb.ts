@@ -1,7 +1,7 @@
 /** `qsp decrypt`. */
 import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
 import { chunkBytes } from "../../src/cli/files/read.ts";
-import { readWithProgress } from "../../src/cli/output/byte-progress.ts";
+import { readWithProgress } from "../../src/cli/output/progress.ts";
 import { declareVerb, type Verb } from "../../src/cli/verb.ts";
 import { decryptFile } from "./age-file.ts";
 import { findFileKey } from "./identities.ts";

@@ -2,8 +2,8 @@
 import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
 import { chunkBytes, readText } from "../../src/cli/files/read.ts";
 import { withProvider } from "../../src/cli/keys/read-keys.ts";
-import { readWithProgress } from "../../src/cli/output/byte-progress.ts";
 import { counted } from "../../src/cli/output/output.ts";
+import { readWithProgress } from "../../src/cli/output/progress.ts";
 import { declareVerb, type Verb, type VerbInput } from "../../src/cli/verb.ts";
 import { encryptFile } from "./age-file.ts";
 import { decodeRecipient } from "./bech32.ts";

@@ -1,7 +1,7 @@
 /** Verification steps that all formats share. */
 import { usageError } from "../../src/cli/exit-codes.ts";
 import { gather } from "../../src/cli/files/read.ts";
-import type { VerifyingKeys } from "../../src/cli/signing/verdict.ts";
+import type { VerifyingKeys } from "../../src/cli/signing/local.ts";
 import type { VerbInput } from "../../src/cli/verb.ts";
 import type { PublicKey } from "../../src/crypto/provider.ts";
 import { maxEmbeddedBytes } from "./limits.ts";

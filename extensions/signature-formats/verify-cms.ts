@@ -3,7 +3,7 @@
 import { oneOf } from "../../src/cli/connection/api-client.ts";
 import { usageError } from "../../src/cli/exit-codes.ts";
 import { readText } from "../../src/cli/files/read.ts";
-import { findSigner } from "../../src/cli/signing/verdict.ts";
+import { findSigner } from "../../src/cli/signing/local.ts";
 import type { PublicKey } from "../../src/crypto/provider.ts";
 import { isNamed, readCertificates } from "./certificate.ts";
 import { parseCms } from "./cms-parse.ts";

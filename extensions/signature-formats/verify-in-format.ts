@@ -4,7 +4,7 @@ import { oneOf } from "../../src/cli/connection/api-client.ts";
 import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
 import { readWhole } from "../../src/cli/files/read.ts";
 import { readContent } from "../../src/cli/signing/keys.ts";
-import { describeSigner, findSigner, type VerifyingKeys } from "../../src/cli/signing/verdict.ts";
+import { describeSigner, findSigner, type VerifyingKeys } from "../../src/cli/signing/local.ts";
 import type { VerbInput } from "../../src/cli/verb.ts";
 import type { FormatName } from "./format-options.ts";
 import { maxDocumentBytes } from "./limits.ts";

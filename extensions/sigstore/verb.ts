@@ -6,7 +6,7 @@ import { exitCodes, findReason, toCliError, usageError } from "../../src/cli/exi
 import { readChunks } from "../../src/cli/files/read.ts";
 import { withProvider } from "../../src/cli/keys/read-keys.ts";
 import { findServerKey, signOnServer } from "../../src/cli/signing/keys.ts";
-import { findSigner } from "../../src/cli/signing/verdict.ts";
+import { findSigner } from "../../src/cli/signing/local.ts";
 import type { Verb } from "../../src/cli/verb.ts";
 import { mlDsaNames } from "../../src/crypto/algorithms.ts";
 import { readMessage } from "./message.ts";

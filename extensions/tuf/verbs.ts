@@ -3,8 +3,8 @@ import { type Repository, RepositoryService } from "#gen/tuf/repository_service_
 import { unaryVerb } from "../../src/cli/call-verbs.ts";
 import { theAnswer } from "../../src/cli/connection/api-client.ts";
 import { exitCodes } from "../../src/cli/exit-codes.ts";
-import { readWithProgress } from "../../src/cli/output/byte-progress.ts";
 import { counted, facts, table, time } from "../../src/cli/output/output.ts";
+import { readWithProgress } from "../../src/cli/output/progress.ts";
 import { declareVerb, type Verb } from "../../src/cli/verb.ts";
 
 const { method } = RepositoryService;

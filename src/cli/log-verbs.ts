@@ -1,11 +1,13 @@
 /** Verbs for the audit and identity logs: they list entries, or follow new ones. */
 import type {
+  DescField,
   DescMessage,
   DescMethodServerStreaming,
   DescMethodUnary,
   MessageInitShape,
   MessageShape,
 } from "@bufbuild/protobuf";
+import { listAccepted } from "../calls/accepted-values.ts";
 import { type Listing, printList, printStream } from "./call-verbs.ts";
 import type { Options, ParsedOptions } from "./command-line/options.ts";
 import { readTime } from "./command-line/time-options.ts";
@@ -21,12 +23,8 @@ interface LogDeclaration<
   Entry,
 > extends Pick<VerbDeclaration, "line" | "meaning" | "example" | "options">,
     Pick<Listing<MessageShape<O>, Entry>, "items" | "columns"> {
-  /** Operations that entries record, for shell completion. */
-  readonly operations: readonly string[];
   /** What --user selects, such as "this user". */
   readonly user: string;
-  /** Whether --watch may be combined with --from and --to. */
-  readonly watchesTimes: boolean;
   /** Builds the request for the entries of a subject; "" means all. */
   ask(subject: string, filter: EntryFilter): MessageInitShape<I> & MessageInitShape<WatchI>;
   /** Extracts the entry from a stream message. */
@@ -47,18 +45,18 @@ export function entryLogVerb<
   watch: DescMethodServerStreaming<WatchI, WatchO>,
   log: LogDeclaration<I, O, WatchI, MessageShape<WatchO>, Entry>,
 ): Verb {
-  const { operations, user, watchesTimes, ask, items, entryOf, columns, options: own, ...declared } = log;
+  const { user, ask, items, entryOf, columns, options: own, ...declared } = log;
   return declareVerb({
     ...declared,
-    options: { ...filterOptions(operations, user), ...own, ...orderOptions },
+    options: { ...filterOptions(list.input.field.operation, user), ...own, ...orderOptions },
     async run(input) {
       const { operands, options } = input;
       const [subject = ""] = operands;
       const isWatch = options.flag("watch") || options.flag("follow");
       if (!isWatch && options.flag("after")) throw usageError("--after needs --watch");
-      const timed = ["from", "to"].find((name) => options.flag(name));
       const newestFirst = options.flag("newest-first");
-      const listed = newestFirst ? "newest-first" : watchesTimes ? undefined : timed;
+      const timed = ["from", "to"].find((name) => options.flag(name) && !(name in watch.input.field));
+      const listed = newestFirst ? "newest-first" : timed;
       if (isWatch && listed !== undefined) throw usageError(`--${listed} cannot be combined with --watch`);
       const request = ask(subject, readFilter(options));
       if (!isWatch)
@@ -75,9 +73,10 @@ export function entryLogVerb<
   });
 }
 
-function filterOptions(operations: readonly string[], user: string): Options {
+function filterOptions(operation: DescField | undefined, user: string): Options {
+  const offers = operation === undefined ? [] : listAccepted(operation);
   return {
-    operation: { value: "NAME", meaning: "Only entries of this operation", offers: operations },
+    operation: { value: "NAME", meaning: "Only entries of this operation", offers },
     outcome: { value: "OUTCOME", meaning: "Only entries with this outcome", offers: ["OK", "REFUSED"] },
     user: { value: "USER", meaning: `Only entries of ${user}` },
     from: {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { findUnknownVariables, hasVariables } from "../../src/cli/command-line/unknown-variables.ts";
 import { colorHelp, colorText, createPaint, hasColors } from "../../src/cli/output/colors.ts";
-import { describeTimeLeft } from "../../src/cli/output/time-left.ts";
+import { describeTimeLeft } from "../../src/cli/output/progress.ts";
 import { qsp, runQsp, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();

@@ -3,7 +3,7 @@ import type { AuditEntry } from "../../audit/chain.ts";
 import { readEntries } from "../../audit/log.ts";
 import { identityLog } from "../../audit/tables.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { withCount } from "../output/count-progress.ts";
+import { withCount } from "../output/progress.ts";
 import { describeVerification, readCheckpoint } from "./audit-verify.ts";
 import { type StoreVerb, verdict } from "./store-verb.ts";
 import { existingStoreVerb, withStore } from "./with-store.ts";

@@ -2,8 +2,8 @@ import type { AuditVerification, SignedCheckpoint } from "../../audit/verificati
 import { ConfigError } from "../../config.ts";
 import { loadLogVerification } from "../../services/registry.ts";
 import { readText } from "../files/read.ts";
-import { withCount } from "../output/count-progress.ts";
 import { counted } from "../output/output.ts";
+import { withCount } from "../output/progress.ts";
 import { type StoreVerb, verdict } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 

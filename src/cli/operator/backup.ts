@@ -11,7 +11,7 @@ import type { StoreTables } from "../../open-store.ts";
 import { type MasterKeySource, nextKeyPath } from "../../secrets/master-key.ts";
 import { countByMasterKey } from "../../secrets/master-keys-in-use.ts";
 import { saysDiskFull } from "../../system-error.ts";
-import { withCount } from "../output/count-progress.ts";
+import { withCount } from "../output/progress.ts";
 import { type FoundKeys, findKeyFaults, findKeys, type KeyFault, warn } from "./check-master-key.ts";
 import { tellOfRemains } from "./remains.ts";
 import { type StoreVerb, verdict } from "./store-verb.ts";

@@ -1,7 +1,7 @@
 import { createChainStore } from "../../services/blockchain/store.ts";
 import { type ChainVerification, verifyChain } from "../../services/blockchain/verify-chain.ts";
-import { withCount } from "../output/count-progress.ts";
 import { counted } from "../output/output.ts";
+import { withCount } from "../output/progress.ts";
 import { verdict } from "./store-verb.ts";
 import { existingStoreVerb } from "./with-store.ts";
 

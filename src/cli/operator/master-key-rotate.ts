@@ -1,7 +1,7 @@
 import { type MasterKeySource, previousKeyPath, removeKeyRemains } from "../../secrets/master-key.ts";
 import { type Rewrapped, rewrapStore } from "../../secrets/rewrap.ts";
-import { withCount } from "../output/count-progress.ts";
 import { counted } from "../output/output.ts";
+import { withCount } from "../output/progress.ts";
 import { tellOfRemains } from "./remains.ts";
 import { type StoreVerb, verdict } from "./store-verb.ts";
 import { withDatabase } from "./with-store.ts";

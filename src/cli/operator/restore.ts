@@ -25,7 +25,7 @@ import { logPath } from "../../database/write-ahead-log.ts";
 import { openDatabase, type StoreTables } from "../../open-store.ts";
 import type { MasterKeySource } from "../../secrets/master-key.ts";
 import { saysDiskFull } from "../../system-error.ts";
-import { type OnCount, withCount } from "../output/count-progress.ts";
+import { type OnCount, withCount } from "../output/progress.ts";
 import { findKeyFaults, findKeys, type KeyFault, nameKeySource, warn } from "./check-master-key.ts";
 import { explainStoreFailure } from "./explain-failure.ts";
 import { tellOfRemains } from "./remains.ts";

@@ -7,8 +7,8 @@ import { createKmsStore } from "../../services/kms/store.ts";
 import { keyTable } from "../../services/kms/tables.ts";
 import { verifyKeys } from "../../services/kms/verify-keys.ts";
 import { loadLogVerification } from "../../services/registry.ts";
-import { withCount } from "../output/count-progress.ts";
 import { counted } from "../output/output.ts";
+import { withCount } from "../output/progress.ts";
 import { type Outcome, verdict } from "./store-verb.ts";
 import { existingStoreVerb } from "./with-store.ts";
 

@@ -7,7 +7,7 @@ import { type ApiClient, theAnswer, toUpload } from "../connection/api-client.ts
 import { CliError, exitCodes, findReason } from "../exit-codes.ts";
 import { gather, readText } from "../files/read.ts";
 import { parsePublicKey, parsePublicKeys, requireSigning } from "../keys/read-keys.ts";
-import { readWithProgress } from "../output/byte-progress.ts";
+import { readWithProgress } from "../output/progress.ts";
 import type { VerbInput } from "../verb.ts";
 import { type Content, hashContent } from "./local.ts";
 

@@ -63,6 +63,35 @@ export async function findVerifyingKey(
   return undefined;
 }
 
+/** The trusted keys, any of which may have signed. */
+export interface VerifyingKeys {
+  readonly provider: CryptoProvider;
+  readonly publicKeys: readonly PublicKey[];
+}
+
+/** Describes the signing key, for programs and for people; among several keys, by number. */
+export function describeSigner(
+  publicKeys: readonly PublicKey[],
+  signer: PublicKey | undefined,
+): { readonly fields: { readonly algorithm?: string; readonly keyNumber?: number }; readonly text: string } {
+  const [only, another] = publicKeys;
+  if (only !== undefined && another === undefined)
+    return { fields: { algorithm: only.algorithm }, text: only.algorithm };
+  if (signer === undefined) return { fields: {}, text: `none of ${publicKeys.length} keys` };
+  const { algorithm } = signer;
+  const keyNumber = publicKeys.indexOf(signer) + 1;
+  return { fields: { algorithm, keyNumber }, text: `${algorithm}, key ${keyNumber} of ${publicKeys.length}` };
+}
+
+/** Finds the key that made a signature with an empty context. */
+export function findSigner(
+  { provider, publicKeys }: VerifyingKeys,
+  signature: Uint8Array,
+  chunks: AsyncIterable<Uint8Array>,
+): Promise<PublicKey | undefined> {
+  return findVerifyingKey(provider, publicKeys, signature, { chunks, context: new Uint8Array() });
+}
+
 /** Replaces chunks with one chunk: the SHA-256 hash of all of them. */
 export async function* hashContent(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const hash = createHash("sha256");

@@ -1,12 +1,11 @@
 /** Verbs for server logs: `qsp kms audit` and `verify-audit`, `qsp identity log` and `verify-log`. */
 import { KmsService, type VerifyAuditLogResponse } from "#gen/kms/kms_service_pb.ts";
 import { IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
-import { listAccepted } from "../../calls/accepted-values.ts";
 import { answerVerb, unaryVerb } from "../call-verbs.ts";
 import { oneOf } from "../connection/api-client.ts";
 import { entryLogVerb } from "../log-verbs.ts";
-import { withCount } from "../output/count-progress.ts";
 import { facts } from "../output/output.ts";
+import { withCount } from "../output/progress.ts";
 import type { Verb, VerbInput } from "../verb.ts";
 
 const kms = KmsService.method;
@@ -20,9 +19,7 @@ export const kmsAuditVerbs: readonly Verb[] = [
       "--json also shows the request IDs and the hashes of the entries.",
     example: 'qsp kms audit "$KEY"',
     options: { follow: { meaning: "Same as --watch" } },
-    operations: listAccepted(kms.getAuditLog.input.field.operation),
     user: "this user",
-    watchesTimes: true,
     ask: (keyId, filter) => ({ keyId, ...filter }),
     items: ({ auditLog }) => auditLog,
     entryOf: ({ entry }) => entry,
@@ -53,9 +50,7 @@ export const identityVerbs: readonly Verb[] = [
       "Lists logins and changes to users, clients and issuer keys, oldest first; with a name, only entries for that name.\n" +
       "Requires the role auditor or admin. On the store's machine, audit identities does the same without a server.",
     example: "qsp identity log ada",
-    operations: listAccepted(identity.getIdentityLog.input.field.operation),
     user: "what this user did",
-    watchesTimes: false,
     ask: (subject, filter) => ({ subject, ...filter }),
     items: ({ entries }) => entries,
     entryOf: ({ entry }) => entry,

@@ -6,8 +6,13 @@ import { readSize } from "../files/read.ts";
 import { readSecretKey, requireSigning, withProvider } from "../keys/read-keys.ts";
 import { bytes } from "../output/output.ts";
 import { findPublicKeys, readContent, type Signed, signOnServer } from "../signing/keys.ts";
-import { findVerifyingKey, readContext, readSignature, signContent } from "../signing/local.ts";
-import { describeSigner } from "../signing/verdict.ts";
+import {
+  describeSigner,
+  findVerifyingKey,
+  readContext,
+  readSignature,
+  signContent,
+} from "../signing/local.ts";
 import { declareVerb, type Verb, type VerbInput } from "../verb.ts";
 
 export const signVerbs: readonly Verb[] = [

@@ -1,11 +1,10 @@
-/** A progress bar on standard error, shown only on a terminal. */
+/** The progress of long work on standard error, with the time left. */
 import { readChunks, readSize } from "../files/read.ts";
-import { describeTimeLeft } from "./time-left.ts";
 
-/** Work shorter than this shows no progress bar. */
+/** Work shorter than this shows no progress bar, and no time left: it would predict too little. */
 const silentMs = 1000;
-/** Milliseconds between updates. */
-const everyMs = 100;
+/** Milliseconds between updates of a bar. */
+const everyBarMs = 100;
 const barCells = 30;
 
 /** Reports the progress of a transfer. */
@@ -34,7 +33,7 @@ export function createProgress(
   return {
     show(doneBytes) {
       const atMs = nowMs();
-      if (!terminal.isTTY || atMs - startMs < silentMs || atMs - shownAtMs < everyMs) return;
+      if (!terminal.isTTY || atMs - startMs < silentMs || atMs - shownAtMs < everyBarMs) return;
       shownAtMs = atMs;
       const bytesPerSecond = doneBytes / ((atMs - startMs) / 1000);
       const speed = `${mebibytes(doneBytes)} MiB, ${mebibytes(bytesPerSecond)} MiB/s`;
@@ -78,4 +77,59 @@ export async function* withProgress(
   } finally {
     progress.end();
   }
+}
+
+/** Milliseconds between updates of a count, on a terminal and in a log. */
+const everyCountMs = 200;
+const everyLineMs = 5000;
+
+/** Receives progress: items done and items in total. */
+export type OnCount = (done: number, total: number) => void;
+
+/**
+ * Runs work that reports its progress: one updated line on a terminal, periodic lines elsewhere.
+ *
+ * @param what such as "entries verified"
+ */
+export async function withCount<T>(what: string, work: (onProgress: OnCount) => Promise<T>): Promise<T> {
+  const { stderr } = process;
+  const pauseMs = stderr.isTTY ? everyCountMs : everyLineMs;
+  const startMs = performance.now();
+  let shownAtMs = Number.NEGATIVE_INFINITY;
+  let last = "";
+  const show: OnCount = (done, total) => {
+    const nowMs = performance.now();
+    if (nowMs - shownAtMs < pauseMs && done < total) return;
+    shownAtMs = nowMs;
+    const count = `${done.toLocaleString("en")} of ${total.toLocaleString("en")} ${what}`;
+    if (count === last) return;
+    last = count;
+    const line = `${count}${describeTimeLeft(done / total, nowMs - startMs)}`;
+    stderr.write(stderr.isTTY ? `\r\x1b[K${line}` : `${line}\n`);
+  };
+  try {
+    return await work(show);
+  } finally {
+    // Later output starts on its own line.
+    if (stderr.isTTY && last !== "") stderr.write("\n");
+  }
+}
+
+/**
+ * Describes the remaining time, assuming a constant speed.
+ *
+ * @param share the part of the work that is done, 0 to 1
+ * @returns ", 45 s left", or "" while it is too early to estimate and at the end
+ */
+export function describeTimeLeft(share: number, elapsedMs: number): string {
+  if (!(share > 0 && share < 1) || elapsedMs < silentMs) return "";
+  return `, ${formatSeconds(Math.ceil((elapsedMs * (1 - share)) / share / 1000))} left`;
+}
+
+/** Formats a duration: "45 s", "2 min 5 s", "3 h 20 min". */
+function formatSeconds(seconds: number): string {
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  return `${Math.floor(minutes / 60).toLocaleString("en")} h ${minutes % 60} min`;
 }
