@@ -130,27 +130,17 @@ describe("a peer's session", () => {
     createSession(await makeTunnelEnd(secret, "a transcript"));
   const data = Buffer.from("a packet");
 
-  it("seals packets that the other key holder opens", async () => {
+  it("exchanges packets with the other key holder, and does not open its own", async () => {
     const session = await newSession();
     expect(openAsPeer(toGateway, await session.seal(data))).toEqual(Uint8Array.from(data));
-  });
-
-  it("opens packets from the other key holder", async () => {
-    const session = await newSession();
     expect(Buffer.from(await session.open(sealAsPeer(fromGateway, data)))).toEqual(data);
-  });
-
-  it("does not open its own packets", async () => {
-    const session = await newSession();
     await expect(session.open(await session.seal(data))).rejects.toThrow(CliError);
   });
 
   it("seals each packet with a fresh initialization vector", async () => {
     const session = await newSession();
-    const vectors = new Set<string>();
-    for (let i = 0; i < 100; i += 1)
-      vectors.add(Buffer.from((await session.seal(data)).subarray(0, 12)).toString("hex"));
-    expect(vectors.size).toBe(100);
+    const packets = await Promise.all(Array.from({ length: 100 }, () => session.seal(data)));
+    expect(new Set(packets.map((packet) => packet.subarray(0, 12).toHex())).size).toBe(100);
   });
 
   it("rejects a replayed packet", async () => {

@@ -21,13 +21,10 @@ describe("the command line", () => {
     [["kms", "list", "--json"], "kms list"],
     [["chain", "check"], "chain check"],
     [["chain", "verify"], "chain verify"],
-    [["audit", "verify", "file"], "audit verify"],
     [["backup", "file"], "backup"],
-    [["user", "add", "ada"], "user add"],
     [["user"], undefined],
     [["kms", "crate"], undefined],
     [["toString"], undefined],
-    [["--port", "0"], undefined],
     [[], undefined],
   ])("%j starts with the verb %s", async (args, expected) => {
     expect((await loadVerb(verbTable, args))?.name).toBe(expected);
@@ -229,16 +226,12 @@ describe("the progress bar", () => {
     expect(written).toHaveLength(10);
   });
 
-  it("does not appear if no terminal shows it", () => {
-    const { written, clock, progress } = terminal(false);
-    clock.nowMs = 5000;
-    progress.show(500);
-    progress.end();
-    expect(written).toEqual([]);
-  });
-
-  it("leaves no trace of short work", () => {
-    const { written, progress } = terminal(true);
+  it.each([
+    ["if no terminal shows it", false, 5000],
+    ["for short work", true, 0],
+  ])("does not appear %s", (_, isTTY, nowMs) => {
+    const { written, clock, progress } = terminal(isTTY);
+    clock.nowMs = nowMs;
     progress.show(500);
     progress.end();
     expect(written).toEqual([]);
