@@ -5,7 +5,7 @@ import { auditStart, verifyAuditEntries } from "../../src/client/verify-audit.ts
 /** An entry and the result of recomputing its hash. */
 export interface CheckedEntry {
   readonly entry: AuditEntry;
-  /** "anchor" for an entry whose predecessor is unknown here; its hash is not checked. */
+  /** "anchor" for an entry whose predecessor the caller does not see; its hash is not checked. */
   readonly link: "anchor" | "holds" | "broken";
 }
 
@@ -15,10 +15,14 @@ export function readEntry({ entry }: { readonly entry?: AuditEntry | undefined }
   return entry;
 }
 
-/** Checks that an entry follows its predecessor. */
+/**
+ * Checks that an entry follows its predecessor.
+ *
+ * @param before the entry that the server sent before it, of those that the caller may see
+ */
 export async function checkEntry(entry: AuditEntry, before: CheckedEntry | undefined): Promise<CheckedEntry> {
-  const after = before?.entry ?? (entry.sequence === 1 ? auditStart : undefined);
-  if (after === undefined) return { entry, link: "anchor" };
+  const after = before?.entry ?? auditStart;
+  if (after.sequence < entry.sequence - 1) return { entry, link: "anchor" };
   const { valid } = await verifyAuditEntries([entry], after);
   return { entry, link: valid ? "holds" : "broken" };
 }
