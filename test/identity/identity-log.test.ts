@@ -262,9 +262,7 @@ describe("log-in lines", () => {
     };
     const records = createLogInRecords(
       { write: async (work) => work({ auditIdentity: async () => {} } as never) },
-      {
-        logger: logger as never,
-      },
+      { logger: logger as never },
     );
     await records.succeeded("LOG_IN", from);
     records.failed("LOG_IN", { ...from, reason: "LOGIN_FAILED", isKnown: true });

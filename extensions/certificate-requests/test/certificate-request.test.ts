@@ -95,6 +95,13 @@ describe("parsing a certificate request", () => {
   });
 });
 
+const commonName = (value: Uint8Array): Uint8Array => nameOf(oids.commonName, value);
+/** Requests with a common name, with attributes, and with alternative names. */
+const named = (tag: number, value?: Uint8Array) =>
+  makeRequest({ subject: commonName(der(tag, ...(value ? [value] : []))) });
+const asked = (...attributes: Uint8Array[]) => makeRequest({ attributes });
+const askedFor = (...list: Uint8Array[]) => asked(askingForNames(...list));
+
 /** Unusual requests that are accepted, and what is read from them. */
 const accepted: Record<string, [Uint8Array, object]> = {
   "a PrintableString": [
@@ -117,13 +124,13 @@ const accepted: Record<string, [Uint8Array, object]> = {
     { alternativeNames: [], otherWishes: ["2.5.29.19", "2.5.29.15"] },
   ],
   "a challenge password": [
-    makeRequest({ attributes: [attribute(oids.challengePassword, der(0x0c, ascii("secret")))] }),
+    asked(attribute(oids.challengePassword, der(0x0c, ascii("secret")))),
     { otherWishes: ["1.2.840.113549.1.9.7"] },
   ],
 };
 
 const dns = (text: string): Uint8Array => der(0x82, ascii(text));
-const valid = makeRequest({ attributes: [askingForNames(dns("a.test"))] });
+const valid = askedFor(dns("a.test"));
 /** The same document with one length encoded in one byte too many. */
 const padded = (document: Uint8Array): Uint8Array =>
   Uint8Array.from([0x30, 0x83, 0, document[2] ?? 0, document[3] ?? 0, ...document.subarray(4)]);
@@ -132,8 +139,6 @@ const ecKey = makeRequestKey("ec", der(0x30, oids.ecdsaWithSha256));
 const kemKey = Uint8Array.from(
   generateKeyPairSync("ml-kem-512").publicKey.export({ type: "spki", format: "der" }),
 );
-const commonName = (value: Uint8Array): Uint8Array => nameOf(oids.commonName, value);
-
 /** Rejected requests, and a word of each message. */
 const refused: Record<string, [Uint8Array, string]> = {
   "no bytes": [new Uint8Array(), "PEM"],
@@ -212,29 +217,17 @@ const refused: Record<string, [Uint8Array, string]> = {
     makeRequest({ publicKey: kemKey, signatureAlgorithm: der(0x30, hex("0609608648016503040401")) }),
     "requester's key",
   ],
-  "a TeletexString": [makeRequest({ subject: commonName(der(0x14, ascii("release"))) }), "UTF8String"],
-  "a BMPString": [makeRequest({ subject: commonName(der(0x1e, ascii("\0r\0e"))) }), "UTF8String"],
-  "a UniversalString": [makeRequest({ subject: commonName(der(0x1c, ascii("\0\0\0r"))) }), "UTF8String"],
+  "a TeletexString": [named(0x14, ascii("release")), "UTF8String"],
+  "a BMPString": [named(0x1e, ascii("\0r\0e")), "UTF8String"],
+  "a UniversalString": [named(0x1c, ascii("\0\0\0r")), "UTF8String"],
   "an INTEGER as a name": [makeRequest({ subject: commonName(hex("020101")) }), "UTF8String"],
-  "a UTF8String that is not UTF-8": [
-    makeRequest({ subject: commonName(der(0x0c, hex("ff"))) }),
-    "UTF8String",
-  ],
-  "a PrintableString that is not ASCII": [
-    makeRequest({ subject: commonName(der(0x13, hex("c3a4"))) }),
-    "UTF8String",
-  ],
-  "a constructed string": [
-    makeRequest({ subject: commonName(der(0x2c, der(0x0c, ascii("a")))) }),
-    "several parts",
-  ],
-  "a NUL in the subject": [makeRequest({ subject: commonName(der(0x0c, ascii("a\0b"))) }), "control"],
-  "a line break in the subject": [makeRequest({ subject: commonName(der(0x0c, ascii("a\nb"))) }), "control"],
-  "an empty name": [makeRequest({ subject: commonName(der(0x0c)) }), "0 characters"],
-  "a name that is too long": [
-    makeRequest({ subject: commonName(der(0x0c, new Uint8Array(65).fill(97))) }),
-    "65 characters",
-  ],
+  "a UTF8String that is not UTF-8": [named(0x0c, hex("ff")), "UTF8String"],
+  "a PrintableString that is not ASCII": [named(0x13, hex("c3a4")), "UTF8String"],
+  "a constructed string": [named(0x2c, der(0x0c, ascii("a"))), "several parts"],
+  "a NUL in the subject": [named(0x0c, ascii("a\0b")), "control"],
+  "a line break in the subject": [named(0x0c, ascii("a\nb")), "control"],
+  "an empty name": [named(0x0c), "0 characters"],
+  "a name that is too long": [named(0x0c, new Uint8Array(65).fill(97)), "65 characters"],
   "an unknown subject attribute": [
     makeRequest({ subject: nameOf(hex("06092a864886f70d010901"), der(0x16, ascii("a@b.test"))) }),
     "1.2.840.113549.1.9.1",
@@ -263,31 +256,23 @@ const refused: Record<string, [Uint8Array, string]> = {
     "twice",
   ],
   "two extensionRequest attributes": [
-    makeRequest({ attributes: [askingForNames(dns("a.test")), askingForNames(dns("b.test"))] }),
+    asked(askingForNames(dns("a.test")), askingForNames(dns("b.test"))),
     "twice",
   ],
   "an extensionRequest with two values": [
-    makeRequest({ attributes: [attribute(oids.extensionRequest, der(0x30), der(0x30))] }),
+    asked(attribute(oids.extensionRequest, der(0x30), der(0x30))),
     "exactly one",
   ],
-  "an extensionRequest without a value": [
-    makeRequest({ attributes: [attribute(oids.extensionRequest)] }),
-    "exactly one",
-  ],
+  "an extensionRequest without a value": [asked(attribute(oids.extensionRequest)), "exactly one"],
   "an extensionRequest of the wrong type": [
-    makeRequest({ attributes: [attribute(oids.extensionRequest, hex("0500"))] }),
+    asked(attribute(oids.extensionRequest, hex("0500"))),
     "list of extensions",
   ],
   "an extension with an additional element": [
-    makeRequest({
-      attributes: [asking(der(0x30, oids.keyUsage, der(0x04, hex("03020780")), hex("0500")))],
-    }),
+    asked(asking(der(0x30, oids.keyUsage, der(0x04, hex("03020780")), hex("0500")))),
     "",
   ],
-  "an encoded default value": [
-    makeRequest({ attributes: [asking(extension(oids.keyUsage, hex("03020780"), hex("010100")))] }),
-    "",
-  ],
+  "an encoded default value": [asked(asking(extension(oids.keyUsage, hex("03020780"), hex("010100")))), ""],
   "a duplicate extension": [
     makeRequest({
       attributes: [
@@ -307,43 +292,21 @@ const refused: Record<string, [Uint8Array, string]> = {
     }),
     "limit",
   ],
-  "an empty list of names": [makeRequest({ attributes: [askingForNames()] }), "0 names"],
+  "an empty list of names": [askedFor(), "0 names"],
   "101 names": [
-    makeRequest({
-      attributes: [askingForNames(...Array.from({ length: 101 }, (_, i) => dns(`a${i}.test`)))],
-    }),
+    asked(askingForNames(...Array.from({ length: 101 }, (_, i) => dns(`a${i}.test`)))),
     "101 names",
   ],
   "trailing bytes after the list of names": [
-    makeRequest({
-      attributes: [asking(extension(oids.subjectAltName, Uint8Array.from([...der(0x30, dns("a.test")), 0])))],
-    }),
+    asked(asking(extension(oids.subjectAltName, Uint8Array.from([...der(0x30, dns("a.test")), 0])))),
     "follow",
   ],
-  "a host name with a NUL": [
-    makeRequest({ attributes: [askingForNames(dns("a.test\0.example.com"))] }),
-    "host name",
-  ],
-  "a host name with non-ASCII bytes": [
-    makeRequest({ attributes: [askingForNames(dns("\xe4.test"))] }),
-    "host name",
-  ],
-  "an IP address of 8 bytes, which is a network": [
-    makeRequest({ attributes: [askingForNames(der(0x87, hex("0a000000ff000000")))] }),
-    "8 bytes",
-  ],
-  "an otherName": [
-    makeRequest({ attributes: [askingForNames(der(0xa0, hex("06032a0304"), der(0xa0, hex("0500"))))] }),
-    "unsupported kind",
-  ],
-  "a directory name": [
-    makeRequest({ attributes: [askingForNames(der(0xa4, commonName(der(0x0c, ascii("a")))))] }),
-    "unsupported kind",
-  ],
-  "a host name in constructed form": [
-    makeRequest({ attributes: [askingForNames(der(0xa2, der(0x16, ascii("a.test"))))] }),
-    "",
-  ],
+  "a host name with a NUL": [askedFor(dns("a.test\0.example.com")), "host name"],
+  "a host name with non-ASCII bytes": [askedFor(dns("\xe4.test")), "host name"],
+  "an IP address of 8 bytes, which is a network": [askedFor(der(0x87, hex("0a000000ff000000"))), "8 bytes"],
+  "an otherName": [askedFor(der(0xa0, hex("06032a0304"), der(0xa0, hex("0500")))), "unsupported kind"],
+  "a directory name": [askedFor(der(0xa4, commonName(der(0x0c, ascii("a"))))), "unsupported kind"],
+  "a host name in constructed form": [askedFor(der(0xa2, der(0x16, ascii("a.test")))), ""],
 };
 
 describe("an untrusted certificate request", () => {

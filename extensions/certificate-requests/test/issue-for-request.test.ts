@@ -76,13 +76,20 @@ function extensionsOf(certificate: X509Certificate): Record<string, [boolean, st
   );
 }
 
-/** The exit code and error message of a rejected command line. */
+/** The error message of a rejected command line. */
 async function refused(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await runToEndHere(["ca", "issue", ...args], {});
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   expect(stderr).toMatch(/^qsp: [^\n]+\n$/);
   return stderr;
 }
+
+/** The error message of a rejected request. */
+const refusedIn = ({ dataDir, csr, out }: Place, ...args: string[]): Promise<string> =>
+  refused("--csr", csr, "--out", out, "--data-dir", dataDir, ...args);
+
+/** Options that suffice for a request with a subject. */
+const sufficient = ["--copy", "subject", "--purpose", "code"];
 
 describe("ca issue --csr", { timeout }, () => {
   it("copies only subject and names, and grants nothing else that is requested", async () => {
@@ -105,7 +112,7 @@ describe("ca issue --csr", { timeout }, () => {
 
   it("certifies a post-quantum key under the ML-DSA-65 CA", async () => {
     const there = await place();
-    await issue(there, "--copy", "subject", "--purpose", "code");
+    await issue(there, ...sufficient);
     const ca = certificateIn(there.dataDir, "ca-mldsa");
     expect(read(there).verify(ca.publicKey) && read(there).checkIssued(ca)).toBe(true);
     expect(read(there).publicKey.equals(createPublicKey(mldsaKey.secretKey))).toBe(true);
@@ -121,15 +128,15 @@ describe("ca issue --csr", { timeout }, () => {
 
   it("uses the operator's subject and names instead of the requested ones", async () => {
     const there = await place(ascii(encodePem("CERTIFICATE REQUEST", greedy)));
-    const chosen = [
+    const chosenNames = ["--name", "dns:b.test", "--name", "uri:urn:example:b"];
+    const text = await issue(
+      there,
       "--subject",
       "CN=signer,O=Example",
-      "--name",
-      "dns:b.test",
-      "--name",
-      "uri:urn:example:b",
-    ];
-    const text = await issue(there, ...chosen, "--purpose", "document");
+      ...chosenNames,
+      "--purpose",
+      "document",
+    );
     expect(read(there).subject).toBe("O=Example\nCN=signer");
     expect(read(there).subjectAltName).toBe("DNS:b.test, URI:urn:example:b");
     expect(text).toMatch(/^left out +CN=release, dns:a\.test, ip:10\.0\.0\.1, email:ada@a\.test, extension/m);
@@ -143,16 +150,16 @@ describe("ca issue --csr", { timeout }, () => {
   });
 
   it("issues nothing without a name that the operator chose, and lists what is requested", async () => {
-    const { dataDir, csr, out } = await place();
-    const sentence = await refused("--csr", csr, "--out", out, "--purpose", "code", "--data-dir", dataDir);
+    const there = await place();
+    const sentence = await refusedIn(there, "--purpose", "code");
     expect(sentence).toContain("CN=release, dns:a.test, ip:10.0.0.1, email:ada@a.test");
-    expect(existsSync(out)).toBe(false);
+    expect(existsSync(there.out)).toBe(false);
   });
 
   it("lasts the requested number of days, but no longer than the CA", async () => {
     const there = await place();
     const caEnd = certificateIn(there.dataDir, "ca-mldsa").validToDate;
-    await issue(there, "--copy", "subject", "--purpose", "code", "--days", "7");
+    await issue(there, ...sufficient, "--days", "7");
     const { validFromDate, validToDate } = read(there);
     expect((validToDate.getTime() - validFromDate.getTime()) / 60_000).toBe(7 * 24 * 60 + 10);
     const late = { ...there, out: `${there.out}.late` };
@@ -167,47 +174,24 @@ describe("ca issue --csr", { timeout }, () => {
   it("leaves the CA's files unchanged, and writes a world-readable certificate", async () => {
     const there = await place();
     const before = contentOf(there.dataDir);
-    await issue(there, "--copy", "subject", "--purpose", "code");
+    await issue(there, ...sufficient);
     expect(contentOf(there.dataDir)).toEqual(before);
     expect((statSync(there.out).mode & 0o777).toString(8)).toBe("644");
   });
 
   it.each(["a file", "a link to nothing"])("does not overwrite %s", async (what) => {
-    const { dataDir, csr, out } = await place();
+    const there = await place();
+    const { dataDir, out } = there;
     if (what === "a file") writeFileSync(out, "kept");
     else symlinkSync(join(dataDir, "elsewhere"), out);
-    const args = [
-      "--csr",
-      csr,
-      "--out",
-      out,
-      "--copy",
-      "subject",
-      "--purpose",
-      "code",
-      "--data-dir",
-      dataDir,
-    ];
-    expect(await refused(...args)).toContain(out);
+    expect(await refusedIn(there, ...sufficient)).toContain(out);
     expect(existsSync(join(dataDir, "elsewhere"))).toBe(false);
     if (what === "a file") expect(readFileSync(out, "utf8")).toBe("kept");
   });
 
   it("stops reading a file at the maximum CSR size", async () => {
-    const { dataDir, out } = await place();
-    const args = [
-      "--csr",
-      "/dev/zero",
-      "--out",
-      out,
-      "--copy",
-      "subject",
-      "--purpose",
-      "code",
-      "--data-dir",
-      dataDir,
-    ];
-    expect(await refused(...args)).toContain("limit");
+    const there = { ...(await place()), csr: "/dev/zero" };
+    expect(await refusedIn(there, ...sufficient)).toContain("limit");
   });
 
   const forged = makeRequest({ signature: () => new Uint8Array(2420) });
@@ -222,21 +206,9 @@ describe("ca issue --csr", { timeout }, () => {
     ],
   };
   it.each(Object.entries(bad))("rejects a request with %s", async (_what, [request, word]) => {
-    const { dataDir, csr, out } = await place(request);
-    const args = [
-      "--csr",
-      csr,
-      "--out",
-      out,
-      "--copy",
-      "subject",
-      "--purpose",
-      "code",
-      "--data-dir",
-      dataDir,
-    ];
-    expect(await refused(...args)).toContain(word);
-    expect(existsSync(out)).toBe(false);
+    const there = await place(request);
+    expect(await refusedIn(there, ...sufficient)).toContain(word);
+    expect(existsSync(there.out)).toBe(false);
   });
 
   /** Options that contradict each other, and a word of the message. */
@@ -249,16 +221,13 @@ describe("ca issue --csr", { timeout }, () => {
     "an unknown part to copy": [["--copy", "extensions"], "subject, names"],
     "no purpose": [["--copy", "subject"], "--purpose"],
     "an unknown purpose": [["--copy", "subject", "--purpose", "ca"], "code, document"],
-    "a name as an operand": [["a.test", "--copy", "subject", "--purpose", "code"], "--name dns:a.test"],
-    "the option for a server's file names": [
-      ["--file", "a", "--copy", "subject", "--purpose", "code"],
-      "--file",
-    ],
+    "a name as an operand": [["a.test", ...sufficient], "--name dns:a.test"],
+    "the option for a server's file names": [["--file", "a", ...sufficient], "--file"],
   };
   it.each(Object.entries(contradictions))("rejects %s", async (_what, [args, word]) => {
-    const { dataDir, csr, out } = await place();
-    expect(await refused("--csr", csr, "--out", out, "--data-dir", dataDir, ...args)).toContain(word);
-    expect(existsSync(out)).toBe(false);
+    const there = await place();
+    expect(await refusedIn(there, ...args)).toContain(word);
+    expect(existsSync(there.out)).toBe(false);
   });
 
   it.each([
