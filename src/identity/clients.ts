@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { RecordOf } from "../records/columns.ts";
 import { openTable } from "../records/record-table.ts";
-import { intact, requireIntact } from "../records/table-declaration.ts";
+import { intact } from "../records/table-declaration.ts";
 import type { Store } from "../store/store.ts";
 import { byOperator } from "./identity-entry.ts";
 import { clientTable, describeGeneration, userTable } from "./tables.ts";
@@ -34,7 +34,7 @@ export function createClientStore(store: Store) {
      */
     async list(): Promise<StoredClient[]> {
       const rows = await clients.select(store.reader).orderBy("name").execute();
-      return rows.map((row) => requireIntact(clients.readRow(row), `client ${row.name}`));
+      return rows.map((row) => clients.requireIntact(clients.readRow(row)));
     },
     /** @returns false if a client or user already has that name: the audit log identifies callers by name */
     add: (client: NewClient, createdAt: Date) =>

@@ -1,15 +1,8 @@
-/** Identity log entries for events that no call causes. */
+/** Identity log entries for events that no call causes: operator commands, and actions of the server itself. */
+const entryBy =
+  (user: "operator" | "system") =>
+  (operation: string, keyId: string, details = "") =>
+    ({ keyId, operation, user, outcome: "OK", details }) as const;
 
-/**
- * Creates an entry for an operator command.
- *
- * @param subject the user, the client or the key
- */
-export function byOperator(operation: string, subject: string, details = "") {
-  return { keyId: subject, operation, user: "operator", outcome: "OK", details } as const;
-}
-
-/** Creates an entry for an action of the server itself. */
-export function bySystem(operation: string, subject: string, details = "") {
-  return { keyId: subject, operation, user: "system", outcome: "OK", details } as const;
-}
+export const byOperator = entryBy("operator");
+export const bySystem = entryBy("system");

@@ -16,12 +16,14 @@ import { shareResult } from "../crypto/share-result.ts";
 import { poll } from "../database/poll.ts";
 import { lendSecret } from "../secrets/sealed-keys.ts";
 import { type AccessClaims, readAccessClaims, type TokenContent, toAccessPayload } from "./access-claims.ts";
-import { maxClockDifferenceMs } from "./clock-difference.ts";
 import { IssuerKeys } from "./issuer-keys.ts";
 import type { IssuerStore, NewIssuerKey } from "./issuer-store.ts";
 
 /** Lifetime of a token, in seconds. */
 const tokenLifetimeSeconds = 3600;
+
+/** Maximum clock skew between servers that share a store, in milliseconds: one hour. */
+const maxClockDifferenceMs = 3600 * 1000;
 
 export interface IssuedToken {
   readonly token: string;

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { RecordOf } from "../records/columns.ts";
 import { openTable } from "../records/record-table.ts";
-import { intact, requireIntact } from "../records/table-declaration.ts";
+import { intact } from "../records/table-declaration.ts";
 import type { Store } from "../store/store.ts";
 import { byOperator } from "./identity-entry.ts";
 import { clientTable, describeGeneration, type userRoles, userTable } from "./tables.ts";
@@ -59,7 +59,7 @@ export function createUserStore(store: Store) {
      */
     async list(): Promise<User[]> {
       const rows = await users.select(store.reader).orderBy("name").execute();
-      return rows.map((row) => requireIntact(users.readRow(row), `user ${row.name}`));
+      return rows.map((row) => users.requireIntact(users.readRow(row)));
     },
     /** @returns false if a user or client already has that name */
     add: (user: Pick<StoredUser, "name" | "role" | "passwordHash">, createdAt: Date) =>

@@ -78,6 +78,8 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
   const core = prepareTable(store, declaration);
   return {
     readRow: core.readRow,
+    /** @throws RecordDamagedError */
+    requireIntact: (found: Stored<RecordOf<C>>) => requireIntact(found, declaration.describe(found.record)),
     select: core.select,
     toTaggedRow: core.toTaggedRow,
     ...createFinds(core),
