@@ -9,7 +9,8 @@ import {
   type SignatureAlgorithm,
 } from "../crypto/algorithms.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
-import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
+import { withFreshKeyPair } from "../crypto/fresh-key-pair.ts";
+import type { CryptoProvider, PublicKey, SecretKey } from "../crypto/provider.ts";
 import { type ReasonName, refuseField } from "../errors.ts";
 import { type Page, type PageRequest, readPageRequest } from "../records/pages.ts";
 import type { Store } from "../store/store.ts";
@@ -32,33 +33,59 @@ export function readTime(field: string, timestamp: Timestamp): Date {
   return timestampDate(timestamp);
 }
 
-/** A public key in a request: raw, or as PEM. The proto's rules ensure that exactly one field is set. */
-export interface PublicKeyFields {
-  readonly publicKey: Uint8Array;
-  readonly publicKeyPem: string;
+/** A public key in a request: raw, or as PEM, in a field with the suffix Pem. */
+export type PublicKeyFields<Name extends string = "publicKey"> = {
+  readonly [Field in Name]: Uint8Array;
+} & { readonly [Field in Name as `${Field}Pem`]: string };
+
+/**
+ * Reads a public key. The proto's rules ensure that exactly one field is set.
+ *
+ * @throws KEY_INVALID naming the field
+ */
+export function readPublicKey<Name extends string>(
+  provider: CryptoProvider,
+  algorithm: Algorithm,
+  fields: PublicKeyFields<Name>,
+  name: Name,
+): PublicKey {
+  const { raw, pem } = keyOf(fields, name);
+  return readField(
+    pem === "" ? name : `${name}Pem`,
+    () => provider.importPublicKey(algorithm, pem === "" ? { raw } : { pem }),
+    "KEY_INVALID",
+  );
 }
 
 /**
- * Reads a public key.
+ * Reads a public key, if the request has one.
  *
- * @param prefix common prefix of both field names, such as "creator" for creatorPublicKey and
- *   creatorPublicKeyPem
  * @throws KEY_INVALID naming the field
  */
-export function readPublicKey(
+export function readGivenKey<Name extends string>(
   provider: CryptoProvider,
   algorithm: Algorithm,
-  fields: PublicKeyFields,
-  prefix = "",
-): PublicKey {
-  const { publicKey: raw, publicKeyPem: pem } = fields;
-  const isPem = pem !== "";
-  const name = prefix === "" ? "publicKey" : `${prefix}PublicKey`;
-  return readField(
-    isPem ? `${name}Pem` : name,
-    () => provider.importPublicKey(algorithm, isPem ? { pem } : { raw }),
-    "KEY_INVALID",
-  );
+  fields: PublicKeyFields<Name>,
+  name: Name,
+): PublicKey | undefined {
+  const { raw, pem } = keyOf(fields, name);
+  return raw.length > 0 || pem !== "" ? readPublicKey(provider, algorithm, fields, name) : undefined;
+}
+
+function keyOf<Name extends string>(fields: PublicKeyFields<Name>, name: Name) {
+  const values = fields as Readonly<Record<string, unknown>>;
+  return { raw: values[name] as Uint8Array, pem: values[`${name}Pem`] as string };
+}
+
+/** Calls `use` with the given key, or with a new key pair whose secret key is erased afterwards. */
+export function withGivenOrFreshKey<T>(
+  provider: CryptoProvider,
+  algorithm: Algorithm,
+  given: PublicKey | undefined,
+  use: (publicKey: PublicKey, secretKey: SecretKey | undefined) => Promise<T>,
+): Promise<T> {
+  if (given !== undefined) return use(given, undefined);
+  return withFreshKeyPair(provider, algorithm, ({ publicKey, secretKey }) => use(publicKey, secretKey));
 }
 
 /**

@@ -93,6 +93,14 @@ export function listScopes(packages: readonly ServicePackage[]): string[] {
   return [...new Set([...scopes, metricsScope])].filter((scope) => scope !== "").sort();
 }
 
+/** Describes a core package whose calls mostly write to the store. */
+const writing = (name: string, file: DescFile, load: ServicePackage["load"]): ServicePackage => ({
+  name,
+  files: [file],
+  load,
+  writes: true,
+});
+
 /** The core packages, in display order. */
 export const servicePackages: readonly ServicePackage[] = [
   {
@@ -100,53 +108,12 @@ export const servicePackages: readonly ServicePackage[] = [
     files: [file_pqc_pqc_service, file_pqc_token_service, file_pqc_identity_log_service],
     load: () => import("./pqc/module.ts"),
   },
-  {
-    name: "kms",
-    files: [file_kms_kms_service],
-    load: () => import("./kms/module.ts"),
-    writes: true,
-  },
-  {
-    name: "iot",
-    files: [file_iot_iot_service],
-    load: () => import("./iot/module.ts"),
-    writes: true,
-  },
-  {
-    name: "vpn",
-    files: [file_vpn_vpn_service],
-    load: () => import("./vpn/module.ts"),
-    writes: true,
-    hasState: true,
-  },
-  {
-    name: "dapp",
-    files: [file_dapp_dapp_service],
-    load: () => import("./dapp/module.ts"),
-    writes: true,
-  },
-  {
-    name: "wallet",
-    files: [file_wallet_wallet_service],
-    load: () => import("./wallet/module.ts"),
-    writes: true,
-  },
-  {
-    name: "defi",
-    files: [file_defi_defi_service],
-    load: () => import("./defi/module.ts"),
-    writes: true,
-  },
-  {
-    name: "blockchain",
-    files: [file_blockchain_blockchain_service],
-    load: () => import("./blockchain/module.ts"),
-    writes: true,
-  },
-  {
-    name: "nft",
-    files: [file_nft_nft_service],
-    load: () => import("./nft/module.ts"),
-    writes: true,
-  },
+  writing("kms", file_kms_kms_service, () => import("./kms/module.ts")),
+  writing("iot", file_iot_iot_service, () => import("./iot/module.ts")),
+  { ...writing("vpn", file_vpn_vpn_service, () => import("./vpn/module.ts")), hasState: true },
+  writing("dapp", file_dapp_dapp_service, () => import("./dapp/module.ts")),
+  writing("wallet", file_wallet_wallet_service, () => import("./wallet/module.ts")),
+  writing("defi", file_defi_defi_service, () => import("./defi/module.ts")),
+  writing("blockchain", file_blockchain_blockchain_service, () => import("./blockchain/module.ts")),
+  writing("nft", file_nft_nft_service, () => import("./nft/module.ts")),
 ];

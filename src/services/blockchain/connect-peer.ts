@@ -26,7 +26,7 @@ export function connectPeer(
   { store, chain, now }: ChainDeps,
   { address }: ConnectPeerRequest,
   { owner, idempotentCall }: CallerInput,
-): Promise<MessageInitShape<typeof ConnectPeerResponseSchema>> {
+) {
   return store.runIdempotent(idempotentCall, messageCodec(ConnectPeerResponseSchema), async (write) => {
     if ((await chain.peers.find(address)) === undefined) await store.requireRoom(peerQuota, owner);
     const height = await askHeight(address);

@@ -22,9 +22,7 @@ export const examples = [
     "blockchain.BlockchainService.WatchBlocks",
     "watch-blocks",
     "Streams the chain, starting with genesis.",
-    {
-      fromIndex: 0,
-    },
+    { fromIndex: 0 },
   ),
   example("blockchain.BlockchainService.GetHealth", "get-chain-health", "Checks the health of the service."),
 ];

@@ -30,7 +30,7 @@ export function registerNode(
   { provider, store, chain, now }: ChainDeps,
   { name }: RegisterNodeRequest,
   { owner, idempotentCall }: CallerInput,
-): Promise<MessageInitShape<typeof RegisterNodeResponseSchema>> {
+) {
   return store.runIdempotent(idempotentCall, messageCodec(RegisterNodeResponseSchema), async (write) => {
     await store.requireRoom(validatorQuota, owner);
     return withFreshKeyPair(provider, validatorAlgorithm, ({ publicKey: key, secretKey }) => {

@@ -2,7 +2,6 @@
 import type { RecordOf } from "../../records/columns.ts";
 import { type Principal, systemPrincipal } from "../../records/ownership.ts";
 import { openTable } from "../../records/record-table.ts";
-import { requireIntact } from "../../records/table-declaration.ts";
 import type { Store } from "../../store/store.ts";
 import { createBlockStore } from "./block-store.ts";
 import { createPeerStore } from "./peer-store.ts";
@@ -31,7 +30,7 @@ export function createChainStore(store: Store) {
       const { owner } = principal;
       if (address !== "") return validators.findIntact({ address, ...(owner !== undefined && { owner }) });
       const [first] = (await validators.list({ after: 0, limit: 1 }, { principal })).rows;
-      return first && requireIntact(first, validatorTable.describe(first.record));
+      return first && validators.requireIntact(first);
     },
   };
 }

@@ -1,5 +1,4 @@
 import { hash, randomUUID } from "node:crypto";
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type DeployContractRequest, DeployContractResponseSchema } from "#gen/dapp/dapp_service_pb.ts";
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
@@ -22,7 +21,7 @@ export function deployContract(
   { provider, store, contracts, now }: DappDeps,
   { code, name }: DeployContractRequest,
   { owner, idempotentCall }: CallerInput,
-): Promise<MessageInitShape<typeof DeployContractResponseSchema>> {
+) {
   return store.runIdempotent(idempotentCall, messageCodec(DeployContractResponseSchema), async (write) => {
     await store.requireRoom(contractQuota, owner);
     const codeHash = hash("sha256", code, "hex");

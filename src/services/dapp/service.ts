@@ -8,8 +8,7 @@ import { readCaller, readPrincipal } from "../../identity/principal.ts";
 import type { Stored } from "../../records/table-declaration.ts";
 import { readList } from "../fields.ts";
 import { type DappDeps, deployContract } from "./deploy.ts";
-import { dualSign } from "./dual-sign.ts";
-import { dualVerify } from "./dual-verify.ts";
+import { dualSign, dualVerify } from "./dual-signatures.ts";
 import type { Contract } from "./tables.ts";
 
 export function dappService(deps: DappDeps): ServiceImpl<typeof DappService> {

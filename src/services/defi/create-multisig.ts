@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type CreateMultisigRequest, CreateMultisigResponseSchema } from "#gen/defi/defi_service_pb.ts";
 import { deriveAddress } from "../../crypto/address.ts";
 import { withFreshKeyPairs } from "../../crypto/fresh-key-pair.ts";
@@ -32,7 +31,7 @@ export function createMultisig(
   { provider, store, governance, now }: DefiDeps,
   { signerCount, threshold, signerPublicKeys }: CreateMultisigRequest,
   { owner, idempotentCall }: CallerInput,
-): Promise<MessageInitShape<typeof CreateMultisigResponseSchema>> {
+) {
   const own = signerPublicKeys.map((raw, i) => readSigner(provider, raw, i));
   return store.runIdempotent(idempotentCall, messageCodec(CreateMultisigResponseSchema), async (write) => {
     await store.requireRoom(signerQuota, owner, own.length || signerCount);

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type CreateProposalRequest, CreateProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
 import { refuse } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
@@ -20,7 +19,7 @@ export async function createProposal(
   { store, governance, now }: DefiDeps,
   { walletId, data, title, expiresAt: end }: CreateProposalRequest,
   { principal, idempotentCall }: CallerInput,
-): Promise<MessageInitShape<typeof CreateProposalResponseSchema>> {
+) {
   const expiresAt = end && readTime("expiresAt", end);
   // Wallets never change, so reading this one outside the transaction is safe.
   const wallet = await governance.wallets.findIntact({ walletId }, { principal });

@@ -33,9 +33,7 @@ export const examples = [
     "defi.DefiService.ExecuteProposal",
     "execute-proposal",
     "Executes the proposal that two signers signed.",
-    {
-      proposalId,
-    },
+    { proposalId },
   ),
   example("defi.DefiService.ListWallets", "list-multisig-wallets", "Lists wallets.", { pageSize: 10 }),
   example("defi.DefiService.ListProposals", "list-proposals", "Lists executed proposals.", {

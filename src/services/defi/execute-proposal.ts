@@ -1,4 +1,3 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type ExecuteProposalRequest, ExecuteProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
 import { RecordDamagedError } from "../../database/store-error.ts";
@@ -21,7 +20,7 @@ export function executeProposal(
   deps: DefiDeps,
   { proposalId }: ExecuteProposalRequest,
   { principal, idempotentCall }: CallerInput,
-): Promise<MessageInitShape<typeof ExecuteProposalResponseSchema>> {
+) {
   const { store, governance, now } = deps;
   return store.runIdempotent(idempotentCall, messageCodec(ExecuteProposalResponseSchema), async (write) => {
     const proposal = await findPending(deps, proposalId, { principal });

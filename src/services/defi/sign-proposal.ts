@@ -1,4 +1,3 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type SignProposalRequest, SignProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
@@ -22,7 +21,7 @@ export function signProposal(
   deps: DefiDeps,
   { proposalId, signer: name, signature: given }: SignProposalRequest,
   { principal, idempotentCall }: CallerInput,
-): Promise<MessageInitShape<typeof SignProposalResponseSchema>> {
+) {
   const { store, governance } = deps;
   const address = name.toLowerCase();
   return store.runIdempotent(idempotentCall, messageCodec(SignProposalResponseSchema), async (write) => {
@@ -76,9 +75,7 @@ export async function obtainSignature(
     throw refuse(
       "SIGNATURE_INVALID",
       `${field}: is not the signature of signer ${address} over the proposal's signingHash`,
-      {
-        signer: address,
-      },
+      { signer: address },
     );
   }
   if (signer.isServerHeld)
@@ -88,9 +85,7 @@ export async function obtainSignature(
   throw refuse(
     "SIGNATURE_MISSING",
     `signer ${address} keeps its own key; send its signature over signingHash as ${field}`,
-    {
-      signer: address,
-    },
+    { signer: address },
   );
 }
 

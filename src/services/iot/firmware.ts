@@ -1,11 +1,16 @@
 import { createHash } from "node:crypto";
-import type { UpdateFirmwareRequest, UpdateFirmwareStreamRequest } from "#gen/iot/iot_service_pb.ts";
+import type {
+  ReportFirmwareRequest,
+  UpdateFirmwareRequest,
+  UpdateFirmwareStreamRequest,
+} from "#gen/iot/iot_service_pb.ts";
 import { equalBytes } from "../../crypto/bytes.ts";
 import { refuse, refuseField } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
-import { checkSignatureLength } from "../fields.ts";
+import type { Principal } from "../../records/ownership.ts";
+import { checkSignatureLength, readGivenKey } from "../fields.ts";
 import { type ImageFault, installImage, type SignedImage } from "./device-state.ts";
-import { type IotDeps, readVendorKey, requireDevice } from "./register.ts";
+import { deviceNotFound, type IotDeps, requireDevice } from "./register.ts";
 import { type Device, vendorAlgorithm } from "./store.ts";
 
 /** The firmware vendor, and the device that the firmware is for. */
@@ -39,8 +44,8 @@ export async function updateFirmware(
   // Find the device before reading the image, which may take long to arrive.
   const device =
     header.deviceId === "" ? undefined : await requireDevice(devices, header.deviceId, principal);
-  const given = readVendorKey(provider, header);
-  const vendorKey = given ?? findPinnedKey(device);
+  const given = readGivenKey(provider, vendorAlgorithm, header, "vendorPublicKey");
+  const vendorKey = given?.exportRaw() ?? findPinnedKey(device);
   checkSignatureLength(vendorAlgorithm, header.signature);
   const digest = await hashFirmware(firmware);
   const firmwareHash = digest.toString("hex");
@@ -121,4 +126,30 @@ async function* chunksOf(iterator: AsyncIterator<FirmwarePart>): AsyncGenerator<
       throw refuseField("header", "occurs twice; all messages after the first must be chunks");
     yield next.value.value;
   }
+}
+
+/**
+ * Records what the calling device says that it runs.
+ *
+ * @param principal a device: the access rule of the call admits no other
+ * @returns the time of the report
+ * @throws DEVICE_NOT_FOUND, RECORD_DAMAGED
+ */
+export function reportFirmware(
+  { store, devices, now }: IotDeps,
+  { targetPath: reportedPath, version: reportedVersion, firmwareHash: reportedHash }: ReportFirmwareRequest,
+  { deviceId = "" }: Principal,
+): Promise<Date> {
+  return store.write(async (transaction) => {
+    const state = await devices.readState(transaction, deviceId);
+    if (state === undefined) throw deviceNotFound(deviceId);
+    const reportedAt = now();
+    const isSame = reportedHash === state.reportedHash && reportedVersion === (state.reportedVersion ?? "");
+    await devices.saveState(transaction, deviceId, {
+      ...state,
+      ...{ reportedPath, reportedVersion, reportedHash, reportedAt, lastSeenAt: reportedAt },
+      previousVersion: isSame ? state.previousVersion : state.reportedVersion,
+    });
+    return reportedAt;
+  });
 }

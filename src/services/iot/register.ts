@@ -1,13 +1,11 @@
 import { randomUUID } from "node:crypto";
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type RegisterDeviceRequest, RegisterDeviceResponseSchema } from "#gen/iot/iot_service_pb.ts";
-import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
 import { messageCodec } from "../../records/idempotency.ts";
 import { isSeenBy, type Principal } from "../../records/ownership.ts";
 import { lendSecretOf } from "../../secrets/sealed-keys.ts";
-import { readGivenKey, withGivenOrFreshKey } from "../given-key.ts";
+import { readGivenKey, withGivenOrFreshKey } from "../fields.ts";
 import type { ServiceDeps } from "../service-deps.ts";
 import { type Device, deviceAlgorithm, type IotStore, vendorAlgorithm } from "./store.ts";
 import { deviceQuota } from "./tables.ts";
@@ -28,9 +26,9 @@ export function registerDevice(
   { provider, store, devices, now }: IotDeps,
   req: RegisterDeviceRequest,
   { owner, idempotentCall }: CallerInput,
-): Promise<MessageInitShape<typeof RegisterDeviceResponseSchema>> {
-  const given = readGivenKey(provider, deviceAlgorithm, req);
-  const vendorPublicKey = readVendorKey(provider, req) ?? new Uint8Array();
+) {
+  const given = readGivenKey(provider, deviceAlgorithm, req, "publicKey");
+  const vendor = readGivenKey(provider, vendorAlgorithm, req, "vendorPublicKey");
   const { deviceName, deviceType, simulated: isSimulated } = req;
   return store.runIdempotent(idempotentCall, messageCodec(RegisterDeviceResponseSchema), async (write) => {
     await store.requireRoom(deviceQuota, owner);
@@ -41,7 +39,7 @@ export function registerDevice(
         deviceType,
         publicKey: publicKey.exportRaw(),
         isSimulated,
-        vendorPublicKey,
+        vendorPublicKey: vendor?.exportRaw() ?? new Uint8Array(),
         hasSigningContexts: req.signingContexts,
         owner,
         registeredAt: now(),
@@ -62,22 +60,6 @@ export function registerDevice(
       );
     });
   });
-}
-
-/**
- * Reads a firmware vendor's raw public key, if the request has one.
- *
- * @throws KEY_INVALID
- */
-export function readVendorKey(
-  provider: CryptoProvider,
-  {
-    vendorPublicKey,
-    vendorPublicKeyPem,
-  }: Pick<RegisterDeviceRequest, "vendorPublicKey" | "vendorPublicKeyPem">,
-): Uint8Array | undefined {
-  const fields = { publicKey: vendorPublicKey, publicKeyPem: vendorPublicKeyPem };
-  return readGivenKey(provider, vendorAlgorithm, fields, "vendor")?.exportRaw();
 }
 
 /**

@@ -3,7 +3,7 @@ import { RecordDamagedError } from "../../database/store-error.ts";
 import type { RecordOf } from "../../records/columns.ts";
 import type { PageRequest } from "../../records/pages.ts";
 import { type ListQuery, openTable } from "../../records/record-table.ts";
-import { intact, requireIntact } from "../../records/table-declaration.ts";
+import { intact } from "../../records/table-declaration.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { createChallengeStore } from "./challenge-store.ts";
@@ -38,8 +38,7 @@ export function createIotStore(store: Store) {
     const deviceIds = readings.map(({ deviceId }) => deviceId);
     const found = await states.findSome("deviceId", deviceIds, transaction.db);
     const known = new Map<string, DeviceState>();
-    for (const state of found)
-      known.set(state.record.deviceId, requireIntact(state, stateTable.describe(state.record)));
+    for (const state of found) known.set(state.record.deviceId, states.requireIntact(state));
     const changed = new Map<string, DeviceState>();
     const faults = readings.map((reading) => {
       const { deviceId } = reading;

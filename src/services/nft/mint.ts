@@ -1,5 +1,5 @@
-import { randomUUID } from "node:crypto";
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import { hash, randomUUID } from "node:crypto";
+import canonicalize from "canonicalize";
 import { type MintRequest, MintResponseSchema } from "#gen/nft/nft_service_pb.ts";
 import { deriveAddress } from "../../crypto/address.ts";
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
@@ -7,7 +7,6 @@ import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CallerInput } from "../../identity/principal.ts";
 import { messageCodec } from "../../records/idempotency.ts";
 import type { ServiceDeps } from "../service-deps.ts";
-import { hashMetadata } from "./metadata.ts";
 import type { NftStore, Token } from "./store.ts";
 import { tokenQuota } from "./tables.ts";
 
@@ -27,7 +26,7 @@ export function mint(
   { provider, store, tokens, now }: NftDeps,
   { name, description, artworkUri }: MintRequest,
   { owner, idempotentCall }: CallerInput,
-): Promise<MessageInitShape<typeof MintResponseSchema>> {
+) {
   return store.runIdempotent(idempotentCall, messageCodec(MintResponseSchema), async (write) => {
     await store.requireRoom(tokenQuota, owner);
     const metadata = { name, description, artworkUri };
@@ -66,4 +65,15 @@ export function mint(
       };
     });
   });
+}
+
+export interface Metadata {
+  readonly name: string;
+  readonly description: string;
+  readonly artworkUri: string;
+}
+
+/** SHA-256 over the RFC 8785 canonical JSON of the metadata; 64 lower-case hexadecimal digits. */
+export function hashMetadata({ name, description, artworkUri }: Metadata): string {
+  return hash("sha256", canonicalize({ artworkUri, description, name }) ?? "", "hex");
 }

@@ -7,11 +7,9 @@ import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import { RecordDamagedError } from "../../database/store-error.ts";
 import { readCaller, readPrincipal } from "../../identity/principal.ts";
 import type { Principal } from "../../records/ownership.ts";
-import { requireIntact } from "../../records/table-declaration.ts";
 import { readHealth, readList, readPage } from "../fields.ts";
 import { creatorAlgorithm, mint, type NftDeps } from "./mint.ts";
 import type { Token } from "./store.ts";
-import { transferTable } from "./tables.ts";
 import { packTransfer, requireToken, transfer } from "./transfer.ts";
 import { verify } from "./verify.ts";
 
@@ -57,9 +55,7 @@ export function nftService(deps: NftDeps): ServiceImpl<typeof NftService> {
       const query = { filters: { tokenId } };
       const request = readPage(fields, tokens.transfers.nameList(query));
       const { rows, nextPageToken } = await tokens.transfers.list(request, query);
-      const history = rows.map((found) =>
-        packTransfer(requireIntact(found, transferTable.describe(found.record))),
-      );
+      const history = rows.map(tokens.transfers.requireIntact).map(packTransfer);
       return { history, nextPageToken, totalSize: token.transferCount };
     },
     getHealth: () => readHealth(store, async () => ({ tokenCount: await tokens.count() })),

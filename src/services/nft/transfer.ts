@@ -23,7 +23,7 @@ export function transfer(
   { store, tokens, now }: NftDeps,
   { tokenId, ...req }: TransferRequest,
   { principal, idempotentCall }: CallerInput,
-): Promise<MessageInitShape<typeof TransferResponseSchema>> {
+) {
   const [newOwner, fromOwner] = [req.newOwner.toLowerCase(), req.fromOwner.toLowerCase()];
   return store.runIdempotent(idempotentCall, messageCodec(TransferResponseSchema), async (write) => {
     const findToken = async (db?: Reader): Promise<Token> => {

@@ -5,8 +5,7 @@ import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import type { Principal } from "../../records/ownership.ts";
 import type { Stored } from "../../records/table-declaration.ts";
 import { checkSignatureLength, readPublicKey } from "../fields.ts";
-import { hashMetadata } from "./metadata.ts";
-import { creatorAlgorithm, type NftDeps } from "./mint.ts";
+import { creatorAlgorithm, hashMetadata, type NftDeps } from "./mint.ts";
 import type { Token } from "./store.ts";
 import { requireToken } from "./transfer.ts";
 
@@ -31,9 +30,8 @@ export async function verify(
     const found = await deps.tokens.find({ tokenId: input.tokenId }, { principal });
     return verifyToken(deps, requireToken(found, input.tokenId));
   }
-  const { creatorPublicKey, creatorPublicKeyPem, creatorSignature, metadataHash } = input;
-  const fields = { publicKey: creatorPublicKey, publicKeyPem: creatorPublicKeyPem };
-  const publicKey = readPublicKey(deps.provider, creatorAlgorithm, fields, "creator");
+  const { creatorSignature, metadataHash } = input;
+  const publicKey = readPublicKey(deps.provider, creatorAlgorithm, input, "creatorPublicKey");
   checkSignatureLength(creatorAlgorithm, creatorSignature, "creatorSignature");
   const hash = Buffer.from(metadataHash, "hex");
   return (await deps.provider.verify(publicKey, hash, creatorSignature)) ? undefined : "SIGNATURE";

@@ -18,9 +18,7 @@ export const examples = [
     "pqc.PqcService.ExchangeKeys",
     "exchange-keys",
     "Generates a one-time key pair and a shared secret.",
-    {
-      algorithm: "ML-KEM-768",
-    },
+    { algorithm: "ML-KEM-768" },
   ),
   example("pqc.PqcService.GetAlgorithmInfo", "get-algorithms", "Lists the signature algorithms.", {
     category: "SIGNATURE",

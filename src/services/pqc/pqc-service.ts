@@ -5,11 +5,9 @@ import type { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { connectionKey } from "../../calls/call-values.ts";
 import type { ModuleDeps } from "../service-module.ts";
 import { listAlgorithms } from "./algorithms.ts";
-import { exchangeKeys } from "./exchange-keys.ts";
-import { issueToken } from "./issue-token.ts";
+import { exchangeKeys, signWithFreshKey, verify } from "./one-time-keys.ts";
 import type { HandshakeRecorder } from "./record-handshake.ts";
-import { signWithFreshKey } from "./sign.ts";
-import { verify } from "./verify.ts";
+import { issueToken } from "./tokens.ts";
 
 interface PqcServiceDeps extends Pick<ModuleDeps, "provider" | "issuer" | "logIn"> {
   readonly handshakes: HandshakeRecorder;

@@ -6,8 +6,7 @@ import type { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { requireCaller } from "../../calls/call-values.ts";
 import type { ModuleDeps } from "../service-module.ts";
 import { listAlgorithms } from "./algorithms.ts";
-import { type CheckTokenDeps, checkToken } from "./check-token.ts";
-import { issueToken } from "./issue-token.ts";
+import { type CheckTokenDeps, checkToken, issueToken } from "./tokens.ts";
 
 export function tokenService(
   deps: CheckTokenDeps & Pick<ModuleDeps, "logIn">,

@@ -14,9 +14,7 @@ export const examples = [
     "vpn.VpnService.RegisterPeer",
     "register-peer",
     "Registers a peer with a key that the gateway generates.",
-    {
-      peerName: "laptop",
-    },
+    { peerName: "laptop" },
   ),
   example("vpn.VpnService.Handshake", "handshake", "Establishes a session key.", { tunnelId }),
   example("vpn.VpnService.VerifyHandshake", "verify-handshake", "Verifies the gateway's signature.", {

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type RegisterPeerRequest, RegisterPeerResponseSchema } from "#gen/vpn/vpn_service_pb.ts";
 import { refuse } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
@@ -7,7 +6,7 @@ import { messageCodec } from "../../records/idempotency.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { lendSecretOf } from "../../secrets/sealed-keys.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
-import { readGivenKey, withGivenOrFreshKey } from "../given-key.ts";
+import { readGivenKey, withGivenOrFreshKey } from "../fields.ts";
 import type { ServiceDeps } from "../service-deps.ts";
 import type { Gateway } from "./gateway.ts";
 import { formatAddress, kemAlgorithm, type Tunnel, type VpnStore } from "./store.ts";
@@ -27,8 +26,8 @@ export function registerPeer(
   { provider, store, tunnels, now }: VpnDeps,
   req: RegisterPeerRequest,
   { owner, idempotentCall }: CallerInput,
-): Promise<MessageInitShape<typeof RegisterPeerResponseSchema>> {
-  const given = readGivenKey(provider, kemAlgorithm, req);
+) {
+  const given = readGivenKey(provider, kemAlgorithm, req, "publicKey");
   return store.runIdempotent(idempotentCall, messageCodec(RegisterPeerResponseSchema), async (write) => {
     await store.requireRoom(tunnelQuota, owner);
     return withGivenOrFreshKey(provider, kemAlgorithm, given, (publicKey, secretKey) => {

@@ -8,7 +8,7 @@ import { findReason } from "../../errors.ts";
 import { readCaller, readPrincipal } from "../../identity/principal.ts";
 import type { Principal } from "../../records/ownership.ts";
 import type { Stored } from "../../records/table-declaration.ts";
-import { checkSignatureLength, readHealth, readList, readPublicKey } from "../fields.ts";
+import { checkSignatureLength, readGivenKey, readHealth, readList } from "../fields.ts";
 import type { Gateway } from "./gateway.ts";
 import { agreeOnKey, type Handshake } from "./handshake.ts";
 import { findLive, receivePacket, sendPacket, throwSessionMissing } from "./packets.ts";
@@ -43,11 +43,8 @@ export function vpnService(deps: VpnDeps): ServiceImpl<typeof VpnService> {
       };
     },
     verifyHandshake: async ({ signature, transcript, ...fields }) => {
-      const { gatewayIdentityPublicKey: publicKey, gatewayIdentityPublicKeyPem: publicKeyPem } = fields;
-      const isOwn = publicKey.length === 0 && publicKeyPem === "";
-      const key = isOwn
-        ? identityKey
-        : readPublicKey(provider, identityAlgorithm, { publicKey, publicKeyPem }, "gatewayIdentity");
+      const key =
+        readGivenKey(provider, identityAlgorithm, fields, "gatewayIdentityPublicKey") ?? identityKey;
       checkSignatureLength(identityAlgorithm, signature);
       return { valid: await provider.verify(key, new TextEncoder().encode(transcript), signature) };
     },

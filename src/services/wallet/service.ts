@@ -9,9 +9,8 @@ import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import { readCaller, readPrincipal } from "../../identity/principal.ts";
 import type { Stored } from "../../records/table-declaration.ts";
 import { checkSignatureLength, readHealth, readList, readPublicKey } from "../fields.ts";
-import { createWallet, type WalletDeps } from "./create.ts";
-import { signTransaction } from "./sign.ts";
 import { type Wallet, walletAlgorithm } from "./tables.ts";
+import { createWallet, signTransaction, type WalletDeps } from "./wallets.ts";
 
 export function walletService(deps: WalletDeps): ServiceImpl<typeof WalletService> {
   const { provider, store, wallets } = deps;
@@ -23,7 +22,7 @@ export function walletService(deps: WalletDeps): ServiceImpl<typeof WalletServic
       return { signature, publicKey, address, publicKeyPem: encodePublicKeyPem(walletAlgorithm, publicKey) };
     },
     verifyTransaction: async ({ data, signature, ...fields }) => {
-      const publicKey = readPublicKey(provider, walletAlgorithm, fields);
+      const publicKey = readPublicKey(provider, walletAlgorithm, fields, "publicKey");
       checkSignatureLength(walletAlgorithm, signature);
       const valid = await provider.verify(publicKey, data, signature);
       return { valid, address: deriveAddress(publicKey.exportRaw()) };

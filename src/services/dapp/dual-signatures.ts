@@ -1,8 +1,39 @@
+/** Signs and verifies with ECDSA, ML-DSA and a composite of both. */
 import type { DualVerifyRequest } from "#gen/dapp/dapp_service_pb.ts";
 import { labelOf, represent, splitPublicKey, splitSignature } from "../../crypto/composite.ts";
-import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
+import { withFreshKeyPairs } from "../../crypto/fresh-key-pair.ts";
+import type { CryptoProvider, KeyPair, PublicKey } from "../../crypto/provider.ts";
 import { refuseField } from "../../errors.ts";
 import { checkSignatureLength, readPublicKey } from "../fields.ts";
+
+const composite = "MLDSA65-ECDSA-P256-SHA512";
+const algorithms = ["ECDSA-P256", "ML-DSA-65", composite] as const;
+
+/**
+ * Signs the same bytes with ECDSA (FIPS 186-5, secp256r1, SHA-256), with ML-DSA-65 (FIPS 204, pure), and with a
+ * composite of both, each with a new key pair.
+ */
+export function dualSign(provider: CryptoProvider, data: Uint8Array) {
+  return withFreshKeyPairs(provider, algorithms, async (pairs) => {
+    const [ecdsa, mldsa, both] = pairs as readonly [KeyPair, KeyPair, KeyPair];
+    const [ecdsaSignature, mldsaSignature, compositeSignature] = await Promise.all([
+      provider.sign(ecdsa.secretKey, data),
+      provider.sign(mldsa.secretKey, data),
+      provider.sign(both.secretKey, data),
+    ]);
+    return {
+      ecdsaSignature,
+      mldsaSignature,
+      ecdsaPublicKey: ecdsa.publicKey.exportRaw(),
+      mldsaPublicKey: mldsa.publicKey.exportRaw(),
+      ecdsaPublicKeyPem: ecdsa.publicKey.toPem(),
+      mldsaPublicKeyPem: mldsa.publicKey.toPem(),
+      compositeSignature,
+      compositePublicKey: both.publicKey.exportRaw(),
+      compositePublicKeyPem: both.publicKey.toPem(),
+    };
+  });
+}
 
 /** Length of r and s in IEEE P1363. */
 const p1363Bytes = 64;
@@ -27,10 +58,8 @@ export async function dualVerify(
 ): Promise<DualVerification> {
   if (input.compositeSignature.length > 0) return verifyAsComposite(provider, input);
   const { data, ecdsaSignature, mldsaSignature } = input;
-  const ecdsaFields = { publicKey: input.ecdsaPublicKey, publicKeyPem: input.ecdsaPublicKeyPem };
-  const mldsaFields = { publicKey: input.mldsaPublicKey, publicKeyPem: input.mldsaPublicKeyPem };
-  const ecdsaKey = readPublicKey(provider, "ECDSA-P256", ecdsaFields, "ecdsa");
-  const mldsaKey = readPublicKey(provider, "ML-DSA-65", mldsaFields, "mldsa");
+  const ecdsaKey = readPublicKey(provider, "ECDSA-P256", input, "ecdsaPublicKey");
+  const mldsaKey = readPublicKey(provider, "ML-DSA-65", input, "mldsaPublicKey");
   checkEcdsaLength(ecdsaSignature);
   checkSignatureLength("ML-DSA-65", mldsaSignature, "mldsaSignature");
   const [ecdsaValid, mldsaValid] = await Promise.all([
@@ -40,14 +69,11 @@ export async function dualVerify(
   return { ecdsaValid, mldsaValid };
 }
 
-const composite = "MLDSA65-ECDSA-P256-SHA512";
-
 async function verifyAsComposite(
   provider: CryptoProvider,
   { data, compositeSignature, ...fields }: DualVerifyRequest,
 ): Promise<DualVerification> {
-  const { compositePublicKey: publicKey, compositePublicKeyPem: publicKeyPem } = fields;
-  const key = readPublicKey(provider, composite, { publicKey, publicKeyPem }, "composite");
+  const key = readPublicKey(provider, composite, fields, "compositePublicKey");
   checkSignatureLength(composite, compositeSignature, "compositeSignature");
   return verifyHalves(provider, key, data, compositeSignature);
 }

@@ -1,14 +1,17 @@
+/** Creates wallets and signs with their keys. */
 import { randomUUID } from "node:crypto";
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type CreateWalletRequest, CreateWalletResponseSchema } from "#gen/wallet/wallet_service_pb.ts";
 import { deriveAddress } from "../../crypto/address.ts";
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
+import { refuse } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
 import { messageCodec } from "../../records/idempotency.ts";
-import { lendSecret } from "../../secrets/sealed-keys.ts";
+import type { Principal } from "../../records/ownership.ts";
+import { describeSealedKey } from "../../records/table-declaration.ts";
+import { lendSecret, withSealedKey } from "../../secrets/sealed-keys.ts";
 import type { ServiceDeps } from "../service-deps.ts";
-import { type Wallet, type WalletStore, walletAlgorithm, walletQuota } from "./tables.ts";
+import { type Wallet, type WalletStore, walletAlgorithm, walletQuota, walletTable } from "./tables.ts";
 
 export interface WalletDeps extends ServiceDeps {
   readonly wallets: WalletStore;
@@ -23,7 +26,7 @@ export function createWallet(
   { provider, store, wallets, now }: WalletDeps,
   { label }: CreateWalletRequest,
   { owner, idempotentCall }: CallerInput,
-): Promise<MessageInitShape<typeof CreateWalletResponseSchema>> {
+) {
   return store.runIdempotent(idempotentCall, messageCodec(CreateWalletResponseSchema), async (write) => {
     await store.requireRoom(walletQuota, owner);
     return withFreshKeyPair(provider, walletAlgorithm, ({ publicKey: key, secretKey }) => {
@@ -47,4 +50,23 @@ export function createWallet(
       );
     });
   });
+}
+
+/**
+ * Signs a transaction with a wallet's key (FIPS 204, section 5.2, pure, empty context).
+ *
+ * @throws WALLET_NOT_FOUND, RECORD_DAMAGED
+ */
+export async function signTransaction(
+  deps: WalletDeps,
+  walletId: string,
+  data: Uint8Array,
+  principal: Principal,
+): Promise<{ wallet: Wallet; signature: Uint8Array }> {
+  const wallet = await deps.wallets.findIntact({ walletId }, { principal });
+  if (wallet === undefined)
+    throw refuse("WALLET_NOT_FOUND", `wallet ${walletId} does not exist`, { walletId });
+  const key = describeSealedKey(walletTable, walletAlgorithm, wallet);
+  const signature = await withSealedKey(deps, key, (secretKey) => deps.provider.sign(secretKey, data));
+  return { wallet, signature };
 }

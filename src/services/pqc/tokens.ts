@@ -1,8 +1,12 @@
+/** Issues and checks tokens. */
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext } from "@connectrpc/connect";
 import type { VerifyTokenRequest } from "#gen/pqc/token_service_pb.ts";
+import { readOrigin } from "../../calls/call-values.ts";
 import { findHolder } from "../../identity/authenticate.ts";
+import type { LogIn, LogInInput } from "../../identity/log-in.ts";
 import type { ModuleDeps } from "../service-module.ts";
-import { verify } from "./verify.ts";
+import { verify } from "./one-time-keys.ts";
 
 /** `issuerUrl` is an audience that an access token must name. */
 export type CheckTokenDeps = Pick<ModuleDeps, "provider" | "issuer" | "accounts" | "issuerUrl">;
@@ -33,4 +37,20 @@ export async function checkToken(
   }
   const { subject, use, role, expiresAt } = holder;
   return { valid: true, subject, use, roles: [role], expiresAt: timestampFromDate(expiresAt) };
+}
+
+/**
+ * Logs a caller in.
+ *
+ * @param header JWT header members besides alg, typ and kid
+ */
+export async function issueToken(
+  logIn: LogIn,
+  { username, password }: Pick<LogInInput, "username" | "password">,
+  context: HandlerContext,
+  header: LogInInput["header"] = {},
+) {
+  const { signal } = context;
+  const { token, expiresAt } = await logIn({ username, password, ...readOrigin(context), signal, header });
+  return { token, expiresAt: timestampFromDate(expiresAt) };
 }
