@@ -1,20 +1,16 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   type CreateRepositoryRequest,
   CreateRepositoryResponseSchema,
 } from "#gen/tuf/repository_service_pb.ts";
-import { withFreshKeyPairs } from "../../src/crypto/fresh-key-pair.ts";
 import { refuse } from "../../src/errors.ts";
 import type { CallerInput } from "../../src/identity/principal.ts";
 import { messageCodec } from "../../src/records/idempotency.ts";
-import { keyQuota } from "../../src/services/kms/tables.ts";
 import type { TufDeps } from "./deps.ts";
-import { encodeRoot } from "./encode-root.ts";
-import { addSeconds, type OnlineRole, onlineRoles } from "./metadata.ts";
+import { addSeconds, onlineRoles } from "./metadata.ts";
 import { packRepository } from "./pack.ts";
-import { findRoleKey, newKeyAlgorithm, type StoredRoleKey, storeRoleKey } from "./role-keys.ts";
+import { findGivenKeys, toKeyIds, withNewKeys } from "./role-keys.ts";
 import { type Repository, repositoryQuota } from "./tables.ts";
-import { readRootWallet } from "./wallets.ts";
+import { encodeRoot, readRootWallet } from "./wallets.ts";
 
 /** Seconds for which new metadata are valid by default. */
 const defaultValidity = { root: 31_536_000, targets: 7_776_000, snapshot: 604_800, timestamp: 86_400 };
@@ -29,8 +25,8 @@ export function createRepository(
   deps: TufDeps,
   request: CreateRepositoryRequest,
   { principal, owner, signal, idempotentCall }: CallerInput,
-): Promise<MessageInitShape<typeof CreateRepositoryResponseSchema>> {
-  const { store, tuf, provider, now } = deps;
+) {
+  const { store, tuf, now } = deps;
   const { repository, walletId, validity } = request;
   const who = { principal: { ...principal, owner }, signal };
   return store.runIdempotent(idempotentCall, messageCodec(CreateRepositoryResponseSchema), async (write) => {
@@ -39,42 +35,31 @@ export function createRepository(
     const wallet = await readRootWallet(deps, walletId, owner);
     const given = await findGivenKeys(deps, who, request);
     const missing = onlineRoles.filter((role) => given[role] === undefined);
-    await store.requireRoom(keyQuota, owner, missing.length);
-    return withFreshKeyPairs(
-      provider,
-      missing.map(() => newKeyAlgorithm),
-      (pairs) =>
-        write(async (transaction) => {
-          await requireNameFree(deps, repository, transaction);
-          const keys = { ...given };
-          for (const [i, pair] of pairs.entries()) {
-            const role = missing[i];
-            if (role === undefined) continue;
-            keys[role] = await storeRoleKey(deps, transaction, pair, { ...who, repository, role });
-          }
-          const record: Repository = {
-            repository,
-            owner,
-            walletId,
-            targetsKeyId: keys.targets?.keyId ?? "",
-            snapshotKeyId: keys.snapshot?.keyId ?? "",
-            timestampKeyId: keys.timestamp?.keyId ?? "",
-            rootSeconds: validity?.rootSeconds ?? defaultValidity.root,
-            targetsSeconds: validity?.targetsSeconds ?? defaultValidity.targets,
-            snapshotSeconds: validity?.snapshotSeconds ?? defaultValidity.snapshot,
-            timestampSeconds: validity?.timestampSeconds ?? defaultValidity.timestamp,
-            rootVersion: 0,
-            sequence: 0,
-            publishedSequence: 0,
-            revision: 0,
-            renewAt: undefined,
-            createdAt: now(),
-          };
-          // Refuses signers who cannot fit into a root, while nothing is committed.
-          encodeRoot({ version: 1, expiresAt: addSeconds(now(), record.rootSeconds) }, wallet, keys);
-          await tuf.repositories.insert(transaction, record);
-          return { repository: packRepository(record) };
-        }),
+    return withNewKeys(deps, who, { repository, owner }, missing, (storeKeys) =>
+      write(async (transaction) => {
+        await requireNameFree(deps, repository, transaction);
+        const keys = { ...given, ...(await storeKeys(transaction)) };
+        const record: Repository = {
+          repository,
+          owner,
+          walletId,
+          ...toKeyIds(keys),
+          rootSeconds: validity?.rootSeconds ?? defaultValidity.root,
+          targetsSeconds: validity?.targetsSeconds ?? defaultValidity.targets,
+          snapshotSeconds: validity?.snapshotSeconds ?? defaultValidity.snapshot,
+          timestampSeconds: validity?.timestampSeconds ?? defaultValidity.timestamp,
+          rootVersion: 0,
+          sequence: 0,
+          publishedSequence: 0,
+          revision: 0,
+          renewAt: undefined,
+          createdAt: now(),
+        };
+        // Refuses signers who cannot fit into a root, while nothing is committed.
+        encodeRoot({ version: 1, expiresAt: addSeconds(now(), record.rootSeconds) }, wallet, keys);
+        await tuf.repositories.insert(transaction, record);
+        return { repository: packRepository(record) };
+      }),
     );
   });
 }
@@ -89,28 +74,4 @@ async function requireNameFree(
   throw refuse("NAME_TAKEN", `the name ${repository} is taken on this server; choose a different one`, {
     name: repository,
   });
-}
-
-/** The keys of a request, by role; empty for a role without one. */
-interface GivenKeys {
-  readonly targetsKey: string;
-  readonly snapshotKey: string;
-  readonly timestampKey: string;
-}
-
-/**
- * Finds the keys that a request names.
- *
- * @throws the errors of findRoleKey
- */
-export async function findGivenKeys(
-  deps: TufDeps,
-  who: Parameters<typeof findRoleKey>[1],
-  { targetsKey, snapshotKey, timestampKey }: GivenKeys,
-): Promise<Partial<Record<OnlineRole, StoredRoleKey>>> {
-  const handles = { targets: targetsKey, snapshot: snapshotKey, timestamp: timestampKey };
-  const found: Partial<Record<OnlineRole, StoredRoleKey>> = {};
-  for (const role of onlineRoles)
-    if (handles[role] !== "") found[role] = await findRoleKey(deps, who, handles[role]);
-  return found;
 }

@@ -1,22 +1,19 @@
 /** Roles to which targets delegates the targets of a device type. */
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   type RemoveDelegationRequest,
   RemoveDelegationResponseSchema,
   type SetDelegationRequest,
   SetDelegationResponseSchema,
 } from "#gen/tuf/repository_service_pb.ts";
-import { withFreshKeyPairs } from "../../src/crypto/fresh-key-pair.ts";
 import { refuse, refuseField } from "../../src/errors.ts";
 import type { CallerInput } from "../../src/identity/principal.ts";
 import { messageCodec } from "../../src/records/idempotency.ts";
 import { intact } from "../../src/records/table-declaration.ts";
-import { keyQuota } from "../../src/services/kms/tables.ts";
 import type { WriteTransaction } from "../../src/store/write-transaction.ts";
 import { asOwner, type TufDeps } from "./deps.ts";
 import { packDelegation } from "./read-repository.ts";
 import { reasons } from "./reasons.ts";
-import { findRoleKey, newKeyAlgorithm, storeRoleKey } from "./role-keys.ts";
+import { findRoleKey, withNewKeys } from "./role-keys.ts";
 import { maxRoles } from "./store.ts";
 import type { Delegation } from "./tables.ts";
 
@@ -33,8 +30,8 @@ export async function setDelegation(
   deps: TufDeps,
   { repository: name, role, key: handle }: SetDelegationRequest,
   caller: CallerInput,
-): Promise<MessageInitShape<typeof SetDelegationResponseSchema>> {
-  const { store, tuf, provider } = deps;
+) {
+  const { store, tuf } = deps;
   const repository = await tuf.findRepository(name, caller);
   const who = asOwner(repository, caller);
   return store.runIdempotent(
@@ -42,30 +39,20 @@ export async function setDelegation(
     messageCodec(SetDelegationResponseSchema),
     async (write) => {
       const given = handle === "" ? undefined : await findRoleKey(deps, who, handle);
-      if (given === undefined) await store.requireRoom(keyQuota, repository.owner);
-      return withFreshKeyPairs(provider, given === undefined ? [newKeyAlgorithm] : [], ([pair]) =>
+      return withNewKeys(deps, who, repository, given === undefined ? [role] : [], (storeKeys) =>
         write(async (transaction) => {
           const current = await tuf.findRepository(name, transaction);
           const before = await tuf.delegations.findIntact({ repository: name, role }, transaction);
           if (before === undefined || before.isRemoved) await requireRoomForRole(transaction, name, before);
-          const key =
-            pair === undefined
-              ? given
-              : await storeRoleKey(deps, transaction, pair, { ...who, repository: name, role });
-          const keyId = key?.keyId ?? "";
-          const change = { keyId, isRemoved: false };
+          const key = given ?? (await storeKeys(transaction))[role];
+          const change = { keyId: key?.keyId ?? "", isRemoved: false };
           const added: Delegation = { repository: name, role, publishedKeyId: undefined, ...change };
           if (before === undefined) await tuf.delegations.insert(transaction, added);
           else await tuf.delegations.update(transaction, intact(before), change);
           await tuf.change(transaction, current, {});
-          const newest = await tuf.readNewest(name, transaction.db);
-          return {
-            role: await packDelegation(
-              deps,
-              { ...added, publishedKeyId: before?.publishedKeyId },
-              newest.get(role),
-            ),
-          };
+          const newest = (await tuf.readNewest(name, transaction.db)).get(role);
+          const { publishedKeyId } = before ?? added;
+          return { role: await packDelegation(deps, { ...added, publishedKeyId }, newest) };
         }),
       );
     },
@@ -105,7 +92,7 @@ export async function removeDelegation(
   { store, tuf }: TufDeps,
   { repository: name, role }: RemoveDelegationRequest,
   { principal, idempotentCall }: CallerInput,
-): Promise<MessageInitShape<typeof RemoveDelegationResponseSchema>> {
+) {
   await tuf.findRepository(name, { principal });
   return store.runIdempotent(idempotentCall, messageCodec(RemoveDelegationResponseSchema), (write) =>
     write(async (transaction) => {

@@ -2,6 +2,7 @@
 import { sql } from "kysely";
 import type { ServiceMetrics } from "../../src/services/service-module.ts";
 import type { TufDeps } from "./deps.ts";
+import { isNewest } from "./store.ts";
 
 /** Maximum series. If there are more roles, those that expire first have one. */
 const maxSeries = 200;
@@ -39,10 +40,6 @@ export function exposeRepositories(
     "Renewals of snapshots and timestamps that this server published by schedule.",
   );
 }
-
-const isNewest = sql<boolean>`version = (
-  select max(newer.version) from tuf_metadata as newer
-  where newer.repository = tuf_metadata.repository and newer.role = tuf_metadata.role)`;
 
 /** Clients do not read the metadata of a removed delegation. */
 const isRead = sql<boolean>`not exists (

@@ -5,7 +5,6 @@ import { sql } from "kysely";
 import { refuse } from "../../src/errors.ts";
 import type { CallerInput } from "../../src/identity/principal.ts";
 import { type AnswerCodec, messageCodec } from "../../src/records/idempotency.ts";
-import { requireIntact } from "../../src/records/table-declaration.ts";
 import type { KeyUse } from "../../src/services/kms/store.ts";
 import type { WriteTransaction } from "../../src/store/write-transaction.ts";
 import type { TufDeps, Who } from "./deps.ts";
@@ -27,7 +26,7 @@ import {
   signMetadata,
   type UnsignedFile,
 } from "./sign-metadata.ts";
-import { type Metadata, type Repository, type TargetRecord, targetTable } from "./tables.ts";
+import type { Metadata, Repository, TargetRecord } from "./tables.ts";
 
 /** What to prepare. */
 export interface Preparation {
@@ -147,7 +146,7 @@ async function readTargets(
       pageRows,
     );
     for (const found of rows) {
-      const target = requireIntact(found, targetTable.describe(found.record));
+      const target = tuf.targets.requireIntact(found);
       const role = findRoleOf(target.path, delegated);
       const size = (bytes.get(role) ?? 0) + target.path.length + minTargetBytes;
       if (size > maxFileBytes) throw roleTooLarge(role);

@@ -1,28 +1,25 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type ProposeRootRequest, ProposeRootResponseSchema } from "#gen/tuf/repository_service_pb.ts";
-import { withFreshKeyPairs } from "../../src/crypto/fresh-key-pair.ts";
 import { refuse, refuseField } from "../../src/errors.ts";
 import type { CallerInput } from "../../src/identity/principal.ts";
 import { messageCodec } from "../../src/records/idempotency.ts";
 import { storeProposal } from "../../src/services/defi/create-proposal.ts";
 import { proposalQuota } from "../../src/services/defi/tables.ts";
 import { readTime } from "../../src/services/fields.ts";
-import { keyQuota } from "../../src/services/kms/tables.ts";
-import { findGivenKeys } from "./create-repository.ts";
 import { asOwner, type TufDeps } from "./deps.ts";
-import { encodeRoot } from "./encode-root.ts";
 import { addSeconds, type Head, hashContent, type OnlineRole, onlineRoles } from "./metadata.ts";
 import { reasons } from "./reasons.ts";
 import {
+  findGivenKeys,
   findRoleKey,
   followRotations,
-  newKeyAlgorithm,
+  fromKeyIds,
   type StoredRoleKey,
-  storeRoleKey,
+  toKeyIds,
+  withNewKeys,
 } from "./role-keys.ts";
 import { packProposedRoot } from "./root-proposal.ts";
 import type { Repository, RootProposalRecord } from "./tables.ts";
-import { readRootWallet } from "./wallets.ts";
+import { encodeRoot, readRootWallet } from "./wallets.ts";
 
 /**
  * Proposes the next root in the wallet of the current one.
@@ -30,12 +27,8 @@ import { readRootWallet } from "./wallets.ts";
  * @throws REPOSITORY_NOT_FOUND, WALLET_NOT_FOUND, WALLET_UNSUITABLE, ROOT_TOO_LARGE, ROOT_OUTDATED,
  *   IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED, and the errors of findRoleKey
  */
-export async function proposeRoot(
-  deps: TufDeps,
-  request: ProposeRootRequest,
-  caller: CallerInput,
-): Promise<MessageInitShape<typeof ProposeRootResponseSchema>> {
-  const { store, tuf, provider } = deps;
+export async function proposeRoot(deps: TufDeps, request: ProposeRootRequest, caller: CallerInput) {
+  const { store, tuf } = deps;
   const repository = await tuf.findRepository(request.repository, caller);
   const who = asOwner(repository, caller);
   const next = await readRootWallet(deps, request.walletId || repository.walletId, repository.owner);
@@ -51,52 +44,37 @@ export async function proposeRoot(
     async (write) => {
       await store.requireRoom(proposalQuota, repository.owner);
       const fresh = onlineRoles.filter((role) => request.newKeys.includes(role));
-      await store.requireRoom(keyQuota, repository.owner, fresh.length);
       const given = await findGivenKeys(deps, who, request);
       const kept: Partial<Record<OnlineRole, StoredRoleKey>> = {};
       for (const role of onlineRoles)
         if (!fresh.includes(role))
           kept[role] =
-            given[role] ?? (await findRoleKey(deps, who, await findKeptId(deps, repository, role)));
-      return withFreshKeyPairs(
-        provider,
-        fresh.map(() => newKeyAlgorithm),
-        (pairs) =>
-          write(async (transaction) => {
-            const { rootVersion } = await tuf.findRepository(repository.repository, transaction);
-            if (rootVersion !== repository.rootVersion) throw publishedMeanwhile(repository, rootVersion);
-            const keys = { ...kept };
-            for (const [i, pair] of pairs.entries()) {
-              const role = fresh[i];
-              if (role !== undefined)
-                keys[role] = await storeRoleKey(deps, transaction, pair, {
-                  ...who,
-                  repository: repository.repository,
-                  role,
-                });
-            }
-            const data = encodeRoot(head, next, keys);
-            const title = `TUF root ${head.version} of ${repository.repository}`;
-            const proposal = await storeProposal(deps, transaction, current.wallet, {
-              data,
-              title,
-              expiresAt: head.expiresAt,
-            });
-            const record: RootProposalRecord = {
-              proposalId: proposal.proposalId,
-              repository: repository.repository,
-              version: head.version,
-              walletId: next.wallet.walletId,
-              targetsKeyId: keys.targets?.keyId ?? "",
-              snapshotKeyId: keys.snapshot?.keyId ?? "",
-              timestampKeyId: keys.timestamp?.keyId ?? "",
-              sha256: hashContent(data),
-              expiresAt: head.expiresAt,
-              isPublished: false,
-            };
-            await tuf.rootProposals.insert(transaction, record);
-            return { proposal: await packProposedRoot(deps, repository, { record, proposal }) };
-          }),
+            given[role] ??
+            (await findRoleKey(deps, who, await followRotations(deps, fromKeyIds(repository)[role])));
+      return withNewKeys(deps, who, repository, fresh, (storeKeys) =>
+        write(async (transaction) => {
+          const { rootVersion } = await tuf.findRepository(repository.repository, transaction);
+          if (rootVersion !== repository.rootVersion) throw publishedMeanwhile(repository, rootVersion);
+          const keys = { ...kept, ...(await storeKeys(transaction)) };
+          const data = encodeRoot(head, next, keys);
+          const title = `TUF root ${head.version} of ${repository.repository}`;
+          const proposal = await storeProposal(deps, transaction, current.wallet, {
+            data,
+            title,
+            expiresAt: head.expiresAt,
+          });
+          const record: RootProposalRecord = {
+            proposalId: proposal.proposalId,
+            repository: repository.repository,
+            ...head,
+            walletId: next.wallet.walletId,
+            ...toKeyIds(keys),
+            sha256: hashContent(data),
+            isPublished: false,
+          };
+          await tuf.rootProposals.insert(transaction, record);
+          return { proposal: await packProposedRoot(deps, repository, { record, proposal }) };
+        }),
       );
     },
   );
@@ -108,12 +86,6 @@ function readExpiry({ now }: TufDeps, { rootSeconds }: Repository, { expiresAt }
   if (expiry <= now())
     throw refuseField("expiresAt", "is not in the future; send a later time, in whole seconds");
   return expiry;
-}
-
-/** Finds the ID of a role's current key, or of the key to which it was rotated in kms. */
-function findKeptId(deps: TufDeps, repository: Repository, role: OnlineRole): Promise<string> {
-  const { targetsKeyId: targets, snapshotKeyId: snapshot, timestampKeyId: timestamp } = repository;
-  return followRotations(deps, { targets, snapshot, timestamp }[role]);
 }
 
 function publishedMeanwhile({ repository }: Repository, rootVersion: number): Error {

@@ -1,4 +1,3 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type PublishRootRequest, PublishRootResponseSchema } from "#gen/tuf/repository_service_pb.ts";
 import { RecordDamagedError } from "../../src/database/store-error.ts";
 import { refuse } from "../../src/errors.ts";
@@ -7,10 +6,11 @@ import { intact } from "../../src/records/table-declaration.ts";
 import { parseCanonical } from "./canonical-json.ts";
 import { asOwner, type TufDeps } from "./deps.ts";
 import { isSignedBy, type TufSignature } from "./keys.ts";
-import { hashContent, type OnlineRole, packFile, toHex } from "./metadata.ts";
+import { type OnlineRole, onlineRoles, packFile, toHex } from "./metadata.ts";
 import { prepare, publishPrepared, publishUnchanged } from "./prepare.ts";
 import { packWithRoles } from "./read-repository.ts";
 import { reasons } from "./reasons.ts";
+import { fromKeyIds } from "./role-keys.ts";
 import {
   findProposedRoot,
   type ProposedRoot,
@@ -18,7 +18,7 @@ import {
   readRootWallets,
   requireNext,
 } from "./root-proposal.ts";
-import type { MetadataFile } from "./store.ts";
+import { type MetadataFile, toMetadataFile } from "./store.ts";
 import type { Repository } from "./tables.ts";
 import { findTufKeyId, type RootWallet, toSignerKey } from "./wallets.ts";
 
@@ -32,7 +32,7 @@ export async function publishRoot(
   deps: TufDeps,
   { repository: name, proposalId }: PublishRootRequest,
   caller: CallerInput,
-): Promise<MessageInitShape<typeof PublishRootResponseSchema>> {
+) {
   const { tuf } = deps;
   const { principal } = caller;
   await tuf.findRepository(name, { principal });
@@ -43,12 +43,12 @@ export async function publishRoot(
     requireExecuted(proposed);
     requireNext(deps, repository, proposed);
     const root = await signRoot(deps, repository, proposed);
-    const next = applyRoot(repository, proposed);
+    const { version: rootVersion, walletId, targetsKeyId, snapshotKeyId, timestampKeyId } = proposed.record;
+    const change = { rootVersion, walletId, targetsKeyId, snapshotKeyId, timestampKeyId };
+    const next = { ...repository, ...change };
     const prepared = await prepare(deps, who, { repository: next, roles: findRoles(repository, next) });
     caller.signal.throwIfAborted();
     return write(async (transaction) => {
-      const { rootVersion, walletId, targetsKeyId, snapshotKeyId, timestampKeyId } = next;
-      const change = { rootVersion, walletId, targetsKeyId, snapshotKeyId, timestampKeyId };
       const published = await publishPrepared(deps, transaction, repository, prepared, change);
       if (published === undefined) return undefined;
       await tuf.insertMetadata(transaction, root);
@@ -87,17 +87,8 @@ async function signRoot(
   const signatures: TufSignature[] = [...signed.values()].sort((a, b) => (a.keyid < b.keyid ? -1 : 1));
   const content = packFile(parseCanonical(proposal.data), signatures);
   const { repository: name, version, expiresAt } = record;
-  const metadata = {
-    repository: name,
-    role: "root",
-    version,
-    length: content.length,
-    sha256: hashContent(content),
-    publishedAt: deps.now(),
-    expiresAt,
-    sequence: 0,
-  };
-  return { metadata, content };
+  const about = { repository: name, role: "root", version, publishedAt: deps.now(), expiresAt, sequence: 0 };
+  return toMetadataFile(about, content);
 }
 
 /**
@@ -135,18 +126,9 @@ function requireThreshold(
   );
 }
 
-/** The repository with a proposed root. */
-function applyRoot(repository: Repository, { record }: ProposedRoot): Repository {
-  const { walletId, targetsKeyId, snapshotKeyId, timestampKeyId, version } = record;
-  return { ...repository, walletId, targetsKeyId, snapshotKeyId, timestampKeyId, rootVersion: version };
-}
-
 /** The roles that need new versions, because their key has changed or because they name a new version. */
 function findRoles(before: Repository, after: Repository): ReadonlySet<OnlineRole> {
-  const isFirst = before.rootVersion === 0;
-  const targets = isFirst || before.targetsKeyId !== after.targetsKeyId;
-  const snapshot = targets || before.snapshotKeyId !== after.snapshotKeyId;
-  const timestamp = snapshot || before.timestampKeyId !== after.timestampKeyId;
-  const changed = { targets, snapshot, timestamp };
-  return new Set((["targets", "snapshot", "timestamp"] as const).filter((role) => changed[role]));
+  const [old, current] = [fromKeyIds(before), fromKeyIds(after)];
+  const first = before.rootVersion === 0 ? 0 : onlineRoles.findIndex((role) => old[role] !== current[role]);
+  return new Set(first < 0 ? [] : onlineRoles.slice(first));
 }

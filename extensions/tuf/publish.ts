@@ -1,4 +1,3 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type PublishRequest, PublishResponseSchema } from "#gen/tuf/repository_service_pb.ts";
 import { refuse } from "../../src/errors.ts";
 import type { CallerInput } from "../../src/identity/principal.ts";
@@ -16,11 +15,7 @@ import { countChanges } from "./targets.ts";
  *
  * @throws REPOSITORY_NOT_FOUND, ROOT_MISSING, IDEMPOTENCY_KEY_REUSED, and the errors of prepare
  */
-export async function publish(
-  deps: TufDeps,
-  { repository: name }: PublishRequest,
-  caller: CallerInput,
-): Promise<MessageInitShape<typeof PublishResponseSchema>> {
+export async function publish(deps: TufDeps, { repository: name }: PublishRequest, caller: CallerInput) {
   const { tuf } = deps;
   const { principal } = caller;
   requirePublished(await tuf.findRepository(name, { principal }));

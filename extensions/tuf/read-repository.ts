@@ -7,8 +7,9 @@ import { isMlDsaAlgorithm } from "../../src/crypto/algorithms.ts";
 import type { FindOptions } from "../../src/records/record-table.ts";
 import type { TufDeps } from "./deps.ts";
 import { toTufKey } from "./keys.ts";
-import { onlineRoles } from "./metadata.ts";
+import { type OnlineRole, onlineRoles } from "./metadata.ts";
 import { packRepository, type RepositoryMessage } from "./pack.ts";
+import { fromKeyIds } from "./role-keys.ts";
 import type { Delegation, Metadata, Repository } from "./tables.ts";
 import { countChanges, countPublished } from "./targets.ts";
 import { findTufKeyId, readWallet } from "./wallets.ts";
@@ -74,18 +75,18 @@ async function packRoot(
 
 async function packOnline(
   deps: TufDeps,
-  { targetsKeyId: targets, snapshotKeyId: snapshot, timestampKeyId: timestamp, rootVersion }: Repository,
-  role: (typeof onlineRoles)[number],
+  repository: Repository,
+  role: OnlineRole,
   file: Metadata | undefined,
 ): Promise<RoleMessage> {
-  const keyId = { targets, snapshot, timestamp }[role];
+  const keyId = fromKeyIds(repository)[role];
   const { state, tufKeyIds } = await readKey(deps, keyId);
   return {
     ...packFile(role, file),
     keyId,
     keyState: state,
     threshold: 1,
-    tufKeyIds: rootVersion === 0 ? [] : tufKeyIds,
+    tufKeyIds: repository.rootVersion === 0 ? [] : tufKeyIds,
   };
 }
 

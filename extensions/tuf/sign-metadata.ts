@@ -10,10 +10,10 @@ import { findUsable, maxAttempts, unlessErased } from "../../src/services/kms/us
 import { encodeCanonical, type JsonObject } from "./canonical-json.ts";
 import type { TufDeps, Who } from "./deps.ts";
 import { toSignedMessage, toTufKey } from "./keys.ts";
-import { type Head, hashContent, packFile, toHex } from "./metadata.ts";
+import { type Head, packFile, toHex } from "./metadata.ts";
 import { reasons } from "./reasons.ts";
 import { toRoleKey } from "./role-keys.ts";
-import type { MetadataFile } from "./store.ts";
+import { type MetadataFile, toMetadataFile } from "./store.ts";
 
 /** Maximum bytes of a role's metadata: what python-tuf reads of targets. */
 export const maxFileBytes = 5_000_000;
@@ -49,21 +49,12 @@ export async function signMetadata(deps: TufDeps, who: Who, file: UnsignedFile):
       const signature = await unlessErased(sign(deps.provider, key, signed), mayBeginAgain);
       if (signature === undefined) continue;
       const content = packFile(signed, [{ keyid, sig: toHex(signature) }]);
-      requireReadable(file, content);
+      if (content.length > maxFileBytes) throw roleTooLarge(role);
       const details = `input=tuf, repository=${repository}, role=${role}, version=${version}`;
       const { keyId } = key.record;
+      const about = { repository, role, version, publishedAt: deps.now(), expiresAt, sequence };
       return {
-        content,
-        metadata: {
-          repository,
-          role,
-          version,
-          length: content.length,
-          sha256: hashContent(content),
-          publishedAt: deps.now(),
-          expiresAt,
-          sequence,
-        },
+        ...toMetadataFile(about, content),
         allowed: { keyId, tag: key.tag, grant },
         event: eventBy(who.principal, subjectOf(key.record), { operation: "SIGN", outcome: "OK", details }),
       };
@@ -73,10 +64,6 @@ export async function signMetadata(deps: TufDeps, who: Who, file: UnsignedFile):
 
 async function sign(provider: CryptoProvider, key: CachedKey, signed: JsonObject): Promise<Uint8Array> {
   return provider.sign(await key.secretKey(), toSignedMessage(encodeCanonical(signed)));
-}
-
-function requireReadable({ role }: UnsignedFile, content: Uint8Array): void {
-  if (content.length > maxFileBytes) throw roleTooLarge(role);
 }
 
 /** The refusal for a role with more targets than clients read. */

@@ -1,4 +1,3 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type SignRootRequest, SignRootResponseSchema } from "#gen/tuf/repository_service_pb.ts";
 import { refuse, refuseField } from "../../src/errors.ts";
 import type { CallerInput } from "../../src/identity/principal.ts";
@@ -33,7 +32,7 @@ export async function signRoot(
   deps: TufDeps,
   { repository: name, proposalId, signer, rootSignature: signature, vote }: SignRootRequest,
   { principal, idempotentCall }: CallerInput,
-): Promise<MessageInitShape<typeof SignRootResponseSchema>> {
+) {
   const { store, tuf } = deps;
   const repository = await tuf.findRepository(name, { principal });
   const address = signer.toLowerCase();

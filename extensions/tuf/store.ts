@@ -4,7 +4,7 @@ import { RecordDamagedError } from "../../src/database/store-error.ts";
 import { refuse } from "../../src/errors.ts";
 import { findDueRecords } from "../../src/records/due-records.ts";
 import { type FindOptions, openTable } from "../../src/records/record-table.ts";
-import { intact, requireIntact } from "../../src/records/table-declaration.ts";
+import { intact } from "../../src/records/table-declaration.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { WriteTransaction } from "../../src/store/write-transaction.ts";
 import { hashContent } from "./metadata.ts";
@@ -26,8 +26,21 @@ export interface MetadataFile {
   readonly content: Uint8Array;
 }
 
+/** Joins a file's content to what its record says besides length and hash. */
+export function toMetadataFile(
+  about: Omit<Metadata, "length" | "sha256">,
+  content: Uint8Array,
+): MetadataFile {
+  return { metadata: { ...about, length: content.length, sha256: hashContent(content) }, content };
+}
+
 /** Maximum delegated roles of a repository, including removed ones, which snapshots keep listing. */
 export const maxRoles = 256;
+
+/** Selects the newest version of each role. */
+export const isNewest = sql<boolean>`version = (
+  select max(newer.version) from tuf_metadata as newer
+  where newer.repository = tuf_metadata.repository and newer.role = tuf_metadata.role)`;
 
 type Database = NonNullable<FindOptions["db"]>;
 
@@ -58,20 +71,16 @@ export function createTufStore(store: Store) {
     /** Lists delegated roles by name, including removed ones. */
     async listDelegations(repository: string, db: Database = store.reader): Promise<Delegation[]> {
       const query = delegations.select(db).where("repository", "=", repository).orderBy("role");
-      const found = (await query.execute()).map(delegations.readRow);
-      return found.map((one) => requireIntact(one, delegationTable.describe(one.record)));
+      return (await query.execute()).map(delegations.readRow).map(delegations.requireIntact);
     },
     /** Reads the newest version of each role that has one. */
     async readNewest(
       repository: string,
       db: Database = store.reader,
     ): Promise<ReadonlyMap<string, Metadata>> {
-      const newest = sql<boolean>`repository = ${repository} and version = (
-        select max(newer.version) from tuf_metadata as newer
-        where newer.repository = tuf_metadata.repository and newer.role = tuf_metadata.role)`;
-      const found = (await metadata.select(db).where(newest).execute()).map(metadata.readRow);
-      const intact = found.map((one) => requireIntact(one, metadataTable.describe(one.record)));
-      return new Map(intact.map((file) => [file.role, file]));
+      const rows = await metadata.select(db).where("repository", "=", repository).where(isNewest).execute();
+      const files = rows.map(metadata.readRow).map(metadata.requireIntact);
+      return new Map(files.map((file) => [file.role, file]));
     },
     /**
      * Reads a metadata file's content.

@@ -12,14 +12,13 @@ import { refuse } from "../../src/errors.ts";
 import type { CallerInput } from "../../src/identity/principal.ts";
 import { messageCodec } from "../../src/records/idempotency.ts";
 import type { FindOptions, Found } from "../../src/records/record-table.ts";
-import { requireIntact } from "../../src/records/table-declaration.ts";
 import { readList } from "../../src/services/fields.ts";
 import type { WriteTransaction } from "../../src/store/write-transaction.ts";
 import type { TufDeps } from "./deps.ts";
 import { findRoleOf } from "./metadata.ts";
 import { packTarget } from "./pack.ts";
 import { reasons } from "./reasons.ts";
-import { type Repository, type TargetRecord, targetTable } from "./tables.ts";
+import type { Repository, TargetRecord } from "./tables.ts";
 
 /** A target to add, whose content is stored. */
 export type NewTarget = Pick<
@@ -91,7 +90,7 @@ export async function removeTarget(
   deps: TufDeps,
   { repository: name, path: given }: RemoveTargetRequest,
   { principal, idempotentCall }: CallerInput,
-): Promise<MessageInitShape<typeof RemoveTargetResponseSchema>> {
+) {
   const { store, tuf, contents } = deps;
   const path = readPath(given);
   await tuf.findRepository(name, { principal });
@@ -149,7 +148,7 @@ async function findLive(
     .where(sql<boolean>`(removed_sequence is null or removed_sequence > ${publishedSequence})`)
     .execute();
   const found = rows.map(tuf.targets.readRow);
-  for (const one of found) requireIntact(one, targetTable.describe(one.record));
+  for (const one of found) tuf.targets.requireIntact(one);
   const isDraft = ({ record }: Found<TargetRecord>): boolean => record.addedSequence > publishedSequence;
   return { draft: found.find(isDraft), published: found.find((one) => !isDraft(one)) };
 }

@@ -37,9 +37,9 @@ export const repositoryVerbs: readonly Verb[] = [
       };
       const answers = server.stream(method.uploadTarget, toParts(facts, readWithProgress(file)));
       const answer = await theAnswer(answers);
-      output.answer(method.uploadTarget.output, answer, () =>
-        describeTarget(answer.target?.path, answer.target?.length),
-      );
+      const { path: added = "", length = 0 } = answer.target ?? {};
+      const { output: desc } = method.uploadTarget;
+      output.answer(desc, answer, () => `${added}: ${counted(length, "byte")}, not published yet`);
       return exitCodes.done;
     },
   }),
@@ -88,10 +88,6 @@ async function* toParts<Facts extends object>(facts: Facts, chunks: AsyncIterabl
   for await (const chunk of chunks)
     for (let at = 0; at < chunk.length; at += messageBytes)
       yield { content: { data: Uint8Array.from(chunk.subarray(at, at + messageBytes)) } };
-}
-
-function describeTarget(path = "", length = 0): string {
-  return `${path}: ${counted(length, "byte")}, not published yet`;
 }
 
 /** Formats a repository as text: facts, then a table of roles. */

@@ -1,12 +1,13 @@
-/** The defi wallets whose signers sign roots. */
+/** The defi wallets whose signers sign roots, and the roots that they sign. */
 import { sql } from "kysely";
 import { refuse } from "../../src/errors.ts";
-import { requireIntact } from "../../src/records/table-declaration.ts";
 import { type MultisigWallet, type Signer, signerAlgorithm } from "../../src/services/defi/store.ts";
-import { signerTable } from "../../src/services/defi/tables.ts";
+import { encodeCanonical } from "./canonical-json.ts";
 import type { TufDeps } from "./deps.ts";
 import { type RoleKey, toTufKey } from "./keys.ts";
+import { buildRoot, type Head, onlineRoles } from "./metadata.ts";
 import { reasons } from "./reasons.ts";
+import type { RoleKeys } from "./role-keys.ts";
 
 /** A wallet with its signers. */
 export interface RootWallet {
@@ -35,8 +36,7 @@ export async function readWallet(
     sql`address`,
     maxSigners,
   );
-  const signers = rows.map((found) => requireIntact(found, signerTable.describe(found.record)));
-  return { wallet, signers };
+  return { wallet, signers: rows.map(governance.signers.requireIntact) };
 }
 
 /**
@@ -61,4 +61,34 @@ export function toSignerKey({ publicKey }: Signer): RoleKey {
 
 export function findTufKeyId(signer: Signer): string {
   return toTufKey(toSignerKey(signer)).tufKeyId;
+}
+
+/** Maximum bytes of a proposal's data, as in the rules of defi's CreateProposalRequest. */
+const maxDataBytes = 65_536;
+
+/**
+ * Encodes a root as the data of its proposal: canonical JSON.
+ *
+ * @throws ROOT_TOO_LARGE
+ */
+export function encodeRoot(head: Head, { wallet, signers }: RootWallet, keys: RoleKeys): Uint8Array {
+  const quorumOf = (key: RoleKey | undefined) => ({
+    keys: key === undefined ? [] : [key],
+    threshold: 1,
+  });
+  const signed = buildRoot(head, {
+    root: { keys: signers.map(toSignerKey), threshold: wallet.threshold },
+    targets: quorumOf(keys.targets),
+    snapshot: quorumOf(keys.snapshot),
+    timestamp: quorumOf(keys.timestamp),
+  });
+  const data = encodeCanonical(signed);
+  if (data.length <= maxDataBytes) return data;
+  const perSigner = Math.ceil(data.length / (signers.length + onlineRoles.length));
+  const fitting = Math.floor(maxDataBytes / perSigner) - onlineRoles.length;
+  throw refuse(
+    reasons.rootTooLarge,
+    `the root with ${signers.length} signers has ${data.length} bytes; a proposal has up to ${maxDataBytes}, which suffices for ${fitting} signers`,
+    { signers: String(signers.length), bytes: String(data.length), maxBytes: String(maxDataBytes) },
+  );
 }

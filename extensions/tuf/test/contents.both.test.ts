@@ -55,16 +55,8 @@ describeStores("contents", (makePlace) => {
     const contents = openContents(await (await makePlace()).open());
     const bytes = randomBytes(3 * pieceBytes + 7);
     const { contentId } = await contents.write(owner, chunksOf(bytes, 1e6));
-    const edges = [
-      0,
-      1,
-      pieceBytes - 1,
-      pieceBytes,
-      pieceBytes + 1,
-      2 * pieceBytes,
-      bytes.length - 1,
-      bytes.length,
-    ];
+    const { length } = bytes;
+    const edges = [0, 1, pieceBytes - 1, pieceBytes, pieceBytes + 1, 2 * pieceBytes, length - 1, length];
     for (const from of edges)
       for (const to of edges.filter((edge) => edge >= from))
         expect((await collect(contents.read(contentId, { from, to }))).equals(bytes.subarray(from, to))).toBe(
@@ -157,10 +149,7 @@ describeStores("contents", (makePlace) => {
 
   it("use their owner's quota, together with running uploads, until they are removed", async () => {
     const store = await (await makePlace()).open();
-    const contents = openContents(store, {
-      perTarget: 0,
-      perOwner: 3 * pieceBytes,
-    });
+    const contents = openContents(store, { perTarget: 0, perOwner: 3 * pieceBytes });
     const exceeded = { code: "ResourceExhausted", reason: "QUOTA_EXCEEDED" };
     const content = await contents.write(owner, chunksOf(randomBytes(2 * pieceBytes), pieceBytes));
     await contents.keep(content);

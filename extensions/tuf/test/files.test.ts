@@ -6,13 +6,15 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { refusal } from "../../../test/support/refusal.ts";
-import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { streamOf } from "../../../test/support/streams.ts";
 import { openRepository, startTufServer, type TufServer } from "./tuf-server.ts";
 
 const repository = "firmware";
 const bytes = randomBytes(700_000);
 const hash = (name: "sha256" | "sha512", content: Uint8Array = bytes) =>
   createHash(name).update(content).digest("hex");
+
+const uploadPath = `${repository}/targets/esp32/app.bin?version=1.2&deviceTypes=esp32`;
 
 /** Uploads as curl --upload-file does. */
 function put(server: TufServer, path: string, body: string | Buffer, more = {}): Promise<Response> {
@@ -26,14 +28,10 @@ async function reasonOf(response: Response): Promise<string> {
 }
 
 /** A server with a published target. */
-async function publishTarget(flags?: readonly string[]): Promise<TufServer> {
-  const server = await startTufServer(flags);
+async function publishTarget(...flags: readonly string[]): Promise<TufServer> {
+  const server = await startTufServer(...flags);
   await openRepository(server);
-  const uploaded = await put(
-    server,
-    `${repository}/targets/esp32/app.bin?version=1.2&deviceTypes=esp32`,
-    bytes,
-  );
+  const uploaded = await put(server, uploadPath, bytes);
   expect(uploaded.status).toBe(200);
   await server.tuf.publish({ repository });
   return server;
@@ -47,11 +45,7 @@ describe("UploadTarget", () => {
   it("stores a body sent over REST, with length and hashes", async () => {
     const server = await startTufServer();
     await openRepository(server);
-    const response = await put(
-      server,
-      `${repository}/targets/esp32/app.bin?version=1.2&deviceTypes=esp32`,
-      bytes,
-    );
+    const response = await put(server, uploadPath, bytes);
     const { target } = (await response.json()) as { target: object };
     expect(target).toMatchObject({
       path: "esp32/app.bin",
@@ -71,12 +65,7 @@ describe("UploadTarget", () => {
     const server = await startTufServer();
     await openRepository(server);
     const content = { contentType: "", data: bytes };
-    const send = (...parts: object[]) =>
-      server.tuf.uploadTarget(
-        (async function* () {
-          yield* parts;
-        })(),
-      );
+    const send = (...parts: object[]) => server.tuf.uploadTarget(streamOf(...parts));
     const first = { repository, path: "a.bin", version: "1", deviceTypes: ["x"], content };
     const { target } = await send(first, { content }, { repository, path: "a.bin", content });
     expect(target).toMatchObject({ path: "a.bin", length: 3 * bytes.length });
@@ -98,19 +87,8 @@ describe("UploadTarget", () => {
   it("refuses paths that a file system could misread", async () => {
     const server = await startTufServer();
     await openRepository(server);
-    const paths = [
-      "..%2Fa",
-      "a%2F..%2Fb",
-      "a//b",
-      "a/",
-      ".a",
-      "a%5Cb",
-      "a%00b",
-      "a%20b",
-      "%C3%A9",
-      "a".repeat(256),
-    ];
-    for (const path of paths)
+    const paths = "..%2Fa a%2F..%2Fb a//b a/ .a a%5Cb a%00b a%20b %C3%A9".split(" ");
+    for (const path of [...paths, "a".repeat(256)])
       expect(await reasonOf(await put(server, `${repository}/targets/${path}`, "x"))).toBe(
         "400 FIELD_INVALID",
       );
@@ -118,12 +96,7 @@ describe("UploadTarget", () => {
   });
 
   it("refuses more than the limit, an unknown repository, and a part of a file", async () => {
-    const server = await startTufServer([
-      "--data-dir",
-      makeTemporaryDirectory(),
-      "--tuf-max-target-bytes",
-      "100000",
-    ]);
+    const server = await startTufServer("--tuf-max-target-bytes", "100000");
     await openRepository(server);
     expect(await reasonOf(await put(server, `${repository}/targets/a`, bytes))).toBe("413 TARGET_TOO_LARGE");
     expect(await reasonOf(await put(server, "other/targets/a", bytes))).toBe("404 REPOSITORY_NOT_FOUND");
@@ -150,7 +123,7 @@ describe("UploadTarget", () => {
 describe("the quota of an owner", () => {
   const quota = ["--tuf-max-target-bytes", "1400000", "--tuf-max-bytes-per-user", "1500000"];
   const startWithQuota = async () => {
-    const server = await startTufServer(["--data-dir", makeTemporaryDirectory(), ...quota]);
+    const server = await startTufServer(...quota);
     await openRepository(server);
     return server;
   };
@@ -272,7 +245,7 @@ describe("GetFile", () => {
   });
 
   it("admits only callers with a token if files are private", async () => {
-    const server = await publishTarget(["--data-dir", makeTemporaryDirectory(), "--tuf-private"]);
+    const server = await publishTarget("--tuf-private");
     const response = await fetch(fileOf(server));
     expect(response.headers.get("www-authenticate")).toMatch(/^Bearer/);
     expect(await reasonOf(response)).toBe("401 TOKEN_MISSING");

@@ -12,7 +12,7 @@ import { createKeyDomain } from "../../../src/services/kms/domain.ts";
 import { kmsService } from "../../../src/services/kms/service.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { TufDeps } from "../deps.ts";
-import { findFile } from "../find-file.ts";
+import { findFile } from "../get-file.ts";
 import { createSchedule } from "../schedule.ts";
 import { repositoryService } from "../service.ts";
 import { createTufStore } from "../store.ts";
@@ -118,8 +118,9 @@ export async function openDomain(store: Store, clock: Clock): Promise<Domain> {
     renewals: () => renewals,
     async read(path) {
       const file = await find(path);
-      if (file?.kind !== "metadata") throw new Error(`${path} is not published`);
-      return JSON.parse(Buffer.from(file.content).toString()) as Signed;
+      if (file === undefined) throw new Error(`${path} is not published`);
+      const parts = await Array.fromAsync(file.read({ from: 0, to: file.length }));
+      return JSON.parse(Buffer.concat(parts).toString()) as Signed;
     },
     has: async (path) => (await find(path)) !== undefined,
   };

@@ -23,32 +23,24 @@ export interface TufServer {
   readonly tuf: Client<typeof RepositoryService>;
   readonly defi: Client<typeof DefiService>;
   readonly kms: Client<typeof KmsService>;
-  close(): Promise<void>;
 }
 
-/** Starts a server. */
-export async function startTufServer(
-  flags: readonly string[] = ["--data-dir", makeTemporaryDirectory()],
-): Promise<TufServer> {
-  const app = await serveApp(readConfig(["--port", "0", ...flags], {}, [settings]));
+/** Starts a server, which stops with the test. */
+export async function startTufServer(...flags: readonly string[]): Promise<TufServer> {
+  const dataDir = makeTemporaryDirectory();
+  const app = await serveApp(readConfig(["--port", "0", "--data-dir", dataDir, ...flags], {}, [settings]));
   const { grpc, disconnect } = openConnections(app.url);
-  let closing: Promise<void> | undefined;
-  const close = (): Promise<void> => {
-    closing ??= (async () => {
-      disconnect();
-      app.server.destroy();
-      await app.close();
-    })();
-    return closing;
-  };
-  onTestFinished(close);
+  onTestFinished(async () => {
+    disconnect();
+    app.server.destroy();
+    await app.close();
+  });
   return {
     url: app.url,
-    dataDir: flags[1] ?? "",
+    dataDir,
     tuf: createClient(RepositoryService, grpc),
     defi: createClient(DefiService, grpc),
     kms: createClient(KmsService, grpc),
-    close,
   };
 }
 

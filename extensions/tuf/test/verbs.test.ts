@@ -75,17 +75,8 @@ describe("qsp tuf", { timeout, shuffle: false }, () => {
   it("adds, publishes and removes a file", async () => {
     const bytes = randomBytes(3_000_000);
     writeFileSync(join(place.cwd, "app.bin"), bytes);
-    const added = [
-      "tuf",
-      "add",
-      repository,
-      "sensor/app.bin",
-      "app.bin",
-      "--version",
-      "1.2",
-      "--device-type",
-      "sensor",
-    ];
+    const options = ["--version", "1.2", "--device-type", "sensor"];
+    const added = ["tuf", "add", repository, "sensor/app.bin", "app.bin", ...options];
     expect(await qspDone(added, place)).toBe("sensor/app.bin: 3,000,000 bytes, not published yet\n");
     expect(await qspDone(["tuf", "publish", repository], place)).toContain(
       "1 target added or replaced, 0 removed",
