@@ -235,6 +235,29 @@ describeService("a token that was tampered with in the database", NftService, (_
     expect(await client.verify({ tokenId: other.tokenId })).toMatchObject({ valid: true, reason: "" });
   });
 
+  it("is not valid if a transfer from an earlier course of its history was put back", async () => {
+    const { client, tamper } = await shared();
+    const { tokenId } = await client.mint(metadata);
+    const send = (to: number) => client.transfer({ tokenId, newOwner: address(to) });
+    const readToken = (db: Kysely<Schema>) =>
+      db.selectFrom("nft_tokens").selectAll().where("token_id", "=", tokenId).executeTakeFirstOrThrow();
+    await send(1);
+    const before = await tamper(readToken);
+    await send(2);
+    const undone = await tamper(async (db) => {
+      const transfers = db.selectFrom("nft_transfers").selectAll().where("token_id", "=", tokenId);
+      const row = await transfers.where("transfer_index", "=", 2).executeTakeFirstOrThrow();
+      await without(2)(db, tokenId, tokenId);
+      await token(() => before)(db, tokenId, tokenId);
+      return row;
+    });
+    await send(3);
+    await send(4);
+    expect(await client.verify({ tokenId })).toMatchObject({ valid: true });
+    await tamper((db) => transferRow(2, undone)(db, tokenId, tokenId));
+    expect(await client.verify({ tokenId })).toMatchObject({ valid: false, reason: "HISTORY" });
+  });
+
   it("shows no history if a transfer was changed", async () => {
     const { client, tamper } = await shared();
     const [one, other] = [await travelled(client), await travelled(client)];
