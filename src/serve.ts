@@ -22,6 +22,7 @@ import { openLog } from "./server/log.ts";
 import { readTlsOptions, TlsError } from "./server/tls.ts";
 import { serverSettings } from "./settings/server-settings.ts";
 import type { StartedServer } from "./start-app.ts";
+import { readErrorCode } from "./system-error.ts";
 import { handleUncaughtErrors } from "./uncaught-errors.ts";
 
 /** Creates the verb that starts the server. It returns when the server has stopped. */
@@ -90,7 +91,7 @@ async function requireFreePort(config: Config): Promise<void> {
     await findPort(config.port, config.host);
   } catch (error) {
     // Other errors are invalid settings, and the start reports earlier settings first.
-    if (readCode(error) === "EADDRINUSE") throw explainListenError(error, config);
+    if (readErrorCode(error) === "EADDRINUSE") throw explainListenError(error, config);
   }
 }
 
@@ -105,7 +106,7 @@ function requireTlsFiles(config: Config): void {
 }
 
 function explainListenError(error: unknown, { host, port }: Config): unknown {
-  const code = readCode(error);
+  const code = readErrorCode(error);
   if (code === "EADDRINUSE")
     // Not the usage exit code: the port may be released shortly.
     return new CliError(
@@ -123,10 +124,6 @@ function explainListenError(error: unknown, { host, port }: Config): unknown {
       `the host name ${host} cannot be resolved; check --host, or use an address such as 127.0.0.1`,
     );
   return error;
-}
-
-function readCode(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
 }
 
 /**

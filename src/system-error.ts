@@ -23,6 +23,11 @@ const reasonsOfDirectories: Readonly<Record<string, string>> = {
   ENOENT: "its file system allows no new directories",
 };
 
+/** Returns the code of an error from Node or a database; an empty string if it has none. */
+export function readErrorCode(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
+}
+
 /** Describes why a file or directory cannot be used; any other error by its message. */
 export function describeSystemError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
@@ -36,5 +41,5 @@ export function describeSystemError(error: unknown): string {
 
 /** Returns whether a system error means that a disk, or the user's quota, is full. */
 export function saysDiskFull(error: unknown): boolean {
-  return error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT");
+  return ["ENOSPC", "EDQUOT"].includes(readErrorCode(error));
 }

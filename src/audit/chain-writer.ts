@@ -27,9 +27,10 @@ import {
 
 /** The entries of one transaction, which are written when it ends. */
 export interface PendingEntries {
+  readonly chain: AuditChain;
   append(entry: NewAuditEntry): void;
   list(): readonly NewAuditEntry[];
-  /** Returns the statements that write the entries and the new end of the chain. */
+  /** Returns the statements that write the entries, of which there is at least one, and the new end. */
   finish(): Statement[];
   /** Call this once the entries are on disk. */
   committed(): void;
@@ -43,6 +44,8 @@ const maxRowsPerStatement = 64;
  * program detects if an older log is restored.
  */
 export interface AuditChain {
+  readonly tables: LogTables;
+  readonly tagKey: Uint8Array;
   /** Reads the end of the chain; runs first in each write transaction. */
   readonly readHead: Statement;
   /**
@@ -111,7 +114,9 @@ export function createAuditChain(
     if (head.sequence > newest.sequence) newest = head;
   };
 
-  return {
+  const chain: AuditChain = {
+    tables,
+    tagKey,
     readHead: selectHead(db, tables).compile(),
     newestSeen: () => newest,
     recent,
@@ -128,6 +133,7 @@ export function createAuditChain(
       const given: NewAuditEntry[] = [];
       const entries: AuditEntriesTable[] = [];
       return {
+        chain,
         list: () => given,
         committed() {
           see(head);
@@ -147,7 +153,6 @@ export function createAuditChain(
           );
         },
         finish() {
-          if (entries.length === 0) return [];
           const tag = tagHead(tagKey, head);
           const headValues = [head.sequence, head.entryHash, tag];
           return [
@@ -160,6 +165,7 @@ export function createAuditChain(
       };
     },
   };
+  return chain;
 }
 
 /** Column names of an entry, in write order. */

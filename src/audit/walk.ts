@@ -3,6 +3,7 @@
  * over it.
  */
 import type { Reader } from "../database/database.ts";
+import { countRows } from "../database/read-rows.ts";
 import { createLeafHasher, type LeafHasher, type LeafTiles } from "../merkle/leaf-tiles.ts";
 import { tileWidth } from "../merkle/tiles.ts";
 import { equalTags } from "../records/tag.ts";
@@ -116,17 +117,13 @@ export async function walkChain(
 /** Returns whether a log still has an entry that was verified earlier, and as many entries up to it. */
 async function hasAllUpTo(db: Reader, { sequence, entryHash }: AuditHead, log: LogTables): Promise<boolean> {
   if (sequence === 0) return true;
-  const { count } = await db
-    .selectFrom(log.entries)
-    .select((row) => row.fn.countAll<number>().as("count"))
-    .where("sequence", "<=", sequence)
-    .executeTakeFirstOrThrow();
+  const count = await countRows(db.selectFrom(log.entries).where("sequence", "<=", sequence));
   const row = await db
     .selectFrom(log.entries)
     .select("entry_hash")
     .where("sequence", "=", sequence)
     .executeTakeFirst();
-  return Number(count) === sequence && row?.entry_hash === entryHash;
+  return count === sequence && row?.entry_hash === entryHash;
 }
 
 const leaf = Buffer.alloc(32);

@@ -1,8 +1,9 @@
 /** Copies a store between databases of any kind. */
-import { type Kysely, sql } from "kysely";
+import type { Kysely } from "kysely";
 import { statement } from "./connection.ts";
 import type { Database } from "./database.ts";
-import { listTables, type Schema, type TableOwner } from "./schema.ts";
+import { countRows, readChunks } from "./read-rows.ts";
+import { anyTable, listTables, type Schema, type TableOwner } from "./schema.ts";
 import { StorageError } from "./store-error.ts";
 
 /** Rows per insert; with 11 values each, they stay below SQLite's limit of 32,766 values. */
@@ -18,18 +19,14 @@ export type CopyProgress = (copied: number, total: number) => void;
  */
 export async function copyStore(source: Database, target: Database, onProgress: CopyProgress): Promise<void> {
   await inSnapshot(source, async (reader) => {
-    const total = await countRows(reader, source.owners);
+    const total = await countAllRows(reader, source.owners);
     let copied = 0;
     await target.writer.transaction().execute(async (writer) => {
-      if ((await countRows(writer, target.owners)) > 0)
+      if ((await countAllRows(writer, target.owners)) > 0)
         throw new StorageError(`${target.name} already contains a store`);
       for (const [table, key] of listTables(source.owners)) {
-        for await (const rows of readChunks(reader, table, key)) {
-          // The rows come from the table with the same name.
-          await writer
-            .insertInto(table)
-            .values(rows as never)
-            .execute();
+        for await (const rows of readChunks(anyTable(reader).selectFrom(table).selectAll(), key, chunkRows)) {
+          await anyTable(writer).insertInto(table).values(rows).execute();
           copied += rows.length;
           onProgress(copied, total);
         }
@@ -61,32 +58,8 @@ async function inSnapshot(
 }
 
 /** Counts the rows of all tables. */
-export async function countRows(db: Kysely<Schema>, owners: readonly TableOwner[]): Promise<number> {
+export async function countAllRows(db: Kysely<Schema>, owners: readonly TableOwner[]): Promise<number> {
   let total = 0;
-  for (const [table] of listTables(owners)) {
-    const { count } = await db
-      .selectFrom(table)
-      .select((row) => row.fn.countAll<number>().as("count"))
-      .executeTakeFirstOrThrow();
-    total += count;
-  }
+  for (const [table] of listTables(owners)) total += await countRows(db.selectFrom(table));
   return total;
-}
-
-/** Reads a table in key order, in chunks. */
-async function* readChunks(
-  db: Kysely<Schema>,
-  table: keyof Schema,
-  key: readonly string[],
-): AsyncGenerator<readonly Record<string, unknown>[]> {
-  const columns = sql.join(key.map((name) => sql.ref(name)));
-  let last: Record<string, unknown> | undefined;
-  for (;;) {
-    const after = last && sql`where (${columns}) > (${sql.join(key.map((name) => last?.[name]))})`;
-    const { rows } = await sql<Record<string, unknown>>`
-      select * from ${sql.table(table)} ${after ?? sql``} order by ${columns} limit ${chunkRows}`.execute(db);
-    if (rows.length > 0) yield rows;
-    if (rows.length < chunkRows) return;
-    last = rows.at(-1);
-  }
 }

@@ -3,7 +3,7 @@ import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely, sql } from "kysely";
 import { DEFAULT_MIGRATION_TABLE, Migrator } from "kysely/migration";
-import { saysDiskFull } from "../system-error.ts";
+import { readErrorCode, saysDiskFull } from "../system-error.ts";
 import { type Connection, type DatabaseKind, kyselyDialect, type WriteConnection } from "./connection.ts";
 import { diskFullError, isDiskFull } from "./disk-full.ts";
 import { createMigrations } from "./migrations.ts";
@@ -99,7 +99,7 @@ export async function openDatabaseOf(
     if (!(error instanceof StoreFailureError)) throw cannotOpen(database.name, error);
     if (error.code === "CORRUPT") throw new StoreDamagedError(database.name, readMessage(error.cause));
     if (location.kind === "sqlite" && isForRoom(error, location.path)) throw diskFullError(location.path);
-    const isAway = location.kind === "postgres" && findCode(error.cause) === "ECONNREFUSED";
+    const isAway = location.kind === "postgres" && readErrorCode(error.cause) === "ECONNREFUSED";
     throw cannotOpen(database.name, error.cause, {
       mayPass: mayPass(error),
       advice: isAway ? "; start PostgreSQL, or check --database-url" : "",
@@ -153,9 +153,8 @@ const howToCreate = {
  */
 function isForRoom({ code, cause }: StoreFailureError, path: string): boolean {
   if (code === "FULL") return true;
-  const reason = cause instanceof Error && "code" in cause ? cause.code : "";
   // SQLITE_IOERR and SQLITE_CANTOPEN.
-  return (reason === "SQLITE_10" || reason === "SQLITE_14") && isDiskFull(path);
+  return ["SQLITE_10", "SQLITE_14"].includes(readErrorCode(cause)) && isDiskFull(path);
 }
 
 /** Reports a file in an unreadable directory as unreadable, not as missing. */
@@ -163,9 +162,8 @@ function requireFile(path: string, mode: keyof typeof howToCreate): void {
   try {
     statSync(path);
   } catch (error) {
-    const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
     throw new StorageError(
-      isAbsent
+      readErrorCode(error) === "ENOENT"
         ? `the store ${path} does not exist; ${howToCreate[mode]}`
         : `the store ${path} cannot be read: ${readMessage(error)}`,
     );
@@ -319,10 +317,6 @@ function cannotOpen(
   { mayPass = false, advice = "" }: { readonly mayPass?: boolean; readonly advice?: string } = {},
 ): StorageError {
   return new StorageError(`the store ${store} cannot be opened: ${describe(cause)}${advice}`, { mayPass });
-}
-
-function findCode(cause: unknown): unknown {
-  return cause instanceof Error && "code" in cause ? cause.code : undefined;
 }
 
 /**

@@ -8,6 +8,7 @@
 import { closeSync, constants, fchownSync, openSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { makeDirectories } from "../make-directories.ts";
+import { readErrorCode } from "../system-error.ts";
 
 /** If this process is root, gives a file that it has just created to the owner of the file's directory. */
 export function giveToOwner(file: number, path: string): void {
@@ -34,7 +35,7 @@ export function createPrivateFile(path: string): void {
     // Exclusive mode follows no link, and an existing file keeps its owner.
     file = openSync(path, "wx", 0o600);
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    if (readErrorCode(error) !== "EEXIST") throw error;
     // Fails here, with a clear error, if the file is not writable.
     return closeSync(openSync(path, "a", 0o600));
   }

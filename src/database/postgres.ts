@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import pg from "pg";
 import { readCertificates, readPrivateKey } from "../crypto/certificate-files.ts";
+import { readErrorCode } from "../system-error.ts";
 import {
   type Connection,
   type Statement,
@@ -301,7 +302,7 @@ const lossStates = /^(08|57P|25006|25P03)/;
 /** Distinguishes a lost or unusable connection from a rejected statement. */
 function isLoss(error: unknown): boolean {
   const cause = error instanceof StoreFailureError ? error.cause : error;
-  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+  const code = readErrorCode(cause);
   return lossStates.test(code) || connectionTrouble.test(code) || connectionTrouble.test(readMessage(cause));
 }
 
@@ -326,7 +327,7 @@ const connectionTrouble =
 function toFailureCode(error: unknown): StoreFailureCode | undefined {
   // Node tries every address of a host and reports all failures in one error.
   if (error instanceof AggregateError) return "UNAVAILABLE";
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const code = readErrorCode(error);
   for (const [pattern, failure] of failureStates) if (pattern.test(code)) return failure;
   return connectionTrouble.test(code) || connectionTrouble.test(readMessage(error))
     ? "UNAVAILABLE"

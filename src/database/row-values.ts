@@ -14,11 +14,6 @@ export function readTime(ms: number): Date {
   return new Date(ms >= 0 && ms <= latestMs ? ms : 0);
 }
 
-/** Reads a time that may be unset. */
-export function readOptionalTime(ms: number | null): Date | undefined {
-  return ms === null ? undefined : readTime(ms);
-}
-
 /** Reads a non-negative number that fits an int32 field. */
 export function readInt32(value: number): number {
   return value >= 0 && value <= largestInt32 ? value : 0;

@@ -1,5 +1,5 @@
 /** Database tables, as their owners declare them. */
-
+import type { Kysely } from "kysely";
 import type { DatabaseKind } from "./connection.ts";
 
 /**
@@ -35,18 +35,31 @@ export interface TableOwner {
   readonly steps: Readonly<Record<string, (types: SqlTypes) => readonly string[]>>;
 }
 
-/** Lists the tables in which every row has an audit log entry. */
-export function listAuditedTables(owners: readonly TableOwner[]): (keyof Schema)[] {
-  return owners.flatMap(({ auditedTables = [] }) => auditedTables);
-}
-
-/** Lists the tables in which every row has an identity log entry. */
-export function listIdentityTables(owners: readonly TableOwner[]): (keyof Schema)[] {
-  return owners.flatMap(({ identityTables = [] }) => identityTables);
+/** Lists all owners' tables in which every row has an entry in one of the logs. */
+export function listTablesWith(
+  owners: readonly TableOwner[],
+  log: "auditedTables" | "identityTables",
+): (keyof Schema)[] {
+  return owners.flatMap((owner) => owner[log] ?? []);
 }
 
 /** Lists all owners' tables, each with the columns that order its rows. */
 export function listTables(owners: readonly TableOwner[]): [keyof Schema, readonly string[]][] {
   // The names are keys of Schema, as the type of `tables` ensures.
   return owners.flatMap(({ tables }) => Object.entries(tables)) as [keyof Schema, readonly string[]][];
+}
+
+/** Values that databases store in a column. */
+export type ColumnValue = string | number | Uint8Array | null;
+
+/** A row whose columns are known only at run time. */
+export type AnyRow = Record<string, ColumnValue>;
+
+/**
+ * Gives access to tables whose names are known only at run time. Kysely derives a table's type from its
+ * literal name, which generic code does not have. The declared columns match the schema, which is derived
+ * from them.
+ */
+export function anyTable(db: Kysely<Schema>): Kysely<Record<string, AnyRow>> {
+  return db as unknown as Kysely<Record<string, AnyRow>>;
 }

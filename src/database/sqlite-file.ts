@@ -1,5 +1,6 @@
 /** A SQLite file, opened in the thread that uses it. That thread blocks on the disk. */
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from "node:sqlite";
+import { readErrorCode } from "../system-error.ts";
 import type { Statement, StatementResult } from "./connection.ts";
 import { identify } from "./file-identity.ts";
 
@@ -188,7 +189,7 @@ function readRows(
   try {
     return statement.all(...values);
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ERR_OUT_OF_RANGE")) throw error;
+    if (readErrorCode(error) !== "ERR_OUT_OF_RANGE") throw error;
     statement.setReadBigInts(true);
     try {
       const toNumber = ([name, value]: [string, SQLOutputValue]) => [

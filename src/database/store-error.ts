@@ -1,4 +1,4 @@
-import { describeSystemError } from "../system-error.ts";
+import { describeSystemError, readErrorCode } from "../system-error.ts";
 
 /** Explains to the operator in one sentence why a store cannot be used. It ends startup or a command. */
 export class StorageError extends Error {
@@ -50,8 +50,7 @@ const lastingCodes = /^(SQLITE_(8|14)|28...|3D000|25006)$/;
 /** Returns whether a later attempt may succeed. */
 export function mayPass({ code, cause }: StoreFailureError): boolean {
   if (code === "FULL") return true;
-  const reason = cause instanceof Error && "code" in cause ? String(cause.code) : "";
-  return code === "UNAVAILABLE" && !lastingCodes.test(reason);
+  return code === "UNAVAILABLE" && !lastingCodes.test(readErrorCode(cause));
 }
 
 /**
@@ -70,8 +69,7 @@ export function describeProblem(error: unknown): string {
   if (!(error instanceof StoreFailureError)) return "it rejects writes";
   if (error.code === "FULL") return "disk full";
   if (error.code === "CORRUPT") return "it is damaged";
-  const { cause } = error;
-  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+  const code = readErrorCode(error.cause);
   return problems.find(([pattern]) => pattern.test(code))?.[1] ?? "it cannot be reached";
 }
 

@@ -8,6 +8,7 @@
  * acknowledged changes.
  */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { readErrorCode } from "../system-error.ts";
 import { StorageError } from "./store-error.ts";
 
 export interface LogDamage {
@@ -186,7 +187,7 @@ function openIfThere(path: string): number | undefined {
   try {
     return openSync(path, "r");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    if (readErrorCode(error) === "ENOENT") return undefined;
     throw error;
   }
 }

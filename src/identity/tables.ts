@@ -1,7 +1,8 @@
 import { sql } from "kysely";
 import { algorithms } from "../crypto/algorithms.ts";
 import { tokenAlgorithms } from "../crypto/jwt.ts";
-import { type AnyRow, column, type TaggedRow } from "../records/columns.ts";
+import type { AnyRow } from "../database/schema.ts";
+import { column, type TaggedRow } from "../records/columns.ts";
 import { createRecordTable } from "../records/create-table.ts";
 import type { RecordTables, TableDeclaration } from "../records/table-declaration.ts";
 

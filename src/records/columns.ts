@@ -2,11 +2,9 @@
  * Table columns: how a row stores a value, and what the value contributes to the record's tag. The statements
  * that create a table (create-table.ts) and its row types are derived from them.
  */
-import { readInt32, readOptionalTime, readTime, readUint32 } from "../database/row-values.ts";
+import { readInt32, readTime, readUint32 } from "../database/row-values.ts";
+import type { AnyRow, ColumnValue } from "../database/schema.ts";
 import type { TagField } from "./tag.ts";
-
-/** Values that databases store in a column. */
-export type ColumnValue = string | number | Uint8Array | null;
 
 /** Storage type of a column; its SQL name depends on the database. */
 export type ColumnType = "text" | "integer" | "bytes";
@@ -38,23 +36,56 @@ export type RecordOf<C extends Columns> = { readonly [P in keyof C]: ReturnType<
 
 export type RowOf<C extends Columns> = { [P in keyof C as C[P]["name"]]: ReturnType<C[P]["toRow"]> };
 
-/** A row whose columns are known only at run time. */
-export type AnyRow = Record<string, ColumnValue>;
-
 export type TaggedRow<C extends Columns> = RowOf<C> & { record_tag: string };
 
 /** A tagged row in a list. Positions start at 1 and follow insertion order. */
 export type ListedRow<C extends Columns> = TaggedRow<C> & { position: number };
 
+/** How a kind of column stores its values. */
+type Storage<Value, Raw extends ColumnValue> = Pick<
+  Column<string, Value, Raw>,
+  "type" | "isNullable" | "toRow" | "fromRow"
+>;
+
+/** Creates a builder of columns whose tag field is the stored value, or empty if a value may be missing and is. */
+function build<Value, Raw extends ColumnValue>(storage: Storage<Value, Raw>) {
+  const missing = storage.isNullable ? "" : null;
+  return <Name extends string>(name: Name): Column<Name, Value, Raw> => ({
+    ...storage,
+    name,
+    listTagFields: (value) => [(storage.toRow(value) ?? missing) as TagField],
+  });
+}
+
+/** Stores a value that may be missing. */
+function optional<Value, Raw extends ColumnValue>(
+  storage: Storage<Value, Raw>,
+): Storage<Value | undefined, Raw | null> {
+  return {
+    type: storage.type,
+    isNullable: true,
+    toRow: (value) => (value === undefined ? null : storage.toRow(value)),
+    fromRow: (raw) => (raw === null ? undefined : storage.fromRow(raw)),
+  };
+}
+
+/** Stores values unchanged. */
+function unchanged<Value extends ColumnValue>(type: ColumnType): Storage<Value, Value> {
+  return { type, toRow: (value) => value, fromRow: (raw) => raw };
+}
+
+const texts = unchanged<string>("text");
+const integers = unchanged<number>("integer");
+/** Milliseconds since 1970, UTC. */
+const times: Storage<Date, number> = {
+  type: "integer",
+  toRow: (value) => value.getTime(),
+  fromRow: readTime,
+};
+
 /** Text, or a union of strings; the tag ensures that the value is one of them. */
 function text<Name extends string, Value extends string = string>(name: Name): Column<Name, Value, string> {
-  return {
-    name,
-    type: "text",
-    toRow: (value) => value,
-    fromRow: (raw) => raw as Value,
-    listTagFields: (value) => [value],
-  };
+  return build(texts as Storage<Value, string>)(name);
 }
 
 /** One of several strings; any other string is read as the first. */
@@ -66,24 +97,12 @@ function choice<Name extends string, const Value extends string>(
   return { ...text<Name, Value>(name), fromRow: read };
 }
 
-/** A value that rows store unchanged. */
-function plain<Name extends string, Value extends TagField>(
-  name: Name,
-  type: ColumnType,
-): Column<Name, Value, Value> {
-  return { name, type, toRow: (value) => value, fromRow: (raw) => raw, listTagFields: (value) => [value] };
-}
-
-function bytes<Name extends string>(name: Name): Column<Name, Uint8Array, Uint8Array> {
-  return plain(name, "bytes");
-}
-
 /** Stored as 1 or 0. */
-function flag<Name extends string>(name: Name): Column<Name, boolean, number> {
-  const toRow = (value: boolean): number => (value ? 1 : 0);
-  const fromRow = (raw: number): boolean => raw === 1;
-  return { name, type: "integer", toRow, fromRow, listTagFields: (value) => [toRow(value)] };
-}
+const flag = build<boolean, number>({
+  type: "integer",
+  toRow: (value) => (value ? 1 : 0),
+  fromRow: (raw) => raw === 1,
+});
 
 /** A flag that adds its name to the tag if it is set, and otherwise nothing. */
 function namedFlag<Name extends string>(name: Name, tagged: string): Column<Name, boolean, number> {
@@ -91,63 +110,14 @@ function namedFlag<Name extends string>(name: Name, tagged: string): Column<Name
 }
 
 /** A flag that is rarely set; its tag field is empty unless it is. */
-function optionalFlag<Name extends string>(name: Name): Column<Name, boolean, number | null> {
-  return {
-    name,
-    type: "integer",
-    isNullable: true,
-    toRow: (value) => (value ? 1 : null),
-    fromRow: (raw) => raw === 1,
-    listTagFields: (value) => [value ? 1 : ""],
-  };
-}
+const optionalFlag = build<boolean, number | null>({
+  type: "integer",
+  isNullable: true,
+  toRow: (value) => (value ? 1 : null),
+  fromRow: (raw) => raw === 1,
+});
 
-function integer<Name extends string>(name: Name): Column<Name, number, number> {
-  return plain(name, "integer");
-}
-
-/** A non-negative number that fits an int32 field. */
-function int32<Name extends string>(name: Name): Column<Name, number, number> {
-  return { ...integer(name), fromRow: readInt32 };
-}
-
-/** Stored as milliseconds since 1970, UTC. */
-function time<Name extends string>(name: Name): Column<Name, Date, number> {
-  const toRow = (value: Date): number => value.getTime();
-  return { name, type: "integer", toRow, fromRow: readTime, listTagFields: (value) => [toRow(value)] };
-}
-
-/** A time that may be unset, with an empty tag field. */
-function optionalTime<Name extends string>(name: Name): Column<Name, Date | undefined, number | null> {
-  return {
-    name,
-    type: "integer",
-    isNullable: true,
-    toRow: (value) => value?.getTime() ?? null,
-    fromRow: readOptionalTime,
-    listTagFields: (value) => [value?.getTime() ?? ""],
-  };
-}
-
-/** A value that may be missing, with an empty tag field. */
-function optional<Name extends string, Value extends string | number>(
-  name: Name,
-  type: ColumnType,
-  read: (raw: Value) => Value | undefined = (raw) => raw,
-): Column<Name, Value | undefined, Value | null> {
-  return {
-    name,
-    type,
-    isNullable: true,
-    toRow: (value) => value ?? null,
-    fromRow: (raw) => (raw === null ? undefined : read(raw)),
-    listTagFields: (value) => [value ?? ""],
-  };
-}
-
-function optionalText<Name extends string>(name: Name): Column<Name, string | undefined, string | null> {
-  return optional(name, "text");
-}
+const optionalText = build(optional(texts));
 
 /** One of several strings, or undefined; any other string is read as undefined. */
 function optionalChoice<Name extends string, const Value extends string>(
@@ -155,57 +125,47 @@ function optionalChoice<Name extends string, const Value extends string>(
   values: readonly Value[],
 ): Column<Name, Value | undefined, string | null> {
   const read = (raw: string | null): Value | undefined => values.find((value) => value === raw);
-  return { ...optional<Name, Value>(name, "text"), fromRow: read };
-}
-
-function optionalInteger<Name extends string>(name: Name): Column<Name, number | undefined, number | null> {
-  return optional(name, "integer");
-}
-
-function optionalUint32<Name extends string>(name: Name): Column<Name, number | undefined, number | null> {
-  return optional(name, "integer", readUint32);
+  return { ...optionalText(name), fromRow: read };
 }
 
 /** Strings as a JSON array. */
-function jsonList<Name extends string>(name: Name): Column<Name, readonly string[], string> {
-  const toRow = (value: readonly string[]): string => JSON.stringify(value);
-  return { name, type: "text", toRow, fromRow: readStrings, listTagFields: (value) => [toRow(value)] };
-}
-
-function readStrings(json: string): string[] {
-  try {
-    const parsed: unknown = JSON.parse(json);
+const jsonList = build<readonly string[], string>({
+  type: "text",
+  toRow: (value) => JSON.stringify(value),
+  fromRow(json) {
+    const parsed = parseJson(json);
     return Array.isArray(parsed) ? parsed.map(String) : [];
-  } catch {
-    return [];
-  }
-}
+  },
+});
 
 /** Strings without spaces, separated by spaces. */
-function spacedList<Name extends string>(name: Name): Column<Name, readonly string[], string> {
-  const toRow = (value: readonly string[]): string => value.join(" ");
-  const fromRow = (raw: string | null): string[] => (raw ? raw.split(" ") : []);
-  return { name, type: "text", toRow, fromRow, listTagFields: (value) => [toRow(value)] };
-}
-
-/** Strings by name, as a JSON object in name order; empty text if there are none. */
-function textMap<Name extends string>(name: Name): Column<Name, TextMap, string> {
-  const toRow = (value: TextMap): string => {
-    const pairs = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-    return pairs.length === 0 ? "" : JSON.stringify(Object.fromEntries(pairs));
-  };
-  return { name, type: "text", toRow, fromRow: readTextMap, listTagFields: (value) => [toRow(value)] };
-}
+const spacedList = build<readonly string[], string>({
+  type: "text",
+  toRow: (value) => value.join(" "),
+  fromRow: (raw: string | null) => (raw ? raw.split(" ") : []),
+});
 
 export type TextMap = Readonly<Record<string, string>>;
 
-function readTextMap(json: string): TextMap {
+/** Strings by name, as a JSON object in name order; empty text if there are none. */
+const textMap = build<TextMap, string>({
+  type: "text",
+  toRow(value) {
+    const pairs = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+    return pairs.length === 0 ? "" : JSON.stringify(Object.fromEntries(pairs));
+  },
+  fromRow(json) {
+    const pairs = Object.entries(parseJson(json) ?? {});
+    return Object.fromEntries(pairs.map(([name, value]) => [name, String(value)]));
+  },
+});
+
+/** @returns undefined for text that the server did not write */
+function parseJson(json: string): unknown {
   try {
-    const parsed: unknown = JSON.parse(json === "" ? "{}" : json);
-    const pairs = Object.entries(parsed ?? {}).map(([name, value]) => [name, String(value)]);
-    return Object.fromEntries(pairs);
+    return JSON.parse(json);
   } catch {
-    return {};
+    return undefined;
   }
 }
 
@@ -243,21 +203,22 @@ function added<Name extends string, Value, Raw extends ColumnValue>(
 export const column = {
   text,
   choice,
-  bytes,
+  bytes: build(unchanged<Uint8Array>("bytes")),
   flag,
   namedFlag,
   optionalFlag,
-  integer,
-  int32,
-  time,
+  integer: build(integers),
+  /** A non-negative number that fits an int32 field. */
+  int32: build({ ...integers, fromRow: readInt32 }),
+  time: build(times),
   jsonList,
   spacedList,
   textMap,
   optionalText,
   optionalChoice,
-  optionalInteger,
-  optionalUint32,
-  optionalTime,
+  optionalInteger: build(optional(integers)),
+  optionalUint32: build(optional({ ...integers, fromRow: readUint32 })),
+  optionalTime: build(optional(times)),
   unique,
   untagged,
   added,

@@ -1,7 +1,7 @@
 /** Finds records that are due. */
 import { type RawBuilder, sql } from "kysely";
 import type { DuePosition } from "../database/due-work.ts";
-import type { AnyRow } from "./columns.ts";
+import type { AnyRow } from "../database/schema.ts";
 import type { Found, openTable } from "./record-table.ts";
 
 type SearchedTable<T> = {

@@ -4,6 +4,7 @@ import type { Kysely, Selectable } from "kysely";
 import { wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import { openBytes, sealBytes } from "../crypto/sealing.ts";
+import { readChunks } from "../database/read-rows.ts";
 import type { Schema } from "../database/schema.ts";
 import { RecordDamagedError } from "../database/store-error.ts";
 import { countForOwner } from "./list-counts.ts";
@@ -99,28 +100,16 @@ const readAtOnce = 50;
 export async function verifyAnswers(db: Kysely<Schema>, sealKey: Uint8Array): Promise<RecordsVerification> {
   let checked = 0;
   const damaged: string[] = [];
-  let query = db
-    .selectFrom("idempotent_answers")
-    .selectAll()
-    .orderBy("user_id")
-    .orderBy("idempotency_key")
-    .limit(readAtOnce);
-  for (;;) {
-    const rows = await query.execute();
+  const answers = db.selectFrom("idempotent_answers").selectAll();
+  for await (const rows of readChunks(answers, ["user_id", "idempotency_key"], readAtOnce)) {
     for (const row of rows) {
       const answer = openAnswer(sealKey, row);
       if (answer === undefined) damaged.push(describeAnswer(row));
       else wipe(answer);
     }
     checked += rows.length;
-    const last = rows.at(-1);
-    if (last === undefined) return { checked, damaged };
-    query = query
-      .clearWhere()
-      .where(({ eb, refTuple, tuple }) =>
-        eb(refTuple("user_id", "idempotency_key"), ">", tuple(last.user_id, last.idempotency_key)),
-      );
   }
+  return { checked, damaged };
 }
 
 /** Limits the number of keys per user. */

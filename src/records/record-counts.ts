@@ -1,11 +1,11 @@
 /** Counts a table's records in every list that contains them. */
 import { type Kysely, sql } from "kysely";
 import type { Reader } from "../database/database.ts";
-import type { Schema } from "../database/schema.ts";
-import type { AnyRow, Columns, RecordOf } from "./columns.ts";
+import { type AnyRow, anyTable, type Schema } from "../database/schema.ts";
+import type { Columns, RecordOf } from "./columns.ts";
 import { changeCounts, resetCounts } from "./list-counts.ts";
 import { countedLists } from "./ownership.ts";
-import { anyTable, type Filters, nameList, type TableDeclaration } from "./table-declaration.ts";
+import { type Filters, nameList, type TableDeclaration } from "./table-declaration.ts";
 
 /**
  * Creates a table's counters, all of which run within a transaction. A table without an owner has no counts.

@@ -3,9 +3,10 @@
  */
 import { type Kysely, type RawBuilder, sql } from "kysely";
 import type { Reader } from "../database/database.ts";
-import type { Schema } from "../database/schema.ts";
+import { countRows } from "../database/read-rows.ts";
+import { type AnyRow, anyTable, type Schema } from "../database/schema.ts";
 import { orderByBytes } from "../database/text-order.ts";
-import { type AnyRow, type Columns, type ColumnValue, fromRow, type RecordOf, toRow } from "./columns.ts";
+import { type Columns, fromRow, type RecordOf, toRow } from "./columns.ts";
 import { readCount } from "./list-counts.ts";
 import { isSeenBy, listSeenBy, type Principal, systemPrincipal } from "./ownership.ts";
 import { cutPage, maxCounted, type Page, type PageRequest } from "./pages.ts";
@@ -13,7 +14,6 @@ import { nextPosition } from "./positions.ts";
 import type { Quota } from "./quota.ts";
 import { countRecords } from "./record-counts.ts";
 import {
-  anyTable,
   defaultOrder,
   defaultTagColumn,
   type Filters,
@@ -116,6 +116,12 @@ function prepareTable<C extends Columns>(store: RecordStore, declaration: TableD
   return { store, declaration, columnOf, ownerOf, listTagFields, readRow, toTaggedRow, select };
 }
 
+/** The condition that columns have these values. Kysely's `and` would omit a value that is undefined. */
+function hasValues(row: AnyRow): RawBuilder<boolean> {
+  const conditions = Object.entries(row).map(([column, value]) => sql`${sql.ref(column)} = ${value}`);
+  return sql<boolean>`${sql.join([sql`1 = 1`, ...conditions], sql` and `)}`;
+}
+
 function createFinds<C extends Columns>(core: TableCore<C>) {
   type T = RecordOf<C>;
   const { store, columnOf, ownerOf, readRow, select } = core;
@@ -126,9 +132,7 @@ function createFinds<C extends Columns>(core: TableCore<C>) {
     wanted: Partial<T>,
     db: Kysely<Schema> = store.reader,
   ): Promise<Found<T> | undefined> => {
-    let query = select(db);
-    for (const [column, value] of Object.entries(toRow(columns, wanted)))
-      query = query.where(column, "=", value);
+    const query = select(db).where(hasValues(toRow(columns, wanted)));
     const row = await query.executeTakeFirst();
     return row && readRow(row);
   };
@@ -154,32 +158,22 @@ function createFinds<C extends Columns>(core: TableCore<C>) {
 function createLists<C extends Columns>({ store, declaration, columnOf, readRow, select }: TableCore<C>) {
   type T = RecordOf<C>;
   const { name, owner, filters = [], sizeOfListed, orderedBy = defaultOrder } = declaration;
-  const listConditions = ({
-    principal = systemPrincipal,
-    filters: wanted = {},
-  }: ListQuery<C>): [string, ColumnValue][] => {
-    const given = filters.filter((filter) => wanted[filter]);
-    const conditions = given.map((filter): [string, ColumnValue] => [columnOf(filter), wanted[filter] ?? ""]);
+  /** The column values that all rows of a list have. */
+  const listConditions = ({ principal = systemPrincipal, filters: wanted = {} }: ListQuery<C>): AnyRow => {
+    const given = filters.flatMap((filter) => (wanted[filter] ? [[columnOf(filter), wanted[filter]]] : []));
     const isOwned = owner !== undefined && principal.owner !== undefined;
-    return isOwned ? [[columnOf(owner), principal.owner ?? ""], ...conditions] : conditions;
+    return { ...(isOwned && { [columnOf(owner)]: principal.owner }), ...Object.fromEntries(given) };
   };
   /**
    * Where a page starts in a list ordered by text: after the text of the row at a position. Callers can forge
    * page tokens, so the row must be one that they can see: otherwise, the rows after it would reveal its
    * text.
    */
-  const selectTextAt = (
-    position: number,
-    text: RawBuilder<string>,
-    conditions: readonly [string, ColumnValue][],
-  ) => {
-    let query = anyTable(store.reader)
+  const selectTextAt = (position: number, text: RawBuilder<string>, conditions: AnyRow) =>
+    anyTable(store.reader)
       .selectFrom(name)
       .select(text.as("text"))
-      .where(orderedBy, "=", position);
-    for (const [column, value] of conditions) query = query.where(column, "=", value);
-    return query;
-  };
+      .where(hasValues({ ...conditions, [orderedBy]: position }));
   const nameQuery = ({ principal = systemPrincipal, filters: wanted, narrowing }: ListQuery<C>): string =>
     nameNarrowed(listSeenBy(principal, nameList(declaration, wanted)), narrowing);
   return {
@@ -192,12 +186,11 @@ function createLists<C extends Columns>({ store, declaration, columnOf, readRow,
       const isReversed = narrowing?.isReversed === true;
       const text = narrowing?.orderedBy && orderByBytes(store.reader, narrowing.orderedBy);
       const compared = isReversed ? "<" : ">";
-      let selected = select(store.reader);
+      let selected = select(store.reader).where(hasValues(conditions));
       if (after > 0)
         selected = text
           ? selected.where(text, compared, selectTextAt(after, text, conditions))
           : selected.where(orderedBy, compared, after);
-      for (const [column, value] of conditions) selected = selected.where(column, "=", value);
       if (narrowing) selected = selected.where(narrowing.where);
       const rows = await selected
         .orderBy(text || orderedBy, isReversed ? "desc" : "asc")
@@ -223,28 +216,25 @@ function createLists<C extends Columns>({ store, declaration, columnOf, readRow,
     async count(query: ListQuery<C> = {}): Promise<number> {
       const { narrowing } = query;
       if (narrowing === undefined) return readCount(store.reader, nameQuery(query));
-      let selected = anyTable(store.reader)
+      const selected = anyTable(store.reader)
         .selectFrom(name)
         .select(sql<number>`1`.as("found"))
-        .where(narrowing.where);
-      for (const [column, value] of listConditions(query)) selected = selected.where(column, "=", value);
-      const { row_count } = await store.reader
-        .selectFrom(sql`(${selected.limit(maxCounted)})`.as("counted"))
-        .select((row) => row.fn.countAll<number>().as("row_count"))
-        .executeTakeFirstOrThrow();
-      return Number(row_count);
+        .where(hasValues(listConditions(query)))
+        .where(narrowing.where)
+        .limit(maxCounted);
+      return countRows(store.reader.selectFrom(sql`(${selected})`.as("counted")));
     },
   };
 }
 
 function createWrites<C extends Columns>(core: TableCore<C>) {
   type T = RecordOf<C>;
-  const { store, declaration, columnOf, ownerOf, listTagFields, toTaggedRow } = core;
+  const { store, declaration, ownerOf, listTagFields, toTaggedRow } = core;
   const { name, columns, key, quota, orderedBy = defaultOrder, tagColumn = defaultTagColumn } = declaration;
   const counts = countRecords(declaration);
-  const whereKey = (record: T): [string, ColumnValue][] => {
-    const row: AnyRow = toRow(columns, record);
-    return key.map(columnOf).map((column) => [column, row[column] ?? null]);
+  const keyOf = (record: T): AnyRow => {
+    const values = key.map((property) => [property, record[property]]);
+    return toRow(columns, Object.fromEntries(values) as Partial<T>);
   };
   return {
     /**
@@ -273,19 +263,20 @@ function createWrites<C extends Columns>(core: TableCore<C>) {
     async update({ db }: RecordTransaction, { record, isIntact }: Stored<T>, change: Partial<T>): Promise<T> {
       const changed = { ...record, ...change };
       const tag = isIntact ? { [tagColumn]: store.tagRecord(listTagFields(changed)) } : {};
-      let query = anyTable(db)
+      await anyTable(db)
         .updateTable(name)
-        .set({ ...toRow(columns, change), ...tag });
-      for (const [column, value] of whereKey(record)) query = query.where(column, "=", value);
-      await query.execute();
+        .set({ ...toRow(columns, change), ...tag })
+        .where(hasValues(keyOf(record)))
+        .execute();
       await (isIntact ? counts.move(db, record, changed) : counts.recount(db));
       return changed;
     },
     /** Removes a record and its secret within a transaction. */
     async remove({ db, eraseSecret }: RecordTransaction, { record, isIntact }: Stored<T>): Promise<void> {
-      let query = anyTable(db).deleteFrom(name);
-      for (const [column, value] of whereKey(record)) query = query.where(column, "=", value);
-      await query.execute();
+      await anyTable(db)
+        .deleteFrom(name)
+        .where(hasValues(keyOf(record)))
+        .execute();
       await eraseSecret(nameSecret(declaration, record));
       await (isIntact ? counts.remove(db, record) : counts.recount(db));
     },

@@ -1,10 +1,10 @@
 /** Declarations of record tables, and the names derived from them. */
-import type { AliasedRawBuilder, Kysely } from "kysely";
+import type { AliasedRawBuilder } from "kysely";
 import type { Algorithm } from "../crypto/algorithms.ts";
-import type { Schema, TableOwner } from "../database/schema.ts";
+import type { AnyRow, ColumnValue, TableOwner } from "../database/schema.ts";
 import { RecordDamagedError } from "../database/store-error.ts";
 import type { SealedKey } from "../secrets/sealed-keys.ts";
-import type { AnyRow, Columns, ColumnValue, RecordOf } from "./columns.ts";
+import type { Columns, RecordOf } from "./columns.ts";
 import type { Quota } from "./quota.ts";
 
 /** Default tag column. */
@@ -113,13 +113,4 @@ export function describeSealedKey<C extends Columns>(
 ): SealedKey {
   const identity = nameSecret(declaration, record);
   return { record: declaration.describe(record), identity, algorithm, publicKey: record.publicKey };
-}
-
-/**
- * Gives access to tables whose names are known only at run time. Kysely derives a table's type from its
- * literal name, which generic code does not have. The declared columns match the schema, which is derived
- * from them.
- */
-export function anyTable(db: Kysely<Schema>): Kysely<Record<string, AnyRow>> {
-  return db as unknown as Kysely<Record<string, AnyRow>>;
 }

@@ -1,6 +1,6 @@
 /** Verifies that no record of a table was changed outside the server. */
-import { sql } from "kysely";
-import { type AnyRow, type Columns, type ColumnValue, isAsStored } from "./columns.ts";
+import { readChunks } from "../database/read-rows.ts";
+import { type Columns, isAsStored } from "./columns.ts";
 import { countRecords } from "./record-counts.ts";
 import { openTable, type RecordStore } from "./record-table.ts";
 import type { AnyTable, TableDeclaration } from "./table-declaration.ts";
@@ -46,16 +46,5 @@ async function* readAll<C extends Columns>(store: RecordStore, declaration: Tabl
   const { key, columns } = declaration;
   const { readRow, select } = openTable(store, declaration);
   const keyColumns = key.map((property) => columns[property]?.name ?? property);
-  const refs = sql.join(keyColumns.map((column) => sql.ref(column)));
-  let last: readonly ColumnValue[] | undefined;
-  for (;;) {
-    let query = select(store.reader);
-    if (last !== undefined) query = query.where(sql<boolean>`(${refs}) > (${sql.join(last)})`);
-    for (const column of keyColumns) query = query.orderBy(column);
-    const rows: AnyRow[] = await query.limit(chunkRows).execute();
-    for (const row of rows) yield readRow(row);
-    const end = rows.at(-1);
-    if (end === undefined || rows.length < chunkRows) return;
-    last = keyColumns.map((column) => end[column] ?? null);
-  }
+  for await (const rows of readChunks(select(store.reader), keyColumns, chunkRows)) yield* rows.map(readRow);
 }

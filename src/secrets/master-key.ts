@@ -10,7 +10,7 @@ import { giveToOwner, makePrivateDirectory } from "../database/owned-files.ts";
 import { requireTrustedOwner } from "../database/private-store.ts";
 import { readMessage, StorageError } from "../database/store-error.ts";
 import { maxSmallFileBytes, readFileWithin } from "../read-file.ts";
-import { saysDiskFull } from "../system-error.ts";
+import { readErrorCode, saysDiskFull } from "../system-error.ts";
 
 /** Length of a master key (AES-256), in bytes. */
 const masterKeyBytes = 32;
@@ -139,7 +139,7 @@ function readIfExists(path: string): string | undefined {
   try {
     return readFileWithin(path, maxSmallFileBytes).toString();
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    if (readErrorCode(error) === "ENOENT") return undefined;
     throw new StorageError(`${path} cannot be read: ${readMessage(error)}`);
   }
 }
@@ -154,7 +154,7 @@ export function createKeyFile(path: string): Uint8Array | undefined {
       // A link appears with its complete content, and only if the path does not exist yet.
       linkSync(draft, path);
     } catch (error) {
-      if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+      if (readErrorCode(error) !== "EEXIST") throw error;
     }
     sync(dirname(path));
   });

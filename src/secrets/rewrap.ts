@@ -2,6 +2,7 @@
 import { CryptoError } from "../crypto/crypto-error.ts";
 import { nameMasterKey, rewrapSecret } from "../crypto/sealing.ts";
 import type { Database } from "../database/database.ts";
+import { countRows } from "../database/read-rows.ts";
 import { StorageError } from "../database/store-error.ts";
 import {
   createKeyFile,
@@ -52,7 +53,8 @@ export async function rewrapStore(
     throw new StorageError("the next master key must differ from the current one");
   // The root moves first, because it determines which key all programs use for new secrets.
   let moved = (await moveRoot(database, keyring, next)) ? 1 : 0;
-  const total = moved + (await countOthers(database, masterKeyId));
+  const others = database.reader.selectFrom("sealed_secrets").where("master_key_id", "!=", masterKeyId);
+  const total = moved + (await countRows(others));
   const damaged: string[] = [];
   const wider = withPreviousKey(keyring, source);
   let seen = moved;
@@ -143,15 +145,6 @@ async function moveRoot({ name, writer }: Database, keyring: Keyring, next: Uint
       throw new StorageError(`the master key is not the one that sealed the store ${name}`);
     return true;
   });
-}
-
-async function countOthers({ reader }: Database, masterKeyId: string): Promise<number> {
-  const { count } = await reader
-    .selectFrom("sealed_secrets")
-    .select((row) => row.fn.countAll<number>().as("count"))
-    .where("master_key_id", "!=", masterKeyId)
-    .executeTakeFirstOrThrow();
-  return count;
 }
 
 /**

@@ -1,6 +1,7 @@
 /** Verifies that every sealed secret opens. */
 import { wipe } from "../crypto/bytes.ts";
 import type { Reader } from "../database/database.ts";
+import { countRows, readChunks } from "../database/read-rows.ts";
 
 /** What the verification needs of the store. */
 export interface SecretsToVerify {
@@ -27,21 +28,11 @@ export async function verifySecrets(
   onProgress: (checked: number, total: number) => void,
   opened: ReadonlySet<string> = new Set(),
 ): Promise<SecretsVerification> {
-  const { total } = await reader
-    .selectFrom("sealed_secrets")
-    .select((row) => row.fn.countAll<number>().as("total"))
-    .executeTakeFirstOrThrow();
+  const secrets = reader.selectFrom("sealed_secrets");
+  const total = await countRows(secrets);
   const broken: string[] = [];
   let checked = 0;
-  let last = "";
-  for (;;) {
-    const rows = await reader
-      .selectFrom("sealed_secrets")
-      .select("identity")
-      .where("identity", ">", last)
-      .orderBy("identity")
-      .limit(chunkRows)
-      .execute();
+  for await (const rows of readChunks(secrets.select("identity"), ["identity"], chunkRows)) {
     const left = rows.map(({ identity }) => identity).filter((identity) => !opened.has(identity));
     // A secret that was erased in the meantime is not damaged.
     for (const [identity, secret] of await readSecrets(left)) {
@@ -50,7 +41,6 @@ export async function verifySecrets(
     }
     checked += rows.length;
     onProgress(checked, Math.max(total, checked));
-    if (rows.length < chunkRows) return { checked, broken: broken.sort() };
-    last = rows.at(-1)?.identity ?? "";
   }
+  return { checked, broken: broken.sort() };
 }

@@ -70,7 +70,7 @@ async function createStore(opened: Database, options: StoreOptions): Promise<Sto
   const { vault, keys } = await unlock(database, masterKey);
   const signer = await openCheckpointSigner(database, vault, provider);
   const chains = createStoreChains(database.writer, keys.audit);
-  for (const { chain } of [chains.keys, chains.identities]) await startChain(chain, reader);
+  for (const chain of [chains.keys, chains.identities]) await startChain(chain, reader);
 
   const listeners = new Set<(commit: Commit) => void>();
   const answers = { database, sealKey: keys.answers, quotas, now };

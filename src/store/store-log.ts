@@ -4,7 +4,7 @@ import { type AuditChain, createAuditChain } from "../audit/chain-writer.ts";
 import { createCheckpointSchedule } from "../audit/checkpoint-schedule.ts";
 import { type CheckpointSigner, storeCheckpoint } from "../audit/checkpoint-signer.ts";
 import { runWalk } from "../audit/run-walk.ts";
-import { identityLog, keyLog, type LogTables } from "../audit/tables.ts";
+import { identityLog, keyLog } from "../audit/tables.ts";
 import {
   type AuditVerificationDeps,
   type EntriesVerification,
@@ -12,7 +12,7 @@ import {
 } from "../audit/verification.ts";
 import type { Background } from "../database/background.ts";
 import type { Database } from "../database/database.ts";
-import { listAuditedTables, listIdentityTables } from "../database/schema.ts";
+import { listTablesWith } from "../database/schema.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
 
 export type VerifyOptions = Pick<
@@ -22,28 +22,17 @@ export type VerifyOptions = Pick<
 
 export type StoreLog = ReturnType<typeof createStoreLog>;
 
-export interface StoreLogs {
-  readonly keys: StoreLog;
-  readonly identities: StoreLog;
+/** The chains of both logs, to which transactions append. */
+export interface StoreChains {
+  readonly keys: AuditChain;
+  readonly identities: AuditChain;
 }
-
-/** The chain of a log, to which transactions append, and its tag key. */
-export interface LogChain {
-  readonly tables: LogTables;
-  readonly tagKey: Uint8Array;
-  readonly chain: AuditChain;
-}
-
-export type StoreChains = Readonly<Record<keyof StoreLogs, LogChain>>;
 
 /** @param auditKey RootKeys.audit */
 export function createStoreChains(writer: Database["writer"], auditKey: Uint8Array): StoreChains {
-  const create = (tables: LogTables, tagKey: Uint8Array): LogChain => {
-    return { tables, tagKey, chain: createAuditChain(writer, tagKey, tables) };
-  };
   return {
-    keys: create(keyLog, auditKey),
-    identities: create(identityLog, identityTagKey(auditKey)),
+    keys: createAuditChain(writer, auditKey, keyLog),
+    identities: createAuditChain(writer, identityTagKey(auditKey), identityLog),
   };
 }
 
@@ -57,12 +46,12 @@ export interface StoreLogDeps {
 }
 
 /** Creates the logs on top of their chains. */
-export function createStoreLogs(deps: StoreLogDeps): StoreLogs {
+export function createStoreLogs(deps: StoreLogDeps): Readonly<Record<keyof StoreChains, StoreLog>> {
   const { chains, database } = deps;
+  const { owners } = database;
   return {
-    // The key log records the creation of every key.
-    keys: createStoreLog(deps, chains.keys, listAuditedTables(database.owners)),
-    identities: createStoreLog(deps, chains.identities, listIdentityTables(database.owners)),
+    keys: createStoreLog(deps, chains.keys, listTablesWith(owners, "auditedTables")),
+    identities: createStoreLog(deps, chains.identities, listTablesWith(owners, "identityTables")),
   };
 }
 
@@ -76,9 +65,10 @@ function identityTagKey(auditKey: Uint8Array): Uint8Array {
 
 function createStoreLog(
   { database, signer, write, now, background }: StoreLogDeps,
-  { tables, tagKey, chain }: LogChain,
+  chain: AuditChain,
   recorded: AuditVerificationDeps["recorded"],
 ) {
+  const { tables, tagKey } = chain;
   const { reader } = database;
   const readEnd = () => chain.readTrueHead(reader);
   const schedule = createCheckpointSchedule({

@@ -1,6 +1,6 @@
 /** Publications: targets, delegations, renewals, races, and what stays readable. */
 import { expect, it } from "vitest";
-import { anyTable } from "../../../src/records/table-declaration.ts";
+import { anyTable } from "../../../src/database/schema.ts";
 import { present } from "../../../test/services/answers.ts";
 import { describeStores, type Place } from "../../../test/support/on-both.ts";
 import { outcomesOf, refusal } from "../../../test/support/refusal.ts";

@@ -11,7 +11,7 @@ import {
 import os from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { ConfigError } from "../../config.ts";
-import { copyStore, countRows } from "../../database/copy.ts";
+import { copyStore, countAllRows } from "../../database/copy.ts";
 import type { Database } from "../../database/database.ts";
 import { diskFullError } from "../../database/disk-full.ts";
 import { createDraft, type Draft, removeRemains } from "../../database/drafts.ts";
@@ -24,7 +24,7 @@ import {
 import { logPath } from "../../database/write-ahead-log.ts";
 import { openDatabase, type StoreTables } from "../../open-store.ts";
 import type { MasterKeySource } from "../../secrets/master-key.ts";
-import { saysDiskFull } from "../../system-error.ts";
+import { readErrorCode, saysDiskFull } from "../../system-error.ts";
 import { type OnCount, withCount } from "../output/progress.ts";
 import { findKeyFaults, findKeys, type KeyFault, nameKeySource, warn } from "./check-master-key.ts";
 import { explainStoreFailure } from "./explain-failure.ts";
@@ -90,9 +90,10 @@ function requireBackup(file: string): void {
     isFile = statSync(file).isFile();
     if (isFile) beginning = readBeginning(file);
   } catch (error) {
-    const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
     throw new ConfigError(
-      isAbsent ? `the file ${file} does not exist` : `${file} cannot be read: ${readMessage(error)}`,
+      readErrorCode(error) === "ENOENT"
+        ? `the file ${file} does not exist`
+        : `${file} cannot be read: ${readMessage(error)}`,
     );
   }
   if (!isFile) throw new ConfigError(`${file} is not a file`);
@@ -150,7 +151,7 @@ async function openCopy(file: string, path: string, tables: StoreTables): Promis
   try {
     source = await openDatabase(tables, { kind: "sqlite", path });
     // Counting reads every table here, so that damage is reported for this file.
-    if ((await countRows(source.reader, source.owners)) === 0)
+    if ((await countAllRows(source.reader, source.owners)) === 0)
       throw new StorageError(`the store ${file} is empty`);
     return source;
   } catch (error) {

@@ -2,7 +2,7 @@
 import { sql } from "kysely";
 import type { NewAuditEntry } from "../../audit/chain.ts";
 import { readHead } from "../../audit/log.ts";
-import type { AnyRow } from "../../records/columns.ts";
+import type { AnyRow } from "../../database/schema.ts";
 import { findDueRecords } from "../../records/due-records.ts";
 import type { PageRequest } from "../../records/pages.ts";
 import { type Found, openTable } from "../../records/record-table.ts";
