@@ -254,9 +254,11 @@ describe("the progress bar", () => {
 });
 
 describe("a list of many pages", () => {
-  const page = Array.from({ length: 300_000 }, (_, i) => ({ keyId: `key-${i}`, algorithm: "ML-DSA-44" }));
+  const [first, second] = [{ keyId: "key-1" }, { keyId: "key-2" }];
+  /** More items than a call takes as arguments. */
+  const many = Array.from({ length: 150_000 }, () => second);
 
-  /** Runs a verb with a server whose list has two pages, each with more items than a call takes as arguments. */
+  /** Runs a verb with a server whose list has two pages. */
   async function answerOf(line: readonly string[], pages: readonly Record<string, unknown>[]) {
     const verb = await loadVerb(verbTable, line);
     let json = "";
@@ -272,25 +274,27 @@ describe("a list of many pages", () => {
   }
 
   it("is one answer of kms list", async () => {
-    const { keys, nextPageToken } = await answerOf(["kms", "list"], [{ keys: page }, { keys: page }]);
-    expect([keys.length, nextPageToken]).toEqual([2 * page.length, ""]);
+    const { keys, nextPageToken } = await answerOf(["kms", "list"], [{ keys: [first] }, { keys: many }]);
+    expect([keys.length, nextPageToken]).toEqual([1 + many.length, ""]);
   });
 
   it("is one answer of kms public-keys, in all its forms", async () => {
     const keys = [{ kty: "AKP" }];
-    const first = { exported: page, keys, pem: "one" };
-    const answer = await answerOf(["kms", "public-keys"], [first, { exported: page, keys, pem: "two" }]);
-    expect(answer).toMatchObject({
-      keys: [{ kty: "AKP" }, { kty: "AKP" }],
+    const pages = [
+      { exported: [first], keys, pem: "one" },
+      { exported: [second], keys, pem: "two" },
+    ];
+    expect(await answerOf(["kms", "public-keys"], pages)).toMatchObject({
+      exported: [first, second],
+      keys: [...keys, ...keys],
       pem: "onetwo",
       nextPageToken: "",
     });
-    expect(answer.exported).toHaveLength(2 * page.length);
   });
 
   it("is printed as a table", () => {
-    const rows = page.map(({ keyId }) => [keyId]);
-    expect(table(["KEY"], rows).split("\n")).toHaveLength(page.length + 1);
+    const rows = many.map(({ keyId }) => [keyId]);
+    expect(table(["KEY"], rows).split("\n")).toHaveLength(many.length + 1);
   });
 
   it("does not end if a page follows itself", async () => {
