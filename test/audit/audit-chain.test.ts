@@ -41,13 +41,6 @@ async function findGaps(place: Place): Promise<unknown[]> {
 }
 
 describeStores("the audit chain", (makePlace) => {
-  it("starts with an entry whose previous hash is 64 zeros", async () => {
-    const place = await makePlace();
-    await writeEntries(await place.open(), 1);
-    const [first] = await readEntryRows(place);
-    expect(first).toMatchObject({ sequence: 1, entry_hash: first && hashOfRow(first, genesis) });
-  });
-
   it("hashes each entry with the previous one, across transactions and restarts", async () => {
     const place = await makePlace();
     const store = await place.open();
@@ -112,7 +105,7 @@ describeStores("the audit chain", (makePlace) => {
 });
 
 describeStores("audit chain checkpoints", (makePlace) => {
-  it("sign RFC 8785 JSON of entryHash, purpose, sequence and signedAt", async () => {
+  it("sign RFC 8785 JSON of entryHash, purpose, sequence and signedAt with ML-DSA-65", async () => {
     const store = await (await makePlace()).open();
     await writeEntries(store, 2);
     const { checkpoint } = await store.verifyAudit();
@@ -121,13 +114,6 @@ describeStores("audit chain checkpoints", (makePlace) => {
     const statement = { sequence, purpose: "audit checkpoint", signedAt: signedAt.toISOString(), entryHash };
     expect(new TextDecoder().decode(checkpointMessage(checkpoint))).toBe(canonicalize(statement));
     expect(isSigned(store, checkpoint)).toBe(true);
-  });
-
-  it("are signed with ML-DSA-65 over their content: a changed sequence has no valid signature", async () => {
-    const store = await (await makePlace()).open();
-    await writeEntries(store, 2);
-    const { checkpoint } = await store.verifyAudit();
-    if (checkpoint === undefined) throw new Error("no checkpoint");
     expect(checkpoint.signature).toHaveLength(3309);
     expect(store.checkpointKey).toMatchObject({ algorithm: "ML-DSA-65" });
     expect(isSigned(store, { ...checkpoint, sequence: 1 })).toBe(false);

@@ -1,19 +1,19 @@
-import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync } from "node:fs";
 import pg from "pg";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { type OpenMode, openDatabaseOf } from "../../src/database/database.ts";
 import type { TableOwner } from "../../src/database/schema.ts";
+import { openIssuer } from "../../src/identity/issuer.ts";
+import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { recordTables } from "../../src/records/tables.ts";
 import { addRow, readRowNames } from "../support/entries.ts";
 import { describeStores, makePostgresPlace, type Place } from "../support/on-both.ts";
-import { openDatabase, tableNames } from "../support/open-store.ts";
+import { tableNames } from "../support/open-store.ts";
 import { describePostgres } from "../support/postgres.ts";
 import { runToEndHere } from "../support/run-here.ts";
-import { runToEnd, startServer } from "../support/start-server.ts";
 import { storageError } from "../support/storage-error.ts";
 import { readTableNames } from "../support/tables.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const modes: readonly OpenMode[] = ["create", "upgrade", "existing"];
 
@@ -77,17 +77,6 @@ describeStores("a store from a different version", (makePlace) => {
     await (await place.open({ mode: "upgrade" })).close();
     expect(await readSteps(place)).toEqual(before);
   });
-
-  it("fails startup with one sentence and exit code 2 if newer", async () => {
-    const place = await makePlace();
-    await (await place.open()).close();
-    await place.query("insert into kysely_migration (name, timestamp) values ('9999-from-the-future', '')");
-    expect(await runToEndHere(["serve", "--port", "0", ...place.settings])).toMatchObject({
-      code: 2,
-      stdout: "",
-      stderr: expect.stringMatching(/^qsp: [^\n]*newer version[^\n]*\n$/),
-    });
-  });
 });
 
 describeStores("a missing store", (makePlace) => {
@@ -115,30 +104,11 @@ describeStores("a missing store", (makePlace) => {
   });
 });
 
-describe("a server with --require-store", () => {
-  it("starts after qsp store init, but not after the store is lost", { timeout: 180_000 }, async () => {
-    const dataDir = makeTemporaryDirectory();
-    expect(await runToEnd(["store", "init", "--data-dir", dataDir])).toMatchObject({ code: 0 });
-    const server = await startServer({ dataDir, args: ["--require-store"] });
-    expect((await server.stop()).code).toBe(0);
-    for (const name of readdirSync(dataDir).filter((one) => one.startsWith("qsp.db")))
-      rmSync(join(dataDir, name));
-    const before = readdirSync(dataDir);
-    const again = ["serve", "--port", "0", "--data-dir", dataDir, "--require-store"];
-    expect(await runToEnd(again)).toMatchObject({ code: 2, stderr: expect.stringContaining("qsp restore") });
-    expect(readdirSync(dataDir)).toEqual(before);
-    // An empty file is not a store either.
-    writeFileSync(join(dataDir, "qsp.db"), "", { mode: 0o600 });
-    expect(await runToEnd(again)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining("does not contain a store"),
-    });
-  });
-});
-
 describeStores("an empty database", (makePlace) => {
-  it("becomes a single store when four programs open it at once", async () => {
-    const place = await makePlace();
+  it("becomes a single store, with one issuer key, when four programs open it at once", async () => {
+    const [place, calm] = [await makePlace(), await makePlace()];
+    const provider = await createCryptoProvider("openssl");
+    onTestFinished(() => provider.close());
     const stores = await Promise.all([1, 2, 3, 4].map(() => place.open()));
     const pems = stores.map(({ checkpointKey }) => checkpointKey.toPem());
     expect(new Set(pems).size).toBe(1);
@@ -147,6 +117,14 @@ describeStores("an empty database", (makePlace) => {
     );
     expect(await readRowNames(place)).toEqual(["row 0", "row 1", "row 2", "row 3"]);
     expect(await stores[0]?.verifyAudit()).toMatchObject({ valid: true, entries: 4 });
+    const issuers = await Promise.all(
+      stores.map((store) => openIssuer({ provider, store: createIssuerStore(store), now: () => new Date() })),
+    );
+    const keyIds = await Promise.all(issuers.map(({ publicJwks }) => publicJwks()));
+    expect(new Set(keyIds.flat().map(({ kid }) => kid)).size).toBe(1);
+    for (const issuer of issuers) await issuer.close();
+    await calm.open();
+    expect(await readSteps(place)).toEqual(await readSteps(calm));
   });
 
   it("gets no table that a backup would omit", async () => {
@@ -154,17 +132,6 @@ describeStores("an empty database", (makePlace) => {
     await (await place.open()).close();
     const ours = (await readTableNames(place)).filter((name) => !name.startsWith("kysely_"));
     expect(ours.sort()).toEqual([...tableNames].sort());
-  });
-
-  it("runs each schema step once when four programs run them at once", async () => {
-    const [place, calm] = [await makePlace(), await makePlace()];
-    const open = async ({ location }: Place): Promise<void> => {
-      const database = await openDatabase(location);
-      onTestFinished(() => database.close());
-    };
-    await Promise.all([1, 2, 3, 4].map(() => open(place)));
-    await open(calm);
-    expect(await readSteps(place)).toEqual(await readSteps(calm));
   });
 });
 

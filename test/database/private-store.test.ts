@@ -9,6 +9,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { sqliteIn } from "../../src/database/database.ts";
 import { requirePrivateStore } from "../../src/database/private-store.ts";
 import { makeSqlitePlace, type Place } from "../support/on-both.ts";
 import { runToEndHere } from "../support/run-here.ts";
@@ -60,7 +61,7 @@ describe.skipIf(process.platform === "win32")("a SQLite store", { timeout: 180_0
     const { place } = await makeStore();
     const link = join(makeTemporaryDirectory(), "qsp");
     symlinkSync(place.directory, link);
-    expect(await runToEndHere(["user", "list", "--data-dir", link])).toMatchObject({ code: 0 });
+    await (await place.open({ location: sqliteIn(link), mode: "existing" })).close();
   });
 
   it.each([
@@ -75,15 +76,10 @@ describe.skipIf(process.platform === "win32")("a SQLite store", { timeout: 180_0
     const { place } = await makeStore();
     chmodSync(place.directory, mode);
     await expectRefused(place, sentence);
-    const parent = makeTemporaryDirectory();
-    const dataDir = join(parent, "data");
-    mkdirSync(dataDir);
-    chmodSync(dataDir, mode);
-    expect(await runToEndHere(["store", "init", "--data-dir", dataDir])).toMatchObject({
-      code: 2,
-      stderr: expect.stringMatching(/^qsp: every user of this machine [^\n]+\n$/),
-    });
-    expect(readdirSync(dataDir)).toEqual([]);
+    const empty = await makeSqlitePlace();
+    chmodSync(empty.directory, mode);
+    await expect(empty.open()).rejects.toThrow(storageError(sentence));
+    expect(readdirSync(empty.directory)).toEqual([]);
   });
 
   it.skipIf(!isRoot)(

@@ -6,7 +6,6 @@ import { createRevocations } from "../../src/identity/revocations.ts";
 import { runCommand } from "../cli/operator/command-line.ts";
 import { describeStores, makePostgresPlace, makeSqlitePlace, type Place } from "../support/on-both.ts";
 import { describePostgres } from "../support/postgres.ts";
-import { runToEndHere } from "../support/run-here.ts";
 import { storageError } from "../support/storage-error.ts";
 
 const modes: readonly OpenMode[] = ["create", "upgrade", "existing"];
@@ -36,17 +35,6 @@ describeStores("a trigger in a store", (makePlace) => {
     );
     await place.query(`drop trigger planted${place.location.kind === "sqlite" ? "" : " on users"}`);
     await (await place.open({ mode })).close();
-  });
-
-  it("fails startup and store verify with exit code 2", async () => {
-    const place = await makeStore(makePlace);
-    await plantTrigger(place);
-    const stderr = expect.stringMatching(/^qsp: [^\n]*the trigger planted on users[^\n]*\n$/);
-    expect(await runToEndHere(["serve", "--port", "0", ...place.settings])).toMatchObject({
-      code: 2,
-      stderr,
-    });
-    expect(await runCommand(place, ["store", "verify"])).toMatchObject({ code: 2, stderr });
   });
 });
 

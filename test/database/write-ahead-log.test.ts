@@ -1,12 +1,15 @@
 import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { beforeAll, describe, expect, it } from "vitest";
+import { sql } from "kysely";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { sqliteIn } from "../../src/database/database.ts";
 import { findLogDamage, requireWholeLog } from "../../src/database/write-ahead-log.ts";
 import { createRandom, type Random } from "../faults/mutations.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { flipBit } from "../support/bytes.ts";
 import { makeSqlitePlace } from "../support/on-both.ts";
+import { openDatabase } from "../support/open-store.ts";
 import { storageError } from "../support/storage-error.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -105,6 +108,14 @@ describe(`the write-ahead log after a kill (seed ${seed})`, () => {
     expect(readdirSync(directory)).toEqual(["qsp.db-wal"]);
     expect(readFileSync(join(directory, "qsp.db-wal")).equals(log)).toBe(true);
   });
+});
+
+it("is on disk before a commit is answered: write-ahead log, synchronous = FULL", async () => {
+  const { writer, close } = await openDatabase(sqliteIn(makeTemporaryDirectory()));
+  onTestFinished(close);
+  const mode = await sql<{ journal_mode: string }>`pragma journal_mode`.execute(writer);
+  const synchronous = await sql<{ synchronous: number }>`pragma synchronous`.execute(writer);
+  expect([mode.rows[0]?.journal_mode, synchronous.rows[0]?.synchronous]).toEqual(["wal", 2]);
 });
 
 /** Writes transactions of one to many pages, and restarts the log in the middle. */

@@ -1,19 +1,7 @@
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { type MasterKeySource, masterKeyIn, openKeyring } from "../../src/secrets/master-key.ts";
-import { openTestStore } from "../support/open-store.ts";
-import { runToEndHere } from "../support/run-here.ts";
 import { storageError } from "../support/storage-error.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -111,53 +99,12 @@ describe("the master key", () => {
   });
 });
 
-describe("starting the program", { timeout: 120_000 }, () => {
-  it("fails with one sentence and exit code 2 for a wrong master key", async () => {
-    const dataDir = makeTemporaryDirectory();
-    await makeStore(dataDir);
-    writeKey(join(dataDir, "master.key"), digits);
-    expect(await runToEndHere(["serve", "--port", "0", "--data-dir", dataDir])).toMatchObject(
-      refused(/master key/),
-    );
-  });
-
-  it("fails with one sentence and exit code 2 for a missing master key", async () => {
-    const dataDir = makeTemporaryDirectory();
-    await makeStore(dataDir);
-    rmSync(join(dataDir, "master.key"));
-    expect(await runToEndHere(["serve", "--port", "0", "--data-dir", dataDir])).toMatchObject(
-      refused(/is missing/),
-    );
-  });
-
-  it("fails with one sentence and exit code 2 for a world-readable master key", async () => {
-    const dataDir = makeTemporaryDirectory();
-    await makeStore(dataDir);
-    chmodSync(join(dataDir, "master.key"), 0o644);
-    expect(await runToEndHere(["serve", "--port", "0", "--data-dir", dataDir])).toMatchObject(
-      refused(/0600/),
-    );
-  });
-});
-
 /** Reads the master key as startup with a new store does. */
 function loadMasterKey(source: MasterKeySource): Uint8Array {
   return openKeyring(source, true).current;
 }
 
-/** Leaves a store with a sealed secret in it. */
-async function makeStore(dataDir: string): Promise<void> {
-  const provider = await createCryptoProvider("openssl");
-  await (await openTestStore(dataDir, provider)).close();
-  await provider.close();
-}
-
 function writeKey(path: string, content: string): string {
   writeFileSync(path, content, { mode: 0o600 });
   return path;
-}
-
-function refused(sentence: RegExp) {
-  const oneLine = new RegExp(`^qsp: [^\\n]*${sentence.source}[^\\n]*\\n$`);
-  return { code: 2, stdout: "", stderr: expect.stringMatching(oneLine) };
 }

@@ -7,7 +7,6 @@ import { putSecrets, readSecretText } from "../support/entries.ts";
 import type { Place } from "../support/on-both.ts";
 import { openDatabase } from "../support/open-store.ts";
 import { type Run, runToEndHere } from "../support/run-here.ts";
-import { runToEnd } from "../support/start-server.ts";
 
 /** Rotates a place's master key in this process. */
 export async function rewrap(
@@ -33,11 +32,6 @@ export interface SealedRow {
 
 /** Secrets by identity. */
 export type Secrets = ReadonlyMap<string, string>;
-
-/** Rotates a place's master key in a separate process, as an operator does. */
-export function rotateByProgram({ settings }: Place): Promise<Run> {
-  return runToEnd(["master-key", "rotate", ...settings]);
-}
 
 /** Rotates a place's master key with the operator's command line. */
 export function rotate({ settings }: Place, env?: Readonly<Record<string, string>>): Promise<Run> {

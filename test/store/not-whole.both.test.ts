@@ -1,5 +1,5 @@
 /** An incomplete store: it recreates nothing that would hide the loss. */
-import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { CryptoError } from "../../src/crypto/crypto-error.ts";
@@ -77,23 +77,19 @@ describeStores("a secret under an unavailable master key", (makePlace) => {
 });
 
 describe("a SQLite store in use", () => {
-  it.each(["removed", "replaced"])(
-    "rejects writes once its file was %s, but continues to read",
-    async (how) => {
-      const place = await makeSqlitePlace();
-      const store = await place.open();
-      await putSecrets(store, [["things/1/seed", "alpha"]]);
-      const path = join(place.directory, "qsp.db");
-      if (how === "replaced") {
-        const other = await makeSqlitePlace();
-        await (await other.open()).close();
-        renameSync(join(other.directory, "qsp.db"), path);
-      } else rmSync(path);
-      const unavailable = { constructor: StoreFailureError, code: "UNAVAILABLE" };
-      await expect(writeEntries(store, 1)).rejects.toMatchObject(unavailable);
-      expect(await readSecretText(store, "things/1/seed")).toBe("alpha");
-    },
-  );
+  it.each([
+    ["file was removed", (path: string) => rmSync(path)],
+    ["file was replaced", replace],
+    ["log was removed", (path: string) => rmSync(`${path}-wal`)],
+  ])("rejects writes once its %s, but continues to read", async (_how, change) => {
+    const place = await makeSqlitePlace();
+    const store = await place.open();
+    await putSecrets(store, [["things/1/seed", "alpha"]]);
+    change(join(place.directory, "qsp.db"));
+    const unavailable = { constructor: StoreFailureError, code: "UNAVAILABLE" };
+    await expect(writeEntries(store, 1)).rejects.toMatchObject(unavailable);
+    expect(await readSecretText(store, "things/1/seed")).toBe("alpha");
+  });
 
   it("keeps no trace of an erased secret in its files, while it is open", async () => {
     const place = await makeSqlitePlace();
@@ -108,6 +104,11 @@ describe("a SQLite store in use", () => {
     await expect.poll(isInFiles).toBe(false);
   });
 });
+
+function replace(path: string): void {
+  copyFileSync(path, `${path}.new`);
+  renameSync(`${path}.new`, path);
+}
 
 function readIfThere(path: string): Buffer {
   return existsSync(path) ? readFileSync(path) : Buffer.alloc(0);

@@ -1,9 +1,8 @@
-import { cpSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { sqliteIn } from "../../../src/database/database.ts";
+import { readConfig } from "../../../src/config.ts";
+import { serveApp } from "../../services/app-under-test.ts";
+import { copySqlitePlace } from "../../support/on-both.ts";
 import { runToEndHere } from "../../support/run-here.ts";
-import { runToEnd, startServer } from "../../support/start-server.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
 const timeout = 180_000;
@@ -19,34 +18,21 @@ async function addBlocks(url: string, count: number): Promise<void> {
   for (let i = 0; i < count; i += 1) await post("/api/blockchain/add-block", { data: "aGVsbG8=" });
 }
 
-function change(dataDir: string, sql: string): void {
-  const location = sqliteIn(dataDir);
-  if (location.kind !== "sqlite") throw new Error("the chain is in SQLite");
-  const database = new DatabaseSync(location.path);
-  database.exec(sql);
-  database.close();
-}
-
 describe("chain verify", { timeout }, () => {
   /** A data directory left by a server, with a chain of 4 blocks. */
   const chainDir = makeTemporaryDirectory(afterAll);
   beforeAll(async () => {
-    const server = await startServer({ dataDir: chainDir });
-    await addBlocks(server.url, 3);
-    await server.stop();
+    const { url, close } = await serveApp(readConfig(["--port", "0", "--data-dir", chainDir], {}));
+    await addBlocks(url, 3);
+    await close();
   }, timeout);
 
-  it("reports that a chain is valid, and its length, while a server uses it", async () => {
-    const dataDir = makeTemporaryDirectory();
-    cpSync(chainDir, dataDir, { recursive: true });
-    const server = await startServer({ dataDir });
-    const exit = await runToEnd(["chain", "verify", "--data-dir", dataDir]);
-    expect(exit).toMatchObject({
+  it("reports that a chain is valid, and its length", async () => {
+    expect(await runToEndHere(["chain", "verify", "--data-dir", chainDir])).toMatchObject({
       code: 0,
       stdout: "The chain is valid: 4 blocks.\n",
       stderr: expect.stringContaining("4 of 4 blocks verified"),
     });
-    await server.stop();
   });
 
   it.each([
@@ -55,10 +41,9 @@ describe("chain verify", { timeout }, () => {
     ["LINK", "update blockchain_blocks set prev_hash = block_hash where block_index = 2"],
     ["INDEX", "delete from blockchain_blocks where block_index = 2"],
   ])("exits with 1 and names the first bad block and the reason: %s", async (reason, sql) => {
-    const dataDir = makeTemporaryDirectory();
-    cpSync(chainDir, dataDir, { recursive: true });
-    change(dataDir, sql);
-    const { code, stdout } = await runToEndHere(["chain", "verify", "--data-dir", dataDir]);
+    const place = await copySqlitePlace(chainDir);
+    await place.query(sql);
+    const { code, stdout } = await runToEndHere(["chain", "verify", ...place.settings]);
     expect({ code, stdout }).toEqual({
       code: 1,
       stdout: expect.stringMatching(new RegExp(`^The chain is broken at block 2: ${reason}, .*\\n$`)),

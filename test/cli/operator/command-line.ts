@@ -1,6 +1,8 @@
 /** Runs operator commands: in this process, with a pipe, or at a terminal. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { onTestFinished } from "vitest";
@@ -8,9 +10,26 @@ import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { readConfig } from "../../../src/config.ts";
 import { type Result, run } from "../../interop/tools.ts";
 import { serveApp } from "../../services/app-under-test.ts";
+import { makeStoreDirectory } from "../../support/empty-store.ts";
 import type { Place } from "../../support/on-both.ts";
 import { main } from "../../support/program.ts";
 import { type Run, runHere } from "../../support/run-here.ts";
+
+/** Creates a SQLite store and the settings that point a command to it. */
+export async function makeSettings() {
+  const directory = await makeStoreDirectory();
+  return { directory, settings: ["--data-dir", directory] };
+}
+
+/** Users who may log in on a SQLite store. */
+export function countUsers({ directory }: { readonly directory: string }): number {
+  const database = new DatabaseSync(join(directory, "qsp.db"), { readOnly: true });
+  try {
+    return Number(database.prepare("select count(*) as count from users").get()?.count);
+  } finally {
+    database.close();
+  }
+}
 
 /**
  * Runs a command to its end in this process.

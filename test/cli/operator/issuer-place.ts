@@ -1,16 +1,10 @@
-import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
-import { sqliteIn } from "../../../src/database/database.ts";
 import { createIssuerStore } from "../../../src/identity/issuer-store.ts";
 import { createUserStore } from "../../../src/identity/users.ts";
-import { masterKeyIn } from "../../../src/secrets/master-key.ts";
-import type { Place, Row } from "../../support/on-both.ts";
-import { openStore } from "../../support/open-store.ts";
+import type { Place } from "../../support/on-both.ts";
 import { hashCheaply, password } from "../../support/passwords.ts";
 import type { Run } from "../../support/run-here.ts";
-import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { runCommand, runProgram, type TokenServer } from "./command-line.ts";
 
 /** Adds the user for whom tokens are issued. */
@@ -61,32 +55,6 @@ export async function keysOf(
 }
 
 export const logIn = (server: TokenServer) => server.logIn("ada", password);
-
-/** A SQLite place for one test. */
-export function makeSqlitePlace(): Pick<Place, "settings" | "query" | "open"> {
-  const directory = makeTemporaryDirectory();
-  return {
-    settings: ["--data-dir", directory],
-    async query(sql) {
-      const database = new DatabaseSync(join(directory, "qsp.db"), { timeout: 5000 });
-      try {
-        return database.prepare(sql).all() as Row[];
-      } finally {
-        database.close();
-      }
-    },
-    async open() {
-      const provider = await createCryptoProvider("openssl");
-      const parts = { location: sqliteIn(directory), masterKey: masterKeyIn(directory), provider };
-      const store = await openStore(parts);
-      onTestFinished(async () => {
-        await store.close();
-        await provider.close();
-      });
-      return store;
-    },
-  };
-}
 
 /** Opens a token issuer, like a further program on the store. */
 export async function openParts(place: Pick<Place, "open">) {

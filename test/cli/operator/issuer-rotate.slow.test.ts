@@ -4,11 +4,10 @@ import { once } from "node:events";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openIssuer } from "../../../src/identity/issuer.ts";
 import { isMissing } from "../../interop/tools.ts";
-import { describeStores, type MakePlace, type Place } from "../../support/on-both.ts";
+import { describeStores, type MakePlace, makeSqlitePlace, type Place } from "../../support/on-both.ts";
 import { main } from "../../support/program.ts";
 import { keyIdOf, startTokenServer, type TokenServer } from "./command-line.ts";
-
-import { addAda, keysOf, logIn, makeSqlitePlace, openParts, rotate } from "./issuer-place.ts";
+import { addAda, keysOf, logIn, openParts, rotate } from "./issuer-place.ts";
 
 describeStores("qsp issuer rotate", (makePlace: MakePlace) => {
   it("loses no login and no token while many users log in on two servers", async () => {
@@ -29,7 +28,7 @@ describeStores("qsp issuer rotate", (makePlace: MakePlace) => {
 const strace = isMissing("strace") ? "strace, which is not installed" : "strace";
 describe.skipIf(isMissing("strace"))(`qsp issuer rotate, killed by ${strace},`, { timeout: 180_000 }, () => {
   it("before and after its commit, leaves one signing key with its seed", async () => {
-    const place = makeSqlitePlace();
+    const place = await makeSqlitePlace();
     const { parts } = await openParts(place);
     (await openIssuer(parts)).close();
     const outcomes = new Set<string>();

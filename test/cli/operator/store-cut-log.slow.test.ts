@@ -2,9 +2,9 @@ import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { findLogDamage } from "../../../src/database/write-ahead-log.ts";
-import { present } from "../../faults/evidence.ts";
 import { type KmsServer, startKmsServer } from "../../faults/kms-server.ts";
 import { createRandom } from "../../faults/mutations.ts";
+import { present } from "../../services/answers.ts";
 import { flipBit } from "../../support/bytes.ts";
 import { type Run, runToEndHere } from "../../support/run-here.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";

@@ -1,31 +1,12 @@
-import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
 import { isMissing } from "../../interop/tools.ts";
-import { makeStoreDirectory } from "../../support/empty-store.ts";
 import { password } from "../../support/passwords.ts";
 import { main } from "../../support/program.ts";
-import { runAtTerminal, runCommand, runCommandAtTerminal } from "./command-line.ts";
+import { countUsers, makeSettings, runAtTerminal, runCommand, runCommandAtTerminal } from "./command-line.ts";
 
 const timeout = 180_000;
 const otherPassword = "incorrect horse battery";
-
-/** A place for tests that work with any database. */
-async function makeSettings() {
-  const directory = await makeStoreDirectory();
-  return { directory, settings: ["--data-dir", directory] };
-}
-
-/** Users who may log in on a SQLite store. */
-function countUsers({ directory }: { readonly directory: string }): number {
-  const database = new DatabaseSync(join(directory, "qsp.db"), { readOnly: true });
-  try {
-    return Number(database.prepare("select count(*) as count from users").get()?.count);
-  } finally {
-    database.close();
-  }
-}
 
 const terminal = isMissing("python3") ? "a terminal (python3 is not installed)" : "a terminal";
 

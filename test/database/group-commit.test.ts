@@ -1,8 +1,5 @@
-import { readFileSync } from "node:fs";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createGroupCommit } from "../../src/database/group-commit.ts";
-import { addRow, readRowNames } from "../support/entries.ts";
-import { describeStores, type Place } from "../support/on-both.ts";
 
 /** What a database throws if it fails. */
 class DatabaseDown extends Error {}
@@ -341,88 +338,3 @@ describe("draining", () => {
     expect(await failing).toEqual(["not a"]);
   });
 });
-
-describeStores("a store with many concurrent writers", (makePlace) => {
-  it("commits 100 concurrent writes in a few transactions, and keeps them across a restart", async () => {
-    const place = await makePlace();
-    const store = await place.open();
-    await startCounting(place);
-    const names = Array.from({ length: 100 }, (_, i) => `row ${i}`);
-    await Promise.all(names.map((name) => store.write((transaction) => addRow(transaction, name))));
-    // A slow machine needs more: each transaction accepts writes for 100 ms.
-    expect(await countTransactions(place)).toBeLessThanOrEqual(50);
-    await store.close();
-    expect(await readRowNames(place)).toEqual(names.sort());
-    expect(await (await place.open()).verifyAudit()).toMatchObject({ valid: true, entries: 100 });
-  });
-
-  it("commits sequential writes in one transaction each", async () => {
-    const place = await makePlace();
-    const store = await place.open();
-    await startCounting(place);
-    for (const name of ["a", "b", "c", "d"]) await store.write((transaction) => addRow(transaction, name));
-    expect(await countTransactions(place)).toBeGreaterThanOrEqual(4);
-  });
-
-  it("reports how many calls shared a transaction, and how long it took", async () => {
-    const commits: { durationMs: number; calls: number }[] = [];
-    const onCommit = (durationMs: number, calls: number) => void commits.push({ durationMs, calls });
-    const store = await (await makePlace()).open({ onCommit });
-    await Promise.all(["a", "b", "c"].map((name) => store.write((transaction) => addRow(transaction, name))));
-    // A slow machine may need a second transaction.
-    expect(commits.reduce((sum, { calls }) => sum + calls, 0)).toBe(3);
-    for (const { durationMs } of commits) expect(durationMs).toBeGreaterThan(0);
-  });
-
-  it("puts a caller's write into the first transaction, before another caller's backlog", async () => {
-    const place = await makePlace();
-    let caller = "mallory";
-    const store = await place.open({ callerOf: () => caller });
-    const backlog = Array.from({ length: 600 }, (_, i) =>
-      store.write((transaction) => addRow(transaction, `row ${i}`)),
-    );
-    caller = "victim";
-    await store.write((transaction) => addRow(transaction, "victim"));
-    await Promise.all(backlog);
-    const entries = await place.query("select sequence from audit_entries where details = 'victim'");
-    expect(entries).toEqual([{ sequence: 2 }]);
-  });
-
-  it("rejects only the write with a duplicate name, and keeps nothing of it", async () => {
-    const place = await makePlace();
-    const store = await place.open();
-    await store.write((transaction) => addRow(transaction, "taken"));
-    const writes = ["a", "taken", "b"].map((name) => store.write((transaction) => addRow(transaction, name)));
-    const settled = await Promise.allSettled(writes);
-    expect(settled.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
-    expect(await readRowNames(place)).toEqual(["a", "b", "taken"]);
-    const details = await place.query("select details from audit_entries order by sequence");
-    expect(details).toEqual([{ details: "taken" }, { details: "a" }, { details: "b" }]);
-    expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 3 });
-  });
-});
-
-async function startCounting({ location, query }: Place): Promise<void> {
-  if (location.kind === "sqlite") await query("pragma wal_checkpoint(truncate)");
-}
-
-/** Counts the transactions that wrote rows with addRow, from the database's own records. */
-async function countTransactions({ location, query }: Place): Promise<number> {
-  if (location.kind === "sqlite") return countWalCommits(readFileSync(`${location.path}-wal`));
-  const [row] = await query("select count(distinct xmin::text) as transactions from list_counts");
-  return Number(row?.transactions);
-}
-
-/**
- * Counts the frames in a write-ahead log that end a transaction
- * (https://sqlite.org/fileformat2.html#walformat).
- */
-function countWalCommits(wal: Buffer): number {
-  const frameBytes = 24 + wal.readUInt32BE(8);
-  const salts = wal.subarray(16, 24);
-  let commits = 0;
-  for (let at = 32; at + frameBytes <= wal.length; at += frameBytes) {
-    if (wal.subarray(at + 8, at + 16).equals(salts) && wal.readUInt32BE(at + 4) > 0) commits += 1;
-  }
-  return commits;
-}
