@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { isMissing } from "../interop/tools.ts";
+import { present } from "../services/answers.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { present } from "./evidence.ts";
 import { type KmsClient, startKmsServer } from "./kms-server.ts";
 import { type Trace, traceSyncs } from "./strace.ts";
 

@@ -1,4 +1,4 @@
-// Preloaded into the program: on SIGUSR2 its SQLite threads end, and on SIGWINCH their replacements end too.
+// Preloaded into the program: from SIGUSR2 on, its SQLite threads and their replacements end.
 import process from "node:process";
 
 const running = new Set();
@@ -8,12 +8,7 @@ process.on("worker", (worker) => {
   running.add(worker);
   if (endsAll) worker.terminate();
 });
-const endAll = () => {
-  for (const worker of running) worker.terminate();
-  running.clear();
-};
-process.on("SIGUSR2", endAll);
-process.on("SIGWINCH", () => {
+process.on("SIGUSR2", () => {
   endsAll = true;
-  endAll();
+  for (const worker of running) worker.terminate();
 });

@@ -1,6 +1,7 @@
 /** What callers of the key service know: what was acknowledged, and what was requested at most. */
 import { ConnectError } from "@connectrpc/connect";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
+import { present } from "../services/answers.ts";
 import { describeRefusal } from "../support/refusal.ts";
 import type { KmsClient } from "./kms-server.ts";
 
@@ -76,6 +77,12 @@ export function createEvidence(): Evidence {
     failures: [],
     contradictions: [],
   };
+}
+
+/** Lists the different kinds of failures. */
+export function listKinds({ failures }: Pick<Evidence, "failures">): unknown[] {
+  const kinds = new Set(failures.map(({ code, reason }) => JSON.stringify({ code, reason })));
+  return [...kinds].map((kind) => JSON.parse(kind));
 }
 
 /** Records an acknowledged key. */
@@ -242,12 +249,6 @@ export function createWitness(evidence: Evidence, kms: KmsClient): Witness {
       return isAnswered;
     },
   };
-}
-
-/** Requires a value that every answer must have. */
-export function present<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error("the answer lacks a field");
-  return value;
 }
 
 function headersOf(idempotencyKey: string | undefined) {

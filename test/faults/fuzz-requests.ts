@@ -15,22 +15,10 @@ import {
   toJsonString,
 } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
-import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { DappService } from "#gen/dapp/dapp_service_pb.ts";
-import { DefiService } from "#gen/defi/defi_service_pb.ts";
-import { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { Health } from "#gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.ts";
-import { IotService } from "#gen/iot/iot_service_pb.ts";
-import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { NftService } from "#gen/nft/nft_service_pb.ts";
-import { AuthorizationService } from "#gen/oauth/authorization_service_pb.ts";
-import { IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { TokenService } from "#gen/pqc/token_service_pb.ts";
-import { LogService } from "#gen/tlog/log_service_pb.ts";
-import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
+import { loadPackages } from "../support/whole-program.ts";
 import { mutate, type Random } from "./mutations.ts";
 
 /** A request before it is encoded for a version of HTTP. */
@@ -57,24 +45,10 @@ interface RestPath {
   readonly body: string;
 }
 
-const methods: readonly DescMethod[] = [
-  BlockchainService,
-  DappService,
-  DefiService,
-  KeyManagementService,
-  Health,
-  ServerReflection,
-  IotService,
-  KmsService,
-  NftService,
-  AuthorizationService,
-  IdentityLogService,
-  PqcService,
-  TokenService,
-  LogService,
-  VpnService,
-  WalletService,
-].flatMap((service) => service.methods);
+const services = (await loadPackages()).flatMap(({ files }) => files.flatMap((file) => file.services));
+const methods = [...services, Health, ServerReflection].flatMap(
+  (service): readonly DescMethod[] => service.methods,
+);
 const unary = methods.filter(({ methodKind }) => methodKind === "unary");
 const streams = methods.filter(({ methodKind }) => methodKind !== "unary");
 
@@ -156,46 +130,47 @@ function makeEnvelopes(random: Random, input: DescMessage, asJson: boolean): Buf
   return Buffer.concat(pieces);
 }
 
-function makeGrpc(random: Random): FuzzRequest {
-  const method = pickMethod(random);
-  const type = random.pick([
-    "application/grpc",
-    "application/grpc",
-    "application/grpc+proto",
-    "application/grpc+json",
-  ]);
+/** A call whose messages are in envelopes. */
+function makeEnveloped(
+  random: Random,
+  types: readonly string[],
+  encodingHeader: string,
+  headers: FuzzRequest["headers"],
+  method = pickMethod(random),
+): FuzzRequest {
+  const type = random.pick(types);
   return {
     method: "POST",
     path: pathOf(method),
     headers: [
       ["content-type", type],
-      ["te", "trailers"],
-      ...maybe(random, 3, "grpc-encoding", () => random.pick(encodings)),
-      ...maybe(random, 4, "grpc-timeout", () => random.pick(["1S", "5m", "0m", "x", "99999999H", "1u"])),
+      ...headers,
+      ...maybe(random, 4, encodingHeader, () => random.pick(encodings)),
     ],
     body: makeEnvelopes(random, method.input, type.endsWith("json")),
   };
 }
 
-function makeGrpcWeb(random: Random): FuzzRequest {
-  const method = pickMethod(random);
-  const type = random.pick([
-    "application/grpc-web",
-    "application/grpc-web+proto",
-    "application/grpc-web+json",
+const grpcTypes = ["application/grpc", "application/grpc", "application/grpc+proto", "application/grpc+json"];
+
+function makeGrpc(random: Random): FuzzRequest {
+  return makeEnveloped(random, grpcTypes, "grpc-encoding", [
+    ["te", "trailers"],
+    ...maybe(random, 4, "grpc-timeout", () => random.pick(["1S", "5m", "0m", "x", "99999999H", "1u"])),
   ]);
+}
+
+function makeGrpcWeb(random: Random): FuzzRequest {
   const isText = random.below(4) === 0;
-  const body = makeEnvelopes(random, method.input, type.endsWith("json"));
-  return {
-    method: "POST",
-    path: pathOf(method),
-    headers: [
-      ["content-type", isText ? type.replace("web", "web-text") : type],
-      ["x-grpc-web", "1"],
-      ...maybe(random, 4, "grpc-encoding", () => random.pick(encodings)),
-    ],
-    body: isText ? Buffer.from(body.toString("base64")) : body,
-  };
+  const types = grpcTypes.map((type) => type.replace("grpc", isText ? "grpc-web-text" : "grpc-web"));
+  const request = makeEnveloped(random, types, "grpc-encoding", [["x-grpc-web", "1"]]);
+  return isText ? { ...request, body: Buffer.from(request.body.toString("base64")) } : request;
+}
+
+function makeConnectStream(random: Random): FuzzRequest {
+  const types = ["application/connect+proto", "application/connect+json"];
+  const method = random.pick(random.below(6) === 0 ? unary : streams);
+  return makeEnveloped(random, types, "connect-content-encoding", [], method);
 }
 
 function makeConnectUnary(random: Random): FuzzRequest {
@@ -222,20 +197,6 @@ function makeConnectGet(random: Random): FuzzRequest {
   query.set("message", message.toString("base64url"));
   if (random.below(6) === 0) query.set("compression", random.pick(encodings));
   return { method: "GET", path: `${pathOf(method)}?${query}`, headers: [], body: Buffer.alloc(0) };
-}
-
-function makeConnectStream(random: Random): FuzzRequest {
-  const method = random.pick(random.below(6) === 0 ? unary : streams);
-  const type = random.pick(["application/connect+proto", "application/connect+json"]);
-  return {
-    method: "POST",
-    path: pathOf(method),
-    headers: [
-      ["content-type", type],
-      ...maybe(random, 4, "connect-content-encoding", () => random.pick(encodings)),
-    ],
-    body: makeEnvelopes(random, method.input, type.endsWith("json")),
-  };
 }
 
 function makeRest(random: Random, { restPaths }: Api): FuzzRequest {

@@ -21,7 +21,7 @@ import { type Api, readApi } from "./fuzz-requests.ts";
 import type { FuzzedPort } from "./fuzz-run.ts";
 
 /** A server under attack. */
-export interface FuzzedServer extends Pick<FuzzedPort, "port" | "findEnd"> {
+export interface FuzzedServer extends Pick<FuzzedPort, "port" | "findEnd" | "onBytes"> {
   readonly api: Api;
   readonly url: string;
   readonly ca: string | undefined;
@@ -60,7 +60,10 @@ export async function startFuzzed({ auth, isTls = false }: FuzzedKind, atEnd: At
   const token = auth === "token" ? await logIn({ url, ca, dataDir }) : undefined;
   const api = readApi((await exchange(`${url}/openapi.json`, { ca })).body, token);
   const port = Number(new URL(url).port);
-  return { url, ca, stop, api, port, findEnd: () => end };
+  const onBytes = (bytes: Buffer): void => {
+    if (bytes.includes("HTTP/1.1 500 ")) end ??= "it answered with the status 500";
+  };
+  return { url, ca, stop, api, port, findEnd: () => end, onBytes };
 }
 
 /** Logs a user in. The token has no scopes and is not limited by them. */

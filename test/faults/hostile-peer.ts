@@ -6,6 +6,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, onTestFinished, vi } from "vitest";
 import { envelope } from "../server/raw.ts";
 import { emptySettings, frameTypes, writeFrame } from "../support/http2-frames.ts";
+import { createRandom } from "./mutations.ts";
 
 /** How a peer treats a connection. */
 export type Behaviour = (socket: net.Socket) => void;
@@ -73,20 +74,9 @@ export async function startHostilePeer(
   };
 }
 
-/** Returns a pseudo-random sequence that is the same in each run (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return (mixed ^ (mixed >>> 14)) >>> 0;
-  };
-}
-
 function randomBytes(seed: number, count: number): Buffer {
-  const next = createRandom(seed);
-  return Buffer.from(Array.from({ length: count }, () => next() & 0xff));
+  const random = createRandom(seed);
+  return Buffer.from(Array.from({ length: count }, () => random.below(256)));
 }
 
 /** Ends when the other side ends. */

@@ -2,20 +2,17 @@
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { type KmsServer, startKmsServer } from "./kms-server.ts";
+import { killAgainAndAgain, timeoutOf } from "./kms-server.ts";
 import { judgeLives } from "./life-judge.ts";
-import { liveUntilKilled } from "./life-load.ts";
-import { createLives, type Lives } from "./life-model.ts";
-import { createRandom, type Random } from "./mutations.ts";
+import { type LifeLoad, liveUntilKilled } from "./life-load.ts";
+import { createLives } from "./life-model.ts";
+import { createRandom } from "./mutations.ts";
 
 /** Number of kills; QSP_TEST_KILLS changes it. */
 const kills = Number(process.env.QSP_TEST_KILLS ?? (process.env.QSP_TEST_LONG === "1" ? 100 : 5));
 const fewKills = Math.ceil(kills / 2);
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261123);
-const timeoutOf = (times: number): number => 180_000 + times * 45_000;
 
 /** Operations that must have been acknowledged for the test to prove anything. */
 const operations = [
@@ -27,7 +24,7 @@ describe(`the program, killed with -9 at any stage of a key's life cycle (seed $
   it(`keeps acknowledged changes, and destroys due keys exactly once, over ${kills} kills on SQLite`, {
     timeout: timeoutOf(kills),
   }, async () => {
-    expect(await killAgainAndAgain(kills, [])).toEqual({ contradictions: [], missing: [] });
+    expect(await killLives(kills, [])).toEqual({ contradictions: [], missing: [] });
   });
 });
 
@@ -36,39 +33,25 @@ describePostgres(`the program, killed with -9 at any stage of a key's life cycle
     timeout: timeoutOf(fewKills),
   }, async () => {
     const args = ["--database-url", await freshDatabaseUrl()];
-    expect(await killAgainAndAgain(fewKills, args)).toEqual({ contradictions: [], missing: [] });
+    expect(await killLives(fewKills, args)).toEqual({ contradictions: [], missing: [] });
   });
 });
 
 /** Returns the contradictions after the first kill that caused any, and the operations that never happened. */
-async function killAgainAndAgain(times: number, args: readonly string[]) {
-  const dataDir = makeTemporaryDirectory();
+async function killLives(times: number, args: readonly string[]) {
   const provider = await createCryptoProvider("openssl");
   onTestFinished(() => provider.close());
   const random = createRandom(seed);
   const lives = createLives();
-  let contradictions: string[] = [];
-  let server = await startKmsServer({ dataDir, args });
-  for (let round = 1; round <= times && contradictions.length === 0; round += 1) {
-    contradictions = await useUntilKilled({ server, lives, random, provider, round });
-    server = await startKmsServer({ dataDir, args });
-    contradictions.push(...(await judgeLives(lives, server.kms)));
-    if (contradictions.length > 0) contradictions.unshift(`after kill ${round}:`);
-  }
-  await server.stop("SIGKILL");
+  const contradictions = await killAgainAndAgain(times, args, {
+    use: (server, round) => useUntilKilled({ server, lives, random, provider, round }),
+    judge: (kms) => judgeLives(lives, kms),
+  });
   return { contradictions, missing: operations.filter((operation) => !lives.happened.has(operation)) };
 }
 
-interface Round {
-  readonly server: KmsServer;
-  readonly lives: Lives;
-  readonly random: Random;
-  readonly provider: CryptoProvider;
-  readonly round: number;
-}
-
 /** Kills the program at a random moment under load, and returns the contradictions before the kill. */
-async function useUntilKilled(round: Round): Promise<string[]> {
+async function useUntilKilled(round: LifeLoad): Promise<string[]> {
   const { server, lives, random } = round;
   const calls = 50 + random.below(250);
   const turns = random.below(300);

@@ -8,7 +8,7 @@ import { main } from "../support/program.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { createEvidence, type Evidence, type Failure } from "./evidence.ts";
 import { findContradictions } from "./judge.ts";
-import { type KmsServer, startKmsServer } from "./kms-server.ts";
+import { type KmsServer, killAgainAndAgain, startKmsServer, timeoutOf } from "./kms-server.ts";
 import { startLoad } from "./load.ts";
 import { createRandom, type Random } from "./mutations.ts";
 
@@ -16,13 +16,12 @@ import { createRandom, type Random } from "./mutations.ts";
 const kills = Number(process.env.QSP_TEST_KILLS ?? 3);
 const fewKills = Math.ceil(kills / 2);
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261122);
-const timeoutOf = (times: number): number => 180_000 + times * 45_000;
 
 describe(`the program, killed with -9 at random moments under load (seed ${seed})`, () => {
   it(`keeps everything that it acknowledged over ${kills} kills, on SQLite`, {
     timeout: timeoutOf(kills),
   }, async () => {
-    expect(await killAgainAndAgain(kills, [])).toEqual({ contradictions: [], ...everythingHappened });
+    expect(await killUnderLoad(kills, [])).toEqual({ contradictions: [], ...everythingHappened });
   });
 
   it(`leaves a store that the next start opens when killed ${fewKills} times while creating it`, {
@@ -45,7 +44,7 @@ describePostgres(`the program, killed with -9 at random moments under load (seed
     timeout: timeoutOf(fewKills),
   }, async () => {
     const databaseUrl = await freshDatabaseUrl();
-    const outcome = await killAgainAndAgain(fewKills, ["--database-url", databaseUrl]);
+    const outcome = await killUnderLoad(fewKills, ["--database-url", databaseUrl]);
     expect(outcome).toEqual({ contradictions: [], ...everythingHappened });
   });
 });
@@ -54,19 +53,13 @@ describePostgres(`the program, killed with -9 at random moments under load (seed
 const everythingHappened = { created: true, signed: true, verified: true, rotated: true, destroyed: true };
 
 /** Returns the contradictions after the first kill that caused any, and the number of acknowledged operations. */
-async function killAgainAndAgain(times: number, args: readonly string[]) {
-  const dataDir = makeTemporaryDirectory();
+async function killUnderLoad(times: number, args: readonly string[]) {
   const evidence = createEvidence();
   const random = createRandom(seed);
-  let contradictions: string[] = [];
-  let server = await startKmsServer({ dataDir, args });
-  for (let kill = 1; kill <= times && contradictions.length === 0; kill += 1) {
-    contradictions = await useUntilKilled(server, evidence, random);
-    server = await startKmsServer({ dataDir, args });
-    contradictions.push(...(await findContradictions(evidence, server.kms)));
-    if (contradictions.length > 0) contradictions.unshift(`after kill ${kill}:`);
-  }
-  await server.stop("SIGKILL");
+  const contradictions = await killAgainAndAgain(times, args, {
+    use: (server) => useUntilKilled(server, evidence, random),
+    judge: (kms) => findContradictions(evidence, kms),
+  });
   const keys = [...evidence.keys.values()];
   return {
     contradictions,

@@ -1,4 +1,4 @@
-import { renameSync, rmSync } from "node:fs";
+import { renameSync } from "node:fs";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
@@ -69,14 +69,5 @@ describe("a server whose store was moved away", () => {
       expect.stringContaining(`the store cannot be written: ${reason}`),
       expect.stringContaining("the store can be written again"),
     ]);
-  });
-
-  it.each(["qsp.db", "qsp.db-wal"])("notices without a call that %s was removed", async (name) => {
-    const dataDir = makeTemporaryDirectory();
-    const server = await startKmsServer({ dataDir });
-    rmSync(join(dataDir, name));
-    await expect
-      .poll(() => get(server, "/readyz"), { interval: 500 })
-      .toEqual({ status: 503, text: `the store cannot be written: ${reason}\n` });
   });
 });

@@ -1,16 +1,14 @@
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { describe, type ExpectStatic, expect, it, onTestFinished, vi } from "vitest";
-import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { masterKeyIn } from "../../src/secrets/master-key.ts";
+import { present } from "../services/answers.ts";
 import type { AtEnd } from "../support/at-end.ts";
-import { openStore } from "../support/open-store.ts";
 import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
 import { startPostgres } from "../support/postgres-server.ts";
 import { describeRefusal, failureOf, refusal } from "../support/refusal.ts";
 import { runToEnd } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { createEvidence, createWitness, type Evidence, type Failure, present } from "./evidence.ts";
+import { createEvidence, createWitness, type Evidence, listKinds } from "./evidence.ts";
 import { findContradictions } from "./judge.ts";
 import { type KmsClient, type KmsServer, startKmsServer } from "./kms-server.ts";
 import { startLoad } from "./load.ts";
@@ -48,7 +46,7 @@ describePostgres("a server whose PostgreSQL stops under load and comes back", ()
       const readyMs = performance.now();
       await load.answers(200);
       await load.stop();
-      expect(kindsOf(failures)).toEqual([unavailable]);
+      expect(listKinds(replica.evidence)).toEqual([unavailable]);
       expect(failures.filter(({ startedMs }) => startedMs > readyMs)).toEqual([]);
       await expectKept(replica, expect);
     },
@@ -85,27 +83,6 @@ describePostgres("a server whose PostgreSQL is down", () => {
     await expect.poll(() => readReadiness(server)).toBe("ready\n");
     expect(await server.kms.sign({ keyId, data })).toMatchObject({ status: "success" });
     expect(await server.kms.getHealth({})).toMatchObject({ serviceStatus: "UP" });
-  });
-
-  it("notices at the first failed read, without a write", { timeout }, async () => {
-    const postgres = await startPostgres({ durable: false });
-    onTestFinished(() => postgres.close());
-    const provider = await createCryptoProvider("openssl");
-    onTestFinished(() => provider.close());
-    // Without the probes that run every second and after ten seconds without a write.
-    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
-    onTestFinished(() => void vi.useRealTimers());
-    const store = await openStore({
-      location: { kind: "postgres", url: await postgres.createDatabase() },
-      masterKey: masterKeyIn(makeTemporaryDirectory()),
-      provider,
-    });
-    onTestFinished(() => store.close());
-    const problem = new Promise((resolve) => store.watchWrites((found) => resolve(found?.reason)));
-    await postgres.stop();
-    const read = store.reader.selectFrom("list_counts").selectAll().execute();
-    await expect(read).rejects.toMatchObject({ code: "UNAVAILABLE" });
-    expect(await problem).toBe("it cannot be reached");
   });
 
   it("refuses to start with one line that omits the password in the URL", { timeout }, async () => {
@@ -148,7 +125,7 @@ describePostgres("a server that shares PostgreSQL with other servers", () => {
       await load.answers(200);
       await load.stop();
       test.expect(failures.length).toBeGreaterThan(0);
-      test.expect(kindsOf(failures)).toEqual([unavailable]);
+      test.expect(listKinds(replica.evidence)).toEqual([unavailable]);
       test.expect(failures.filter(({ startedMs }) => startedMs > lastMs).length).toBeLessThanOrEqual(1);
       await expectKept(replica, test.expect);
     });
@@ -214,7 +191,7 @@ describePostgres("a server that shares PostgreSQL with other servers", () => {
       await unlock();
       await load.answers(100);
       await load.stop();
-      test.expect(kindsOf(failures)).toEqual([unavailable]);
+      test.expect(listKinds(replica.evidence)).toEqual([unavailable]);
       await expectKept(replica, test.expect);
     });
 
@@ -236,7 +213,7 @@ describePostgres("a server that shares PostgreSQL with other servers", () => {
       still.server.process.kill("SIGCONT");
       await load.answers(100);
       await load.stop();
-      const others = kindsOf(still.evidence.failures).filter(
+      const others = listKinds(still.evidence).filter(
         (kind) => JSON.stringify(kind) !== JSON.stringify(unavailable),
       );
       test.expect(others).toEqual([]);
@@ -268,11 +245,6 @@ function withPassword(databaseUrl: string): string {
 
 function startLoadOn({ server, evidence }: Replica) {
   return startLoad({ evidence, servers: [server], random: createRandom(20261124) });
-}
-
-function kindsOf(failures: readonly Failure[]): unknown[] {
-  const kinds = new Set(failures.map(({ code, reason }) => JSON.stringify({ code, reason })));
-  return [...kinds].map((kind) => JSON.parse(kind));
 }
 
 /** Checks that the store has everything acknowledged, and that the program's log contains none of it. */

@@ -5,10 +5,10 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { mlDsaNames, mlKemNames } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { present } from "../services/answers.ts";
 import { type AtEnd, endAfterAll } from "../support/at-end.ts";
 import { type RunningServer, runToEnd, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { present } from "./evidence.ts";
 import { findSecrets, type Haystack, type Secret } from "./secrets.ts";
 import { openSecrets, readSealed, withStore } from "./store-secrets.ts";
 
