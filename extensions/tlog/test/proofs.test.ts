@@ -14,54 +14,27 @@ const flip = (hash: Uint8Array): Uint8Array => hash.map((byte, i) => (i === 0 ? 
 const most = 300;
 const read = readFrom(buildLevels(most));
 const leaves = Array.from({ length: most }, (_, i) => leafData(i));
-const sizes = Array.from({ length: most }, (_, i) => i + 1);
-/** Every size near a power of two, and some others: all pairs of 300 sizes would take a minute. */
-const chosen = sizes.filter((size) => size < 20 || size % 37 === 0 || (size > 252 && size < 260));
+const sizes = leaves.map((_, i) => i + 1);
+/** Small sizes, and sizes near a power of two and at the edge of a tile. */
+const chosen = sizes.filter((size) => size < 18 || [31, 32, 33, 255, 256, 257, 300].includes(size));
 
 describe("the root", () => {
-  it("of no leaves is the hash of the empty string", async () => {
+  it("matches RFC 6962 for every size up to 300", async () => {
     expect(hex([emptyRoot, await computeRoot(0, read)])).toEqual(
       Array(2).fill("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
     );
-  });
-
-  it("matches RFC 6962 for every size up to 300", async () => {
-    for (const size of sizes)
-      expect(hex([await computeRoot(size, read)])).toEqual(hex([treeHash(leaves.slice(0, size))]));
+    const roots = await Promise.all(sizes.map((size) => computeRoot(size, read)));
+    expect(hex(roots)).toEqual(hex(sizes.map((size) => treeHash(leaves.slice(0, size)))));
   });
 });
 
 describe("an inclusion proof", () => {
-  it("has RFC 6962's hashes and verifies, for every leaf of many sizes", async () => {
+  it("has RFC 6962's hashes, and verifies only unchanged", async () => {
     for (const size of chosen) {
       const root = treeHash(leaves.slice(0, size));
       for (let index = 0; index < size; index += size > 30 ? 7 : 1) {
         const hashes = await proveInclusion(index, size, read);
         expect(hex(hashes)).toEqual(hex(auditPath(index, leaves.slice(0, size))));
-        expect(verifyInclusion({ index, size, leafHash: hashLeaf(leafData(index)), hashes, root })).toBe(
-          true,
-        );
-      }
-    }
-  });
-
-  it("verifies for leaves of every size up to 300", async () => {
-    for (const size of sizes) {
-      const root = await computeRoot(size, read);
-      // Every leaf of small trees; in large ones, each leaf in one of seven sizes.
-      const step = size <= 40 ? 1 : 7;
-      for (let index = size % step; index < size; index += step) {
-        const proof = { index, size, leafHash: hashLeaf(leafData(index)), root };
-        expect(verifyInclusion({ ...proof, hashes: await proveInclusion(index, size, read) })).toBe(true);
-      }
-    }
-  });
-
-  it("does not verify if any part of it is changed", async () => {
-    for (const size of chosen) {
-      const root = await computeRoot(size, read);
-      for (const index of new Set([0, Math.floor(size / 2), size - 1])) {
-        const hashes = await proveInclusion(index, size, read);
         const proof = { index, size, leafHash: hashLeaf(leafData(index)), hashes, root };
         const [first = root, ...others] = hashes;
         const wrong = [
@@ -82,7 +55,7 @@ describe("an inclusion proof", () => {
               ]
             : []),
         ];
-        for (const one of wrong) expect(verifyInclusion(one)).toBe(false);
+        expect([proof, ...wrong].filter(verifyInclusion)).toEqual([proof]);
       }
     }
   });
@@ -94,21 +67,12 @@ describe("an inclusion proof", () => {
 });
 
 describe("a consistency proof", () => {
-  it("has RFC 6962's hashes and verifies, between many sizes", async () => {
-    for (const to of chosen)
-      for (const from of chosen.filter((size) => size <= to)) {
-        const hashes = await proveConsistency(from, to, read);
-        expect(hex(hashes)).toEqual(hex(consistencyProof(from, leaves.slice(0, to))));
-        const [fromRoot, toRoot] = [treeHash(leaves.slice(0, from)), treeHash(leaves.slice(0, to))];
-        expect(verifyConsistency({ from, to, fromRoot, toRoot, hashes })).toBe(true);
-      }
-  });
-
-  it("does not verify if any part of it is changed", async () => {
+  it("has RFC 6962's hashes, and verifies only unchanged", async () => {
     for (const to of chosen)
       for (const from of chosen.filter((size) => size < to)) {
         const hashes = await proveConsistency(from, to, read);
-        const [fromRoot, toRoot] = [await computeRoot(from, read), await computeRoot(to, read)];
+        expect(hex(hashes)).toEqual(hex(consistencyProof(from, leaves.slice(0, to))));
+        const [fromRoot, toRoot] = [treeHash(leaves.slice(0, from)), treeHash(leaves.slice(0, to))];
         const proof = { from, to, fromRoot, toRoot, hashes };
         const [first = toRoot, ...others] = hashes;
         const wrong = [
@@ -122,7 +86,7 @@ describe("a consistency proof", () => {
           { ...proof, from: 0 },
           { ...proof, from: from + 0.5 },
         ];
-        for (const one of wrong) expect(verifyConsistency(one)).toBe(false);
+        expect([proof, ...wrong].filter(verifyConsistency)).toEqual([proof]);
       }
   });
 
