@@ -8,9 +8,9 @@ import type { ParsedOptions } from "../command-line/options.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { readRole, requireAccountName } from "./account-names.ts";
 import type { Outcome, StoreVerb } from "./store-verb.ts";
-import { existingStoreVerb } from "./with-store.ts";
+import { existingStoreVerb, withStore } from "./with-store.ts";
 
-const clientAdd = existingStoreVerb({
+const clientAdd: StoreVerb = {
   line: "client add NAME",
   options: {
     role: {
@@ -38,15 +38,18 @@ const clientAdd = existingStoreVerb({
   },
   meaning: "Adds an OAuth 2 client and prints its secret. The server stores only a hash of the secret.",
   example: 'SECRET=$(qsp client add orders --scope "kms.read kms.sign")',
-  async work({ operands: [name = ""], options, loadPackages, store }) {
+  async run(input) {
+    const [name = ""] = input.operands;
     requireAccountName(name);
-    const rights = readRights(options, listScopes(await loadPackages()));
+    const rights = readRights(input.options, listScopes(await input.loadPackages()));
     const { secret, secretHash } = makeClientSecret();
-    if (!(await createClientStore(store).add({ name, secretHash, ...rights }, new Date())))
-      throw new ConfigError(`a client or a user named ${name} already exists`);
-    return showSecret(secret, `Client secret of ${name}, shown only once:`);
+    return withStore(input, "existing", async (store) => {
+      if (!(await createClientStore(store).add({ name, secretHash, ...rights }, new Date())))
+        throw new ConfigError(`a client or a user named ${name} already exists`);
+      return showSecret(secret, `Client secret of ${name}, shown only once:`);
+    });
   },
-});
+};
 
 const clientSecret = existingStoreVerb({
   line: "client secret NAME",

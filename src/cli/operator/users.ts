@@ -6,23 +6,26 @@ import { createUserStore } from "../../identity/users.ts";
 import { readPassword } from "../command-line/read-password.ts";
 import { readRole, requireAccountName } from "./account-names.ts";
 import type { StoreVerb } from "./store-verb.ts";
-import { existingStoreVerb } from "./with-store.ts";
+import { existingStoreVerb, withStore } from "./with-store.ts";
 
-const userAdd = existingStoreVerb({
+const userAdd: StoreVerb = {
   line: "user add NAME [ROLE]",
   meaning: `Adds a user with a role (${userRoles.join(", ")}); asks for a password, or reads it from standard input.`,
   example: 'echo "$PASSWORD" | qsp user add ada admin',
-  async work({ operands: [name = "", given = "user"], store }) {
-    const users = createUserStore(store);
+  async run(input) {
+    const [name = "", given = "user"] = input.operands;
     requireAccountName(name);
     const role = readRole(given);
-    if (await users.find(name)) throw new ConfigError(`the user ${name} already exists`);
-    const passwordHash = await hashPassword(await readNewPassword(name));
-    if (!(await users.add({ name, role, passwordHash }, new Date())))
-      throw new ConfigError(`a user or a client named ${name} already exists`);
-    return `Added ${name} with the role ${role}.`;
+    return withStore(input, "existing", async (store) => {
+      const users = createUserStore(store);
+      if (await users.find(name)) throw new ConfigError(`the user ${name} already exists`);
+      const passwordHash = await hashPassword(await readNewPassword(name));
+      if (!(await users.add({ name, role, passwordHash }, new Date())))
+        throw new ConfigError(`a user or a client named ${name} already exists`);
+      return `Added ${name} with the role ${role}.`;
+    });
   },
-});
+};
 
 const userPasswd = existingStoreVerb({
   line: "user passwd NAME",
