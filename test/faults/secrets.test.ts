@@ -113,8 +113,8 @@ async function leaveRemains(dataDir: string, otherDir: string, atEnd: AtEnd): Pr
   const server = await startServer({ dataDir, args: ["--log-level", "trace"] });
   atEnd(async () => void (await server.stop("SIGKILL")));
   const caller = createCaller(server);
-  const kept = await createKeys(caller, "kept");
-  const destroyed = await createKeys(caller, "destroyed");
+  const kept = await createKeys(caller, "kept", algorithms);
+  const destroyed = await createKeys(caller, "destroyed", ["ML-DSA-65", "SLH-DSA-SHA2-128f", "ML-KEM-768"]);
   const before = await withStore(dataDir, provider, async (store) => ({
     secrets: await openSecrets(store, provider),
     sealed: await readSealed(store),
@@ -225,10 +225,10 @@ const algorithms = [
 const message = randomBytes(64);
 const data = message.toString("base64");
 
-/** Creates a key of each algorithm; the answers are kept for repeated requests. */
-async function createKeys({ post }: Caller, name: string): Promise<CreatedKey[]> {
+/** Creates a key for each algorithm; the answers are kept for repeated requests. */
+async function createKeys({ post }: Caller, name: string, names: readonly string[]): Promise<CreatedKey[]> {
   const keys = await Promise.all(
-    algorithms.map((algorithm) => {
+    names.map((algorithm) => {
       const alias = `${name} ${algorithm}`;
       return post("create-key", { alias, algorithm }, { "idempotency-key": alias });
     }),

@@ -7,6 +7,7 @@ import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { readConfig } from "../../../src/config.ts";
 import { present } from "../../../test/services/answers.ts";
 import { openConnections, serveApp } from "../../../test/services/app-under-test.ts";
+import type { AtEnd } from "../../../test/support/at-end.ts";
 import { makeStoreDirectory } from "../../../test/support/empty-store.ts";
 import { parseCheckpoint } from "../checkpoint.ts";
 import { parseNote } from "../note.ts";
@@ -23,8 +24,12 @@ export interface LogServer {
 }
 
 /** Starts a server on a directory, by default a new one. */
-export async function startLogServer(flags: readonly string[] = [], given?: string): Promise<LogServer> {
-  const dataDir = given ?? (await makeStoreDirectory());
+export async function startLogServer(
+  flags: readonly string[] = [],
+  given?: string,
+  atEnd: AtEnd = onTestFinished,
+): Promise<LogServer> {
+  const dataDir = given ?? (await makeStoreDirectory(atEnd));
   const app = await serveApp(readConfig(["--port", "0", "--data-dir", dataDir, ...flags], {}, [settings]));
   const { grpc, disconnect } = openConnections(app.url);
   let closing: Promise<void> | undefined;
@@ -36,7 +41,7 @@ export async function startLogServer(flags: readonly string[] = [], given?: stri
     })();
     return closing;
   };
-  onTestFinished(close);
+  atEnd(close);
   return {
     url: app.url,
     dataDir,

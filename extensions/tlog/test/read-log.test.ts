@@ -1,25 +1,33 @@
 /** tlog.LogService: checkpoints, tiles and proofs from the reader's perspective. */
 import { hash } from "node:crypto";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { hashLeaf } from "../../../src/merkle/hashes.ts";
 import { present } from "../../../test/services/answers.ts";
+import { endAfterAll } from "../../../test/support/at-end.ts";
 import { refusal } from "../../../test/support/refusal.ts";
 import { parseCheckpoint } from "../checkpoint.ts";
 import { parseNote } from "../note.ts";
 import { parseVerifierKey } from "../verifier-keys.ts";
 import { verifyNote } from "../verify-note.ts";
 import { verifyConsistency, verifyInclusion } from "../verify-proofs.ts";
-import { awaitSize, fetchNote, startLogServer, writeUses } from "./log-server.ts";
+import { awaitSize, fetchNote, type LogServer, startLogServer, writeUses } from "./log-server.ts";
 
 const bytesOf = async (response: Response): Promise<Uint8Array> =>
   new Uint8Array(await response.arrayBuffer());
 
+const atEnd = endAfterAll();
+/** Has published seven audit entries. */
+let server: LogServer;
+beforeAll(async () => {
+  server = await startLogServer([], undefined, atEnd);
+  await writeUses(server, 7);
+  await awaitSize(server.url, 7);
+}, 180_000);
+
 describe("a log's checkpoint", { timeout: 180_000 }, () => {
   it("is a note that verifies with each key from ListLogs", async () => {
-    const server = await startLogServer();
-    await writeUses(server, 3);
-    const { bytes, origin } = await awaitSize(server.url, 3);
+    const { bytes, origin } = await awaitSize(server.url, 7);
     const { logs } = await server.logs.listLogs({});
     expect(logs.map(({ log }) => log)).toEqual(["audit", "blockchain"]);
     const audit = present(logs[0]);
@@ -35,7 +43,6 @@ describe("a log's checkpoint", { timeout: 180_000 }, () => {
   });
 
   it("is text over REST, and the same bytes over gRPC", async () => {
-    const server = await startLogServer();
     const response = await fetch(`${server.url}/api/logs/audit/checkpoint`);
     expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
     expect(response.headers.get("cache-control")).toBe("no-cache");
@@ -72,7 +79,6 @@ describe("a log's checkpoint", { timeout: 180_000 }, () => {
   });
 
   it("is refused for an unknown log", async () => {
-    const server = await startLogServer();
     expect((await fetch(`${server.url}/api/logs/nothing/checkpoint`)).status).toBe(404);
     expect(await refusal(server.logs.getCheckpoint({ log: "toString" }))).toMatchObject({
       code: "NotFound",
@@ -83,34 +89,25 @@ describe("a log's checkpoint", { timeout: 180_000 }, () => {
 
 describe("a tile", { timeout: 180_000 }, () => {
   it("contains leaf hashes, and its entries contain audit entry hashes", async () => {
-    const server = await startLogServer();
-    await writeUses(server, 5);
-    await awaitSize(server.url, 5);
     const { auditLog } = await server.kms.getAuditLog({});
     const leaves = auditLog.map(({ entryHash }) => Buffer.from(entryHash, "hex"));
-    const tile = await fetch(`${server.url}/api/logs/audit/tile/0/000.p/5`);
+    const tile = await fetch(`${server.url}/api/logs/audit/tile/0/000.p/7`);
     expect(await bytesOf(tile)).toEqual(Uint8Array.from(Buffer.concat(leaves.map(hashLeaf))));
     expect(tile.headers.get("content-type")).toBe("application/octet-stream");
     expect(tile.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
-    const bundle = await fetch(`${server.url}/api/logs/audit/tile/entries/000.p/5`);
+    const bundle = await fetch(`${server.url}/api/logs/audit/tile/entries/000.p/7`);
     const expected = Buffer.concat(leaves.flatMap((leaf) => [Buffer.of(0, 32), leaf]));
     expect(await bytesOf(bundle)).toEqual(Uint8Array.from(expected));
   });
 
   it("has any width up to the published size", async () => {
-    const server = await startLogServer();
-    await writeUses(server, 4);
-    await awaitSize(server.url, 4);
-    for (const width of [1, 2, 3, 4]) {
+    for (const width of [1, 2, 3, 4, 5, 6, 7]) {
       const { tile } = await server.logs.getTile({ log: "audit", path: `0/000.p/${width}` });
       expect(present(tile).data).toHaveLength(32 * width);
     }
   });
 
   it("in a different form or beyond the checkpoint is not found", async () => {
-    const server = await startLogServer();
-    await writeUses(server, 4);
-    await awaitSize(server.url, 4);
     for (const path of wrongPaths) {
       const response = await fetch(`${server.url}/api/logs/audit/tile/${path}`);
       const { code } = (await response.json()) as { code: string };
@@ -123,10 +120,10 @@ describe("a tile", { timeout: 180_000 }, () => {
 const wrongPaths = [
   "0/0",
   "0/000",
-  "0/000.p/5",
+  "0/000.p/8",
   "0/001.p/1",
   "1/000.p/1",
-  "entries/000.p/5",
+  "entries/000.p/8",
   "entries",
   "0%2f000.p%2f1",
   "%30/000.p/1%00",
@@ -135,9 +132,6 @@ const wrongPaths = [
 
 describe("a proof", { timeout: 180_000 }, () => {
   it("of inclusion verifies against the checkpoint that comes with it", async () => {
-    const server = await startLogServer();
-    await writeUses(server, 7);
-    await awaitSize(server.url, 7);
     const { auditLog } = await server.kms.getAuditLog({});
     for (const index of [0, 3, 6]) {
       const proof = await server.logs.getInclusionProof({ log: "audit", leafIndex: index });
@@ -150,12 +144,10 @@ describe("a proof", { timeout: 180_000 }, () => {
   });
 
   it("of consistency verifies between all sizes, with the trees' roots", async () => {
-    const server = await startLogServer();
-    await writeUses(server, 6);
-    const newest = await awaitSize(server.url, 6);
+    const newest = await awaitSize(server.url, 7);
     const rootOf = async (treeSize: number) =>
       (await server.logs.getInclusionProof({ log: "audit", leafIndex: 0, treeSize })).rootHash;
-    for (const from of [1, 2, 3, 4, 5, 6]) {
+    for (const from of [1, 2, 3, 4, 5, 6, 7]) {
       const { hashes, toSize } = await server.logs.getConsistencyProof({ log: "audit", fromSize: from });
       const proof = { from, to: toSize, fromRoot: await rootOf(from), toRoot: newest.root, hashes };
       expect(verifyConsistency(proof)).toBe(true);
@@ -164,20 +156,17 @@ describe("a proof", { timeout: 180_000 }, () => {
   });
 
   it("beyond the tree or the published size is refused", async () => {
-    const server = await startLogServer();
-    await writeUses(server, 4);
-    await awaitSize(server.url, 4);
     const log = "audit";
     const { getInclusionProof, getConsistencyProof } = server.logs;
     const leaf = { code: "OutOfRange", reason: "LEAF_OUT_OF_RANGE" };
     const size = { code: "OutOfRange", reason: "TREE_SIZE_OUT_OF_RANGE" };
     const invalid = { code: "InvalidArgument", reason: "FIELD_INVALID" };
     const refused = [
-      [await refusal(getInclusionProof({ log, leafIndex: 4 })), leaf],
+      [await refusal(getInclusionProof({ log, leafIndex: 7 })), leaf],
       [await refusal(getInclusionProof({ log, leafIndex: 2, treeSize: 2 })), leaf],
-      [await refusal(getInclusionProof({ log, leafIndex: 0, treeSize: 5 })), size],
+      [await refusal(getInclusionProof({ log, leafIndex: 0, treeSize: 8 })), size],
       [await refusal(getInclusionProof({ log, leafIndex: 0.5 })), invalid],
-      [await refusal(getConsistencyProof({ log, fromSize: 5 })), size],
+      [await refusal(getConsistencyProof({ log, fromSize: 8 })), size],
       [await refusal(getConsistencyProof({ log, fromSize: 3, toSize: 2 })), size],
     ] as const;
     for (const [found, expected] of refused) expect(found).toMatchObject(expected);
@@ -215,8 +204,6 @@ describe("the block log", { timeout: 180_000 }, () => {
 
 describe("audit entries", { timeout: 180_000 }, () => {
   it("are not published by default", async () => {
-    const server = await startLogServer();
-    await writeUses(server, 1);
     expect(await refusal(server.logs.listLogEntries({ log: "audit" }))).toMatchObject({
       code: "PermissionDenied",
       reason: "LOG_ENTRIES_PRIVATE",

@@ -1,33 +1,44 @@
 /** Verification of the stored tree names the first hash or checkpoint that contradicts the entries. */
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import { endAfterAll } from "../../../test/support/at-end.ts";
 import { writeEntries } from "../../../test/support/entries.ts";
-import { makeSqlitePlace } from "../../../test/support/on-both.ts";
+import { copySqlitePlace, makeSqlitePlace } from "../../../test/support/on-both.ts";
 import { createAuditSource } from "../source.ts";
 import { verifyAudit } from "../verify-audit.ts";
 import { verifyTree } from "../verify-tree.ts";
 import { openAuditLog } from "./open-log.ts";
 
-/** A store with 700 entries and checkpoints at sizes 300, 600 and 700. */
-async function makeStore() {
-  const place = await makeSqlitePlace();
-  const store = await place.open();
-  const log = await openAuditLog(store);
+const provider = await createCryptoProvider("openssl");
+
+/** Where the store is that the tests copy: it has 700 entries, and checkpoints at sizes 300, 600 and 700. */
+let directory: string;
+const atEnd = endAfterAll();
+beforeAll(async () => {
+  const place = await makeSqlitePlace(atEnd);
+  const store = await place.open({ atEnd });
+  const log = await openAuditLog(store, { atEnd });
   for (const added of [300, 300, 100]) {
     await writeEntries(store, added);
     await log.readCheckpoint();
   }
   await log.close();
-  const provider = await createCryptoProvider("openssl");
+  await store.close();
+  directory = place.directory;
+});
+
+async function copyStore() {
+  const place = await copySqlitePlace(directory);
+  const store = await place.open();
   const verify = () => verifyTree({ store, provider, source: createAuditSource(store) });
-  return { place, store, provider, verify };
+  return { place, store, verify };
 }
 
 const zeros = "0".repeat(64);
 
 describe("a stored tree", () => {
   it("agrees with the entries if it is intact, even with entries after its last checkpoint", async () => {
-    const { store, provider, verify } = await makeStore();
+    const { store, verify } = await copyStore();
     expect(await verify()).toMatchObject({ log: "audit", hashes: 2, checkpoints: 3, fault: undefined });
     await writeEntries(store, 600);
     expect(await verify()).toMatchObject({ log: "audit", hashes: 2, checkpoints: 3, fault: undefined });
@@ -84,7 +95,7 @@ describe("a stored tree", () => {
       /shorter than its checkpoint of size 701/,
     ],
   ])("names the change and the entry if %s was modified", async (_, change, leaf, reason) => {
-    const { place, verify } = await makeStore();
+    const { place, verify } = await copyStore();
     await place.query(change);
     const { fault } = await verify();
     expect(fault?.reason).toMatch(reason);
@@ -92,7 +103,7 @@ describe("a stored tree", () => {
   });
 
   it("with a wrong hash makes the audit log invalid from the first entry below the hash", async () => {
-    const { place, store, provider } = await makeStore();
+    const { place, store } = await copyStore();
     await place.query("delete from tlog_hashes where hash_index = 1");
     expect(await store.verifyAudit()).toMatchObject({ valid: true });
     expect(await verifyAudit(store, provider)).toMatchObject({

@@ -2,22 +2,23 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { present } from "../../../test/services/answers.ts";
+import { type AtEnd, endAfterAll } from "../../../test/support/at-end.ts";
 import { refusal } from "../../../test/support/refusal.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { formatCheckpoint, parseCheckpoint } from "../checkpoint.ts";
-import { formatNote, type NoteSignature, parseNote } from "../note.ts";
+import { formatNote, type Note, type NoteSignature, parseNote } from "../note.ts";
 import { createMlDsa44Signer, type NoteSigner } from "../sign-notes.ts";
 import { formatVerifierKey } from "../verifier-keys.ts";
 import { verifyNote } from "../verify-note.ts";
 import { awaitSize, fetchNote, type LogServer, startLogServer, writeUses } from "./log-server.ts";
 import { makeEd25519Witness } from "./witness.ts";
 
-async function makeMlDsaWitness(name: string): Promise<NoteSigner> {
+async function makeMlDsaWitness(name: string, atEnd: AtEnd): Promise<NoteSigner> {
   const provider = await createCryptoProvider("openssl");
-  onTestFinished(() => provider.close());
+  atEnd(() => provider.close());
   const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
   return createMlDsa44Signer(name, provider, secretKey);
 }
@@ -25,14 +26,15 @@ async function makeMlDsaWitness(name: string): Promise<NoteSigner> {
 /** A server that trusts two witnesses, with a checkpoint over three entries. */
 async function startWitnessed(
   names: readonly [string, string] = ["witness.example/one", "witness.example/two"],
+  atEnd: AtEnd = onTestFinished,
 ) {
   const first = makeEd25519Witness(names[0]);
-  const second = await makeMlDsaWitness(names[1]);
-  const directory = makeTemporaryDirectory();
+  const second = await makeMlDsaWitness(names[1], atEnd);
+  const directory = makeTemporaryDirectory(atEnd);
   const file = join(directory, "witnesses");
   const keys = [first, second].map(({ key }) => formatVerifierKey(key));
   writeFileSync(file, `# who watches this log\n${keys.join("\n")}\n`);
-  const server = await startLogServer(["--witnesses", file], directory);
+  const server = await startLogServer(["--witnesses", file], directory, atEnd);
   await writeUses(server, 3);
   const { bytes } = await awaitSize(server.url, 3);
   return { server, first, second, keys, file, note: parseNote(bytes) };
@@ -128,8 +130,16 @@ describe("a trusted witness's cosignature", { timeout: 180_000 }, () => {
 });
 
 describe("a cosignature is rejected", { timeout: 180_000 }, () => {
+  const atEnd = endAfterAll();
+  let server: LogServer;
+  let first: NoteSigner;
+  let second: NoteSigner;
+  let note: Note;
+  beforeAll(async () => {
+    ({ server, first, second, note } = await startWitnessed(undefined, atEnd));
+  }, 180_000);
+
   it("if its witness is unknown, even under a trusted witness's name", async () => {
-    const { server, note } = await startWitnessed();
     for (const outsider of [makeEd25519Witness("other.example"), makeEd25519Witness("witness.example/one")])
       expect(
         await refusal(add(server, encode(note.text, [await outsider.sign(note.text, new Date())]))),
@@ -140,7 +150,6 @@ describe("a cosignature is rejected", { timeout: 180_000 }, () => {
   });
 
   it("if it does not verify or is duplicated, and nothing is stored", async () => {
-    const { server, first, second, note } = await startWitnessed();
     const good = await first.sign(note.text, new Date());
     const ofOther = await second.sign(note.text.replace("\n3\n", "\n4\n"), new Date());
     for (const wrong of [
@@ -156,7 +165,6 @@ describe("a cosignature is rejected", { timeout: 180_000 }, () => {
   });
 
   it("if its time is in the future or missing", async () => {
-    const { server, first, note } = await startWitnessed();
     for (const time of [new Date(Date.now() + 3_600_000), new Date(0)])
       expect(
         await refusal(add(server, encode(note.text, [await first.sign(note.text, time)]))),
@@ -166,7 +174,6 @@ describe("a cosignature is rejected", { timeout: 180_000 }, () => {
   });
 
   it("if its checkpoint was never published by the server", async () => {
-    const { server, first, note } = await startWitnessed();
     const { origin } = parseCheckpoint(note.text);
     const root = new Uint8Array(32);
     for (const text of [
@@ -182,7 +189,6 @@ describe("a cosignature is rejected", { timeout: 180_000 }, () => {
   });
 
   it("if it is for a different log, or not for a checkpoint", async () => {
-    const { server, first, note } = await startWitnessed();
     const cosigned = encode(note.text, [await first.sign(note.text, new Date())]);
     const other = note.text.replace("/audit\n", "/blockchain\n");
     for (const [log, wrong] of [
