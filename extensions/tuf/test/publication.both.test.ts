@@ -5,7 +5,7 @@ import { present } from "../../../test/services/answers.ts";
 import { describeStores, type Place } from "../../../test/support/on-both.ts";
 import { outcomesOf, refusal } from "../../../test/support/refusal.ts";
 import { type Clock, type Domain, openDomain, repository, targetPath } from "./open-domain.ts";
-import { createSigners, openRepository } from "./tuf-server.ts";
+import { createSigners, openRepository, publishRoot } from "./tuf-server.ts";
 
 const hour = 3600 * 1000;
 const day = 24 * hour;
@@ -217,7 +217,9 @@ describeStores("a publication", (makePlace) => {
   it("removes files a week after their successors, but never a root", async () => {
     const clock = { now: new Date() };
     const domain = await open(clock);
-    await openRepository(domain);
+    const { signers } = await openRepository(domain);
+    const { proposal } = await domain.tuf.proposeRoot({ repository });
+    await publishRoot(domain, present(proposal), signers.slice(0, 2));
     await domain.upload("a.bin", "old");
     await domain.tuf.publish({ repository });
     await domain.upload("a.bin", "new");
