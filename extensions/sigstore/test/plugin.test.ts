@@ -124,47 +124,23 @@ describe("qsp sigstore-kms", { timeout }, () => {
     expect(JSON.parse(stdout).errorMessage).toMatch(/deadline .* has passed/);
   });
 
-  it.each([
-    ["v2", { initOptions: { ...init, keyResourceID: "" }, methodName: "defaultAlgorithm" }, /version "v2"/],
-    ["v1", { initOptions: { protocolVersion: "v9" }, methodName: "defaultAlgorithm" }, /version "v9"/],
-    ["v1", { initOptions: { ...init, keyResourceID: "" } }, /methodName is not a string/],
-    [
-      "v1",
-      { initOptions: { ...init, keyResourceID: "" }, methodName: "constructor" },
-      /method "constructor" is not supported/,
-    ],
-    ["v1", { initOptions: { ...init, keyResourceID: "" }, methodName: "" }, /method "" is not supported/],
-    ["v1", { initOptions: { ...init }, methodName: "publicKey" }, /keyResourceID is not a string/],
-    [
-      "v1",
-      { initOptions: { ...init, keyResourceID: "x", hashFunc: "7" }, methodName: "signMessage" },
-      /hashFunc/,
-    ],
-    [
-      "v1",
-      { initOptions: { ...init, keyResourceID: "x", ctxDeadline: "soon" }, methodName: "publicKey" },
-      /ctxDeadline/,
-    ],
-    [
-      "v1",
-      {
-        initOptions: { ...init, keyResourceID: "x", rpcOptions: { keyVersion: "2" } },
-        methodName: "publicKey",
-      },
-      /keyVersion/,
-    ],
-    [
-      "v1",
-      {
-        initOptions: { ...init, keyResourceID: "x" },
-        methodName: "verifySignature",
-        verifySignature: { signature: "!" },
-      },
-      /signature is not base64/,
-    ],
-    ["v1", [], /must be a JSON object/],
-    ["v1", { initOptions: [] }, /initOptions is not an object/],
-  ])("answers %s %j with a JSON error", async (version, request, message) => {
+  const known = { ...init, keyResourceID: "x" };
+  it.each<[object & { version?: string }, RegExp]>([
+    [{ version: "v2", methodName: "defaultAlgorithm" }, /version "v2"/],
+    [{ initOptions: { protocolVersion: "v9" }, methodName: "defaultAlgorithm" }, /version "v9"/],
+    [{}, /methodName is not a string/],
+    [{ methodName: "constructor" }, /method "constructor" is not supported/],
+    [{ methodName: "" }, /method "" is not supported/],
+    [{ initOptions: init, methodName: "publicKey" }, /keyResourceID is not a string/],
+    [{ initOptions: { ...known, hashFunc: "7" }, methodName: "signMessage" }, /hashFunc/],
+    [{ initOptions: { ...known, ctxDeadline: "soon" }, methodName: "publicKey" }, /ctxDeadline/],
+    [{ initOptions: { ...known, rpcOptions: { keyVersion: "2" } }, methodName: "publicKey" }, /keyVersion/],
+    [{ methodName: "verifySignature", verifySignature: { signature: "!" } }, /signature is not base64/],
+    [[], /must be a JSON object/],
+    [{ initOptions: [] }, /initOptions is not an object/],
+  ])("answers %j with a JSON error", async (given, message) => {
+    const { version = "v1", ...members } = { ...given };
+    const request = Array.isArray(given) ? given : { initOptions: known, ...members };
     const { code, stdout } = await qsp(["sigstore-kms", version, JSON.stringify(request)], server.place());
     expect(code).toBe(2);
     expect(JSON.parse(stdout).errorMessage).toMatch(message);

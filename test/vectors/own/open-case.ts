@@ -1,28 +1,19 @@
-/** Reads the values of a case by name; a missing value, or one of a wrong type, is an error. */
+/** Reads the values of a case by name. */
 import type { CryptoProvider, PublicKey, SecretKey } from "../../../src/crypto/provider.ts";
-import type { Value, Values, VectorCase, VectorKey, VectorSet } from "./vector-set.ts";
+import type { Values, VectorCase, VectorKey, VectorSet } from "./vector-set.ts";
 
+/** Values in text or hexadecimal; a missing one is an error. */
 interface Fields {
   text(name: string): string;
   bytes(name: string): Uint8Array;
 }
 
-/** A packet of a handshake case. */
-interface PacketValue {
-  /** The side that seals it. */
-  readonly from: string;
-  readonly valid: boolean;
-  readonly plaintext: string;
-  readonly packet: Uint8Array;
-}
-
 /** A case whose values in `input` and `result` are read by name. */
 export interface OpenCase extends Fields {
-  number(name: string): number;
-  isNull(name: string): boolean;
-  flag(name: string): boolean;
+  readonly input: Values;
   readonly result: Fields;
-  packets(): readonly PacketValue[];
+  /** The packets of a handshake. */
+  readonly packets: readonly Values[];
   /** The public key named by a member of `input`. */
   publicKey(provider: CryptoProvider, name: string): PublicKey;
   /** The secret key named by a member of `input`. */
@@ -39,21 +30,9 @@ export function openCase({ keys }: VectorSet, { input, result }: VectorCase): Op
   };
   return {
     ...fields,
-    number: (name) => requireType(input, name, (value) => typeof value === "number"),
-    flag: (name) => requireType(input, name, (value) => typeof value === "boolean"),
-    isNull: (name) => input[name] === null,
+    input,
     result: openFields(result),
-    packets: () => {
-      const packets = requireType(result, "packets", (value): value is readonly Values[] =>
-        Array.isArray(value),
-      );
-      return packets.map((packet) => ({
-        from: openFields(packet).text("from"),
-        valid: packet.valid === true,
-        plaintext: openFields(packet).text("plaintext"),
-        packet: openFields(packet).bytes("packet"),
-      }));
-    },
+    packets: (result.packets ?? []) as readonly Values[],
     publicKey: (provider, name) => {
       const { algorithm, publicKey } = keyOf(name);
       return provider.importPublicKey(algorithm, { raw: Uint8Array.fromHex(publicKey) });
@@ -65,17 +44,11 @@ export function openCase({ keys }: VectorSet, { input, result }: VectorCase): Op
   };
 }
 
-function openFields(values: Values): Fields {
-  const text = (name: string): string => requireType(values, name, (value) => typeof value === "string");
+export function openFields(values: Values): Fields {
+  const text = (name: string): string => {
+    const value = values[name];
+    if (typeof value === "string") return value;
+    throw new TypeError(`${name} is missing or no text`);
+  };
   return { text, bytes: (name) => Uint8Array.fromHex(text(name)) };
-}
-
-function requireType<T extends Value>(
-  values: Values,
-  name: string,
-  isRight: (value: Value | undefined) => value is T,
-): T {
-  const value = values[name];
-  if (!isRight(value)) throw new TypeError(`${name} is missing or has a wrong type`);
-  return value;
 }

@@ -17,7 +17,7 @@ import { hashMetadata } from "../../../src/services/nft/mint.ts";
 import { buildTranscript } from "../../../src/services/vpn/handshake.ts";
 import { Session } from "../../../src/services/vpn/session.ts";
 import { deriveSessionKeys, readKeyForm } from "../../../src/services/vpn/session-keys.ts";
-import { type OpenCase, openCase } from "./open-case.ts";
+import { type OpenCase, openCase, openFields } from "./open-case.ts";
 import type { VectorCase, VectorSet } from "./vector-set.ts";
 
 /** The computed values, which must equal `result` and `valid`. */
@@ -29,22 +29,22 @@ export interface Outcome {
 type Check = (provider: CryptoProvider, one: OpenCase) => Promise<Outcome>;
 
 const checks: Readonly<Record<string, Check>> = {
-  async "audit-entry"(_provider, { text, number }) {
+  async "audit-entry"(_provider, { input, text }) {
     const entry = {
       keyId: text("keyId"),
       operation: text("operation"),
       user: text("user"),
       outcome: text("outcome") === "REFUSED" ? "REFUSED" : "OK",
       details: text("details"),
-      sequence: number("sequence"),
+      sequence: Number(input.sequence),
       timestamp: new Date(text("timestamp")),
     } as const;
     return { valid: true, entryHash: hashEntry(entry, text("previousHash")) };
   },
 
-  async checkpoint(provider, { text, number, result, publicKey }) {
+  async checkpoint(provider, { input, text, result, publicKey }) {
     const checkpoint = {
-      sequence: number("sequence"),
+      sequence: Number(input.sequence),
       entryHash: text("entryHash"),
       signedAt: new Date(text("signedAt")),
     };
@@ -55,9 +55,9 @@ const checks: Readonly<Record<string, Check>> = {
     };
   },
 
-  async block(provider, { text, number, bytes, result, isNull, publicKey }) {
+  async block(provider, { input, text, bytes, result, publicKey }) {
     const content = {
-      index: number("index"),
+      index: Number(input.index),
       prevHash: text("prevHash"),
       data: bytes("data"),
       timestamp: new Date(text("timestamp")),
@@ -65,12 +65,12 @@ const checks: Readonly<Record<string, Check>> = {
     };
     const blockHash = hashBlock(content);
     const signature = result.bytes("signature");
-    if (isNull("key")) return { valid: isGenesis({ ...content, blockHash, signature }), blockHash };
+    if (input.key === null) return { valid: isGenesis({ ...content, blockHash, signature }), blockHash };
     const hash = Uint8Array.fromHex(blockHash);
     return { valid: await provider.verify(publicKey(provider, "key"), hash, signature), blockHash };
   },
 
-  async proposal(provider, { text, number, bytes, result, publicKey }) {
+  async proposal(provider, { input, text, bytes, result, publicKey }) {
     const signer = publicKey(provider, "key").exportRaw();
     const expiresAt = text("expiresAt");
     const signingHash = hashProposal({
@@ -78,7 +78,7 @@ const checks: Readonly<Record<string, Check>> = {
       walletId: text("walletId"),
       title: text("title"),
       data: bytes("data"),
-      threshold: number("threshold"),
+      threshold: Number(input.threshold),
       createdAt: new Date(text("createdAt")),
       expiresAt: expiresAt === "" ? undefined : new Date(expiresAt),
       ...{ status: "PENDING", signedBy: [], owner: "", executedAt: undefined },
@@ -104,9 +104,10 @@ const checks: Readonly<Record<string, Check>> = {
     // The peer's end of the session opens what the gateway seals.
     const peerSession = new Session({ ...keys, peerToGateway: keys.gatewayToPeer });
     const isConfirmed = toHex(session.confirm(transcript)) === result.text("keyConfirmation");
-    const opened = packets().map(({ from, packet, plaintext, valid }) => {
+    const opened = packets.map(({ from, valid, plaintext, ...fields }) => {
+      const packet = openFields(fields).bytes("packet");
       const outcome = (from === "peer" ? session : peerSession).open(packet);
-      return outcome.ok ? valid && toHex(outcome.bytes) === plaintext : !valid;
+      return outcome.ok ? valid === true && toHex(outcome.bytes) === plaintext : valid === false;
     });
     if (!isSigned || !opened.every(Boolean)) throw new Error("the transcript or a packet differs");
     return { valid: isConfirmed, transcript, sharedSecret: toHex(sharedSecret) };
@@ -121,13 +122,13 @@ const checks: Readonly<Record<string, Check>> = {
     };
   },
 
-  async telemetry(provider, { text, bytes, result, flag, isNull, number, publicKey }) {
+  async telemetry(provider, { input, text, bytes, result, publicKey }) {
     const isChallenge = text("kind") === "challenge";
-    const sequence = isChallenge || isNull("sequence") ? undefined : number("sequence");
+    const sequence = isChallenge || input.sequence === null ? undefined : Number(input.sequence);
     const message = buildSignedBytes(bytes(isChallenge ? "challenge" : "telemetry"), sequence);
     const readingPurpose = sequence === undefined ? "READING" : "NUMBERED_READING";
     const options = findSignatureOptions(
-      { hasSigningContexts: flag("signingContexts") },
+      { hasSigningContexts: input.signingContexts === true },
       isChallenge ? "CHALLENGE" : readingPurpose,
     );
     const signature = result.bytes("signature");
@@ -182,10 +183,10 @@ const checks: Readonly<Record<string, Check>> = {
     return { valid, metadataHash, creatorAddress: deriveAddress(key.exportRaw()) };
   },
 
-  async token(provider, { number, result, publicKey }) {
+  async token(provider, { input, result, publicKey }) {
     const key = publicKey(provider, "key");
     const publicKeys: ReadonlyMap<string, PublicKey> = new Map([[toPublicJwk(key).kid, key]]);
-    const now = new Date(number("now") * 1000);
+    const now = new Date(Number(input.now) * 1000);
     return { valid: (await verifyJwt(provider, publicKeys, result.text("token"), now)).ok };
   },
 };
