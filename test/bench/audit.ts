@@ -5,11 +5,11 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { type DatabaseLocation, sqliteIn } from "../../src/database/database.ts";
+import { sqliteIn } from "../../src/database/database.ts";
 import { findPostgres, startPostgres } from "../support/postgres-server.ts";
 import type { WriterInput, WriterResult } from "./audit-writer.ts";
-import { median, report, showProgress } from "./results.ts";
-import { measureMs, rounds } from "./tools.ts";
+import { median, report } from "./results.ts";
+import { measureInTurn, measureMs } from "./tools.ts";
 
 const run = promisify(execFile);
 
@@ -31,54 +31,51 @@ interface Rate {
 
 /** Measures the chain on both databases. */
 export async function measureAudit(dataDir: string): Promise<void> {
-  const sqlite = await Promise.all(loads.map(() => [] as Rate[]));
-  for (let round = 0; round < rounds; round += 1) {
-    for (const [i, inFlight] of loads.entries()) {
-      showProgress(`audit entries on SQLite, ${inFlight} in flight: round ${round + 1} of ${rounds} `);
-      const folder = join(dataDir, `audit-${round}-${i}`);
-      sqlite[i]?.push(await measure(sqliteIn(folder), folder, { inFlight, servers: 1 }));
-    }
-  }
-  showProgress();
-  reportRates("SQLite, 1 server", sqlite);
-  reportModel("SQLite, 1 server", sqlite.flat());
-  if (findPostgres() !== undefined) await measurePostgres(join(dataDir, "audit-postgres"));
-}
-
-async function measurePostgres(folder: string): Promise<void> {
+  let places = 0;
+  const nextFolder = (): string => join(dataDir, `audit-${places++}`);
+  await measurePlace("SQLite", 1, async () => {
+    const folder = nextFolder();
+    return { location: sqliteIn(folder), dataDir: folder };
+  });
+  if (findPostgres() === undefined) return;
   const postgres = await startPostgres();
   try {
-    for (const servers of serverCounts) {
-      const rates = loads.map((): Rate[] => []);
-      for (let round = 0; round < rounds; round += 1) {
-        for (const [i, inFlight] of loads.entries()) {
-          showProgress(
-            `audit entries, ${servers} servers, ${inFlight} in flight: round ${round + 1} of ${rounds} `,
-          );
-          const location = { kind: "postgres", url: await postgres.createDatabase() } as const;
-          const dataDir = `${folder}-${servers}-${round}-${i}`;
-          rates[i]?.push(await measure(location, dataDir, { inFlight, servers }));
-        }
-      }
-      showProgress();
-      const place = `PostgreSQL, ${servers} ${servers === 1 ? "server" : "servers"}`;
-      reportRates(place, rates);
-      reportModel(place, rates.flat());
-    }
+    for (const servers of serverCounts)
+      await measurePlace("PostgreSQL", servers, async () => ({
+        location: { kind: "postgres", url: await postgres.createDatabase() },
+        dataDir: nextFolder(),
+      }));
   } finally {
     await postgres.close();
   }
 }
 
+type Place = Pick<WriterInput, "location" | "dataDir">;
+
+async function measurePlace(
+  database: string,
+  servers: number,
+  makePlace: () => Promise<Place>,
+): Promise<void> {
+  const place = `${database}, ${servers} ${servers === 1 ? "server" : "servers"}`;
+  const rates = await measureInTurn(
+    loads.map((inFlight) => [
+      `audit entries on ${place}, ${inFlight} in flight`,
+      async () => measure(await makePlace(), { inFlight, servers }),
+    ]),
+  );
+  reportRates(place, rates);
+  reportModel(place, rates.flat());
+}
+
 async function measure(
-  location: DatabaseLocation,
-  dataDir: string,
+  place: Place,
   { inFlight, servers }: { readonly inFlight: number; readonly servers: number },
 ): Promise<Rate> {
   // The first writer creates the store and the master key.
-  await write({ location, dataDir, inFlight: 1, fromMs: 0, untilMs: 0 });
+  await write({ ...place, inFlight: 1, fromMs: 0, untilMs: 0 });
   const fromMs = Date.now() + startMs;
-  const order: WriterInput = { location, dataDir, inFlight, fromMs, untilMs: fromMs + measureMs };
+  const order: WriterInput = { ...place, inFlight, fromMs, untilMs: fromMs + measureMs };
   const results = await Promise.all(Array.from({ length: servers }, () => write(order)));
   const sum = (read: (result: WriterResult) => number): number =>
     results.reduce((total, result) => total + read(result), 0);

@@ -1,13 +1,13 @@
 /** CPU cost of a call by thread, and throughput: the figures in docs/performance.md. */
 import { join } from "node:path";
-import { create, toBinary } from "@bufbuild/protobuf";
-import { BatchSignRequestSchema, SignRequestSchema } from "#gen/kms/kms_service_pb.ts";
-import { SignDataRequestSchema } from "#gen/pqc/pqc_service_pb.ts";
-import { loadNative } from "../../src/crypto/native/load.ts";
+import { Health } from "#gen/grpc/health/v1/health_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { type H2Load, type Measured, measureWithH2load } from "./h2load.ts";
-import { median, report, showProgress } from "./results.ts";
+import { median, ratiosOf, report } from "./results.ts";
 import { sumOf } from "./thread-times.ts";
-import { type Child, grpc, json, load, measureMs, post, rounds, start } from "./tools.ts";
+import { type Child, grpc, json, load, measureInTurn, measureMs, post, providers, start } from "./tools.ts";
 
 /** One side of a comparison; the sides are measured in turn. */
 interface Contestant {
@@ -17,36 +17,29 @@ interface Contestant {
 }
 
 /** Measures the cost of calls. Requires h2load and Linux. */
-export async function measureCalls(app: Child, grpcJs: Child, dataDir: string): Promise<void> {
-  const bare = await start("http2-server.ts");
-  const check: H2Load = { call: grpc("/grpc.health.v1.Health/Check", new Uint8Array()) };
-  const checks = await measureInTurn([
+export async function measureCalls(app: Child, dataDir: string): Promise<void> {
+  const [bare, grpcJs] = [await start("http2-server.ts"), await start("grpc-js-server.ts")];
+  const check: H2Load = { call: grpc(Health.method.check, {}) };
+  const checks = await measureAll([
     { name: "Health.Check", server: app, load: check },
     { name: "Health.Check of @grpc/grpc-js", server: grpcJs, load: check },
     { name: "Health.Check on node:http2 alone", server: bare, load: check },
   ]);
-  bare.send("stop");
+  for (const server of [bare, grpcJs]) server.send("stop");
   reportCpu(checks, { "Health.Check": "at most 55 µs on the event loop" });
   reportRatio(checks, "Health.Check", "Health.Check of @grpc/grpc-js", "at least 1.0");
 
   const hello: H2Load["call"] = { path: "/api/hello", method: "GET" };
-  const connect = json("/pqc.TokenService/Hello", "{}");
+  const connect = json(TokenService.method.hello, {});
   const web = {
-    ...grpc("/pqc.TokenService/Hello", new Uint8Array()),
+    ...grpc(TokenService.method.hello, {}),
     headers: { "content-type": "application/grpc-web+proto" },
   };
-  const greetings = await measureInTurn([
-    { name: "Hello over REST", server: app, load: { call: hello, protocol: "http/1.1", connections: 64 } },
-    {
-      name: "Hello over Connect JSON",
-      server: app,
-      load: { call: connect, protocol: "http/1.1", connections: 64 },
-    },
-    {
-      name: "Hello over gRPC-Web",
-      server: app,
-      load: { call: web, protocol: "http/1.1", connections: 64 },
-    },
+  const http1 = { protocol: "http/1.1", connections: 64 } as const;
+  const greetings = await measureAll([
+    { name: "Hello over REST", server: app, load: { call: hello, ...http1 } },
+    { name: "Hello over Connect JSON", server: app, load: { call: connect, ...http1 } },
+    { name: "Hello over gRPC-Web", server: app, load: { call: web, ...http1 } },
     { name: "Hello over REST and HTTP/2", server: app, load: { call: hello } },
     { name: "Hello over Connect JSON and HTTP/2", server: app, load: { call: connect } },
   ]);
@@ -57,87 +50,61 @@ export async function measureCalls(app: Child, grpcJs: Child, dataDir: string): 
   await measureSigning(dataDir);
 }
 
+const data = Buffer.alloc(32, 1);
+
+/** Calls that sign, with the target of the native provider against OpenSSL. */
+const signing: Readonly<Record<string, { target: string; load: (keyId: string) => H2Load }>> = {
+  "KMS Sign": {
+    target: "at least 2.0",
+    load: (keyId) => ({ call: grpc(KmsService.method.sign, { keyId, data }) }),
+  },
+  SignData: {
+    target: "at least 2.2",
+    load: () => ({ call: grpc(PqcService.method.signData, { data }) }),
+  },
+  "BatchSign of 100": {
+    target: "at least 3.5",
+    load: (keyId) => ({
+      call: grpc(KmsService.method.batchSign, { keyId, data: Array(100).fill(data) }),
+      inFlight: 4,
+    }),
+  },
+};
+
 async function measureSigning(dataDir: string): Promise<void> {
-  const providers =
-    loadNative().kind === "loaded" ? (["native", "openssl"] as const) : (["openssl"] as const);
   const servers = await Promise.all(
-    providers.map(async (provider) => ({
-      provider,
-      server: await start(
-        "app-server.ts",
-        join(dataDir, `signing-${provider}`),
-        "--crypto-provider",
-        provider,
-      ),
-    })),
+    providers.map((provider) =>
+      start("app-server.ts", join(dataDir, `signing-${provider}`), "--crypto-provider", provider),
+    ),
   );
-  const data = Buffer.alloc(32, 1);
-  const calls = {
-    "KMS Sign": (keyId: string): H2Load => ({
-      call: grpc(
-        "/kms.KmsService/Sign",
-        toBinary(SignRequestSchema, create(SignRequestSchema, { keyId, data })),
-      ),
-    }),
-    SignData: (): H2Load => ({
-      call: grpc(
-        "/pqc.PqcService/SignData",
-        toBinary(SignDataRequestSchema, create(SignDataRequestSchema, { data })),
-      ),
-    }),
-    "BatchSign of 100": (keyId: string): H2Load => {
-      const request = create(BatchSignRequestSchema, { keyId, data: Array(100).fill(data) });
-      const call = grpc("/kms.KmsService/BatchSign", toBinary(BatchSignRequestSchema, request));
-      return { call, inFlight: 4 };
-    },
-  };
-  const targets: Record<string, string> = {
-    "KMS Sign": "at least 2.0",
-    SignData: "at least 2.2",
-    "BatchSign of 100": "at least 3.5",
-  };
-  for (const [name, makeLoad] of Object.entries(calls)) {
-    const contestants = await Promise.all(
-      servers.map(async ({ provider, server }) => {
-        const { result } = await post(server, "/api/kms/create-key", { alias: "bench" });
-        return { name: `${name}, ${provider}`, server, load: makeLoad(result.keyId) };
-      }),
-    );
-    const signed = await measureInTurn(contestants);
-    reportCpu(signed, { "KMS Sign, native": "at most 200 µs on the event loop" });
-    if (providers.length > 1) reportRatio(signed, `${name}, native`, `${name}, openssl`, targets[name] ?? "");
-  }
-  for (const { server } of servers) {
-    server.send("reset");
-    await measureWithH2load(server, calls.SignData(), measureMs);
-  }
-  const [fastest] = servers;
-  if (fastest !== undefined) {
-    const { p99Ms } = await fastest.server.ask("report");
-    report(`Event loop delay under SignData, p99, ${fastest.provider}`, [p99Ms], {
-      unit: "ms",
-      target: "at most 8",
+  for (const [name, { target, load: makeLoad }] of Object.entries(signing)) {
+    const contestants = servers.map(async (server, i) => {
+      const { result } = await post(server, "/api/kms/create-key", { alias: "bench" });
+      return { name: `${name}, ${providers[i]}`, server, load: makeLoad(result.keyId) };
     });
+    const signed = await measureAll(await Promise.all(contestants));
+    reportCpu(signed, { "KMS Sign, native": "at most 200 µs on the event loop" });
+    if (providers.length > 1) reportRatio(signed, `${name}, native`, `${name}, openssl`, target);
   }
-  for (const { server } of servers) server.send("stop");
+  const [fastest, ...others] = servers as [Child, ...Child[]];
+  fastest.send("reset");
+  await measureWithH2load(fastest, { call: grpc(PqcService.method.signData, { data }) }, measureMs);
+  const { p99Ms } = await fastest.ask("report");
+  const title = `Event loop delay under SignData, p99, ${providers[0]}`;
+  report(title, [p99Ms], { unit: "ms", target: "at most 8" });
+  for (const server of [fastest, ...others]) server.send("stop");
 }
 
 type Results = ReadonlyMap<string, readonly Measured[]>;
 
-/** Measures all sides in turn, several times, because the speed of a machine drifts within minutes. */
-async function measureInTurn(contestants: readonly Contestant[]): Promise<Results> {
+async function measureAll(contestants: readonly Contestant[]): Promise<Results> {
   // h2load does not read the gRPC status, so one ordinary call checks that the calls succeed.
   for (const { server, load: order } of contestants)
     await load(server.url, { ...order.call, inFlight: 1, warmUpMs: 0, measureMs: 100 });
-  const results = new Map<string, Measured[]>(contestants.map(({ name }) => [name, []]));
-  for (let round = 1; round <= rounds; round += 1) {
-    for (const { name, server, load } of contestants) {
-      showProgress(`${name}: round ${round} of ${rounds}`);
-      results.get(name)?.push(await measureWithH2load(server, load, measureMs));
-    }
-  }
-  showProgress();
-  return results;
+  const measured = await measureInTurn(
+    contestants.map(({ name, server, load }) => [name, () => measureWithH2load(server, load, measureMs)]),
+  );
+  return new Map(contestants.map(({ name }, i) => [name, measured[i] ?? []]));
 }
 
 function reportCpu(results: Results, targets: Readonly<Record<string, string>> = {}): void {
@@ -163,9 +130,7 @@ function reportCpu(results: Results, targets: Readonly<Record<string, string>> =
 }
 
 function reportRatio(results: Results, first: string, second: string, target: string): void {
-  const against = results.get(second) ?? [];
-  const ratios = (results.get(first) ?? []).map(
-    ({ callsPerSecond }, round) => callsPerSecond / (against[round]?.callsPerSecond ?? 0),
-  );
+  const ratesOf = (name: string) => (results.get(name) ?? []).map(({ callsPerSecond }) => callsPerSecond);
+  const ratios = ratiosOf(ratesOf(first), ratesOf(second));
   report(`${first} against ${second}, calls per second`, ratios, { unit: "times", target });
 }

@@ -1,12 +1,11 @@
 /** Encryption with stored keys: its cost on the event loop, and that all failures of Decrypt take the same time. */
-import { create, toBinary } from "@bufbuild/protobuf";
-import { EncapsulateRequestSchema, EncryptRequestSchema } from "#gen/kms/kms_service_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { headBytes } from "../../src/crypto/encryption-head.ts";
 import { decryptData, encryptData } from "../../src/crypto/key-encryption.ts";
-import { median, report } from "./results.ts";
+import { median, ratiosOf, report } from "./results.ts";
 import { readThreadTimes } from "./thread-times.ts";
-import { type Child, grpc, load, measureMs, post, rounds } from "./tools.ts";
+import { type Child, grpc, load, type MethodCall, measureInTurn, measureMs, post } from "./tools.ts";
 
 const keyId = "key-00000000-0000-4000-8000-000000000001";
 /** Decryptions of each kind. */
@@ -18,33 +17,27 @@ export async function measureEncryption(app: Child): Promise<void> {
       async (usage) => (await post(app, "/api/kms/create-key", { algorithm: "X-Wing", usage })).result,
     ),
   );
-  const encrypt = create(EncryptRequestSchema, { keyId: encrypting.keyId, plaintext: Buffer.alloc(1000, 1) });
-  const encapsulate = create(EncapsulateRequestSchema, { keyId: kem.keyId });
-  const requests = {
-    Encrypt: grpc("/kms.KmsService/Encrypt", toBinary(EncryptRequestSchema, encrypt)),
-    Encapsulate: grpc("/kms.KmsService/Encapsulate", toBinary(EncapsulateRequestSchema, encapsulate)),
-  };
-  const loopMicros = async (order: (typeof requests)["Encrypt"]): Promise<number> => {
+  const encrypt = grpc(KmsService.method.encrypt, {
+    keyId: encrypting.keyId,
+    plaintext: Buffer.alloc(1000, 1),
+  });
+  const encapsulate = grpc(KmsService.method.encapsulate, { keyId: kem.keyId });
+  const loopMicros = async (order: MethodCall): Promise<number> => {
     // So that the warm-up does not count.
     await load(app.url, { ...order, measureMs: 500 });
     const before = readThreadTimes(app.pid).loop;
     const { callsPerSecond } = await load(app.url, { ...order, warmUpMs: 0 });
     return (readThreadTimes(app.pid).loop - before) / ((callsPerSecond * measureMs) / 1000);
   };
-  const [first, second]: [number[], number[]] = [[], []];
-  for (let round = 0; round < rounds; round += 1) {
-    first.push(await loopMicros(requests.Encrypt));
-    second.push(await loopMicros(requests.Encapsulate));
-  }
-  report(
-    "Encrypt of 1 kB against Encapsulate with X-Wing, event loop",
-    first.map((value, round) => value / (second[round] ?? 0)),
-    {
-      unit: "times",
-      target: "stay below 1.5",
-      parts: { "µs per call": median(first), against: median(second) },
-    },
-  );
+  const [first = [], second = []] = await measureInTurn([
+    ["Encrypt", () => loopMicros(encrypt)],
+    ["Encapsulate", () => loopMicros(encapsulate)],
+  ]);
+  report("Encrypt of 1 kB against Encapsulate with X-Wing, event loop", ratiosOf(first, second), {
+    unit: "times",
+    target: "stay below 1.5",
+    parts: { "µs per call": median(first), against: median(second) },
+  });
   await measureFailures();
 }
 

@@ -10,6 +10,7 @@ import { storeSettings } from "../../src/settings/store-settings.ts";
 import { openStore } from "../support/open-store.ts";
 import { password } from "../support/passwords.ts";
 import type { HostileInput } from "./hostile.ts";
+import { percentile } from "./results.ts";
 import { type Child, measureMs, start } from "./tools.ts";
 
 /** Ada's address, as reported by the proxy that the server trusts. */
@@ -61,39 +62,27 @@ export async function startBattlefield(dataDir: string): Promise<Battlefield> {
     (await call(server, token, "/api/kms/create-key", { algorithm })).result.keyId;
   const [quick, slow] = [await keyOf(ada, "ML-DSA-65"), await keyOf(ada, "SLH-DSA-SHA2-128f")];
   const { url } = server;
+  const perSecond = (count: number) => ({ url, perSecond: count / slowness });
   const batches = { url, kind: "batches", token: mallory } as const;
   const floods: Readonly<Record<string, HostileInput>> = {
-    "300 health checks a second": { url, kind: "health", perSecond: 300 / slowness },
-    "3 wrong passwords a second, one address": {
-      url,
-      kind: "passwords",
-      perSecond: 3 / slowness,
-      from: "one address",
-    },
+    "300 health checks a second": { ...perSecond(300), kind: "health" },
+    "3 wrong passwords a second, one address": { ...perSecond(3), kind: "passwords", from: "one address" },
     "3 wrong passwords a second, many addresses": {
-      url,
+      ...perSecond(3),
       kind: "passwords",
-      perSecond: 3 / slowness,
       from: "many addresses",
     },
     "50 forms a second that are slow to decode": {
-      url,
+      ...perSecond(50),
       kind: "inputs",
-      perSecond: 50 / slowness,
       input: "a form at its limit",
     },
     "300 forms a second that expand to 4 MiB": {
-      url,
+      ...perSecond(300),
       kind: "inputs",
-      perSecond: 300 / slowness,
       input: "a form above it",
     },
-    "300 hosts a second that are slow to parse": {
-      url,
-      kind: "inputs",
-      perSecond: 300 / slowness,
-      input: "a long host",
-    },
+    "300 hosts a second that are slow to parse": { ...perSecond(300), kind: "inputs", input: "a long host" },
     "150 batches of 1,000 ML-DSA-65": {
       ...batches,
       keyId: await keyOf(mallory, "ML-DSA-65"),
@@ -163,10 +152,8 @@ async function notice(
     }, everyMs);
   });
   await Promise.all(calls);
-  tookMs.sort((a, b) => a - b);
-  const at = (part: number): number =>
-    tookMs[Math.min(tookMs.length - 1, Math.floor(tookMs.length * part))] ?? Number.NaN;
-  return { name, made: calls.length, succeeded: tookMs.length, p50Ms: at(0.5), p99Ms: at(0.99) };
+  const [p50Ms, p99Ms] = [percentile(tookMs, 0.5), percentile(tookMs, 0.99)];
+  return { name, made: calls.length, succeeded: tookMs.length, p50Ms, p99Ms };
 }
 
 /** Prints ada's latency during each flood, next to her latency without one. */

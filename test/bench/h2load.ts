@@ -1,6 +1,6 @@
 /** Load from h2load (nghttp2-client), which needs little CPU. It checks no answer beyond its HTTP status. */
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -32,42 +32,53 @@ export async function measureWithH2load(
   load: H2Load,
   milliseconds: number,
 ): Promise<Measured> {
-  const folder = mkdtempSync(join(tmpdir(), "qsp-h2load-"));
-  try {
-    const rate = await request(server.url, folder, load, [
-      "--duration",
-      String(Math.ceil(milliseconds / 3000)),
-    ]);
-    const calls = Math.max(Math.round((rate * milliseconds) / 1000), load.inFlight ?? 64);
-    const before = readThreadTimes(server.pid);
-    const callsPerSecond = await request(server.url, folder, load, ["--requests", String(calls)]);
-    return { callsPerSecond, cpu: perCall(before, readThreadTimes(server.pid), calls) };
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  const rate = await request(server.url, load, ["--duration", String(Math.ceil(milliseconds / 3000))]);
+  const calls = Math.max(Math.round((rate * milliseconds) / 1000), load.inFlight ?? 64);
+  const before = readThreadTimes(server.pid);
+  const callsPerSecond = await request(server.url, load, ["--requests", String(calls)]);
+  return { callsPerSecond, cpu: perCall(before, readThreadTimes(server.pid), calls) };
 }
 
 /** Returns calls per second. */
 async function request(
   url: string,
-  folder: string,
   { call, protocol = "h2", connections = 4, inFlight = 64 }: H2Load,
   amount: readonly string[],
 ): Promise<number> {
-  const { path = "", headers = {}, body = "", method = "POST" } = call;
-  const args = [...amount, "--clients", String(connections)];
-  if (protocol === "http/1.1") args.push("--h1");
-  else args.push("--max-concurrent-streams", String(Math.ceil(inFlight / connections)));
-  for (const [name, value] of Object.entries(headers)) args.push("--header", `${name}: ${value}`);
-  if (method === "POST") {
-    writeFileSync(join(folder, "body"), Buffer.from(body, "base64"));
-    args.push("--data", join(folder, "body"));
-  }
-  const { stdout } = await run("h2load", [...args, url + path]);
+  const streams = ["--max-concurrent-streams", String(Math.ceil(inFlight / connections))];
+  const { stdout } = await runH2load(url, call, [
+    ...amount,
+    ...["--clients", String(connections)],
+    ...(protocol === "http/1.1" ? ["--h1"] : streams),
+  ]);
   const [, perSecond] = /^finished in [\d.]+\w+, ([\d.]+) req\/s/m.exec(stdout) ?? [];
   const [, failed] = /, (\d+) failed/.exec(stdout) ?? [];
   const [, succeeded] = /^status codes: (\d+) 2xx, 0 3xx, 0 4xx, 0 5xx/m.exec(stdout) ?? [];
   if (perSecond === undefined || failed !== "0" || succeeded === undefined)
-    throw new Error(`${path} was not answered: ${stdout}`);
+    throw new Error(`${call.path} was not answered: ${stdout}`);
   return Number(perSecond);
+}
+
+/**
+ * Runs h2load.
+ *
+ * @returns its output, and its log if the arguments contain `--log-file log`
+ */
+export async function runH2load(
+  url: string,
+  { path = "", headers = {}, body = "", method = "POST" }: Partial<LoadInput>,
+  args: readonly string[],
+): Promise<{ readonly stdout: string; readonly log: string }> {
+  const folder = mkdtempSync(join(tmpdir(), "qsp-h2load-"));
+  try {
+    writeFileSync(join(folder, "body"), Buffer.from(body, "base64"));
+    writeFileSync(join(folder, "log"), "");
+    const lines = Object.entries(headers).flatMap(([name, value]) => ["--header", `${name}: ${value}`]);
+    const sent = method === "POST" ? ["--data", "body"] : [];
+    const options = { cwd: folder, maxBuffer: 64 * 1024 * 1024 };
+    const { stdout } = await run("h2load", [...args, ...lines, ...sent, url + path], options);
+    return { stdout, log: readFileSync(join(folder, "log"), "utf8") };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }

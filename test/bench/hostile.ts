@@ -1,9 +1,8 @@
 /** Floods a server from a separate process until killed. The variable ORDER is a HostileInput as JSON. */
 import http2 from "node:http2";
 import { gzipSync } from "node:zlib";
-import { create, toBinary } from "@bufbuild/protobuf";
-import { BatchSignRequestSchema } from "#gen/kms/kms_service_pb.ts";
-import { frameOf } from "./tools.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { grpc } from "./tools.ts";
 
 /** The flood. */
 export type HostileInput = { readonly url: string } & (
@@ -84,13 +83,9 @@ if (order.kind === "inputs") {
 if (order.kind === "batches") {
   const { keyId, items, token } = order;
   const data = Array<Uint8Array>(items).fill(Buffer.alloc(32, 1));
-  const body = frameOf(toBinary(BatchSignRequestSchema, create(BatchSignRequestSchema, { keyId, data })));
-  const headers = {
-    ":path": "/kms.KmsService/BatchSign",
-    "content-type": "application/grpc",
-    te: "trailers",
-    authorization: `Bearer ${token}`,
-  };
+  const batch = grpc(KmsService.method.batchSign, { keyId, data });
+  const body = Buffer.from(batch.body, "base64");
+  const headers = { ":path": batch.path, ...batch.headers, authorization: `Bearer ${token}` };
   for (let i = 0; i < order.inFlight; i += 1)
     void (async () => {
       // Each finished call starts the next one; a refused call waits a little first.

@@ -1,8 +1,7 @@
 /** Cost of server-held keys: signing with them, the audit log on disk, and long lists. */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { create, toBinary } from "@bufbuild/protobuf";
-import { BatchSignRequestSchema, SignRequestSchema } from "#gen/kms/kms_service_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { sqliteIn } from "../../src/database/database.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
@@ -16,10 +15,7 @@ const listedKeys = 1_000_000;
 export async function measureKms(app: Child, dataDir: string): Promise<void> {
   const { result } = await post(app, "/api/kms/create-key", { alias: "bench" });
   const data = Buffer.alloc(32, 1);
-  const signRequest = grpc(
-    "/kms.KmsService/Sign",
-    toBinary(SignRequestSchema, create(SignRequestSchema, { keyId: result.keyId, data })),
-  );
+  const signRequest = grpc(KmsService.method.sign, { keyId: result.keyId, data });
   const sign = async (): Promise<number> => (await load(app.url, signRequest)).callsPerSecond;
   await compare(
     "Sign with a stored key over gRPC, audit entry on the disk, against the provider's signature",
@@ -33,8 +29,8 @@ export async function measureKms(app: Child, dataDir: string): Promise<void> {
   console.log(`  a caller alone: p50 ${alone.p50Ms.toFixed(1)} ms, p99 ${alone.p99Ms.toFixed(1)} ms`);
 
   const batchOf = 100;
-  const batch = create(BatchSignRequestSchema, { keyId: result.keyId, data: Array(batchOf).fill(data) });
-  const batchRequest = grpc("/kms.KmsService/BatchSign", toBinary(BatchSignRequestSchema, batch));
+  const batch = { keyId: result.keyId, data: Array(batchOf).fill(data) };
+  const batchRequest = grpc(KmsService.method.batchSign, batch);
   await compare(
     `BatchSign of ${batchOf} against ${batchOf} Signs, in signatures`,
     "no target",

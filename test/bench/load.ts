@@ -4,6 +4,7 @@
  * possible.
  */
 import http2 from "node:http2";
+import { percentile } from "./results.ts";
 
 /** The calls to make. */
 export interface LoadInput {
@@ -71,14 +72,11 @@ async function run(order: LoadInput): Promise<LoadResult> {
   await Promise.all(Array.from({ length: order.inFlight }, (_, index) => worker(index)));
   for (const session of sessions) session.close();
 
-  durations.sort((a, b) => a - b);
-  const at = (part: number): number =>
-    durations[Math.min(durations.length - 1, Math.floor(durations.length * part))] ?? 0;
   return {
     calls: durations.length,
     callsPerSecond: durations.length / (order.measureMs / 1000),
-    p50Ms: at(0.5),
-    p99Ms: at(0.99),
+    p50Ms: percentile(durations, 0.5),
+    p99Ms: percentile(durations, 0.99),
   };
 }
 

@@ -1,7 +1,6 @@
 /**
  * Measures the server: `npm run bench [-- [--seconds 4] [--rounds 3] [--json FILE] [PART …]]`, where the parts
- * are calls, providers, start, servers, memory, audit, verification, chain, devices, tunnel, kms, encryption, logs, pqc, overload
- * and floods. The parts `calls` and `servers` require h2load (Debian: nghttp2-client).
+ * are the names below. The parts `calls`, `servers` and `overload` require h2load (Debian: nghttp2-client).
  *
  * Every figure is compared with a baseline of the same run, because absolute times depend on the machine: read the
  * ratios. Both sides of a pair are measured in turn, several times, and the medians are compared.
@@ -26,12 +25,12 @@ import { measureMemory, measureStart } from "./start.ts";
 import { chosenParts, inFlight, options, start, toMiB } from "./tools.ts";
 import { measureTunnel } from "./tunnel.ts";
 import { measureVerification } from "./verification.ts";
+import { measureWatchers } from "./watchers.ts";
 
 const dataDir = mkdtempSync(join(os.tmpdir(), "qsp-bench-"));
 const app = await start("app-server.ts", join(dataDir, "app"));
-const grpcJs = await start("grpc-js-server.ts");
 const parts = {
-  calls: () => measureCalls(app, grpcJs, dataDir),
+  calls: () => measureCalls(app, dataDir),
   providers: measureProviders,
   start: () => measureStart(dataDir),
   servers: () => measureServers(dataDir),
@@ -44,7 +43,8 @@ const parts = {
   kms: () => measureKms(app, dataDir),
   encryption: () => measureEncryption(app),
   logs: () => measureLogs(dataDir),
-  pqc: () => measurePqc(app, grpcJs),
+  pqc: () => measurePqc(app),
+  watchers: () => measureWatchers(dataDir),
   overload: () => measureOverload(dataDir),
   floods: () => measureFloods(join(dataDir, "floods")),
 };
@@ -62,6 +62,5 @@ try {
   if (options.json !== undefined) writeResults(options.json);
 } finally {
   app.send("stop");
-  grpcJs.send("stop");
   rmSync(dataDir, { recursive: true, force: true });
 }

@@ -2,24 +2,17 @@
  * Behaviour under overload: how much of its capacity the server keeps, how long accepted calls take, what a refusal
  * costs, and how fast the server recovers. Requires h2load and Linux.
  */
-import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
-import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
-import { DecapsulateRequestSchema, SignRequestSchema } from "#gen/kms/kms_service_pb.ts";
-import { SignDataRequestSchema } from "#gen/pqc/pqc_service_pb.ts";
-import { loadNative } from "../../src/crypto/native/load.ts";
-import { measureWithH2load } from "./h2load.ts";
+import type { DescMessage, DescMethod, MessageInitShape } from "@bufbuild/protobuf";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { measureWithH2load, runH2load } from "./h2load.ts";
 import type { LoadInput } from "./load.ts";
-import { median, report, showProgress } from "./results.ts";
+import { median, percentile, report, showProgress } from "./results.ts";
 import { readThreadTimes, sumOf } from "./thread-times.ts";
-import { type Child, grpc, json, measureMs, post, rounds, start } from "./tools.ts";
-
-const run = promisify(execFile);
+import { type Child, grpc, json, measureMs, post, providers, rounds, start } from "./tools.ts";
 
 /** Offered load as multiples of the capacity. */
 const factors = [2, 5, 10];
@@ -48,8 +41,7 @@ interface Answer {
 
 export async function measureOverload(dataDir: string): Promise<void> {
   await measureRefusals(dataDir);
-  const engines = loadNative().kind === "loaded" ? (["native", "openssl"] as const) : (["openssl"] as const);
-  for (const engine of engines) {
+  for (const engine of providers) {
     const folder = join(dataDir, `overload-${engine}`);
     const server = await start("app-server.ts", folder, "--crypto-provider", engine);
     for (const offer of await listOffers(server))
@@ -64,36 +56,24 @@ async function listOffers(server: Child): Promise<Offer[]> {
   const opening = await post(server, "/api/kms/create-key", { algorithm: "ML-KEM-768", usage: "KEM" });
   const { keyId } = opening.result;
   const { ciphertext } = (await post(server, "/api/kms/encapsulate", { keyId })).result;
-  const signData = create(SignDataRequestSchema, { data });
-  const sign = create(SignRequestSchema, { keyId: signing.result.keyId, data });
-  const decapsulate = create(DecapsulateRequestSchema, {
-    keyId,
-    ciphertext: Buffer.from(ciphertext, "base64"),
-  });
-  const calls = [
-    {
-      method: "pqc.PqcService/SignData",
-      path: "/api/grpc/sign",
-      binary: toBinary(SignDataRequestSchema, signData),
-      text: toJsonString(SignDataRequestSchema, signData),
-    },
-    {
-      method: "kms.KmsService/Sign",
-      path: "/api/kms/sign",
-      binary: toBinary(SignRequestSchema, sign),
-      text: toJsonString(SignRequestSchema, sign),
-    },
-    {
-      method: "kms.KmsService/Decapsulate",
-      path: "/api/kms/decapsulate",
-      binary: toBinary(DecapsulateRequestSchema, decapsulate),
-      text: toJsonString(DecapsulateRequestSchema, decapsulate),
-    },
+  const sealed = { keyId, ciphertext: Buffer.from(ciphertext, "base64") };
+  return [
+    ...offer(PqcService.method.signData, { data }, "/api/grpc/sign"),
+    ...offer(KmsService.method.sign, { keyId: signing.result.keyId, data }, "/api/kms/sign"),
+    ...offer(KmsService.method.decapsulate, sealed, "/api/kms/decapsulate"),
   ];
-  return calls.flatMap(({ method, path, binary, text }) => [
-    { title: `${method} over REST`, call: json(path, text), method },
-    { title: `${method} over gRPC`, call: grpc(`/${method}`, binary), method },
-  ]);
+}
+
+function offer<I extends DescMessage>(
+  rpc: DescMethod & { readonly input: I },
+  request: MessageInitShape<I>,
+  path: string,
+): Offer[] {
+  const method = `${rpc.parent.typeName}/${rpc.name}`;
+  return [
+    { title: `${method} over REST`, call: json(rpc, request, path), method },
+    { title: `${method} over gRPC`, call: grpc(rpc, request), method },
+  ];
 }
 
 /** Compares a server that refuses every call with bare node:http2 that does the same, under the same load. */
@@ -101,7 +81,7 @@ async function measureRefusals(dataDir: string): Promise<void> {
   showProgress("refusals");
   const full = await start("app-server.ts", join(dataDir, "overload-full"), "--max-calls", "1");
   const bare = await start("http2-server.ts", "refuse");
-  const call = json("/api/grpc/sign", '{"data":"AQEB"}');
+  const call = json(PqcService.method.signData, { data: Buffer.alloc(3, 1) }, "/api/grpc/sign");
   const ratios: number[] = [];
   const costs: number[] = [];
   for (let round = 0; round <= rounds; round += 1) {
@@ -239,7 +219,7 @@ async function offerRate(
 ): Promise<Answer[]> {
   const rate = Math.max(1, Math.round(callsPerSecond / connections));
   const amount = ["--duration", String(seconds), "--rps", String(rate)];
-  return runH2load(server, call, [
+  return logH2load(server, call, [
     ...amount,
     ...["--clients", String(connections), "--max-concurrent-streams", String(streamsPerConnection)],
   ]);
@@ -250,7 +230,7 @@ async function measureRecovery(server: Child, call: Partial<LoadInput>, capacity
   const endedMs = Date.now();
   const amount = ["--requests", String(Math.ceil(2 * capacity))];
   const load = ["--clients", "4", "--max-concurrent-streams", "16"];
-  const answers = await runH2load(server, call, [...amount, ...load]);
+  const answers = await logH2load(server, call, [...amount, ...load]);
   const steps: number[] = [];
   for (const { startedMs, tookMs, status } of answers) {
     const step = Math.floor((startedMs + tookMs - endedMs) / stepMs);
@@ -262,25 +242,19 @@ async function measureRecovery(server: Child, call: Partial<LoadInput>, capacity
   return full < 0 ? Number.POSITIVE_INFINITY : full * stepMs;
 }
 
-async function runH2load(
+async function logH2load(
   server: Child,
-  { path = "", headers = {}, body = "" }: Partial<LoadInput>,
-  amount: readonly string[],
+  call: Partial<LoadInput>,
+  args: readonly string[],
 ): Promise<Answer[]> {
-  const folder = mkdtempSync(join(tmpdir(), "qsp-h2load-"));
-  try {
-    writeFileSync(join(folder, "body"), Buffer.from(body, "base64"));
-    const args = [...amount, "--data", join(folder, "body"), "--log-file", join(folder, "log")];
-    for (const [name, value] of Object.entries(headers)) args.push("--header", `${name}: ${value}`);
-    await run("h2load", [...args, server.url + path], { maxBuffer: 64 * 1024 * 1024 });
-    const lines = readFileSync(join(folder, "log"), "utf8").trimEnd().split("\n");
-    return lines.map((line) => {
+  const { log } = await runH2load(server.url, call, [...args, "--log-file", "log"]);
+  return log
+    .trimEnd()
+    .split("\n")
+    .map((line) => {
       const [startedUs = 0, status = 0, tookUs = 0] = line.split("\t").map(Number);
       return { startedMs: startedUs / 1000, tookMs: tookUs / 1000, status };
     });
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
 }
 
 /**
@@ -290,9 +264,11 @@ async function runH2load(
 function findP99(answers: readonly Answer[], before: Counts, after: Counts): number {
   const isRest = answers.some(({ status }) => status !== 200);
   if (!isRest) return percentileOf(before, after, 0.99);
-  const accepted = answers.filter(({ status }) => status === 200).map(({ tookMs }) => tookMs);
-  accepted.sort((a, b) => a - b);
-  return percentile(accepted, 0.99);
+  const accepted = answers.filter(({ status }) => status === 200);
+  return percentile(
+    accepted.map(({ tookMs }) => tookMs),
+    0.99,
+  );
 }
 
 /** Interpolates within the bucket, like Prometheus. */
@@ -306,10 +282,6 @@ function percentileOf(before: Counts, after: Counts, share: number): number {
   const { boundMs = 0, count = 0 } = counts[at] ?? {};
   const lower = counts[at - 1] ?? { boundMs: 0, count: 0 };
   return lower.boundMs + ((boundMs - lower.boundMs) * (wanted - lower.count)) / (count - lower.count);
-}
-
-function percentile(sorted: readonly number[], share: number): number {
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 }
 
 /** Counts of an RPC since the server started. */

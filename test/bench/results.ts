@@ -18,9 +18,20 @@ export interface Figure {
 
 const figures: Figure[] = [];
 
+/** Returns the value below which a share of the values lies; 0 without values. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+}
+
 /** Returns the median. */
 export function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+  return percentile(values, 0.5);
+}
+
+/** Returns the ratios of values that were measured in turn. */
+export function ratiosOf(first: readonly number[], second: readonly number[]): number[] {
+  return first.map((value, round) => value / (second[round] ?? Number.NaN));
 }
 
 /** Shows progress on a terminal; nothing clears the line. */

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { main } from "../support/program.ts";
 import { report } from "./results.ts";
-import { rounds } from "./tools.ts";
+import { post, rounds } from "./tools.ts";
 
 /** Time after which an idle server is at rest, in milliseconds. */
 const restMs = 5000;
@@ -20,10 +20,7 @@ export async function measureStart(dataDir: string): Promise<void> {
   for (let round = 1; round <= rounds; round += 1) {
     const { child, readyMs } = await begin(folder);
     seconds.push(readyMs / 1000);
-    const [, times = ""] = /\) (.*)/.exec(readFileSync(`/proc/${child.pid}/stat`, "utf8")) ?? [];
-    // Fields 14 and 15 of proc(5), in ticks of 10 ms.
-    const [user, system] = times.split(" ").slice(11, 13).map(Number);
-    cpuSeconds.push(((user ?? 0) + (system ?? 0)) / 100);
+    cpuSeconds.push(readCpuSeconds(child));
     await setTimeout(restMs);
     memory.push(readMiB(child));
     await stop(child);
@@ -40,25 +37,19 @@ const mixedInFlight = 16;
 /** Makes five kinds of calls over REST, as many as a small service makes in a morning. */
 export async function measureMemory(dataDir: string): Promise<void> {
   const { child, url } = await begin(join(dataDir, "memory"));
-  const ask = async (path: string, body?: unknown): Promise<Record<string, unknown>> => {
-    const answer = await fetch(url + path, {
-      ...(body !== undefined && { method: "POST", body: JSON.stringify(body) }),
-      headers: { "content-type": "application/json" },
-    });
-    if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
-    return (await answer.json()) as Record<string, unknown>;
-  };
+  const ask = (path: string, body: object) => post({ url }, path, body);
+  const get = async (path: string) => (await fetch(url + path)).arrayBuffer();
   const data = Buffer.from("hello").toString("base64");
   const { result } = await ask("/api/kms/create-key", { alias: "bench" });
-  const { keyId } = result as { keyId: string };
+  const { keyId } = result;
   const signed = await ask("/api/grpc/sign", { data });
-  const { signature, publicKey } = (signed.result ?? signed) as Record<string, string>;
+  const { signature, publicKey } = signed;
   const calls = [
-    () => ask("/api/hello"),
+    () => get("/api/hello"),
     () => ask("/api/grpc/sign", { data }),
     () => ask("/api/grpc/verify", { data, signature, publicKey }),
     () => ask("/api/kms/sign", { keyId, data }),
-    () => ask("/api/kms/keys?pageSize=10"),
+    () => get("/api/kms/keys?pageSize=10"),
   ];
   let made = 0;
   const memory: number[] = [];
@@ -97,6 +88,14 @@ export async function begin(
 export async function stop(child: ChildProcess): Promise<void> {
   child.kill("SIGTERM");
   await once(child, "exit");
+}
+
+/** User and system time of a process, in seconds. */
+export function readCpuSeconds({ pid }: ChildProcess): number {
+  const [, times = ""] = /\) (.*)/.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
+  // Fields 14 and 15 of proc(5), in ticks of 10 ms.
+  const [user, system] = times.split(" ").slice(11, 13).map(Number);
+  return ((user ?? 0) + (system ?? 0)) / 100;
 }
 
 function readMiB({ pid }: ChildProcess): number {

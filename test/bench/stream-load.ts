@@ -1,18 +1,17 @@
 /**
- * Keeps bidirectional gRPC streams busy, from a separate process: `node stream-load.ts '<StreamInput as JSON>'`.
+ * Keeps a bidirectional gRPC stream busy, from a separate process: `node stream-load.ts '<StreamInput as JSON>'`.
  * Prints the answers per second as JSON.
  */
 import { once } from "node:events";
 import http2 from "node:http2";
 
-/** The streams to keep busy. */
+/** The stream to keep busy. */
 export interface StreamInput {
   readonly url: string;
   readonly path: string;
   /** The message to send repeatedly, in base64, with its 5-byte prefix. */
   readonly frame: string;
-  readonly streams: number;
-  /** Messages in flight over all streams. */
+  /** Messages in flight. */
   readonly inFlight: number;
   readonly warmUpMs: number;
   readonly measureMs: number;
@@ -23,35 +22,28 @@ async function run(order: StreamInput): Promise<{ answersPerSecond: number }> {
   const measureFromMs = performance.now() + order.warmUpMs;
   const endMs = measureFromMs + order.measureMs;
   let answers = 0;
-
-  const follow = async (): Promise<void> => {
-    const session = http2.connect(order.url);
-    const headers = { "content-type": "application/grpc", te: "trailers" };
-    const stream = session.request({ ":method": "POST", ":path": order.path, ...headers });
-    let status = "none";
-    stream.on("trailers", (trailers) => {
-      status = String(trailers["grpc-status"]);
-    });
-    const send = (count: number): void => {
-      for (let i = 0; i < count; i += 1) stream.write(frame);
-    };
-    const count = createFrameCounter();
-    send(Math.ceil(order.inFlight / order.streams));
-    stream.on("data", (chunk: Buffer) => {
-      const arrived = count(chunk);
-      const nowMs = performance.now();
-      if (nowMs >= endMs) {
-        stream.end();
-        return;
-      }
-      if (nowMs >= measureFromMs) answers += arrived;
-      send(arrived);
-    });
-    await once(stream, "close");
-    session.close();
-    if (status !== "0") throw new Error(`${order.path} ended with grpc-status ${status}`);
+  const session = http2.connect(order.url);
+  const headers = { "content-type": "application/grpc", te: "trailers" };
+  const stream = session.request({ ":method": "POST", ":path": order.path, ...headers });
+  let status = "none";
+  stream.on("trailers", (trailers) => {
+    status = String(trailers["grpc-status"]);
+  });
+  const send = (count: number): void => {
+    for (let i = 0; i < count; i += 1) stream.write(frame);
   };
-  await Promise.all(Array.from({ length: order.streams }, follow));
+  const count = createFrameCounter();
+  send(order.inFlight);
+  stream.on("data", (chunk: Buffer) => {
+    const arrived = count(chunk);
+    const nowMs = performance.now();
+    if (nowMs >= endMs) return void stream.end();
+    if (nowMs >= measureFromMs) answers += arrived;
+    send(arrived);
+  });
+  await once(stream, "close");
+  session.close();
+  if (status !== "0") throw new Error(`${order.path} ended with grpc-status ${status}`);
   return { answersPerSecond: answers / (order.measureMs / 1000) };
 }
 

@@ -2,11 +2,19 @@
 import { type ChildProcess, execFile, fork } from "node:child_process";
 import { join } from "node:path";
 import { parseArgs, promisify } from "node:util";
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type MessageInitShape,
+  toBinary,
+  toJsonString,
+} from "@bufbuild/protobuf";
 import { loadNative } from "../../src/crypto/native/load.ts";
 import type { ProviderName } from "../../src/crypto/provider.ts";
 import type { LoadInput, LoadResult } from "./load.ts";
 import type { RawResult, RawWork } from "./raw-provider.ts";
-import { median, report, showProgress } from "./results.ts";
+import { median, ratiosOf, report, showProgress } from "./results.ts";
 import type { StreamInput } from "./stream-load.ts";
 
 /** Options of `npm run bench`. */
@@ -24,6 +32,9 @@ export const measureMs = Number(options.seconds) * 1000;
 export const inFlight = 64;
 /** Number of rounds; each pair is measured in turn. */
 export const rounds = Number(options.rounds);
+/** The crypto providers of this machine, the fastest first. */
+export const providers: readonly [ProviderName, ...ProviderName[]] =
+  loadNative().kind === "loaded" ? ["native", "openssl"] : ["openssl"];
 const here = import.meta.dirname;
 const run = promisify(execFile);
 
@@ -66,57 +77,72 @@ export async function load(url: string, order: Partial<LoadInput>): Promise<Load
 const streamInFlight = 256;
 
 /** Keeps a stream of calls busy and returns the answers per second. */
-export async function loadStream(
-  url: string,
-  path: string,
-  message: Uint8Array,
-  streams: number,
-): Promise<number> {
-  const frame = frameOf(message).toString("base64");
-  const order: StreamInput = {
-    url,
-    path,
-    frame,
-    streams,
-    inFlight: streamInFlight,
-    warmUpMs: 1000,
-    measureMs,
-  };
+export async function loadStream(url: string, { path, body }: MethodCall): Promise<number> {
+  const order: StreamInput = { url, path, frame: body, inFlight: streamInFlight, warmUpMs: 1000, measureMs };
   const { stdout } = await run(process.execPath, [join(here, "stream-load.ts"), JSON.stringify(order)]);
   return (JSON.parse(stdout) as { answersPerSecond: number }).answersPerSecond;
 }
 
-/** Adds the 5-byte gRPC prefix to a message. */
-export function frameOf(message: Uint8Array): Buffer {
+/** A call of an RPC, as load generators make it. */
+export type MethodCall = Pick<LoadInput, "path" | "headers" | "body">;
+
+type Method<I extends DescMessage> = DescMethod & { readonly input: I };
+
+/** Calls an RPC over gRPC; the message has its 5-byte prefix. */
+export function grpc<I extends DescMessage>(method: Method<I>, request: MessageInitShape<I>): MethodCall {
+  const message = toBinary(method.input, create(method.input, request));
   const frame = Buffer.alloc(5 + message.length);
   frame.writeUInt32BE(message.length, 1);
   frame.set(message, 5);
-  return frame;
-}
-
-export function grpc(path: string, message: Uint8Array): Partial<LoadInput> {
   return {
-    path,
+    path: pathOf(method),
     headers: { "content-type": "application/grpc", te: "trailers" },
-    body: frameOf(message).toString("base64"),
+    body: frame.toString("base64"),
   };
 }
 
-export function json(path: string, text: string): Partial<LoadInput> {
-  return {
-    path,
-    headers: { "content-type": "application/json" },
-    body: Buffer.from(text).toString("base64"),
-  };
+/** Calls an RPC with JSON: over Connect, or over REST if a path is given. */
+export function json<I extends DescMessage>(
+  method: Method<I>,
+  request: MessageInitShape<I>,
+  path = pathOf(method),
+): MethodCall {
+  const text = toJsonString(method.input, create(method.input, request));
+  const body = Buffer.from(text).toString("base64");
+  return { path, headers: { "content-type": "application/json" }, body };
+}
+
+function pathOf({ parent, name }: DescMethod): string {
+  return `/${parent.typeName}/${name}`;
 }
 
 /** Makes a REST call with JSON, to set up a measurement. */
 // biome-ignore lint/suspicious/noExplicitAny: the measured service defines the answers
-export async function post(app: Child, path: string, body: unknown): Promise<any> {
+export async function post(app: Pick<Child, "url">, path: string, body: unknown): Promise<any> {
   const headers = { "content-type": "application/json" };
   const answer = await fetch(app.url + path, { method: "POST", headers, body: JSON.stringify(body) });
   if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
   return answer.json();
+}
+
+/**
+ * Measures sides in turn, several times, because the speed of a machine drifts within minutes.
+ *
+ * @param sides by name
+ * @returns the values of each side, one for each round
+ */
+export async function measureInTurn<T>(
+  sides: readonly (readonly [name: string, measure: () => Promise<T>])[],
+): Promise<T[][]> {
+  const values: T[][] = sides.map(() => []);
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const [i, [name, measure]] of sides.entries()) {
+      showProgress(`${name}: round ${round} of ${rounds}`);
+      values[i]?.push(await measure());
+    }
+  }
+  showProgress();
+  return values;
 }
 
 /** Measures two sides in turn, and reports the ratio of the first to the second. */
@@ -126,18 +152,12 @@ export async function compare(
   first: () => Promise<number>,
   second: () => Promise<number>,
 ): Promise<void> {
-  const [a, b]: [number[], number[]] = [[], []];
-  for (let round = 1; round <= rounds; round += 1) {
-    showProgress(`${title}: round ${round} of ${rounds}`);
-    a.push(await first());
-    b.push(await second());
-  }
-  showProgress();
-  report(
-    title,
-    a.map((value, round) => value / (b[round] ?? 0)),
-    { unit: "times", target, parts: { "calls per second": median(a), against: median(b) } },
-  );
+  const [a = [], b = []] = await measureInTurn([
+    [title, first],
+    [title, second],
+  ]);
+  const parts = { "calls per second": median(a), against: median(b) };
+  report(title, ratiosOf(a, b), { unit: "times", target, parts });
 }
 
 /** Measures a provider without a server, in a separate process. */
@@ -149,7 +169,7 @@ export async function measureRaw(what: RawWork, provider: ProviderName): Promise
 
 /** Measures the server's own provider without the server, and returns calls per second. */
 export async function rawProvider(what: RawWork): Promise<number> {
-  return (await measureRaw(what, loadNative().kind === "loaded" ? "native" : "openssl")).callsPerSecond;
+  return (await measureRaw(what, providers[0])).callsPerSecond;
 }
 
 export function toMiB(bytes: number): string {
