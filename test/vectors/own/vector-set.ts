@@ -45,16 +45,3 @@ export interface VectorSet {
   readonly keys: { readonly [name: string]: VectorKey };
   readonly cases: readonly VectorCase[];
 }
-
-/** Describes a case; `valid` defaults to true. */
-export function vectorCase(
-  name: string,
-  { input, intermediate, result, valid = true }: Omit<VectorCase, "name" | "valid"> & { valid?: boolean },
-): VectorCase {
-  return { name, valid, input, intermediate, result };
-}
-
-/** Encodes text as UTF-8. */
-export function utf8(text: string): Uint8Array {
-  return new TextEncoder().encode(text);
-}
