@@ -101,10 +101,10 @@ describe("backup", { timeout }, () => {
   it("leaves existing files unchanged, and rejects the name of one", async () => {
     const place = await leaveThings(makeSqlitePlace);
     const directory = makeTemporaryDirectory();
-    const others = ["backup.db-wal", "backup.db.partial"].map((name) => join(directory, name));
-    for (const file of others) writeFileSync(file, "precious");
+    const present = ["backup.db-wal", "backup.db.partial"].map((name) => join(directory, name));
+    for (const file of present) writeFileSync(file, "precious");
     expect(await backUp(place, join(directory, "backup.db"))).toMatchObject({ code: 0 });
-    for (const file of others) {
+    for (const file of present) {
       expect(await backUp(place, file)).toMatchObject({ code: 2, stdout: "", stderr: oneSentence });
       expect(readFileSync(file, "utf8")).toBe("precious");
     }
