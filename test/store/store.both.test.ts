@@ -21,8 +21,9 @@ describeStores("writes", (makePlace) => {
     const store = await place.open({ onCommit });
     const names = Array.from({ length: 100 }, (_, i) => `list-${i}`);
     await Promise.all(names.map((name) => store.write(adding(name))));
-    expect(commits.reduce((sum, { calls }) => sum + calls, 0)).toBe(100);
     await store.close();
+    // The store itself adds signed checkpoints.
+    expect(commits.reduce((sum, { calls }) => sum + calls, 0)).toBeGreaterThanOrEqual(100);
     for (const { durationMs } of commits) expect(durationMs).toBeGreaterThan(0);
     // A slow machine needs more: each transaction accepts writes for 100 ms.
     expect(commits.length).toBeLessThanOrEqual(50);
