@@ -125,7 +125,7 @@ describe("qsp sigstore-kms", { timeout }, () => {
   });
 
   const known = { ...init, keyResourceID: "x" };
-  it.each<[object & { version?: string }, RegExp]>([
+  it.each<[Readonly<Record<string, unknown>> | readonly never[], RegExp]>([
     [{ version: "v2", methodName: "defaultAlgorithm" }, /version "v2"/],
     [{ initOptions: { protocolVersion: "v9" }, methodName: "defaultAlgorithm" }, /version "v9"/],
     [{}, /methodName is not a string/],
@@ -139,9 +139,12 @@ describe("qsp sigstore-kms", { timeout }, () => {
     [[], /must be a JSON object/],
     [{ initOptions: [] }, /initOptions is not an object/],
   ])("answers %j with a JSON error", async (given, message) => {
-    const { version = "v1", ...members } = { ...given };
+    const { version = "v1", ...members }: Readonly<Record<string, unknown>> = { ...given };
     const request = Array.isArray(given) ? given : { initOptions: known, ...members };
-    const { code, stdout } = await qsp(["sigstore-kms", version, JSON.stringify(request)], server.place());
+    const { code, stdout } = await qsp(
+      ["sigstore-kms", String(version), JSON.stringify(request)],
+      server.place(),
+    );
     expect(code).toBe(2);
     expect(JSON.parse(stdout).errorMessage).toMatch(message);
   });
