@@ -7,9 +7,8 @@ import { readCertificates } from "../../crypto/certificate-files.ts";
 import { readVersion } from "../../program-files.ts";
 import { maxSmallFileBytes, readFileWithin } from "../../read-file.ts";
 import type { Principal } from "../../records/ownership.ts";
-import { defaultOrder } from "../../records/table-declaration.ts";
 import { type Asset, describeCertificate, describeKey, listUnique, sealing } from "./cbom-assets.ts";
-import type { KmsStore } from "./store.ts";
+import { type KmsStore, readKeys } from "./store.ts";
 
 export interface CbomDeps {
   readonly keys: Pick<KmsStore, "list">;
@@ -47,8 +46,8 @@ export async function* writeCbom(deps: CbomDeps, principal: Principal) {
   };
   // The first part contains keys, so that a call that cannot read them fails before it has sent anything.
   let opening = openDocument(deps.now(), server) + write(server.dependsOn);
-  for await (const keys of listKeys(deps, principal)) {
-    yield toPart(opening + write(keys));
+  for await (const keys of readKeys(deps.keys, partKeys, { principal })) {
+    yield toPart(opening + write(keys.map(describeKey)));
     written += keys.length;
     opening = "";
   }
@@ -58,9 +57,9 @@ export async function* writeCbom(deps: CbomDeps, principal: Principal) {
     dependsOn: dependsOn.map((asset) => asset.ref),
   }));
   yield toPart(dependencies([server, ...server.dependsOn, ...algorithms.values()]));
-  for await (const keys of listKeys(deps, principal)) {
+  for await (const keys of readKeys(deps.keys, partKeys, { principal })) {
     // Keys that were created in the meantime have no component.
-    yield toPart(dependencies(keys.slice(0, written)));
+    yield toPart(dependencies(keys.slice(0, written).map(describeKey)));
     written -= keys.length;
     if (written <= 0) break;
   }
@@ -103,16 +102,6 @@ function describeServer(certificates: readonly Asset[]): Asset {
  */
 function readChain(path: string): Asset[] {
   return readCertificates(readFileWithin(path, maxSmallFileBytes).toString()).map(describeCertificate);
-}
-
-/** Yields a caller's keys in creation order. */
-async function* listKeys({ keys }: CbomDeps, principal: Principal): AsyncGenerator<readonly Asset[]> {
-  for (let after = 0, isLast = false; !isLast; ) {
-    const { rows, nextPageToken } = await keys.list({ limit: partKeys, after }, { principal });
-    yield rows.map(describeKey);
-    isLast = nextPageToken === "";
-    after = Number(rows.at(-1)?.row[defaultOrder]);
-  }
 }
 
 /** Creates a writer of the elements of a JSON array, one per line. */

@@ -6,7 +6,7 @@ import type { AnyRow } from "../../database/schema.ts";
 import { findDueRecords } from "../../records/due-records.ts";
 import type { PageRequest } from "../../records/pages.ts";
 import { type Found, openTable } from "../../records/record-table.ts";
-import { nameSecret, type Stored } from "../../records/table-declaration.ts";
+import { defaultOrder, nameSecret, type Stored } from "../../records/table-declaration.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { findSharedComponent } from "./components.ts";
@@ -161,6 +161,20 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
     ...createLogQueries(store),
     names: createNameStore(store),
   };
+}
+
+/** Reads a list of keys in chunks, in creation order. */
+export async function* readKeys(
+  { list }: Pick<KmsStore, "list">,
+  limit: number,
+  query: KeyQuery = {},
+): AsyncGenerator<readonly StoredKey[]> {
+  for (let after = 0, isLast = false; !isLast; ) {
+    const { rows, nextPageToken } = await list({ limit, after }, query);
+    yield rows;
+    isLast = nextPageToken === "";
+    after = Number(rows.at(-1)?.row[defaultOrder]);
+  }
 }
 
 /** Creates queries about keys in the audit log. */

@@ -1,6 +1,5 @@
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { isAsStored } from "../../records/columns.ts";
-import { readPageRequest } from "../../records/pages.ts";
 import { nameSecret } from "../../records/table-declaration.ts";
 import type { Store } from "../../store/store.ts";
 import {
@@ -10,7 +9,7 @@ import {
   type SecretHalf,
   startMatchThreads,
 } from "./match-keys.ts";
-import type { KmsStore, StoredKey } from "./store.ts";
+import { type KmsStore, readKeys, type StoredKey } from "./store.ts";
 import { keyTable } from "./tables.ts";
 
 export interface VerifyKeysDeps extends Pick<MatchThreadInput, "location" | "masterKey"> {
@@ -80,18 +79,13 @@ export async function verifyKeys(deps: VerifyKeysDeps): Promise<KeysVerification
     onProgress(checked, Math.max(total, checked));
   };
   try {
-    let pageToken = "";
-    do {
-      const request = readPageRequest(chunkRows, pageToken, keys.nameList({}));
-      if (request === undefined) throw new Error("our own page token is invalid");
-      const page = await keys.list(request);
-      const finding = check(page.rows);
+    for await (const rows of readKeys(keys, chunkRows)) {
+      const finding = check(rows);
       // Awaited in its turn.
       finding.catch(() => {});
       pending.push(finding);
       if (pending.length > 2 * (threads?.count ?? 0)) await finishOne();
-      pageToken = page.nextPageToken;
-    } while (pageToken !== "");
+    }
     while (pending.length > 0) await finishOne();
   } finally {
     await threads?.close();
