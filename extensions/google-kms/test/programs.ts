@@ -1,12 +1,50 @@
-/** Google's unmodified Cloud KMS clients in three languages. */
+/** Google's unmodified Cloud KMS clients in three languages, run as programs such as python/google_kms.py. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll } from "vitest";
 import { findPython } from "../../../test/interop/python.ts";
 import { isMissing } from "../../../test/interop/tools.ts";
+import { startLineClient } from "../../../test/support/line-client.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
-import { type GoogleClient, type GoogleError, startGoogleClient } from "./client.ts";
+
+/** One call of KeyManagementServiceClient. */
+interface GoogleCall {
+  readonly transport: "grpc" | "rest";
+  /** The Python method name: "get_crypto_key". */
+  readonly method: string;
+  /** The request in JSON, with proto field names. */
+  readonly request: object;
+  readonly token?: string;
+}
+
+/** An error as the client library reports it. The library's own errors have only a class and a message. */
+interface GoogleError {
+  readonly class: string;
+  /** In the library's terms; null if an HTTP status maps to several codes. */
+  readonly code?: string | number | null;
+  readonly reason?: string | null;
+  readonly domain?: string | null;
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly message?: string;
+}
+
+/** A call's outcome: an answer in JSON, all rows of a list, or an error. */
+export interface GoogleOutcome {
+  readonly answer?: unknown;
+  readonly error?: GoogleError;
+}
+
+/** A client that keeps its connections open and makes one call at a time. */
+export interface GoogleClient {
+  call(call: GoogleCall): Promise<GoogleOutcome>;
+  end(): Promise<void>;
+}
+
+function startGoogleClient(program: string, args: readonly string[]): GoogleClient {
+  const { ask, end } = startLineClient<GoogleCall, GoogleOutcome>(program, args);
+  return { call: ask, end };
+}
 
 /** How a library reports errors, which depends on the transport. */
 export type LibraryErrors = Readonly<

@@ -5,8 +5,7 @@ import { endAfterAll } from "../../../test/support/at-end.ts";
 import { type RunningServer, startServer } from "../../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { computeCrc32c } from "../crc32c.ts";
-import type { GoogleClient } from "./client.ts";
-import type { GoogleProgram } from "./programs.ts";
+import type { GoogleClient, GoogleProgram } from "./programs.ts";
 
 const location = "projects/my-project/locations/global";
 

@@ -88,17 +88,13 @@ describe("the socket path", () => {
     });
   });
 
-  it("is rejected if it is a file, which stays", async () => {
-    const path = makeSocketPath();
+  it("is rejected if it is a file, which stays, or a directory", async () => {
+    const [path, directory] = [makeSocketPath(), makeSocketPath()];
     writeFileSync(path, "precious");
-    expect(await complaintOf(path)).toMatch(/^2: .*exists and is not a socket/);
+    mkdirSync(directory);
+    for (const taken of [path, directory])
+      expect(await complaintOf(taken)).toMatch(/^2: .*exists and is not a socket/);
     expect(readFileSync(path, "utf8")).toBe("precious");
-  });
-
-  it("is rejected if it is a directory", async () => {
-    const path = makeSocketPath();
-    mkdirSync(path);
-    expect(await complaintOf(path)).toContain("exists and is not a socket");
   });
 
   it("is rejected if it is a symbolic link, even to a stale socket, and both stay", async () => {

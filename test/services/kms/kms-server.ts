@@ -1,6 +1,7 @@
 /** kms.KmsService on its own servers, on either database, wired as in src/app.ts. */
 import { type Client, createClient, createServiceImplSpec } from "@connectrpc/connect";
 import { onTestFinished } from "vitest";
+import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { readConfig } from "../../../src/config.ts";
@@ -10,8 +11,6 @@ import type { WorkQueue } from "../../../src/crypto/work-queue.ts";
 import type { Background } from "../../../src/database/background.ts";
 import type { DatabaseLocation } from "../../../src/database/database.ts";
 import { type MasterKeySource, masterKeyIn } from "../../../src/secrets/master-key.ts";
-import type { ServerLimits } from "../../../src/server/limits.ts";
-import type { Server } from "../../../src/server/server.ts";
 import { explanations } from "../../../src/services/explain-failure.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
 import { createSchedule } from "../../../src/services/kms/schedule.ts";
@@ -47,7 +46,6 @@ export interface KmsServer extends ServerUnderTest {
   readonly kms: KmsClient;
   /** Over Connect and HTTP/1.1. */
   readonly connect: KmsClient;
-  readonly server: Server;
   readonly store: Store;
   readonly database: KmsDatabase;
   /** Does the scheduled work that is due by the server's clock. */
@@ -65,7 +63,6 @@ export interface KmsDatabase {
 export interface StartOptions {
   /** A fresh database if omitted; two servers on one database are replicas. */
   readonly database?: KmsDatabase;
-  readonly limits?: Partial<ServerLimits>;
   /** Clock of the store and the service. */
   readonly now?: () => Date;
   /** "token" requires a token, and uses all of it as the subject; "open" is the default. */
@@ -105,14 +102,7 @@ export function databaseAt(url: string): KmsDatabase {
 
 /** Starts a server on a database. */
 export async function startKmsServer(
-  {
-    database,
-    limits = {},
-    now,
-    auth = "open",
-    queue,
-    background,
-  }: StartOptions & { readonly database: KmsDatabase },
+  { database, now, auth = "open", queue, background }: StartOptions & { readonly database: KmsDatabase },
   atEnd: AtEnd = onTestFinished,
 ): Promise<KmsServer> {
   const plain = await createCryptoProvider("openssl");
@@ -136,7 +126,6 @@ export async function startKmsServer(
       services: [createServiceImplSpec<typeof KmsService>(KmsService, kmsService(parts))],
       access: { mode: auth, authenticate: async (authorization) => callerNamed(authorization) },
       ...explanations,
-      limits,
     },
     atEnd,
   );
@@ -153,7 +142,6 @@ export async function startKmsServer(
     ...putUnderTest({ url, location: database.location, stop }, atEnd),
     kms: createClient(KmsService, grpc),
     connect: createClient(KmsService, connect),
-    server,
     store,
     database,
     ...createSchedule(parts),
@@ -189,11 +177,18 @@ export function verifiesOutside(
 export async function closeAndReadDeeds({ close, tamper }: KmsServer): Promise<string[]> {
   await close();
   const rows = await tamper((db) => db.selectFrom("audit_entries").selectAll().orderBy("sequence").execute());
-  return rows.map(({ operation, outcome, details }) => `${operation} ${outcome} ${details}`);
+  return rows.map(describeDeed);
 }
 
 /** Reads what was done with a key, one line each: `SIGN OK input=data`. */
 export async function readDeeds(kms: KmsClient, keyId = ""): Promise<string[]> {
-  const entries = await readAudit(kms, keyId);
-  return entries.map(({ operation, outcome, details }) => `${operation} ${outcome} ${details}`);
+  return (await readAudit(kms, keyId)).map(describeDeed);
+}
+
+function describeDeed({
+  operation,
+  outcome,
+  details,
+}: Pick<AuditEntry, "operation" | "outcome" | "details">) {
+  return `${operation} ${outcome} ${details}`;
 }
