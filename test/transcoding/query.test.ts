@@ -93,7 +93,7 @@ describe("a query sets fields", () => {
 describe("an invalid query value is refused and its field named", () => {
   const refused: Readonly<Record<string, readonly string[]>> = {
     boolValue: ["", "1", "True", "yes", "%20true"],
-    int32Value: ["", "a", "1.5", "0x10", "+1", "1%20", "1,2", "null", "2147483648"],
+    int32Value: ["", "a", "1.5", "1e3", "0x10", "+1", "1%20", "1,2", "null", "2147483648"],
     uint32Value: ["-1"],
     int64Value: ["9223372036854775808", "1e3", "%D9%A1"],
     floatValue: ["1e39"],
