@@ -5,37 +5,27 @@ import { existsSync, globSync } from "node:fs";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { pino } from "pino";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { Health, HealthCheckResponse_ServingStatus as ServingStatus } from "#gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.ts";
-import { type App, createApp } from "../src/app.ts";
 import type { ServiceProfiles } from "../src/calls/service-profile.ts";
 import { createVerbTable } from "../src/cli/groups.ts";
 import { runCommandLine } from "../src/cli/run.ts";
-import { readConfig } from "../src/config.ts";
 import { collectPackages, servicePackages } from "../src/services/registry.ts";
 import { GreetingService } from "./gen/greeting/greeting_service_pb.ts";
 import { greetingPackage } from "./greeting/package.ts";
-import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
+import { endAfterAll } from "./support/at-end.ts";
+import { startApp } from "./support/start-app.ts";
 import { loadPackages } from "./support/whole-program.ts";
 
 const serviceName = "greeting.GreetingService";
 const packages = [...servicePackages, greetingPackage];
-let app: App;
+const atEnd = endAfterAll();
 let url: string;
 
 beforeAll(async () => {
-  const config = readConfig(["--port", "0", "--data-dir", makeTemporaryDirectory(afterAll)], {});
-  app = await createApp(config, pino({ level: "silent" }), { packages });
-  const { port } = await app.server.listen(config.port, config.host);
-  url = `http://127.0.0.1:${port}`;
+  ({ url } = await startApp(atEnd, [], packages));
 }, 180_000);
-
-afterAll(async () => {
-  app.server.destroy();
-  await app.close();
-});
 
 const transport = () => createGrpcTransport({ baseUrl: url, idleConnectionTimeoutMs: 100 });
 const readText = async (path: string): Promise<string> => (await fetch(`${url}${path}`)).text();
@@ -118,11 +108,8 @@ describe("a package added to the registry", { timeout: 120_000 }, () => {
   });
 
   it("can be chosen by its name", async () => {
-    const dataDir = makeTemporaryDirectory();
-    const config = readConfig(["--port", "0", "--services", "greeting", "--data-dir", dataDir], {});
-    const alone = await createApp(config, pino({ level: "silent" }), { packages });
-    const paths = alone.server.transcoder.routes.map(({ template }) => template.text);
-    await alone.close();
+    const { server } = await startApp(onTestFinished, ["--services", "greeting"], packages);
+    const paths = server.transcoder.routes.map(({ template }) => template.text);
     expect(paths.filter((path) => path.startsWith("/api/"))).toEqual([
       "/api/greeting/greet",
       "/api/greeting/health",

@@ -1,13 +1,13 @@
 /** Starts a whole server and reads its OpenAPI description. */
-import { pino } from "pino";
-import { createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
 import type { OpenApiDocument } from "../../src/openapi/document.ts";
 import type { Route } from "../../src/transcoding/routes.ts";
+import type { AtEnd } from "../support/at-end.ts";
 import { addClient, describeClient, issuerUrl } from "../support/clients.ts";
 import { loadFlags } from "../support/extension-tests.ts";
+import { startApp } from "../support/start-app.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { loadPackages, loadSettings } from "../support/whole-program.ts";
+import { loadSettings } from "../support/whole-program.ts";
 
 /** A server with all services on SQLite, including extensions. */
 export interface ApiServer {
@@ -25,7 +25,7 @@ export interface ApiServer {
  */
 export async function prepareServer(
   dataDir: string,
-  atEnd: (end: () => void | Promise<void>) => void,
+  atEnd: AtEnd,
   more: readonly string[],
 ): Promise<readonly string[]> {
   const args = ["--issuer-url", issuerUrl, ...(await loadFlags(atEnd)), ...more];
@@ -35,22 +35,10 @@ export async function prepareServer(
 }
 
 /** Starts a server; with `afterAll` as an argument, it stops at the end of the file. */
-export async function startApi(
-  auth: "open" | "token",
-  atEnd: (end: () => void | Promise<void>) => void,
-): Promise<ApiServer> {
+export async function startApi(auth: "open" | "token", atEnd: AtEnd): Promise<ApiServer> {
   const dataDir = makeTemporaryDirectory(atEnd);
-  const args = await prepareServer(dataDir, atEnd, ["--port", "0", "--auth", auth]);
-  const config = readConfig(["--data-dir", dataDir, ...args], {}, await loadSettings());
-  const { server, close } = await createApp(config, pino({ level: "silent" }), {
-    packages: await loadPackages(),
-  });
-  atEnd(async () => {
-    server.destroy();
-    await close();
-  });
-  const { port } = await server.listen(config.port, config.host);
-  const url = `http://${config.host}:${port}`;
+  const args = await prepareServer(dataDir, atEnd, ["--auth", auth]);
+  const { url, server } = await startApp(atEnd, [...args, "--data-dir", dataDir]);
   const document = (await (await fetch(`${url}/openapi.json`)).json()) as OpenApiDocument;
   return { url, document, routes: server.transcoder.routes };
 }
