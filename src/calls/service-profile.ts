@@ -56,31 +56,36 @@ export interface ServiceProfile {
 /** Profiles by full service name. A service without one declares everything in its protos. */
 export type ServiceProfiles = Readonly<Record<string, ServiceProfile>>;
 
+/** Finds the row of an RPC in its service profile, empty if it is missing; undefined if its protos declare all. */
+function findRow({ parent, name }: DescMethod, profiles: ServiceProfiles): Partial<RpcProfile> | undefined {
+  const rpcs = profiles[parent.typeName]?.rpcs;
+  return rpcs && (rpcs[name] ?? {});
+}
+
 /** Returns who may call an RPC, from its service profile or its `qsp.access` option. */
 export function findAccess(method: DescMethod, profiles: ServiceProfiles): Access {
-  const rpcs = profiles[method.parent.typeName]?.rpcs;
-  if (rpcs === undefined) return getOption(method, access);
-  return rpcs[method.name]?.access ?? Access.UNSPECIFIED;
+  const row = findRow(method, profiles);
+  return row === undefined ? getOption(method, access) : (row.access ?? Access.UNSPECIFIED);
 }
 
 /**
  * Returns the access-token scope that an RPC requires, from its service profile or its `qsp.scope` option.
  */
 export function findScope(method: DescMethod, profiles: ServiceProfiles): string {
-  const rpcs = profiles[method.parent.typeName]?.rpcs;
-  return rpcs === undefined ? getOption(method, scope) : (rpcs[method.name]?.scope ?? "");
+  const row = findRow(method, profiles);
+  return row === undefined ? getOption(method, scope) : (row.scope ?? "");
 }
 
 /** Returns the reasons for which an RPC fails, from its service profile or its `qsp.reason` options. */
 export function findReasons(method: DescMethod, profiles: ServiceProfiles): readonly string[] {
-  const rpcs = profiles[method.parent.typeName]?.rpcs;
-  return rpcs === undefined ? getOption(method, reason) : (rpcs[method.name]?.reasons ?? []);
+  const row = findRow(method, profiles);
+  return row === undefined ? getOption(method, reason) : (row.reasons ?? []);
 }
 
 /** Returns whether an RPC is always refused, because the server implements only part of its service. */
 export function isAlwaysRefused(method: DescMethod, profiles: ServiceProfiles): boolean {
-  const rpcs = profiles[method.parent.typeName]?.rpcs;
-  return rpcs !== undefined && rpcs[method.name]?.comment === undefined;
+  const row = findRow(method, profiles);
+  return row !== undefined && row.comment === undefined;
 }
 
 /** The comments of profiles by full name, in the same form as gen/comments.ts for our own protos. */

@@ -43,7 +43,7 @@ class WireScan {
       const number = Math.floor(tag / 8);
       const wireType = tag % 8;
       if (wireType === WireType.EndGroup) {
-        if (number !== group) throw malformed("a group ends without having begun");
+        if (number !== group) throw messageMalformed("a group ends without having begun");
         return;
       }
       const known = fields.get(number);
@@ -58,14 +58,15 @@ class WireScan {
       if (count > known.maxItems) throw itemsTooMany(known.field, join(place, known));
       counts.set(known, count);
     }
-    if (group !== undefined) throw malformed("a group does not end");
+    if (group !== undefined) throw messageMalformed("a group does not end");
   }
 
   /** @returns the number of values in the record */
   #scanRecord(known: WireField, wireType: number, end: number, depth: number, place: string): number {
     if (known.isPackable && wireType === WireType.LengthDelimited) return this.#scanPacked(known, end);
     // The parser would read the bytes as the declared type, so its result would differ from this scan.
-    if (wireType !== known.wireType) throw malformed(`${known.field.jsonName} has the wrong wire type`);
+    if (wireType !== known.wireType)
+      throw messageMalformed(`${known.field.jsonName} has the wrong wire type`);
     this.#count(1);
     if (known.message === undefined && known.entry === undefined) {
       const start = this.#at;
@@ -118,14 +119,14 @@ class WireScan {
         this.scanFields(noFields, end, depth + 1, "", number);
         break;
       default:
-        throw malformed(`a field has the wire type ${wireType}`);
+        throw messageMalformed(`a field has the wire type ${wireType}`);
     }
-    if (this.#at > end) throw malformed("a field extends past the end of its message");
+    if (this.#at > end) throw messageMalformed("a field extends past the end of its message");
   }
 
   #readEnd(end: number): number {
     const length = this.#readVarint(end);
-    if (this.#at + length > end) throw malformed("a field extends past the end of its message");
+    if (this.#at + length > end) throw messageMalformed("a field extends past the end of its message");
     return this.#at + length;
   }
 
@@ -139,7 +140,7 @@ class WireScan {
       value += (byte & 0x7f) * factor;
       if (byte < 0x80 && value < 2 ** 32) return value;
     }
-    throw malformed("a tag or length is not a 32-bit number");
+    throw messageMalformed("a tag or length is not a 32-bit number");
   }
 
   #count(elements: number): void {
@@ -164,6 +165,7 @@ function join(place: string, { field }: WireField): string {
   return place === "" ? field.jsonName : `${place}.${field.jsonName}`;
 }
 
-function malformed(reason: string): Error {
+/** Refuses bytes that cannot be parsed as the request's type. */
+export function messageMalformed(reason: string): Error {
   return refuse("MESSAGE_MALFORMED", `the request cannot be parsed as its message type: ${reason}`);
 }

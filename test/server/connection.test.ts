@@ -57,18 +57,6 @@ async function relayTo(port: number, send: (hello: Buffer, to: net.Socket) => vo
   return (relay.address() as AddressInfo).port;
 }
 
-/** Spreads the message of one handshake record over records of five bytes. */
-function splitRecord(hello: Buffer): Buffer {
-  const message = hello.subarray(5);
-  const size = Math.ceil(message.length / 30);
-  const count = Math.ceil(message.length / size);
-  const records = Array.from({ length: count }, (_none, index) => {
-    const fragment = message.subarray(index * size, (index + 1) * size);
-    return Buffer.concat([Buffer.of(22, 3, 1, fragment.length >> 8, fragment.length & 0xff), fragment]);
-  });
-  return Buffer.concat(records);
-}
-
 describe("GetConnection over the server's own TLS", { timeout }, () => {
   const atEnd = endAfterAll();
   let place: TlsPlace;
@@ -147,22 +135,12 @@ describe("GetConnection over the server's own TLS", { timeout }, () => {
     expect(offered).toEqual(curves);
   });
 
-  it.each<{ what: string; send: (hello: Buffer, to: net.Socket) => void }>([
-    {
-      what: "byte by byte",
-      send: (hello, to) => {
-        to.setNoDelay();
-        for (const byte of hello) to.write(Buffer.of(byte));
-      },
-    },
-    { what: "in many records", send: (hello, to) => void to.write(splitRecord(hello)) },
-    {
-      // RFC 8446, appendix D.4: the server must ignore it.
-      what: "with a change_cipher_spec record in the same segment",
-      send: (hello, to) => void to.write(Buffer.concat([hello, Buffer.from("140303000101", "hex")])),
-    },
-  ])("reads a ClientHello that arrives $what", async ({ send }) => {
-    const port = await relayTo(place.port, send);
+  // client-hello.test.ts reads it in several records, and with other bytes after it.
+  it("reads a ClientHello that arrives byte by byte", async () => {
+    const port = await relayTo(place.port, (hello, to) => {
+      to.setNoDelay();
+      for (const byte of hello) to.write(Buffer.of(byte));
+    });
     const report = await reportOf({ ...place, port }, { ecdhCurve: "X25519MLKEM768" });
     expect(report).toMatchObject({ group: "X25519MLKEM768", offeredGroups: ["X25519MLKEM768"] });
   });

@@ -134,11 +134,6 @@ export function severalMessages(): ConnectError {
   return refuse("NOT_IMPLEMENTED", "the request contains several messages; send exactly one");
 }
 
-/** Refuses bytes that cannot be parsed as the request's type. */
-export function messageMalformed(reason: string): ConnectError {
-  return refuse("MESSAGE_MALFORMED", `the request cannot be parsed as its message type: ${reason}`);
-}
-
 /** Refuses a compressed message if no header names its encoding. */
 export function compressionInvalid(): ConnectError {
   // grpc/grpc, doc/compression.md, "Test cases", requires INTERNAL.

@@ -3,9 +3,9 @@ import { type DescMethod, fromBinary, type Message } from "@bufbuild/protobuf";
 import { compressedFlag } from "@connectrpc/connect/protocol";
 import { bodyTooLarge, refuse } from "../../errors.ts";
 import type { MessageLimits } from "../../message-limits/structure-limits.ts";
-import { scanMessage } from "../../message-limits/wire-structure.ts";
+import { messageMalformed, scanMessage } from "../../message-limits/wire-structure.ts";
 import { parseJsonMessage } from "../../transcoding/json.ts";
-import { messageMalformed, messageMissing, severalMessages } from "../interceptors/errors.ts";
+import { messageMissing, severalMessages } from "../interceptors/errors.ts";
 import type { CallForm } from "./form.ts";
 
 /**
