@@ -1,17 +1,12 @@
-/** Runs Prometheus on a free port, and stands in for servers with problems. */
+/** Runs Prometheus on a free port. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
-import { nameSeries, type Series } from "./alert-rules.ts";
 
 /** A running Prometheus. */
 export interface RunningPrometheus {
-  /** The names of the firing alerts. */
-  listFiring(): Promise<string[]>;
-  /** The names of the firing and pending alerts. */
-  listActive(): Promise<string[]>;
+  /** The names of the alerts in these states. */
+  listAlerts(...states: ("pending" | "firing")[]): Promise<string[]>;
   /** The error of each target by its address; "" for a target that answers. */
   listTargets(): Promise<Readonly<Record<string, string>>>;
   stop(): Promise<void>;
@@ -56,15 +51,13 @@ export async function startPrometheus(configFile: string, directory: string): Pr
     void closed.then(([code]) => reject(new Error(`prometheus ended with ${code}: ${log}`)));
   });
   const ask = async (path: string): Promise<unknown> => (await fetch(`http://${address}${path}`)).json();
-  const listAlerts = async (states: readonly string[]): Promise<string[]> => {
-    const { data } = (await ask("/api/v1/alerts")) as AlertsAnswer;
-    return data.alerts.flatMap(({ state, labels }) =>
-      states.includes(state) ? [labels.alertname ?? ""] : [],
-    );
-  };
   return {
-    listFiring: () => listAlerts(["firing"]),
-    listActive: () => listAlerts(["pending", "firing"]),
+    listAlerts: async (...states) => {
+      const { data } = (await ask("/api/v1/alerts")) as AlertsAnswer;
+      return data.alerts.flatMap(({ state, labels }) =>
+        states.some((one) => one === state) ? [labels.alertname ?? ""] : [],
+      );
+    },
     listTargets: async () => {
       const { data } = (await ask("/api/v1/targets")) as TargetsAnswer;
       return Object.fromEntries(
@@ -77,37 +70,6 @@ export async function startPrometheus(configFile: string, directory: string): Pr
     stop: async () => {
       child.kill("SIGTERM");
       await closed;
-    },
-  };
-}
-
-/** A server that exposes prepared metrics at /metrics. */
-export interface StandIn {
-  /** "127.0.0.1:port" */
-  readonly authority: string;
-  stop(): Promise<void>;
-}
-
-/** Starts a stand-in with these time series, which a test cannot produce on demand in a real server. */
-export async function startStandIn(series: readonly Series[]): Promise<StandIn> {
-  const startedMs = performance.now();
-  const server = createServer((_request, response) => {
-    const seconds = (performance.now() - startedMs) / 1000;
-    // Prometheus itself records whether a target is up.
-    const exposed = series.filter(({ name }) => name !== "up");
-    const lines = exposed.map(
-      (one) => `${nameSeries(one)} ${"value" in one ? one.value : one.perSecond * (10 + seconds)}\n`,
-    );
-    response.writeHead(200, { "content-type": "text/plain; version=0.0.4" }).end(lines.join(""));
-  });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const { port } = server.address() as AddressInfo;
-  return {
-    authority: `127.0.0.1:${port}`,
-    stop: async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, "close");
     },
   };
 }
