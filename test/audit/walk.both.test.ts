@@ -1,30 +1,27 @@
 /** Event loop work during a verification must not grow with the log, or a long log would block all calls. */
-import { Worker } from "node:worker_threads";
-import { expect, it, vi } from "vitest";
-import type { Store } from "../../src/store/store.ts";
+import { expect, it } from "vitest";
 import { writeEntries } from "../support/entries.ts";
 import { describeStores } from "../support/on-both.ts";
-
-/** Counts the messages to threads, including each read of a SQLite store, and the started threads. */
-async function countWork(store: Store) {
-  const posted = vi.spyOn(Worker.prototype, "postMessage");
-  let pages = 0;
-  await store.verifyAudit({ treeSizes: [], onProgress: () => (pages += 1) });
-  const messages = posted.mock.calls.length;
-  posted.mockRestore();
-  return { messages, pages };
-}
+import { openCounted } from "../support/thread-messages.ts";
 
 describeStores("a verification", (makePlace) => {
   it("reads entries on a worker thread: the event loop has as much work for 15,360 of them as for 256", async () => {
-    const store = await (await makePlace()).open();
+    const place = await makePlace();
+    const { store, countMessages } = await openCounted(() => place.open());
+    /** Counts the reads of a SQLite store, and the pages of entries: the thread sends one message for each. */
+    const countWork = async () => {
+      let pages = 0;
+      const messages = await countMessages(() =>
+        store.verifyAudit({ treeSizes: [], onProgress: () => (pages += 1) }),
+      );
+      return { messages, pages };
+    };
     await writeEntries(store, 256);
     await store.verifyAudit();
-    const short = await countWork(store);
+    const short = await countWork();
     await writeEntries(store, 15_360 - 256);
     await store.verifyAudit();
-    const long = await countWork(store);
-    // One message per page of entries.
+    const long = await countWork();
     expect(long.pages - short.pages).toBeLessThanOrEqual(3);
     expect(long.messages).toBeLessThan(short.messages + 20);
   });

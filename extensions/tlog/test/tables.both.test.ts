@@ -1,7 +1,6 @@
 /** The log tables: what must never change, and stores from before some of them existed. */
 import { createHash } from "node:crypto";
-import { Worker } from "node:worker_threads";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { listSteps } from "../../../src/database/migrations.ts";
 import type { TableOwner } from "../../../src/database/schema.ts";
@@ -9,6 +8,7 @@ import { openStoreOf } from "../../../src/store/open-store-of.ts";
 import { writeEntries } from "../../../test/support/entries.ts";
 import { describeStores } from "../../../test/support/on-both.ts";
 import { coreTables } from "../../../test/support/open-store.ts";
+import { openCounted } from "../../../test/support/thread-messages.ts";
 import { tlogTables } from "../tables.ts";
 import { verifyAudit } from "../verify-audit.ts";
 
@@ -43,21 +43,18 @@ describeStores("a store", (makePlace) => {
   });
 
   it("is verified with one read per 256 tiles of its log", async () => {
-    const store = await (await makePlace()).open();
+    const place = await makePlace();
+    const { store, countMessages } = await openCounted(() => place.open());
     const provider = await createCryptoProvider("openssl");
     onTestFinished(() => provider.close());
-    const countMessages = async (): Promise<number> => {
+    const countReads = async (): Promise<number> => {
       await verifyAudit(store, provider);
-      const posted = vi.spyOn(Worker.prototype, "postMessage");
-      await verifyAudit(store, provider);
-      const messages = posted.mock.calls.length;
-      posted.mockRestore();
-      return messages;
+      return countMessages(() => verifyAudit(store, provider));
     };
     await writeEntries(store, 256);
-    const short = await countMessages();
+    const short = await countReads();
     await writeEntries(store, 15_360 - 256);
-    expect(await countMessages()).toBeLessThan(short + 20);
+    expect(await countReads()).toBeLessThan(short + 20);
   });
 });
 
