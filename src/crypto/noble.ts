@@ -2,7 +2,7 @@
 import { type DSA, ml_dsa44, ml_dsa65, ml_dsa87 } from "@noble/post-quantum/ml-dsa.js";
 import { ml_kem512, ml_kem768, ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import type { KEM } from "@noble/post-quantum/utils.js";
-import { type Algorithm, isMlDsaAlgorithm, type MlDsaAlgorithm, type MlKemAlgorithm } from "./algorithms.ts";
+import type { Algorithm, MlDsaAlgorithm, MlKemAlgorithm } from "./algorithms.ts";
 
 export const mlDsa: Readonly<Record<MlDsaAlgorithm, DSA>> = {
   "ML-DSA-44": ml_dsa44,
@@ -23,8 +23,10 @@ export function verifyMu(
   mu: Uint8Array,
   signature: Uint8Array,
 ): boolean {
-  if (!isMlDsaAlgorithm(algorithm)) throw new RangeError(`${algorithm} has no mu`);
-  return mlDsa[algorithm].internal.verify(signature, mu, publicKey, { externalMu: true });
+  // Not isMlDsaAlgorithm: the package for browsers has this file, but not the table of all algorithms.
+  const library: DSA | undefined = mlDsa[algorithm as MlDsaAlgorithm];
+  if (library === undefined) throw new RangeError(`${algorithm} has no mu`);
+  return library.internal.verify(signature, mu, publicKey, { externalMu: true });
 }
 
 /**
