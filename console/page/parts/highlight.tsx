@@ -5,7 +5,7 @@
 import type { ComponentChildren } from "preact";
 
 const pattern =
-  /("(?:[^"\\\n]|\\.)*"(?=\s*:)|"(?:[^"\\\n]|\\.)*"|`[^`]*`|'[^']*')|((?<![\w.:/-])\d+(?:\.\d+)?(?![\w.:-]))|\b(const|await|if|throw|new|for|of|true|false|null)\b/g;
+  /("(?:[^"\\\n]|\\.)*"(?=\s*:)|"(?:[^"\\\n]|\\.)*"|`[^`]*`|'[^']*')|((?<![\w.:/-])\d+(?:\.\d+)?(?![\w.:-]))|\b(const|await|if|throw|new|for|of|in|import|package|func|defer|nil|return|from|true|false|null|None|True|False)\b/g;
 
 /** Longer texts are not highlighted. */
 const maxLength = 40_000;

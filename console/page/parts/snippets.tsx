@@ -1,4 +1,4 @@
-/** Shows code for a call: for a shell, and as a program. */
+/** Shows code for a call: in a shell, and in several languages. */
 import { createPreference } from "../preference.ts";
 import { type SnippetInput, tokenVariable } from "../snippets/input.ts";
 import { type LanguageName, languageNames, languages } from "../snippets/languages.ts";
@@ -19,7 +19,7 @@ interface SnippetsProps {
 
 export function Snippets({ input, shown = input, token }: SnippetsProps) {
   const [name, choose] = preferredLanguage.use();
-  const { write, trust, file } = languages[name];
+  const { write, trust, file, run } = languages[name];
   const whole = write(input);
   const text = write(shown);
   const title = `${name} ${file === undefined ? "command" : "program"}`;
@@ -57,7 +57,7 @@ export function Snippets({ input, shown = input, token }: SnippetsProps) {
       )}
       {file !== undefined && (
         <p class="hint">
-          Save it as <code>{file}</code>, then run <code>node {file}</code>
+          Save it as <code>{file}</code>, then run <code>{run}</code>
         </p>
       )}
     </div>

@@ -1,23 +1,38 @@
-/** A call as a command or a program: curl, grpcurl, and TypeScript with fetch. */
+/** A call as a command or a program: curl, grpcurl, Python, Go, and TypeScript with fetch. */
+import { writeGo } from "./go.ts";
 import { parseJson, type SnippetInput, tokenNote, tokenVariable } from "./input.ts";
 import { quoteShell, writeJson } from "./literals.ts";
+import { writePython } from "./python.ts";
 
 /** In tab order. */
-export const languageNames = ["curl", "grpcurl", "TypeScript"] as const;
+export const languageNames = ["curl", "grpcurl", "Python", "Go", "TypeScript"] as const;
 export type LanguageName = (typeof languageNames)[number];
 
 interface Language {
   readonly write: (input: SnippetInput) => string;
   /** How the client gets a private CA's certificate: a variable with its file name, or a flag. */
   readonly trust: string;
-  /** The program's file name. */
+  /** The program's file name and the command that runs it. */
   readonly file?: string;
+  readonly run?: string;
 }
 
 export const languages: Readonly<Record<LanguageName, Language>> = {
   curl: { write: writeCurl, trust: "--cacert" },
   grpcurl: { write: writeGrpcurl, trust: "-cacert" },
-  TypeScript: { write: writeTypeScript, trust: "NODE_EXTRA_CA_CERTS", file: "call.mjs" },
+  Python: {
+    write: writePython,
+    trust: "REQUESTS_CA_BUNDLE",
+    file: "call.py",
+    run: "python3 -m pip install requests && python3 call.py",
+  },
+  Go: { write: writeGo, trust: "SSL_CERT_FILE", file: "main.go", run: "go run main.go" },
+  TypeScript: {
+    write: writeTypeScript,
+    trust: "NODE_EXTRA_CA_CERTS",
+    file: "call.mjs",
+    run: "node call.mjs",
+  },
 };
 
 /** The token header. In double quotes, the shell expands the variable and interprets nothing in its value. */

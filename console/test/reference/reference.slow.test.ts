@@ -131,11 +131,13 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     await page.getByText("STORE_FULL").waitFor();
   });
 
-  it("writes the call for each tool, and keeps the choice for the next call", async () => {
+  it("writes the call in five languages, and keeps the language for the next call", async () => {
     const page = await open("kms_KmsService_Sign");
     const expected = {
       curl: "curl --fail-with-body",
       grpcurl: "kms.KmsService/Sign",
+      Python: "requests.post(",
+      Go: 'http.NewRequest("POST"',
       TypeScript: "await fetch(",
     };
     for (const [language, start] of Object.entries(expected)) {

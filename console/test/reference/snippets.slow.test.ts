@@ -6,6 +6,7 @@ import { transform } from "esbuild";
 import { beforeAll, describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { fillExample, type Json } from "../../../src/calls/example.ts";
+import { findPython } from "../../../test/interop/python.ts";
 import { isMissing, run } from "../../../test/interop/tools.ts";
 import { type ApiServer, startApi } from "../../../test/openapi/api-server.ts";
 import { loadExamples } from "../../../test/openapi/call-examples.ts";
@@ -25,6 +26,7 @@ import type { SnippetInput } from "../../page/snippets/input.ts";
 import { type LanguageName, languageNames, languages } from "../../page/snippets/languages.ts";
 import { hostileName } from "../tools/hostile-texts.ts";
 
+const python = findPython("requests");
 const examples = await loadExamples();
 let api: ApiServer;
 let page: ApiDocument;
@@ -66,16 +68,22 @@ function inputOf(operation: Operation, draft: Draft = draftRequest(operation, ""
 interface Runner {
   readonly program: string;
   readonly file: string;
+  readonly args: readonly string[];
 }
 
 const runners: Readonly<Record<string, Runner>> = {
-  curl: { program: "sh", file: "call.sh" },
-  grpcurl: { program: "sh", file: "call.sh" },
-  TypeScript: { program: process.execPath, file: "call.mts" },
+  curl: { program: "sh", file: "call.sh", args: [] },
+  grpcurl: { program: "sh", file: "call.sh", args: [] },
+  Python: { program: python ?? "python3", file: "call.py", args: [] },
+  Go: { program: "go", file: "call.go", args: ["run"] },
+  TypeScript: { program: process.execPath, file: "call.mts", args: [] },
 };
 const needed: Readonly<Record<string, boolean>> = {
   curl: isMissing("curl"),
   grpcurl: isMissing("grpcurl"),
+  Python: python === undefined && process.env.QSP_TEST_REQUIRE_ALL !== "1",
+  Go: isMissing("go"),
+  TypeScript: false,
 };
 
 async function runSnippet(language: LanguageName, input: SnippetInput) {
@@ -84,7 +92,7 @@ async function runSnippet(language: LanguageName, input: SnippetInput) {
   const path = join(directory, runner.file);
   writeFileSync(path, languages[language].write(input));
   // The token is in the variable that the snippets use.
-  return run("env", [`QSP_TOKEN=${token}`, runner.program, path]);
+  return run("env", [`QSP_TOKEN=${token}`, runner.program, ...runner.args, path]);
 }
 
 describe.each(languageNames)("a %s snippet", { timeout: 120_000 }, (language) => {
@@ -183,6 +191,23 @@ describe("the snippets of every operation", { timeout: 120_000 }, () => {
   it("are valid TypeScript", async () => {
     for (const input of inputs())
       await transform(languages.TypeScript.write(input), { loader: "ts", format: "esm", target: "esnext" });
+  });
+
+  it.skipIf(needed.Python)("are valid Python", async () => {
+    const path = folder("python");
+    inputs().forEach((input, i) => {
+      writeFileSync(join(path, `call${i}.py`), languages.Python.write(input));
+    });
+    const { code, stdout } = await run(python ?? "python3", ["-m", "compileall", "-q", path]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
+  });
+
+  it.skipIf(isMissing("gofmt"))("are Go as gofmt writes it", async () => {
+    const path = folder("go");
+    inputs().forEach((input, i) => {
+      writeFileSync(join(path, `call${i}.go`), `${languages.Go.write(input)}\n`);
+    });
+    expect(await run("gofmt", ["-l", "-e", path])).toMatchObject({ code: 0, stdout: "", stderr: "" });
   });
 
   it.each(["curl", "grpcurl"] as const)("are valid for a shell: %s", async (language) => {
