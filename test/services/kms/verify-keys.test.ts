@@ -1,6 +1,5 @@
 /** Verifying many keys: few reads, and threads for the computation. */
-import { Worker } from "node:worker_threads";
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { systemPrincipal } from "../../../src/records/ownership.ts";
 import { verifySecrets } from "../../../src/secrets/verify-secrets.ts";
@@ -9,6 +8,7 @@ import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { verifyKeys } from "../../../src/services/kms/verify-keys.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { describeStores, type Place } from "../../support/on-both.ts";
+import { openCounted } from "../../support/thread-messages.ts";
 
 const provider = await createCryptoProvider("openssl");
 
@@ -38,19 +38,10 @@ async function verifyAll(store: Store, { location, masterKey }: Place) {
   return { keys, secrets: await verifySecrets(store, () => {}, keys.opened) };
 }
 
-/** Counts messages to threads, including each read of a SQLite store. */
-async function countMessages(work: () => Promise<unknown>): Promise<number> {
-  const posted = vi.spyOn(Worker.prototype, "postMessage");
-  await work();
-  const messages = posted.mock.calls.length;
-  posted.mockRestore();
-  return messages;
-}
-
 describeStores("key verification", (makePlace) => {
   it("needs as many reads for 400 keys as for 10", async () => {
     const place = await makePlace();
-    const store = await place.open();
+    const { store, countMessages } = await openCounted(() => place.open());
     await addKeys(store, 10);
     const few = await countMessages(() => verifyAll(store, place));
     await addKeys(store, 390);
