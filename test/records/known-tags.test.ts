@@ -564,248 +564,260 @@ const records: readonly Case[] = [
   },
 ];
 
-describe("the tag", { shuffle: false }, () => {
-  it.each(records)("never changes for: $title", async (record) => {
-    const { write, writeAlone, tag } = record;
-    if (write) await store.write(async (transaction) => void (await write(transaction)));
-    await writeAlone?.();
-    expect(await readTag(record)).toBe(tag);
-  });
-});
-
-/** Tables whose rows have no tag, with the reason. */
-const untaggedTables: Readonly<Record<string, string>> = {
-  sealed_secrets: "its ciphertext is authenticated together with its record's name",
-  idempotent_answers: "its ciphertext is authenticated together with the other columns",
-  audit_checkpoints: "each is signed",
-  identity_checkpoints: "each is signed",
-  list_counts: "only sizes of lists and quotas; no call relies on it otherwise",
-  kms_labels: "an index: the labels of the tagged records decide what it finds",
-  vpn_used_ciphertexts:
-    "a row can only cause a rejection: whoever could change it could also remove it, which no tag detects",
-  defi_signatures: "each is verified with the signer's key before the proposal is executed",
-  blockchain_blocks: "its hash and its signature protect each",
-  blockchain_peers: "each ConnectPeer call asks the peer again",
-};
-
-describe("a table", () => {
-  it("has tagged rows, or a reason for having none", async () => {
-    const tables = await store.reader.introspection.getTables();
-    const isTagged = (table: string) =>
-      tables.some(
-        ({ name, columns }) => name === table && columns.some((column) => column.name.endsWith("_tag")),
-      );
-    const names = listTables(coreTables.owners).map(([name]) => name);
-    const untagged = names.filter((table) => !isTagged(table));
-    expect(untagged.toSorted()).toEqual(Object.keys(untaggedTables).toSorted());
-  });
-});
-
-describe("the entry about the end of a grant", () => {
-  it("never changes, because it records which grants have ended", () => {
-    const grant = {
-      ...{ grantId: "grant-1", owner, ownerName: "ada", keyId: "key-1", name: "", expiresAt: later },
-      ...{ grantee: "user:bob", granteeName: "bob", operations: ["SIGN"], createdAt: at },
-    };
-    expect(grantEnds.map((end) => describeGrantEnd(grant, end))).toEqual([
-      "grantId=grant-1, grantee=bob, reason=revoked",
-      "grantId=grant-1, grantee=bob, reason=expired",
-    ]);
-  });
-});
-
-/** Columns that a later version of the program could add to every table. */
-const laterColumns = {
-  laterNote: column.added(column.optionalText("later_note")),
-  laterFlag: column.added(column.optionalFlag("later_flag")),
-  laterTime: column.added(column.optionalTime("later_time_ms")),
-  laterNumber: column.added(column.optionalInteger("later_number")),
-  laterList: column.added(column.spacedList("later_list")),
-  laterMap: column.added(column.textMap("later_map")),
-};
-
-/** A table as the later version declares it. */
-function declareLater<C extends Columns>(declaration: TableDeclaration<C>) {
-  const { name, tagKind = name, tagColumn = "record_tag" } = declaration;
-  const columns: C & typeof laterColumns = { ...declaration.columns, ...laterColumns };
-  const later: TableDeclaration<typeof columns> = { ...declaration, columns };
-  return {
-    name,
-    tagKind,
-    verify: () => verifyRecords(store, [later]),
-    readRows: () => anyTable(store.reader).selectFrom(name).selectAll().execute(),
-    isIntact: (row: Readonly<AnyRow>) => openTable(store, later).readRow(row).isIntact,
-    /** Reads the record of a row and recomputes its tag. */
-    tagAgain(row: Readonly<AnyRow>) {
-      const { readRow, toTaggedRow } = openTable(store, later);
-      const tagged = toTaggedRow(readRow(row).record);
-      return { row: { ...row, ...tagged }, tag: tagged[tagColumn] };
-    },
-  };
-}
-
-const laterTables = [
-  ...[declareLater(userTable), declareLater(clientTable), declareLater(issuerKeyTable)],
-  ...[declareLater(keyTable), declareLater(nameTable), declareLater(grantTable), declareLater(importTable)],
-  ...[declareLater(walletTable), declareLater(tokenTable)],
-  ...[declareLater(transferTable), declareLater(contractTable), declareLater(signerWalletTable)],
-  ...[declareLater(signerTable), declareLater(proposalTable), declareLater(validatorTable)],
-  ...[
-    declareLater(headTable),
-    declareLater(deviceTable),
-    declareLater(stateTable),
-    declareLater(challengeTable),
-    declareLater(tunnelTable),
-  ],
-];
-
-/** Columns that verification cannot compare with anything, and why that is harmless. */
-const unverified: Readonly<Record<string, string>> = {
-  position: "only orders lists",
-  "blockchain_head id": "chain verify looks for the row by its number, and misses it",
-  "iot_devices last_seen_at_ms": "a time for people; it changes with each reading and proves nothing",
-};
-
-describe("a column value changed by someone else", { shuffle: false }, () => {
-  it.each([...coreTables.records, keyTable, headTable])(
-    "is detected: $name, key $key",
-    async (declaration) => {
-      const { name } = declaration;
-      const { tagColumn = "record_tag" } = declaration;
-      const tables = await store.reader.introspection.getTables();
-      const names = tables.find((table) => table.name === name)?.columns.map((one) => one.name) ?? [];
-      const others = declarationsOf(name).filter((one) => one !== declaration);
-      const elsewhere = others.flatMap((one) => [
-        one.tagColumn ?? "record_tag",
-        ...Object.values<{ name: string }>(one.columns).map((one) => one.name),
-      ]);
-      const own = [tagColumn, ...Object.values<{ name: string }>(declaration.columns).map((one) => one.name)];
-      const missed: string[] = [];
-      for (const changed of names) {
-        if (elsewhere.includes(changed) && !own.includes(changed)) continue;
-        const [row] = await anyTable(store.reader).selectFrom(name).selectAll().limit(1).execute();
-        const value = row?.[changed] ?? null;
-        const set = (to: typeof value) =>
-          store.write(async ({ db }) => {
-            await sql`update ${sql.table(name)} set ${sql.ref(changed)} = ${to}
-            where rowid = (select rowid from ${sql.table(name)} where ${sql.ref(changed)} is ${to === value ? changeOf(value) : value} limit 1)`.execute(
-              db,
-            );
-          });
-        await set(changeOf(value));
-        const { damaged } = await verifyRecords(store, [declaration]);
-        await set(value);
-        if (
-          damaged.length === 0 &&
-          unverified[changed] === undefined &&
-          unverified[`${name} ${changed}`] === undefined
-        )
-          missed.push(changed);
-      }
-      expect(missed).toEqual([]);
-      expect((await verifyRecords(store, [declaration])).damaged).toEqual([]);
-    },
-  );
-});
-
-/** All declarations of a table. */
-function declarationsOf(name: string) {
-  return [...coreTables.records, keyTable, headTable].filter((one) => one.name === name);
-}
-
-/** A different value of the same kind, which no record has. */
-function changeOf(value: AnyRow[string]): AnyRow[string] {
-  if (typeof value === "number") return value + 7;
-  if (value instanceof Uint8Array) return Uint8Array.from([...value, 1]);
-  return value === null ? 7 : `x${value}`;
-}
-
-/** The added columns' values in a row; each produces a different tag. */
-const laterValues = [
-  { later_note: "note" },
-  { later_note: "later_flag" },
-  { later_flag: 1 },
-  { later_time_ms: 1 },
-  { later_number: 0 },
-  { later_number: 1 },
-  { later_list: "a b" },
-  { later_map: '{"a":"b"}' },
-  { later_note: "note", later_flag: 1, later_number: 1 },
-] as const;
-
-describe("a column added by a later version", { shuffle: false }, () => {
-  const absent = { later_note: null, later_flag: null, later_time_ms: null, later_number: null };
-  const none = { ...absent, later_list: "", later_map: "" };
-
-  beforeAll(() =>
-    store.write(async ({ db }) => {
-      for (const table of new Set(laterTables.map(({ name }) => name)))
-        for (const name of Object.keys(none))
-          await db.schema
-            .alterTable(table)
-            .addColumn(name, name in absent ? "bigint" : "text")
-            .execute();
-    }),
-  );
-
-  it("is tested with every table of tagged records", async () => {
-    const tables = await store.reader.introspection.getTables();
-    const tagged = tables.filter(({ columns }) => columns.some(({ name }) => name.endsWith("_tag")));
-    const declared = tagged.map(({ name }) => name).filter((name) => !/^(tlog|audit|identity)_/.test(name));
-    expect(declared.toSorted()).toEqual([...new Set(laterTables.map(({ name }) => name))].toSorted());
-  });
-
-  it.each(laterTables)("leaves older rows intact: $tagKind", async ({ verify }) => {
-    const { checked, damaged } = await verify();
-    expect(damaged).toEqual([]);
-    expect(checked).toBeGreaterThan(0);
-  });
-
-  it.each(laterTables)("is protected by the tag: $tagKind", async ({ readRows, isIntact, tagAgain }) => {
-    const [older] = await readRows();
-    const tags = laterValues.map((values) => {
-      const forged = { ...older, ...values };
-      expect(isIntact(forged), JSON.stringify(values)).toBe(false);
-      const { row, tag } = tagAgain(forged);
-      expect(isIntact(row)).toBe(true);
-      expect(isIntact({ ...row, ...none })).toBe(false);
-      return tag;
+// All tests share one store: the first ones fill it, and the last ones change its tables.
+describe("record tags", { shuffle: false }, () => {
+  describe("the tag", () => {
+    it.each(records)("never changes for: $title", async (record) => {
+      const { write, writeAlone, tag } = record;
+      if (write) await store.write(async (transaction) => void (await write(transaction)));
+      await writeAlone?.();
+      expect(await readTag(record)).toBe(tag);
     });
-    expect(new Set(tags).size).toBe(laterValues.length);
-  });
-});
-
-describe("a declaration of columns", () => {
-  const base = { a: column.text("a"), b: column.text("b") };
-  const declare = (columns: Columns, omittedAtEnd: readonly string[] = []) =>
-    openTable<Columns>(store, { name: "table", columns, key: ["a"], describe: () => "a row", omittedAtEnd });
-
-  it.each([
-    { columns: { ...base, c: column.optionalText("c"), d: column.text("d") }, omitted: ["c"] },
-    { columns: { ...base, c: column.optionalText("c"), d: column.optionalText("d") }, omitted: ["d", "c"] },
-    { columns: { a: base.a, c: column.added(column.optionalText("c")), b: base.b }, omitted: [] },
-    {
-      columns: { ...base, d: column.added(column.optionalText("d")), c: column.optionalText("c") },
-      omitted: ["c"],
-    },
-  ])("is rejected if columns that may be missing are not last: $omitted", ({ columns, omitted }) => {
-    expect(() => declare(columns, omitted)).toThrow(/^table table: the tagged columns are a, /);
   });
 
-  it.each([
-    ["text", column.added(column.text("c"))],
-    ["flag", column.added(column.flag("c"))],
-    ["integer", column.added(column.integer("c"))],
-    ["bytes", column.added(column.bytes("c"))],
-    ["list", column.added(column.jsonList("c"))],
-  ])("is rejected if an added column has a value in older rows: %s", (_kind, c) => {
-    expect(() => declare({ ...base, c })).toThrow(
-      "table table: the added column c has a value in rows older than the column; declare it optional",
+  /** Tables whose rows have no tag, with the reason. */
+  const untaggedTables: Readonly<Record<string, string>> = {
+    sealed_secrets: "its ciphertext is authenticated together with its record's name",
+    idempotent_answers: "its ciphertext is authenticated together with the other columns",
+    audit_checkpoints: "each is signed",
+    identity_checkpoints: "each is signed",
+    list_counts: "only sizes of lists and quotas; no call relies on it otherwise",
+    kms_labels: "an index: the labels of the tagged records decide what it finds",
+    vpn_used_ciphertexts:
+      "a row can only cause a rejection: whoever could change it could also remove it, which no tag detects",
+    defi_signatures: "each is verified with the signer's key before the proposal is executed",
+    blockchain_blocks: "its hash and its signature protect each",
+    blockchain_peers: "each ConnectPeer call asks the peer again",
+  };
+
+  describe("a table", () => {
+    it("has tagged rows, or a reason for having none", async () => {
+      const tables = await store.reader.introspection.getTables();
+      const isTagged = (table: string) =>
+        tables.some(
+          ({ name, columns }) => name === table && columns.some((column) => column.name.endsWith("_tag")),
+        );
+      const names = listTables(coreTables.owners).map(([name]) => name);
+      const untagged = names.filter((table) => !isTagged(table));
+      expect(untagged.toSorted()).toEqual(Object.keys(untaggedTables).toSorted());
+    });
+  });
+
+  describe("the entry about the end of a grant", () => {
+    it("never changes, because it records which grants have ended", () => {
+      const grant = {
+        ...{ grantId: "grant-1", owner, ownerName: "ada", keyId: "key-1", name: "", expiresAt: later },
+        ...{ grantee: "user:bob", granteeName: "bob", operations: ["SIGN"], createdAt: at },
+      };
+      expect(grantEnds.map((end) => describeGrantEnd(grant, end))).toEqual([
+        "grantId=grant-1, grantee=bob, reason=revoked",
+        "grantId=grant-1, grantee=bob, reason=expired",
+      ]);
+    });
+  });
+
+  /** Columns that a later version of the program could add to every table. */
+  const laterColumns = {
+    laterNote: column.added(column.optionalText("later_note")),
+    laterFlag: column.added(column.optionalFlag("later_flag")),
+    laterTime: column.added(column.optionalTime("later_time_ms")),
+    laterNumber: column.added(column.optionalInteger("later_number")),
+    laterList: column.added(column.spacedList("later_list")),
+    laterMap: column.added(column.textMap("later_map")),
+  };
+
+  /** A table as the later version declares it. */
+  function declareLater<C extends Columns>(declaration: TableDeclaration<C>) {
+    const { name, tagKind = name, tagColumn = "record_tag" } = declaration;
+    const columns: C & typeof laterColumns = { ...declaration.columns, ...laterColumns };
+    const later: TableDeclaration<typeof columns> = { ...declaration, columns };
+    return {
+      name,
+      tagKind,
+      verify: () => verifyRecords(store, [later]),
+      readRows: () => anyTable(store.reader).selectFrom(name).selectAll().execute(),
+      isIntact: (row: Readonly<AnyRow>) => openTable(store, later).readRow(row).isIntact,
+      /** Reads the record of a row and recomputes its tag. */
+      tagAgain(row: Readonly<AnyRow>) {
+        const { readRow, toTaggedRow } = openTable(store, later);
+        const tagged = toTaggedRow(readRow(row).record);
+        return { row: { ...row, ...tagged }, tag: tagged[tagColumn] };
+      },
+    };
+  }
+
+  const laterTables = [
+    ...[declareLater(userTable), declareLater(clientTable), declareLater(issuerKeyTable)],
+    ...[declareLater(keyTable), declareLater(nameTable), declareLater(grantTable), declareLater(importTable)],
+    ...[declareLater(walletTable), declareLater(tokenTable)],
+    ...[declareLater(transferTable), declareLater(contractTable), declareLater(signerWalletTable)],
+    ...[declareLater(signerTable), declareLater(proposalTable), declareLater(validatorTable)],
+    ...[
+      declareLater(headTable),
+      declareLater(deviceTable),
+      declareLater(stateTable),
+      declareLater(challengeTable),
+      declareLater(tunnelTable),
+    ],
+  ];
+
+  /** Columns that verification cannot compare with anything, and why that is harmless. */
+  const unverified: Readonly<Record<string, string>> = {
+    position: "only orders lists",
+    "blockchain_head id": "chain verify looks for the row by its number, and misses it",
+    "iot_devices last_seen_at_ms": "a time for people; it changes with each reading and proves nothing",
+  };
+
+  describe("a column value changed by someone else", () => {
+    it.each([...coreTables.records, keyTable, headTable])(
+      "is detected: $name, key $key",
+      async (declaration) => {
+        const { name } = declaration;
+        const { tagColumn = "record_tag" } = declaration;
+        const tables = await store.reader.introspection.getTables();
+        const names = tables.find((table) => table.name === name)?.columns.map((one) => one.name) ?? [];
+        const others = declarationsOf(name).filter((one) => one !== declaration);
+        const elsewhere = others.flatMap((one) => [
+          one.tagColumn ?? "record_tag",
+          ...Object.values<{ name: string }>(one.columns).map((one) => one.name),
+        ]);
+        const own = [
+          tagColumn,
+          ...Object.values<{ name: string }>(declaration.columns).map((one) => one.name),
+        ];
+        const missed: string[] = [];
+        for (const changed of names) {
+          if (elsewhere.includes(changed) && !own.includes(changed)) continue;
+          const [row] = await anyTable(store.reader).selectFrom(name).selectAll().limit(1).execute();
+          const value = row?.[changed] ?? null;
+          const set = (to: typeof value) =>
+            store.write(async ({ db }) => {
+              await sql`update ${sql.table(name)} set ${sql.ref(changed)} = ${to}
+            where rowid = (select rowid from ${sql.table(name)} where ${sql.ref(changed)} is ${to === value ? changeOf(value) : value} limit 1)`.execute(
+                db,
+              );
+            });
+          await set(changeOf(value));
+          const { damaged } = await verifyRecords(store, [declaration]);
+          await set(value);
+          if (
+            damaged.length === 0 &&
+            unverified[changed] === undefined &&
+            unverified[`${name} ${changed}`] === undefined
+          )
+            missed.push(changed);
+        }
+        expect(missed).toEqual([]);
+        expect((await verifyRecords(store, [declaration])).damaged).toEqual([]);
+      },
     );
   });
 
-  it("may have untagged columns anywhere", () => {
-    const c = column.added(column.optionalText("c"));
-    expect(() => declare({ ...base, c, d: column.untagged(column.text("d")) })).not.toThrow();
+  /** All declarations of a table. */
+  function declarationsOf(name: string) {
+    return [...coreTables.records, keyTable, headTable].filter((one) => one.name === name);
+  }
+
+  /** A different value of the same kind, which no record has. */
+  function changeOf(value: AnyRow[string]): AnyRow[string] {
+    if (typeof value === "number") return value + 7;
+    if (value instanceof Uint8Array) return Uint8Array.from([...value, 1]);
+    return value === null ? 7 : `x${value}`;
+  }
+
+  /** The added columns' values in a row; each produces a different tag. */
+  const laterValues = [
+    { later_note: "note" },
+    { later_note: "later_flag" },
+    { later_flag: 1 },
+    { later_time_ms: 1 },
+    { later_number: 0 },
+    { later_number: 1 },
+    { later_list: "a b" },
+    { later_map: '{"a":"b"}' },
+    { later_note: "note", later_flag: 1, later_number: 1 },
+  ] as const;
+
+  describe("a column added by a later version", () => {
+    const absent = { later_note: null, later_flag: null, later_time_ms: null, later_number: null };
+    const none = { ...absent, later_list: "", later_map: "" };
+
+    beforeAll(() =>
+      store.write(async ({ db }) => {
+        for (const table of new Set(laterTables.map(({ name }) => name)))
+          for (const name of Object.keys(none))
+            await db.schema
+              .alterTable(table)
+              .addColumn(name, name in absent ? "bigint" : "text")
+              .execute();
+      }),
+    );
+
+    it("is tested with every table of tagged records", async () => {
+      const tables = await store.reader.introspection.getTables();
+      const tagged = tables.filter(({ columns }) => columns.some(({ name }) => name.endsWith("_tag")));
+      const declared = tagged.map(({ name }) => name).filter((name) => !/^(tlog|audit|identity)_/.test(name));
+      expect(declared.toSorted()).toEqual([...new Set(laterTables.map(({ name }) => name))].toSorted());
+    });
+
+    it.each(laterTables)("leaves older rows intact: $tagKind", async ({ verify }) => {
+      const { checked, damaged } = await verify();
+      expect(damaged).toEqual([]);
+      expect(checked).toBeGreaterThan(0);
+    });
+
+    it.each(laterTables)("is protected by the tag: $tagKind", async ({ readRows, isIntact, tagAgain }) => {
+      const [older] = await readRows();
+      const tags = laterValues.map((values) => {
+        const forged = { ...older, ...values };
+        expect(isIntact(forged), JSON.stringify(values)).toBe(false);
+        const { row, tag } = tagAgain(forged);
+        expect(isIntact(row)).toBe(true);
+        expect(isIntact({ ...row, ...none })).toBe(false);
+        return tag;
+      });
+      expect(new Set(tags).size).toBe(laterValues.length);
+    });
+  });
+
+  describe("a declaration of columns", () => {
+    const base = { a: column.text("a"), b: column.text("b") };
+    const declare = (columns: Columns, omittedAtEnd: readonly string[] = []) =>
+      openTable<Columns>(store, {
+        name: "table",
+        columns,
+        key: ["a"],
+        describe: () => "a row",
+        omittedAtEnd,
+      });
+
+    it.each([
+      { columns: { ...base, c: column.optionalText("c"), d: column.text("d") }, omitted: ["c"] },
+      { columns: { ...base, c: column.optionalText("c"), d: column.optionalText("d") }, omitted: ["d", "c"] },
+      { columns: { a: base.a, c: column.added(column.optionalText("c")), b: base.b }, omitted: [] },
+      {
+        columns: { ...base, d: column.added(column.optionalText("d")), c: column.optionalText("c") },
+        omitted: ["c"],
+      },
+    ])("is rejected if columns that may be missing are not last: $omitted", ({ columns, omitted }) => {
+      expect(() => declare(columns, omitted)).toThrow(/^table table: the tagged columns are a, /);
+    });
+
+    it.each([
+      ["text", column.added(column.text("c"))],
+      ["flag", column.added(column.flag("c"))],
+      ["integer", column.added(column.integer("c"))],
+      ["bytes", column.added(column.bytes("c"))],
+      ["list", column.added(column.jsonList("c"))],
+    ])("is rejected if an added column has a value in older rows: %s", (_kind, c) => {
+      expect(() => declare({ ...base, c })).toThrow(
+        "table table: the added column c has a value in rows older than the column; declare it optional",
+      );
+    });
+
+    it("may have untagged columns anywhere", () => {
+      const c = column.added(column.optionalText("c"));
+      expect(() => declare({ ...base, c, d: column.untagged(column.text("d")) })).not.toThrow();
+    });
   });
 });
