@@ -84,8 +84,10 @@ export function createGatewayLink() {
     connect(shown: GatewayInterface): AgentSession {
       disconnect(refuse(reasons.gatewayReplaced, "another agent has connected as the gateway; run only one"));
       const own: Connected = {
-        ...{ shown, changed: new Set() },
-        ...{ ending: new AbortController(), news: new AbortController() },
+        shown,
+        ending: new AbortController(),
+        news: new AbortController(),
+        changed: new Set(),
       };
       current = own;
       return {

@@ -5,7 +5,7 @@ import { endAfterAll } from "../../../test/support/at-end.ts";
 import { writeEntries } from "../../../test/support/entries.ts";
 import { copySqlitePlace, makeSqlitePlace } from "../../../test/support/on-both.ts";
 import { verifyAudit } from "../verify-audit.ts";
-import { openAuditLog } from "./open-log.ts";
+import { makeFilledStore } from "./open-log.ts";
 
 const provider = await createCryptoProvider("openssl");
 const verifiedAt = new Date("2030-01-31T12:00:00Z");
@@ -14,17 +14,13 @@ const verifiedAt = new Date("2030-01-31T12:00:00Z");
 let directory: string;
 const atEnd = endAfterAll();
 beforeAll(async () => {
-  const place = await makeSqlitePlace(atEnd);
-  const store = await place.open({ atEnd });
-  const log = await openAuditLog(store, { atEnd });
-  await writeEntries(store, 700);
-  await log.readCheckpoint();
-  await verifyAudit(store, provider, { now: () => verifiedAt });
-  await writeEntries(store, 100);
-  await log.readCheckpoint();
-  await log.close();
-  await store.close();
-  directory = place.directory;
+  directory = await makeFilledStore(atEnd, async (store, log) => {
+    await writeEntries(store, 700);
+    await log.readCheckpoint();
+    await verifyAudit(store, provider, { now: () => verifiedAt });
+    await writeEntries(store, 100);
+    await log.readCheckpoint();
+  });
 });
 
 /** A log with 700 verified entries and 100 newer ones. */

@@ -3,11 +3,11 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { endAfterAll } from "../../../test/support/at-end.ts";
 import { writeEntries } from "../../../test/support/entries.ts";
-import { copySqlitePlace, makeSqlitePlace } from "../../../test/support/on-both.ts";
+import { copySqlitePlace } from "../../../test/support/on-both.ts";
 import { createAuditSource } from "../source.ts";
 import { verifyAudit } from "../verify-audit.ts";
 import { verifyTree } from "../verify-tree.ts";
-import { openAuditLog } from "./open-log.ts";
+import { makeFilledStore } from "./open-log.ts";
 
 const provider = await createCryptoProvider("openssl");
 
@@ -15,16 +15,12 @@ const provider = await createCryptoProvider("openssl");
 let directory: string;
 const atEnd = endAfterAll();
 beforeAll(async () => {
-  const place = await makeSqlitePlace(atEnd);
-  const store = await place.open({ atEnd });
-  const log = await openAuditLog(store, { atEnd });
-  for (const added of [300, 300, 100]) {
-    await writeEntries(store, added);
-    await log.readCheckpoint();
-  }
-  await log.close();
-  await store.close();
-  directory = place.directory;
+  directory = await makeFilledStore(atEnd, async (store, log) => {
+    for (const added of [300, 300, 100]) {
+      await writeEntries(store, added);
+      await log.readCheckpoint();
+    }
+  });
 });
 
 async function copyStore() {
