@@ -4,7 +4,7 @@
  */
 import { randomFillSync } from "node:crypto";
 import { existsSync, statfsSync } from "node:fs";
-import { open, rm } from "node:fs/promises";
+import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { giveToOwner } from "./owned-files.ts";
 
@@ -58,7 +58,7 @@ export function openReserve(databasePath: string): Reserve {
         if (!existsSync(path)) {
           // As much again must remain free, or the disk would be full at once.
           if (measureDisk(path).hasRoom)
-            await fill(path, reserveBytes).catch(() => rm(path, { force: true }));
+            await allocate(path, reserveBytes).catch(() => rm(draftPath(path), { force: true }));
         }
         isReleased = !existsSync(path);
       }),
@@ -71,11 +71,16 @@ function measureDisk(path: string): { readonly reserveBytes: number; readonly ha
   return { reserveBytes, hasRoom: bavail * bsize >= 2 * reserveBytes };
 }
 
+/** A reserve that is not complete yet. A program that was killed may leave one. */
+const draftPath = (path: string): string => `${path}.draft`;
+
 /** Writes random bytes: a file system may store zeros without using space. */
-async function fill(path: string, bytes: number): Promise<void> {
-  const file = await open(path, "wx", 0o600);
+async function allocate(path: string, bytes: number): Promise<void> {
+  const draft = draftPath(path);
+  await rm(draft, { force: true });
+  const file = await open(draft, "wx", 0o600);
   try {
-    giveToOwner(file.fd, path);
+    giveToOwner(file.fd, draft);
     const piece = Buffer.alloc(pieceBytes);
     for (let written = 0; written < bytes; written += piece.length)
       await file.write(randomFillSync(piece), 0, Math.min(piece.length, bytes - written));
@@ -83,4 +88,5 @@ async function fill(path: string, bytes: number): Promise<void> {
   } finally {
     await file.close();
   }
+  await rename(draft, path);
 }
