@@ -86,12 +86,13 @@ async function logIn(place: { url: string; ca: string | undefined; dataDir: stri
 }
 
 interface ExchangeOptions {
-  readonly ca?: string | undefined;
+  readonly ca: string | undefined;
   readonly body?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-function exchange(
+/** Makes one call over a connection of its own, which ends with it. */
+export function exchange(
   url: string,
   { ca, body, headers = {} }: ExchangeOptions,
 ): Promise<{ status: number; body: string }> {

@@ -6,7 +6,7 @@ import { ExchangeKeysRequestSchema, VerifySignatureRequestSchema } from "#gen/pq
 import { VerifyTokenRequestSchema } from "#gen/pqc/token_service_pb.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { expectNothingHeld } from "./fuzz-server.ts";
+import { exchange, expectNothingHeld } from "./fuzz-server.ts";
 import { createRandom, mutate, type Random } from "./mutations.ts";
 
 /** Requests of each kind; QSP_TEST_MUTATIONS=33334 makes 100,000 in total. */
@@ -36,7 +36,7 @@ const verification = create(VerifySignatureRequestSchema, {
   publicKey: Buffer.alloc(1312, 3),
   algorithm: "ML-DSA-44",
 });
-const exchange = create(ExchangeKeysRequestSchema, { algorithm: "ML-KEM-512" });
+const keyExchange = create(ExchangeKeysRequestSchema, { algorithm: "ML-KEM-512" });
 const tokenCheck = create(VerifyTokenRequestSchema, { token: "eyJhbGciOiJNTC1EU0EtNjUifQ.e30.AAAA" });
 
 function enveloped(message: Uint8Array): Buffer {
@@ -70,7 +70,7 @@ const templates: readonly Template[] = [
     method: "POST",
     path: "/api/grpc/key-exchange",
     headers: { ...json, "grpc-timeout": "5S" },
-    body: Buffer.from(toJsonString(ExchangeKeysRequestSchema, exchange)),
+    body: Buffer.from(toJsonString(ExchangeKeysRequestSchema, keyExchange)),
   },
   {
     method: "POST",
@@ -82,7 +82,7 @@ const templates: readonly Template[] = [
     method: "POST",
     path: "/pqc.PqcService/ExchangeKeys",
     headers: { ...json, "connect-timeout-ms": "5000" },
-    body: Buffer.from(toJsonString(ExchangeKeysRequestSchema, exchange)),
+    body: Buffer.from(toJsonString(ExchangeKeysRequestSchema, keyExchange)),
   },
   {
     method: "POST",
@@ -100,13 +100,13 @@ const templates: readonly Template[] = [
     method: "POST",
     path: "/pqc.PqcService/ExchangeKeys",
     headers: { "content-type": "application/grpc-web+proto" },
-    body: enveloped(toBinary(ExchangeKeysRequestSchema, exchange)),
+    body: enveloped(toBinary(ExchangeKeysRequestSchema, keyExchange)),
   },
   {
     method: "POST",
     path: "/pqc.PqcService/ExchangeKeys",
     headers: { "content-type": "application/grpc", te: "trailers", "grpc-timeout": "5S" },
-    body: enveloped(toBinary(ExchangeKeysRequestSchema, exchange)),
+    body: enveloped(toBinary(ExchangeKeysRequestSchema, keyExchange)),
   },
   {
     method: "POST",
@@ -233,8 +233,8 @@ async function inParallel(
 }
 
 async function expectAlive(): Promise<void> {
-  const response = await fetch(`${server.url}/api/grpc/health`);
-  expect(await response.json()).toMatchObject({ status: "success", serviceStatus: "UP" });
+  const { body } = await exchange(`${server.url}/api/grpc/health`, { ca: undefined });
+  expect(JSON.parse(body)).toMatchObject({ status: "success", serviceStatus: "UP" });
 }
 
 describe(`${requestsOfAKind * 3} mutated requests, seed ${seed}`, () => {
