@@ -4,10 +4,10 @@ import { Health } from "#gen/grpc/health/v1/health_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
-import { type H2Load, type Measured, measureWithH2load } from "./h2load.ts";
+import { checkCall, type H2Load, type Measured, measureWithH2load } from "./h2load.ts";
 import { median, ratiosOf, report } from "./results.ts";
 import { sumOf } from "./thread-times.ts";
-import { type Child, grpc, json, load, measureInTurn, measureMs, post, providers, start } from "./tools.ts";
+import { type Child, grpc, json, measureInTurn, measureMs, post, providers, start } from "./tools.ts";
 
 /** One side of a comparison; the sides are measured in turn. */
 interface Contestant {
@@ -99,8 +99,7 @@ type Results = ReadonlyMap<string, readonly Measured[]>;
 
 async function measureAll(contestants: readonly Contestant[]): Promise<Results> {
   // h2load does not read the gRPC status, so one ordinary call checks that the calls succeed.
-  for (const { server, load: order } of contestants)
-    await load(server.url, { ...order.call, inFlight: 1, warmUpMs: 0, measureMs: 100 });
+  for (const { server, load: order } of contestants) await checkCall(server.url, order.call);
   const measured = await measureInTurn(
     contestants.map(({ name, server, load }) => [name, () => measureWithH2load(server, load, measureMs)]),
   );

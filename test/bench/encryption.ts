@@ -3,9 +3,9 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { headBytes } from "../../src/crypto/encryption-head.ts";
 import { decryptData, encryptData } from "../../src/crypto/key-encryption.ts";
+import { measureWithH2load } from "./h2load.ts";
 import { median, ratiosOf, report } from "./results.ts";
-import { readThreadTimes } from "./thread-times.ts";
-import { type Child, grpc, load, type MethodCall, measureInTurn, measureMs, post } from "./tools.ts";
+import { type Child, grpc, type MethodCall, measureInTurn, measureMs, post } from "./tools.ts";
 
 const keyId = "key-00000000-0000-4000-8000-000000000001";
 /** Decryptions of each kind. */
@@ -22,13 +22,8 @@ export async function measureEncryption(app: Child): Promise<void> {
     plaintext: Buffer.alloc(1000, 1),
   });
   const encapsulate = grpc(KmsService.method.encapsulate, { keyId: kem.keyId });
-  const loopMicros = async (order: MethodCall): Promise<number> => {
-    // So that the warm-up does not count.
-    await load(app.url, { ...order, measureMs: 500 });
-    const before = readThreadTimes(app.pid).loop;
-    const { callsPerSecond } = await load(app.url, { ...order, warmUpMs: 0 });
-    return (readThreadTimes(app.pid).loop - before) / ((callsPerSecond * measureMs) / 1000);
-  };
+  const loopMicros = async (call: MethodCall): Promise<number> =>
+    (await measureWithH2load(app, { call }, measureMs)).cpu.loop;
   const [first = [], second = []] = await measureInTurn([
     ["Encrypt", () => loopMicros(encrypt)],
     ["Encapsulate", () => loopMicros(encapsulate)],

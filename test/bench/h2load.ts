@@ -1,18 +1,19 @@
 /** Load from h2load (nghttp2-client), which needs little CPU. It checks no answer beyond its HTTP status. */
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import http2, { type IncomingHttpHeaders } from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { LoadInput } from "./load.ts";
 import { perCall, readThreadTimes, type ThreadTimes } from "./thread-times.ts";
-import type { Child } from "./tools.ts";
+import type { Child, MadeCall } from "./tools.ts";
 
 const run = promisify(execFile);
 
 /** A call and its protocol. */
 export interface H2Load {
-  readonly call: Partial<LoadInput>;
+  readonly call: MadeCall;
   readonly protocol?: "h2" | "http/1.1";
   readonly connections?: number;
   /** Calls in flight over all connections. */
@@ -24,6 +25,29 @@ export interface Measured {
   readonly callsPerSecond: number;
   /** CPU time of the server for each call, in microseconds. */
   readonly cpu: ThreadTimes;
+}
+
+/**
+ * Makes a call once.
+ *
+ * @throws if it fails, also if only its gRPC status says so
+ */
+export async function checkCall(
+  url: string,
+  { path, headers = {}, body = "", method = "POST" }: MadeCall,
+): Promise<void> {
+  const session = http2.connect(url);
+  const stream = session.request({ ":method": method, ":path": path, ...headers });
+  const [answer] = (await once(stream.end(Buffer.from(body, "base64")), "response")) as [IncomingHttpHeaders];
+  let trailers: IncomingHttpHeaders = {};
+  stream.on("trailers", (received) => {
+    trailers = received;
+  });
+  await once(stream.resume(), "close");
+  session.close();
+  const { ":status": status, "grpc-status": grpcStatus = "0" } = { ...answer, ...trailers };
+  if (Number(status) !== 200 || grpcStatus !== "0")
+    throw new Error(`${path} answered ${status}, grpc-status ${grpcStatus}`);
 }
 
 /** Loads a server for about the given milliseconds, after a warm-up with a third of the calls. */
@@ -66,7 +90,7 @@ async function request(
  */
 export async function runH2load(
   url: string,
-  { path = "", headers = {}, body = "", method = "POST" }: Partial<LoadInput>,
+  { path, headers = {}, body = "", method = "POST" }: MadeCall,
   args: readonly string[],
 ): Promise<{ readonly stdout: string; readonly log: string }> {
   const folder = mkdtempSync(join(tmpdir(), "qsp-h2load-"));

@@ -1,9 +1,10 @@
 /** Cost of the verifiable logs: server CPU for each signature with a stored key, with and without them. */
 import { join } from "node:path";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { measureWithH2load } from "./h2load.ts";
 import { ratiosOf, report } from "./results.ts";
-import { perCall, readThreadTimes, sumOf } from "./thread-times.ts";
-import { type Child, grpc, load, measureInTurn, post, start } from "./tools.ts";
+import { sumOf } from "./thread-times.ts";
+import { type Child, grpc, measureInTurn, measureMs, post, start } from "./tools.ts";
 
 /** Loads servers with and without the package in turn, so that both see the same machine load. */
 export async function measureLogs(dataDir: string): Promise<void> {
@@ -30,8 +31,6 @@ export async function measureLogs(dataDir: string): Promise<void> {
 
 /** Returns the CPU time for each call, in microseconds. */
 async function measureSign(app: Child, keyId: string): Promise<number> {
-  const before = readThreadTimes(app.pid);
-  const request = grpc(KmsService.method.sign, { keyId, data: Buffer.alloc(32, 1) });
-  const { calls } = await load(app.url, { ...request, warmUpMs: 0 });
-  return sumOf(perCall(before, readThreadTimes(app.pid), calls));
+  const call = grpc(KmsService.method.sign, { keyId, data: Buffer.alloc(32, 1) });
+  return sumOf((await measureWithH2load(app, { call }, measureMs)).cpu);
 }

@@ -1,6 +1,6 @@
 /**
  * Measures the server: `npm run bench [-- [--seconds 4] [--rounds 3] [--json FILE] [PART …]]`, where the parts
- * are the names below. The parts `calls`, `servers` and `overload` require h2load (Debian: nghttp2-client).
+ * are the names below. Most parts require h2load (Debian: nghttp2-client).
  *
  * Every figure is compared with a baseline of the same run, because absolute times depend on the machine: read the
  * ratios. Both sides of a pair are measured in turn, several times, and the medians are compared.
@@ -10,20 +10,15 @@ import os from "node:os";
 import { join } from "node:path";
 import { measureAudit } from "./audit.ts";
 import { measureCalls } from "./calls.ts";
-import { measureChain } from "./chain.ts";
-import { measureDevices } from "./devices.ts";
 import { measureEncryption } from "./encryption.ts";
 import { measureFloods } from "./floods.ts";
-import { measureKms } from "./kms.ts";
 import { measureLogs } from "./logs.ts";
 import { measureOverload } from "./overload.ts";
-import { measurePqc } from "./pqc.ts";
 import { measureProviders } from "./providers.ts";
 import { writeResults } from "./results.ts";
 import { measureServers } from "./servers.ts";
 import { measureMemory, measureStart } from "./start.ts";
 import { chosenParts, inFlight, options, start, toMiB } from "./tools.ts";
-import { measureTunnel } from "./tunnel.ts";
 import { measureVerification } from "./verification.ts";
 import { measureWatchers } from "./watchers.ts";
 
@@ -37,13 +32,8 @@ const parts = {
   audit: () => measureAudit(dataDir),
   verification: () => measureVerification(dataDir),
   memory: () => measureMemory(dataDir),
-  chain: () => measureChain(app),
-  devices: () => measureDevices(app),
-  tunnel: () => measureTunnel(app),
-  kms: () => measureKms(app, dataDir),
   encryption: () => measureEncryption(app),
   logs: () => measureLogs(dataDir),
-  pqc: () => measurePqc(app),
   watchers: () => measureWatchers(dataDir),
   overload: () => measureOverload(dataDir),
   floods: () => measureFloods(join(dataDir, "floods")),

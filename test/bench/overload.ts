@@ -9,10 +9,9 @@ import type { DescMessage, DescMethod, MessageInitShape } from "@bufbuild/protob
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { measureWithH2load, runH2load } from "./h2load.ts";
-import type { LoadInput } from "./load.ts";
 import { median, percentile, report, showProgress } from "./results.ts";
 import { readThreadTimes, sumOf } from "./thread-times.ts";
-import { type Child, grpc, json, measureMs, post, providers, rounds, start } from "./tools.ts";
+import { type Child, grpc, json, type MadeCall, measureMs, post, providers, rounds, start } from "./tools.ts";
 
 /** Offered load as multiples of the capacity. */
 const factors = [2, 5, 10];
@@ -27,7 +26,7 @@ const stepMs = 100;
 /** A call to offer, in one protocol. */
 interface Offer {
   readonly title: string;
-  readonly call: Partial<LoadInput>;
+  readonly call: MadeCall;
   /** Name of the RPC in the metrics. */
   readonly method: string;
 }
@@ -115,7 +114,7 @@ async function holdCall({ url }: Child): Promise<net.Socket> {
 }
 
 /** Measures event loop time for each refusal, in microseconds. */
-async function measureRefusal(server: Child, call: Partial<LoadInput>): Promise<number> {
+async function measureRefusal(server: Child, call: MadeCall): Promise<number> {
   const before = readThreadTimes(server.pid);
   const answers = await offerRate(server, call, refusalsPerSecond, Math.ceil(measureMs / 1000));
   const { loop } = readThreadTimes(server.pid);
@@ -191,7 +190,7 @@ interface Overload extends Offered {
 
 async function measureOffered(
   server: Child,
-  call: Partial<LoadInput>,
+  call: MadeCall,
   method: string,
   callsPerSecond: number,
 ): Promise<Offered> {
@@ -213,7 +212,7 @@ async function measureOffered(
 /** Offers calls at a fixed rate, independent of the answers (open loop). */
 async function offerRate(
   server: Child,
-  call: Partial<LoadInput>,
+  call: MadeCall,
   callsPerSecond: number,
   seconds: number,
 ): Promise<Answer[]> {
@@ -226,7 +225,7 @@ async function offerRate(
 }
 
 /** Measures the time from the end of an overload until throughput is back to normal. */
-async function measureRecovery(server: Child, call: Partial<LoadInput>, capacity: number): Promise<number> {
+async function measureRecovery(server: Child, call: MadeCall, capacity: number): Promise<number> {
   const endedMs = Date.now();
   const amount = ["--requests", String(Math.ceil(2 * capacity))];
   const load = ["--clients", "4", "--max-concurrent-streams", "16"];
@@ -242,11 +241,7 @@ async function measureRecovery(server: Child, call: Partial<LoadInput>, capacity
   return full < 0 ? Number.POSITIVE_INFINITY : full * stepMs;
 }
 
-async function logH2load(
-  server: Child,
-  call: Partial<LoadInput>,
-  args: readonly string[],
-): Promise<Answer[]> {
+async function logH2load(server: Child, call: MadeCall, args: readonly string[]): Promise<Answer[]> {
   const { log } = await runH2load(server.url, call, [...args, "--log-file", "log"]);
   return log
     .trimEnd()

@@ -5,7 +5,7 @@ import { measureInTurn, measureRaw } from "./tools.ts";
 
 const targets: readonly [RawWork, string][] = [
   ["sign", "at least 4.0"],
-  ["verify ML-DSA-65", "at least 3.0"],
+  ["verify", "at least 3.0"],
   ["generate", "at least 3.0"],
   ["sign mu", "at least 25"],
 ];
@@ -19,7 +19,7 @@ export async function measureProviders(): Promise<void> {
         async () => (await measureRaw(work, provider)).cpuPerCall,
       ]),
     );
-    const name = `ML-DSA-65, ${work.replace(" ML-DSA-65", "")}: CPU of openssl against native`;
+    const name = `ML-DSA-65, ${work}: CPU of openssl against native`;
     const parts = { openssl: median(openssl), native: median(native) };
     report(name, ratiosOf(openssl, native), { unit: "times", target, parts });
   }

@@ -12,10 +12,8 @@ import {
 } from "@bufbuild/protobuf";
 import { loadNative } from "../../src/crypto/native/load.ts";
 import type { ProviderName } from "../../src/crypto/provider.ts";
-import type { LoadInput, LoadResult } from "./load.ts";
 import type { RawResult, RawWork } from "./raw-provider.ts";
-import { median, ratiosOf, report, showProgress } from "./results.ts";
-import type { StreamInput } from "./stream-load.ts";
+import { showProgress } from "./results.ts";
 
 /** Options of `npm run bench`. */
 export const { values: options, positionals: chosenParts } = parseArgs({
@@ -67,24 +65,18 @@ export async function start(script: string, ...args: string[]): Promise<Child> {
   };
 }
 
-export async function load(url: string, order: Partial<LoadInput>): Promise<LoadResult> {
-  const whole = { url, method: "POST", headers: {}, body: "", inFlight, warmUpMs: 1000, measureMs, ...order };
-  const { stdout } = await run(process.execPath, [join(here, "load.ts"), JSON.stringify(whole)]);
-  return JSON.parse(stdout) as LoadResult;
+/** A call, as load generators make it. */
+export interface MadeCall {
+  readonly path: string;
+  /** POST by default. */
+  readonly method?: "GET" | "POST";
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Request body in base64; for gRPC with its 5-byte prefix. */
+  readonly body?: string;
 }
 
-/** Messages in flight over all streams. */
-const streamInFlight = 256;
-
-/** Keeps a stream of calls busy and returns the answers per second. */
-export async function loadStream(url: string, { path, body }: MethodCall): Promise<number> {
-  const order: StreamInput = { url, path, frame: body, inFlight: streamInFlight, warmUpMs: 1000, measureMs };
-  const { stdout } = await run(process.execPath, [join(here, "stream-load.ts"), JSON.stringify(order)]);
-  return (JSON.parse(stdout) as { answersPerSecond: number }).answersPerSecond;
-}
-
-/** A call of an RPC, as load generators make it. */
-export type MethodCall = Pick<LoadInput, "path" | "headers" | "body">;
+/** A call of an RPC. */
+export type MethodCall = Required<Omit<MadeCall, "method">>;
 
 type Method<I extends DescMessage> = DescMethod & { readonly input: I };
 
@@ -145,31 +137,11 @@ export async function measureInTurn<T>(
   return values;
 }
 
-/** Measures two sides in turn, and reports the ratio of the first to the second. */
-export async function compare(
-  title: string,
-  target: string,
-  first: () => Promise<number>,
-  second: () => Promise<number>,
-): Promise<void> {
-  const [a = [], b = []] = await measureInTurn([
-    [title, first],
-    [title, second],
-  ]);
-  const parts = { "calls per second": median(a), against: median(b) };
-  report(title, ratiosOf(a, b), { unit: "times", target, parts });
-}
-
 /** Measures a provider without a server, in a separate process. */
 export async function measureRaw(what: RawWork, provider: ProviderName): Promise<RawResult> {
   const args = [join(here, "raw-provider.ts"), what, provider, String(inFlight), String(measureMs)];
   const { stdout } = await run(process.execPath, args);
   return JSON.parse(stdout);
-}
-
-/** Measures the server's own provider without the server, and returns calls per second. */
-export async function rawProvider(what: RawWork): Promise<number> {
-  return (await measureRaw(what, providers[0])).callsPerSecond;
 }
 
 export function toMiB(bytes: number): string {
