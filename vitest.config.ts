@@ -17,7 +17,7 @@ const longer = [
   "test/crypto/cross-verification.slow.test.ts",
   "test/faults/{disk-full,drains,exchange-fuzz,hostile-peers,http-fuzz,kill,kill-lives,mutations}.slow.test.ts",
   "extensions/{google-kms,top}/test/{hostile-peers,readme-steps}.slow.test.ts",
-  "test/interop/{clients,readme-services,readme-steps}.slow.test.ts",
+  "test/interop/{clients,conformance,readme-services,readme-steps}.slow.test.ts",
   "test/interop/clients.test.ts",
   "test/openapi/foreign-clients.slow.test.ts",
   "test/vectors/official.slow.test.ts",

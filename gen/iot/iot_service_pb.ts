@@ -584,7 +584,7 @@ export type UpdateFirmwareStreamRequest = Message<"iot.UpdateFirmwareStreamReque
     case: "header";
   } | {
     /**
-     * Next bytes of the image, up to the message limit of a stream (4 MiB).
+     * Next bytes of the image. A stream message has at most 4 MiB with all fields, so send chunks of 1 MiB.
      *
      * @generated from field: bytes chunk = 2;
      */

@@ -1285,7 +1285,7 @@ export type SignStreamRequest = Message<"kms.SignStreamRequest"> & {
     case: "header";
   } | {
     /**
-     * Next bytes of the message, up to the message limit of a stream (4 MiB).
+     * Next bytes of the message. A stream message has at most 4 MiB with all fields, so send chunks of 1 MiB.
      *
      * @generated from field: bytes chunk = 2;
      */

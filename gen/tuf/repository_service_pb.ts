@@ -1022,7 +1022,8 @@ export type UploadTargetRequest = Message<"tuf.UploadTargetRequest"> & {
   deviceTypes: string[];
 
   /**
-   * Next bytes of the content, up to the message limit of a stream (4 MiB). Any content type is accepted.
+   * Next bytes of the content; any content type is accepted. A stream message has at most 4 MiB with all fields, so
+   * send chunks of 1 MiB.
    *
    * @generated from field: google.api.HttpBody content = 5;
    */

@@ -1,6 +1,7 @@
 /** Reads the idempotency key of state-changing calls, so that their handlers can apply each change once. */
 import { createHash } from "node:crypto";
-import { getOption, toBinary } from "@bufbuild/protobuf";
+import { clone, getOption, toBinary } from "@bufbuild/protobuf";
+import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import type { Interceptor, UnaryRequest } from "@connectrpc/connect";
 import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
 import { repeatableKey } from "../../calls/call-values.ts";
@@ -34,8 +35,22 @@ function describeFault({ length }: string): string {
 }
 
 function hashRequest({ method, message }: UnaryRequest): string {
+  const sorted = reflect(method.input, clone(method.input, message));
+  sortMaps(sorted);
   return createHash("sha256")
     .update(`${method.parent.typeName}/${method.name}\n`)
-    .update(toBinary(method.input, message))
+    .update(toBinary(method.input, sorted.message))
     .digest("hex");
+}
+
+/** Sorts map entries, which clients may send in any order, and Go in another one with each retry. */
+function sortMaps(message: ReflectMessage): void {
+  for (const field of message.sortedFields) {
+    if (field.fieldKind === "message" && message.isSet(field)) sortMaps(message.get(field));
+    if (field.fieldKind !== "map") continue;
+    const map = message.get(field);
+    const entries = [...map].sort(([one], [other]) => (String(one) < String(other) ? -1 : 1));
+    map.clear();
+    for (const [key, value] of entries) map.set(key, value);
+  }
 }

@@ -18,6 +18,17 @@ describeKms("an Idempotency-Key", (_start, shared) => {
     expect(json).toMatchObject({ result: { keyId: present(first.result).keyId } });
   });
 
+  it("does not depend on the order of labels, which is random in Go", async () => {
+    const { kms, rest } = await shared();
+    const first = await kms.createKey({ labels: { team: "pay", env: "prod", "1": "one" } }, under("labels"));
+    const labels = { env: "prod", "1": "one", team: "pay" };
+    expect(await kms.createKey({ labels }, under("labels"))).toEqual(first);
+    const { json } = await rest("POST /api/kms/create-key", { labels }, { "idempotency-key": "labels" });
+    expect(json).toMatchObject({ result: { keyId: present(first.result).keyId } });
+    const other = { ...labels, env: "test" };
+    expect(await refusal(kms.createKey({ labels: other }, under("labels")))).toEqual(reused);
+  });
+
   it("distinguishes DestroyKey and RotateKey with the same keyId, and records the refusal", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);
