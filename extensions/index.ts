@@ -1,4 +1,4 @@
-/** The extensions of `qsp`, in display order. Remove a line here to leave an extension out. */
+/** The extensions of `qsp`, in display order. To leave one out, delete its two lines here and its folder. */
 import type { Extension } from "../src/extension.ts";
 import { age } from "./age/extension.ts";
 import { certificateRequests } from "./certificate-requests/extension.ts";

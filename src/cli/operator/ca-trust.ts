@@ -18,7 +18,7 @@ export function describeTrust({ certificates, names = [] }: Trust): string {
   const [first = ""] = certificates;
   const path = quote(first);
   const host = chooseHost(names);
-  return `Clients that trust it:
+  return `Clients that trust it, with the port of Envoy's gateway (a server without it has 8080):
 
   curl --cacert ${path} https://${host}:${gatewayPort}/readyz
   grpcurl -cacert ${path} ${host}:${gatewayPort} list
