@@ -43,7 +43,7 @@ function hashRequest({ method, message }: UnaryRequest): string {
     .digest("hex");
 }
 
-/** Sorts map entries, which clients may send in any order, and Go in another one with each retry. */
+/** Sorts map entries: clients may send them in any order, and Go changes it with each retry. */
 function sortMaps(message: ReflectMessage): void {
   for (const field of message.sortedFields) {
     if (field.fieldKind === "message" && message.isSet(field)) sortMaps(message.get(field));
