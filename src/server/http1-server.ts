@@ -110,7 +110,7 @@ function answerBadRequest(error: ParseError | ConnectError, socket: Duplex, opti
     socket.destroy();
     return;
   }
-  const { status, headers, body } = options.renderFailure(explain(error, options));
+  const { status, headers, body } = options.refuseBytes(explain(error, options));
   const lines = [`HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ""}`, "x-content-type-options: nosniff"];
   headers.forEach((value, name) => {
     lines.push(`${name}: ${value}`);

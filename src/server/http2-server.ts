@@ -1,23 +1,22 @@
 /** The HTTP/2 server of a port. It does not listen itself. */
 import http2 from "node:http2";
-import type { Socket } from "node:net";
 import { metadataTooLarge, refuse } from "../errors.ts";
 import { containErrors } from "./connection-errors.ts";
 import { Http2Exchange } from "./exchange.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import { countRawBytes, headroom, maxReadFields } from "./metadata.ts";
 import { forgetClosedStreams } from "./node-workarounds.ts";
-import { type Liveness, watchLiveness } from "./session-liveness.ts";
+import { type LiveSession, watchLiveness } from "./session-liveness.ts";
 
 const tooManyAbandoned = refuse(
   "RATE_LIMITED",
   "the client abandons requests too fast; read the responses or slow down",
 );
 
-/** @param sessions receives the open sessions and their connections */
+/** @param sessions receives the open sessions */
 export function createHttp2Server(
   options: ListenerOptions,
-  sessions: Map<http2.ServerHttp2Session, Socket | undefined>,
+  sessions: Map<http2.ServerHttp2Session, LiveSession | undefined>,
 ): http2.Http2Server {
   const server = http2.createServer(
     {
@@ -59,12 +58,12 @@ export function createHttp2Server(
     sessions.set(session, undefined);
     // Read now: once the client has left, nobody knows its address.
     const peer = session.socket.remoteAddress;
-    let liveness: Liveness | undefined;
+    let live: LiveSession | undefined;
     session.once("connect", (_session, socket) => {
-      sessions.set(session, socket);
+      live = watchLiveness(session, socket, { silenceMs: options.maxWriteMs, unread: options.unread });
+      sessions.set(session, live);
       // A session can outlive its connection without ever reporting that it has closed.
       socket.once("close", () => sessions.delete(session));
-      liveness = watchLiveness(session, socket, { silenceMs: options.maxWriteMs, unread: options.unread });
     });
     session.on("close", () => sessions.delete(session));
     session.on("stream", (stream, headers, flags, rawHeaders: string[]) => {
@@ -77,13 +76,13 @@ export function createHttp2Server(
           metadataTooLarge(bytes, options.maxMetadataBytes),
           http2.constants.NGHTTP2_ENHANCE_YOUR_CALM,
         );
-      liveness?.streamOpened();
+      live?.streamOpened();
       const exchange = new Http2Exchange(stream, headers, rawHeaders, {
         peer,
-        socket: sessions.get(session),
+        socket: sessions.get(session)?.socket,
       });
       exchange.onClose(() => {
-        liveness?.streamClosed();
+        live?.streamClosed();
         if (!exchange.isAnswered && !options.countAbandoned(peer, session))
           session.destroy(tooManyAbandoned, http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
       });

@@ -208,9 +208,8 @@ function countHeadFault(
   { headers }: Exchange,
   fault: ConnectError,
 ): void {
-  const reason = findCoreReason(fault);
-  if (reason === undefined) return;
-  metrics.requestRefused(reason);
+  metrics.requestRefused(fault);
   const requestId = fault.metadata.get(requestIdHeader) ?? "";
-  if (reason === "CROSS_SITE_REFUSED") crossSiteLog.refused({ origin: headers.origin, requestId });
+  if (findCoreReason(fault) === "CROSS_SITE_REFUSED")
+    crossSiteLog.refused({ origin: headers.origin, requestId });
 }

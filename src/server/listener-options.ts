@@ -21,8 +21,8 @@ export interface ListenerOptions
   readonly onPage: (req: NodeRequest, res: NodeResponse) => void;
   /** Receives an error that left a request unanswered, which is a bug. */
   readonly onFault: (error: unknown, target: string | undefined, requestId?: string) => void;
-  /** Renders the answer to bytes that are not an HTTP/1.1 request. */
-  readonly renderFailure: (error: Error) => RestResponse;
+  /** Counts bytes that are not an HTTP/1.1 request, and renders the answer to them. */
+  readonly refuseBytes: (error: Error) => RestResponse;
   /**
    * Counts a connection until the returned function runs. If it returns undefined, the server closes the
    * connection.

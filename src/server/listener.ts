@@ -18,6 +18,7 @@ import { Http1Pipelines } from "./http1-pipelines.ts";
 import { createHttp1Server, toNodeTls } from "./http1-server.ts";
 import { createHttp2Server } from "./http2-server.ts";
 import type { ListenerOptions } from "./listener-options.ts";
+import type { LiveSession } from "./session-liveness.ts";
 import type { TlsOptions } from "./tls.ts";
 
 /** A port and its connections. */
@@ -49,7 +50,7 @@ export function createListener(options: ListenerOptions): Listener {
   let drained: Promise<void> | undefined;
   /** Whether the grace period of idle connections has passed. */
   let isGraceOver = false;
-  const sessions = new Map<http2.ServerHttp2Session, Socket | undefined>();
+  const sessions = new Map<http2.ServerHttp2Session, LiveSession | undefined>();
   /** Connections whose protocol is not known yet. Neither server tracks them. */
   const undecided = new Set<Socket>();
   /** Connections in their TLS handshake, by client address. Neither server tracks these either. */
@@ -137,11 +138,11 @@ export function createListener(options: ListenerOptions): Listener {
   const drain = async (): Promise<void> => {
     const { closed } = await stopAccepting(http1Server);
     for (const res of pipelines.answers()) endConnection(res);
-    for (const [session, socket] of sessions) endSession(session, socket);
+    for (const [session, live] of sessions) endSession(session, live?.socket);
     await waitForGrace(closed);
     isGraceOver = true;
     for (const res of pipelines.answers()) endConnection(res);
-    for (const session of sessions.keys()) session.close();
+    for (const [session, live] of sessions) (live ?? session).close();
     for (const socket of [...undecided, ...shaking.values()]) socket.destroy();
     http1Server.closeIdleConnections();
     await closed;

@@ -1,7 +1,8 @@
 /** The server's Prometheus metrics (GET /metrics). */
+import type { ConnectError } from "@connectrpc/connect";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { SpanCounts } from "../calls/call-span.ts";
-import type { ReasonName } from "../errors.ts";
+import { findCoreReason, type ReasonName } from "../errors.ts";
 import { createCallMetrics } from "./call-metrics.ts";
 import type { ConnectionLimit } from "./connection-shares.ts";
 
@@ -121,7 +122,10 @@ export function createMetrics() {
     /** Counts an error that no code caught. */
     uncaughtError: () => uncaught.inc(),
     /** Counts a request refused for its head, before its call began. */
-    requestRefused: (reason: ReasonName) => refused.inc({ reason }),
+    requestRefused(error: ConnectError): void {
+      const reason = findCoreReason(error);
+      if (reason !== undefined) refused.inc({ reason });
+    },
     /** Exposes the bytes that unfinished requests hold in memory. */
     watchBuffers: (buffers: { readonly heldBytes: number }) =>
       add.readGauge(

@@ -219,7 +219,11 @@ function openListener(
     admitConnection: (address = "unknown") => shares.admit(plain(address)),
     countAbandoned: (address = "unknown", connection) => shares.abandon(plain(address), connection),
     tls: tls.length > 0 ? readTlsOptions(tls) : undefined,
-    renderFailure: (error) => transcoder.renderFailure(requestIds.mark(toConnectError(error), undefined)),
+    refuseBytes(error) {
+      const refusal = requestIds.mark(toConnectError(error), undefined);
+      metrics.requestRefused(refusal);
+      return transcoder.renderFailure(refusal);
+    },
     onExchange,
     onPage: pages.serve,
     onFault,

@@ -18,10 +18,13 @@ interface LivenessDeps {
   readonly unread: UnreadResponses;
 }
 
-/** Notified of the streams of a session. */
-export interface Liveness {
+/** A session, notified of its streams. */
+export interface LiveSession {
+  readonly socket: Socket;
   streamOpened(): void;
   streamClosed(): void;
+  /** Ends the session once its streams have closed. */
+  close(): void;
 }
 
 /** Watches a session until its connection closes. */
@@ -29,7 +32,7 @@ export function watchLiveness(
   session: http2.ServerHttp2Session,
   socket: Socket,
   { silenceMs, unread }: LivenessDeps,
-): Liveness {
+): LiveSession {
   let open = 0;
   let isIdle = false;
   let isAwaited = false;
@@ -52,14 +55,23 @@ export function watchLiveness(
       if (session.closed) session.settings({}, onHeard);
       else session.ping(onHeard);
     } else if (isIdle) {
-      session.close();
+      close();
     } else {
       isIdle = true;
       session.setTimeout(Math.max(idleMs - silenceMs, 1));
     }
   });
   session.setTimeout(silenceMs);
+  const close = (): void => {
+    session.close();
+    // Node waits for the rest of a frame or request head that has begun, which may never arrive.
+    setImmediate(() => {
+      if (open === 0) session.destroy();
+    });
+  };
   return {
+    socket,
+    close,
     streamOpened() {
       open += 1;
       if (!isIdle) return;

@@ -61,7 +61,7 @@ export async function startScripted(atEnd: AtEnd): Promise<ScriptedServer> {
     },
     countAbandoned: () => true,
     unread,
-    renderFailure: () => ({ status: 400, headers: new Headers(), body: new Uint8Array() }),
+    refuseBytes: () => ({ status: 400, headers: new Headers(), body: new Uint8Array() }),
     onFault: (error, target) => note(`thrown at ${target}`, error),
     onPage: (_req, res) => void res.end("a page"),
     onExchange: (exchange, toPage) => {

@@ -4,6 +4,7 @@ import http2 from "node:http2";
 import net from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { createMetrics, type Metrics } from "../../src/server/metrics.ts";
 import { emptySettings, opening, preface, writeFrame } from "../support/http2-frames.ts";
 import { createOutgoing } from "../support/streams.ts";
 import { connectProbe, headOf, serveProbe } from "./probe.ts";
@@ -25,10 +26,12 @@ const limits = { maxHeaderMs: 20_000, maxReceiveMs: 20_000 };
 /** The same, for tests that wait for the timeout. */
 const hastyLimits = { maxHeaderMs: 400, maxReceiveMs: 400 };
 let local: LocalServer;
+let metrics: Metrics;
 /** A well-behaved client whose calls continue throughout. */
 let bystander: { stop(): Promise<number> };
 beforeEach(async () => {
-  local = await serveProbe({}, limits);
+  metrics = createMetrics();
+  local = await serveProbe({}, limits, { metrics });
   bystander = startBystander();
 });
 afterEach(async () => {
@@ -129,12 +132,13 @@ describe("a connection that sends", () => {
     ["a length and chunks", post("/probe/ask", "content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n{}")],
     ["a bad chunk", post("/probe/ask", "transfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n")],
     ["a bare line feed in a header", "GET /probe/look HTTP/1.1\nhost: x\nx:\n\n\r\n\r\n"],
-  ])("%s is answered with 400, in the one error body, and closed", async (_what, bytes) => {
+  ])("%s is answered with 400, in the one error body, counted, and closed", async (_what, bytes) => {
     const socket = connectTcp(local.port);
     socket.write(bytes);
     const answer = await readToEnd(socket);
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);
     expect(refusalIn(answer)).toEqual({ code: "INVALID_ARGUMENT", reason: "HTTP_INVALID" });
+    expect((await metrics.expose()).text).toContain('qsp_requests_refused_total{reason="HTTP_INVALID"} 1\n');
   });
 
   it.each([

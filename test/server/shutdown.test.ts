@@ -8,7 +8,7 @@ import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { HealthCheckRequestSchema, HealthCheckResponseSchema } from "#gen/grpc/health/v1/health_pb.ts";
 import { ServerReflectionRequestSchema } from "#gen/grpc/reflection/v1/reflection_pb.ts";
 import { SignDataRequestSchema } from "#gen/pqc/pqc_service_pb.ts";
-import { opening } from "../support/http2-frames.ts";
+import { flags, frameTypes, opening, writeFrame } from "../support/http2-frames.ts";
 import { describeRefusal, refusal } from "../support/refusal.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { createOutgoing } from "../support/streams.ts";
@@ -181,12 +181,19 @@ describe("a stopping server", () => {
     ["its limit", { maxDrainMs: 100 }],
     ["a moment", { maxDrainMs: 600_000, maxWriteMs: 600_000 }],
   ])(
-    "ends after %s although an HTTP/2 client leaves its half of the connection open",
+    "ends after %s although HTTP/2 clients leave their half of the connection open, and a frame or head unfinished",
     async (_when, limits) => {
       const { server, port } = await serveProbe({}, limits);
-      const socket = connectTcp(port, true);
-      socket.write(opening);
-      await once(socket, "data");
+      const unfinished = [
+        Buffer.alloc(0),
+        writeFrame(frameTypes.headers, flags.endStream, 1, Buffer.alloc(100)).subarray(0, 20),
+        writeFrame(frameTypes.headers, flags.endStream, 1, Buffer.from([0x82])),
+      ];
+      for (const bytes of unfinished) {
+        const socket = connectTcp(port, true);
+        socket.write(Buffer.concat([opening, bytes]));
+        await once(socket, "data");
+      }
       await server.close();
     },
   );

@@ -18,7 +18,7 @@ async function start() {
     admitConnection: () => () => {},
     countAbandoned: () => true,
     unread: createUnreadResponses(60_000, () => {}, new Clients()),
-    renderFailure: () => ({ status: 400, headers: new Headers(), body: new Uint8Array() }),
+    refuseBytes: () => ({ status: 400, headers: new Headers(), body: new Uint8Array() }),
     onFault: () => {},
     onPage: () => {},
     onExchange: (exchange) => arrived.resolve(exchange),

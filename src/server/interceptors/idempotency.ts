@@ -14,7 +14,11 @@ export function idempotencyInterceptor(): Interceptor {
   return (next) => (req) => {
     const key = req.stream ? null : req.header.get(header);
     if (key !== null && !req.stream && getOption(req.method, idempotency_key))
-      req.contextValues.set(repeatableKey, { idempotencyKey: checkKey(key), requestHash: hashRequest(req) });
+      // HTTP/1.1 removes blanks at the ends of a value, HTTP/2 does not.
+      req.contextValues.set(repeatableKey, {
+        idempotencyKey: checkKey(key.trim()),
+        requestHash: hashRequest(req),
+      });
     return next(req);
   };
 }
