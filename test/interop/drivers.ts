@@ -19,7 +19,7 @@ export interface Driver {
   readonly program?: string;
   /** The streams that it can send. HTTP/1.1 has no bidirectional streams. */
   readonly sends: "no streams" | "streams" | "streams both ways";
-  /** Whether another driver uses the same program: only `test:full` calls the examples with this one too. */
+  /** Whether only `test:full` calls the examples with it: it resembles another driver, or takes much longer. */
   readonly isVariant?: boolean;
   /** Makes a call with a single answer. */
   call(url: string, call: Call): Promise<Outcome>;
@@ -205,8 +205,10 @@ export const npmDrivers: readonly Driver[] = [
 export const otherDrivers: readonly Driver[] = [
   curl("curl over HTTP/1.1", ["--http1.1"]),
   grpcurl,
-  bufCurl("connect"),
-  ...[curl("curl over HTTP/2", ["--http2-prior-knowledge"]), bufCurl("grpcweb"), bufCurl("grpc")].map(
-    asVariant,
-  ),
+  ...[
+    curl("curl over HTTP/2", ["--http2-prior-knowledge"]),
+    bufCurl("connect"),
+    bufCurl("grpcweb"),
+    bufCurl("grpc"),
+  ].map(asVariant),
 ];
