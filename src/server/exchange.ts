@@ -576,7 +576,6 @@ const draining = new Expiries();
 export class Http2Exchange extends Exchange implements Expiring {
   readonly httpVersion = "2.0";
   readonly #stream: ServerHttp2Stream;
-  #received = 0;
   expiresAtMs = Number.POSITIVE_INFINITY;
   #drained: Place | undefined;
 
@@ -635,11 +634,6 @@ export class Http2Exchange extends Exchange implements Expiring {
     else this.#drainOnceAnswered();
   }
 
-  override takeChunk(chunk: Buffer): void {
-    this.#received += chunk.length;
-    super.takeChunk(chunk);
-  }
-
   override close(): void {
     this.#drained?.leave();
     super.close();
@@ -670,15 +664,14 @@ export class Http2Exchange extends Exchange implements Expiring {
   }
 
   /**
-   * Only END_STREAM ends a body, and a content-length must be true (RFC 9113, sections 8.1 and 8.1.1), but
-   * Node ends a truncated body in the same way. Part of a message would then be signed or stored as the
-   * whole.
+   * Only END_STREAM ends a body (RFC 9113, section 8.1), but Node ends a truncated body in the same way. Part
+   * of a message would then be signed or stored as the whole. nghttp2 resets a stream with fewer bytes than it
+   * announced.
    */
   protected isBodyCut(): boolean {
-    const announced = this.headers["content-length"];
     // Node closes the stream before it ends the body. It does not emit "aborted" once the answer is written,
     // as for HEAD.
-    return this.#stream.closed || (announced !== undefined && this.#received !== Number(announced));
+    return this.#stream.closed;
   }
 
   protected sendContinue(): void {
