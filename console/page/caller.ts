@@ -1,6 +1,5 @@
 /** Makes a step's calls, which the step then shows. */
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
-import type { Failure } from "./failure.ts";
 
 export interface CallOptions {
   /** Overrides the session's token; null sends none. */
@@ -17,14 +16,4 @@ export interface Caller {
     request: MessageInitShape<I>,
     options?: CallOptions,
   ): Promise<MessageShape<O>>;
-  /**
-   * Makes a call that the server should refuse, and returns the failure.
-   *
-   * @throws Failure if the server accepts it
-   */
-  callRefused<I extends DescMessage, O extends DescMessage>(
-    method: DescMethodUnary<I, O>,
-    request: MessageInitShape<I>,
-    options?: CallOptions,
-  ): Promise<Failure>;
 }

@@ -75,24 +75,14 @@ async function makeCall<I extends DescMessage, O extends DescMessage>(
  */
 export function createCaller(record: (call: CallRecord) => void = () => {}): Caller {
   const session = getSession();
-  const requireSession = (): void => {
-    if (session === getSession()) return;
-    throw new Failure("SESSION_ENDED", "BROWSER", "You logged in or out while this was running.");
-  };
   return {
     async call(method, request, options) {
-      requireSession();
+      if (session !== getSession())
+        throw new Failure("SESSION_ENDED", "BROWSER", "You logged in or out while this was running.");
       const made = await makeCall(method, request, options);
       record(made.record);
       if (made.answer === undefined) throw made.failure;
       return made.answer;
-    },
-    async callRefused(method, request, options) {
-      requireSession();
-      const made = await makeCall(method, request, options);
-      record(made.record);
-      if (made.failure !== undefined) return made.failure;
-      throw new Failure("NOT_REFUSED", "OK", "The server accepted a call that it should have refused.");
     },
   };
 }

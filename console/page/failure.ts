@@ -29,6 +29,20 @@ export function toFailure(thrown: unknown): Failure {
   return new Failure(reason ?? code, code, error.rawMessage);
 }
 
+/**
+ * Waits for a call that the server should refuse.
+ *
+ * @returns the refusal
+ * @throws Failure if the server accepts the call, or if the call fails for any other reason
+ */
+export async function expectRefusal(call: Promise<unknown>, reason: string): Promise<Failure> {
+  const accepted = () =>
+    new Failure("NOT_REFUSED", "OK", "The server accepted a call that it should have refused.");
+  const failure = await call.then(accepted, toFailure);
+  if (failure.reason !== reason) throw failure;
+  return failure;
+}
+
 /** The failure of a call that reached no server. */
 export function createUnreachable(): Failure {
   const message = "The server could not be reached. Check that it is running, then try again.";

@@ -6,7 +6,7 @@
  *
  * - `run` makes calls, computes and checks. It needs no browser, and console/test/steps tests it.
  *   `call(Service.method.name, request)` makes a call with generated code and returns the answer;
- *   `callRefused(…)` makes a call that the server should refuse and returns the Failure. Verify every
+ *   `expectRefusal(call(…), reason)` returns a refusal, and throws any other failure. Verify every
  *   signature that the server vouches for again here: verifyHere, loadKem and sha256 in algorithms.ts.
  * - `after` names the steps whose results `run` needs; when one of them runs again, the step loses its own
  *   result. `fields` are the reader's choices (parts/step-fields.tsx), `says` sums up the result in one

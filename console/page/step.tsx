@@ -58,7 +58,7 @@ export function StepView<S>({ step, story }: StepViewProps<S>) {
             aria-disabled={end !== undefined || status === "running"}
             onClick={() => void story.start(step)}
           >
-            {action}
+            {status === "failed" ? "Try again" : action}
           </button>
           {end && <span class="hint">“{end.title}” is done. Restart the story to do this again.</span>}
           {status === "running" && <span class="hint">Working …</span>}

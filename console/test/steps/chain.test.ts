@@ -1,5 +1,4 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it, vi } from "vitest";
 import { type Block, BlockchainService, BlockSchema } from "#gen/blockchain/blockchain_service_pb.ts";
@@ -15,7 +14,7 @@ import {
   watching,
 } from "../../page/stories/chain/page.tsx";
 import { fromHex } from "../../page/values.ts";
-import { runStep, serve } from "./fake-caller.ts";
+import { refusalOf, runStep, serve } from "./fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();
 const validatorAddress = await deriveAddress(publicKey);
@@ -151,9 +150,9 @@ describe("intruding", () => {
   it("reports the refusal", async () => {
     const caller = serve(BlockchainService, {
       addBlock: () => {
-        throw new ConnectError("no such validator", Code.NotFound);
+        throw refusalOf("VALIDATOR_NOT_FOUND");
       },
     });
-    expect(await runStep(intruding, caller, {})).toMatchObject({ code: "NOT_FOUND" });
+    expect(await runStep(intruding, caller, {})).toMatchObject({ reason: "VALIDATOR_NOT_FOUND" });
   });
 });

@@ -1,14 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { opening, tampering } from "../../page/stories/encryption/page.tsx";
-import { runStep, serve } from "./fake-caller.ts";
+import { refusalOf, runStep, serve } from "./fake-caller.ts";
 
 const sealing = { plaintext: Uint8Array.of(1), ciphertext: new Uint8Array(1200) };
-
-/** Fails a test step, because no step should get that far. */
-function refuseAll(): never {
-  throw new Error("refused");
-}
 
 describe("opening", () => {
   it("detects that the server returns other data", async () => {
@@ -23,7 +18,7 @@ describe("tampering", () => {
     const server = serve(KmsService, {
       decrypt(request) {
         sent.push(request);
-        return refuseAll();
+        throw refusalOf("DECRYPTION_FAILED");
       },
     });
     const { isAlike } = await runStep(tampering, server, { sealing });

@@ -1,21 +1,28 @@
 /** Runs steps against a few handlers in the test, with the real codec and errors, but no socket. */
 import type { DescService } from "@bufbuild/protobuf";
-import { type ConnectRouter, createRouterTransport, type ServiceImpl } from "@connectrpc/connect";
+import {
+  Code,
+  ConnectError,
+  type ConnectRouter,
+  createRouterTransport,
+  type ServiceImpl,
+} from "@connectrpc/connect";
+import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import type { Caller } from "../../page/caller.ts";
-import { toFailure } from "../../page/failure.ts";
 
 /** @param routes adds the services, each with the methods that the test needs */
 export function createFakeCaller(routes: (router: ConnectRouter) => void): Caller {
   const transport = createRouterTransport(routes);
-  const call: Caller["call"] = async (method, request) =>
-    (await transport.unary(method, undefined, undefined, undefined, request)).message;
   return {
-    call,
-    callRefused: (method, request) =>
-      call(method, request).then(() => {
-        throw new Error("the server answers");
-      }, toFailure),
+    call: async (method, request) =>
+      (await transport.unary(method, undefined, undefined, undefined, request)).message,
   };
+}
+
+/** A server's refusal. */
+export function refusalOf(reason: string): ConnectError {
+  const details = [{ desc: ErrorInfoSchema, value: { reason } }];
+  return new ConnectError("refused", Code.FailedPrecondition, undefined, details);
 }
 
 /** A caller of one service. */

@@ -1,9 +1,8 @@
-import { Code, ConnectError } from "@connectrpc/connect";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { creating, destroying, proving, rotating, signing, watching } from "../../page/stories/keys/page.tsx";
-import { runStep, serve } from "./fake-caller.ts";
+import { refusalOf, runStep, serve } from "./fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();
 
@@ -14,11 +13,11 @@ function startKeyService() {
     createKey: () => ({ result: { keyId: "key-1", publicKey, status } }),
     getKey: () => ({ result: { keyId: "key-1", status } }),
     sign({ data }) {
-      if (status !== "ACTIVE") throw new ConnectError(status, Code.FailedPrecondition);
+      if (status !== "ACTIVE") throw refusalOf("KEY_STATE_INVALID");
       return { result: { signature: ml_dsa65.sign(data, secretKey) } };
     },
     verify() {
-      if (status === "DESTROYED") throw new ConnectError(status, Code.FailedPrecondition);
+      if (status === "DESTROYED") throw refusalOf("KEY_STATE_INVALID");
       return { result: { valid: true } };
     },
     rotateKey() {
@@ -68,9 +67,9 @@ describe("a key's life", () => {
     const signed = await runStep(signing, caller, { creating: key });
     const rotated = await runStep(rotating, caller, { creating: key, signing: signed });
     expect(rotated).toMatchObject({ oldKey: { status: "ROTATED" }, newKey: { keyId: "key-2" }, valid: true });
-    expect(rotated.refusal.message).toBe("ROTATED");
-    const { newStatus, refusal } = await runStep(destroying, caller, { creating: key, signing: signed });
-    expect([newStatus, refusal.message]).toEqual(["DESTROYED", "DESTROYED"]);
+    expect(rotated.refusal.reason).toBe("KEY_STATE_INVALID");
+    const { newStatus } = await runStep(destroying, caller, { creating: key, signing: signed });
+    expect(newStatus).toBe("DESTROYED");
   });
 });
 

@@ -1,9 +1,8 @@
-import { Code, ConnectError } from "@connectrpc/connect";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { breaking, cutting, rewriting, signing, verifying } from "../../page/stories/sign/page.tsx";
-import { runStep, serve } from "./fake-caller.ts";
+import { refusalOf, runStep, serve } from "./fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();
 
@@ -11,7 +10,7 @@ const { publicKey, secretKey } = ml_dsa65.keygen();
 const caller = serve(PqcService, {
   signData: ({ data }) => ({ signature: ml_dsa65.sign(data, secretKey), publicKey }),
   verifySignature({ signature }) {
-    if (signature.length !== 3309) throw new ConnectError("too short", Code.InvalidArgument);
+    if (signature.length !== 3309) throw refusalOf("LENGTH_INVALID");
     return { valid: true };
   },
 });
@@ -52,6 +51,6 @@ describe("rewriting", () => {
 describe("cutting", () => {
   it("shows the refusal", async () => {
     const refusal = await runStep(cutting, caller, { signing: signed });
-    expect(refusal).toMatchObject({ code: "INVALID_ARGUMENT" });
+    expect(refusal).toMatchObject({ reason: "LENGTH_INVALID" });
   });
 });

@@ -1,5 +1,4 @@
 import { createHash, createHmac, hkdfSync } from "node:crypto";
-import { Code, ConnectError } from "@connectrpc/connect";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { describe, expect, it } from "vitest";
@@ -8,7 +7,7 @@ import { type EndHolder, isTrusted } from "../../page/stories/tunnel/handshake.t
 import { receiving, sending } from "../../page/stories/tunnel/packet-steps.tsx";
 import { catching, ending, swapping } from "../../page/stories/tunnel/page.tsx";
 import { meeting, registering, shaking } from "../../page/stories/tunnel/setup-steps.tsx";
-import { runStep, serve } from "./fake-caller.ts";
+import { refusalOf, runStep, serve } from "./fake-caller.ts";
 
 const identity = ml_dsa65.keygen();
 const kem = ml_kem1024.keygen();
@@ -52,7 +51,7 @@ function startGateway({ swapKey = (it) => it, signingKey = identity.secretKey }:
     receivePacket: () => ({ data: Buffer.from("opened") }),
     disconnect: () => ({ tunnelStatus: "REMOVED" }),
     sendPacket({ size }) {
-      if (size) throw new ConnectError("no such tunnel", Code.NotFound);
+      if (size) throw refusalOf("TUNNEL_NOT_FOUND");
       return { packet: new Uint8Array(48) };
     },
   });
@@ -133,7 +132,7 @@ describe("ending", () => {
   it("forgets the key, and shows that a further packet is refused", async () => {
     const { caller, end, given } = await openTunnel();
     const { tunnelStatus, refusal } = await runStep(ending, caller, given, end);
-    expect([tunnelStatus, refusal.code, end.current]).toEqual(["REMOVED", "NOT_FOUND", undefined]);
+    expect([tunnelStatus, refusal.reason, end.current]).toEqual(["REMOVED", "TUNNEL_NOT_FOUND", undefined]);
   });
 });
 

@@ -5,6 +5,7 @@ import { nameCode, verifyHere } from "../../algorithms.ts";
 import { planCall } from "../../calls.ts";
 import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
 import { classicalSignatures } from "../../classical.ts";
+import { expectRefusal } from "../../failure.ts";
 import { Calls } from "../../parts/call-view.tsx";
 import { Choice } from "../../parts/fields.tsx";
 import { bytes, checks, code, facts, hint, showRefusal, sizes } from "../../parts/show.tsx";
@@ -259,12 +260,11 @@ export const intruding = step({
   action: "Try",
   why: `The forger's key pair is valid, but no validator has its address. Therefore the server does not append the
     block.`,
-  run: async ({ callRefused }) => {
+  run: async ({ call }) => {
     const { publicKey } = await makeSigningKey(validatorAlgorithm);
-    return callRefused(addBlock, {
-      data: toUtf8("Ada pays Eve 500"),
-      validatorAddress: await deriveAddress(publicKey),
-    });
+    const validatorAddress = await deriveAddress(publicKey);
+    const data = toUtf8("Ada pays Eve 500");
+    return expectRefusal(call(addBlock, { data, validatorAddress }), "VALIDATOR_NOT_FOUND");
   },
   ...showRefusal(),
 });

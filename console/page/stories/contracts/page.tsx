@@ -8,6 +8,7 @@ import { nameCode, sha256, verifyHere } from "../../algorithms.ts";
 import type { Caller } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
 import { type Check, reportBoth, reportBrowser, reportEqual, sayExpected } from "../../checks.ts";
+import { expectRefusal } from "../../failure.ts";
 import { find, judge, refuse, send, withSize } from "../../parts/diagrams/sequence.ts";
 import { bytes, change, checks, evidence, facts, hint, pair, showRefusal, sizes } from "../../parts/show.tsx";
 import { areaField, choiceField, textField } from "../../parts/step-fields.tsx";
@@ -321,9 +322,12 @@ const cutting = step({
   action: "Cut and verify",
   why: "Bytes that cannot be a signature are a caller's error, not an invalid signature.",
   after: { signing },
-  run: ({ callRefused }, { signing: message }) => {
+  run: ({ call }, { signing: message }) => {
     const pair = toPair(message);
-    return callRefused(dualVerify, { ...pair, mldsaSignature: pair.mldsaSignature.slice(1) });
+    return expectRefusal(
+      call(dualVerify, { ...pair, mldsaSignature: pair.mldsaSignature.slice(1) }),
+      "LENGTH_INVALID",
+    );
   },
   ...showRefusal(),
   draws: (value) => [send(mldsa, both, "signature, one byte short", refuse(value?.reason))],

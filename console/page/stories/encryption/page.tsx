@@ -2,6 +2,7 @@
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { type EncryptionAlgorithm, encryptForKey } from "../../../../src/client/encrypt.ts";
 import { reportEqual, reportServer, sayExpected } from "../../checks.ts";
+import { expectRefusal } from "../../failure.ts";
 import { attack, find, judge, refuse, send, withSize } from "../../parts/diagrams/sequence.ts";
 import { bytes, change, checks, code, evidence, facts, hint, refused } from "../../parts/show.tsx";
 import { choiceField, textField } from "../../parts/step-fields.tsx";
@@ -96,11 +97,11 @@ export const tampering = step({
   why: `An attacker changes a byte of the data, changes a byte of the encapsulated key, and presents the ciphertext
     as another patient's. The answers are alike, so they reveal nothing about the key.`,
   after: { sealing },
-  run: async ({ callRefused }, { sealing: { ciphertext } }) => {
+  run: async ({ call }, { sealing: { ciphertext } }) => {
     const data = changeByte(ciphertext, ciphertext.length - 20);
     const key = changeByte(ciphertext, 100);
     const attempt = (bytes: Uint8Array, associatedData: Uint8Array) =>
-      callRefused(decrypt, { ciphertext: bytes, associatedData });
+      expectRefusal(call(decrypt, { ciphertext: bytes, associatedData }), "DECRYPTION_FAILED");
     const refusals = [
       await attempt(data.after, patient),
       await attempt(key.after, patient),
@@ -128,9 +129,9 @@ export const moving = step({
   why: `A rotated key still decrypts, but encrypts nothing new. ReEncrypt moves data to the new key inside the
     server: the plaintext never leaves it.`,
   after: { creating, sealing },
-  run: async ({ call, callRefused }, { creating: { keyId }, sealing: { ciphertext } }) => {
+  run: async ({ call }, { creating: { keyId }, sealing: { ciphertext } }) => {
     const { newKey } = await call(rotateKey, { keyId });
-    const refusal = await callRefused(encrypt, { keyId, plaintext: patient });
+    const refusal = await expectRefusal(call(encrypt, { keyId, plaintext: patient }), "KEY_STATE_INVALID");
     const moved = await call(reEncrypt, { ciphertext, associatedData: patient, keyId: newKey?.keyId ?? "" });
     return {
       newKeyId: newKey?.keyId ?? "",
@@ -153,12 +154,12 @@ export const forgetting = step({
   why: "Whatever is still encrypted under it is lost, for its owner and for every thief. The moved data is not.",
   after: { creating, sealing, moving },
   ends: [opening, tampering],
-  run: async (
-    { call, callRefused },
-    { creating: { keyId }, sealing: { plaintext, ciphertext }, moving: moved },
-  ) => {
+  run: async ({ call }, { creating: { keyId }, sealing: { plaintext, ciphertext }, moving: moved }) => {
     await call(destroyKey, { keyId });
-    const refusal = await callRefused(decrypt, { ciphertext, associatedData: patient });
+    const refusal = await expectRefusal(
+      call(decrypt, { ciphertext, associatedData: patient }),
+      "KEY_STATE_INVALID",
+    );
     const { result } = await call(decrypt, { ciphertext: moved.ciphertext, associatedData: patient });
     return { refusal, isSame: areEqual(result?.plaintext ?? new Uint8Array(), plaintext) };
   },

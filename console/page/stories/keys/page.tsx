@@ -4,6 +4,7 @@ import { verifyHere } from "../../algorithms.ts";
 import { type CheckedEntry, checkEntry, readEntry } from "../../audit.ts";
 import { planCall } from "../../calls.ts";
 import { reportBoth, reportServer, sayValid } from "../../checks.ts";
+import { expectRefusal } from "../../failure.ts";
 import { Calls } from "../../parts/call-view.tsx";
 import { checkLog, sayLog, showLog } from "../../parts/log-verdict.tsx";
 import { bytes, checks, facts, hint, refused, verifiedBy } from "../../parts/show.tsx";
@@ -75,9 +76,9 @@ const suspending = step({
   action: "Disable and enable",
   why: "A disabled key cannot be used. Disable a key as soon as you suspect misuse.",
   after: { creating },
-  run: async ({ call, callRefused }, { creating: { keyId } }) => {
+  run: async ({ call }, { creating: { keyId } }) => {
     const disabled = await call(disableKey, { keyId });
-    const refusal = await callRefused(sign, { keyId, data });
+    const refusal = await expectRefusal(call(sign, { keyId, data }), "KEY_STATE_INVALID");
     const enabled = await call(enableKey, { keyId });
     return { refusal, states: readStates(disabled, enabled) };
   },
@@ -118,10 +119,10 @@ export const rotating = step({
   why: "A new key replaces it. The old key still verifies its signatures, but no longer signs.",
   after: { creating, signing },
   ends: [suspending, signing],
-  run: async ({ call, callRefused }, { creating: { keyId }, signing: { signature } }) => {
+  run: async ({ call }, { creating: { keyId }, signing: { signature } }) => {
     const { newKey } = await call(rotateKey, { keyId });
     const { result: oldKey } = await call(getKey, { keyId });
-    const refusal = await callRefused(sign, { keyId, data });
+    const refusal = await expectRefusal(call(sign, { keyId, data }), "KEY_STATE_INVALID");
     const { result } = await call(verify, { keyId, data, signature });
     return { newKey, oldKey, refusal, valid: result?.valid ?? false };
   },
@@ -143,9 +144,9 @@ const scheduling = step({
   why: `A waiting period protects against mistakes. Meanwhile the key cannot be used. Here the period is a
     week, and the key is restored before it ends.`,
   after: { creating, signing, rotating },
-  run: async ({ call, callRefused }, { creating: { keyId }, signing: { signature } }) => {
+  run: async ({ call }, { creating: { keyId }, signing: { signature } }) => {
     const { newStatus } = await call(destroyKey, { keyId, afterSeconds: waitingSeconds });
-    const refusal = await callRefused(verify, { keyId, data, signature });
+    const refusal = await expectRefusal(call(verify, { keyId, data, signature }), "KEY_STATE_INVALID");
     const restored = await call(restoreKey, { keyId });
     const enabled = await call(enableKey, { keyId });
     return { refusal, states: [newStatus, ...readStates(restored, enabled)] };
@@ -162,9 +163,12 @@ export const destroying = step({
     verify the old signature, because it has the public key.`,
   after: { creating, signing, rotating },
   ends: [rotating, scheduling],
-  run: async ({ call, callRefused }, { creating: { keyId }, signing: { signature } }) => {
+  run: async ({ call }, { creating: { keyId }, signing: { signature } }) => {
     const { newStatus } = await call(destroyKey, { keyId });
-    return { newStatus, refusal: await callRefused(verify, { keyId, data, signature }) };
+    return {
+      newStatus,
+      refusal: await expectRefusal(call(verify, { keyId, data, signature }), "KEY_STATE_INVALID"),
+    };
   },
   says: ({ newStatus, refusal }) =>
     `The key is ${newStatus}. Verification is refused with ${refusal.reason}.`,

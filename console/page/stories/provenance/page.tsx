@@ -14,6 +14,7 @@ import {
   sayExpected,
   sayInvalid,
 } from "../../checks.ts";
+import { expectRefusal } from "../../failure.ts";
 import { find, judge, refuse, send } from "../../parts/diagrams/sequence.ts";
 import {
   bytes,
@@ -135,9 +136,10 @@ const reselling = step({
   action: "Try",
   why: "This step repeats the first transfer with a different recipient. The creator no longer owns the token.",
   after: { minting, transferring },
-  run: async ({ callRefused }, { minting: { token } }) => {
+  run: async ({ call }, { minting: { token } }) => {
     const { tokenId, creatorAddress } = token;
-    return callRefused(transfer, { tokenId, fromOwner: creatorAddress, newOwner: await makeAddress() });
+    const newOwner = await makeAddress();
+    return expectRefusal(call(transfer, { tokenId, fromOwner: creatorAddress, newOwner }), "OWNER_MISMATCH");
   },
   ...showRefusal(),
   draws: (value) => [send(creator, second, "transfer again", refuse(value?.reason))],

@@ -4,6 +4,7 @@ import { loadSigner, nameCode, verifyHere } from "../../algorithms.ts";
 import type { Caller } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
 import { reportBoth, sayValid } from "../../checks.ts";
+import { expectRefusal } from "../../failure.ts";
 import { publicKeyParts, signatureParts } from "../../home/cells.ts";
 import {
   bytes,
@@ -115,8 +116,11 @@ export const cutting = step({
   why: `An invalid signature is an answer. Bytes that cannot be a signature are a caller's error. The server
     refuses the call with a machine-readable reason.`,
   after: { signing },
-  run: ({ callRefused }, { signing: signed }) =>
-    callRefused(verifySignature, { ...signed, signature: signed.signature.slice(0, -1) }),
+  run: ({ call }, { signing: signed }) =>
+    expectRefusal(
+      call(verifySignature, { ...signed, signature: signed.signature.slice(0, -1) }),
+      "LENGTH_INVALID",
+    ),
   ...showRefusal(),
 });
 

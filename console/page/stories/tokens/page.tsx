@@ -11,6 +11,7 @@ import {
   sayExpected,
   sayValid,
 } from "../../checks.ts";
+import { expectRefusal } from "../../failure.ts";
 import { computeThumbprint, type PublishedKey, readToken, verifyToken, withPayload } from "../../jwt.ts";
 import { ofPassword, TextField } from "../../parts/fields.tsx";
 import { checks, code, facts, hint, refused, sizes } from "../../parts/show.tsx";
@@ -101,8 +102,8 @@ export const using = step({
     </p>
   ),
   after: { issuing },
-  run: async ({ call, callRefused }, { issuing: { token } }) => {
-    const refusal = await callRefused(getSecureData, {}, withoutToken);
+  run: async ({ call }, { issuing: { token } }) => {
+    const refusal = await expectRefusal(call(getSecureData, {}, withoutToken), "TOKEN_MISSING");
     const { message, subject } = await call(getSecureData, {}, { token });
     return { refusal, message, subject };
   },
@@ -121,12 +122,15 @@ export const forging = step({
   action: "Change the subject",
   why: "An attacker tries to take over someone else's identity by changing the subject and keeping the old signature.",
   after: { issuing, verifying },
-  run: async ({ call, callRefused }, { issuing: { token, parts }, verifying: { key } }) => {
+  run: async ({ call }, { issuing: { token, parts }, verifying: { key } }) => {
     const forged = withPayload(token, { ...parts.payload, sub: "mallory" });
     const forgedParts = readToken(forged);
     const browser = await verifyToken(forgedParts, key);
     const { valid: server, reason } = await call(verifyOnServer, { token: forged }, withoutToken);
-    const refusal = await callRefused(getSecureData, {}, { token: forged });
+    const refusal = await expectRefusal(
+      call(getSecureData, {}, { token: forged }),
+      "TOKEN_SIGNATURE_INVALID",
+    );
     const [before, after] = [parts.payloadText, forgedParts.payloadText];
     return { before, after, verdicts: { server, browser }, reason, refusal };
   },

@@ -10,6 +10,7 @@ import {
 } from "../../../../src/client/tunnel-end.ts";
 import { loadKem, verifyHere } from "../../algorithms.ts";
 import { type Check, reportBrowser, reportServer, sayExpected } from "../../checks.ts";
+import { expectRefusal } from "../../failure.ts";
 import { attack, find, refuse, send, withSize } from "../../parts/diagrams/sequence.ts";
 import { bytes, checks, code, evidence, facts, refused } from "../../parts/show.tsx";
 import { makeSigningKey } from "../../signing-key.ts";
@@ -155,9 +156,9 @@ export const ending = step({
   why: "The gateway wipes the session key, which exists only in its memory, and releases the address.",
   after: { registering },
   ends: [shaking, sending, receiving, repeating, altering, rekeying],
-  run: async ({ call, callRefused }, { registering: { tunnelId } }, end: EndHolder) => {
+  run: async ({ call }, { registering: { tunnelId } }, end: EndHolder) => {
     const { tunnelStatus } = await call(disconnect, { tunnelId });
-    const refusal = await callRefused(sendPacket, { tunnelId, size: 1 });
+    const refusal = await expectRefusal(call(sendPacket, { tunnelId, size: 1 }), "TUNNEL_NOT_FOUND");
     end.current = undefined;
     return { tunnelStatus, refusal };
   },

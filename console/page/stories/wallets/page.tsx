@@ -16,6 +16,7 @@ import {
   reportServer,
   sayExpected,
 } from "../../checks.ts";
+import { expectRefusal } from "../../failure.ts";
 import { publicKeyParts, signatureParts } from "../../home/cells.ts";
 import { type Column, RecordTable } from "../../parts/record-table.tsx";
 import {
@@ -212,8 +213,11 @@ const guessing = step({
   title: "Sign with a wallet that does not exist",
   action: "Try",
   why: "Wallet IDs are random. For a guessed ID and for another user's wallet, the answer is the same.",
-  run: ({ callRefused }) =>
-    callRefused(signTransaction, { walletId: `wallet-${makeUuid()}`, data: toUtf8("Pay 100 to Eve") }),
+  run: ({ call }) =>
+    expectRefusal(
+      call(signTransaction, { walletId: `wallet-${makeUuid()}`, data: toUtf8("Pay 100 to Eve") }),
+      "WALLET_NOT_FOUND",
+    ),
   ...showRefusal(),
 });
 
