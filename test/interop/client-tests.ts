@@ -50,7 +50,8 @@ export function testClients(drivers: readonly Driver[], servers: Servers = { cou
     );
   }
   if (variants.length === 0) return;
-  describe("with other settings", () => {
+  // The last test stops the servers.
+  describe("with other settings", { shuffle: false }, () => {
     testOnServers(servers, (nextServer) => {
       for (const driver of variants) describeDriver(driver, () => testCalls({ driver, nextServer }));
     });
