@@ -108,7 +108,7 @@ export function connectFramed(port: number): FramedConnection {
     }
   };
   const session = http2.connect(`http://127.0.0.1:${port}`, {
-    createConnection: () => tap(net.connect(port, "127.0.0.1"), record),
+    createConnection: () => tap(net.connect({ port, host: "127.0.0.1", noDelay: true }), record),
     maxSendHeaderBlockLength: 1024 * 1024,
   });
   session.on("error", () => {}); // Every stream on it fails and emits the error.

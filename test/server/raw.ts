@@ -196,7 +196,7 @@ export function jsonRefusalOf(body: Uint8Array | string): { code: string; reason
  * @param allowHalfOpen whether it stays open for sending after the server has closed its half
  */
 export function connectTcp(port: number, allowHalfOpen = false): net.Socket {
-  const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen });
+  const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen, noDelay: true });
   socket.on("error", () => {}); // The other side may reset it; the reader sees the end.
   onTestFinished(() => void socket.destroy());
   return socket;
