@@ -72,7 +72,7 @@ function KeyFacts({ key, versions, handle }: KeyDetails) {
     Status: <Badge state={nameStatus(key)} />,
     ID: copied(keyId, "ID"),
     ...(isNamed && { "Name in calls": copied(key.isPrimary ? handle : `${handle}/${key.version}`, "name") }),
-    ...(describeAlias(alias) !== "" && { Alias: describeAlias(alias) }),
+    ...(describeAlias(key) !== "" && { Alias: alias }),
     Algorithm: `${algorithm}, ${usage}, ${origin}`,
     ...(draft !== undefined && { Standard: draft }),
     "Created (UTC)": formatMinute(createdAt),

@@ -28,7 +28,7 @@ export function KeyTable({ rows, chosenId }: KeyTableProps) {
         <>
           <KeyLink keyId={row.key.keyId} isChosen={isChosen(row)} text={nameKey(row.key)} />
           <span class="hint">{describeRow(row)}</span>
-          {row.key.name !== undefined && <span class="hint">{describeAlias(row.key.alias)}</span>}
+          {row.key.name !== undefined && <span class="hint">{describeAlias(row.key)}</span>}
         </>
       ),
     },

@@ -169,8 +169,8 @@ export function formatLabels(labels: Readonly<Record<string, string>>): string {
 }
 
 /** The key's display name. */
-export function nameKey({ name, alias, keyId }: KeyRecord): string {
-  return name ?? (describeAlias(alias) || shortenId(keyId));
+export function nameKey(key: KeyRecord): string {
+  return key.name ?? (describeAlias(key) || shortenId(key.keyId));
 }
 
 /** The status, or a note that the stored key was modified outside the service. */
@@ -197,7 +197,7 @@ export function describeKind({ draft, usage, origin }: KeyRecord): string {
   return [...(draft === undefined ? [] : [`draft ${draft.split("-").at(-1)}`]), usage, origin].join(", ");
 }
 
-/** The alias without the "-rotated" of each rotation, or nothing if the server derived it from a key ID. */
-export function describeAlias(alias: string): string {
-  return alias.replace(/(-rotated)+$/, "").replace(/^key-[0-9a-f-]{36}$/, "");
+/** The alias, or nothing if it is the key's ID, as for a key without an alias of its own. */
+export function describeAlias({ alias, keyId }: Pick<KeyRecord, "alias" | "keyId">): string {
+  return alias === keyId ? "" : alias;
 }
