@@ -92,7 +92,7 @@ function Account({ logIn }: Pick<FrameProps, "logIn">) {
   return (
     <>
       <p class="session">
-        Logged in as <strong>{session.username}</strong>
+        Logged in as <strong>{session.username}</strong>{" "}
         <button type="button" onClick={() => setSession(undefined)}>
           Log out
         </button>
