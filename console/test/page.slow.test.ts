@@ -496,7 +496,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
 
   it("shows the server's activity live", async () => {
     const page = await open("activity");
-    await page.getByText("No calls yet.").waitFor();
+    await page.getByText("No calls in this time.").waitFor();
     await page.getByRole("button", { name: "Sign 50 messages" }).click();
     const row = page
       .getByRole("region", { name: "Calls" })

@@ -36,7 +36,7 @@ export function Page() {
       {first && last && (
         <>
           <TrafficButton />
-          <Summary activity={compareSnapshots(first, last)} />
+          {first === last ? <p>Measuring …</p> : <Summary activity={compareSnapshots(first, last)} />}
         </>
       )}
     </div>
@@ -94,7 +94,7 @@ function Summary({ activity }: { readonly activity: Activity }) {
         "Latency, median": formatLatency(latency.p50Ms),
         "Latency, 95th percentile": formatLatency(latency.p95Ms),
       })}
-      {called.length === 0 && <p>No calls yet.</p>}
+      {called.length === 0 && <p>No calls in this time.</p>}
       {called.length > 0 && (
         <RecordTable
           label="Calls"
