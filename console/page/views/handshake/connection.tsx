@@ -61,8 +61,8 @@ function Agreed({ connection }: { readonly connection: GetConnectionResponse }) 
         ) : (
           <Verdict holds={hybrid}>
             {hybrid
-              ? `Your browser and ${end} agreed on keys that are built to resist quantum computers, even if the connection is recorded`
-              : "A quantum computer could recover this connection's keys from a recording"}
+              ? `Your browser and ${end} agreed on keys that are built to resist quantum computers, even if the connection is recorded.`
+              : "A quantum computer could recover this connection's keys from a recording."}
           </Verdict>
         )}
       </p>

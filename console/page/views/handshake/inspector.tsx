@@ -152,7 +152,10 @@ function Findings({
           <p>{explainUndetected(change.flip)}</p>
         </>
       ) : (
-        <Verdict holds>{sumUp(checks)}</Verdict>
+        <>
+          <Verdict holds>All {checks.length} checks of both ends hold.</Verdict>
+          <p class="about">{sumUp(checks)}</p>
+        </>
       )}
     </div>
   );
@@ -169,7 +172,7 @@ function sumUp(checks: readonly Check[]): string {
   const verifiers = new Set(checks.map(({ found }) => found).filter((found) => found !== ""));
   const verified =
     verifiers.size > 0 ? ` and verified the signature, with ${[...verifiers].join(" and ")}` : "";
-  return `All ${checks.length} checks of both ends hold. Your browser decrypted ${opened} records${verified}`;
+  return `Your browser decrypted ${opened} records${verified}.`;
 }
 
 interface TreeProps {

@@ -68,7 +68,11 @@ export function KeySchedule({ reading }: { readonly reading: Reading }) {
         identify={([name]) => name}
         columns={[
           { title: "Secret", shows: ([name]) => <code>{name}</code> },
-          { title: "Formula (section 7.1)", wraps: true, shows: ([, formula]) => <code>{formula}</code> },
+          {
+            title: "Formula (RFC 8446, section 7.1)",
+            wraps: true,
+            shows: ([, formula]) => <code>{formula}</code>,
+          },
           {
             title: "Value",
             wraps: true,

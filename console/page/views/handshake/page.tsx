@@ -216,9 +216,10 @@ function sumSizes({ records }: Recording): number {
 function sumUp(reading: Reading, classicalSize: number | undefined): string {
   const { recording, group = "no group", cipherSuite = "no cipher suite", messages } = reading;
   const size = `${formatBytes(sumSizes(recording))} in ${formatNumber(recording.records.length)} records`;
-  const compared = classicalSize === undefined ? "" : ` (with X25519: ${formatNumber(classicalSize)})`;
+  const compared =
+    classicalSize === undefined ? "" : ` The same with X25519 alone: ${formatNumber(classicalSize)}.`;
   const retry = messages.some(({ name }) => name === "HelloRetryRequest") ? " after a HelloRetryRequest" : "";
-  return `${size}${compared}: ${group}${retry}, ${cipherSuite}.`;
+  return `${size}: ${group}${retry}, ${cipherSuite}.${compared}`;
 }
 
 const legend = [
