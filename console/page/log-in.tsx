@@ -118,6 +118,9 @@ function Accounts() {
       </p>
       <pre class="code">qsp user add NAME user</pre>
       <p>
+        In a clone of the repository, the command is <code>./qsp</code>.
+      </p>
+      <p>
         On your own machine, <code>npm start</code> runs a server that needs no account.
       </p>
       <h2>Without this page</h2>

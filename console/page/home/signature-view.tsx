@@ -106,7 +106,7 @@ function Provenance({ state }: { readonly state: SignatureState }) {
             : `signed in your browser, by ${browserLibrary}, in ${formatMs(signed.ms ?? 0)}`}
         {/* Its space is reserved before it is known, so that nothing moves. */}
         {signed?.by === "server" && (
-          <span data-known={answerMs !== undefined}>, in {formatMs(answerMs ?? 10)}</span>
+          <span data-known={answerMs !== undefined}>; round trip {formatMs(answerMs ?? 10)}</span>
         )}
       </span>
     </p>

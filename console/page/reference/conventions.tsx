@@ -76,7 +76,7 @@ function FirstCall({ api }: Pick<ConventionsProps, "api">) {
       <>
         <CodeBlock title="A first call" text={`curl -s ${location.origin}${path}${args}`} />
         <p class="text">
-          {operation.summary} <a href={`#/${operation.operationId}`}>Send it from here.</a>
+          {operation.summary}. <a href={`#/${operation.operationId}`}>Send it from here.</a>
         </p>
       </>
     );

@@ -50,7 +50,7 @@ export const deploying = step({
   },
   says: ({ contract, isHashEqual, isSigned }) =>
     isHashEqual && isSigned
-      ? `The code's hash is signed with ${formatBytes(contract.signature.length)}; your browser finds both valid.`
+      ? `The code's hash is signed with ${formatBytes(contract.signature.length)}; your browser finds the hash and the signature valid.`
       : "Your browser finds that the hash or the signature is not valid.",
   shows: ({ contract, ...found }) => [
     facts({ Contract: contract.contractId }),

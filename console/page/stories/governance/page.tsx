@@ -48,7 +48,7 @@ export const gathering = step({
     const alan = await makeOther("Alan");
     return { you, grace, alan, all: [you, grace, alan] };
   },
-  says: ({ you, grace, alan }) => `Your key is ${you.place}, Grace's ${grace.place}, Alan's ${alan.place}.`,
+  says: ({ you, grace }) => `Your key is ${you.place}. Grace's and Alan's are ${grace.place}.`,
   shows: ({ you, all }) => [
     bytes("Your public key", you.publicKey, algorithm),
     heading("The signers' addresses"),

@@ -4,7 +4,7 @@ import { StreamControls } from "../../parts/stream-controls.tsx";
 import type { StreamState } from "../../stream.ts";
 import { formatNumber } from "../../values.ts";
 
-const links = { anchor: "not checked", holds: "hash computed here", broken: "chain broken" };
+const links = { anchor: "not checked", holds: "checked by your browser", broken: "chain broken" };
 
 export function AuditChain({ chain }: { readonly chain: StreamState<CheckedEntry> }) {
   const { items, status } = chain;
@@ -16,9 +16,14 @@ export function AuditChain({ chain }: { readonly chain: StreamState<CheckedEntry
       <h2 id="chain">The audit chain, live</h2>
       <p role="status">
         {status !== "failed" || items.length > 0
-          ? `${formatNumber(items.length)} entries, ${formatNumber(checked)} hashes recomputed by your browser, ${formatNumber(broken)} broken`
+          ? `${formatNumber(items.length)} entries. Your browser checked ${formatNumber(checked)} hashes and finds ${formatNumber(broken)} broken links.`
           : "The stream is not available."}
       </p>
+      {items.some(({ link }) => link === "anchor") && (
+        <p class="hint">
+          A hash covers the entry before it, so it is not checked if that entry is not shown.
+        </p>
+      )}
       <StreamControls stream={chain} />
       <ol>
         {items.toReversed().map(({ entry, link }) => (

@@ -65,7 +65,7 @@ async function recognise(
   if (typeof value === "boolean") return "the server's finding";
   if (name === "createdAt") return "a time";
   if (typeof value === "string") {
-    if (value === address) return "the address";
+    if (value === address) return "the address, as hexadecimal text";
     if (name === "label") return value === label ? "the wallet's name" : undefined;
     const text = texts[name];
     if (text !== undefined) return text.form.test(value) ? text.is : undefined;

@@ -12,6 +12,7 @@ import { Choice, Filter, ofTime, TextField } from "../../parts/fields.tsx";
 import { Lead } from "../../parts/lead.tsx";
 import { checkLog, type LogVerdict, sayLog, showLog } from "../../parts/log-verdict.tsx";
 import { StreamControls } from "../../parts/stream-controls.tsx";
+import { settings } from "../../settings.ts";
 import { useStream } from "../../stream.ts";
 import { useTask } from "../../task.ts";
 import { useAddress } from "../../use-address.ts";
@@ -74,6 +75,7 @@ function Browser({ initial }: { readonly initial: log.AuditFilters }) {
       <Lead title="Audit log">
         Every use of a key and every refused attempt. You see your own keys' entries; auditors and
         administrators see all entries. The <a href="#/keys/manage">key manager</a> lists the keys.
+        {!settings.wantsToken && " This server is open, so every caller has the name system."}
       </Lead>
       <form
         onSubmit={(event) => {

@@ -64,8 +64,9 @@ export function Page() {
           <AlgorithmTable rows={chosen} times={times} choice={choice} onSort={sortBy} />
           <p class="hint text">
             Categories are NIST’s: 1 is as hard to break as AES-128, 3 as AES-192, 5 as AES-256; 2 lies
-            between 1 and 3. Secret keys are in their standard’s expanded form. An RSA public key is its
-            modulus and exponent.
+            between 1 and 3. Secret keys are in their standard’s expanded form, but X-Wing and Ed25519 have a
+            seed of 32 bytes, and RSA has modulus and private exponent. An RSA public key is modulus and
+            public exponent.
           </p>
         </>
       )}
