@@ -136,11 +136,16 @@ function MessageView({ row, parties }: RowViewProps<Message>) {
       />
       {row.verdict && (
         <span class="says" style={put(placeText(row, parties.length))}>
-          <Verdict holds={row.verdict.holds && !row.isAttack}>{row.verdict.says}</Verdict>
+          <Verdict holds={row.verdict.holds && !row.isAttack}>{breakReason(row.verdict.says)}</Verdict>
         </span>
       )}
     </>
   );
+}
+
+/** Lets a long reason break after "_", and not inside a word. */
+function breakReason(text: string) {
+  return text.split(/(?<=_)/).map((part, at) => [at > 0 && <wbr />, part]);
 }
 
 function FindingView({ row, parties }: RowViewProps<Finding>) {
