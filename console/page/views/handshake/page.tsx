@@ -217,7 +217,7 @@ function sumUp(reading: Reading, classicalSize: number | undefined): string {
   const { recording, group = "no group", cipherSuite = "no cipher suite", messages } = reading;
   const size = `${formatBytes(sumSizes(recording))} in ${formatNumber(recording.records.length)} records`;
   const compared =
-    classicalSize === undefined ? "" : ` The same with X25519 alone: ${formatNumber(classicalSize)}.`;
+    classicalSize === undefined ? "" : ` The same with X25519 alone: ${formatBytes(classicalSize)}.`;
   const retry = messages.some(({ name }) => name === "HelloRetryRequest") ? " after a HelloRetryRequest" : "";
   return `${size}: ${group}${retry}, ${cipherSuite}.${compared}`;
 }
