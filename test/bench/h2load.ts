@@ -37,8 +37,10 @@ export async function checkCall(
   { path, headers = {}, body = "", method = "POST" }: MadeCall,
 ): Promise<void> {
   const session = http2.connect(url);
-  const stream = session.request({ ":method": method, ":path": path, ...headers });
-  const [answer] = (await once(stream.end(Buffer.from(body, "base64")), "response")) as [IncomingHttpHeaders];
+  const head = { ":method": method, ":path": path, ...headers };
+  const stream = session.request(head, { endStream: body === "" });
+  if (body !== "") stream.end(Buffer.from(body, "base64"));
+  const [answer] = (await once(stream, "response")) as [IncomingHttpHeaders];
   let trailers: IncomingHttpHeaders = {};
   stream.on("trailers", (received) => {
     trailers = received;
