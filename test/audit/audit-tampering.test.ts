@@ -337,6 +337,12 @@ describeStores("verifying a tampered log", (makePlace) => {
     },
   );
 
+  it("says that an entry is missing, and not that the next one was changed", async () => {
+    const store = await open();
+    await remove("sequence = 4");
+    expect((await store.verifyAudit()).reason).toBe("the entry is missing");
+  });
+
   it.each<[string, () => Promise<unknown>]>([
     ["forged", endAtSeventh],
     ["restored", () => restoreLog(place, { audit_head: older.audit_head })],

@@ -193,6 +193,15 @@ describeStores("runIdempotent", (makePlace) => {
     expect(await readRowNames(place)).toEqual([answers[0]]);
   });
 
+  it("answers a retry that fails because the first call has succeeded meanwhile", async () => {
+    const store = await (await makePlace()).open();
+    const retry = store.runIdempotent(callOf(), textCodec, async () => {
+      await ask(store, callOf(), "first");
+      throw new Error("done already");
+    });
+    expect(await retry).toBe("first");
+  });
+
   it("executes again after a failure", async () => {
     const store = await (await makePlace()).open();
     const failing = store.runIdempotent(callOf(), textCodec, async () => {
