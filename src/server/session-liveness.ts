@@ -47,6 +47,13 @@ export function watchLiveness(
     isAwaited = false;
     session.setTimeout(silenceMs);
   };
+  const close = (): void => {
+    session.close();
+    // Node waits for the rest of a frame or request head that has begun, which may never arrive.
+    setImmediate(() => {
+      if (open === 0) session.destroy();
+    });
+  };
   // Any frame except a PING acknowledgement restarts the timeout.
   session.on("timeout", () => {
     if (open > 0 || session.closed) {
@@ -62,13 +69,6 @@ export function watchLiveness(
     }
   });
   session.setTimeout(silenceMs);
-  const close = (): void => {
-    session.close();
-    // Node waits for the rest of a frame or request head that has begun, which may never arrive.
-    setImmediate(() => {
-      if (open === 0) session.destroy();
-    });
-  };
   return {
     socket,
     close,

@@ -12,13 +12,10 @@ const header = "idempotency-key";
 /** Applies to every unary call declared to accept a key (proto/qsp/idempotency.proto). */
 export function idempotencyInterceptor(): Interceptor {
   return (next) => (req) => {
-    const key = req.stream ? null : req.header.get(header);
-    if (key !== null && !req.stream && getOption(req.method, idempotency_key))
-      // HTTP/1.1 removes blanks at the ends of a value, HTTP/2 does not.
-      req.contextValues.set(repeatableKey, {
-        idempotencyKey: checkKey(key.trim()),
-        requestHash: hashRequest(req),
-      });
+    // HTTP/1.1 removes blanks at the ends of a value, HTTP/2 does not.
+    const key = req.stream ? undefined : req.header.get(header)?.trim();
+    if (key !== undefined && !req.stream && getOption(req.method, idempotency_key))
+      req.contextValues.set(repeatableKey, { idempotencyKey: checkKey(key), requestHash: hashRequest(req) });
     return next(req);
   };
 }
