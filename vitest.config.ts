@@ -132,7 +132,7 @@ export default defineConfig({
       project("quick-shared", { ...quick, include: shared, isolate: false }),
       project("check", { include: [check] }),
       project("smoke", { include: [smoke], provide: { databases: ["sqlite"] } }),
-      project("postgres", { include: [both], provide: { databases: ["postgres"] } }),
+      project("postgres", { include: [both], isolate: false, provide: { databases: ["postgres"] } }),
       project("slow", { include: [slow] }),
       project("full", { include: [full, ...longer], env: { ...numbers, ...process.env } }),
     ],
