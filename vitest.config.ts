@@ -1,5 +1,5 @@
 import os from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import {
   configDefaults,
   defineConfig,
@@ -35,27 +35,48 @@ const check = "test/{generated,layers,wording}.test.ts";
 /** Tests that must pass on both databases: on SQLite with the quick tests, on PostgreSQL with the slow ones. */
 const both = "{test,{console,extensions/*}/test}/**/*.both.test.ts";
 
-/** Slow files that take a minute or more when run in parallel with others, longest first. */
+/** Files that take long, longest first: none of them may be left running alone at the end. */
 const longest = [
-  "readme-steps",
-  "conformance",
-  "races",
-  "official",
-  "kill",
-  "kill-lives",
-  "postgres-down",
-  "examples",
-].map((name) => `/${name}.slow.test.ts`);
+  ...[
+    "page",
+    "tunnels",
+    "readme-steps",
+    "conformance",
+    "stories",
+    "clients",
+    "package",
+    "examples",
+    "postgres-down",
+  ],
+  ...[
+    "races",
+    "key-manager",
+    "disk-full",
+    "token-mode",
+    "clients-page",
+    "reference",
+    "node",
+    "foreign-clients",
+  ],
+  ...[
+    "official",
+    "kill-lives",
+    "kill",
+    "rewrap-killed",
+    "compile",
+    "python-tuf",
+    "systemd",
+    "release",
+    "backends",
+  ],
+  ...["response-size", "access-table", "refusals", "transcripts", "secrets", "tls", "backup", "store-verify"],
+];
 
-/** Files that take longer than others of their kind. */
-const long =
-  /\/(?:clients|store-verify|generated)(?:\.both)?\.test\.ts$|\/(?:clients|clients-page|rewrap-killed|vpn-session|postgres-server|foreign-clients|disk-full|page|reference|node|backends|helm|snippets)\.slow\.test\.ts$/;
-
-/** Ranks a file: the longest by their position, then the long ones, then the others. */
+/** Ranks a file by its position in the list; unlisted files come last. */
 function rankOf({ moduleId }: TestSpecification): number {
-  const place = longest.findIndex((end) => moduleId.endsWith(end));
-  if (place >= 0) return place;
-  return long.test(moduleId) ? longest.length : longest.length + 1;
+  const name = basename(moduleId).replace(/\..*/, "");
+  const place = longest.indexOf(name);
+  return place < 0 ? longest.length : place;
 }
 
 /** Starts long files first, so that no worker is left running one at the end. */
@@ -122,7 +143,8 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 100_000 } },
-    // Three more than the vitest default: many tests wait for programs that they started.
+    // Three more than the vitest default: many tests wait for programs that they started. The slow tests wait even
+    // more, so `npm run test:slow` has two more workers.
     maxWorkers: os.availableParallelism() + 2,
     // The same as npm start. Tests are short-lived, and most of what they allocate is garbage immediately.
     execArgv: ["--max-semi-space-size=64"],
@@ -133,7 +155,7 @@ export default defineConfig({
       project("check", { include: [check] }),
       project("smoke", { include: [smoke], provide: { databases: ["sqlite"] } }),
       project("postgres", { include: [both], isolate: false, provide: { databases: ["postgres"] } }),
-      project("slow", { include: [slow] }),
+      project("slow", { include: [slow], isolate: false }),
       project("full", { include: [full, ...longer], env: { ...numbers, ...process.env } }),
     ],
   },

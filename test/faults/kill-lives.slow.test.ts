@@ -10,7 +10,7 @@ import { createLives } from "./life-model.ts";
 import { createRandom } from "./mutations.ts";
 
 /** Number of kills; QSP_TEST_KILLS changes it. */
-const kills = Number(process.env.QSP_TEST_KILLS ?? (process.env.QSP_TEST_LONG === "1" ? 100 : 5));
+const kills = Number(process.env.QSP_TEST_KILLS ?? (process.env.QSP_TEST_LONG === "1" ? 100 : 3));
 const fewKills = Math.ceil(kills / 2);
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261123);
 

@@ -13,7 +13,7 @@ import { startLoad } from "./load.ts";
 import { createRandom, type Random } from "./mutations.ts";
 
 /** Number of kills; QSP_TEST_KILLS=100 for a long run. */
-const kills = Number(process.env.QSP_TEST_KILLS ?? 3);
+const kills = Number(process.env.QSP_TEST_KILLS ?? 2);
 const fewKills = Math.ceil(kills / 2);
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261122);
 

@@ -114,7 +114,7 @@ describePostgres("a server that shares PostgreSQL with other servers", () => {
       const operator = await connect(databaseUrl, test.onTestFinished);
       const load = startLoadOn(replica);
       await load.answers(50);
-      for (let times = 0; times < 60; times += 1) {
+      for (let times = 0; times < 20; times += 1) {
         await operator.query(`select pg_terminate_backend(pid) from (${sessions}) as theirs`);
         await load.answers(1 + (times % 7));
       }

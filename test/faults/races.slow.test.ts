@@ -13,7 +13,7 @@ import { type KmsClient, startKmsServer } from "./kms-server.ts";
 import { createRandom, type Random } from "./mutations.ts";
 
 /** Number of contested keys in each test; QSP_TEST_RACES=200 for a long run. */
-const rounds = Number(process.env.QSP_TEST_RACES ?? 3);
+const rounds = Number(process.env.QSP_TEST_RACES ?? 2);
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261125);
 /** Number of repeated calls of each kind in each test. */
 const repeats = Math.ceil(rounds / 3);

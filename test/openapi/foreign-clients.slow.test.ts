@@ -72,8 +72,8 @@ describe.skipIf(isToolMissing(pythonTool("openapi-python-client")))(
   },
 );
 
-// It compiles for a minute.
-if (process.env.QSP_TEST_LONG === "1")
+// They compile for a minute.
+if (process.env.QSP_TEST_LONG === "1") {
   describe.skipIf(isToolMissing(openapiGenerator) || isMissing("mvn") || isMissing("javac"))(
     "a client that openapi-generator generates in Java (needs openapi-generator, mvn and javac)",
     { timeout: 1_200_000 },
@@ -102,18 +102,19 @@ if (process.env.QSP_TEST_LONG === "1")
     },
   );
 
-describe.skipIf(isToolMissing(openapiGenerator) || isMissing("java") || isMissing("go"))(
-  "a client that openapi-generator generates in Go (needs openapi-generator, java and go)",
-  { timeout: 900_000 },
-  () => {
-    it("compiles, and reads a checkpoint as text", async () => {
-      const output = join(directory, "go");
-      const words = ["generate", "-g", "go", "-i", description, "-o", output];
-      await succeed("java", "-jar", openapiGenerator, ...words);
-      expect(readFileSync(join(output, "api_tlog_log_service.go"), "utf8")).toMatch(
-        /TlogLogServiceGetCheckpointExecute\(.*\) \(string, /,
-      );
-      await succeed("go", "build", "-C", output, ".");
-    });
-  },
-);
+  describe.skipIf(isToolMissing(openapiGenerator) || isMissing("java") || isMissing("go"))(
+    "a client that openapi-generator generates in Go (needs openapi-generator, java and go)",
+    { timeout: 900_000 },
+    () => {
+      it("compiles, and reads a checkpoint as text", async () => {
+        const output = join(directory, "go");
+        const words = ["generate", "-g", "go", "-i", description, "-o", output];
+        await succeed("java", "-jar", openapiGenerator, ...words);
+        expect(readFileSync(join(output, "api_tlog_log_service.go"), "utf8")).toMatch(
+          /TlogLogServiceGetCheckpointExecute\(.*\) \(string, /,
+        );
+        await succeed("go", "build", "-C", output, ".");
+      });
+    },
+  );
+}

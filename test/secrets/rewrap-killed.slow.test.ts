@@ -23,7 +23,7 @@ import {
 
 describe("a killed master-key rotate", () => {
   it.each([
-    { kind: "SQLite", makePlace: makeSqlitePlace, kills: 8, count: 3000 },
+    { kind: "SQLite", makePlace: makeSqlitePlace, kills: 4, count: 3000 },
     { kind: "PostgreSQL", makePlace: makePostgresPlace, kills: 1, count: 1200 },
   ])(
     "leaves a $kind store that opens, $kills times, and finally completes",
