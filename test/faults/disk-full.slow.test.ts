@@ -5,7 +5,7 @@ import { present } from "../services/answers.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { inheritedEnvironment } from "../support/environment.ts";
 import { password } from "../support/passwords.ts";
-import { refusal } from "../support/refusal.ts";
+import { outcomeOf, refusal } from "../support/refusal.ts";
 import { runHere, runToEndHere } from "../support/run-here.ts";
 import { runToEnd } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -14,7 +14,7 @@ import { findContradictions } from "./judge.ts";
 import { type KmsClient, type KmsServer, startKmsServer } from "./kms-server.ts";
 import { startLoad } from "./load.ts";
 import { createRandom } from "./mutations.ts";
-import { describeSmallDisks, makeSmallDisk, writeForeignFile } from "./small-disk.ts";
+import { describeSmallDisks, makeSmallDisk, waitForReserve, writeForeignFile } from "./small-disk.ts";
 
 const timeout = 180_000;
 const full = { code: "ResourceExhausted", reason: "STORE_FULL" };
@@ -153,6 +153,8 @@ describeSmallDisks("the key service with a store on a full disk", () => {
   let keyId = "";
   let kemKeyId = "";
   let signature: Uint8Array;
+  /** Keys that were created although the disk was full. */
+  let added = 0;
   const atEnd = endAfterAll();
   beforeAll(async () => {
     const directory = makeSmallDisk("2m", atEnd);
@@ -162,27 +164,33 @@ describeSmallDisks("the key service with a store on a full disk", () => {
     signature = present((await kms.sign({ keyId, data })).result).signature;
     await waitForReserve(directory);
     writeForeignFile(directory);
+    // The log may have room for a few more.
+    while ((await outcomeOf(kms.createKey({}))) === "answer") added += 1;
     expect(await refusal(kms.createKey({}))).toEqual(full);
     await vi.waitUntil(async () => (await fetch(`${url}/readyz`)).status === 503, { timeout: 100_000 });
   });
 
-  const reading: [string, () => Promise<unknown>, object][] = [
-    ["GetKey", () => kms.getKey({ keyId }), { result: { alias: "for signing" } }],
-    ["ListKeys", () => kms.listKeys({}), { totalSize: 2 }],
-    ["GetAuditLog", () => kms.getAuditLog({}), { totalSize: 3 }],
-    ["GetAuditLog with a filter", () => kms.getAuditLog({ operation: "SIGN" }), { totalSize: 1 }],
-    ["GetHealth", () => kms.getHealth({}), { serviceStatus: "DOWN" }],
-    ["VerifyAuditLog", () => kms.verifyAuditLog({}), { valid: true, entries: 3 }],
-    ["Verify", () => kms.verify({ keyId, data, signature }), { result: { valid: true } }],
+  const reading: [string, () => Promise<unknown>, () => object][] = [
+    ["GetKey", () => kms.getKey({ keyId }), () => ({ result: { alias: "for signing" } })],
+    ["ListKeys", () => kms.listKeys({}), () => ({ totalSize: 2 + added })],
+    ["GetAuditLog", () => kms.getAuditLog({}), () => ({ totalSize: 3 + added })],
+    ["GetAuditLog with a filter", () => kms.getAuditLog({ operation: "SIGN" }), () => ({ totalSize: 1 })],
+    ["GetHealth", () => kms.getHealth({}), () => ({ serviceStatus: "DOWN" })],
+    ["VerifyAuditLog", () => kms.verifyAuditLog({}), () => ({ valid: true, entries: 3 + added })],
+    ["Verify", () => kms.verify({ keyId, data, signature }), () => ({ result: { valid: true } })],
     [
       "Verify of a wrong signature",
       () => kms.verify({ keyId, data, signature: Buffer.alloc(2420) }),
-      { result: { valid: false } },
+      () => ({ result: { valid: false } }),
     ],
-    ["GetAuditLog after Verify, which left no entry", () => kms.getAuditLog({}), { totalSize: 3 }],
+    [
+      "GetAuditLog after Verify, which left no entry",
+      () => kms.getAuditLog({}),
+      () => ({ totalSize: 3 + added }),
+    ],
   ];
   it.each(reading)("answers %s", async (_rpc, call, answer) => {
-    expect(await call()).toMatchObject(answer);
+    expect(await call()).toMatchObject(answer());
   });
 
   const writing: [string, () => Promise<unknown>][] = [
@@ -287,11 +295,6 @@ interface Answer {
   readonly token?: string;
   readonly result?: { readonly keyId: string };
   readonly grant?: { readonly grantId: string };
-}
-
-/** The server allocates its reserve within a second of its start. */
-function waitForReserve(directory: string): Promise<unknown> {
-  return vi.waitUntil(() => existsSync(join(directory, "qsp.db-reserve")), timeout);
 }
 
 async function openStore(directory: string): Promise<SmallStore> {

@@ -1,9 +1,9 @@
 /** Disks that fill up quickly. */
 import { execFileSync } from "node:child_process";
-import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, writeSync } from "node:fs";
+import { closeSync, existsSync, mkdtempSync, openSync, rmdirSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, onTestFinished } from "vitest";
+import { describe, onTestFinished, vi } from "vitest";
 import type { AtEnd } from "../support/at-end.ts";
 
 /** Describes tests that need their own disks; the name of skipped tests has the reason, as in interop/tools.ts. */
@@ -68,4 +68,9 @@ export function writeForeignFile(directory: string, maxBytes = Number.MAX_SAFE_I
     closeSync(file);
   }
   return { remove: () => rmSync(path) };
+}
+
+/** Waits until the server has allocated its reserve, which takes it a moment after its start. */
+export function waitForReserve(directory: string): Promise<unknown> {
+  return vi.waitUntil(() => existsSync(join(directory, "qsp.db-reserve")), { timeout: 100_000 });
 }

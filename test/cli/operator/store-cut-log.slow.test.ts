@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { findLogDamage } from "../../../src/database/write-ahead-log.ts";
 import { type KmsServer, startKmsServer } from "../../faults/kms-server.ts";
 import { createRandom } from "../../faults/mutations.ts";
+import { waitForReserve } from "../../faults/small-disk.ts";
 import { present } from "../../services/answers.ts";
 import { flipBit } from "../../support/bytes.ts";
 import { type Run, runToEndHere } from "../../support/run-here.ts";
@@ -74,6 +75,7 @@ describe("store cut-log", { timeout }, () => {
     const path = join(dataDir, "qsp.db-wal");
     const log = readFileSync(path);
     writeFileSync(path, flipBit(log, Math.floor(log.length / 2)));
+    await waitForReserve(dataDir);
     const before = readdirSync(dataDir);
     expect(await runToEndHere(["store", "cut-log", "--data-dir", dataDir])).toMatchObject({
       code: 2,
