@@ -143,8 +143,7 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 100_000 } },
-    // Three more than the vitest default: many tests wait for programs that they started. The slow tests wait even
-    // more, so `npm run test:slow` has two more workers.
+    // Three more than the vitest default: many tests wait for programs that they started.
     maxWorkers: os.availableParallelism() + 2,
     // The same as npm start. Tests are short-lived, and most of what they allocate is garbage immediately.
     execArgv: ["--max-semi-space-size=64"],

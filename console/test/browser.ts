@@ -10,13 +10,16 @@ import {
 import { isMissing } from "../../test/interop/tools.ts";
 
 /** Whether no browser is installed; the tests then say that they need one. */
-export const lacksBrowser = isMissing("chromium");
-export const needsBrowser = lacksBrowser ? " (needs chromium)" : "";
+export const lacksBrowser = isMissing("chromium-headless-shell");
+export const needsBrowser = lacksBrowser ? " (needs chromium-headless-shell)" : "";
 
-/** Starts the browser. End it with `close`. */
+/**
+ * Starts the browser: Chromium without its own windows and services, which takes a third less CPU time. End it
+ * with `close`.
+ */
 export function openBrowser(): Promise<Browser> {
   return chromium.launch({
-    executablePath: "/usr/bin/chromium",
+    executablePath: "/usr/bin/chromium-headless-shell",
     timeout: 120_000,
     // Nobody looks at the screen, and drawing it without a GPU would slow down the servers.
     args: ["--disable-gpu", "--disable-software-rasterizer", "--in-process-gpu"],

@@ -171,4 +171,4 @@ describeEdge("a page with a different origin, through Envoy", () => {
   it.each(calls)("may not call $name if its origin is not allowed", async (call) => {
     expect(await callFrom(unlisted, call)).toEqual({ failed: "TypeError" });
   });
-}, ["chromium"]);
+}, ["chromium-headless-shell"]);

@@ -58,7 +58,7 @@ function createPageServer(): http.Server {
 }
 
 describe.skipIf(isMissing)(
-  `the npm package grpc-web${isMissing ? " (needs chromium and npm ci in clients/node)" : ""}`,
+  `the npm package grpc-web${isMissing ? " (needs chromium-headless-shell and npm ci in clients/node)" : ""}`,
   { timeout: 180_000 },
   () => {
     let server: RunningServer;

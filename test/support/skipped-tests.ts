@@ -22,7 +22,7 @@ export const installations: Readonly<Record<string, string>> = {
   bash: withApt("bash"),
   "Bouncy Castle": as("install_java_libraries"),
   "check-jsonschema": as("install_deploy_linters"),
-  chromium: withApt("chromium"),
+  "chromium-headless-shell": withApt("chromium-headless-shell"),
   connectconformance: withGo("connectrpc.com/conformance/cmd/connectconformance@v1.0.5"),
   curl: withApt("curl"),
   envoy: as("install_envoy"),
