@@ -236,16 +236,10 @@ function isOurs({ allowedIps }: InterfacePeer): boolean {
 
 /** Ends at the signal, even while no event arrives. */
 async function* untilStopped<T>(events: AsyncIterable<T>, stop: AbortSignal): AsyncGenerator<T> {
-  const stopped = new Promise<undefined>((resolve) => {
-    stop.addEventListener("abort", () => resolve(undefined), { once: true });
-  });
   const iterator = events[Symbol.asyncIterator]();
   try {
     while (!stop.aborted) {
-      const next = iterator.next();
-      // Once stopped, nobody waits for it.
-      next.catch(() => {});
-      const result = await Promise.race([next, stopped]);
+      const result = await unlessStopped(iterator.next(), stop);
       if (result === undefined || result.done) return;
       yield result.value;
     }
@@ -253,4 +247,13 @@ async function* untilStopped<T>(events: AsyncIterable<T>, stop: AbortSignal): As
     // Closes the stream, without waiting for its next event.
     iterator.return?.()?.catch(() => {});
   }
+}
+
+/** Unlike a race with a promise that lasts as long as the agent, leaves nothing behind that holds each result. */
+function unlessStopped<T>(next: Promise<T>, stop: AbortSignal): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const end = (): void => resolve(undefined);
+    stop.addEventListener("abort", end, { once: true });
+    void next.then(resolve, reject).finally(() => stop.removeEventListener("abort", end));
+  });
 }

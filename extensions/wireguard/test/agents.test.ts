@@ -1,4 +1,5 @@
 /** Both agents with an interface in memory, a server of a few lines, and a clock that runs 1000 times as fast. */
+import { queryObjects } from "node:v8";
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import pino from "pino";
@@ -346,6 +347,18 @@ describe("the gateway's agent", () => {
     await feed(peer("a", "10.8.0.2"), listed, key("a", agreedKey(7)), replaced);
     await expect(end).rejects.toMatchObject({ exitCode: 3, message: /GATEWAY_REPLACED/ });
     expect(wireguard.keyOf(idOf("a"))).toBe("random");
+  });
+
+  it("keeps nothing for the events of a stream that lasts", async () => {
+    const wireguard = new FakeInterface();
+    const { feed } = start(wireguard);
+    await feed(peer("a", "10.8.0.2"), listed);
+    await expect.poll(() => wireguard.peers.size, poll).toBe(1);
+    const countFunctions = () => queryObjects(Function, { format: "count" });
+    const before = countFunctions();
+    await feed(...Array.from({ length: 2000 }, () => peer("a", "10.8.0.2")), peer("b", "10.8.0.3"));
+    await expect.poll(() => wireguard.peers.size, poll).toBe(2);
+    expect(countFunctions() - before).toBeLessThan(1000);
   });
 
   it("leaves random keys when it stops", async () => {
