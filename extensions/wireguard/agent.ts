@@ -22,11 +22,11 @@ export interface Keeper {
    */
   reconcile(findChanges: (peers: readonly InterfacePeer[]) => readonly PeerChange[]): Promise<void>;
   /**
-   * Applies a change that a function makes when its turn comes.
+   * Applies the change, if any, that a function makes when its turn comes.
    *
    * @throws InterfaceError
    */
-  apply(makeChange: () => PeerChange): Promise<void>;
+  apply(makeChange: () => PeerChange | undefined): Promise<void>;
 }
 
 export function createKeeper(wireguard: WireguardInterface): Keeper {
@@ -48,7 +48,11 @@ export function createKeeper(wireguard: WireguardInterface): Keeper {
           wipePeers(peers);
         }
       }),
-    apply: (makeChange) => inTurn(() => wireguard.change([makeChange()])),
+    apply: (makeChange) =>
+      inTurn(async () => {
+        const change = makeChange();
+        if (change !== undefined) await wireguard.change([change]);
+      }),
   };
 }
 

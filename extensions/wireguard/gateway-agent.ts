@@ -193,17 +193,15 @@ class GatewayAgent {
   async #setKey({ tunnelId, wireguardPublicKey, epoch, presharedKey }: PeerKey): Promise<void> {
     const { log, report } = this.#deps;
     const publicKey = Buffer.from(wireguardPublicKey).toString("base64");
-    // The tunnel may have another WireGuard key since: then the agreement was not with this peer.
-    const isCurrent = this.#tunnels.get(tunnelId) === publicKey && this.#placed.has(publicKey);
-    const peer = isCurrent ? this.#peers.get(publicKey) : undefined;
     const isUsable = presharedKey.length === keyBytes && presharedKey.some((byte) => byte !== 0);
+    // The tunnel may have another WireGuard key since: then the agreement was not with this peer.
+    const isCurrent = isUsable && this.#tunnels.get(tunnelId) === publicKey;
+    const peer = isCurrent ? this.#peers.get(publicKey) : undefined;
     let applied = false;
     try {
-      if (peer !== undefined && isUsable) {
-        await this.#keeper.apply(() => peer.accept(presharedKey));
-        applied = true;
-        log.info({ peer: publicKey, epoch }, "set a new pre-shared key");
-      } else {
+      applied = await this.#change(peer, (one) => one.accept(presharedKey));
+      if (applied) log.info({ peer: publicKey, epoch }, "set a new pre-shared key");
+      else {
         wipe(presharedKey);
         log.warn(
           { peer: publicKey, tunnelId },
@@ -219,7 +217,27 @@ class GatewayAgent {
       return true;
     });
     if (applied && isAwaited) return;
-    if (peer !== undefined) await this.#keeper.apply(() => peer.restore()).catch(this.#ofInterface.failed);
+    await this.#change(peer, (one) => one.restore(presharedKey)).catch(this.#ofInterface.failed);
+  }
+
+  /**
+   * Changes a peer when its turn comes, unless it has left by then: a change would put it back.
+   *
+   * @returns whether it has not left
+   */
+  async #change(
+    peer: ManagedPeer | undefined,
+    makeChange: (peer: ManagedPeer) => PeerChange | undefined,
+  ): Promise<boolean> {
+    let isHere = false;
+    await this.#keeper.apply(() => {
+      isHere =
+        peer !== undefined &&
+        this.#peers.get(peer.config.publicKey) === peer &&
+        this.#placed.has(peer.config.publicKey);
+      return peer && isHere ? makeChange(peer) : undefined;
+    });
+    return isHere;
   }
 }
 

@@ -88,8 +88,9 @@ export class ManagedPeer {
     return this.#toChange(event === "renew" ? "renew" : "set");
   }
 
-  /** Gives up a key on trial. */
-  restore(): PeerChange {
+  /** Gives up an accepted key, unless a newer one has replaced it. */
+  restore(presharedKey: Uint8Array): PeerChange | undefined {
+    if (this.#state.current.bytes !== presharedKey) return undefined;
     this.#step(restoreKey(this.#state, this.#now(), this.#rules));
     return this.#toChange("set");
   }

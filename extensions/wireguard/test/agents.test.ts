@@ -184,7 +184,7 @@ describe("the gateway's agent", () => {
   type Event = NonNullable<WatchPeersResponse["event"]>;
 
   /** A server whose streams the test feeds. */
-  function start(wireguard: FakeInterface, isAwaited = true) {
+  function start(wireguard: FakeInterface, isAwaited: () => boolean | Promise<boolean> = () => true) {
     const made = makeDeps(wireguard);
     const reports: unknown[] = [];
     const feeds: ((event: Event | ConnectError) => void)[] = [];
@@ -207,7 +207,7 @@ describe("the gateway's agent", () => {
     }
     const report = async (one: unknown) => {
       reports.push(one);
-      return isAwaited;
+      return isAwaited();
     };
     const agent = runUntilStopped((stop) => runGatewayAgent({ ...made.deps, watch, report }, stop));
     /** Waits for the stream of this number. */
@@ -298,10 +298,37 @@ describe("the gateway's agent", () => {
 
   it("puts the former key back if no peer waits for the report", async () => {
     const wireguard = new FakeInterface();
-    const { feed, reports } = start(wireguard, false);
+    const { feed, reports } = start(wireguard, () => false);
     await feed(peer("a", "10.8.0.2"), listed, key("a", agreedKey(7)));
     await expect.poll(() => reports, poll).toMatchObject([{ applied: true }]);
     await expect.poll(() => wireguard.keyOf(idOf("a")), poll).toBe("random");
+  });
+
+  it("keeps a newer key when an older one's report is answered late", async () => {
+    const wireguard = new FakeInterface();
+    const [late, other] = [Promise.withResolvers<boolean>(), Promise.withResolvers<boolean>()];
+    const answers = [late.promise, other.promise];
+    const { feed, reports } = start(wireguard, () => answers.shift() ?? true);
+    await feed(peer("a", "10.8.0.2"), listed, key("a", agreedKey(7)), key("a", agreedKey(8)));
+    await expect.poll(() => reports.length, poll).toBe(2);
+    late.resolve(false);
+    await feed(peer("b", "10.8.0.3"));
+    await expect.poll(() => wireguard.peers.size, poll).toBe(2);
+    expect(wireguard.keyOf(idOf("a"))).toBe(8);
+  });
+
+  it("does not put a peer back that left while the server answered a report", async () => {
+    const wireguard = new FakeInterface();
+    const late = Promise.withResolvers<boolean>();
+    const { feed, reports } = start(wireguard, () => late.promise);
+    await feed(peer("a", "10.8.0.2"), listed, key("a", agreedKey(7)));
+    await expect.poll(() => reports.length, poll).toBe(1);
+    await feed({ case: "removed", value: { tunnelId: "tunnel-a" } } as Event);
+    await expect.poll(() => wireguard.peers.size, poll).toBe(0);
+    late.resolve(false);
+    await feed(peer("b", "10.8.0.3"));
+    await expect.poll(() => wireguard.peers.size, poll).toBe(1);
+    expect(wireguard.changes.map(({ kind }) => kind)).toEqual(["set", "set", "remove", "set"]);
   });
 
   it("removes a peer whose tunnel ended, or got another key", async () => {
