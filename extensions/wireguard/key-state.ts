@@ -157,10 +157,12 @@ export function randomizeKey(state: KeyState, rules: KeyRules): KeyState {
 export function isAgreementDue(
   { trial, notBeforeMs }: KeyState,
   observation: Observation,
-  { maxSessionMs, agreeAfterMs }: KeyRules,
+  { maxSessionMs, agreeAfterMs, retryMs }: KeyRules,
 ): boolean {
   const { nowMs, handshakeMs } = observation;
-  if (trial !== undefined || nowMs < notBeforeMs) return false;
+  const waitMs = notBeforeMs - nowMs;
+  // A longer wait than any that was chosen: the clock was set back.
+  if (trial !== undefined || (waitMs > 0 && waitMs <= 1.5 * retryMs)) return false;
   return !hasSession(observation, maxSessionMs) || nowMs - handshakeMs >= agreeAfterMs;
 }
 

@@ -173,6 +173,11 @@ describe("an agreement", () => {
     expect(isAgreementDue(state, at(136, 1), rules)).toBe(true);
   });
 
+  it("is repeated soon after a failure, even if the clock is set back", () => {
+    const state = postponeAgreement(start(), at(86_400).nowMs, rules);
+    expect(isAgreementDue(state, at(0), rules)).toBe(true);
+  });
+
   it("is due if the clock was set back to before the last handshake", () => {
     expect(isAgreementDue(start(), at(0, 100), rules)).toBe(true);
   });
