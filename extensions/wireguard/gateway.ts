@@ -48,7 +48,7 @@ export interface AgentSession {
   readonly ended: AbortSignal;
   /** Returns the tunnels that have registered a WireGuard key since the last call. */
   takeChanged(): string[];
-  /** Returns copies of the keys that were not sent yet. The caller wipes each after it was sent. */
+  /** Returns copies of the keys that were not sent yet, except for tunnels that `takeChanged` returns next. The caller wipes each after it was sent. */
   takeKeys(): KeyToSet[];
   /** Resolves when there is something to do, at the latest after `ms`, or when a signal aborts. */
   wait(ms: number, signal: AbortSignal): Promise<void>;
@@ -98,7 +98,10 @@ export function createGatewayLink() {
           return changed;
         },
         takeKeys() {
-          const unsent = [...deliveries.values()].filter(({ isSent }) => !isSent);
+          // The agent must know a peer before it gets the peer's key.
+          const unsent = [...deliveries.values()].filter(
+            ({ isSent, key }) => !isSent && !own.changed.has(key.tunnelId),
+          );
           for (const delivery of unsent) delivery.isSent = true;
           // A delivery may end, and wipe its key, before the stream has sent it: an empty key would protect nothing.
           return unsent.map(({ key }) => ({ ...key, presharedKey: copyBytes(key.presharedKey) }));

@@ -39,7 +39,7 @@ export async function* watchPeers(
     yield { case: "listed", value: { gatewayAddress, network: tunnelNetwork } };
     while (!ended.aborted) {
       await session.wait(pollIntervalMs, ended);
-      // Changes first: the agent must know a peer before it gets the peer's key.
+      // Changes first, see takeKeys.
       yield* list.readChanges(session.takeChanged());
       yield* sendKeys(session.takeKeys());
     }

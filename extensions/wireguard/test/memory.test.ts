@@ -101,6 +101,18 @@ describe("a key for the gateway's agent", () => {
     await delivered;
   });
 
+  it("is sent after the change of its peer, even if both come while the stream reads the store", async () => {
+    const { link, session } = connect();
+    session.takeChanged();
+    link.peerChanged("tunnel");
+    const delivered = link.deliver(makeKey(), gatewayKey, never);
+    expect(session.takeKeys()).toEqual([]);
+    expect(session.takeChanged()).toEqual(["tunnel"]);
+    expect(session.takeKeys()).toHaveLength(1);
+    link.report({ tunnelId: "tunnel", epoch: 1, applied: true });
+    await delivered;
+  });
+
   it("is not reported before it is sent", async () => {
     const { link, session } = connect();
     const delivered = link.deliver(makeKey(), gatewayKey, never);
