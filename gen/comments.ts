@@ -1641,7 +1641,7 @@ export const comments: Readonly<Record<string, string>> = {
   "wireguard.ListPeersResponse.gateway_connected": "Whether the gateway's agent is connected to the server that answers.",
   "wireguard.AgreeRequest": "Request to agree on a key.",
   "wireguard.AgreeRequest.tunnel_id": "Tunnel ID, from vpn.VpnService/RegisterPeer.",
-  "wireguard.AgreeRequest.epoch": "Time of the peer in milliseconds since 1970-01-01T00:00:00Z. It must be above the last confirmed epoch, and at most\n60 seconds ahead of the server's clock. A peer uses its last epoch + 1 or GetTunnel's server time, if later.",
+  "wireguard.AgreeRequest.epoch": "Time of the peer in milliseconds since 1970-01-01T00:00:00Z. It must be above the last confirmed epoch, and at most\n60 seconds ahead of the server's clock, or of that epoch if the clock was set back. A peer uses GetTunnel's last\nepoch + 1, or its server time if that is later.",
   "wireguard.AgreeRequest.nonce": "Random bytes, 32.",
   "wireguard.AgreeRequest.ephemeral_public_key": "Raw ML-KEM-1024 encapsulation key, 1568 bytes, which the peer made for this agreement only.",
   "wireguard.AgreeResponse": "Response with the gateway's half of an agreement.",

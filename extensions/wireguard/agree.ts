@@ -17,7 +17,7 @@ import { epochUsed, gatewayDisconnected } from "./gateway.ts";
 import { reasons } from "./reasons.ts";
 import type { PeerRecord } from "./store.ts";
 
-/** How far the peer's clock may be ahead. A higher epoch would lock the peer out until then. */
+/** How far an epoch may be ahead of the server's clock, or of the last epoch if that clock was set back. */
 const maxAheadMs = 60_000;
 
 /** The caller, and when the call must end. */
@@ -76,10 +76,10 @@ export async function agree(
 function requireEpoch({ now }: WireguardDeps, { tunnelId, lastEpoch }: PeerRecord, epoch: number): void {
   if (epoch <= lastEpoch) throw epochUsed(tunnelId, lastEpoch);
   const serverTimeMs = now().getTime();
-  if (epoch <= serverTimeMs + maxAheadMs) return;
+  if (epoch <= Math.max(serverTimeMs, lastEpoch) + maxAheadMs) return;
   throw refuse(
     reasons.epochInFuture,
-    `epoch ${epoch} is more than ${maxAheadMs / 1000} seconds ahead of the server's time, ${serverTimeMs}; use the time of GetTunnel`,
+    `epoch ${epoch} is more than ${maxAheadMs / 1000} seconds ahead of the server's time, ${serverTimeMs}; use the time of GetTunnel, or its last epoch + 1 if that is later`,
     { tunnelId, serverTimeMs: String(serverTimeMs) },
   );
 }

@@ -128,12 +128,10 @@ async function runPeer(
       ask: (called, request, limits) =>
         authorized.call((client) => client.ask(called, request, limits), limits),
     };
-    let lastEpoch = 0;
     const agree = async (): Promise<Uint8Array> => {
-      const tunnel = await fetchTunnel({ server, provider, peer });
+      const { lastEpoch, serverTimeMs } = await fetchTunnel({ server, provider, peer });
       // Neither the peer's clock nor an unsigned one.
-      lastEpoch = Math.max(lastEpoch, tunnel.lastEpoch, tunnel.serverTimeMs - 1) + 1;
-      return agreeOnKey({ server, provider, peer }, lastEpoch);
+      return agreeOnKey({ server, provider, peer }, Math.max(lastEpoch + 1, serverTimeMs));
     };
     const gateway = {
       publicKey: state.gatewayWireguardPublicKey,

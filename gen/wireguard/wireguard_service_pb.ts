@@ -335,7 +335,8 @@ export type AgreeRequest = Message<"wireguard.AgreeRequest"> & {
 
   /**
    * Time of the peer in milliseconds since 1970-01-01T00:00:00Z. It must be above the last confirmed epoch, and at most
-   * 60 seconds ahead of the server's clock. A peer uses its last epoch + 1 or GetTunnel's server time, if later.
+   * 60 seconds ahead of the server's clock, or of that epoch if the clock was set back. A peer uses GetTunnel's last
+   * epoch + 1, or its server time if that is later.
    *
    * @generated from field: double epoch = 2;
    */

@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { describeOnSqlite } from "../../../test/services/app-under-test.ts";
 import { makePeer } from "../../../test/services/vpn-peer.ts";
 import { flipBit } from "../../../test/support/bytes.ts";
@@ -160,6 +160,20 @@ describeOnSqlite("wireguard.WireguardService.Agree and Confirm", startIn, (start
     const server = await shared();
     const { peer } = await connectBoth(server);
     expect(await outcomeOf(startAgreement(server.wireguard, peer, Date.now() + aheadMs))).toBe(outcome);
+  });
+
+  it("accept the next epoch after the server's clock was set back", async () => {
+    const server = await shared();
+    const skipSecond = controlAgreementClock();
+    const { peer } = await connectBoth(server);
+    const epoch = Date.now();
+    await confirm(server, await startAgreement(server.wireguard, peer, epoch));
+    skipSecond();
+    vi.setSystemTime(epoch - 3_600_000);
+    onTestFinished(() => void vi.useRealTimers());
+    expect(await outcomeOf(startAgreement(server.wireguard, peer, epoch + 1))).toBe("answer");
+    skipSecond();
+    expect(await outcomeOf(startAgreement(server.wireguard, peer, epoch + 60_001))).toBe("EPOCH_IN_FUTURE");
   });
 
   it.each([
