@@ -146,14 +146,14 @@ class GatewayAgent {
   }
 
   async #followOnce(events: AsyncIterable<WatchPeersResponse>, stop: AbortSignal): Promise<void> {
-    const listed = new Set<string>();
     let isComplete = false;
     this.#tunnels.clear();
     for await (const { event } of untilStopped(events, stop)) {
       if (event.case === "key") void this.#setKey(event.value);
-      else if (event.case === "peer") listed.add(this.#add(event.value));
+      else if (event.case === "peer") this.#add(event.value);
       else if (event.case === "removed") this.#remove(event.value.tunnelId);
       else if (event.case === "listed") {
+        const listed = new Set(this.#tunnels.values());
         for (const publicKey of [...this.#peers.keys()]) if (!listed.has(publicKey)) this.#forget(publicKey);
         isComplete = true;
         this.#isListed = true;
@@ -165,12 +165,11 @@ class GatewayAgent {
     if (!stop.aborted) throw new ConnectError("the server ended the stream", Code.Unavailable);
   }
 
-  /** @returns the peer's WireGuard key */
-  #add({ tunnelId, wireguardPublicKey, assignedIp }: GatewayPeer): string {
+  #add({ tunnelId, wireguardPublicKey, assignedIp }: GatewayPeer): void {
     if (
       wireguardPublicKey.length !== keyBytes ||
       !isTunnelAddress(assignedIp) ||
-      this.#peers.size >= maxPeers
+      Math.max(this.#peers.size, this.#tunnels.size) >= maxPeers
     )
       throw new ConnectError("the server sent a peer that no network has", Code.Internal);
     const publicKey = Buffer.from(wireguardPublicKey).toString("base64");
@@ -182,7 +181,6 @@ class GatewayAgent {
       this.#peers.set(publicKey, new ManagedPeer({ publicKey, allowedIps }, this.#deps));
       this.#deps.log.info({ peer: publicKey, address: assignedIp, tunnelId }, "a peer joined");
     }
-    return publicKey;
   }
 
   #remove(tunnelId: string): void {

@@ -218,10 +218,10 @@ describe("the gateway's agent", () => {
     return { ...made, ...agent, reports, feeds, feed };
   }
 
-  const peer = (letter: string, address: string): Event =>
+  const peer = (letter: string, address: string, tunnelId = `tunnel-${letter}`): Event =>
     ({
       case: "peer",
-      value: { tunnelId: `tunnel-${letter}`, wireguardPublicKey: bytesOf(letter), assignedIp: address },
+      value: { tunnelId, wireguardPublicKey: bytesOf(letter), assignedIp: address },
     }) as Event;
   const listed = { case: "listed", value: {} } as Event;
   const key = (letter: string, presharedKey: Uint8Array, tunnel = letter): Event =>
@@ -336,8 +336,7 @@ describe("the gateway's agent", () => {
     const { feed } = start(wireguard);
     await feed(peer("a", "10.8.0.2"), peer("b", "10.8.0.3"), listed);
     await expect.poll(() => wireguard.peers.size, poll).toBe(2);
-    const other = peer("c", "10.8.0.3");
-    Object.assign(other.value as object, { tunnelId: "tunnel-b" });
+    const other = peer("c", "10.8.0.3", "tunnel-b");
     await feed({ case: "removed", value: { tunnelId: "tunnel-a" } } as Event, other);
     await expect.poll(() => [...wireguard.peers.keys()], poll).toEqual([idOf("c")]);
   });
@@ -363,6 +362,12 @@ describe("the gateway's agent", () => {
     await feed(event, listed);
     await expect.poll(() => feeds.length, poll).toBe(2);
     expect(wireguard.changes).toEqual([]);
+  });
+
+  it("ends a stream with more tunnels than the network has addresses", async () => {
+    const { feed, feeds } = start(new FakeInterface());
+    await feed(...Array.from({ length: 65_537 }, (_, i) => peer("a", "10.8.0.2", `tunnel-${i}`)));
+    await expect.poll(() => feeds.length, poll).toBe(2);
   });
 
   it("ends when another agent takes over", async () => {
