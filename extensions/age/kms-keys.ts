@@ -1,7 +1,7 @@
 /** Server-held keys as age keys: X-Wing keys with usage KEM. */
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import type { ApiClient } from "../../src/cli/connection/api-client.ts";
+import { type ApiClient, askPages } from "../../src/cli/connection/api-client.ts";
 import { CliError, distrustError, exitCodes, usageError } from "../../src/cli/exit-codes.ts";
 import { publicKeyBytes } from "./bech32.ts";
 import { openFileKey, type SealedFileKey } from "./file-key.ts";
@@ -117,8 +117,14 @@ async function* listKeys(server: ApiClient, handle: string, unusable: KeyRecord[
     );
     return;
   }
-  const { keys } = await server.ask(method.listKeys, { algorithm: "X-Wing", usage: "KEM" });
-  const usable = listUsable(keys, unusable);
+  // The newest keys are on the last page.
+  const pages = await askPages((pageToken) =>
+    server.ask(method.listKeys, { algorithm: "X-Wing", usage: "KEM", pageToken }),
+  );
+  const usable = listUsable(
+    pages.flatMap(({ keys }) => keys),
+    unusable,
+  );
   if (usable.length === 0 && unusable.length === 0)
     throw usageError(
       "you have no X-Wing key with usage KEM on this server; name a key that was granted to you",

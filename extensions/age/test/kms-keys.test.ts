@@ -9,13 +9,19 @@ import { findFileKeyOnServer } from "../kms-keys.ts";
 type Key = readonly [keyId: string, status: string, isPrimary?: boolean];
 
 /** A server with these keys, oldest first. Records the key of each Decapsulate call. */
-function serverWith(keys: readonly Key[], sharedSecretBytes = 32) {
+function serverWith(keys: readonly Key[], sharedSecretBytes = 32, pageSize = 1000) {
   const tried: string[] = [];
   const records = keys.map(([keyId, status, isPrimary = false]) =>
     create(KeyRecordSchema, { keyId, status, isPrimary }),
   );
-  const ask = async ({ name }: { readonly name: string }, { keyId }: { readonly keyId: string }) => {
-    if (name !== "Decapsulate") return { keys: records, versions: records };
+  type Request = { readonly keyId: string; readonly pageToken?: string };
+  const ask = async ({ name }: { readonly name: string }, { keyId, pageToken }: Request) => {
+    if (name === "GetKey") return { versions: records };
+    if (name === "ListKeys") {
+      const from = Number(pageToken ?? 0);
+      const to = from + pageSize;
+      return { keys: records.slice(from, to), nextPageToken: to < records.length ? String(to) : "" };
+    }
     tried.push(keyId);
     return { result: { sharedSecret: randomBytes(sharedSecretBytes) } };
   };
@@ -39,6 +45,12 @@ describe("the keys that may open a file", () => {
       "Not tried: disabled (DISABLED), scheduled (DESTROY_SCHEDULED)",
     );
     expect(tried).toEqual(["newest", "oldest"]);
+  });
+
+  it("are the newest of all pages", async () => {
+    const { tried, client } = serverWith(active(5), 32, 2);
+    expect(await findFileKeyOnServer(client, "", sealed(1))).toBeUndefined();
+    expect(tried).toEqual(["key-4", "key-3", "key-2", "key-1", "key-0"]);
   });
 
   it("are the primary version of a name, and then its other versions", async () => {
