@@ -3,6 +3,7 @@ import { type ApiClient, createClient } from "../../src/cli/connection/api-clien
 import { explainConnection } from "../../src/cli/connection/explain-connection.ts";
 import { CliError, exitCodes, toCliError, usageError } from "../../src/cli/exit-codes.ts";
 import { readChunks } from "../../src/cli/files/read.ts";
+import { harmless } from "../../src/cli/output/output.ts";
 import { declareVerb, type Verb } from "../../src/cli/verb.ts";
 import { findFileKeyOnServer } from "./kms-keys.ts";
 import { refuseEncryption, runIdentityMachine } from "./plugin.ts";
@@ -46,7 +47,8 @@ export const pluginVerbs: readonly Verb[] = [
 async function explain(error: unknown, server: ApiClient | undefined): Promise<CliError> {
   const found =
     (server && (await explainConnection(error, server))) ?? toCliError(error, server?.url ?? "the server");
-  const message = found.message
+  // age prints it as it is, and a server may have written it.
+  const message = harmless(found.message)
     .replaceAll(/--ca FILE( or QSP_CA)?/g, "QSP_CA")
     .replaceAll("--url", "QSP_URL");
   return new CliError(found.exitCode, message);

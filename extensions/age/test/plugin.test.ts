@@ -2,8 +2,10 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { createServer, type ServerHttp2Stream } from "node:http2";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { usageError } from "../../../src/cli/exit-codes.ts";
 import { withProvider } from "../../../src/cli/keys/read-keys.ts";
 import { useGuardedServer } from "../../../test/cli/guarded-server.ts";
@@ -137,6 +139,11 @@ describe("the plugin", { timeout }, () => {
   });
 });
 
+/** Reads the message of the only error. */
+function readError(stdout: string): string {
+  return Buffer.from(stdout.split("\n").slice(1, -3).join(""), "base64").toString();
+}
+
 /** A request for a file with one recipient, and "ok" to the answer. */
 async function requestFor(handle: string, recipient: string, fileKey: Uint8Array): Promise<string> {
   const identity = stanza("add-identity", [encodePluginIdentity(handle)]);
@@ -169,8 +176,25 @@ describe("age-plugin-qsp", { timeout }, () => {
     const { recipient } = await createIdentity();
     const stdin = await requestFor("key-1", recipient, randomBytes(16));
     const { stdout } = await runQsp(machine, { ...server.place(), url: "http://127.0.0.1:1", stdin });
-    const message = Buffer.from(stdout.split("\n").slice(1, -3).join(""), "base64").toString();
-    expect(message).toMatch(/^http:\/\/127\.0\.0\.1:1 cannot be reached: .* with QSP_URL$/);
+    expect(readError(stdout)).toMatch(/^http:\/\/127\.0\.0\.1:1 cannot be reached: .* with QSP_URL$/);
+  });
+
+  it("passes no control characters of a server on to age, which prints them", async () => {
+    const hostile = createServer().on("stream", (stream: ServerHttp2Stream) => {
+      const refusal = { "grpc-status": "5", "grpc-message": "no key%1B]0;owned%07" };
+      stream.respond(
+        { ":status": 200, "content-type": "application/grpc+proto", ...refusal },
+        { endStream: true },
+      );
+    });
+    hostile.listen(0, "127.0.0.1");
+    await once(hostile, "listening");
+    onTestFinished(() => void hostile.close());
+    const { recipient } = await createIdentity();
+    const stdin = await requestFor("key-1", recipient, randomBytes(16));
+    const { port } = hostile.address() as AddressInfo;
+    const { stdout } = await runQsp(machine, { ...server.place(), url: `http://127.0.0.1:${port}`, stdin });
+    expect(readError(stdout)).toBe("no key\ufffd]0;owned\ufffd (NOT_FOUND)");
   });
 
   it("refuses to encrypt to an identity, and says how to encrypt", async () => {
