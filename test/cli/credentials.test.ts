@@ -70,6 +70,15 @@ describe("a plugin that logs in", () => {
     expect(state.passwords).toEqual(["a long enough password", "another password"]);
   });
 
+  it("retries even if the clock was set back, as at boot", async () => {
+    const { state, tokens } = makeSource();
+    state.isRefusing = true;
+    await expect(tokens.find({})).rejects.toThrow("the password is wrong");
+    state.isRefusing = false;
+    state.nowMs -= 24 * hourMs;
+    expect(await tokens.find({})).toBe("token 2");
+  });
+
   it("completes a log-in that outlasts its call, and uses the token later", async () => {
     const { state, tokens } = makeSource();
     const { promise, resolve } = Promise.withResolvers<void>();

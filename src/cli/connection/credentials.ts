@@ -66,14 +66,14 @@ export function createLoginTokens({ server, username, passwordFile, now }: Login
 export function createRenewedTokens(logIn: () => Promise<Login>, now: () => number): TokenSource {
   let login: { readonly token: string; readonly renewAtMs: number } | undefined;
   let running: Promise<string> | undefined;
-  let failure: { readonly error: unknown; readonly untilMs: number } | undefined;
+  let failure: { readonly error: unknown; readonly atMs: number } | undefined;
   const renew = async (): Promise<string> => {
     try {
       const { token, expiresAtMs } = await logIn();
       login = { token, renewAtMs: now() + Math.max(minUseMs, 0.75 * (expiresAtMs - now())) };
       return token;
     } catch (error) {
-      failure = { error, untilMs: now() + retryMs };
+      failure = { error, atMs: now() };
       throw error;
     } finally {
       running = undefined;
@@ -82,7 +82,9 @@ export function createRenewedTokens(logIn: () => Promise<Login>, now: () => numb
   return {
     async find(limits) {
       if (login !== undefined && now() < login.renewAtMs) return login.token;
-      if (failure !== undefined && now() < failure.untilMs) throw failure.error;
+      const sinceFailureMs = now() - (failure?.atMs ?? 0);
+      // Below 0, the clock was set back.
+      if (failure !== undefined && sinceFailureMs >= 0 && sinceFailureMs < retryMs) throw failure.error;
       failure = undefined;
       // A call that ends does not cancel the log-in, which may take longer than an API server waits.
       running ??= renew();
