@@ -1,8 +1,9 @@
 /** Server-held keys as age keys: X-Wing keys with usage KEM. */
+import { ConnectError } from "@connectrpc/connect";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { type ApiClient, askPages } from "../../src/cli/connection/api-client.ts";
-import { CliError, distrustError, exitCodes, usageError } from "../../src/cli/exit-codes.ts";
+import { CliError, distrustError, exitCodes, findReason, usageError } from "../../src/cli/exit-codes.ts";
 import { publicKeyBytes } from "./bech32.ts";
 import { openFileKey, type SealedFileKey } from "./file-key.ts";
 
@@ -68,12 +69,26 @@ export async function findFileKeyOnServer(
   };
   if (sealed.length === 0) return undefined;
   const unusable: KeyRecord[] = [];
-  for await (const keyId of listKeys(server, handle, unusable)) {
-    const fileKey = await tryKey((enc) => decapsulate(keyId, enc), sealed);
-    if (fileKey !== undefined) return fileKey;
+  let refusal: unknown;
+  try {
+    for await (const keyId of listKeys(server, handle, unusable)) {
+      const fileKey = await tryKey((enc) => decapsulate(keyId, enc), sealed).catch((error: unknown) => {
+        // A disabled primary version: an older one may open the file.
+        if (keyId !== handle || !isStateRefusal(error)) throw error;
+        refusal = error;
+      });
+      if (fileKey instanceof Uint8Array) return fileKey;
+    }
+  } catch (error) {
+    throw refusal ?? error;
   }
+  if (refusal !== undefined) throw refusal;
   if (unusable.length > 0) throw notTried(handle, unusable);
   return undefined;
+}
+
+function isStateRefusal(error: unknown): boolean {
+  return error instanceof ConnectError && findReason(error) === "KEY_STATE_INVALID";
 }
 
 /** For a file that only a key could open that does not decrypt now: nobody should destroy it as unneeded. */

@@ -1,7 +1,9 @@
 /** Which server-held keys are tried for a file, against a server that never has the right one. */
 import { randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
+import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { KeyRecordSchema } from "#gen/kms/key_pb.ts";
 import type { ApiClient } from "../../../src/cli/connection/api-client.ts";
 import { findFileKeyOnServer } from "../kms-keys.ts";
@@ -11,6 +13,7 @@ type Key = readonly [keyId: string, status: string, isPrimary?: boolean];
 /** A server with these keys, oldest first. Records the key of each Decapsulate call. */
 function serverWith(keys: readonly Key[], sharedSecretBytes = 32, pageSize = 1000) {
   const tried: string[] = [];
+  const refused = new Map<string, ConnectError>();
   const records = keys.map(([keyId, status, isPrimary = false]) =>
     create(KeyRecordSchema, { keyId, status, isPrimary }),
   );
@@ -23,9 +26,10 @@ function serverWith(keys: readonly Key[], sharedSecretBytes = 32, pageSize = 100
       return { keys: records.slice(from, to), nextPageToken: to < records.length ? String(to) : "" };
     }
     tried.push(keyId);
+    if (refused.get(keyId) !== undefined) throw refused.get(keyId);
     return { result: { sharedSecret: randomBytes(sharedSecretBytes) } };
   };
-  return { tried, client: { ask } as unknown as ApiClient };
+  return { tried, refused, client: { ask } as unknown as ApiClient };
 }
 
 const sealed = (count: number) =>
@@ -62,6 +66,19 @@ describe("the keys that may open a file", () => {
     ]);
     expect(await findFileKeyOnServer(client, "name/archive", sealed(1))).toBeUndefined();
     expect(tried).toEqual(["name/archive", "third", "first"]);
+  });
+
+  it("are the other versions of a name whose primary one does not decrypt now", async () => {
+    const disabled = new ConnectError("the key is DISABLED", Code.FailedPrecondition, undefined, [
+      { desc: ErrorInfoSchema, value: { reason: "KEY_STATE_INVALID", domain: "quantum-safe-playground" } },
+    ]);
+    const { tried, refused, client } = serverWith([
+      ["first", "ROTATED"],
+      ["second", "DISABLED", true],
+    ]);
+    refused.set("name/archive", disabled);
+    await expect(findFileKeyOnServer(client, "name/archive", sealed(1))).rejects.toBe(disabled);
+    expect(tried).toEqual(["name/archive", "first"]);
   });
 
   it("are only the one that an ID names", async () => {
