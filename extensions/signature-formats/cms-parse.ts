@@ -24,8 +24,11 @@ export interface CmsMessage {
 const maxCmsBytes = maxEmbeddedBytes + 1024 * 1024;
 /** Maximum message size in PEM, in characters: base64 with line endings. */
 const maxCmsPemCharacters = Math.ceil(maxCmsBytes * 1.4);
-/** Certificates are about 12 levels deep, with some 100 elements each. */
-const parseLimits = { maxDepth: 32, maxNodes: 10_000, maxContentLength: maxCmsBytes };
+/**
+ * Certificates are about 12 levels deep, with some 100 elements each. asn1js would otherwise also parse the
+ * content, and count its elements, if it is DER itself.
+ */
+const parseLimits = { maxDepth: 32, maxNodes: 10_000, maxContentLength: maxCmsBytes, parseEmbedded: false };
 /** Versions of SignedData (RFC 5652, section 5.1). */
 const versions = [1, 3, 4, 5];
 

@@ -86,6 +86,14 @@ describe("CMS", () => {
     }
   });
 
+  it("returns embedded content that is DER with more elements than a message may have", () => {
+    const elements = Buffer.alloc(40_000).fill(Buffer.of(5, 0));
+    const sequence = Buffer.concat([Buffer.of(0x30, 0x82, 0x9c, 0x40), elements]);
+    expect(Buffer.compare(parseCms(embedContent(makeMessage(), sequence)).content ?? content, sequence)).toBe(
+      0,
+    );
+  });
+
   it.each([
     ["a trailing byte", (message: Uint8Array) => Buffer.concat([message, Buffer.of(0)]), /1 bytes follow/],
     [
