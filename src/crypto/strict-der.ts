@@ -7,6 +7,8 @@ import { type CryptoError, invalidArgument } from "./crypto-error.ts";
 /** Maximum nesting: a CSR has seven levels, a CMS message with certificates about seventeen. */
 const maxDepth = 32;
 const maxElements = 10_000;
+/** Maximum bytes of an object identifier. asn1js takes 700 bytes of memory for each of its numbers. */
+const maxIdentifierBytes = 64;
 
 /**
  * Checks that a document is exactly one DER element: definite lengths in their shortest form, primitive
@@ -92,6 +94,8 @@ function findProblem(identifier: number, content: Uint8Array): string | undefine
   }
   if (type === universal.objectIdentifier) {
     const isPadded = content.some((byte, i) => byte === 0x80 && (content[i - 1] ?? 0) < 0x80);
+    if (content.length > maxIdentifierBytes)
+      return `an OBJECT IDENTIFIER of ${content.length} bytes; the limit is ${maxIdentifierBytes}`;
     if (content.length === 0 || (content.at(-1) ?? 0) >= 0x80 || isPadded)
       return "an OBJECT IDENTIFIER that is not in its shortest form";
   }

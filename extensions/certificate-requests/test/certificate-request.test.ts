@@ -301,6 +301,10 @@ const refused: Record<string, [Uint8Array, string]> = {
     asked(asking(extension(oids.subjectAltName, Uint8Array.from([...der(0x30, dns("a.test")), 0])))),
     "follow",
   ],
+  "an object identifier that is too long": [
+    asked(attribute(der(0x06, new Uint8Array(65).fill(1)), hex("0500"))),
+    "OBJECT IDENTIFIER of 65 bytes",
+  ],
   "a host name with a NUL": [askedFor(dns("a.test\0.example.com")), "host name"],
   "a host name with non-ASCII bytes": [askedFor(dns("\xe4.test")), "host name"],
   "an IP address of 8 bytes, which is a network": [askedFor(der(0x87, hex("0a000000ff000000"))), "8 bytes"],
