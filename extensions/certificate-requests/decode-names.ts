@@ -28,6 +28,9 @@ import {
 } from "../../src/crypto/distinguished-name.ts";
 import { generalNameTags } from "../../src/crypto/name-encoding.ts";
 
+/** Maximum bytes of an alternative name, of any kind: the longest URI. Errors quote shorter ones. */
+const maxNameBytes = 2048;
+
 /**
  * Decodes a name strictly: RFC 4514 types only, one attribute per part, and strings as UTF8String,
  * PrintableString or IA5String.
@@ -96,6 +99,8 @@ function decodeAlternativeName(block: BaseBlock): AlternativeName {
   if (tagClass !== 3 || kind === undefined || !(block instanceof Primitive))
     throw invalid("subjectAltName has an unsupported kind of name; use dns, ip, email or uri");
   const bytes = contentOf(block);
+  if (bytes.length > maxNameBytes)
+    throw invalid(`subjectAltName has a name of ${bytes.length} bytes; the limit is ${maxNameBytes}`);
   const text = kind === "ip" ? toAddress(bytes) : String.fromCharCode(...bytes);
   if (text === undefined)
     throw invalid(`subjectAltName has an IP address of ${bytes.length} bytes; expected 4 or 16`);

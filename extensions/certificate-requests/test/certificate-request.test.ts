@@ -301,6 +301,7 @@ const refused: Record<string, [Uint8Array, string]> = {
     asked(asking(extension(oids.subjectAltName, Uint8Array.from([...der(0x30, dns("a.test")), 0])))),
     "follow",
   ],
+  "a host name of 200,000 bytes": [askedFor(dns("a".repeat(200_000))), "200000 bytes"],
   "an object identifier that is too long": [
     asked(attribute(der(0x06, new Uint8Array(65).fill(1)), hex("0500"))),
     "OBJECT IDENTIFIER of 65 bytes",
