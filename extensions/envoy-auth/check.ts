@@ -1,6 +1,7 @@
 /** Decides on one request that Envoy forwards. */
 import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
+import { LRUCache } from "lru-cache";
 import { HeaderValueOption_HeaderAppendAction as AppendAction } from "#gen/envoy/config/core/v3/base_pb.ts";
 import type { AttributeContext } from "#gen/envoy/service/auth/v3/attribute_context_pb.ts";
 import { type CheckResponse, CheckResponseSchema } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
@@ -67,23 +68,28 @@ function denyOther(): CheckResponse {
   return deny(Code.PermissionDenied, "the request is not HTTP");
 }
 
+/** Maximum cached decisions of all holders. Callers choose the requirements, so one may take 25 kB. */
+const maxDecisions = 4096;
 /** Maximum cached decisions per holder: a client calls few routes. */
-const maxDecisions = 32;
+const maxDecisionsOfHolder = 32;
 
-/** Cached decisions by holder. Each store lookup creates a new holder, which drops the old decisions. */
-const decisions = new WeakMap<TokenHolder, Map<Requirements, CheckResponse>>();
+/** Cached decisions by holder. Each store lookup creates a new holder, which needs new decisions. */
+const decisions = new LRUCache<TokenHolder, Map<Requirements, CheckResponse>>({ maxSize: maxDecisions });
 
 function decide(
   holder: TokenHolder,
   requirements: Requirements,
   issuerUrl: string | undefined,
 ): CheckResponse {
-  const known = decisions.get(holder) ?? new Map<Requirements, CheckResponse>();
-  const before = known.get(requirements);
+  const known = decisions.get(holder);
+  const before = known?.get(requirements);
   if (before !== undefined) return before;
   const decision = findFault(holder, requirements, issuerUrl) ?? allow(holder, requirements);
-  decisions.set(holder, known);
-  if (known.size < maxDecisions) known.set(requirements, keepBytes(decision));
+  if ((known?.size ?? 0) < maxDecisionsOfHolder) {
+    // A new map, because the cache updates the size only with a new value.
+    const more = new Map(known).set(requirements, keepBytes(decision));
+    decisions.set(holder, more, { size: more.size });
+  }
   return decision;
 }
 
