@@ -86,7 +86,7 @@ export function renderCose(message: Omit<CoseSign1, "algorithm">, keyId: Uint8Ar
 }
 
 /**
- * Parses a tagged COSE_Sign1 in strict encoding: shortest lengths and numbers, no indefinite lengths, no
+ * Parses a tagged COSE_Sign1 in strict encoding: shortest lengths and whole numbers, no indefinite lengths, no
  * duplicate labels, and no whole numbers as floating-point numbers.
  *
  * @throws FormatError
@@ -109,14 +109,22 @@ export function parseCose(bytes: Uint8Array): CoseSign1 {
     throw new FormatError(
       "the unprotected header contains alg or crit, which belong in the protected header",
     );
-  const algorithm = readAlgorithm(protectedHeader);
+  const header = readHeader(protectedHeader);
+  // RFC 9052, section 3: programs could use either value.
+  if (header.keys().some((name) => unprotected.has(name)))
+    throw new FormatError("the protected and the unprotected header contain the same label");
+  const algorithm = readAlgorithm(header);
   requireSize("the payload", payload?.length ?? 0, maxEmbeddedBytes);
   return { algorithm, protectedHeader, payload: payload ?? undefined, signature };
 }
 
-function readAlgorithm(protectedHeader: Uint8Array): MlDsaAlgorithm {
+function readHeader(protectedHeader: Uint8Array): ReadonlyMap<unknown, unknown> {
   const header = decodeStrictly("the protected header", protectedHeader);
-  if (!(header instanceof Map)) throw new FormatError("the protected header is not a CBOR map");
+  if (header instanceof Map) return header;
+  throw new FormatError("the protected header is not a CBOR map");
+}
+
+function readAlgorithm(header: ReadonlyMap<unknown, unknown>): MlDsaAlgorithm {
   if (header.has(label.critical))
     throw new FormatError("the protected header contains crit, which is not supported");
   const found = header.get(label.algorithm);

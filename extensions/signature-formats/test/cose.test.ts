@@ -45,6 +45,7 @@ describe("COSE_Sign1", () => {
     ["a payload of indefinite length", "d28444a1013830a05f4100ff4100", /strict CBOR/],
     ["a duplicate label", "d28444a1013830a204410004410041004100", /strict CBOR/],
     ["a duplicate protected label", "d28447a2013830013830a0f64100", /protected header is not strict CBOR/],
+    ["a label in both headers", "d28447a2013830044101a1044102f64100", /same label/],
     ["an empty protected header", "d28440a0f64100", /strict CBOR/],
     ["a protected header that is a number", "d28401a0f64100", /byte strings/],
     ["the algorithm in the unprotected header", "d28441a0a1013830f64100", /alg or crit/],
