@@ -25,7 +25,7 @@ export function createService(deps: ServiceDeps): ServiceImpl<typeof KeyManageme
   return {
     async status(_request, context) {
       const health = await findHealth(keys, lastKeyId, toLimits(context, deps));
-      lastKeyId = health.keyId || lastKeyId;
+      lastKeyId = health.keyId;
       onHealth(health);
       return { version: "v2", ...health };
     },
@@ -93,9 +93,9 @@ const maxCharacters = 500;
 /**
  * Asks the key service for the key's current version.
  *
- * If the service does not answer or refuses the token, the key is presumed usable: the last known ID lets the
- * API server keep writing with its current data encryption key. If the service says that the key cannot be
- * used, an empty ID stops the API server's writes after three minutes.
+ * If the service does not answer or refuses the token, its last answer counts: the last known ID lets the API
+ * server keep writing with its current data encryption key. If the service says that the key cannot be used,
+ * an empty ID stops the API server's writes after three minutes.
  */
 async function findHealth(keys: KeyService, lastKeyId: string, limits: CallLimits): Promise<Health> {
   try {

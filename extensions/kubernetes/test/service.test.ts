@@ -239,6 +239,22 @@ describe("Status", () => {
     });
   });
 
+  it("reports no key after a refusal of the key, even if the key service no longer answers", async () => {
+    const answers = [
+      () => ({ result: key }),
+      () => ({ result: { ...key, status: "DISABLED" } }),
+      () => {
+        throw new ConnectError("down", Code.Unavailable);
+      },
+      () => ({ result: key }),
+    ];
+    const { service } = makePlugin({ GetKey: () => answers.shift()?.() ?? {} });
+    const keyIds = [];
+    while (answers.length > 0)
+      keyIds.push((await service.status(create(status.input), contextOf(status))).keyId);
+    expect(keyIds).toEqual([keyId, "", "", keyId]);
+  });
+
   it("truncates the key service's message and removes its control characters", async () => {
     const { healthz = "" } = await statusOf({
       GetKey: () => {
