@@ -67,7 +67,8 @@ export function readPluginOptions(options: ParsedOptions): PluginOptions {
  * @throws CliError
  */
 export function findGroupId(nameOrId: string): number {
-  if (/^\d{1,9}$/.test(nameOrId)) return Number(nameOrId);
+  // 2^32 - 1 means "no change" in chown(2).
+  if (/^\d{1,10}$/.test(nameOrId) && Number(nameOrId) < 2 ** 32 - 1) return Number(nameOrId);
   for (const line of readFileSync("/etc/group", "utf8").split("\n")) {
     const [name, , id = ""] = line.split(":");
     if (name === nameOrId && /^\d+$/.test(id)) return Number(id);

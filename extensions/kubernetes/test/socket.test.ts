@@ -175,11 +175,12 @@ describe("the group", () => {
     ["root", 0],
     ["0", 0],
     ["4242", 4242],
+    ["4294967294", 4294967294],
   ])("%s has the ID %i", (name, id) => {
     expect(findGroupId(name)).toBe(id);
   });
 
-  it.each(["no-such-group", "", "-1", "root:x", "99999999999"])('"%s" is rejected', (name) => {
+  it.each(["no-such-group", "", "-1", "root:x", "4294967295"])('"%s" is rejected', (name) => {
     expect(() => findGroupId(name)).toThrow("is not a group in /etc/group");
   });
 });
