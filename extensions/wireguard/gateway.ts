@@ -48,7 +48,10 @@ export interface AgentSession {
   readonly ended: AbortSignal;
   /** Returns the tunnels that have registered a WireGuard key since the last call. */
   takeChanged(): string[];
-  /** Returns copies of the keys that were not sent yet, except for tunnels that `takeChanged` returns next. The caller wipes each after it was sent. */
+  /**
+   * Returns copies of the keys that were not sent yet, except for tunnels that `takeChanged` returns next. The
+   * caller wipes each after it was sent.
+   */
   takeKeys(): KeyToSet[];
   /** Resolves when there is something to do, at the latest after `ms`, or when a signal aborts. */
   wait(ms: number, signal: AbortSignal): Promise<void>;
