@@ -200,17 +200,21 @@ async function readDelegated(
   return new Set(delegations.filter(({ isRemoved }) => !isRemoved).map(({ role }) => role));
 }
 
-/** Counts the targets that the next Publish adds or replaces, and removes without replacing them. */
+/**
+ * Counts the targets that the next Publish adds or replaces, and removes without replacing them. Changes after
+ * the repository was read do not count: that Publish does not contain them.
+ */
 export async function countChanges(
   { store }: Pick<TufDeps, "store">,
-  { repository, publishedSequence }: Repository,
+  { repository, publishedSequence, sequence }: Repository,
   db: FindOptions["db"] = store.reader,
 ): Promise<{ added: number; removed: number }> {
   const count = (where: Condition): Promise<number> => countTargets(db, repository, where);
-  const added = await count(sql<boolean>`added_sequence > ${publishedSequence}`);
-  const removed = await count(sql<boolean>`removed_sequence > ${publishedSequence} and path not in (
+  const isNext = sql`between ${publishedSequence + 1} and ${sequence}`;
+  const added = await count(sql<boolean>`added_sequence ${isNext}`);
+  const removed = await count(sql<boolean>`removed_sequence ${isNext} and path not in (
     select draft.path from tuf_targets as draft
-    where draft.repository = ${repository} and draft.added_sequence > ${publishedSequence})`);
+    where draft.repository = ${repository} and draft.added_sequence ${isNext})`);
   return { added, removed };
 }
 

@@ -61,6 +61,26 @@ describeStores("a publication", (makePlace) => {
     expect(await domain.has(targetPath("b.bin", "b"))).toBe(true);
   });
 
+  it("counts only what it published, even if a draft arrives meanwhile", async () => {
+    const domain = await open();
+    await openRepository(domain);
+    await domain.upload("a.bin", "a");
+    const { tuf } = domain.deps;
+    const { findRepository } = tuf;
+    let isFirst = true;
+    tuf.findRepository = async (name, options) => {
+      const found = await findRepository(name, options);
+      if (options === undefined && isFirst) {
+        isFirst = false;
+        await domain.upload("late.bin", "late");
+      }
+      return found;
+    };
+    expect(await domain.tuf.publish({ repository })).toMatchObject({ added: 1, removed: 0 });
+    expect(await readTargets(domain, "metadata/2.targets.json")).toEqual(["a.bin"]);
+    expect(await domain.tuf.publish({ repository })).toMatchObject({ added: 1, removed: 0 });
+  });
+
   it("keeps a published target whose replacement is withdrawn", async () => {
     const domain = await open();
     await openRepository(domain);
