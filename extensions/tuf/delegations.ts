@@ -52,7 +52,8 @@ export async function setDelegation(
           await tuf.change(transaction, current, {});
           const newest = (await tuf.readNewest(name, transaction.db)).get(role);
           const { publishedKeyId } = before ?? added;
-          return { role: await packDelegation(deps, { ...added, publishedKeyId }, newest) };
+          const findKey = (keyId: string) => deps.keys.findForChange(transaction, keyId);
+          return { role: await packDelegation(findKey, { ...added, publishedKeyId }, newest) };
         }),
       );
     },

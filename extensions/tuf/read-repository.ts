@@ -50,7 +50,7 @@ export async function packWithRoles(
       ...(await Promise.all(
         delegations
           .filter(({ isRemoved, publishedKeyId }) => !isRemoved || publishedKeyId !== undefined)
-          .map((delegation) => packDelegation(deps, delegation, newest.get(delegation.role))),
+          .map((delegation) => packDelegation(deps.keys.find, delegation, newest.get(delegation.role))),
       )),
     ],
     rootProposalIds: proposals.map(({ record: { proposalId } }) => proposalId),
@@ -80,7 +80,7 @@ async function packOnline(
   file: Metadata | undefined,
 ): Promise<RoleMessage> {
   const keyId = fromKeyIds(repository)[role];
-  const { state, tufKeyIds } = await readKey(deps, keyId);
+  const { state, tufKeyIds } = await readKey(deps.keys.find, keyId);
   return {
     ...packFile(role, file),
     keyId,
@@ -90,18 +90,23 @@ async function packOnline(
   };
 }
 
-/** @param file its newest metadata */
+type FindKey = TufDeps["keys"]["find"];
+
+/**
+ * @param findKey finds the role's keys, also one that a transaction has just created
+ * @param file its newest metadata
+ */
 export async function packDelegation(
-  deps: Pick<TufDeps, "keys">,
+  findKey: FindKey,
   { role, keyId, isRemoved, publishedKeyId }: Delegation,
   file: Metadata | undefined,
 ): Promise<RoleMessage> {
   return {
     ...packFile(role, file),
     keyId,
-    keyState: (await readKey(deps, keyId)).state,
+    keyState: (await readKey(findKey, keyId)).state,
     threshold: 1,
-    tufKeyIds: publishedKeyId === undefined ? [] : (await readKey(deps, publishedKeyId)).tufKeyIds,
+    tufKeyIds: publishedKeyId === undefined ? [] : (await readKey(findKey, publishedKeyId)).tufKeyIds,
     hasChanged: publishedKeyId !== (isRemoved ? undefined : keyId),
   };
 }
@@ -113,11 +118,8 @@ function packFile(role: string, file: Metadata | undefined): RoleMessage {
 }
 
 /** Returns the state of a key and its TUF key ID. */
-async function readKey(
-  { keys }: Pick<TufDeps, "keys">,
-  keyId: string,
-): Promise<{ state: string; tufKeyIds: string[] }> {
-  const key = await keys.find(keyId);
+async function readKey(findKey: FindKey, keyId: string): Promise<{ state: string; tufKeyIds: string[] }> {
+  const key = await findKey(keyId);
   // A key that was changed outside the server cannot sign either.
   if (key?.isIntact !== true || !isMlDsaAlgorithm(key.record.algorithm)) return { state: "", tufKeyIds: [] };
   const { algorithm, publicKey, state } = key.record;

@@ -152,6 +152,13 @@ describeStores("a publication", (makePlace) => {
     });
   });
 
+  it("describes a new delegation with the state of its new key", async () => {
+    const domain = await open();
+    await openRepository(domain);
+    const { role } = await domain.tuf.setDelegation({ repository, role: "esp32" });
+    expect(role).toMatchObject({ version: 0, keyState: "ACTIVE", hasChanged: true });
+  });
+
   it("accepts 31 delegations, as many as clients visit", async () => {
     const domain = await open();
     await openRepository(domain);
