@@ -123,6 +123,8 @@ async function findTarget(
     .where("path", "=", path)
     .where(hash.length === 64 ? "sha256" : "sha512", "=", Buffer.from(hash, "hex"))
     .where("added_sequence", "<=", found.publishedSequence)
+    // An older one with the same content may be removed during the download.
+    .orderBy("added_sequence", "desc")
     .limit(1)
     .executeTakeFirst();
   if (row === undefined) return undefined;

@@ -4,6 +4,7 @@ import { anyTable } from "../../../src/database/schema.ts";
 import { present } from "../../../test/services/answers.ts";
 import { describeStores, type Place } from "../../../test/support/on-both.ts";
 import { outcomesOf, refusal } from "../../../test/support/refusal.ts";
+import { findFile } from "../get-file.ts";
 import { type Clock, type Domain, openDomain, repository, targetPath } from "./open-domain.ts";
 import { createSigners, openRepository, publishRoot } from "./tuf-server.ts";
 
@@ -265,6 +266,23 @@ describeStores("a publication", (makePlace) => {
     expect(await Promise.all(paths.map(domain.has))).toEqual([true, false, true, false]);
     expect(domain.removed).toEqual(["a.bin 1 old"]);
     expect(await domain.has(targetPath("a.bin", "new"))).toBe(true);
+  });
+
+  it("serves the newest of equal contents, which stays longest", async () => {
+    const domain = await open();
+    await openRepository(domain);
+    for (let i = 0; i < 2; i++) {
+      await domain.upload("a.bin", "same");
+      await domain.tuf.publish({ repository });
+    }
+    const read: string[] = [];
+    domain.deps.contents.read = async function* (contentId) {
+      read.push(contentId);
+      yield Buffer.from("same");
+    };
+    const file = present(await findFile(domain.deps, repository, targetPath("a.bin", "same")));
+    await Array.fromAsync(file.read({ from: 0, to: file.length }));
+    expect(read).toEqual(["a.bin 2 same"]);
   });
 
   it("refuses more targets than clients read, and names the remedy", async () => {
