@@ -123,7 +123,7 @@ async function readDelegated(
 /** Targets to read at once. */
 const pageRows = 1000;
 /** Minimum bytes of a target in metadata, without its path: two hashes and the length. */
-const minTargetBytes = 250;
+const minTargetBytes = 243;
 
 /**
  * Reads the targets that exist after a change, by role.
