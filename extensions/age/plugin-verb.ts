@@ -47,7 +47,7 @@ export const pluginVerbs: readonly Verb[] = [
 async function explain(error: unknown, server: ApiClient | undefined): Promise<CliError> {
   const found =
     (server && (await explainConnection(error, server))) ?? toCliError(error, server?.url ?? "the server");
-  // age prints it as it is, and a server may have written it.
+  // age prints it unchanged, and a server may have written it.
   const message = harmless(found.message)
     .replaceAll(/--ca FILE( or QSP_CA)?/g, "QSP_CA")
     .replaceAll("--url", "QSP_URL");

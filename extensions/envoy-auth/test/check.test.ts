@@ -253,10 +253,10 @@ describe("the encoded request", () => {
 
 describe("a decision", () => {
   it("is kept for a holder, until 4,096 others are, whoever their holders are", async () => {
-    const [first, ...others] = Array.from({ length: 130 }, () => ({ ...holder }));
+    const [first, ...rest] = Array.from({ length: 130 }, () => ({ ...holder }));
     const kept = await decide({ audience }, { found: first });
     expect(await decide({ audience }, { found: first })).toBe(kept);
-    for (const found of others)
+    for (const found of rest)
       for (let route = 0; route < 32; route++) await decide({ audience: `https://${route}.test` }, { found });
     expect(await decide({ audience }, { found: first })).not.toBe(kept);
   });
