@@ -1,4 +1,5 @@
 /** `qsp tuf`: the root, which its signers sign with keys that they hold. */
+import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
@@ -69,6 +70,10 @@ export const rootVerbs: readonly Verb[] = [
       "key-file": inputFile(
         "The signer's own secret key (ML-DSA-65; PEM, DER or a JWK), which stays on this machine",
       ),
+      sha256: {
+        value: "HEX",
+        meaning: "SHA-256 of the root, which the command prints without --key-file; required to sign",
+      },
       known: {
         value: "FILE",
         meaning: "Public key that the signer knows, which the list of signers then names; repeatable",
@@ -77,12 +82,23 @@ export const rootVerbs: readonly Verb[] = [
       },
     },
     meaning:
-      "Signs a proposed root as one of its signers, and votes for it. Checks that the proposal in the wallet is about exactly\n" +
-      "these bytes, and prints what they say, and whose keys they contain. Without --key-file, only prints it.",
-    example: 'qsp tuf sign-root firmware "$ROOT_PROPOSAL" --key-file ada.key',
+      "Signs a proposed root as one of its signers, and votes for it. Without --key-file, only prints what the root says, and\n" +
+      "whose keys it contains. Checks that the root is the one that the signer has read, and that the proposal in the wallet\n" +
+      "is about exactly these bytes.",
+    example: 'qsp tuf sign-root firmware "$ROOT_PROPOSAL" --key-file ada.key --sha256 "$ROOT_SHA256"',
     async run({ operands: [repository = "", proposalId = ""], options, output, server }) {
-      const root = await findRoot(server, repository, proposalId);
       const keyFile = options.text("key-file");
+      const readHash = options.text("sha256");
+      if (keyFile !== undefined && readHash === undefined)
+        throw usageError(
+          "read the root before you sign it: run the command without --key-file, then with the --sha256 that it prints",
+        );
+      const root = await findRoot(server, repository, proposalId);
+      // Otherwise the server could show one root and let another be signed.
+      if (readHash !== undefined && readHash.toLowerCase() !== hashOf(root.metadata))
+        throw distrustError(
+          `the root has the SHA-256 ${hashOf(root.metadata)}; it is not the one that you read`,
+        );
       const request = keyFile === undefined ? undefined : await sign(server, root, keyFile);
       const answer = request === undefined ? { proposal: root } : await server.ask(method.signRoot, request);
       const { output: desc } = request === undefined ? method.getRootProposal : method.signRoot;
@@ -133,6 +149,11 @@ function sign(server: ApiClient, root: RootProposal, keyFile: string) {
       throw distrustError(`the data of proposal ${proposalId} is not the root that the server shows`);
     return { ...request, vote: Uint8Array.from(await provider.sign(secretKey, signingHash)) };
   });
+}
+
+/** Returns the SHA-256 of a root in hexadecimal. */
+function hashOf(metadata: Uint8Array): string {
+  return createHash("sha256").update(metadata).digest("hex");
 }
 
 /** Another caller may have executed the proposal since: the publication then decides. */
@@ -220,5 +241,6 @@ function describeMetadata(metadata: Uint8Array): string {
     role,
     `${threshold} of ${keyids.join(" ")}`,
   ]);
-  return facts({ "root version": String(version), expires, ...Object.fromEntries(lines) });
+  const about = { "root version": String(version), sha256: hashOf(metadata), expires };
+  return facts({ ...about, ...Object.fromEntries(lines) });
 }

@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
@@ -194,21 +194,30 @@ const props: readonly (readonly [RegExp, ...(string | ((stage: Stage) => unknown
     /qsp tuf/,
     async (stage) => {
       const ask = async (line: string) => JSON.parse(await qspDone(`${line} --json`.split(" "), stage));
+      const hashOf = ({ metadata }: { metadata: string }) =>
+        createHash("sha256").update(Buffer.from(metadata, "base64")).digest("hex");
+      const sign = (root: { proposalId: string; metadata: string }) =>
+        ask(`tuf sign-root firmware ${root.proposalId} --key-file ada.key --sha256 ${hashOf(root)}`);
       writeFileSync(join(stage.cwd, "app.bin"), "an image");
       if (firmware === undefined) {
         await ask("keygen ada");
         const { walletId } = await ask("multisig create --signer ada.pub --threshold 1");
         const { proposal } = await ask(`tuf init firmware ${walletId}`);
-        await ask(`tuf sign-root firmware ${proposal.proposalId} --key-file ada.key`);
+        await sign(proposal);
         await ask(`tuf publish-root firmware ${proposal.proposalId}`);
         firmware = { walletId, key: readFileSync(join(stage.cwd, "ada.key")) };
       }
       writeFileSync(join(stage.cwd, "ada.key"), firmware.key);
       stage.env.SIGNERS_WALLET = firmware.walletId;
       await ask("tuf add firmware sensor/app.bin app.bin");
-      stage.env.ROOT_PROPOSAL = (await ask("tuf rotate firmware")).proposal.proposalId;
-      stage.env.SIGNED_ROOT = (await ask("tuf rotate firmware")).proposal.proposalId;
-      await ask(`tuf sign-root firmware ${stage.env.SIGNED_ROOT} --key-file ada.key`);
+      const [unsigned, signed] = [
+        (await ask("tuf rotate firmware")).proposal,
+        (await ask("tuf rotate firmware")).proposal,
+      ];
+      stage.env.ROOT_PROPOSAL = unsigned.proposalId;
+      stage.env.ROOT_SHA256 = hashOf(unsigned);
+      stage.env.SIGNED_ROOT = signed.proposalId;
+      await sign(signed);
     },
   ],
 ];

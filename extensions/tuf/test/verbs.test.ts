@@ -32,10 +32,15 @@ describe("qsp tuf", { timeout, shuffle: false }, () => {
 
   const signRoot = (...options: string[]) =>
     qsp(["tuf", "sign-root", repository, proposalId, ...options], place);
+  /** Signs the root that the server shows. */
+  const signWith = async (keyFile: string) => {
+    const [, sha256 = ""] = /^sha256 +(.*)$/m.exec((await signRoot()).stdout) ?? [];
+    return signRoot("--key-file", keyFile, "--sha256", sha256);
+  };
 
   it("shows a root, and signs nothing without a key", async () => {
     expect((await signRoot()).stdout).toMatch(
-      /root version +1\nexpires .*\nroot +2 of [0-9a-f]{64} [0-9a-f]{64}\n/,
+      /root version +1\nsha256 +[0-9a-f]{64}\nexpires .*\nroot +2 of [0-9a-f]{64} [0-9a-f]{64}\n/,
     );
     const { proposal } = await server.client(RepositoryService).getRootProposal({ repository, proposalId });
     expect(proposal?.signers.some(({ hasSigned, hasVoted }) => hasSigned || hasVoted)).toBe(false);
@@ -49,18 +54,30 @@ describe("qsp tuf", { timeout, shuffle: false }, () => {
   });
 
   it("refuses the key of someone else", async () => {
-    const { code, stderr } = await signRoot("--key-file", "eve.key");
+    const { code, stderr } = await signWith("eve.key");
     expect({ code, stderr }).toEqual({
       code: 2,
       stderr: expect.stringContaining("which is no signer of this root"),
     });
   });
 
+  it("signs only the root that the signer has read", async () => {
+    const unread = await signRoot("--key-file", "ada.key");
+    expect(unread).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("read the root before you sign it"),
+    });
+    const swapped = await signRoot("--key-file", "ada.key", "--sha256", "0".repeat(64));
+    expect(swapped).toMatchObject({ code: 1, stderr: expect.stringContaining("not the one that you read") });
+    const { proposal } = await server.client(RepositoryService).getRootProposal({ repository, proposalId });
+    expect(proposal?.signers.some(({ hasSigned, hasVoted }) => hasSigned || hasVoted)).toBe(false);
+  });
+
   it("publishes a root once enough signers have signed", async () => {
-    await signRoot("--key-file", "ada.key");
+    await signWith("ada.key");
     const early = await qsp(["tuf", "publish-root", repository, proposalId], place);
     expect(early).toMatchObject({ code: 3, stderr: expect.stringContaining("THRESHOLD_NOT_REACHED") });
-    await signRoot("--key-file", "bob.key");
+    await signWith("bob.key");
     expect(await qspDone(["tuf", "status", repository], place)).toMatch(/root .* 2 of the wallet's signers/);
     const publish = () => qsp(["tuf", "publish-root", repository, proposalId], place);
     const [winner, loser] = (await Promise.all([publish(), publish()])).sort(({ code }) =>
@@ -108,10 +125,10 @@ describe("qsp tuf", { timeout, shuffle: false }, () => {
     const { walletId } = await qspJson(["multisig", "create", ...signers], place);
     const proposed = await qspJson(["tuf", "rotate", repository, "--wallet", String(walletId)], place);
     proposalId = (proposed as unknown as Proposed).proposal.proposalId;
-    for (const name of ["ada", "bob"]) await signRoot("--key-file", `${name}.key`);
+    for (const name of ["ada", "bob"]) await signWith(`${name}.key`);
     const early = await qsp(["tuf", "publish-root", repository, proposalId], place);
     expect(early).toMatchObject({ code: 3, stderr: expect.stringContaining("THRESHOLD_NOT_REACHED") });
-    expect((await signRoot("--key-file", "eve.key")).stdout).toMatch(/voted +2 of 2\nsigned +2 of 2/);
+    expect((await signWith("eve.key")).stdout).toMatch(/voted +2 of 2\nsigned +2 of 2/);
     expect(await qspDone(["tuf", "publish-root", repository, proposalId], place)).toContain(String(walletId));
   });
 });
