@@ -1251,7 +1251,7 @@ export const comments: Readonly<Record<string, string>> = {
   "tuf.RepositoryService.RemoveTarget": "Removes a target: a draft at once, a published target with the next Publish.",
   "tuf.RepositoryService.ListTargets": "Lists targets in upload order. A path that is published and has a draft occurs twice.",
   "tuf.RepositoryService.Publish": "Publishes all drafts, removals and changed delegations: signs new versions of targets, of each delegated role, of\nsnapshot and of timestamp, and publishes all of them at once. Also renews them if nothing has changed.",
-  "tuf.RepositoryService.GetFile": "Returns a file of a published repository. Anyone may read it, unless the server was started with `--tuf-private`:\nthen only users may.\n\nThe content is streamed, in parts of up to 64 KiB. Over REST, the answer has an ETag and honours If-None-Match and\nRange.",
+  "tuf.RepositoryService.GetFile": "Returns a file of a published repository. Anyone may read it, unless the server was started with `--tuf-private`:\nthen users, clients with the scope `tuf.read`, and devices may.\n\nThe content is streamed, in parts of up to 64 KiB. Over REST, the answer has an ETag and honours If-None-Match and\nRange.",
   "tuf.Validity": "Validity of new metadata, by role.",
   "tuf.Validity.root_seconds": "Seconds for which a root is valid: 1 day to 10 years; 1 year (31,536,000) if omitted.",
   "tuf.Validity.targets_seconds": "Seconds for which targets and delegated roles are valid: 1 hour to 10 years; 90 days (7,776,000) if omitted.",

@@ -1566,7 +1566,7 @@ export const RepositoryService: GenService<{
   },
   /**
    * Returns a file of a published repository. Anyone may read it, unless the server was started with `--tuf-private`:
-   * then only users may.
+   * then users, clients with the scope `tuf.read`, and devices may.
    *
    * The content is streamed, in parts of up to 64 KiB. Over REST, the answer has an ETag and honours If-None-Match and
    * Range.
