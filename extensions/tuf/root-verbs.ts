@@ -1,5 +1,4 @@
 /** `qsp tuf`: the root, which its signers sign with keys that they hold. */
-import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
@@ -17,6 +16,7 @@ import { deriveAddress } from "../../src/crypto/address.ts";
 import { equalBytes } from "../../src/crypto/bytes.ts";
 import { parseCanonical } from "./canonical-json.ts";
 import { toSignedMessage } from "./keys.ts";
+import { hashContent, toHex } from "./metadata.ts";
 import { describeRepository } from "./verbs.ts";
 
 const { method } = RepositoryService;
@@ -94,11 +94,10 @@ export const rootVerbs: readonly Verb[] = [
           "read the root before you sign it: run the command without --key-file, then with the --sha256 that it prints",
         );
       const root = await findRoot(server, repository, proposalId);
+      const sha256 = toHex(hashContent(root.metadata));
       // Otherwise the server could show one root and let another be signed.
-      if (readHash !== undefined && readHash.toLowerCase() !== hashOf(root.metadata))
-        throw distrustError(
-          `the root has the SHA-256 ${hashOf(root.metadata)}; it is not the one that you read`,
-        );
+      if (readHash !== undefined && readHash.toLowerCase() !== sha256)
+        throw distrustError(`the root has the SHA-256 ${sha256}; it is not the one that you read`);
       const request = keyFile === undefined ? undefined : await sign(server, root, keyFile);
       const answer = request === undefined ? { proposal: root } : await server.ask(method.signRoot, request);
       const { output: desc } = request === undefined ? method.getRootProposal : method.signRoot;
@@ -149,11 +148,6 @@ function sign(server: ApiClient, root: RootProposal, keyFile: string) {
       throw distrustError(`the data of proposal ${proposalId} is not the root that the server shows`);
     return { ...request, vote: Uint8Array.from(await provider.sign(secretKey, signingHash)) };
   });
-}
-
-/** Returns the SHA-256 of a root in hexadecimal. */
-function hashOf(metadata: Uint8Array): string {
-  return createHash("sha256").update(metadata).digest("hex");
 }
 
 /** Another caller may have executed the proposal since: the publication then decides. */
@@ -241,6 +235,6 @@ function describeMetadata(metadata: Uint8Array): string {
     role,
     `${threshold} of ${keyids.join(" ")}`,
   ]);
-  const about = { "root version": String(version), sha256: hashOf(metadata), expires };
+  const about = { "root version": String(version), sha256: toHex(hashContent(metadata)), expires };
   return facts({ ...about, ...Object.fromEntries(lines) });
 }

@@ -252,7 +252,7 @@ describe("the encoded request", () => {
 });
 
 describe("a decision", () => {
-  it("is kept for a holder, until 4,096 others are, whoever their holders are", async () => {
+  it("is cached until 4,096 newer ones of any holders replace it", async () => {
     const [first, ...rest] = Array.from({ length: 130 }, () => ({ ...holder }));
     const kept = await decide({ audience }, { found: first });
     expect(await decide({ audience }, { found: first })).toBe(kept);

@@ -138,18 +138,27 @@ describeOnSqlite("wireguard.WireguardService.Agree and Confirm", startIn, (start
     expect(peers.find((one) => one.tunnelId === tunnelId)?.lastEpoch).toBe(epoch);
   });
 
-  it.each([
-    ["the last one", 0, "EPOCH_USED"],
-    ["one before it", -1, "EPOCH_USED"],
-    ["the next one", 1, "answer"],
-  ])("accept each epoch once: %s", async (_, distance, outcome) => {
+  /** Makes an agreement; `agree` starts the next one, a second later. */
+  async function agreeOnce() {
     const server = await shared();
     const skipSecond = controlAgreementClock();
     const { peer } = await connectBoth(server);
     const epoch = Date.now();
     await confirm(server, await startAgreement(server.wireguard, peer, epoch));
-    skipSecond();
-    expect(await outcomeOf(startAgreement(server.wireguard, peer, epoch + distance))).toBe(outcome);
+    const agree = (next: number) => {
+      skipSecond();
+      return startAgreement(server.wireguard, peer, next);
+    };
+    return { epoch, agree };
+  }
+
+  it.each([
+    ["the last one", 0, "EPOCH_USED"],
+    ["one before it", -1, "EPOCH_USED"],
+    ["the next one", 1, "answer"],
+  ])("accept each epoch once: %s", async (_, distance, outcome) => {
+    const { epoch, agree } = await agreeOnce();
+    expect(await outcomeOf(agree(epoch + distance))).toBe(outcome);
   });
 
   it.each([
@@ -163,17 +172,11 @@ describeOnSqlite("wireguard.WireguardService.Agree and Confirm", startIn, (start
   });
 
   it("accept the next epoch after the server's clock was set back", async () => {
-    const server = await shared();
-    const skipSecond = controlAgreementClock();
-    const { peer } = await connectBoth(server);
-    const epoch = Date.now();
-    await confirm(server, await startAgreement(server.wireguard, peer, epoch));
-    skipSecond();
+    const { epoch, agree } = await agreeOnce();
     vi.setSystemTime(epoch - 3_600_000);
     onTestFinished(() => void vi.useRealTimers());
-    expect(await outcomeOf(startAgreement(server.wireguard, peer, epoch + 1))).toBe("answer");
-    skipSecond();
-    expect(await outcomeOf(startAgreement(server.wireguard, peer, epoch + 60_001))).toBe("EPOCH_IN_FUTURE");
+    expect(await outcomeOf(agree(epoch + 1))).toBe("answer");
+    expect(await outcomeOf(agree(epoch + 60_001))).toBe("EPOCH_IN_FUTURE");
   });
 
   it.each([
