@@ -14,6 +14,7 @@ import { inheritedEnvironment } from "../support/environment.ts";
 import { main } from "../support/program.ts";
 import { type Run, runHere } from "../support/run-here.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { whenUnlocked } from "../support/when-unlocked.ts";
 import { loadSettings } from "../support/whole-program.ts";
 
 /** The command as npm installs it: it finds the right Node and starts `main` with it. */
@@ -115,7 +116,7 @@ export function launch(
 export interface CliServer {
   readonly url: string;
   /** Runs a statement directly in its store. */
-  tamper(sql: string): void;
+  tamper(sql: string): Promise<void>;
   /** Calls it without `qsp`. */
   client<S extends DescService>(service: S): Client<S>;
   /** A new directory for one test, with the server's address. */
@@ -148,10 +149,9 @@ export function useServer(
     get url() {
       return urlOf();
     },
-    tamper(sql) {
-      const database = new DatabaseSync(join(dataDir, "qsp.db"), { timeout: 5000 });
-      database.exec(sql);
-      database.close();
+    async tamper(sql) {
+      using database = new DatabaseSync(join(dataDir, "qsp.db"));
+      await whenUnlocked(() => database.exec(sql));
     },
     client: (service) =>
       createClient(service, createGrpcTransport({ baseUrl: urlOf(), idleConnectionTimeoutMs: 1000 })),

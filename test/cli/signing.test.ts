@@ -70,7 +70,7 @@ it("a proposal that was changed in the store is not signed, and the list marks i
   );
   const { proposal } = await qspJson(["proposal", "create", String(walletId), "pay bob"], place);
   const { proposalId } = proposal as { proposalId: string };
-  server.tamper(
+  await server.tamper(
     `update defi_proposals set data = cast('pay eve' as blob) where proposal_id = '${proposalId}'`,
   );
   expect(await qspDone(["proposal", "list", String(walletId)], place)).toMatch(/ DAMAGED: /);

@@ -12,6 +12,7 @@ import type { AtEnd } from "./at-end.ts";
 import { openStore } from "./open-store.ts";
 import { describePostgres, freshDatabaseUrl, runsOn } from "./postgres.ts";
 import { makeTemporaryDirectory } from "./temporary-directory.ts";
+import { whenUnlocked } from "./when-unlocked.ts";
 
 /** Timeout in milliseconds for one test; many start programs, on busy machines. */
 const timeout = 180_000;
@@ -110,14 +111,10 @@ function makePlace({
 }
 
 /** Runs one statement in a SQLite file. */
-function querySqlite(path: string, sql: string, values: readonly Value[] = []): Row[] {
-  const database = new DatabaseSync(path, { timeout: 5000 });
-  try {
-    const named = Object.fromEntries(values.map((value, i) => [`$${i + 1}`, value]));
-    return database.prepare(sql).all(named).map(toPlainRow);
-  } finally {
-    database.close();
-  }
+async function querySqlite(path: string, sql: string, values: readonly Value[] = []): Promise<Row[]> {
+  using database = new DatabaseSync(path);
+  const named = Object.fromEntries(values.map((value, i) => [`$${i + 1}`, value]));
+  return whenUnlocked(() => database.prepare(sql).all(named).map(toPlainRow));
 }
 
 /** pg returns 64-bit integers as strings. */
