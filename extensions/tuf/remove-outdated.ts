@@ -5,8 +5,8 @@ import type { Repository } from "./tables.ts";
 
 /** Maximum seconds to keep a file after its successor was published; fewer if snapshots are valid for less. */
 const maxKeptSeconds = 7 * 24 * 3600;
-/** Maximum targets to remove with one publication. */
-const maxRemoved = 100;
+/** Maximum targets to remove with one publication, so that it does not delay other writes for long. */
+const maxRemoved = 500;
 
 /**
  * Removes metadata and targets, within a transaction. A client that has just read an older snapshot can still

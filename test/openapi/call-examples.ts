@@ -37,6 +37,9 @@ export interface Outcome {
   readonly bytes: Uint8Array;
   /** The body that was sent; undefined if the request had none. */
   readonly sent: Members | undefined;
+  /** What was called, with which headers. */
+  readonly call: HttpCall;
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /** The examples of all packages, in order. */
@@ -192,13 +195,15 @@ export function toHttpCall({ path, method, operation }: Found, request: Members)
 }
 
 async function call(url: string, found: Found, request: Members, token?: string): Promise<Outcome> {
-  const { method, target, body: sent } = toHttpCall(found, request);
+  const httpCall = toHttpCall(found, request);
+  const { method, target, body: sent } = httpCall;
+  const headers = {
+    ...(sent && { "content-type": "application/json" }),
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+  };
   const response = await fetch(url + target, {
     method,
-    headers: {
-      ...(sent && { "content-type": "application/json" }),
-      ...(token !== undefined && { authorization: `Bearer ${token}` }),
-    },
+    headers,
     ...(sent && { body: JSON.stringify(sent) }),
   });
   const mediaType = (response.headers.get("content-type") ?? "").split(";")[0] ?? "";
@@ -206,7 +211,7 @@ async function call(url: string, found: Found, request: Members, token?: string)
     mediaType === "application/x-ndjson" ? Buffer.from(await readLine(response)) : await response.bytes();
   // Notes and tiles are not JSON.
   const body = mediaType.endsWith("json") ? JSON.parse(new TextDecoder().decode(bytes)) : undefined;
-  return { found, status: response.status, mediaType, body, bytes, sent };
+  return { found, status: response.status, mediaType, body, bytes, sent, call: httpCall, headers };
 }
 
 /** How a path contains parts of one field. */
