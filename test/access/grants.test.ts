@@ -373,6 +373,21 @@ describeAccess("a grant", (shared) => {
     expect(await give({ name: "both" })).toMatchObject({ reason: "FIELD_INVALID" });
   });
 
+  it("cannot be created by a user who was written into the database as the key's owner", async () => {
+    const server = await shared();
+    const [owner, mallory, grantee] = await makePeople(server);
+    const { keyId } = await makeKey(owner);
+    const give = (to: Person) =>
+      server.tamper((db) =>
+        db.updateTable("kms_keys").set({ owner: to.userId }).where("key_id", "=", keyId).execute(),
+      );
+    await give(mallory);
+    const creation = mallory.kms.createGrant({ keyId, grantee: grantee.name, operations: ["SIGN"] });
+    expect(await refusal(creation)).toEqual({ code: "DataLoss", reason: "KEY_DAMAGED" });
+    await give(owner);
+    expect(await refusal(grantee.kms.sign({ keyId, data }))).toEqual(notFound);
+  });
+
   it("is not inherited by a new user with the same name", async () => {
     const server = await shared();
     const [owner, grantee] = await makePeople(server);

@@ -18,6 +18,7 @@ import { type ChangeDeps, type Changed, takeAnswer, wrapCodec } from "./change.t
 import { type Actor, recordDone, subjectOf } from "./event.ts";
 import { findKey } from "./find-key.ts";
 import { isWholeName, parseHandle, writeName } from "./handle.ts";
+import { keyDamaged } from "./key-refusals.ts";
 import { describeGrantEnd, type GrantEnd, type GrantRecord, grantQuota } from "./tables.ts";
 
 export type GrantMessage = MessageInitShape<typeof GrantSchema>;
@@ -28,7 +29,7 @@ const grantCodec = messageCodec(GrantSchema);
  * Creates a grant for one key, or for all versions of a name.
  *
  * @throws KEY_NOT_FOUND; GRANT_MISSING for a caller who does not own the key; FIELD_INVALID,
- *   IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
+ *   KEY_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export async function createGrant(
   deps: ChangeDeps,
@@ -40,7 +41,9 @@ export async function createGrant(
   const attempt = beginAttempt("CREATE_GRANT", { ...caller, handle: keyId || writeName(name) });
   return recordingRefusal(deps, attempt, () =>
     store.runIdempotent(idempotentCall, grantCodec, async (write) => {
-      const { record } = (await findKey(deps, attempt)).key;
+      const { record, isIntact } = (await findKey(deps, attempt)).key;
+      // A grant takes its owner from the key, and stays valid after the key is repaired.
+      if (!isIntact) throw keyDamaged(record.keyId);
       const { owner, usage } = record;
       const isOfName = isWholeName(attempt.handle);
       requirePossible(usage, operations);
