@@ -77,6 +77,17 @@ describeAccess("the audit log", (shared) => {
     expect((await mallory.kms.getAuditLog({})).totalSize).toBe(0);
   });
 
+  it("does not show the entries of a user's own name for the same name of another user", async () => {
+    const server = await shared();
+    const [ada, bob] = await makePeople(server);
+    const name = "same";
+    for (const { kms } of [ada, bob]) await kms.createKey({ algorithm: "ML-DSA-44", name });
+    expect(await deedsOf(ada, { keyId: `name/${name}` })).toHaveLength(1);
+    expect(await deedsOf(ada, { keyId: `user/${ada.name}/name/${name}` })).toHaveLength(1);
+    for (const user of [bob.name, "nobody"])
+      expect(await deedsOf(ada, { keyId: `user/${user}/name/${name}` })).toEqual([]);
+  });
+
   it("can be filtered by operation, outcome, user and time, page by page", async () => {
     const server = await shared();
     const ada = await server.makePerson();

@@ -26,23 +26,30 @@ export interface AuditReader {
 export async function toFilter(
   deps: FindDeps,
   { keyId: handle, ...query }: AuditQuery,
-  { principal, isAuditor }: AuditReader,
+  reader: AuditReader,
 ): Promise<EntryFilter> {
   return {
     ...readFilter(query),
-    ...(handle && (await findSubject(deps, handle, principal))),
-    ...(!isAuditor && { owner: principal.userId }),
+    ...(handle && (await findSubject(deps, handle, reader))),
+    ...(!reader.isAuditor && { owner: reader.principal.userId }),
   };
 }
 
-async function findSubject(deps: FindDeps, handle: string, principal: Principal): Promise<EntryFilter> {
+async function findSubject(
+  deps: FindDeps,
+  handle: string,
+  { principal, isAuditor }: AuditReader,
+): Promise<EntryFilter> {
   const parsed = parseHandle(handle);
   if (parsed.kind === "id") return { keyId: unknownSubject(parsed.keyId).keyId };
   // An unknown name has only entries of refusals, so it is indistinguishable from a name that the caller may
   // not see.
-  if (parsed.version === undefined)
-    return { owner: await findOwner(deps, parsed, principal), keyName: parsed.name };
-  return { keyId: (await findNamedId(deps, parsed, principal)) ?? unknownSubject(handle).keyId };
+  if (parsed.version !== undefined)
+    return { keyId: (await findNamedId(deps, parsed, principal)) ?? unknownSubject(handle).keyId };
+  const owner = await findOwner(deps, parsed, principal);
+  // Without this, the reader's own ID would replace the owner, and their key of the same name would match.
+  if (!isAuditor && owner !== principal.userId) return { keyId: unknownSubject(handle).keyId };
+  return { owner, keyName: parsed.name };
 }
 
 export function packEntry(entry: AuditEntry): MessageInitShape<typeof AuditEntrySchema> {
