@@ -503,7 +503,7 @@ export const comments: Readonly<Record<string, string>> = {
   "kms.RotateKeyRequest.key_id": "Key ID, \"name/<name>\" or \"name/<name>/<version>\".",
   "kms.RotateKeyResponse": "Response with the key that replaces the rotated one.",
   "kms.RotateKeyResponse.status": "Always \"success\".",
-  "kms.RotateKeyResponse.new_key": "The new key. Its alias is the old alias followed by \"-rotated\"; a named key keeps its alias if the result would\nexceed 255 characters.",
+  "kms.RotateKeyResponse.new_key": "The new key. Its alias is the old alias followed by \"-rotated\"; a named key keeps its alias if the result would\nexceed 255 characters, and any other key if its alias does.",
   "kms.DisableKeyRequest": "Request to disable a key.",
   "kms.DisableKeyRequest.key_id": "Key ID, \"name/<name>\" or \"name/<name>/<version>\".",
   "kms.DisableKeyResponse": "Response with a disabled key.",

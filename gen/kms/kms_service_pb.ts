@@ -320,7 +320,7 @@ export type RotateKeyResponse = Message<"kms.RotateKeyResponse"> & {
 
   /**
    * The new key. Its alias is the old alias followed by "-rotated"; a named key keeps its alias if the result would
-   * exceed 255 characters.
+   * exceed 255 characters, and any other key if its alias does.
    *
    * @generated from field: kms.KeyRecord new_key = 2;
    */

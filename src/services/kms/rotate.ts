@@ -14,7 +14,7 @@ import type { StoredKey } from "./store.ts";
 import type { KeyName, KeyRecord } from "./tables.ts";
 import { keyQuota } from "./tables.ts";
 
-/** Maximum length of a new version's alias. */
+/** Maximum length of a new version's alias, and of an alias that grows. */
 const maxAliasCharacters = 255;
 
 /**
@@ -106,8 +106,8 @@ export function nextVersion(
   };
 }
 
-/** A name may be rotated many times, so its aliases must stop growing. */
+/** Rotations may repeat, so aliases must stop growing: before the limit with a name, otherwise after it. */
 function aliasAfter({ alias, name }: KeyRecord): string {
   const rotated = `${alias}-rotated`;
-  return name !== undefined && rotated.length > maxAliasCharacters ? alias : rotated;
+  return (name === undefined ? alias : rotated).length > maxAliasCharacters ? alias : rotated;
 }

@@ -117,7 +117,7 @@ describeKms("KmsService.RotateKey", (_start, shared) => {
     expect(await messageOf(kms.rotateKey({ keyId }))).toMatch(/ROTATE$/);
   });
 
-  it("appends -rotated to the alias each time, even to one of 255 characters", async () => {
+  it("appends -rotated to the alias each time, until it has more than 255 characters", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms, { alias: "till" });
     const second = present((await kms.rotateKey({ keyId })).newKey);
@@ -126,6 +126,8 @@ describeKms("KmsService.RotateKey", (_start, shared) => {
     const long = await createKey(kms, { alias: "a".repeat(255) });
     const { newKey } = await kms.rotateKey({ keyId: long.keyId });
     expect(newKey?.alias).toBe(`${long.alias}-rotated`);
+    const { newKey: last } = await kms.rotateKey({ keyId: present(newKey).keyId });
+    expect(last?.alias).toBe(newKey?.alias);
   });
 });
 
