@@ -41,11 +41,7 @@ export const googleProfiles: ServiceProfiles = {
       UpdateCryptoKey: supported("kms.admin", "Replaces a key's labels.", ["KEY_NOT_FOUND"]),
 
       ListCryptoKeyVersions: supported("kms.read", "Lists a key's versions.", ["KEY_NOT_FOUND"]),
-      GetCryptoKeyVersion: supported("kms.read", "Returns a key version.", [
-        "KEY_NOT_FOUND",
-        "GRANT_MISSING",
-        "KEY_DAMAGED",
-      ]),
+      GetCryptoKeyVersion: supported("kms.read", "Returns a key version.", ["KEY_NOT_FOUND", "KEY_DAMAGED"]),
       CreateCryptoKeyVersion: supported(
         "kms.admin",
         "Adds a version to a key. Earlier versions stay ENABLED.",

@@ -113,6 +113,20 @@ describeGoogle("a new version", (shared) => {
     expect(operations.slice(0, 3)).toEqual(["CREATE", "DISABLE", "ENABLE"]);
   });
 
+  it("leaves earlier versions ENABLED, which can be disabled; only RotateKey of kms makes one that cannot", async () => {
+    const { google, kms } = await shared();
+    const parent = await createKey(google);
+    const disable = (version: number) =>
+      google.updateCryptoKeyVersion({
+        cryptoKeyVersion: { name: `${parent}/cryptoKeyVersions/${version}`, state: DISABLED },
+        updateMask: { paths: ["state"] },
+      });
+    await google.createCryptoKeyVersion({ parent });
+    await kms.rotateKey({ keyId: `name/${parent}` });
+    expect((await disable(1)).state).toBe(DISABLED);
+    expect(await refusal(disable(2))).toEqual(stateRefuses);
+  });
+
   it("is rejected with a different state, and with options that would have no effect", async () => {
     const { google } = await shared();
     const parent = await createKey(google);

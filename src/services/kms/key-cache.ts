@@ -14,7 +14,6 @@ import type { KmsStore, StoredKey } from "./store.ts";
 
 /** A key ready for use. */
 export interface CachedKey extends StoredKey {
-  /** @throws KEY_DAMAGED */
   publicKey(): PublicKey;
   /**
    * Returns the secret half, opened and parsed on first use.
