@@ -77,6 +77,18 @@ describeAccess("the audit log", (shared) => {
     expect((await mallory.kms.getAuditLog({})).totalSize).toBe(0);
   });
 
+  it("shows both ends of a grant for a key under the key's name", async () => {
+    const server = await shared();
+    const [ada, bob] = await makePeople(server);
+    const name = "granted";
+    const { keyId } = present((await ada.kms.createKey({ algorithm: "ML-DSA-44", name })).result);
+    const created = await ada.kms.createGrant({ keyId, grantee: bob.name, operations: ["SIGN"] });
+    await ada.kms.revokeGrant({ grantId: present(created.grant).grantId });
+    const deeds = [`${keyId} CREATE OK`, `${keyId} CREATE_GRANT OK`, `${keyId} REVOKE_GRANT OK`];
+    expect(await deedsOf(ada, { keyId })).toEqual(deeds);
+    expect(await deedsOf(ada, { keyId: `name/${name}` })).toEqual(deeds);
+  });
+
   it("does not show the entries of a user's own name for the same name of another user", async () => {
     const server = await shared();
     const [ada, bob] = await makePeople(server);

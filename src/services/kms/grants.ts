@@ -163,7 +163,9 @@ async function removeGrant(
 ): Promise<void> {
   await keys.grants.remove(transaction, grant);
   const { keyId, name, owner } = grant.record;
-  const subject = { keyId: keyId || writeName(name), owner, keyName: name };
+  // A grant for a key lacks the name by which the key's entries can be found.
+  const key = keyId === "" ? undefined : await keys.findForChange(transaction, keyId);
+  const subject = { keyId: keyId || writeName(name), owner, keyName: key?.record.name ?? name };
   const details = describeGrantEnd(grant.record, end);
   recordDone(transaction, actor, "REVOKE_GRANT", subject, details);
 }
