@@ -25,6 +25,7 @@ export function chooseProtocol(
   http1Server.on(event, (socket: Socket) => {
     const watched = unread.watch({
       pendingBytes: () => socket.writableLength,
+      writtenBytes: () => socket.bytesWritten,
       drop: () => void socket.destroy(),
     });
     socket.once("close", () => watched.leave());

@@ -169,6 +169,7 @@ export abstract class Exchange implements Writing {
   #onLeft: (() => void) | undefined;
   /** The answer whose trailers have yet to be sent. */
   #answer: Answer | undefined;
+  #writtenBytes = 0;
 
   protected constructor(
     source: Readable,
@@ -307,6 +308,7 @@ export abstract class Exchange implements Writing {
       for await (const piece of pieces) {
         if (this.#isClosed) return;
         if (answer.isLast?.(piece)) return this.endBodyOfAnswer(piece);
+        this.#writtenBytes += piece.length;
         if (!this.sink().write(piece)) await this.#drained();
       }
     } catch {
@@ -413,6 +415,10 @@ export abstract class Exchange implements Writing {
 
   arrivedBytes(): number {
     return this.source.readableLength;
+  }
+
+  writtenBytes(): number {
+    return this.#writtenBytes;
   }
 
   abstract pendingBytes(): number;

@@ -9,6 +9,11 @@ import type { Claim, Clients } from "./clients.ts";
 export interface Writing {
   /** Bytes waiting for the reader. */
   readonly pendingBytes: () => number;
+  /**
+   * Bytes written so far. A reader of equal pieces leaves equally many waiting at every poll, however fast it
+   * reads. Absent if all bytes are written at once.
+   */
+  readonly writtenBytes?: () => number;
   /** Request bytes that have arrived but that no code has read yet. They occupy memory too. */
   readonly arrivedBytes?: () => number;
   /** Drops the response or connection. */
@@ -34,6 +39,7 @@ interface Watched {
   readonly writing: Writing;
   place: Place | undefined;
   pendingBytes: number;
+  writtenBytes: number;
   sinceMs: number;
 }
 
@@ -60,12 +66,13 @@ export function createUnreadResponses(
     for (const watched of writings.items()) {
       const { writing } = watched;
       const pendingBytes = writing.pendingBytes();
+      const writtenBytes = writing.writtenBytes?.() ?? 0;
       const client = writing.client?.();
       const bytes = pendingBytes + (writing.arrivedBytes?.() ?? 0);
       if (client !== undefined && bytes > 0) byClient.set(client, (byClient.get(client) ?? 0) + bytes);
-      if (pendingBytes === 0 || pendingBytes !== watched.pendingBytes) {
-        watched.pendingBytes = pendingBytes;
-        watched.sinceMs = atMs;
+      const isSame = pendingBytes === watched.pendingBytes && writtenBytes === watched.writtenBytes;
+      if (pendingBytes === 0 || !isSame) {
+        Object.assign(watched, { pendingBytes, writtenBytes, sinceMs: atMs });
       } else if (atMs - watched.sinceMs > maxWriteMs + pendingBytes / slowestBytesPerMs) {
         watched.place?.leave();
         writing.drop();
@@ -91,7 +98,7 @@ export function createUnreadResponses(
   return {
     watch(writing) {
       timer ??= setInterval(check, pollIntervalMs).unref();
-      const watched: Watched = { writing, place: undefined, pendingBytes: 0, sinceMs: 0 };
+      const watched: Watched = { writing, place: undefined, pendingBytes: 0, writtenBytes: 0, sinceMs: 0 };
       watched.place = writings.add(watched);
       return watched.place;
     },

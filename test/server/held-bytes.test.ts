@@ -162,11 +162,12 @@ describe("unread responses", () => {
         clients,
         () => nowMs,
       );
-      const pending: Record<string, number> = { stalled: 100, slow: 100_000, read: 0 };
+      const pending: Record<string, number> = { stalled: 100, steady: 100, slow: 100_000, read: 0 };
       for (const name of Object.keys(pending))
         unread.watch({
           client: () => "ada",
           pendingBytes: () => pending[name] ?? 0,
+          writtenBytes: () => (name === "steady" ? nowMs : 0),
           drop: () => void dropped.push(name),
         });
       for (let second = 1; second <= 8; second += 1) {
@@ -175,7 +176,7 @@ describe("unread responses", () => {
         vi.advanceTimersByTime(1000);
       }
       expect(dropped).toEqual(["stalled"]);
-      expect(clients.claim("ada").sum("unread")).toBe(pending.slow);
+      expect(clients.claim("ada").sum("unread")).toBe(100 + (pending.slow ?? 0));
       expect(clients.claim("bob").sum("unread")).toBe(0);
     } finally {
       vi.useRealTimers();

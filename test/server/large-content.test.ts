@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import http from "node:http";
 import { createServiceImplSpec } from "@connectrpc/connect";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { openContent } from "../../src/http/byte-ranges.ts";
 import { Library } from "../gen/testing/library_pb.ts";
 import { connectHttp2 } from "./raw.ts";
@@ -56,6 +56,21 @@ it("is read from the store no faster than its reader reads, and completely", asy
   expect(ahead).toBeLessThan(pieces / 2);
   expect(await countBytes(slow)).toBe(length);
   expect(countRead()).toBe(pieces);
+});
+
+it.each(["HTTP/1.1", "HTTP/2"])("is sent completely to a slow, steady reader, over %s", async (version) => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { url } = await serveContent();
+  const source =
+    version === "HTTP/1.1" ? await open(url) : connectHttp2(url).request({ ":path": "/v1/files/a" });
+  let bytes = 0;
+  for await (const chunk of source) {
+    bytes += chunk.length;
+    // 100 seconds in all. The limit for a reader without progress is 20.
+    vi.advanceTimersByTime((100 * chunk.length) / piece.length);
+  }
+  expect(bytes).toBe(length);
 });
 
 it.each(["HTTP/1.1", "HTTP/2"])("is read no further once its reader leaves, over %s", async (version) => {
