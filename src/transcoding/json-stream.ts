@@ -45,10 +45,9 @@ export async function* readLines(body: IncomingBody, maxBytes: number): AsyncGen
     for (let end = chunk.indexOf(0x0a); end >= 0; end = chunk.indexOf(0x0a, start)) {
       add(chunk.subarray(start, end));
       const line = take();
-      if (!isBlank(line)) {
-        budget.addMessage();
-        yield line;
-      }
+      // A blank line costs as much as a short message.
+      budget.addMessage();
+      if (!isBlank(line)) yield line;
       start = end + 1;
     }
     if (start < chunk.length) add(chunk.subarray(start));
