@@ -68,7 +68,7 @@ export function createCallsInProgress(limits: CallLimits, clients: Clients) {
       const calls = places.taken;
       const share = shareOf(places, calls);
       if (calls >= places.limit) return true;
-      if (calls < share || isInfrastructure(method)) return false;
+      if (calls < share) return false;
       const claim = clients.claim(client());
       const isFull = claim.sum("calls") >= share;
       claim.close();
@@ -98,9 +98,10 @@ export function createCallsInProgress(limits: CallLimits, clients: Clients) {
      */
     enterFor(method: DescMethod, client: Claim): void {
       const isUnary = method.methodKind === "unary";
-      if (isUnary && isInfrastructure(method)) return;
-      const limit = (isUnary ? limits.maxCallsPerUser : limits.maxStreamsPerUser) || Number.POSITIVE_INFINITY;
-      enter(method, client, limit);
+      // A load balancer may check health many times at once, but nobody may take all places for it.
+      const isUnlimited = isUnary && isInfrastructure(method);
+      const limit = isUnlimited ? 0 : isUnary ? limits.maxCallsPerUser : limits.maxStreamsPerUser;
+      enter(method, client, limit || Number.POSITIVE_INFINITY);
     },
     /**
      * Counts a call for an address until its user is known, so that one address cannot take all places.

@@ -1,9 +1,11 @@
+import type { DescMethod } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { Health } from "#gen/grpc/health/v1/health_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { createCallsInProgress } from "../../src/server/calls-in-progress.ts";
 import { Clients } from "../../src/server/clients.ts";
 
-const method = PqcService.method.signData;
+const method: DescMethod = PqcService.method.signData;
 
 /** A server without calls. */
 function createCalls(maxCalls: number, maxCallsPerUser = 0) {
@@ -17,12 +19,12 @@ function createCalls(maxCalls: number, maxCallsPerUser = 0) {
    *
    * @returns how many were admitted, and a function that ends them
    */
-  const begin = (name: string, most = Number.POSITIVE_INFINITY) => {
+  const begin = (name: string, most = Number.POSITIVE_INFINITY, called = method) => {
     const ends: (() => void)[] = [];
-    for (; ends.length < most && !calls.isFullFor(method, () => name); ) {
-      const held = calls.enter(method);
+    for (; ends.length < most && !calls.isFullFor(called, () => name); ) {
+      const held = calls.enter(called);
       const claim = clients.claim(name);
-      calls.enterFor(method, claim);
+      calls.enterFor(called, claim);
       ends.push(() => {
         held.close();
         claim.close();
@@ -64,6 +66,16 @@ describe("a client's share", () => {
     calls.enter(method);
     expect(() => calls.enterFor(method, clients.claim("ada"))).toThrow("already has 250 calls in progress");
     expect(calls.isCrowded()).toBe(false);
+  });
+
+  it("holds for health checks too, without a limit per user", () => {
+    const { calls, clients, begin } = createCalls(1000, 250);
+    const check = Health.method.check;
+    expect(begin("mallory", Number.POSITIVE_INFINITY, check).count).toBe(800);
+    calls.enter(check);
+    expect(() => calls.enterFor(check, clients.claim("mallory"))).toThrow(calls.fullRefusal.message);
+    expect(begin("ada", 250).count).toBe(250);
+    expect(begin("proxy", Number.POSITIVE_INFINITY, check).count).toBeGreaterThan(0);
   });
 
   it("also refuses a call that the server has just counted", () => {
