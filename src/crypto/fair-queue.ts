@@ -54,6 +54,11 @@ export class FairQueue<Item> {
     return this.#size;
   }
 
+  /** Returns how many items of a caller are waiting. */
+  countOf(caller: string): number {
+    return this.#flows.get(caller)?.waiting.length ?? 0;
+  }
+
   push(item: Item, { caller, costMs, creditMs = 0, weight = 1 }: Charge): void {
     const flow = this.#flows.get(caller) ?? { waiting: [], order: 0, endMs: Number.NEGATIVE_INFINITY };
     this.#flows.set(caller, flow);

@@ -7,6 +7,7 @@
  */
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { FairQueue } from "../crypto/fair-queue.ts";
+import { shareOfFree } from "./calls-in-progress.ts";
 import type { Exchange } from "./exchange.ts";
 
 /** The share of the event loop that these answers may take. */
@@ -15,7 +16,7 @@ const shareOfLoop = 0.2;
 const roundMs = 5;
 /** Milliseconds of event-loop time for refusing a call whose head was accepted. */
 const lateRefusalMs = 0.3;
-/** Maximum number of waiting answers. Each holds a stream open. */
+/** Maximum number of waiting answers. Each holds a stream open. One client may have a share of them. */
 const maxWaiting = 10_000;
 
 export interface PacedAnswer {
@@ -36,7 +37,7 @@ export interface AnswerPace {
    * Sends an answer at once, or when its turn comes. Sending at once is cheaper: Node then writes the answers
    * to all requests of a TCP segment together.
    *
-   * @returns false if too many answers are waiting; the answer is then not sent
+   * @returns false if too many answers of the client, or of all, are waiting; the answer is then not sent
    */
   send(answer: PacedAnswer): boolean;
   /** Resolves when a retryable refusal may be sent; undefined for other errors. */
@@ -104,7 +105,6 @@ export function createAnswerPace(nowMs: () => number = () => performance.now()):
     setTimeout(sendRound, roundMs);
   };
   const send = (answer: PacedAnswer): boolean => {
-    if (queue.size >= maxWaiting) return false;
     if (queue.size === 0) {
       earn();
       if (leftMs > 0) {
@@ -112,7 +112,9 @@ export function createAnswerPace(nowMs: () => number = () => performance.now()):
         return true;
       }
     }
-    queue.push(answer, { caller: answer.client(), costMs: answer.costMs });
+    const caller = answer.client();
+    if (queue.countOf(caller) >= shareOfFree * (maxWaiting - queue.size)) return false;
+    queue.push(answer, { caller, costMs: answer.costMs });
     schedule();
     return true;
   };

@@ -28,7 +28,7 @@ export type CallsInProgress = ReturnType<typeof createCallsInProgress>;
  * of all places, two can take four ninths each, and a new client always finds room (Choudhury and Hahne,
  * "Dynamic queue length thresholds", 1998).
  */
-const shareOfFree = 4;
+export const shareOfFree = 4;
 
 /**
  * Creates the counters of one server.

@@ -73,9 +73,12 @@ describe("the pace of answers outside calls", () => {
     expect([countSent(), pace.waiting]).toEqual([100, 0]);
   });
 
-  it("refuses more than it can hold", () => {
+  it("refuses more than it can hold, and leaves room for the answers of other clients", () => {
     const { pace, taken } = flood(20_000);
-    expect([taken, pace.waiting]).toEqual([10_005, 10_000]);
+    expect([taken, pace.waiting]).toEqual([8005, 8000]);
+    expect(pace.send({ costMs: 1, client: me, send: () => {} })).toBe(true);
+    for (let i = 0; i < 20_000; i += 1) pace.send({ costMs: 1, client: () => `client ${i}`, send: () => {} });
+    expect(pace.waiting).toBe(10_000);
   });
 
   it("delays retryable refusals of calls, and no other errors", async () => {
