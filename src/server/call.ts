@@ -18,7 +18,7 @@ import type { UnaryRpc } from "./rpcs.ts";
 export interface CallDeps extends Pick<ServerLimits, "maxReceiveMs" | "maxCallMs"> {
   readonly running: RunningCalls;
   /** Logs and counts a call that ended before its interceptors ran, such as one with an unreadable body. */
-  readonly refused: (rpc: UnaryRpc, header: Headers, error: ConnectError) => void;
+  readonly refused: (rpc: UnaryRpc, header: Headers, error: ConnectError, values: ContextValues) => void;
   /** Receives the errors of calls that had begun. */
   readonly onError: (error: ConnectError, values: ContextValues) => void;
 }
@@ -69,7 +69,7 @@ export async function runCall(deps: CallDeps, admitted: AdmittedCall): Promise<v
     if (exchange.isClosed) return;
     const error = toConnectError(thrown);
     if (hasBegun) deps.onError(error, values);
-    else deps.refused(rpc, call.requestHeader, error);
+    else deps.refused(rpc, call.requestHeader, error, values);
     void exchange.send(protocol.writeFailure(error, call, admitted));
   } finally {
     call.finish();

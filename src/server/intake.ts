@@ -85,8 +85,8 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
       return refuseCall(exchange, call, thrown, startedMs);
     }
   };
-  const refused: CallDeps["refused"] = ({ method }, header, error) =>
-    observer.refused({ method, header, error, durationMs: 0 });
+  const refused: CallDeps["refused"] = ({ method }, header, error, contextValues) =>
+    observer.refused({ method, header, error, durationMs: 0, contextValues });
   const callDeps: CallDeps = { ...deps, refused };
 
   const addBrowserHeaders = (exchange: Exchange): void =>

@@ -146,10 +146,8 @@ function createProtocols(common: Common, services: readonly ServiceImplSpec[]) {
     shutdownSignal: shutdown.signal,
     onError: (error, { contextValues: values = new CallValues(), headers, signal }, method) => {
       // The interceptors see a call only once its message has been read.
-      if (values.get(requestIdKey) === "" && method !== undefined && !signal.aborted) {
-        observer.refused({ method, header: headers, error, durationMs: 0 });
-        values.set(requestIdKey, error.metadata.get(requestIdHeader) ?? "");
-      }
+      if (values.get(requestIdKey) === "" && method !== undefined && !signal.aborted)
+        observer.refused({ method, header: headers, error, durationMs: 0, contextValues: values });
       logUnobserved(logger, error, () => requestIds.identify(values, headers.get(requestIdHeader)));
     },
   });

@@ -2,6 +2,7 @@ import http2 from "node:http2";
 import { describe, expect, it } from "vitest";
 import { serveProbe } from "./probe.ts";
 import { connectHttp2, exchangeBytes, request, requestHttp1 } from "./raw.ts";
+import { collectLines } from "./serve.ts";
 
 // refusals.test.ts tests that every refusal has a request ID.
 const made = /^[0-9a-f]{12}-[0-9a-z]+$/;
@@ -27,6 +28,19 @@ describe("an answer", () => {
       const over2 = await request(connectHttp2(url), { ":path": "/probe/nothing", ...headers });
       for (const answer of [over2, await requestHttp1(`${url}/probe/nothing`, { headers })])
         expect(answer.headers["x-request-id"]).toMatch(made);
+    },
+  );
+
+  it.each(["/probe/look?x=1", "/probe/watch?x=1", "/probing.Probe/Look?encoding=json&message=x"])(
+    "to a call that is refused before its handler runs has the ID of its log line: %s",
+    async (path) => {
+      const { lines, logger } = collectLines();
+      const { url } = await serveProbe({}, {}, { logger });
+      const { headers } = await requestHttp1(`${url}${path}`);
+      expect(headers["x-request-id"]).toMatch(made);
+      expect(lines.map(({ msg, requestId }) => [msg, requestId])).toEqual([
+        ["call refused", headers["x-request-id"]],
+      ]);
     },
   );
 

@@ -25,6 +25,8 @@ export interface RefusedCall {
   readonly header: Headers;
   readonly error: ConnectError;
   readonly durationMs: number;
+  /** Get the request ID, which the answer must have too. */
+  readonly contextValues?: ContextValues;
 }
 
 export interface ObserverDeps {
@@ -57,9 +59,7 @@ export function createObserver(deps: ObserverDeps): Observer {
   };
 }
 
-/** A call, and its context values if its handler will run. */
-interface CallToObserve extends Pick<RefusedCall, "method" | "header"> {
-  readonly contextValues?: ContextValues;
+interface CallToObserve extends Pick<RefusedCall, "method" | "header" | "contextValues"> {
   /** Milliseconds since it began. Default: 0. */
   readonly durationMs?: number;
 }
