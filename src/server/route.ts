@@ -1,13 +1,14 @@
 /** Finds out what a request addresses: an RPC, a REST call, a page, or nothing known. */
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { ConnectError } from "@connectrpc/connect";
+import { ConnectError } from "@connectrpc/connect";
 import { findAbsentCall } from "../calls/absent-services.ts";
 import type { ServiceProfiles } from "../calls/service-profile.ts";
 import { excerpt } from "../errors/shorten.ts";
-import { refuse } from "../errors.ts";
+import { refuse, toConnectError } from "../errors.ts";
 import { isKnownMethod } from "../http/http-methods.ts";
 import type { FoundRoute } from "../transcoding/call-context.ts";
 import { splitTarget } from "../transcoding/http.ts";
+import { splitQuery } from "../transcoding/query.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import type { Exchange } from "./exchange.ts";
 import type { PathMethods } from "./pages.ts";
@@ -85,7 +86,8 @@ function routeByMethod(head: RequestHead, path: string, rawQuery: string, rpc: R
   if (method === "POST") return routeToRpc(head, rpc);
   const isUnary = rpc.handle !== undefined;
   if (method === "GET" && isUnary && rpc.isSafe) {
-    const query = new URLSearchParams(rawQuery);
+    const query = readGetQuery(rawQuery);
+    if (query instanceof ConnectError) return nowhere(connectJson, query);
     const form = readGetForm(query.get("encoding"));
     const twice = getParameters.find((name) => query.getAll(name).length > 1);
     if (form !== undefined && twice !== undefined) return nowhere(form, parameterRepeated(twice));
@@ -138,6 +140,20 @@ function mediaTypeUnsupported(contentType = "none", isUnary: boolean): ConnectEr
     `this call does not support content-type ${excerpt(contentType)}; send ${known}`,
     { contentType },
   );
+}
+
+/**
+ * Reads the query of a Connect GET. URLSearchParams alone would replace bytes that are not UTF-8, and so call with
+ * another message than was sent.
+ *
+ * @returns TARGET_INVALID if it is not valid percent-encoded UTF-8
+ */
+function readGetQuery(rawQuery: string): URLSearchParams | ConnectError {
+  try {
+    return new URLSearchParams(Array.from(splitQuery(rawQuery), ([name, text]) => [name, text]));
+  } catch (error) {
+    return toConnectError(error);
+  }
 }
 
 /** Query parameters of a Connect GET. With duplicates, a proxy in front may read a different value. */

@@ -89,6 +89,12 @@ describe("a Connect GET", () => {
     },
   );
 
+  it.each(["%ff", "%", "%zz"])("must be valid percent-encoded UTF-8: %s", async (text) => {
+    const path = `/probing.Probe/Look?encoding=json&message=%7B%22text%22:%22${text}%22%7D`;
+    const answer = await request(connectHttp2(url), { ":path": path });
+    expect([answer.status, jsonRefusalOf(answer.body).reason]).toEqual([400, "TARGET_INVALID"]);
+  });
+
   it("is answered and may not be cached", async () => {
     const path = "/probing.Probe/Look?encoding=json&message=%7B%7D";
     const answer = await request(connectHttp2(url), { ":path": path });
