@@ -1,7 +1,9 @@
 import type { Kysely } from "kysely";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import type { Schema } from "../../src/database/schema.ts";
+import { type Block, genesis, hashBlock } from "../../src/services/blockchain/block.ts";
+import { verifyChain } from "../../src/services/blockchain/verify-chain.ts";
 import { bytesOf, flipBit } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
 import { damaged } from "../support/refusals.ts";
@@ -199,6 +201,30 @@ describeService("BlockchainService.VerifyChain", BlockchainService, (start, shar
     await adding;
     expect(verdicts.map(({ valid, reason }) => [valid, reason])).toEqual(Array(10).fill([true, ""]));
   });
+});
+
+it("verifyChain leaves no unhandled rejection when its caller leaves during a read", async () => {
+  const unhandled: unknown[] = [];
+  const note = (error: unknown): void => void unhandled.push(error);
+  process.on("unhandledRejection", note);
+  onTestFinished(() => void process.off("unhandledRejection", note));
+  const content = { ...genesis, index: 1, prevHash: genesis.blockHash };
+  const first: Block = { ...content, blockHash: hashBlock(content) };
+  const { promise: verifying, reject } = Promise.withResolvers<boolean>();
+  const chain = {
+    readHead: async () => ({ length: 3, headHash: "" }),
+    findValidator: async () => ({ publicKey: new Uint8Array() }),
+    async readBlocks(fromIndex: number) {
+      if (fromIndex === 1) return [first];
+      // The queue ends the waiting work of a caller who has left.
+      reject(new Error("the caller left"));
+      await new Promise(setImmediate);
+      throw new Error("the caller left");
+    },
+  };
+  const provider = { importPublicKey: () => ({}), unbounded: { verify: () => verifying } };
+  await expect(verifyChain({ chain, provider } as never)).rejects.toThrow("the caller left");
+  expect(unhandled).toEqual([]);
 });
 
 describeService("BlockchainService.AddBlock", BlockchainService, (start) => {

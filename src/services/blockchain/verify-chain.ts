@@ -73,6 +73,8 @@ export async function verifyChain(
     if (head && fault === undefined) onProgress?.(index - sound.length, head.length);
     if (fault) break;
     signatures = findFalse(sound);
+    // Awaited after the next read. If that fails first, this failure must not count as an unhandled rejection.
+    signatures.catch(() => {});
     if (unsound || blocks.length === 0) {
       // An invalid signature in an earlier block is the first fault, even though its check ends later.
       fault = (await signatures) ?? unsound;
