@@ -1,5 +1,5 @@
 /** Reads request fields that several services share, and names the field that is invalid. */
-import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
 import {
   type Algorithm,
@@ -30,7 +30,8 @@ export function readTime(field: string, timestamp: Timestamp): Date {
       field,
       "is not a valid time; seconds must be in the years 1 to 9999, and nanos from 0 to 999999999",
     );
-  return timestampDate(timestamp);
+  // Rounded down: rounded up, the last time would be in the year 10000, which neither JSON nor the store has.
+  return new Date(Number(seconds) * 1000 + Math.floor(nanos / 1_000_000));
 }
 
 /** A public key in a request: raw, or as PEM, in a field with the suffix Pem. */

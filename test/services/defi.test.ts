@@ -92,6 +92,15 @@ describeService("DefiService.CreateProposal", DefiService, (_start, shared) => {
     expect(Buffer.from(proposal.signingHash).toString("hex")).toBe(sha256(`{${members.join()}}`));
   });
 
+  it("accepts the last time of .NET, and rounds it down to milliseconds", async () => {
+    const { client } = await shared();
+    const { walletId } = await client.createMultisig({ signerCount: 1, threshold: 1 });
+    const expiresAt = { seconds: 253_402_300_799n, nanos: 999_999_900 };
+    const { proposal } = await client.createProposal({ walletId, data, expiresAt });
+    expect(proposal?.expiresAt).toMatchObject({ ...expiresAt, nanos: 999_000_000 });
+    expect((await client.listProposals({ walletId })).proposals).toEqual([proposal]);
+  });
+
   it.each([
     ["an unknown wallet", { walletId: "multisig-x" }, noWallet],
     ["no wallet", { walletId: "" }, invalid("walletId")],
