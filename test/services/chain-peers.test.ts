@@ -1,6 +1,8 @@
 import { once } from "node:events";
+import http2 from "node:http2";
 import { connect, createServer, type Socket } from "node:net";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { expect, it, onTestFinished } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { present, readPages } from "./answers.ts";
@@ -62,6 +64,24 @@ describeService("BlockchainService.ConnectPeer", BlockchainService, (start, shar
     const { status, peer } = await client.connectPeer({ address });
     expect([status, peer?.address, peer?.peerStatus]).toEqual(["success", address, "UNREACHABLE"]);
     expect([peer?.height, peer?.lastSeenAt]).toEqual([undefined, undefined]);
+  });
+
+  it("returns UNREACHABLE for a peer that reports no possible height", async () => {
+    const { client } = await shared();
+    const heights = [0, -1, 1.5, 2 ** 53, Number.NaN, Number.POSITIVE_INFINITY];
+    const getHealth = () => ({ chainLength: heights.shift() ?? 1 });
+    const adapter = connectNodeAdapter({
+      routes: (router) => router.service(BlockchainService, { getHealth }),
+    });
+    const peer = http2.createServer(adapter).listen(0, "127.0.0.1");
+    await once(peer, "listening");
+    onTestFinished(() => void peer.close());
+    const listening = peer.address();
+    const address = `127.0.0.1:${typeof listening === "object" ? listening?.port : ""}`;
+    const shown: unknown[] = [];
+    while (heights.length > 0) shown.push((await client.connectPeer({ address })).peer);
+    expect(shown).toEqual(shown.map(() => expect.objectContaining({ peerStatus: "UNREACHABLE" })));
+    expect((await client.connectPeer({ address })).peer).toMatchObject({ height: 1 });
   });
 
   it("lists peers in order of first connection, page by page", async () => {

@@ -69,7 +69,8 @@ async function askHeight(address: string): Promise<number | undefined> {
       {},
       { timeoutMs: peerMs },
     );
-    return chainLength;
+    // A peer may report anything; every chain has genesis.
+    return Number.isSafeInteger(chainLength) && Number(chainLength) > 0 ? chainLength : undefined;
   } catch {
     return undefined;
   } finally {
