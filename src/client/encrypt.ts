@@ -45,7 +45,8 @@ export async function encryptForKey(input: EncryptionInput): Promise<Uint8Array<
   for (const [name, { length }] of Object.entries({ plaintext, associatedData }))
     if (length > maxBytes) throw new TypeError(`${name} has ${length} bytes; the limit is ${maxBytes}`);
   const head = writeHead(keyId);
-  const suite = await createSuite(algorithm, kem, publicKey);
+  const encapsulation = encapsulateTo(kem, publicKey);
+  const suite = await createSuite(algorithm, kem, encapsulation);
   const key = { algorithm: { name: algorithm }, extractable: false, type: "public" } as const;
   const context = { info: writeInfo(head), aad: associatedData };
   const { encapsulatedSecret, ciphertext } = await suite.Seal(key, plaintext, context);
@@ -56,8 +57,21 @@ export async function encryptForKey(input: EncryptionInput): Promise<Uint8Array<
   return whole;
 }
 
+/** @throws TypeError for bytes of the right length that are not a key (FIPS 203, section 7.2: modulus check) */
+function encapsulateTo(kem: Kem, publicKey: Uint8Array) {
+  try {
+    return kem.encapsulate(publicKey);
+  } catch (cause) {
+    throw new TypeError("publicKey is not a key of the algorithm", { cause });
+  }
+}
+
 /** HPKE for one message. The KEM comes from noble, because browsers have no X-Wing yet. */
-async function createSuite(algorithm: EncryptionAlgorithm, kem: Kem, publicKey: Uint8Array) {
+async function createSuite(
+  algorithm: EncryptionAlgorithm,
+  kem: Kem,
+  { cipherText: enc, sharedSecret: shared_secret }: ReturnType<Kem["encapsulate"]>,
+) {
   const { AEAD_AES_256_GCM, CipherSuite, KDF_HKDF_SHA256 } = await import("hpke");
   const { cipherText: Nenc = 0, publicKey: Npk = 0, seed: Nsk = 0 } = kem.lengths;
   const refuse = (): never => {
@@ -70,10 +84,7 @@ async function createSuite(algorithm: EncryptionAlgorithm, kem: Kem, publicKey: 
       name: algorithm,
       Nsecret: 32,
       ...{ Nenc, Npk, Nsk },
-      async Encap() {
-        const { cipherText, sharedSecret } = kem.encapsulate(publicKey);
-        return { enc: cipherText, shared_secret: sharedSecret };
-      },
+      Encap: async () => ({ enc, shared_secret }),
       Decap: refuse,
       DeriveKeyPair: refuse,
       GenerateKeyPair: refuse,

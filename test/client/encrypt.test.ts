@@ -32,6 +32,11 @@ describe("encryptForKey", () => {
     ["an unknown algorithm", { algorithm: "ML-KEM-512" }, /algorithm must be X-Wing, /],
     ["a name instead of a key ID", { keyId: "name/vault" }, /keyId must be "key-" and a UUID/],
     ["a short public key", { publicKey: new Uint8Array(1184) }, /1184 bytes; X-Wing has 1216/],
+    [
+      "bytes that are not a public key",
+      { publicKey: new Uint8Array(1216).fill(255) },
+      /publicKey is not a key/,
+    ],
     ["a string as plaintext", { plaintext: "secret" }, /plaintext must be a Uint8Array/],
     ["more than the server decrypts", { plaintext: new Uint8Array(65_537) }, /the limit is 65536/],
   ])("throws a TypeError for %s", async (_what, change, message) => {
