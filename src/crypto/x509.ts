@@ -19,7 +19,7 @@ import {
   signCertificate,
 } from "./certificate-parts.ts";
 import { explain, invalidArgument, invalidKey } from "./crypto-error.ts";
-import type { DistinguishedName } from "./distinguished-name.ts";
+import { attributeRules, type DistinguishedName } from "./distinguished-name.ts";
 import { encodeAlternativeNames, encodeDistinguishedName } from "./name-encoding.ts";
 import { encodePem } from "./pem.ts";
 
@@ -48,7 +48,7 @@ interface Lifetime {
 export interface ServerCertificateInput extends Lifetime {
   /**
    * At least one host name, `*.` and a host name, or IP address. All appear in subjectAltName; the first is
-   * the subject. The caller has checked them.
+   * also the subject, unless it is too long for a common name. The caller has checked them.
    */
   readonly names: readonly string[];
 }
@@ -145,8 +145,9 @@ export function issueServerCertificate(
 ): CertificateAndKey {
   requireValid(authority, now);
   const secretKey = generators[authority.algorithm]();
+  const [value = ""] = names;
   const certificate = signFor(authority, {
-    subject: [{ type: "CN", value: names[0] ?? "" }],
+    subject: value.length > attributeRules.CN.maxCharacters ? [] : [{ type: "CN", value }],
     alternativeNames: names.map((value) => ({ kind: isIP(value) === 0 ? "dns" : "ip", value })),
     publicKey: exportPublicKey(secretKey),
     purposes: ["server"],

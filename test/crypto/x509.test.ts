@@ -140,6 +140,18 @@ describe.each(algorithms)("a %s server certificate", (algorithm) => {
     expect(read(server).publicKey.equals(createPublicKey(server.secretKeyPem))).toBe(true);
   });
 
+  it("has no subject if the first name is too long for one, and critical names then (RFC 5280, A.1, 4.2.1.6)", () => {
+    const names = ["a", "aa"].map((last) => `${"a".repeat(50)}.${last}.long.example`);
+    expect(names[0]).toHaveLength(65);
+    const subjects = [[names[0]?.slice(1) ?? "", names[0] ?? ""], names].map(
+      (given) => read(makeChain(algorithm, { names: given }).server).subject,
+    );
+    expect(subjects).toEqual([`CN=${names[0]?.slice(1)}`, undefined]);
+    const { server } = makeChain(algorithm, { names });
+    expect(extensionsOf(server)["2.5.29.17"]).toMatchObject({ critical: true });
+    expect(names.map((name) => read(server).checkHost(name))).toEqual(names);
+  });
+
   it("is for servers only, and identifies its key and its CA's key", () => {
     const { ca, server } = makeChain(algorithm, { names: ["a.test", "127.0.0.1"] });
     expect(extensionsOf(server)).toEqual({
