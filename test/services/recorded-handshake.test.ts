@@ -2,7 +2,8 @@
 import { createDecipheriv, createHash, createHmac, verify, X509Certificate } from "node:crypto";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { Worker } from "node:worker_threads";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import {
   type HandshakeInput,
   HandshakeRecorder,
@@ -222,6 +223,20 @@ describe("PqcService.RecordHandshake", { timeout }, () => {
       });
       expect(Number(error.metadata.get("retry-after"))).toBe(1);
     }
+  });
+});
+
+describe("the thread that records handshakes", () => {
+  it("is replaced at once if it ended while it was idle", { timeout }, async () => {
+    const threads: Worker[] = [];
+    const note = (thread: Worker): void => void threads.push(thread);
+    process.on("worker", note);
+    onTestFinished(() => void process.off("worker", note));
+    const recorder = new HandshakeRecorder();
+    await recorder.record({ group: "X25519", certificate: "" });
+    await threads[0]?.terminate();
+    expect(await recorder.record({ group: "P-384", certificate: "" })).toMatchObject({ group: "secp384r1" });
+    expect(threads).toHaveLength(2);
   });
 });
 

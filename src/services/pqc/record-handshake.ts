@@ -118,15 +118,21 @@ function find<T extends string>(names: readonly [T, ...T[]], name: string): T {
 function createThread(): HandshakeRecorderDeps["record"] {
   let worker: Worker | undefined;
   let idle: NodeJS.Timeout | undefined;
+  const start = (): Worker => {
+    const thread = findThread("services/pqc/handshake-thread.ts");
+    // An error rejects the recording. Without a listener, it would end the process at any other time.
+    const started = new Worker(thread, { name: "handshake", execArgv: [] }).on("error", () => {});
+    return started.on("exit", () => {
+      if (worker === started) worker = undefined;
+    });
+  };
   const end = (): void => {
     void worker?.terminate();
     worker = undefined;
   };
   return async (input) => {
     clearTimeout(idle);
-    const thread = findThread("services/pqc/handshake-thread.ts");
-    // An error rejects the recording. Without a listener, it would end the process at any other time.
-    worker ??= new Worker(thread, { name: "handshake", execArgv: [] }).on("error", () => {});
+    worker ??= start();
     worker.ref();
     worker.postMessage(input);
     try {
