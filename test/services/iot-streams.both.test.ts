@@ -6,6 +6,8 @@ import type {
   StreamTelemetryRequestSchema,
   UpdateFirmwareStreamRequestSchema,
 } from "#gen/iot/iot_service_pb.ts";
+import { systemPrincipal } from "../../src/records/ownership.ts";
+import { createReadingChecks } from "../../src/services/iot/telemetry.ts";
 import { bytesOf } from "../support/bytes.ts";
 import { failureOf, refusal } from "../support/refusal.ts";
 import { damaged, invalid } from "../support/refusals.ts";
@@ -241,6 +243,34 @@ describeApp("iot.IotService.StreamTelemetry", (_start, shared) => {
     );
     expect(await refusal(reasonsOf(iot.streamTelemetry(streamOf(reading(5)))))).toEqual(damaged);
   });
+});
+
+it("StreamTelemetry accepts nothing after a reading that it could not verify, so that all can be sent again", async () => {
+  const accepted: unknown[] = [];
+  const verify = async (_key: unknown, message: Uint8Array) => {
+    if (message.at(-1) === 1) throw new Error("the server is busy");
+    return true;
+  };
+  const checks = createReadingChecks({
+    provider: { importPublicKey: () => ({}), unbounded: { verify } },
+    store: { tagRecord: () => "" },
+    devices: {
+      find: async (deviceId: string) => ({ deviceId, owner: "ada", publicKey: new Uint8Array() }),
+      acceptReading: async ({ sequence }: { sequence: number }) => void accepted.push(sequence),
+    },
+    now: () => new Date(),
+  } as never);
+  const reading = (sequence: number) => {
+    const telemetry = Uint8Array.of(sequence);
+    return { deviceId: "device-1", telemetry, signature: new Uint8Array(2420), sequence };
+  };
+  const verdicts = checks.checkStream(
+    streamOf(reading(0), reading(1), reading(2), reading(3)),
+    systemPrincipal,
+  );
+  expect((await verdicts.next()).value).toMatchObject({ reason: "" });
+  await expect(verdicts.next()).rejects.toThrow("busy");
+  expect(accepted).toEqual([0]);
 });
 
 /**

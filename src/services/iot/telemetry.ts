@@ -98,6 +98,8 @@ export function createReadingChecks(deps: IotDeps): ReadingChecks {
     checkStream(readings, principal) {
       /** Settles once the previous reading has its place in the sequence order. */
       let placed = Promise.resolve();
+      /** Ends the stream. If later readings were accepted, their sequences would rule out a retry of this one. */
+      let failure: { readonly error: unknown } | undefined;
       return inOrder(readings, streamLimits, async (reading) => {
         const before = placed;
         const place = Promise.withResolvers<void>();
@@ -105,12 +107,16 @@ export function createReadingChecks(deps: IotDeps): ReadingChecks {
         try {
           const fault = await findFault(reading, principal, provider.unbounded);
           await before;
+          if (failure !== undefined) throw failure.error;
           // The store accepts readings in the order of these calls.
           const verdict = fault === "" ? accept(reading, now()) : refused(fault);
           place.resolve();
           return await verdict;
         } catch (error) {
-          return answerRefusal(error);
+          const reason = findAnswered(error);
+          if (reason !== undefined) return refused(reason);
+          failure ??= { error };
+          throw error;
         } finally {
           // A failed reading does not hold up later ones, which still wait for the earlier ones.
           place.resolve(before);
@@ -118,10 +124,10 @@ export function createReadingChecks(deps: IotDeps): ReadingChecks {
       });
     },
   };
+}
 
-  function answerRefusal(error: unknown): ReadingVerdict {
-    const reason = error instanceof ConnectError ? findReason(error) : undefined;
-    if (reason === "DEVICE_NOT_FOUND" || reason === "LENGTH_INVALID") return refused(reason);
-    throw error;
-  }
+/** Finds the reason of a refusal that the stream answers instead of ending. */
+function findAnswered(error: unknown): string | undefined {
+  const reason = error instanceof ConnectError ? findReason(error) : undefined;
+  return reason === "DEVICE_NOT_FOUND" || reason === "LENGTH_INVALID" ? reason : undefined;
 }
