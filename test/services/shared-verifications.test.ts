@@ -1,5 +1,10 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { describe, expect, it } from "vitest";
 import { createCallerMutex } from "../../src/calls/caller-mutex.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { queueProvider } from "../../src/crypto/queued-provider.ts";
+import { WorkQueue } from "../../src/crypto/work-queue.ts";
+import { createAuditVerifications } from "../../src/services/kms/verify-audit.ts";
 import { shareVerifications } from "../../src/services/shared-verifications.ts";
 
 /** Verifications that end when the test lets them. */
@@ -92,5 +97,32 @@ describe("shareVerifications", () => {
     runs[1]?.resolve(3);
     expect(await third).toBe(3);
     expect(runs).toHaveLength(2);
+  });
+});
+
+describe("createAuditVerifications", () => {
+  it("verifies for one caller although the caller who came first has left", async () => {
+    const call = new AsyncLocalStorage<AbortSignal>();
+    const busy = Promise.withResolvers<boolean>();
+    const library = { verify: (_key: unknown, message: Uint8Array) => message.length > 0 || busy.promise };
+    const queue = new WorkQueue({ threads: 1, maxWaitMs: 1000, maxBacklogMs: 1000 });
+    const current = { callerOf: () => "ada", signalOf: () => call.getStore() };
+    const provider = queueProvider(library as never, queue, current);
+    const [key, none] = [{ algorithm: "ECDSA-P256" } as never, new Uint8Array()];
+    // The threads are busy, so the verification of the log waits.
+    const working = Array.from({ length: 200 }, () => provider.verify(key, none, none));
+    const { whole } = createAuditVerifications({
+      ...{ store: undefined, provider, now: () => new Date() },
+      verifyAudit: (_store: unknown, by: CryptoProvider) => by.verify(key, Uint8Array.of(1), none),
+    } as never);
+    const [one, other] = [new AbortController(), new AbortController()];
+    const first = call.run(one.signal, () => whole.wait({ signal: one.signal }));
+    const second = call.run(other.signal, () => whole.wait({ signal: other.signal }));
+    await settle();
+    one.abort(new Error("left"));
+    await expect(first).rejects.toThrow("left");
+    busy.resolve(true);
+    expect(await second).toBe(true);
+    await Promise.all(working);
   });
 });

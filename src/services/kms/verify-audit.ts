@@ -26,10 +26,12 @@ const maxWholeEntries = 1_000_000;
 
 /** Creates a server's verifications, which run one at a time. */
 export function createAuditVerifications({ store, provider, now, verifyAudit }: AuditVerificationDeps) {
+  // Callers share a verification, so it must not end with the one who came first.
+  const { system } = provider;
   const runExclusively = createCallerMutex();
   const share = (wholeUpTo?: number) =>
     shareVerifications(runExclusively, (options) =>
-      verifyAudit(store, provider, { ...options, wholeUpTo, now }),
+      verifyAudit(store, system, { ...options, wholeUpTo, now }),
     );
   return {
     /** Verifies all entries. */
