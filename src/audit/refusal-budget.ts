@@ -76,11 +76,13 @@ export class RefusalBudget {
 
   /**
    * Reverts the decision to write an entry that could not be written: the next equal refusal becomes the
-   * first again.
+   * first again. Repetitions in the meantime are added to the sum.
    */
   undo(entry: NewAuditEntry, nowMs: number): void {
-    this.#windows.delete(nameWindow(entry));
+    const name = nameWindow(entry);
     const hour = this.#hourOf(entry.user, nowMs);
+    hour.unrecorded += this.#windows.get(name)?.count ?? 0;
+    this.#windows.delete(name);
     hour.entries -= 1;
     hour.bytes -= measureEntry(entry);
   }

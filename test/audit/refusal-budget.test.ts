@@ -95,6 +95,13 @@ describe("equal refusals", () => {
     expect(takeMany(budget, refusalBudget.entries).write).toBe(refusalBudget.entries - 1);
   });
 
+  it("are not forgotten if they came while the first one could not be written", () => {
+    const budget = new RefusalBudget();
+    for (let i = 0; i < 3; i += 1) budget.take(refused(), 0);
+    budget.undo(refused(), 0);
+    expect(detailsOf(budget.takeDue(hourMs))).toEqual(["unrecorded=2"]);
+  });
+
   it("are due at once when the store closes", () => {
     const budget = new RefusalBudget();
     for (let i = 0; i < 3; i += 1) budget.take(refused(), 0);
