@@ -33,7 +33,7 @@ export interface GroupCommit<Transaction> {
 }
 
 export interface GroupCommitOptions {
-  /** Distinguishes database failures, which affect a whole group, from errors of one call. */
+  /** Returns whether an error affects a whole group, as when the disk is full, and not only one call. */
   readonly isFailure: (error: unknown) => boolean;
   /** Returns the caller of the current write. */
   readonly callerOf: () => string;

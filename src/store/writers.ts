@@ -63,8 +63,16 @@ export function createWriters({ transact, reserve, writability, callerOf }: Writ
       await observed(work);
     }
   };
-  const options = { isFailure: (error: unknown) => error instanceof StoreFailureError, callerOf };
+  const options = { isFailure: concernsAll, callerOf };
   return { normal: createGroupCommit(normal, options), safety: createGroupCommit(safety, options) };
+}
+
+/**
+ * Returns whether an error concerns all calls of a transaction. Damage or a missing master key may concern
+ * only what one call reads.
+ */
+function concernsAll(error: unknown): boolean {
+  return error instanceof StoreFailureError && (error.code === "UNAVAILABLE" || error.code === "FULL");
 }
 
 function isFull(error: unknown): boolean {

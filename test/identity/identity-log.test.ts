@@ -227,6 +227,15 @@ describe("the identity log", () => {
     else throw again;
   });
 
+  it("does not prevent entries in the key log if its end was changed", async () => {
+    const place = await makeSqlitePlace();
+    const store = await addAda(place);
+    await place.query("update identity_head set head_tag = 'other'");
+    const writing = writeEntries(store, 1);
+    createLogInRecords(store, {}).failed("LOG_IN", { ...from, reason: "LOGIN_FAILED", isKnown: true });
+    await writing;
+  });
+
   it("does not affect the key log, which stays empty", async () => {
     const place = await makeSqlitePlace();
     const store = await addAda(place);

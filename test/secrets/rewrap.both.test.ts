@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nameMasterKey } from "../../src/crypto/sealing.ts";
-import { putSecrets } from "../support/entries.ts";
+import { putSecrets, writeEntries } from "../support/entries.ts";
 import { describeStores, makeSqlitePlace } from "../support/on-both.ts";
 import { openDatabase } from "../support/open-store.ts";
 import type { Run } from "../support/run-here.ts";
@@ -216,6 +216,18 @@ describe("master-key rotate with keys in the environment", { timeout: 180_000 },
       code: "LOCKED",
     });
     expect(await readSecrets(await place.open({ masterKey: two }), secrets)).toEqual(secrets);
+  });
+
+  it("does not prevent such a store from writing rows while others try to write secrets", async () => {
+    const place = await makeSqlitePlace();
+    await leaveSecrets(place, 1, one);
+    const store = await place.open({ masterKey: one });
+    await rewrap(place, valuesOf(keyOne, keyTwo));
+    const outcomes = await Promise.allSettled([
+      writeEntries(store, 1),
+      putSecrets(store, secretsNamed("after", 1, 1)),
+    ]);
+    expect(outcomes).toMatchObject([{ status: "fulfilled" }, { reason: { code: "LOCKED" } }]);
   });
 
   it.each([
