@@ -80,11 +80,13 @@ export function openSqliteWriter(path: string, onLost: OnLost = () => {}): Write
     },
     async scrub() {
       // Do not wait for readers, which would block other writes.
-      const [, truncated] = await thread.run([
+      const truncating = thread.run([
         statement("pragma busy_timeout = 0"),
         statement("pragma wal_checkpoint(truncate)"),
-        statement(`pragma busy_timeout = ${busyMs}`),
       ]);
+      // Separately, because truncating fails on a full disk. No other statement comes in between.
+      const waitingAgain = thread.run([statement(`pragma busy_timeout = ${busyMs}`)]);
+      const [[, truncated]] = await Promise.all([truncating, waitingAgain]);
       const [row] = (truncated?.rows ?? []) as { busy: number }[];
       return row?.busy === 0;
     },

@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeAll, expect, it, vi } from "vitest";
+import { beforeAll, expect, it, onTestFinished, vi } from "vitest";
+import { statement } from "../../src/database/connection.ts";
+import { openSqliteWriter } from "../../src/database/sqlite.ts";
 import { present } from "../services/answers.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { inheritedEnvironment } from "../support/environment.ts";
@@ -119,6 +121,21 @@ describeSmallDisks("a store on a full disk", () => {
       code: 4,
       stderr: `qsp: the disk of ${masterKey} is full; free some space on it\n`,
     });
+  });
+});
+
+describeSmallDisks("scrubbing on a full disk", () => {
+  it("fails, and later writes still wait for other programs", { timeout }, async () => {
+    const directory = makeSmallDisk("1m");
+    const path = join(directory, "rows.db");
+    writeFileSync(path, "");
+    const writer = openSqliteWriter(path);
+    onTestFinished(() => writer.close());
+    await writer.run([statement("create table rows (content blob)")]);
+    await writer.run([statement("insert into rows values (randomblob(300000))")]);
+    writeForeignFile(directory);
+    await expect(writer.scrub()).rejects.toMatchObject({ code: "FULL" });
+    expect(await writer.run([statement("pragma busy_timeout")])).toEqual([{ rows: [{ timeout: 5000 }] }]);
   });
 });
 
