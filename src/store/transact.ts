@@ -95,12 +95,11 @@ function createScrubber(connection: Pick<WriteConnection, "scrub">) {
     committed(hasErased: boolean): void {
       if (!hasErased && !isDue) return;
       isDue = false;
-      void connection.scrub().then(
-        (isDone) => {
-          isDue ||= !isDone;
-        },
-        () => {},
-      );
+      // After a failure, for example on a full disk, it is still due.
+      const scrubbing = connection.scrub().catch(() => false);
+      void scrubbing.then((isDone) => {
+        isDue ||= !isDone;
+      });
     },
   };
 }

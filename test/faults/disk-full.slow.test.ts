@@ -1,11 +1,14 @@
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, it, onTestFinished, vi } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { statement } from "../../src/database/connection.ts";
 import { openSqliteWriter } from "../../src/database/sqlite.ts";
 import { present } from "../services/answers.ts";
 import { endAfterAll } from "../support/at-end.ts";
+import { putSecrets, writeEntries } from "../support/entries.ts";
 import { inheritedEnvironment } from "../support/environment.ts";
+import { openTestStore } from "../support/open-store.ts";
 import { password } from "../support/passwords.ts";
 import { outcomeOf, refusal } from "../support/refusal.ts";
 import { runHere, runToEndHere } from "../support/run-here.ts";
@@ -136,6 +139,25 @@ describeSmallDisks("scrubbing on a full disk", () => {
     writeForeignFile(directory);
     await expect(writer.scrub()).rejects.toMatchObject({ code: "FULL" });
     expect(await writer.run([statement("pragma busy_timeout")])).toEqual([{ rows: [{ timeout: 5000 }] }]);
+  });
+
+  it("is repeated after the next write", { timeout }, async () => {
+    const directory = makeSmallDisk("8m");
+    const provider = await createCryptoProvider("openssl");
+    const store = await openTestStore(directory, provider);
+    onTestFinished(async () => {
+      await store.close();
+      await provider.close();
+    });
+    await putSecrets(store, [["things/1", "secret"]]);
+    const isScrubbed = () => statSync(join(directory, "qsp.db-wal")).size === 0;
+    const { bavail, bsize } = statfsSync(directory);
+    const foreign = writeForeignFile(directory, bavail * bsize - 200_000);
+    await store.write(({ eraseSecret }) => eraseSecret("things/1"));
+    foreign.remove();
+    expect(isScrubbed()).toBe(false);
+    await writeEntries(store, 1);
+    await vi.waitUntil(isScrubbed, { timeout: 20_000 });
   });
 });
 
