@@ -199,6 +199,7 @@ export const tufTables: RecordTables = {
     tuf_root_signatures: ["proposal_id", "signer"],
     tuf_targets: ["position"],
   },
+  largeTables: ["tuf_metadata_contents", "tuf_pieces"],
   steps: {
     "0010-tuf": (types) => [
       createRecordTable(types, repositoryTable),

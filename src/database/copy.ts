@@ -8,6 +8,8 @@ import { StorageError } from "./store-error.ts";
 
 /** Rows per insert; with 11 values each, they stay below SQLite's limit of 32,766 values. */
 const chunkRows = 500;
+/** The same for large rows: each is in memory several times, in threads and messages between them. */
+const largeChunkRows = 8;
 
 /** Called periodically with the number of copied rows and the total. */
 export type CopyProgress = (copied: number, total: number) => void;
@@ -20,12 +22,14 @@ export type CopyProgress = (copied: number, total: number) => void;
 export async function copyStore(source: Database, target: Database, onProgress: CopyProgress): Promise<void> {
   await inSnapshot(source, async (reader) => {
     const total = await countAllRows(reader, source.owners);
+    const large = new Set(source.owners.flatMap(({ largeTables = [] }) => largeTables));
     let copied = 0;
     await target.writer.transaction().execute(async (writer) => {
       if ((await countAllRows(writer, target.owners)) > 0)
         throw new StorageError(`${target.name} already contains a store`);
       for (const [table, key] of listTables(source.owners)) {
-        for await (const rows of readChunks(anyTable(reader).selectFrom(table).selectAll(), key, chunkRows)) {
+        const all = anyTable(reader).selectFrom(table).selectAll();
+        for await (const rows of readChunks(all, key, large.has(table) ? largeChunkRows : chunkRows)) {
           await anyTable(writer).insertInto(table).values(rows).execute();
           copied += rows.length;
           onProgress(copied, total);

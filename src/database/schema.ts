@@ -23,6 +23,8 @@ export interface SqlTypes {
 export interface TableOwner {
   /** Key columns of each table, which order its rows; tables come after the tables on which they depend. */
   readonly tables: { readonly [Table in keyof Schema]?: readonly (keyof Schema[Table] & string)[] };
+  /** Tables with rows of hundreds of kilobytes or more. */
+  readonly largeTables?: readonly (keyof Schema)[];
   /** Tables in which every row has an audit log entry. */
   readonly auditedTables?: readonly (keyof Schema)[];
   /** Tables in which every row has an identity log entry. */

@@ -1,9 +1,13 @@
 /** Contents in the database: what is stored, what is read, and what is removed when. */
 import { createHash, randomBytes } from "node:crypto";
 import { expect, it } from "vitest";
+import { copyStore } from "../../../src/database/copy.ts";
+import { sqliteIn } from "../../../src/database/database.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { describeStores } from "../../../test/support/on-both.ts";
+import { openDatabase } from "../../../test/support/open-store.ts";
 import { refusal } from "../../../test/support/refusal.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { type Content, createContentStore } from "../contents.ts";
 
 const pieceBytes = 256 * 1024;
@@ -50,6 +54,20 @@ describeStores("contents", (makePlace) => {
       }
     },
   );
+
+  it("are backed up a few pieces at a time", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    await openContents(store).write(owner, chunksOf(randomBytes(20 * pieceBytes), 1e6));
+    await store.close();
+    const source = await openDatabase(place.location, "existing");
+    const target = await openDatabase(sqliteIn(makeTemporaryDirectory()), "create");
+    const copied = [0];
+    await copyStore(source, target, (rows) => copied.push(rows));
+    await Promise.all([source.close(), target.close()]);
+    const chunks = copied.slice(1).map((rows, i) => rows - (copied[i] ?? 0));
+    expect(Math.max(...chunks)).toBe(8);
+  });
 
   it("are read in part, without the pieces before and after", async () => {
     const contents = openContents(await (await makePlace()).open());
