@@ -28,6 +28,8 @@ export interface SqliteFile {
 
 /** SQLITE_BUSY (https://sqlite.org/rescode.html#busy). */
 const busyCode = 5;
+/** SQLITE_FULL. */
+const fullCode = 13;
 /** SQLITE_CANTOPEN. */
 const canNotOpenCode = 14;
 /** Maximum prepared statements to keep; more than we have different statements. */
@@ -73,7 +75,7 @@ export function openSqliteFile({ path, readOnly, busyMs, identity }: SqliteFileO
 /**
  * Writes the readable part of a write-ahead log into the database and empties the log.
  *
- * @throws SQLite's own error; SQLITE_BUSY if another program has the database open
+ * @throws SQLite's own error, such as SQLITE_BUSY if another program has the database open
  */
 export function cutLog(path: string): void {
   const opened = new DatabaseSync(path);
@@ -89,7 +91,17 @@ export function cutLog(path: string): void {
 
 /** Returns whether an error means that another program has the database open. */
 export function isBusy(error: unknown): boolean {
-  return error instanceof Error && "errcode" in error && error.errcode === busyCode;
+  return readResultCode(error) === busyCode;
+}
+
+/** Returns whether an error means that the disk is full. */
+export function isFull(error: unknown): boolean {
+  return readResultCode(error) === fullCode;
+}
+
+/** Returns SQLite's extended result code; undefined if the error is not SQLite's. */
+export function readResultCode(error: unknown): number | undefined {
+  return error instanceof Error && "errcode" in error ? Number(error.errcode) : undefined;
 }
 
 interface OpenFile {

@@ -1,7 +1,7 @@
 /** The thread that owns a SQLite connection, so that only this thread waits for the disk. */
 import { parentPort, workerData } from "node:worker_threads";
 import type { Statement, StatementResult } from "./connection.ts";
-import { openSqliteFile, type SqliteFile, type SqliteFileOptions } from "./sqlite-file.ts";
+import { openSqliteFile, readResultCode, type SqliteFile, type SqliteFileOptions } from "./sqlite-file.ts";
 
 export type SqliteThreadOptions = SqliteFileOptions;
 
@@ -27,7 +27,7 @@ function answer(id: number, statements: readonly Statement[]): SqliteReply {
     file ??= openSqliteFile(workerData as SqliteThreadOptions);
     return { id, ok: true, results: file.run(statements) };
   } catch (error) {
-    const resultCode = error instanceof Error && "errcode" in error ? Number(error.errcode) : undefined;
-    return { id, ok: false, message: error instanceof Error ? error.message : String(error), resultCode };
+    const message = error instanceof Error ? error.message : String(error);
+    return { id, ok: false, message, resultCode: readResultCode(error) };
   }
 }

@@ -9,7 +9,7 @@ import {
   type WriteConnection,
 } from "./connection.ts";
 import { identify } from "./file-identity.ts";
-import { openSqliteFile, type SqliteFile } from "./sqlite-file.ts";
+import { openSqliteFile, readResultCode, type SqliteFile } from "./sqlite-file.ts";
 import type { SqliteReply, SqliteRequest, SqliteThreadOptions } from "./sqlite-thread.ts";
 import { readMessage, type StoreFailureCode, StoreFailureError } from "./store-error.ts";
 
@@ -42,8 +42,7 @@ export function openSqliteReaderHere(path: string): Connection {
         file ??= openSqliteFile({ path, readOnly: true, busyMs, identity: identify(path) });
         return file.run(statements);
       } catch (error) {
-        const resultCode = error instanceof Error && "errcode" in error ? Number(error.errcode) : undefined;
-        throw toFailure(readMessage(error), resultCode);
+        throw toFailure(readMessage(error), readResultCode(error));
       }
     },
     close: async () => file?.close(),

@@ -1,8 +1,12 @@
 import { copyFileSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
 import { ConfigError } from "../../config.ts";
-import { cutLog, isBusy } from "../../database/sqlite-file.ts";
+import { diskFullError } from "../../database/disk-full.ts";
+import { sync } from "../../database/fsync.ts";
+import { cutLog, isBusy, isFull } from "../../database/sqlite-file.ts";
 import { StorageError } from "../../database/store-error.ts";
 import { describePlace, findLogDamage, logPath } from "../../database/write-ahead-log.ts";
+import { saysDiskFull } from "../../system-error.ts";
 import type { StoreVerb } from "./store-verb.ts";
 
 /** Truncates a damaged write-ahead log to the part that SQLite can read. */
@@ -21,9 +25,11 @@ export const storeCutLog: StoreVerb = {
     try {
       copyFileSync(path, kept);
       copyFileSync(logPath(path), logPath(kept));
+      for (const copy of [kept, logPath(kept), dirname(path)]) sync(copy);
       cutLog(path);
     } catch (error) {
       for (const copy of [kept, logPath(kept)]) rmSync(copy, { force: true });
+      if (isFull(error) || saysDiskFull(error)) throw diskFullError(path);
       throw isBusy(error) ? new StorageError(`another program uses the store ${path}; stop it first`) : error;
     }
     return (

@@ -1,10 +1,10 @@
-import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { findLogDamage } from "../../../src/database/write-ahead-log.ts";
 import { type KmsServer, startKmsServer } from "../../faults/kms-server.ts";
 import { createRandom } from "../../faults/mutations.ts";
-import { waitForReserve } from "../../faults/small-disk.ts";
+import { describeSmallDisks, makeSmallDisk, waitForReserve } from "../../faults/small-disk.ts";
 import { present } from "../../services/answers.ts";
 import { flipBit } from "../../support/bytes.ts";
 import { type Run, runToEndHere } from "../../support/run-here.ts";
@@ -84,6 +84,28 @@ describe("store cut-log", { timeout }, () => {
     expect(readdirSync(dataDir)).toEqual(before);
     await server.stop("SIGKILL");
   });
+});
+
+describeSmallDisks("store cut-log on a full disk", () => {
+  it.each([1.5, 2.05])(
+    "keeps the damaged log, whether the copies fit or not: %d logs",
+    { timeout },
+    async (logs) => {
+      const { dataDir, log } = await leaveKilled();
+      const damaged = flipBit(log, log.length - 100_000);
+      const disk = makeSmallDisk(
+        String(Math.ceil(statSync(join(dataDir, "qsp.db")).size * 2 + logs * log.length)),
+      );
+      copyFileSync(join(dataDir, "qsp.db"), join(disk, "qsp.db"));
+      writeFileSync(join(disk, "qsp.db-wal"), damaged, { mode: 0o600 });
+      expect(await runToEndHere(["store", "cut-log", "--data-dir", disk])).toMatchObject({
+        code: 4,
+        stderr: `qsp: the disk of ${join(disk, "qsp.db")} is full; free some space on it\n`,
+      });
+      expect(readdirSync(disk).sort()).toEqual(["qsp.db", "qsp.db-wal"]);
+      expect(readFileSync(join(disk, "qsp.db-wal")).equals(damaged)).toBe(true);
+    },
+  );
 });
 
 async function startWithKeys(): Promise<{ dataDir: string; server: KmsServer; checkpoint: string }> {
