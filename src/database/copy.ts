@@ -1,10 +1,9 @@
 /** Copies a store between databases of any kind. */
 import type { Kysely } from "kysely";
 import { statement } from "./connection.ts";
-import type { Database } from "./database.ts";
+import { alreadyHasStore, type Database } from "./database.ts";
 import { countRows, readChunks } from "./read-rows.ts";
 import { anyTable, listTables, type Schema, type TableOwner } from "./schema.ts";
-import { StorageError } from "./store-error.ts";
 
 /** Rows per insert; with 11 values each, they stay below SQLite's limit of 32,766 values. */
 const chunkRows = 500;
@@ -25,8 +24,7 @@ export async function copyStore(source: Database, target: Database, onProgress: 
     const large = new Set(source.owners.flatMap(({ largeTables = [] }) => largeTables));
     let copied = 0;
     await target.writer.transaction().execute(async (writer) => {
-      if ((await countAllRows(writer, target.owners)) > 0)
-        throw new StorageError(`${target.name} already contains a store`);
+      if ((await countAllRows(writer, target.owners)) > 0) throw alreadyHasStore(target.name);
       for (const [table, key] of listTables(source.owners)) {
         const all = anyTable(reader).selectFrom(table).selectAll();
         for await (const rows of readChunks(all, key, large.has(table) ? largeChunkRows : chunkRows)) {

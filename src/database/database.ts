@@ -62,17 +62,21 @@ export function sqliteIn(dataDir: string): DatabaseLocation {
 }
 
 /**
- * Whether to create a missing store and upgrade an older one ("create"), only upgrade ("upgrade"), or do
- * neither.
+ * Whether to create a missing store and upgrade an older one ("create"), only create ("fill"), only upgrade
+ * ("upgrade"), or do neither.
  */
-export type OpenMode = "create" | "upgrade" | "existing";
+export type OpenMode = "create" | "fill" | "upgrade" | "existing";
+
+function mayCreate(mode: OpenMode): mode is "create" | "fill" {
+  return mode === "create" || mode === "fill";
+}
 
 /**
  * Opens a database with these owners' tables.
  *
  * @throws StorageError if the database cannot be opened, contains migration steps from a newer version or a
  *   missing extension, has triggers, or has a damaged log. The modes "upgrade" and "existing" also reject a
- *   missing store, and "existing" rejects a store that needs an upgrade.
+ *   missing store, and "fill" and "existing" reject a store that needs an upgrade.
  * @param onLost called if the open database becomes unusable for good; lost PostgreSQL connections are
  *   reopened
  */
@@ -115,14 +119,14 @@ async function openReaders({ run }: Connection): Promise<void> {
 
 /** Runs before the first connection because SQLite creates a missing file when it opens it. */
 function preparePlace(path: string, mode: OpenMode): void {
-  if (mode !== "create") requireFile(path, mode);
+  if (!mayCreate(mode)) requireFile(path, mode);
   try {
-    if (mode === "create") makeDirectory(dirname(path));
+    if (mayCreate(mode)) makeDirectory(dirname(path));
     requirePrivateStore(path);
     requireWholeLog(path);
     // SQLite would create a file that other users can read. Its other files inherit this file's mode and
     // owner.
-    if (mode === "create") createPrivateFile(path);
+    if (mayCreate(mode)) createPrivateFile(path);
   } catch (error) {
     if (error instanceof StorageError) throw error;
     throw saysDiskFull(error) ? diskFullError(path) : cannotOpen(path, error);
@@ -271,11 +275,11 @@ async function migrate({ kind, owners, writeConnection }: Database): Promise<voi
   }
 }
 
-/** Rejects a store with unknown migration steps. Only "create" accepts a database without a store. */
+/** Rejects a store with unknown migration steps, and a database without a store unless it may be created. */
 async function requireSteps({ kind, name, owners, reader }: Database, mode: OpenMode): Promise<void> {
   const taken = await readSteps(reader);
   if (taken === undefined) {
-    if (mode === "create") return;
+    if (mayCreate(mode)) return;
     throw new StorageError(`${name} does not contain a store; ${howToCreate[mode]}`);
   }
   const known = Object.keys(createMigrations(kind, owners));
@@ -286,11 +290,17 @@ async function requireSteps({ kind, name, owners, reader }: Database, mode: Open
         "lacks; use that version or add the extension",
     );
   const missing = known.filter((step) => !taken.includes(step));
+  if (mode === "fill" && missing.length > 0) throw alreadyHasStore(name);
   if (mode === "existing" && missing.length > 0)
     throw new StorageError(
       `the store ${name} was created by an older version or without an extension: it lacks ${describeSteps(missing)}; ` +
         "start the server with it once to upgrade it",
     );
+}
+
+/** Creates the error for a store that was to be filled. */
+export function alreadyHasStore(name: string): StorageError {
+  return new StorageError(`${name} already contains a store`);
 }
 
 /**

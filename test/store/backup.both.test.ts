@@ -17,6 +17,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { nameMasterKey } from "../../src/crypto/sealing.ts";
+import { openDatabaseOf } from "../../src/database/database.ts";
 import { listTables } from "../../src/database/schema.ts";
 import type { Store } from "../../src/store/store.ts";
 import { rewrap } from "../secrets/rewrap-place.ts";
@@ -28,7 +29,7 @@ import {
   makeSqlitePlace,
   type Place,
 } from "../support/on-both.ts";
-import { tables } from "../support/open-store.ts";
+import { coreTables, tables } from "../support/open-store.ts";
 import { describePostgres } from "../support/postgres.ts";
 import { main } from "../support/program.ts";
 import { type Run, runToEndHere } from "../support/run-here.ts";
@@ -236,6 +237,17 @@ describeStores("restore", (makePlace) => {
     expect(exit).toMatchObject({ code: 2, stdout: "", stderr: oneSentence });
     expect(await readAllRows(place)).toEqual(before);
     expect(readdirSync(temporary)).toEqual([]);
+  });
+
+  it("does not upgrade the store that it rejects", async () => {
+    const place = await makePlace();
+    await (await openDatabaseOf(coreTables.owners, place.location)).close();
+    await place.query("insert into list_counts values ('things', 1)");
+    const readSteps = () => place.query("select name from kysely_migration order by name");
+    const before = await readSteps();
+    const exit = await restore(place, await makeBackup(join(makeTemporaryDirectory(), "backup.db")));
+    expect(exit).toMatchObject({ code: 2, stderr: expect.stringMatching(/already contains a store\n$/) });
+    expect(await readSteps()).toEqual(before);
   });
 });
 

@@ -61,7 +61,7 @@ export const restore: StoreVerb = {
     return withDraft(makeDraft, async (directory) => {
       const source = await openCopy(file, join(directory.path, "qsp.db"), tables);
       try {
-        const name = await withDatabase(tables, location, "create", async (target) => {
+        const name = await withDatabase(tables, location, "fill", async (target) => {
           const copy = (onProgress: OnCount) => copyStore(source, target, onProgress);
           await withCount("rows copied", copy).catch((error: unknown) => {
             // The target is new, so the damage is in the backup.
