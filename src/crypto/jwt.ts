@@ -150,11 +150,17 @@ function checkClaims(header: JsonObject, claims: JsonObject, now: Date): JwtVeri
   if (nowSeconds >= payload.exp) {
     return rejection("EXPIRED", `expired at ${toIsoString(payload.exp)}`);
   }
-  if (nowSeconds < startsAt) {
+  if (nowSeconds < startsAt - maxClockDifference) {
     return rejection("NOT_YET_VALID", `not valid before ${toIsoString(startsAt)}`);
   }
   return { ok: true, type: readType(header) ?? "JWT", header, payload };
 }
+
+/**
+ * Seconds by which a token may come from the future. Its issuer may be another server with the same store, whose clock
+ * is a little ahead (RFC 7519, section 4.1.5).
+ */
+const maxClockDifference = 5;
 
 type Claims =
   | { payload: JwtPayload; startsAt: number; problem?: undefined }

@@ -37,7 +37,7 @@ export interface AnswerPace {
    * Sends an answer at once, or when its turn comes. Sending at once is cheaper: Node then writes the answers
    * to all requests of a TCP segment together.
    *
-   * @returns false if too many answers of the client, or of all, are waiting; the answer is then not sent
+   * @returns false if too many answers are waiting, for the client or for all; the answer is then not sent
    */
   send(answer: PacedAnswer): boolean;
   /** Resolves when a retryable refusal may be sent; undefined for other errors. */

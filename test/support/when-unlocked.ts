@@ -1,5 +1,6 @@
 /** Waits for a SQLite file that the server under test has locked. */
 import { setImmediate } from "node:timers/promises";
+import { isBusy } from "../../src/database/sqlite-file.ts";
 
 /**
  * Runs statements as soon as no transaction holds the SQLite file. SQLite's own timeout would block this thread,
@@ -10,8 +11,7 @@ export async function whenUnlocked<T>(run: () => T): Promise<T> {
     try {
       return run();
     } catch (error) {
-      const busy = 5; // SQLITE_BUSY, sqlite.org/rescode.html
-      if ((error as { errcode?: number }).errcode !== busy) throw error;
+      if (!isBusy(error)) throw error;
       await setImmediate();
     }
 }
