@@ -18,12 +18,13 @@ export class TlsError extends Error {}
 
 /**
  * The parameters of every connection. The groups are in order of preference: the hybrid of ML-KEM-768 and
- * X25519 (RFC 10024), then X25519, then P-384. With ":" between the groups, OpenSSL would accept any group
- * for which the client has already sent a share. "/" makes it request the better one (HelloRetryRequest).
+ * X25519 (RFC 10024), X25519, P-384, and P-256, the only group of gRPC for C++ and Python before 1.83. With ":"
+ * between the groups, OpenSSL would accept any group for which the client has already sent a share. "/" makes
+ * it request the better one (HelloRetryRequest).
  */
 const protocol = {
   minVersion: "TLSv1.3",
-  ecdhCurve: "X25519MLKEM768/X25519/P-384",
+  ecdhCurve: "X25519MLKEM768/X25519/P-384/P-256",
 } as const satisfies SecureContextOptions;
 
 /** Milliseconds between polls for a renewed certificate. */

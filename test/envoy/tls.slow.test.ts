@@ -24,6 +24,7 @@ const groups = [
   { offers: "P-384 first and X25519 last", curves: "P-384:X25519", group: "X25519" },
   { offers: "X25519 alone", curves: "X25519", group: "X25519" },
   { offers: "P-384 alone", curves: "P-384", group: "secp384r1", logged: "P-384" },
+  { offers: "P-256 alone", curves: "P-256", group: "prime256v1", logged: "P-256" },
 ];
 
 describeEdge("Envoy's TLS", () => {
@@ -48,7 +49,7 @@ describeEdge("Envoy's TLS", () => {
   });
 
   it.each([
-    { what: "clients that offer only P-256", options: { ecdhCurve: "P-256" } },
+    { what: "clients that offer only P-521", options: { ecdhCurve: "P-521" } },
     { what: "TLS 1.2", options: { maxVersion: "TLSv1.2" as const } },
   ])("rejects $what", async ({ options }) => {
     await expect(shakeHands(edge, options)).rejects.toMatchObject({

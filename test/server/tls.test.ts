@@ -60,6 +60,7 @@ const groups = [
   { offers: "X25519 alone", curves: "X25519", group: "X25519" },
   { offers: "P-384 alone", curves: "P-384", group: "secp384r1" },
   { offers: "P-256 first and P-384 last", curves: "P-256:P-384", group: "secp384r1" },
+  { offers: "P-256 alone, like gRPC for C++ before 1.83", curves: "P-256", group: "prime256v1" },
 ];
 
 /** Clients of each protocol, with their own connections. */
@@ -101,7 +102,7 @@ describe("the program with --tls-cert and --tls-key", { timeout }, () => {
   });
 
   it.each<{ what: string; options: ConnectionOptions; code: string }>([
-    { what: "a client that offers only P-256", options: { ecdhCurve: "P-256" }, code: alerts.groups },
+    { what: "a client that offers only P-521", options: { ecdhCurve: "P-521" }, code: alerts.groups },
     { what: "a client that offers only P-521", options: { ecdhCurve: "P-521" }, code: alerts.groups },
     { what: "a client that offers only ML-KEM-768", options: { ecdhCurve: "MLKEM768" }, code: alerts.groups },
     { what: "TLS 1.2", options: { maxVersion: "TLSv1.2" }, code: alerts.version },
