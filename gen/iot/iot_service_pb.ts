@@ -1192,7 +1192,7 @@ export const IotService: GenService<{
   },
   /**
    * Checks readings as they arrive and returns one result for each, in order. A reading from an unknown device, or with
-   * a signature of the wrong length, also gets a result.
+   * a signature of the wrong length, also gets a result. A message that violates its field rules ends the stream.
    *
    * @generated from rpc iot.IotService.StreamTelemetry
    */

@@ -63,7 +63,8 @@ export type CreateKeyRequest = Message<"kms.CreateKeyRequest"> & {
 
   /**
    * Name of the key: 1 to 255 characters of A-Z a-z 0-9 - _ . /, unique among the caller's names. The name stays the
-   * same when the key is rotated. It must not end in a slash and a number. No name if omitted.
+   * same when the key is rotated. It must not end in a slash and a number, or have an empty segment, "." or ".." between
+   * slashes. No name if omitted.
    *
    * @generated from field: string name = 4;
    */

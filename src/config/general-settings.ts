@@ -94,7 +94,7 @@ export const generalSettings = {
   ),
   allowedHosts: defineHostNames(
     "allowed-hosts",
-    "Host names to serve, separated by commas; .example.com for all its subdomains, * for any. With --auth open, loopback names are always included.",
+    "Host names to serve, separated by commas; .example.com for all its subdomains, * for any. Default: any name with --auth token, loopback names with --auth open, which always include them.",
   ),
   metrics: defineChoice(
     "metrics",

@@ -47,10 +47,10 @@ export function whyNotEntry(
 
 /** Explains why a value is not a valid message of a type with its own JSON form, or not an object. */
 export function whyNotMessage(desc: DescMessage, json: unknown, registry: Registry): string | undefined {
-  const reason = explainFailure(() => fromJson(desc, roundInteger(json) as JsonValue, { registry }));
-  if (reason !== undefined) return reason;
-  if (isWrapperDesc(desc)) return whyNotStrict(desc.fields[0], json);
-  return typeof json === "string" ? whyNotStrictMessage(desc, json) : undefined;
+  const reason =
+    (typeof json === "string" ? whyNotStrictMessage(desc, json) : undefined) ??
+    explainFailure(() => fromJson(desc, roundInteger(json) as JsonValue, { registry }));
+  return reason ?? (isWrapperDesc(desc) ? whyNotStrict(desc.fields[0], json) : undefined);
 }
 
 /** Creates the check whether a map key is new: "01" and "1" are the same number. */

@@ -269,4 +269,10 @@ describe("a body that is not the JSON of a message is refused", () => {
   ])("%s, with its actual type", async (body, kind) => {
     expect(await messageOf(body)).toBe(`the body is ${kind}; send a JSON object, such as {}`);
   });
+
+  it("expects a time as in a query", async () => {
+    expect(await messageOf('{"timestamp":"tomorrow"}')).toBe(
+      'timestamp: expected a time such as 2026-01-31T12:00:00Z, got "tomorrow"',
+    );
+  });
 });
