@@ -5,9 +5,10 @@ import { basename, join } from "node:path";
 /** Files that a file runs without naming them in an import. */
 const started: Readonly<Record<string, readonly string[]>> = {
   "test/support/program.ts": ["src/main.ts"],
+  "test/setup/compile.slow.test.ts": ["src/setup.mjs"],
 };
 
-/** Lists the quick tests that depend on a file. */
+/** Lists the quick tests that depend on a file, and the slow ones above. */
 export type FindTests = (file: string) => readonly string[];
 
 /** Reads all files of a project. */
@@ -20,7 +21,7 @@ export function readImportGraph(root: string): FindTests {
       importers.set(imported, [...(importers.get(imported) ?? []), file]);
   return (file) => {
     const scored = [...measureDistances(importers, file)]
-      .filter(([path]) => /(?<!\.slow|\.full)\.test\.ts$/.test(path))
+      .filter(([path]) => /(?<!\.slow|\.full)\.test\.ts$/.test(path) || path in started)
       .map(([path, distance]) => ({
         path,
         score: score(path, sources.get(path) ?? "", file) - distance / 2,

@@ -1,5 +1,5 @@
 /**
- * Makes each mistake of mutations.txt in a copy of the project, and reports which quick test catches it:
+ * Makes each mistake of mutations.txt in a copy of the project, and reports which test catches it:
  * `npm run test:mutations -- records/tag kms`, or all without words. Each mistake takes a few seconds.
  */
 import { spawnSync } from "node:child_process";
@@ -45,6 +45,8 @@ function runTests(copy: string, files: readonly string[]): TestRun {
     "quick",
     "--project",
     "quick-shared",
+    "--project",
+    "slow",
     "--bail",
     "1",
     "--reporter",
