@@ -61,12 +61,16 @@ export function readConfig(
 }
 
 /** @throws ConfigError if the master key has two sources, or only its next version has one */
-function checkMasterKey({ masterKey, masterKeyFile, masterKeyCommand, masterKeyNextCommand }: Config): void {
+function checkMasterKey(config: Config): void {
+  const { masterKey, masterKeyNext, masterKeyFile, masterKeyCommand, masterKeyNextCommand } = config;
   const sources = [masterKeyFile !== "", masterKey !== "", masterKeyCommand.length > 0];
   if (sources.filter(Boolean).length > 1)
     throw new ConfigError("use only one of --master-key-file, --master-key-command and QSP_MASTER_KEY");
   if (masterKeyNextCommand.length > 0 && masterKeyCommand.length === 0)
     throw new ConfigError("--master-key-next-command needs --master-key-command");
+  // The next version of a key in a file is in a file too: a rotation would ignore this one and create another.
+  if (masterKeyNext !== "" && masterKey === "")
+    throw new ConfigError("QSP_MASTER_KEY_NEXT needs QSP_MASTER_KEY");
 }
 
 /** Splits a setting into file names, separated by commas. */

@@ -71,6 +71,14 @@ describe("the settings", () => {
     expect(() => readConfig(args, {})).toThrow(configError("--help"));
   });
 
+  it.each([[], ["--master-key-file", "k"], ["--master-key-command", "cat k"]])(
+    "reject QSP_MASTER_KEY_NEXT, which a rotation would ignore, without QSP_MASTER_KEY: %j",
+    (...args) => {
+      const keys = { QSP_MASTER_KEY_NEXT: "5a".repeat(32) };
+      expect(() => readConfig(args, keys)).toThrow(configError("QSP_MASTER_KEY_NEXT"));
+    },
+  );
+
   it("open the server to the network only if the operator explicitly says so", () => {
     const args = ["--host", "0.0.0.0"];
     for (const advice of ["--danger-open-to-network", "--auth token"])
