@@ -3,7 +3,7 @@
 import os from "node:os";
 import { extensions } from "../extensions/index.ts";
 import { findUnknownVariables, hasVariables } from "./cli/command-line/unknown-variables.ts";
-import { usageError } from "./cli/exit-codes.ts";
+import { exitCodes, usageError } from "./cli/exit-codes.ts";
 import { createVerbTable } from "./cli/groups.ts";
 import { reportError, reportWarning } from "./cli/output/report-error.ts";
 import { runCommandLine } from "./cli/run.ts";
@@ -46,9 +46,23 @@ async function requireAllOptions(args: readonly string[]): Promise<void> {
   if (taken !== undefined) process.exit(reportError(usageError(taken), args));
 }
 
+/**
+ * Ends a start on a signal. The kernel does this for every process but the first one of a container, whose
+ * signals it drops: the server would get ready, and be killed with its calls. Once ready, it replaces these
+ * listeners.
+ */
+function endStartOnSignal(): void {
+  if (process.pid !== 1) return;
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(exitCodes.interrupted));
+}
+
 const args = process.argv.slice(2);
-if (args[0] === "serve") await requireAllOptions(args);
-else await warnOfVariables(args);
+if (args[0] === "serve") {
+  endStartOnSignal();
+  await requireAllOptions(args);
+} else {
+  await warnOfVariables(args);
+}
 const verbs = { serve, ...createVerbTable(extensions) };
 /** Most verbs need no package. */
 const loadPackages: LoadPackages = async () =>

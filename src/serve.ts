@@ -165,8 +165,7 @@ function waitForEnd(running: StartedServer, logger: Logger): Promise<number> {
         },
       );
     };
-    process.on("SIGINT", onSignal);
-    process.on("SIGTERM", onSignal);
+    for (const signal of ["SIGINT", "SIGTERM"]) process.removeAllListeners(signal).on(signal, onSignal);
   });
 }
 

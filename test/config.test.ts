@@ -1,9 +1,11 @@
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { createVerbTable, loadVerb } from "../src/cli/groups.ts";
 import { defineInteger } from "../src/config/setting.ts";
 import { type Config, ConfigError, describeSettings, listSettings, readConfig } from "../src/config.ts";
+import { main } from "./support/program.ts";
 import { runToEndHere } from "./support/run-here.ts";
 import { runToEnd, startServer } from "./support/start-server.ts";
 import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
@@ -125,7 +127,28 @@ describe("a start that cannot succeed", { timeout: 120_000 }, () => {
   });
 });
 
+/** Runs a program as the first process of a container. */
+const asFirst = ["--user", "--map-root-user", "--fork", "--kill-child", "--pid"];
+const lacksContainer = spawnSync("unshare", [...asFirst, "true"]).status !== 0;
+
 describe("the program", { timeout: 120_000 }, () => {
+  it.skipIf(lacksContainer)(
+    "ends on a signal while it starts as the first process of a container",
+    async () => {
+      const args = ["serve", "--port", "0", "--data-dir", makeTemporaryDirectory()];
+      const key = ["--master-key-command", `sh -c "kill -TERM 1; echo ${"5a".repeat(32)}"`];
+      const program = spawn("unshare", [...asFirst, process.execPath, main, ...args, ...key]);
+      onTestFinished(() => void program.kill("SIGKILL"));
+      let output = "";
+      program.stdout.on("data", (chunk) => {
+        output += chunk;
+        if (output.includes("ready")) program.kill("SIGKILL");
+      });
+      const [code] = await once(program, "close");
+      expect([code, output]).toEqual([130, ""]);
+    },
+  );
+
   it("prints the settings and ends", async () => {
     const { code, stdout, stderr } = await runToEnd(["serve", "--help"]);
     expect([code, stderr]).toEqual([0, ""]);
