@@ -14,16 +14,17 @@ import {
   renameSync,
   rmSync,
   statSync,
+  utimes,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { packageFolder } from "../program-files.ts";
 import { bundleProgram } from "./bundle-program.ts";
-import { compiledFolder, compiledMain, identify, inputsPath, type Source } from "./freshness.mjs";
+import { compiledFolder, compiledMain, identify, inputsPath, readInputs, type Source } from "./freshness.mjs";
 
 /**
  * Hours after which an unused build is deleted. A running server touches the folder of its build twice an hour: see
- * `describeStart`.
+ * `describeStart`. A server of another user cannot, so a replaced build counts as used until it is replaced.
  */
 const unusedHours = 2;
 
@@ -38,8 +39,9 @@ const sources = await compile().catch((error: unknown) => {
 });
 const contents = Object.entries(sources).map(([path, { sha256 }]) => [path, sha256]);
 const name = createHash("sha256").update(JSON.stringify(contents)).digest("hex").slice(0, 12);
+const replaced = readInputs()?.build;
 publish(name);
-removeOld(name);
+removeOld(name, replaced);
 console.error(`setup: compiled the program in ${((performance.now() - started) / 1000).toFixed(1)} s`);
 
 function makeFolder(): void {
@@ -132,11 +134,13 @@ function replace(path: string, content: string): void {
   renameSync(next, path);
 }
 
-function removeOld(current: string): void {
+function removeOld(current: string, replaced: string | undefined): void {
   for (const entry of readdirSync(compiledFolder, { withFileTypes: true })) {
     const path = join(compiledFolder, entry.name);
     const unusedMs = Date.now() - statSync(path).mtimeMs;
-    if (!entry.isDirectory() || entry.name === current || unusedMs < unusedHours * 3_600_000) continue;
-    rmSync(path, { recursive: true, force: true });
+    // Fails if the build belongs to another user, who then touches it.
+    if (entry.name === replaced) utimes(path, new Date(), new Date(), () => {});
+    else if (entry.isDirectory() && entry.name !== current && unusedMs >= unusedHours * 3_600_000)
+      rmSync(path, { recursive: true, force: true });
   }
 }

@@ -41,7 +41,7 @@ export function isFresh() {
 }
 
 /** @returns {{ build: string, sources: Record<string, Source> } | undefined} undefined if missing or damaged */
-function readInputs() {
+export function readInputs() {
   try {
     const { build, sources } = JSON.parse(readFileSync(inputsPath, "utf8"));
     return typeof build === "string" && typeof sources === "object" ? { build, sources } : undefined;
