@@ -29,7 +29,8 @@ function firstCalls({ url, auth, caFile }: FirstCallsOptions): string {
   const isTls = url.startsWith("https:");
   const curl = isTls ? `curl -s --cacert ${caFile}` : "curl -s";
   const grpcurl = isTls ? `grpcurl -cacert ${caFile}` : "grpcurl -plaintext";
-  const authority = new URL(url).host;
+  // With its port: URL omits 443 and 80, without which grpcurl cannot connect.
+  const authority = url.replace(/^https?:\/\//, "");
   const json = "-H 'content-type: application/json'";
   const lines =
     auth === "open"

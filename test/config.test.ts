@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { createVerbTable, loadVerb } from "../src/cli/groups.ts";
 import { defineInteger } from "../src/config/setting.ts";
 import { type Config, ConfigError, describeSettings, listSettings, readConfig } from "../src/config.ts";
+import { describeFirstSteps } from "../src/first-calls.ts";
 import { main } from "./support/program.ts";
 import { runToEndHere } from "./support/run-here.ts";
 import { runToEnd, startServer } from "./support/start-server.ts";
@@ -170,6 +171,13 @@ describe("the program", { timeout: 120_000 }, () => {
     const { port } = new URL(server.url);
     expect(stdout).toContain(`\nIn a browser, open http://localhost:${port}\n`);
     expect(stdout.match(/^ {2}\w+ .*\blocalhost:\d+/gm)).toHaveLength(3);
+  });
+
+  it.each(["https://localhost:443", "http://[::1]:80"])("prints %s with its port for grpcurl", (url) => {
+    const text = describeFirstSteps({ url, auth: "token", caFile: "CA.crt" });
+    expect(text).toMatch(
+      new RegExp(`^  grpcurl .* ${RegExp.escape(new URL(url).hostname)}:(443|80) list$`, "m"),
+    );
   });
 
   it("accepts settings as variables", async () => {
