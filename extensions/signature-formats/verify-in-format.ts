@@ -1,7 +1,7 @@
 /** `qsp verify --format`: verifies a file in a standard format. Its input is untrusted. */
 
 import { oneOf } from "../../src/cli/connection/api-client.ts";
-import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
+import { usageError } from "../../src/cli/exit-codes.ts";
 import { readWhole } from "../../src/cli/files/read.ts";
 import { readContent } from "../../src/cli/signing/keys.ts";
 import { describeSigner, findSigner, type VerifyingKeys } from "../../src/cli/signing/local.ts";
@@ -58,11 +58,11 @@ export async function verifyInFormat(
   const described = [key.text, ...Object.values(claims), ...(reason === undefined ? [] : [reason])].join(
     "; ",
   );
-  output.report(
+  return output.report(
     { valid, format, ...key.fields, ...claims, ...(reason !== undefined && { reason }) },
     `${path}: the signature is ${valid ? "valid" : "NOT valid"} (${described})`,
+    valid,
   );
-  return valid ? exitCodes.done : exitCodes.no;
 }
 
 async function verifyDsse({ input, document, provider, publicKeys }: VerifyingJob): Promise<Verdict> {

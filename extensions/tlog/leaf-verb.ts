@@ -1,7 +1,7 @@
 /** `qsp log leaf`: computes an audit entry's leaf from its JSON, without a server. */
 import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { type AuditEntry, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
-import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
+import { usageError } from "../../src/cli/exit-codes.ts";
 import { readWhole } from "../../src/cli/files/read.ts";
 import type { Verb, VerbInput } from "../../src/cli/verb.ts";
 import { auditStart, hashAuditEntry } from "../../src/client/verify-audit.ts";
@@ -39,13 +39,12 @@ export const leafVerbs: readonly Verb[] = [
         );
       const index = entry.sequence - 1;
       const valid = entry.entryHash === "" || entry.entryHash === leaf;
-      if (valid) input.output.report({ leaf, index, valid }, leaf);
-      else
-        input.output.report(
-          { leaf, index, valid, stated: entry.entryHash },
-          `NOT valid: entry ${entry.sequence} states the hash ${entry.entryHash}, but its content hashes to ${leaf}: it or the previous entry differs from the log.`,
-        );
-      return valid ? exitCodes.done : exitCodes.no;
+      if (valid) return input.output.report({ leaf, index, valid }, leaf);
+      return input.output.report(
+        { leaf, index, valid, stated: entry.entryHash },
+        `NOT valid: entry ${entry.sequence} states the hash ${entry.entryHash}, but its content hashes to ${leaf}: it or the previous entry differs from the log.`,
+        valid,
+      );
     },
   },
 ];

@@ -1,7 +1,7 @@
 /** `qsp log verify`: verifies a log's checkpoints and proofs without a server. */
 
 import { inputFile } from "../../src/cli/command-line/options.ts";
-import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
+import { usageError } from "../../src/cli/exit-codes.ts";
 import { readText } from "../../src/cli/files/read.ts";
 import { withProvider } from "../../src/cli/keys/read-keys.ts";
 import { counted } from "../../src/cli/output/output.ts";
@@ -51,11 +51,11 @@ export const verifyVerbs: readonly Verb[] = [
       withProvider(async (provider) => {
         const { problem, statement, checkpoint } = await verifyFile(provider, input);
         const { origin, size } = checkpoint;
-        input.output.report(
+        return input.output.report(
           { valid: problem === undefined, origin, size, ...(problem !== undefined && { problem }) },
           problem === undefined ? `Valid: ${statement}.` : `NOT valid: ${problem}.`,
+          problem === undefined,
         );
-        return problem === undefined ? exitCodes.done : exitCodes.no;
       }),
   },
 ];

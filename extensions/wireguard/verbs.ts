@@ -75,7 +75,7 @@ export const statusVerb: Verb = withCredentials(
       const [answer, ...rest] = await askPages((pageToken) => server.ask(listPeers, { pageToken }));
       for (const { peers } of rest) for (const peer of peers) answer.peers.push(peer);
       answer.nextPageToken = "";
-      output.answer(listPeers.output, answer, () => {
+      const text = (): string => {
         const rows = answer.peers.map(({ tunnelId, wireguardPublicKey, lastEpoch, damaged }) =>
           damaged
             ? [tunnelId, "", "DAMAGED: changed outside the service"]
@@ -85,8 +85,8 @@ export const statusVerb: Verb = withCredentials(
         return rows.length === 0
           ? `${gateway}\nThere are no peers.`
           : `${gateway}\n${table(["TUNNEL", "WIREGUARD KEY", "LAST KEY"], rows)}`;
-      });
-      return answer.gatewayConnected ? exitCodes.done : exitCodes.no;
+      };
+      return output.answer(listPeers.output, answer, text, answer.gatewayConnected);
     },
   }),
 );

@@ -67,11 +67,11 @@ export function answerVerb<O extends DescMessage>(
         Object.entries(writes).map(([option, part]) => [option, input.files.write(option, part(answer))]),
       );
       finish?.(answer, input);
-      input.output.answer(output, answer, () => {
+      const text = (): string => {
         const said = say(answer, input, written);
         return typeof said === "string" ? said : facts(said);
-      });
-      return isYes?.(answer) === false ? exitCodes.no : exitCodes.done;
+      };
+      return input.output.answer(output, answer, text, isYes?.(answer));
     },
   });
 }

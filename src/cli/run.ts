@@ -42,6 +42,8 @@ interface OutputWatch {
   failure?: CliError;
   /** Whether a failure or a closed pipe ends the client. */
   endsAtOnce?: boolean;
+  /** The exit code of the last answer. */
+  exitCode?: number;
 }
 
 /** Detects lost output. */
@@ -53,8 +55,9 @@ function watchOutput(args: readonly string[]): OutputWatch {
       const sentence = `standard output cannot be written: ${describeSystemError(error)}`;
       watch.failure ??= outputError(sentence, error);
     }
-    const { failure, endsAtOnce } = watch;
-    if (endsAtOnce) process.exit(failure === undefined ? exitCodes.done : complain(failure, args));
+    const { failure, endsAtOnce, exitCode = exitCodes.done } = watch;
+    // A "no" stays a "no", even if nobody reads it.
+    if (endsAtOnce) process.exit(failure === undefined ? exitCode : complain(failure, args));
   });
   return watch;
 }
@@ -121,7 +124,14 @@ async function runLine(
   const [print, painted] = files.areOnStandardOutput
     ? [(text: string): void => void process.stderr.write(text), createPaint(process.stderr)]
     : [write, paint];
-  const output = createOutput(options.flag("json"), print, (text) => colorText(text, painted));
+  const output = createOutput(
+    options.flag("json"),
+    print,
+    (text) => colorText(text, painted),
+    (exitCode) => {
+      watch.exitCode = exitCode;
+    },
+  );
   const server = verb.isLocal
     ? undefined
     : (await import("./connection/api-client.ts")).createClient(options, verb.isService);

@@ -74,6 +74,18 @@ describe("qsp", { timeout }, () => {
   );
 });
 
+it("ends with 1 for an answer of no, even if the reader has closed the pipe", { timeout }, async () => {
+  const place = server.place();
+  for (const name of ["ada", "eve"]) await qspDone(["keygen", name], place);
+  await qspDone(["sign", "ada.key", "--key-file", "ada.key", "--out", "ada.sig"], place);
+  const { child, end } = startQsp(
+    ["verify", "ada.key", "--signature", "ada.sig", "--public-key", "eve.pub"],
+    place,
+  );
+  child.stdout?.destroy();
+  expect(await end).toMatchObject({ code: 1, stdout: "", stderr: "" });
+});
+
 // Every write to /dev/full fails like on a full disk.
 describe.runIf(process.platform === "linux")("a standard output on a full disk", { timeout }, () => {
   // One of each way to print: help, an answer, a script, and a verb that works on a store.

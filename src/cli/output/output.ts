@@ -1,24 +1,40 @@
 /** Prints text for people or JSON for programs. */
 import { type DescMessage, type MessageShape, type Registry, toJsonString } from "@bufbuild/protobuf";
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import { exitCodes } from "../exit-codes.ts";
 
 /** Prints to standard output. */
 export interface Output {
   readonly isJson: boolean;
-  /** Prints a message as JSON, or the result of `text`. */
-  answer<Desc extends DescMessage>(desc: Desc, message: MessageShape<Desc>, text: () => string): void;
-  /** Prints a record that is not a message as JSON, or a text. */
-  report(record: Readonly<Record<string, unknown>>, text: string): void;
+  /**
+   * Prints a message as JSON, or the result of `text`.
+   *
+   * @param isYes whether the answer is yes
+   * @returns the exit code
+   */
+  answer<Desc extends DescMessage>(
+    desc: Desc,
+    message: MessageShape<Desc>,
+    text: () => string,
+    isYes?: boolean,
+  ): number;
+  /** Like `answer`, for a record that is not a message. */
+  report(record: Readonly<Record<string, unknown>>, text: string, isYes?: boolean): number;
   /** Prints a message as JSON in both modes. */
   json<Desc extends DescMessage>(desc: Desc, message: MessageShape<Desc>, registry?: Registry): void;
   print(text: string): void;
 }
 
-/** Creates the output of one run. */
+/**
+ * Creates the output of one run.
+ *
+ * @param onAnswer receives the exit code of an answer before it is printed: printing may end the client
+ */
 export function createOutput(
   isJson: boolean,
   write: (text: string) => void,
   color: (text: string) => string = (text) => text,
+  onAnswer: (exitCode: number) => void = () => {},
 ): Output {
   const print = (text: string): void => write(`${text}\n`);
   const json: Output["json"] = (desc, message, registry) =>
@@ -29,10 +45,25 @@ export function createOutput(
     );
   // Control characters are removed before colours add their own.
   const show = (text: string): void => print(color(harmless(text)));
+  const decide = (isYes: boolean): number => {
+    const exitCode = isYes ? exitCodes.done : exitCodes.no;
+    onAnswer(exitCode);
+    return exitCode;
+  };
   return {
     isJson,
-    answer: (desc, message, text) => (isJson ? json(desc, message) : show(text())),
-    report: (record, text) => (isJson ? print(escapeControls(JSON.stringify(record))) : show(text)),
+    answer(desc, message, text, isYes = true) {
+      const exitCode = decide(isYes);
+      if (isJson) json(desc, message);
+      else show(text());
+      return exitCode;
+    },
+    report(record, text, isYes = true) {
+      const exitCode = decide(isYes);
+      if (isJson) print(escapeControls(JSON.stringify(record)));
+      else show(text);
+      return exitCode;
+    },
     json,
     print: (text) => print(harmless(text)),
   };

@@ -3,7 +3,7 @@ import type { DescMethod, DescMethodUnary } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { ApiClient } from "../connection/api-client.ts";
-import { exitCodes, findReason } from "../exit-codes.ts";
+import { findReason } from "../exit-codes.ts";
 import { table } from "../output/output.ts";
 import { declareVerb, type Verb } from "../verb.ts";
 
@@ -19,8 +19,8 @@ export const healthVerbs: readonly Verb[] = [
       const rows = await Promise.all(
         probes.map(async (probe) => [probe.parent.typeName, await askHealth(server, probe)] as const),
       );
-      output.report({ services: Object.fromEntries(rows) }, table(["SERVICE", "STATUS"], rows));
-      return rows.some(([, status]) => status === "DOWN") ? exitCodes.no : exitCodes.done;
+      const isUp = rows.every(([, status]) => status !== "DOWN");
+      return output.report({ services: Object.fromEntries(rows) }, table(["SERVICE", "STATUS"], rows), isUp);
     },
   }),
 ];

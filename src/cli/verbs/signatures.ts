@@ -1,7 +1,7 @@
 /** `qsp sign` and `verify`: files of any size, with server-held and local keys. */
 
 import { inputFile } from "../command-line/options.ts";
-import { exitCodes, usageError } from "../exit-codes.ts";
+import { usageError } from "../exit-codes.ts";
 import { readSize } from "../files/read.ts";
 import { readSecretKey, requireSigning, withProvider } from "../keys/read-keys.ts";
 import { bytes } from "../output/output.ts";
@@ -102,11 +102,11 @@ export const verifyVerbs: readonly Verb[] = [
         const signer = await findVerifyingKey(provider, publicKeys, signature, content);
         const valid = signer !== undefined;
         const key = describeSigner(publicKeys, signer);
-        output.report(
+        return output.report(
           { valid, ...key.fields },
           `${operands[0]}: the signature is ${valid ? "valid" : "NOT valid"} (${key.text})`,
+          valid,
         );
-        return valid ? exitCodes.done : exitCodes.no;
       }),
   }),
 ];

@@ -6,7 +6,7 @@ import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { answerVerb, listVerb } from "../../call-verbs.ts";
 import { inputFile } from "../../command-line/options.ts";
 import { theAnswer, toUpload } from "../../connection/api-client.ts";
-import { distrustError, exitCodes, usageError } from "../../exit-codes.ts";
+import { distrustError, usageError } from "../../exit-codes.ts";
 import { readState, writeState } from "../../files/state.ts";
 import { openNewFile, writeTo } from "../../files/write.ts";
 import { readPublicKeyPem, withProvider } from "../../keys/read-keys.ts";
@@ -121,12 +121,11 @@ function authenticate(input: VerbInput): Promise<number> {
     if (authenticated) device.keep({ token, tokenExpiresAt });
     // The token is stored in the file; keep it off screens and out of logs.
     delete answer.token;
-    output.answer(method.authenticate.output, answer, () =>
+    const text = (): string =>
       authenticated
         ? `${deviceId} is authenticated until ${tokenExpiresAt}; its token is in ${device.path}.`
-        : `${deviceId} is NOT authenticated: ${reason}.`,
-    );
-    return authenticated ? exitCodes.done : exitCodes.no;
+        : `${deviceId} is NOT authenticated: ${reason}.`;
+    return output.answer(method.authenticate.output, answer, text, authenticated);
   });
 }
 
@@ -144,10 +143,8 @@ async function update({ operands: [image = ""], options, output, server }: VerbI
   const requests = toUpload(header, readWithProgress(image));
   const answer = await theAnswer(server.stream(method.updateFirmwareStream, requests));
   const { result, reason, firmwareHash } = answer;
-  output.answer(method.updateFirmwareStream.output, answer, () =>
-    facts({ result, reason, "SHA-256": firmwareHash, device: deviceId }),
-  );
-  return result === "FIRMWARE_ACCEPTED" ? exitCodes.done : exitCodes.no;
+  const text = () => facts({ result, reason, "SHA-256": firmwareHash, device: deviceId });
+  return output.answer(method.updateFirmwareStream.output, answer, text, result === "FIRMWARE_ACCEPTED");
 }
 
 /** @returns PEM; "" without a file */

@@ -45,8 +45,8 @@ function send(input: VerbInput): Promise<number> {
     const signature = await device.signReading(sequence, telemetry);
     const request = { deviceId, telemetry, sequence, signature };
     const answer = await asDevice(server, device).ask(method.sendTelemetry, request);
-    output.answer(method.sendTelemetry.output, answer, () => describe(sequence, answer));
-    return answer.verified ? exitCodes.done : exitCodes.no;
+    const text = () => describe(sequence, answer);
+    return output.answer(method.sendTelemetry.output, answer, text, answer.verified);
   });
 }
 
@@ -58,9 +58,10 @@ function stream(input: VerbInput): Promise<number> {
     let areAllVerified = true;
     const requests = signLines(device, readByteLines(file));
     for await (const answer of asDevice(server, device).stream(method.streamTelemetry, requests)) {
-      output.answer(method.streamTelemetry.output, answer, () => describe(sequence, answer));
-      sequence += 1;
       areAllVerified &&= answer.verified;
+      const text = () => describe(sequence, answer);
+      output.answer(method.streamTelemetry.output, answer, text, areAllVerified);
+      sequence += 1;
     }
     return areAllVerified ? exitCodes.done : exitCodes.no;
   });
