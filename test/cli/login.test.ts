@@ -6,7 +6,7 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { isMissing } from "../interop/tools.ts";
 import { password } from "../support/passwords.ts";
 import { useGuardedServer } from "./guarded-server.ts";
-import { launch, listen, program, qspDone, timeout } from "./qsp.ts";
+import { launch, listen, program, qsp, qspDone, timeout } from "./qsp.ts";
 
 const { place, loggedIn } = useGuardedServer();
 
@@ -43,6 +43,17 @@ it("a token from a login is not sent to other servers", async () => {
   );
   const elsewhere = { ...(await loggedIn()), url: `http://127.0.0.1:${port}` };
   await qspDone(["kms", "list"], elsewhere);
-  await qspDone(["kms", "list"], { ...elsewhere, env: { QSP_TOKEN: "meant for it" } });
-  expect(authorizations).toEqual([undefined, "Bearer meant for it"]);
+  await qspDone(["kms", "list"], { ...elsewhere, env: { QSP_TOKEN: "meant-for-it" } });
+  expect(authorizations).toEqual([undefined, "Bearer meant-for-it"]);
 });
+
+it.each(["first-secret\nsecond", "sécret", "secret€"])(
+  "a token that is not one line is not quoted",
+  async (QSP_TOKEN) => {
+    expect(await qsp(["kms", "list"], { ...place(), env: { QSP_TOKEN } })).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: "qsp: QSP_TOKEN does not contain a token on one line\n",
+    });
+  },
+);

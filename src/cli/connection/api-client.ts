@@ -227,10 +227,11 @@ export async function askPages<Page extends { readonly nextPageToken: string }>(
  */
 export function readToken(options: ParsedOptions, url: string): string | undefined {
   const file = options.text("token-file");
-  if (file !== undefined) {
-    const token = readText(file).trim();
-    if (!/^[\x21-\x7e]+$/.test(token)) throw usageError(`${file} does not contain a token on one line`);
-    return token;
-  }
-  return process.env.QSP_TOKEN || findToken(url);
+  const given = file === undefined ? process.env.QSP_TOKEN : readText(file);
+  if (file === undefined && !given) return findToken(url);
+  const token = given?.trim() ?? "";
+  // The error for an invalid header would quote the token.
+  if (!/^[\x21-\x7e]+$/.test(token))
+    throw usageError(`${file ?? "QSP_TOKEN"} does not contain a token on one line`);
+  return token;
 }
