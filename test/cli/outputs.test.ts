@@ -10,7 +10,9 @@ import { openFiles } from "../../src/cli/files/open.ts";
 import { readState, writeState } from "../../src/cli/files/state.ts";
 import { openFile, writeTo } from "../../src/cli/files/write.ts";
 import { loadAllVerbs } from "../../src/cli/groups.ts";
-import { deviceKind } from "../../src/cli/verbs/device/state.ts";
+import { withProvider } from "../../src/cli/keys/read-keys.ts";
+import type { VerbInput } from "../../src/cli/verb.ts";
+import { deviceKind, withDevice } from "../../src/cli/verbs/device/state.ts";
 import { main } from "../support/program.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { verbTable } from "../support/whole-program.ts";
@@ -108,6 +110,26 @@ describe("an output of any size", () => {
     await expect(files.writeChunks("out", chunks())).rejects.toThrow("no more");
     expect(readdirSync(folder)).toEqual([]);
   });
+});
+
+it("two verbs that use a device's file at once keep each other's changes", async () => {
+  const path = join(makeTemporaryDirectory(), "device.json");
+  const url = "http://a.test";
+  const secretKeyPem = await withProvider(async (provider) =>
+    (await provider.generateKeyPair("ML-DSA-44")).secretKey.toPem(),
+  );
+  writeState(path, { url, deviceId: "d", secretKeyPem, nextSequence: 1 });
+  const input = { files: { need: () => path }, server: { url } } as unknown as VerbInput;
+  await withDevice(input, async (one) => {
+    expect(one.takeSequences(10)).toBe(1);
+    await withDevice(input, async (other) => {
+      expect(other.takeSequences(1)).toBe(11);
+      other.keep({ token: "t", tokenExpiresAt: "2030-01-01T00:00:00Z" });
+    });
+    expect(one.takeSequences(10)).toBe(12);
+    expect(one.state).toEqual(readState(path, url, deviceKind));
+  });
+  expect(readState(path, url, deviceKind)).toMatchObject({ token: "t", nextSequence: 22 });
 });
 
 it("a device's file is used with its own server alone", () => {

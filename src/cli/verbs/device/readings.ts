@@ -54,14 +54,15 @@ function stream(input: VerbInput): Promise<number> {
   const { operands, output, server } = input;
   const [file = "-"] = operands;
   return withDevice(input, async (device) => {
-    let sequence = device.state.nextSequence;
+    /** The numbers of the readings without an answer. */
+    const sent: number[] = [];
     let areAllVerified = true;
-    const requests = signLines(device, readByteLines(file));
+    const requests = signLines(device, readByteLines(file), sent);
     for await (const answer of asDevice(server, device).stream(method.streamTelemetry, requests)) {
       areAllVerified &&= answer.verified;
+      const sequence = sent.shift() ?? 0;
       const text = () => describe(sequence, answer);
       output.answer(method.streamTelemetry.output, answer, text, areAllVerified);
-      sequence += 1;
     }
     return areAllVerified ? exitCodes.done : exitCodes.no;
   });
@@ -70,6 +71,7 @@ function stream(input: VerbInput): Promise<number> {
 async function* signLines(
   device: OpenDevice,
   lines: AsyncIterable<Uint8Array<ArrayBuffer>>,
+  sent: number[],
 ): AsyncGenerator<MessageInitShape<typeof StreamTelemetryRequestSchema>> {
   const { deviceId } = device.state;
   let [sequence, reservedTo] = [0, 0];
@@ -80,6 +82,7 @@ async function* signLines(
       reservedTo = sequence + sequencesAtOnce;
     }
     const signature = await device.signReading(sequence, telemetry);
+    sent.push(sequence);
     yield { reading: { deviceId, telemetry, sequence, signature } };
     sequence += 1;
   }

@@ -47,7 +47,7 @@ export interface OpenDevice {
   signChallenge(challenge: Uint8Array): Promise<Uint8Array<ArrayBuffer>>;
   /** Signs a reading with its sequence number. */
   signReading(sequence: number, telemetry: Uint8Array): Promise<Uint8Array<ArrayBuffer>>;
-  /** Updates the state and the file. */
+  /** Updates the state and the file, which keeps what other verbs have changed meanwhile. */
   keep(changes: Partial<DeviceState>): void;
   /**
    * Reserves sequence numbers. They are stored as used before anything is sent, so that none is sent twice.
@@ -67,11 +67,13 @@ export function withDevice<T>(
   use: (device: OpenDevice) => Promise<T>,
 ): Promise<T> {
   const path = files.need("device");
-  let state = readState(path, server.url, deviceKind);
+  // Another verb may have changed the file since.
+  const read = (): DeviceState => readState(path, server.url, deviceKind);
   const keep = (changes: Partial<DeviceState>): void => {
-    state = { ...state, ...changes };
+    state = { ...read(), ...changes };
     writeState(path, state);
   };
+  let state = read();
   return withProvider(async (provider) => {
     const secretKey = await parseSecretKey(provider, state.secretKeyPem, path);
     const sign = async (message: Uint8Array, context: Uint8Array) =>
@@ -86,7 +88,7 @@ export function withDevice<T>(
         sign(joinReading(sequence, telemetry), deviceContexts.numberedReading),
       keep,
       takeSequences(count) {
-        const first = state.nextSequence;
+        const first = read().nextSequence;
         keep({ nextSequence: first + count });
         return first;
       },
