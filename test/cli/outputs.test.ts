@@ -180,7 +180,6 @@ describe("every verb declares its files:", () => {
       "src/cli/operator/ca-files.ts",
       "src/cli/operator/restore.ts",
       "src/cli/operator/store-cut-log.ts",
-      "src/cli/verbs/device/device.ts",
     ]);
   });
 });

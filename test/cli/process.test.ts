@@ -1,7 +1,9 @@
 /** What only a separate process shows: exit codes, signals, redirections and closed pipes. */
 import { once } from "node:events";
+import { readdirSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { createServer as createTcpServer } from "node:net";
+import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { main } from "../support/program.ts";
 import {
@@ -72,6 +74,24 @@ describe("qsp", { timeout }, () => {
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     },
   );
+});
+
+it("leaves no file behind if a registration is interrupted", { timeout }, async () => {
+  const silent = createTcpServer((socket) => onTestFinished(() => void socket.destroy()));
+  const place = { ...server.place(), url: `http://127.0.0.1:${await listen(silent)}` };
+  const { child, end } = startQsp(["device", "register"], place);
+  await once(silent, "connection");
+  child.kill("SIGINT");
+  expect(await end).toMatchObject({ code: 130, stderr: "" });
+  expect(readdirSync(place.cwd)).toEqual([]);
+});
+
+it("registers no tunnel whose file cannot be written", async () => {
+  const place = server.place();
+  writeFileSync(join(place.cwd, "f"), "");
+  const run = await qsp(["tunnel", "up", "--tunnel", "f/t.json"], place);
+  expect(run).toMatchObject({ code: 2, stderr: expect.stringContaining("f/t.json cannot be written") });
+  expect(await qspDone(["tunnel", "list"], place)).toBe("There are no tunnels.\n");
 });
 
 it("ends with 1 for an answer of no, even if the reader has closed the pipe", { timeout }, async () => {

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { usageError } from "../exit-codes.ts";
 import { readText } from "./read.ts";
-import { replacePrivateFile } from "./write.ts";
+import { openNewPrivateFile, replacePrivateFile, writeTo } from "./write.ts";
 
 /** The fields that all state files share. */
 interface State {
@@ -34,6 +34,24 @@ export function readState<T extends State>(path: string, url: string, kind: Stat
 
 export function writeState<T extends State>(path: string, state: T): void {
   replacePrivateFile(path, formatState(state));
+}
+
+/**
+ * Reserves a state file, because the key that the server registers meanwhile must not be lost. The file disappears if the
+ * client ends, or `register` fails, before the state is kept.
+ *
+ * @throws CliError if the file exists or cannot be written
+ */
+export async function withNewState<Result>(
+  path: string,
+  register: (keep: (state: State & Readonly<Record<string, unknown>>) => void) => Promise<Result>,
+): Promise<Result> {
+  const file = openNewPrivateFile(path);
+  try {
+    return await register((state) => writeTo(file, formatState(state)));
+  } finally {
+    file.discard();
+  }
 }
 
 /** Returns the content of a state file. */

@@ -82,13 +82,27 @@ export function openFile(path: string, access: FileAccess): OutputFile {
  * @throws CliError
  */
 export function replacePrivateFile(path: string, content: string): void {
+  makeParents(path);
+  writeTo(openFile(path, "private"), content);
+}
+
+/**
+ * Opens a private file that does not exist yet, and creates missing parent directories.
+ *
+ * @throws CliError
+ */
+export function openNewPrivateFile(path: string): OutputFile {
+  makeParents(path);
+  return openNewFile(path, "private");
+}
+
+function makeParents(path: string): void {
   try {
     makeDirectories(dirname(path));
   } catch (error) {
     const reason = `the directory ${dirname(path)} cannot be created: ${describeSystemError(error)}`;
     throw outputError(`${path} cannot be written: ${reason}`, error);
   }
-  writeTo(openFile(path, "private"), content);
 }
 
 /** Paths of open files: /dev/stdout, /dev/fd/3. A rename would replace the path, not the open file. */

@@ -1,14 +1,13 @@
 /** `qsp device`: acts as a device with its own key. */
 
-import { existsSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { answerVerb, listVerb } from "../../call-verbs.ts";
 import { inputFile } from "../../command-line/options.ts";
 import { theAnswer, toUpload } from "../../connection/api-client.ts";
 import { distrustError, usageError } from "../../exit-codes.ts";
-import { readState, writeState } from "../../files/state.ts";
-import { openNewFile, writeTo } from "../../files/write.ts";
+import { readState, withNewState } from "../../files/state.ts";
 import { readPublicKeyPem, withProvider } from "../../keys/read-keys.ts";
 import { facts } from "../../output/output.ts";
 import { readWithProgress } from "../../output/progress.ts";
@@ -89,19 +88,14 @@ async function register({ operands: [deviceName = ""], files, options, server }:
   };
   return withProvider(async (provider) => {
     const { publicKey, secretKey } = await provider.generateKeyPair(deviceAlgorithm);
-    // Before the key is registered, which must not be lost.
-    writeTo(openNewFile(path, "private"), "");
-    try {
+    return withNewState(path, async (keep) => {
       const request = { ...about, publicKeyPem: publicKey.toPem(), signingContexts: true };
       const answer = await server.ask(method.registerDevice, request);
       const [url, secretKeyPem] = [server.url, secretKey.toPem()];
       const { deviceId } = answer;
-      writeState(path, { url, deviceId, secretKeyPem, nextSequence: 1, signingContexts: true });
+      keep({ url, deviceId, secretKeyPem, nextSequence: 1, signingContexts: true });
       return answer;
-    } catch (error) {
-      rmSync(path);
-      throw error;
-    }
+    });
   });
 }
 

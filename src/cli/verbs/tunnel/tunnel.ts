@@ -5,7 +5,7 @@ import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { answerVerb, listVerb, unaryVerb } from "../../call-verbs.ts";
 import { inputFile } from "../../command-line/options.ts";
 import { distrustError, exitCodes, usageError } from "../../exit-codes.ts";
-import { readState, writeState } from "../../files/state.ts";
+import { readState, withNewState } from "../../files/state.ts";
 import { parsePublicKey, readPublicKey, withProvider } from "../../keys/read-keys.ts";
 import { bytes, counted } from "../../output/output.ts";
 import { readWithProgress } from "../../output/progress.ts";
@@ -93,12 +93,14 @@ async function up({ operands: [peerName = ""], files, options, server }: VerbInp
         throw distrustError(`the identity of the gateway at ${server.url} differs from ${identityFile}`);
     }
     const { publicKey, secretKey } = await provider.generateKeyPair("ML-KEM-1024");
-    const answer = await server.ask(method.registerPeer, { peerName, publicKeyPem: publicKey.toPem() });
-    const { tunnelId, assignedIp } = answer;
-    const state = { url: server.url, tunnelId, assignedIp, secretKeyPem: secretKey.toPem(), ...keys };
-    writeState(path, state);
-    await shakeHands(await toHandshake(provider, server, state, path));
-    return answer;
+    return withNewState(path, async (keep) => {
+      const answer = await server.ask(method.registerPeer, { peerName, publicKeyPem: publicKey.toPem() });
+      const { tunnelId, assignedIp } = answer;
+      const state = { url: server.url, tunnelId, assignedIp, secretKeyPem: secretKey.toPem(), ...keys };
+      keep(state);
+      await shakeHands(await toHandshake(provider, server, state, path));
+      return answer;
+    });
   });
 }
 
