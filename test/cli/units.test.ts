@@ -2,13 +2,15 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { create, type DescMethodUnary } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { readVerbLine } from "../../src/cli/command-line/options.ts";
 import { askPages } from "../../src/cli/connection/api-client.ts";
+import { CliError, exitCodes } from "../../src/cli/exit-codes.ts";
 import { readByteLines, readLines } from "../../src/cli/files/read.ts";
 import { addVerbs, createVerbTable, loadAllVerbs, loadGroup, loadVerb } from "../../src/cli/groups.ts";
 import { createOutput, facts, harmless, table, time } from "../../src/cli/output/output.ts";
 import { createProgress, withProgress } from "../../src/cli/output/progress.ts";
+import { reportError } from "../../src/cli/output/report-error.ts";
 import type { Verb, VerbInput } from "../../src/cli/verb.ts";
 import { createCallRegistry, listMethods, nameMethod } from "../../src/cli/verbs/call-registry.ts";
 import { findNearest, measureDistance, suggest } from "../../src/suggest.ts";
@@ -130,6 +132,14 @@ describe("text for people", () => {
     }).report({ name: "a\u009bb" }, "");
     expect(json).toBe('{"name":"a\\u009bb"}\n');
     expect(facts({ head: "0\nvalid  yes" })).toBe("head  0\n      valid  yes");
+  });
+
+  it.each([[], ["--json"]])("reports no error that controls the terminal", (...args) => {
+    const written = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+    onTestFinished(() => written.mockRestore());
+    const cause = new Error("a\u001b[2Jb\u009b2Jc");
+    reportError(new CliError(exitCodes.fault, cause.message, { cause }), args);
+    expect(written.mock.calls.join("")).not.toMatch(/(?!\n)\p{Cc}/u);
   });
 
   it("never controls the terminal, whatever the server sends", () => {

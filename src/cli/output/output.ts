@@ -78,7 +78,7 @@ export function harmless(text: string): string {
 }
 
 /** Escapes control characters that JSON may contain unescaped: a terminal interprets them. */
-function escapeControls(json: string): string {
+export function escapeControls(json: string): string {
   return json.replace(/[\x7f-\x9f]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`);
 }
 

@@ -1,7 +1,7 @@
 /** Reports errors and warnings on standard error: a sentence, or JSON for programs. */
 import { type CliError, exitCodes } from "../exit-codes.ts";
 import { createPaint, type Style } from "./colors.ts";
-import { harmless } from "./output.ts";
+import { escapeControls, harmless } from "./output.ts";
 
 /** Codes and reasons of client-side errors, by exit code. */
 const ownCauses: Readonly<Record<number, { readonly code: string; readonly reason: string }>> = {
@@ -24,7 +24,7 @@ export function reportError(
 ): number {
   const { code, reason, fieldViolations = [] } = { ...ownCauses[exitCode], ...refusal };
   const record = { status: "error", code, reason, message, fieldViolations, exitCode };
-  report(record, args, "bad", "qsp:", cause instanceof Error ? `${cause.stack}\n` : "");
+  report(record, args, "bad", "qsp:", cause instanceof Error ? `${harmless(cause.stack ?? "")}\n` : "");
   return exitCode;
 }
 
@@ -44,5 +44,5 @@ function report(
   const wantsJson = (end < 0 ? args : args.slice(0, end)).includes("--json");
   const sentence = harmless(record.message).replaceAll("\n", " ");
   const text = `${createPaint(process.stderr)(style, prefix)} ${sentence}\n${rest}`;
-  process.stderr.write(wantsJson ? `${JSON.stringify(record)}\n` : text);
+  process.stderr.write(wantsJson ? `${escapeControls(JSON.stringify(record))}\n` : text);
 }
