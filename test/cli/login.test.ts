@@ -57,3 +57,14 @@ it.each(["first-secret\nsecond", "sécret", "secret€"])(
     });
   },
 );
+
+it.each(["http://ada:secret@localhost:1", "http://:secret@localhost:1"])(
+  "a password in a URL is refused and not quoted",
+  async (url) => {
+    expect(await qsp(["kms", "list"], { ...place(), url })).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: "qsp: --url must have no user name and no password; log in with qsp login USERNAME\n",
+    });
+  },
+);

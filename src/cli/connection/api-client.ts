@@ -72,17 +72,19 @@ export interface ApiClient {
  * @throws CliError
  */
 function readUrl(options: ParsedOptions): string {
-  const text = options.text("url") ?? process.env.QSP_URL ?? defaultUrl;
+  const text = options.text("url") ?? (process.env.QSP_URL || defaultUrl);
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  const isPlain = url?.pathname === "/" && url.search === "" && url.hash === "" && url.username === "";
+  // The text may contain the password.
+  if (url !== undefined && `${url.username}${url.password}` !== "")
+    throw usageError("--url must have no user name and no password; log in with qsp login USERNAME");
+  const isPlain = url?.pathname === "/" && url.search === "" && url.hash === "";
   if (url === undefined || !isPlain || !["http:", "https:"].includes(url.protocol))
     throw usageError(`--url "${text}" ${findFault(text, url)}`);
   return url.origin;
 }
 
 function findFault(text: string, url: URL | undefined): string {
-  if (url !== undefined && /^https?:$/.test(url.protocol) && url.username === "")
-    return `must have no path: use ${url.origin}`;
+  if (url !== undefined && /^https?:$/.test(url.protocol)) return `must have no path: use ${url.origin}`;
   // "localhost:8080" parses as a URL with the scheme "localhost".
   if (/^[\w.-]+(:\d+)?$/.test(text)) return `lacks http:// or https://: use http://${text}`;
   return `is not a URL such as ${defaultUrl}`;
