@@ -11,7 +11,9 @@ import { readState, writeState } from "../../src/cli/files/state.ts";
 import { openFile, writeTo } from "../../src/cli/files/write.ts";
 import { loadAllVerbs } from "../../src/cli/groups.ts";
 import { withProvider } from "../../src/cli/keys/read-keys.ts";
+import { createOutput } from "../../src/cli/output/output.ts";
 import type { VerbInput } from "../../src/cli/verb.ts";
+import { deviceReadingVerbs } from "../../src/cli/verbs/device/readings.ts";
 import { deviceKind, withDevice } from "../../src/cli/verbs/device/state.ts";
 import { main } from "../support/program.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -19,6 +21,10 @@ import { verbTable } from "../support/whole-program.ts";
 import { launch, qspDone, type RunOptions, timeout } from "./qsp.ts";
 
 const isRoot = process.geteuid?.() === 0;
+
+function makeDeviceKey(): Promise<string> {
+  return withProvider(async (provider) => (await provider.generateKeyPair("ML-DSA-44")).secretKey.toPem());
+}
 
 /** The contents of a directory of files. */
 function contentsOf({ cwd }: RunOptions): Record<string, string> {
@@ -112,12 +118,34 @@ describe("an output of any size", () => {
   });
 });
 
+it.each([1, 2])("device stream fails if the server ends it after %i of 3 readings", async (answers) => {
+  const folder = makeTemporaryDirectory();
+  const [path, readings] = [join(folder, "device.json"), join(folder, "readings")];
+  writeFileSync(readings, "1\n2\n3\n");
+  const secretKeyPem = await makeDeviceKey();
+  writeState(path, { url: "http://a.test", deviceId: "d", secretKeyPem, nextSequence: 1 });
+  async function* stream(_: unknown, requests: AsyncIterable<unknown>) {
+    let left = answers;
+    for await (const _request of requests) {
+      yield { verified: true, reason: "" };
+      left -= 1;
+      if (left === 0) return;
+    }
+  }
+  const verb = deviceReadingVerbs.find(({ name }) => name === "device stream");
+  const input = {
+    operands: [readings],
+    output: createOutput(false, () => {}),
+    files: { need: () => path },
+    server: { url: "http://a.test", stream },
+  } as unknown as VerbInput;
+  await expect(verb?.run(input)).rejects.toThrow("ended the stream before it answered all readings");
+});
+
 it("two verbs that use a device's file at once keep each other's changes", async () => {
   const path = join(makeTemporaryDirectory(), "device.json");
   const url = "http://a.test";
-  const secretKeyPem = await withProvider(async (provider) =>
-    (await provider.generateKeyPair("ML-DSA-44")).secretKey.toPem(),
-  );
+  const secretKeyPem = await makeDeviceKey();
   writeState(path, { url, deviceId: "d", secretKeyPem, nextSequence: 1 });
   const input = { files: { need: () => path }, server: { url } } as unknown as VerbInput;
   await withDevice(input, async (one) => {

@@ -3,7 +3,8 @@ import { createRouterTransport } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import type { ApiClient } from "../../src/cli/connection/api-client.ts";
-import { CliError } from "../../src/cli/exit-codes.ts";
+import { CliError, exitCodes } from "../../src/cli/exit-codes.ts";
+import { type OpenTunnel, sendContent } from "../../src/cli/verbs/tunnel/packets.ts";
 import {
   createSession,
   type HandshakeDeps,
@@ -159,4 +160,19 @@ describe("a peer's session", () => {
   it.each([0, 1, 27])("rejects a packet of %i bytes", async (length) => {
     await expect((await newSession()).open(new Uint8Array(length))).rejects.toThrow("too short");
   });
+});
+
+it("a file is not sent if the gateway ends the stream early", async () => {
+  async function* chunks() {
+    for (const byte of [1, 2]) yield Uint8Array.of(byte);
+  }
+  async function* stream(_: unknown, requests: AsyncIterable<unknown>) {
+    for await (const _request of requests) {
+      yield { result: { case: "received", value: { data: Uint8Array.of(1) } } };
+      return;
+    }
+  }
+  const session = { seal: async (data: Uint8Array) => data };
+  const tunnel = { server: { stream }, session, tunnelId: "t" } as unknown as OpenTunnel;
+  await expect(sendContent(tunnel, chunks())).rejects.toMatchObject({ exitCode: exitCodes.unreachable });
 });

@@ -2,7 +2,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { IotService, type StreamTelemetryRequestSchema } from "#gen/iot/iot_service_pb.ts";
 import type { ApiClient } from "../../connection/api-client.ts";
-import { exitCodes, usageError } from "../../exit-codes.ts";
+import { CliError, exitCodes, usageError } from "../../exit-codes.ts";
 import { readByteLines, readData } from "../../files/read.ts";
 import { declareVerb, type Verb, type VerbInput } from "../../verb.ts";
 import { deviceOption, type OpenDevice, withDevice } from "./state.ts";
@@ -57,13 +57,22 @@ function stream(input: VerbInput): Promise<number> {
     /** The numbers of the readings without an answer. */
     const sent: number[] = [];
     let areAllVerified = true;
-    const requests = signLines(device, readByteLines(file), sent);
-    for await (const answer of asDevice(server, device).stream(method.streamTelemetry, requests)) {
+    let isSent = false;
+    async function* requests() {
+      yield* signLines(device, readByteLines(file), sent);
+      isSent = true;
+    }
+    for await (const answer of asDevice(server, device).stream(method.streamTelemetry, requests())) {
       areAllVerified &&= answer.verified;
       const sequence = sent.shift() ?? 0;
       const text = () => describe(sequence, answer);
       output.answer(method.streamTelemetry.output, answer, text, areAllVerified);
     }
+    if (!isSent || sent.length > 0)
+      throw new CliError(
+        exitCodes.unreachable,
+        "the server ended the stream before it answered all readings",
+      );
     return areAllVerified ? exitCodes.done : exitCodes.no;
   });
 }

@@ -67,6 +67,7 @@ export async function sendContent(
 ): Promise<{ readonly packets: number; readonly bytes: number }> {
   // Unanswered packets; backpressure limits them to what the stream can buffer.
   const waiting: Uint8Array[] = [];
+  let isSent = false;
   async function* requests(): AsyncGenerator<MessageInitShape<typeof TunnelRequestSchema>> {
     for await (const chunk of chunks) {
       for (let at = 0; at < chunk.length; at += maxPacketBytes) {
@@ -75,6 +76,7 @@ export async function sendContent(
         yield { packet: { case: "receive", value: { tunnelId, packet: await session.seal(data) } } };
       }
     }
+    isSent = true;
   }
   let packets = 0;
   let bytes = 0;
@@ -84,7 +86,8 @@ export async function sendContent(
     packets += 1;
     bytes += data.length;
   }
-  if (waiting.length > 0) throw new Error("the gateway ended the stream before it answered all packets");
+  if (!isSent || waiting.length > 0)
+    throw new CliError(exitCodes.unreachable, "the gateway ended the stream before it answered all packets");
   return { packets, bytes };
 }
 
