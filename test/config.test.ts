@@ -134,7 +134,7 @@ const lacksContainer = spawnSync("unshare", [...asFirst, "true"]).status !== 0;
 
 describe("the program", { timeout: 120_000 }, () => {
   it.skipIf(lacksContainer)(
-    "ends on a signal while it starts as the first process of a container",
+    "ends on a signal while it starts as the first process of a container (needs unshare)",
     async () => {
       const args = ["serve", "--port", "0", "--data-dir", makeTemporaryDirectory()];
       const key = ["--master-key-command", `sh -c "kill -TERM 1; echo ${"5a".repeat(32)}"`];

@@ -98,7 +98,8 @@ describe("another user's key name", { timeout }, () => {
     const look = async (handle: string) => {
       recorded.take();
       const outcome = await outcomeOf(call(mallory.kms, handle));
-      const statements = recorded.take();
+      // A watch also reads its caller again now and then.
+      const statements = name === "watchAuditLog" ? [...new Set(recorded.take())] : recorded.take();
       if (!withOwnKey.includes(name)) return { outcome, statements };
       return { outcome, statements: statements.filter((statement) => !isOfOwnKey(statement)) };
     };

@@ -114,7 +114,7 @@ function makePlace({
 async function querySqlite(path: string, sql: string, values: readonly Value[] = []): Promise<Row[]> {
   using database = new DatabaseSync(path);
   const named = Object.fromEntries(values.map((value, i) => [`$${i + 1}`, value]));
-  return whenUnlocked(() => database.prepare(sql).all(named).map(toPlainRow));
+  return await whenUnlocked(() => database.prepare(sql).all(named).map(toPlainRow));
 }
 
 /** pg returns 64-bit integers as strings. */

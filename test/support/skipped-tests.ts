@@ -60,6 +60,7 @@ export const installations: Readonly<Record<string, string>> = {
   strace: withApt("strace"),
   "systemd-analyze": withApt("systemd"),
   tun: "modprobe tun; a container needs /dev/net/tun and CAP_NET_ADMIN",
+  unshare: "util-linux, and the right to create user namespaces",
   wg: withApt("wireguard-tools"),
   wireguard: withGo("golang.zx2c4.com/wireguard@v0.0.0-20260522210424-ecfc5a8d5446"),
   zsh: withApt("zsh"),
