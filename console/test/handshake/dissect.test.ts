@@ -1,5 +1,5 @@
 import { createCipheriv, createHmac, randomBytes } from "node:crypto";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { HandshakeRecorder, handshakeGroups } from "../../../src/services/pqc/record-handshake.ts";
 import { fromHex, toHex } from "../../page/values.ts";
 import { messageTypes } from "../../page/views/handshake/code-points.ts";
@@ -256,4 +256,25 @@ describe("whatever the bytes are, the fields", () => {
       for (const { field } of (await readHandshake(recording)).records) expectTiled(bytes, field);
     }
   });
+});
+
+it("takes a message in many records apart once for each of them", () => {
+  // Each entry of the certificate list is five zeros.
+  const message = new Uint8Array(6008);
+  message.set([11, 0, 23, 116, 0, 0, 23, 112]);
+  const records = Array.from({ length: 20 }, (_none, at) => {
+    const content = message.subarray(at * 301, (at + 1) * 301);
+    return {
+      fromClient: false,
+      bytes: Uint8Array.of(22, 3, 3, content.length >> 8, content.length, ...content),
+    };
+  });
+  const cut = vi.spyOn(Array.prototype, "flatMap");
+  const { messages } = dissect(records);
+  const { length } = cut.mock.calls;
+  cut.mockRestore();
+  expect(messages.map(({ name, isCut, pieces }) => [name, isCut, pieces.length])).toEqual([
+    ["Certificate", false, 20],
+  ]);
+  expect(length).toBeLessThan(15_000);
 });

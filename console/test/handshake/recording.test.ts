@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { openRecords } from "../../page/views/handshake/dissect.ts";
 import {
   type Recording,
@@ -58,7 +58,7 @@ describe("a file with a recording", () => {
       toFile(Uint8Array.of(22, 3, 3, 0xff, 0xff)),
       /would have type 22 and 65535 bytes/,
     ],
-    ["has too many records", toFile(record, 201), /has 201 records; this page takes apart 200/],
+    ["has too many records", toFile(record, 201), /has more than 200 records, too many/],
     [
       "has too many bytes",
       toFile(new Uint8Array(70_000).fill(22), 4),
@@ -85,6 +85,14 @@ describe("splitRecords", () => {
       [true, 23, 6],
       [false, 20, 6],
     ]);
+  });
+
+  it("stops at the limit of records, however many follow", () => {
+    const bytes = Uint8Array.from({ length: 5000 }, (_none, at) => (at % 5 === 0 ? 22 : 0));
+    const find = vi.spyOn(Array.prototype, "findLast");
+    expect(() => splitRecords([{ fromClient: true, bytes }])).toThrow("more than 200 records");
+    expect(find).toHaveBeenCalledTimes(201);
+    find.mockRestore();
   });
 });
 

@@ -250,11 +250,11 @@ function dissectRecord(
     for (const { name, field, pieces, isCut } of messages) {
       let offset = 0;
       for (const [part, { record: at, at: place, size }] of pieces.entries()) {
-        const cut = cutFields([field], offset, offset + size, place - offset);
+        const start = offset;
         offset += size;
         if (at !== index) continue;
         titles.push(pieces.length > 1 || isCut ? `${name} (part ${part + 1} of ${pieces.length})` : name);
-        reader.parts.push(...cut);
+        reader.parts.push(...cutFields([field], start, offset, place - start));
         reader.at += size;
         if (isCut) reader.blame("bytes of this message are missing");
       }

@@ -102,13 +102,13 @@ export function splitRecords(chunks: readonly WireRecord[]): WireRecord[] {
         throw new RecordingError(
           `The ${fromClient ? "client" : "server"}'s bytes are not TLS records: at offset ${at}, a record would have type ${stream[at]} and ${size - 5} bytes.`,
         );
+      if (split.length > maxRecords)
+        throw new RecordingError(
+          `The recording has more than ${maxRecords} records, too many to take apart. End it after the handshake.`,
+        );
       at += size;
     }
   }
-  if (split.length > maxRecords)
-    throw new RecordingError(
-      `The recording has ${split.length} records; this page takes apart ${maxRecords}. End it after the handshake.`,
-    );
   return split
     .sort((one, other) => one.order - other.order)
     .map(({ fromClient, bytes }) => ({ fromClient, bytes }));
