@@ -168,6 +168,12 @@ describe("a bit flipped before encryption, by someone with the keys,", () => {
       "client: the CA's signature: bad_certificate",
     ],
     ["in the signature", "CertificateVerify", "r/contents", "client: CertificateVerify: decrypt_error"],
+    [
+      "in the type of the signature's DER",
+      "CertificateVerify",
+      "ECDSA-Sig-Value/identifier and length octets",
+      "client: CertificateVerify: decrypt_error",
+    ],
     ["in Finished", "Finished", "verify_data", "client: Finished: decrypt_error"],
     [
       "in a record's inner type",

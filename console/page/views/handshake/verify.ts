@@ -1,7 +1,7 @@
 /** Verifies signatures with Web Cryptography, and ML-DSA with noble too. */
 import { nameCode, verifyHere } from "../../algorithms.ts";
 import { type Algorithms, ecdsa, named, rsa } from "../../web-crypto.ts";
-import { type Field, toNumber } from "./field.ts";
+import type { Field } from "./field.ts";
 
 /** A signature's verdict, and the code that gave it. */
 export interface SignatureVerdict {
@@ -79,7 +79,8 @@ function publicKeyBytes(name: string): number {
 function toRawSignature(der: Uint8Array, curve: string): Uint8Array<ArrayBuffer> | undefined {
   const size = { "P-256": 32, "P-384": 48, "P-521": 66 }[curve] ?? 0;
   const raw = new Uint8Array(2 * size);
-  let at = toNumber(der.subarray(1, 2)) === 0x81 ? 3 : 2;
+  if (der[0] !== 0x30) return undefined;
+  let at = der[1] === 0x81 ? 3 : 2;
   for (const end of [size, 2 * size]) {
     const length = der[at + 1] ?? 0;
     const number = der.subarray(at + 2, at + 2 + length);
