@@ -21,7 +21,15 @@ export interface PublishedKey {
   readonly pub: string;
 }
 
-/** @throws Error for a text that is not a compact JWS */
+/** @throws Error for a text that is not a JSON object */
+export function readObject(text: string): TokenParts["payload"] {
+  const value: unknown = JSON.parse(text);
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new Error("it is not a JSON object");
+  return value as TokenParts["payload"];
+}
+
+/** @throws Error for a text that is not a compact JWS of two JSON objects */
 export function readToken(token: string): TokenParts {
   const [first, second, third, more] = token.split(".");
   if (first === undefined || second === undefined || third === undefined || more !== undefined) {
@@ -32,8 +40,8 @@ export function readToken(token: string): TokenParts {
   return {
     headerText,
     payloadText,
-    header: JSON.parse(headerText),
-    payload: JSON.parse(payloadText),
+    header: readObject(headerText),
+    payload: readObject(payloadText),
     signature: fromBase64Url(third),
     signedText: `${first}.${second}`,
   };

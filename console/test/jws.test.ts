@@ -58,6 +58,12 @@ describe("the token inspector", () => {
     expect(await verifyJws(unsigned, keys)).toMatchObject({ holds: false });
   });
 
+  it.each(["null", "[]", "5"])("takes %s for no header and no payload", (text) => {
+    const part = Buffer.from(text).toString("base64url");
+    expect(() => readToken(`${encode({})}.${part}.`)).toThrow("not a JSON object");
+    expect(() => readToken(`${part}.${encode({})}.`)).toThrow("not a JSON object");
+  });
+
   it.each(["[]", '{"keys":1}', '{"keys":[{}]}', "null"])("refuses the key set %s", (text) => {
     expect(() => readKeySet(text)).toThrow("JWK set");
   });

@@ -274,7 +274,9 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
             "has commands to copy that put a key's name into the path and a number into the query",
             async () => {
               const commands = await copyCommands(page, "curl");
-              const reads = commands.filter((command) => /\/key\/key-[\w-]+$|pageSize=1'?$/m.test(command));
+              const reads = commands.filter((command) =>
+                /\/key\/key-[\w-]+$|pageSize=1'?$/m.test(command),
+              );
               const answers = await Promise.all(reads.map((command) => run("sh", ["-c", command])));
               expect(answers.map(({ stdout }) => JSON.parse(stdout).status)).toEqual(["success", "success"]);
             },
@@ -464,6 +466,22 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
   it("reports an address without a page", async () => {
     const page = await open("nothing");
     expect(await textOf(page.getByRole("heading", { level: 1 }))).toBe("Page not found");
+  });
+
+  it("takes apart only tokens of two JSON objects, whatever is pasted or typed", async () => {
+    const { page, complaints } = await visitIn(sharedContext, server.url, "tokens/inspect?token=e30.bnVsbA.");
+    onTestFinished(() => page.close());
+    await page.getByText("This is not a token: it is not a JSON object.").waitFor();
+    await page.getByRole("button", { name: "Issue a token" }).click();
+    const payload = page.getByLabel("Payload");
+    await payload.fill("null");
+    await page.getByText("Not JSON yet: it is not a JSON object.").waitFor();
+    const unsigned = [{}, { sub: "grace" }].map((part) =>
+      Buffer.from(JSON.stringify(part)).toString("base64url"),
+    );
+    await page.getByLabel("Token", { exact: true }).fill(`${unsigned.join(".")}.`);
+    await expect.poll(() => payload.inputValue()).toContain('"sub": "grace"');
+    expect(complaints).toEqual([]);
   });
 
   it("reports an unreachable server", async () => {

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { formatAddress } from "../../address.ts";
 import { withoutToken } from "../../caller.ts";
-import { readToken, type TokenParts } from "../../jwt.ts";
+import { readObject, readToken, type TokenParts } from "../../jwt.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
@@ -185,19 +185,15 @@ interface JsonFieldProps {
   readonly onChange: (text: string) => void;
 }
 
-/** A part as readable JSON. What is typed counts once it is JSON. */
+/** A part as readable JSON. What is typed counts once it is a JSON object. */
 function JsonField({ label, part, text, onChange }: JsonFieldProps) {
   const [typed, setTyped] = useState<string>();
   const shown = typed ?? JSON.stringify(JSON.parse(text), undefined, 2);
-  const fault = typed === undefined ? undefined : parse(() => JSON.parse(typed));
+  const read = typed === undefined ? undefined : parse(() => readObject(typed));
   // A new token replaces what was typed.
   useEffect(() => {
-    if (
-      typed !== undefined &&
-      !("error" in parse(() => JSON.parse(typed))) &&
-      JSON.stringify(JSON.parse(typed)) !== JSON.stringify(JSON.parse(text))
-    )
-      setTyped(undefined);
+    const isOwn = read && "value" in read && JSON.stringify(read.value) === JSON.stringify(JSON.parse(text));
+    if (!isOwn) setTyped(undefined);
   }, [text]);
   return (
     <div class="part" data-part={part}>
@@ -207,11 +203,11 @@ function JsonField({ label, part, text, onChange }: JsonFieldProps) {
         value={shown}
         onChange={(next) => {
           setTyped(next);
-          const json = parse(() => JSON.parse(next));
+          const json = parse(() => readObject(next));
           if ("value" in json) onChange(JSON.stringify(json.value));
         }}
       />
-      {fault && "error" in fault && <p class="hint">Not JSON yet: {fault.error}.</p>}
+      {read && "error" in read && <p class="hint">Not JSON yet: {read.error}.</p>}
     </div>
   );
 }
