@@ -275,7 +275,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
             async () => {
               const commands = await copyCommands(page, "curl");
               const reads = commands.filter((command) =>
-                /\/key\/key-[\w-]+$|pageSize=1'?$/m.test(command),
+                /\/key\/key-[\w-]+$|pageSize=2&newestFirst=true'?$/m.test(command),
               );
               const answers = await Promise.all(reads.map((command) => run("sh", ["-c", command])));
               expect(answers.map(({ stdout }) => JSON.parse(stdout).status)).toEqual(["success", "success"]);

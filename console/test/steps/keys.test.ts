@@ -32,15 +32,24 @@ function startKeyService() {
 }
 
 describe("watching", () => {
-  for (const [totalSize, afterSequence] of [
-    [0, 0],
-    [1, 0],
-    [9, 7],
+  for (const [sequences, afterSequence] of [
+    [[], 0],
+    [[1], 0],
+    [[9, 8, 7], 7],
+    // Between them are entries of other users, whom the caller does not see.
+    [[900, 500, 3], 499],
   ] as const) {
-    it(`starts after entry ${afterSequence} of ${totalSize}`, async () => {
-      const caller = serve(KmsService, { getAuditLog: () => ({ totalSize }) });
+    it(`starts after entry ${afterSequence} if the caller sees ${sequences.join(", ") || "none"}`, async () => {
+      const caller = serve(KmsService, {
+        getAuditLog: ({ pageSize, newestFirst }) => ({
+          auditLog: (newestFirst ? sequences : sequences.toReversed())
+            .slice(0, pageSize)
+            .map((sequence) => ({ sequence })),
+          totalSize: sequences.length,
+        }),
+      });
       const started = await runStep(watching, caller, {}, { open: () => {} });
-      expect(started).toEqual({ totalSize, afterSequence });
+      expect(started).toEqual({ totalSize: sequences.length, afterSequence });
     });
   }
 });

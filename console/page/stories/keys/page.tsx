@@ -37,8 +37,9 @@ export const watching = step({
     and auditors see all.`,
   plan: () => planCall(watchAuditLog, { afterSequence: 0 }),
   run: async ({ call }, _given, chain: Chain) => {
-    const { totalSize } = await call(getAuditLog, { pageSize: 1 });
-    const afterSequence = Math.max(0, totalSize - earlierEntries);
+    const { auditLog, totalSize } = await call(getAuditLog, { pageSize: earlierEntries, newestFirst: true });
+    // Sequence numbers count all users' entries, of which the caller may see few.
+    const afterSequence = Math.max(0, (auditLog.at(-1)?.sequence ?? 0) - 1);
     chain.open(watchAuditLog, { afterSequence }, async (message, before) =>
       checkEntry(readEntry(message), before.at(-1)),
     );
