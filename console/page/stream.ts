@@ -34,7 +34,7 @@ export interface StreamState<T> {
  *
  * @param maxItems keeps only this many of the newest items
  */
-export function useStream<T>(maxItems = Number.POSITIVE_INFINITY): StreamState<T> {
+export function useStream<T>(maxItems: number): StreamState<T> {
   const [items, setItems] = useState<readonly T[]>([]);
   const [status, setStatus] = useState<StreamState<T>["status"]>("closed");
   const [failure, setFailure] = useState<Failure>();

@@ -26,6 +26,8 @@ const { registerNode, addBlock, getChain, listValidators, verifyChain, watchBloc
   BlockchainService.method;
 /** Number of earlier blocks shown when the stream starts. */
 const earlierBlocks = 2;
+/** Maximum blocks kept: others may add many. */
+const maxBlocks = 500;
 
 interface Chain {
   /** The browser's copy. */
@@ -83,9 +85,9 @@ export const watching = step({
     const bad = items.filter(({ holds }) => !holds).length;
     return (
       <>
-        <p class="hint" role="status">
+        <p class="hint" role={status === "open" ? undefined : "status"}>
           {status === "open"
-            ? `${formatBlocks(items.length)} received, ${formatNumber(bad)} not valid.`
+            ? `The newest ${formatBlocks(items.length)}: ${formatNumber(bad)} not valid.`
             : "The stream has ended."}
         </p>
         <StreamControls stream={stream} />
@@ -273,7 +275,7 @@ export const Page = defineSharedStory<Chain>({
   title: "Blockchain",
   lead: `Each block contains the hash of the previous block, and a validator signs each hash with ML-DSA-65. A changed
     block therefore changes all later blocks, and only the validators can sign those again.`,
-  useShared: () => ({ copy: useRef(createChainCopy()).current, stream: useStream<CheckedBlock>() }),
+  useShared: () => ({ copy: useRef(createChainCopy()).current, stream: useStream<CheckedBlock>(maxBlocks) }),
   scene: {
     title: "The chain",
     shows: ({ shared: { stream } }) => <GrowingChain blocks={stream.items} />,

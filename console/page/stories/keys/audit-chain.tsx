@@ -14,9 +14,10 @@ export function AuditChain({ chain }: { readonly chain: StreamState<CheckedEntry
   return (
     <section class="chain" aria-labelledby="chain">
       <h2 id="chain">The audit chain, live</h2>
-      <p role="status">
+      {/* Entries may arrive faster than a screen reader speaks. */}
+      <p role={status === "open" ? undefined : "status"}>
         {status !== "failed" || items.length > 0
-          ? `${formatNumber(items.length)} entries. Your browser checked ${formatNumber(checked)} hashes and finds ${formatNumber(broken)} broken links.`
+          ? `The newest ${formatNumber(items.length)} entries. Your browser checked ${formatNumber(checked)} of their hashes and finds ${formatNumber(broken)} broken links.`
           : "The stream is not available."}
       </p>
       {items.some(({ link }) => link === "anchor") && (

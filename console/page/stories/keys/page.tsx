@@ -25,6 +25,8 @@ const data = toUtf8("Release 1.4.2");
 const waitingSeconds = 7 * 24 * 60 * 60;
 /** Number of earlier entries shown when the stream starts. */
 const earlierEntries = 2;
+/** Maximum entries kept: a busy server writes many. */
+const maxEntries = 500;
 
 /** The audit log as it grows. */
 type Chain = StreamState<CheckedEntry>;
@@ -207,7 +209,7 @@ export const Page = defineSharedStory<Chain>({
       The <a href="#/keys/manage">key manager</a> lists all your keys.
     </>
   ),
-  useShared: () => useStream<CheckedEntry>(),
+  useShared: () => useStream<CheckedEntry>(maxEntries),
   scene: {
     title: "The key's life cycle",
     shows: (story) => [
