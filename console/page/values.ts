@@ -13,6 +13,11 @@ export function fromUtf8(bytes: Uint8Array): string {
   return decoder.decode(bytes);
 }
 
+/** UTF-8 for reading: what is not UTF-8 shows as replacement characters. */
+export function showUtf8(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes);
+}
+
 /** Two lowercase digits per byte. */
 export function toHex(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -7,8 +7,11 @@ const sealing = { plaintext: Uint8Array.of(1), ciphertext: new Uint8Array(1200) 
 
 describe("opening", () => {
   it("detects that the server returns other data", async () => {
-    const liar = serve(KmsService, { decrypt: () => ({ result: { plaintext: Uint8Array.of(2) } }) });
-    expect(await runStep(opening, liar, { sealing })).toMatchObject({ isSame: false });
+    // Not UTF-8.
+    const liar = serve(KmsService, { decrypt: () => ({ result: { plaintext: Uint8Array.of(0xff) } }) });
+    const opened = await runStep(opening, liar, { sealing });
+    expect(opened).toMatchObject({ isSame: false });
+    expect(opening.says(opened)).toBe("The server returns different data, which should not happen.");
   });
 });
 

@@ -108,10 +108,12 @@ describe("shaking", () => {
 describe("packets", () => {
   it("are 28 bytes longer than their payload, and are compared with what the gateway read", async () => {
     const { caller, end, given } = await openTunnel();
-    const { packet, isSame } = await runStep(sending, caller, { ...given, out: "opened" }, end);
-    expect({ bytes: packet.length, isSame }).toEqual({ bytes: 34, isSame: true });
+    const sent = await runStep(sending, caller, { ...given, out: "opened" }, end);
+    expect({ bytes: sent.packet.length, isSame: sent.isSame }).toEqual({ bytes: 34, isSame: true });
+    expect(sending.says(sent)).toBe("6 bytes became a packet of 34 bytes, which the gateway opened.");
     const other = await runStep(sending, caller, { ...given, out: "other" }, end);
     expect(other).toMatchObject({ isSame: false });
+    expect(sending.says(other)).toBe("The gateway read different data, which should not happen.");
   });
 
   it("under a different key do not open", async () => {

@@ -8,7 +8,7 @@ import { bytes, change, checks, code, evidence, facts, hint, refused } from "../
 import { choiceField, textField } from "../../parts/step-fields.tsx";
 import { defineStory } from "../../story.tsx";
 import { step } from "../../story-step.ts";
-import { areEqual, changeByte, formatBytes, fromUtf8, toUtf8 } from "../../values.ts";
+import { areEqual, changeByte, formatBytes, showUtf8, toUtf8 } from "../../values.ts";
 
 const { createKey, decrypt, destroyKey, encrypt, getKey, reEncrypt, rotateKey } = KmsService.method;
 const [you, mallory, server] = [0, 1, 2];
@@ -83,7 +83,7 @@ export const opening = step({
     return { opened, isSame: areEqual(opened, plaintext) };
   },
   says: ({ opened, isSame }) =>
-    sayExpected(isSame, `The server returns “${fromUtf8(opened)}”.`, "The server returns different data"),
+    sayExpected(isSame, `The server returns “${showUtf8(opened)}”.`, "The server returns different data"),
   shows: ({ isSame }) => checks(reportEqual("the decrypted data, compared with yours", isSame)),
   draws: (value) => [
     send(you, server, "ciphertext"),

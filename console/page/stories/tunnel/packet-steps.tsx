@@ -14,7 +14,7 @@ import { attack, find, judge, refuse, send, withSize } from "../../parts/diagram
 import { bytes, change, checks, evidence, facts, heading, refused, showRefusal } from "../../parts/show.tsx";
 import { textField } from "../../parts/step-fields.tsx";
 import { step } from "../../story-step.ts";
-import { areEqual, changeByte, formatBytes, formatNumber, fromUtf8, toUtf8 } from "../../values.ts";
+import { areEqual, changeByte, formatBytes, formatNumber, showUtf8, toUtf8 } from "../../values.ts";
 import {
   type EndHolder,
   isTrusted,
@@ -43,11 +43,15 @@ export const sending = step({
     const { data: opened } = await call(receivePacket, { tunnelId, packet });
     return { data, packet, opened, isSame: areEqual(opened, data) };
   },
-  says: ({ data, packet }) =>
-    `${formatBytes(data.length)} became a packet of ${formatBytes(packet.length)}, which the gateway opened.`,
+  says: ({ data, packet, isSame }) =>
+    sayExpected(
+      isSame,
+      `${formatBytes(data.length)} became a packet of ${formatBytes(packet.length)}, which the gateway opened.`,
+      "The gateway read different data",
+    ),
   shows: ({ packet, opened, isSame }) => [
     showPacket(packet),
-    facts({ "The gateway read": <q>{fromUtf8(opened)}</q> }),
+    facts({ "The gateway read": <q>{showUtf8(opened)}</q> }),
     checks(
       reportServer("the packet's tag", true),
       reportEqual("the data that the gateway read, compared with the sent data", isSame),
@@ -78,7 +82,7 @@ export const receiving = step({
     ),
   shows: ({ packet, opened, isSame }) => [
     showPacket(packet),
-    facts({ "Your browser read": <q>{fromUtf8(opened ?? new Uint8Array())}</q> }),
+    facts({ "Your browser read": <q>{showUtf8(opened ?? new Uint8Array())}</q> }),
     checks(reportBrowser("the packet's tag and content", isSame)),
   ],
   draws: (value) => [
@@ -177,10 +181,14 @@ export const rekeying = step({
       isReadByGateway: areEqual(read, data),
     };
   },
-  says: ({ keyNumber, findings, refusal }) =>
+  says: ({ keyNumber, findings, refusal, opensWithOld, opensWithNew, isReadByGateway }) =>
     sayTrusted(
       findings,
-      `Key ${formatNumber(keyNumber)} is in use. A packet under the previous key is refused: ${refusal.reason}.`,
+      sayExpected(
+        !opensWithOld && opensWithNew && isReadByGateway,
+        `Key ${formatNumber(keyNumber)} is in use. A packet under the previous key is refused: ${refusal.reason}.`,
+        "The two ends do not use the new key",
+      ),
     ),
   shows: (rekeyed) => [
     evidence(
