@@ -144,6 +144,21 @@ describe("loadDetails", () => {
     expect([details.versions, details.handle]).toEqual([[], "key-2"]);
   });
 
+  it.each([
+    ["fails if the versions cannot be loaded", Code.Unavailable, undefined],
+    ["shows a key alone whose name is another user's", Code.NotFound, "key-2"],
+  ])("%s", async (_what, code, handle) => {
+    const caller = serve(KmsService, {
+      getKey({ keyId }) {
+        if (keyId === "key-2") return { result: named };
+        throw new ConnectError("no versions", code);
+      },
+    });
+    const loaded = keys.loadDetails(caller, "key-2");
+    if (handle === undefined) await expect(loaded).rejects.toThrow("no versions");
+    else expect(await loaded).toMatchObject({ handle, versions: [] });
+  });
+
   it("fails if the server fails", async () => {
     const caller = serve(KmsService, {
       getKey() {

@@ -4,6 +4,7 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { compositeNames, slhDsaNames } from "../../../../src/crypto/algorithms.ts";
 import { type KeyUsage, listGrantable, operationsOf } from "../../../../src/crypto/key-uses.ts";
 import type { Caller } from "../../caller.ts";
+import { toFailure } from "../../failure.ts";
 import { shortenId } from "../../values.ts";
 import { type List, loadList } from "../lists.ts";
 
@@ -120,7 +121,12 @@ export async function loadDetails({ call }: Caller, keyId: string): Promise<KeyD
   const alone = { key, versions: [], handle: keyId };
   if (key.name === undefined) return alone;
   const handle = `name/${key.name}`;
-  const { versions } = await call(getKey, { keyId: handle }).catch(() => ({ versions: [] }));
+  const { versions } = await call(getKey, { keyId: handle }).catch((thrown) => {
+    const failure = toFailure(thrown);
+    // The name is another user's, or damaged. After any other failure, versions and grants would be missing.
+    if (!["NOT_FOUND", "DATA_LOSS"].includes(failure.code)) throw failure;
+    return { versions: [] };
+  });
   // Two users may use the same name. An administrator sees both users' keys, but the handle refers to only
   // one of them.
   return versions.some((version) => version.keyId === keyId) ? { key, versions, handle } : alone;
