@@ -345,6 +345,12 @@ describe("grants", () => {
       expect(asked?.expiresAt?.seconds).toBe(seconds);
     });
 
+  it("are not created with an end that is no time", async () => {
+    const grant = { handle: "key-1", grantee: "bob", operations: ["SIGN"], end: "12026-01-01T00:00" };
+    const caller = serve(KmsService, { createGrant: () => ({}) });
+    await expect(createNewGrant(caller, grant)).rejects.toMatchObject({ reason: "TIME_INVALID" });
+  });
+
   for (const [keyId, scope] of [
     ["", "all versions"],
     ["key-2", "version 2"],

@@ -2,6 +2,7 @@
 import type { Grant } from "#gen/kms/grant_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { Caller } from "../../caller.ts";
+import { Failure } from "../../failure.ts";
 import { parseMinute } from "../../time.ts";
 import { loadList } from "../lists.ts";
 
@@ -30,6 +31,9 @@ export interface NewGrant {
 export async function createNewGrant({ call }: Caller, grant: NewGrant): Promise<void> {
   const { handle: keyId, grantee, operations, end } = grant;
   const expiresAt = parseMinute(end);
+  // Without its end, the grant would never expire.
+  if (end !== "" && expiresAt === undefined)
+    throw new Failure("TIME_INVALID", "BROWSER", "The end is not a time until the year 9999.");
   await call(createGrant, { keyId, grantee, operations: [...operations], ...(expiresAt && { expiresAt }) });
 }
 
