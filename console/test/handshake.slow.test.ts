@@ -91,6 +91,30 @@ describe.skipIf(lacksBrowser)(`the handshake page${needsBrowser}`, { timeout: 18
     expect(await textOf(page.locator(".findings"))).toContain("checks of both ends hold");
   });
 
+  it("compares no recording with an earlier one's size", async () => {
+    const { page } = await open();
+    const { promise: isReleased, resolve: release } = Promise.withResolvers<void>();
+    const isClassical = (body: string | null) => body?.includes('"X25519"') === true;
+    await page.route("**/pqc.PqcService/RecordHandshake", async (route) => {
+      if (isClassical(route.request().postData())) await isReleased;
+      await route.continue();
+    });
+    const [asked] = await Promise.all([
+      page.waitForRequest((request) => isClassical(request.postData())),
+      page.getByRole("button", { name: "Record a new one" }).click(),
+    ]);
+    const [, retried] = goRecordings;
+    const buffer = Buffer.from(writeRecording(retried?.recording ?? { records: [], keyLog: "" }));
+    await page
+      .locator("input[type=file]")
+      .setInputFiles({ name: "go.json", mimeType: "application/json", buffer });
+    await expect.poll(() => titlesOf(page)).toContain("HelloRetryRequest");
+    release();
+    await (await asked.response())?.finished();
+    await page.evaluate("fetch('/').then((response) => response.text())");
+    expect(await textOf(page.locator(".telling"))).not.toContain("X25519 alone");
+  });
+
   it("saves the recording in a form that it opens", async () => {
     const { page } = await open();
     const [download] = await Promise.all([

@@ -73,15 +73,20 @@ function Laboratory() {
     setSelected(chooseFirst(next));
     flip(undefined);
   };
+  /** Also drops the size for an earlier recording that is still being measured. */
+  const compare = (measure: (caller: Caller) => Promise<number | undefined>): void => {
+    setClassicalSize(undefined);
+    void comparing.run(measure, setClassicalSize);
+  };
   const record = (): void => {
     void loading.run(async (caller) => readHandshake(await recordHandshake(caller, values)), show);
-    setClassicalSize(undefined);
     const classical = { ...values, group: "X25519" };
-    const measure = async (caller: Caller) => sumSizes(await recordHandshake(caller, classical));
-    if (values.group === hybrid) void comparing.run(measure, setClassicalSize);
+    compare(async (caller) =>
+      values.group === hybrid ? sumSizes(await recordHandshake(caller, classical)) : undefined,
+    );
   };
   const open = (file: File): void => {
-    setClassicalSize(undefined);
+    compare(async () => undefined);
     void loading.run(async () => readHandshake(await readFile(file)), show);
   };
   useEffect(record, [values]);
