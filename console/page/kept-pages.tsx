@@ -7,7 +7,7 @@
  */
 import { type ComponentType, createContext, render } from "preact";
 import { useContext, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { watchSession } from "./session.ts";
+import { useSession, watchSession } from "./session.ts";
 
 /** Where a component is mounted. */
 interface Place {
@@ -51,6 +51,8 @@ interface KeptPageProps {
 /** Shows a page as it was left. Its key must be its path. */
 export function KeptPage({ path, Page }: KeptPageProps) {
   const host = useRef<HTMLDivElement>(null);
+  // On an open server the page stays when the user changes, but its state is dropped.
+  const session = useSession();
   useLayoutEffect(() => {
     const kept = pages.get(path) ?? openPage(path, Page);
     host.current?.append(kept.container);
@@ -59,7 +61,7 @@ export function KeptPage({ path, Page }: KeptPageProps) {
       kept.show(false);
       kept.container.remove();
     };
-  }, []);
+  }, [session]);
   return <div ref={host} />;
 }
 

@@ -484,6 +484,19 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     expect(complaints).toEqual([]);
   });
 
+  it("shows a story anew when its reader logs out of an open server", async () => {
+    const page = await open("log-in");
+    await page.getByLabel("User").fill("ada");
+    await page.getByRole("button", { name: "Log in" }).click();
+    const logOut = page.getByRole("button", { name: "Log out" });
+    await logOut.waitFor();
+    await page.getByRole("navigation").getByRole("link", { name: "Sign and verify" }).click();
+    await runStep(page, "Sign a message");
+    await logOut.click();
+    await page.locator("li.step[data-status=ready]").first().waitFor();
+    expect(await page.locator("li.step[data-status=done]").count()).toBe(0);
+  });
+
   it("reports an unreachable server", async () => {
     const page = await open("sign");
     await page.route("**/pqc.PqcService/SignData", (route) => route.abort());
