@@ -40,12 +40,13 @@ export function App() {
   const canLogIn = useSession() === undefined;
   const found = [...pages, ...(canLogIn ? [logIn] : [])].find((candidate) => candidate.path === path);
   const mustLogIn = canLogIn && (found === logIn || (settings.wantsToken && found?.isOpen !== true));
+  const shown = mustLogIn ? logIn : found;
   return (
     <Frame
       site={siteName}
-      title={found === undefined || found === home ? siteName : `${found.title} – ${siteName}`}
-      page={found}
-      isFocused={step !== undefined}
+      title={shown === undefined || shown === home ? siteName : `${shown.title} – ${siteName}`}
+      page={shown}
+      isFocused={step !== undefined && !mustLogIn}
       path={found?.path}
       logIn={settings.wantsToken ? "#/log-in" : undefined}
       label="Pages"

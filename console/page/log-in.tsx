@@ -23,8 +23,8 @@ export function LogIn() {
   const call = query.get("call");
   const leave = (): void => {
     // After the log-in the requested page replaces this one, unless this is the log-in page itself.
-    if (call !== null) location.href = `/reference#/${call}`;
-    else if (path === "log-in") location.hash = "#/";
+    if (call !== null) location.replace(`/reference#/${call}`);
+    else if (path === "log-in") location.replace("#/");
   };
   return (
     <>

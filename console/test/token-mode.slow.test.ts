@@ -77,6 +77,8 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     await logIn(page, "ada");
     await expect.poll(() => page.locator(".verdicts").innerText()).toBe("Server valid\nBrowser valid");
     expect(await textOf(page.locator(".signed"))).toContain("signed by this server");
+    await page.goBack();
+    await page.locator(".verdicts").waitFor();
   });
 
   it("shows the algorithms to everyone, and measures them after the log-in", async () => {
@@ -103,8 +105,12 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
   it("asks visitors of a story to log in, and continues there", async () => {
     const page = await open("sign");
     expect(await textOf(page.getByRole("heading", { level: 1 }))).toBe("Log in");
+    expect(await page.title()).toBe("Log in – Quantum-Safe Playground");
     await logIn(page, "ada");
     await page.getByRole("heading", { level: 1, name: "Sign and verify" }).waitFor();
+    expect(await page.title()).toBe("Sign and verify – Quantum-Safe Playground");
+    // The button that had the focus is gone.
+    expect(await page.evaluate("document.activeElement.id")).toBe("main");
     const outcomes = await runStory(page);
     expect(outcomes[0]).toContain("3,309 bytes");
   });
