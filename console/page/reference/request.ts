@@ -55,9 +55,20 @@ export function buildHttp(operation: Operation, draft: Draft, origin: string): H
   };
 }
 
-/** The names of path parameters without a value. */
-export function listMissing({ parameters }: Operation, draft: Draft): string[] {
-  return parameters.filter((one) => one.in === "path" && !draft.parameters[one.name]).map(({ name }) => name);
+/** Why a request cannot be sent; empty if it can. */
+export function findFault(operation: Operation, draft: Draft): string {
+  const { parameters } = operation;
+  const missing = parameters.filter((one) => one.in === "path" && !draft.parameters[one.name]);
+  if (missing.length > 0)
+    return `Fill in ${missing.map(({ name }) => name).join(", ")}; the path requires it.`;
+  // Fetch takes only these characters, and throws the error of a lost connection.
+  const broken = parameters.find(
+    (one) => one.in === "header" && !/^[\x20-\x7e]*$/.test(draft.parameters[one.name] ?? ""),
+  );
+  if (broken !== undefined) return `${broken.name} may have only printable ASCII characters.`;
+  if (draft.body !== undefined && parseJson(draft.body) === undefined)
+    return 'The body is not JSON. Names and texts need double quotes, as in {"keyId": "key-1"}.';
+  return "";
 }
 
 function splitValues({ schema }: Parameter, text: string): string[] {

@@ -4,10 +4,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { CodeBlock } from "../parts/code-block.tsx";
 import { TextArea, TextField } from "../parts/fields.tsx";
 import { endRefusedSession, type Session, useSession } from "../session.ts";
-import { parseJson } from "../snippets/input.ts";
 import { formatBytes, formatMs } from "../values.ts";
 import { needsToken, type Operation } from "./document.ts";
-import { buildHttp, type Draft, listMissing } from "./request.ts";
+import { buildHttp, type Draft, findFault } from "./request.ts";
 import { type Sent, send } from "./send.ts";
 
 interface TryCallProps {
@@ -134,13 +133,4 @@ function sayCaller(operation: Operation, session: Session | undefined): string {
     return `Calls this server${session === undefined ? "" : ` as ${session.username}`}.`;
   // Where no token is required, the server ignores it.
   return session === undefined ? "Calls this server." : "Calls this server, which ignores your token here.";
-}
-
-/** Why a request cannot be sent; empty if it can. */
-function findFault(operation: Operation, draft: Draft): string {
-  const missing = listMissing(operation, draft);
-  if (missing.length > 0) return `Fill in ${missing.join(", ")}; the path requires it.`;
-  if (draft.body !== undefined && parseJson(draft.body) === undefined)
-    return 'The body is not JSON. Names and texts need double quotes, as in {"keyId": "key-1"}.';
-  return "";
 }

@@ -8,6 +8,7 @@ import {
   type Operation,
   readDocument,
 } from "../../page/reference/document.ts";
+import { draftRequest, findFault } from "../../page/reference/request.ts";
 
 let api: ApiServer;
 let page: ApiDocument;
@@ -37,6 +38,20 @@ it("names the call whose answer contains a sample's value", () => {
     ...{ field: "keyId", path: "result.keyId" },
     ...{ operationId: "kms_KmsService_CreateKey", name: "CreateKey" },
   });
+});
+
+it("names what a browser does not send", () => {
+  const create = find("kms.KmsService/CreateKey");
+  const draft = draftRequest(create, "");
+  const withKey = (key: string) => ({ ...draft, parameters: { "Idempotency-Key": key } });
+  expect(create.parameters.map(({ name }) => name)).toContain("Idempotency-Key");
+  expect(findFault(create, withKey("key 1"))).toBe("");
+  expect(findFault(create, withKey("ключ"))).toBe(
+    "Idempotency-Key may have only printable ASCII characters.",
+  );
+  expect(findFault(create, { ...draft, body: "{" })).toContain("not JSON");
+  const get = find("kms.KmsService/GetKey");
+  expect(findFault(get, { ...draftRequest(get, ""), parameters: {} })).toMatch(/^Fill in /);
 });
 
 it("keeps the line breaks of indented comment blocks, as code", () => {
