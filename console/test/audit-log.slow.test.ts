@@ -68,6 +68,39 @@ describe.skipIf(lacksBrowser)(
       await page().getByText("No longer following the log").waitFor();
     });
 
+    it("shows no answer of a search with other filters", async () => {
+      const { promise: isReleased, resolve: release } = Promise.withResolvers<void>();
+      await page().route("**/kms.KmsService/GetAuditLog", async (route) => {
+        await isReleased;
+        await route.continue();
+      });
+      const answer = page().waitForResponse("**/kms.KmsService/GetAuditLog");
+      await page().goto(`${stage().server.url}/#/keys/audit?key=name/life`);
+      await page().getByLabel("Outcome").selectOption("REFUSED");
+      await page().getByRole("button", { name: "Follow new entries" }).click();
+      await page().getByRole("button", { name: "Stop watching" }).waitFor();
+      release();
+      await (await answer).finished();
+      await page().evaluate("fetch('/').then((response) => response.text())");
+      await call("sign", { keyId: "name/life", data: "aGVsbG8=" }).catch(() => {});
+      await expect.poll(() => rows().allInnerTexts()).toEqual([expect.stringMatching(/SIGN[\s\S]*REFUSED/)]);
+    });
+
+    it("continues what it followed before with other filters", async () => {
+      await page().goto(`${stage().server.url}/#/keys/audit?key=name/release`);
+      await expect.poll(() => rows().count()).toBeGreaterThan(1);
+      await page().getByLabel("Operation").selectOption("SIGN");
+      const follow = page().getByRole("button", { name: "Follow new entries" });
+      const stop = page().getByRole("button", { name: "Stop watching" });
+      for (const count of [1, 2]) {
+        await follow.click();
+        await stop.waitFor();
+        await sign("release");
+        await expect.poll(() => rows().count()).toBe(count);
+        await stop.click();
+      }
+    });
+
     it("keeps the newest 500 entries of a flood", async () => {
       await page().goto(`${stage().server.url}/#/keys/audit?key=name/shared`);
       await page().getByText("entries, newest first").waitFor();

@@ -58,7 +58,13 @@ function Browser({ initial }: { readonly initial: log.AuditFilters }) {
   };
   const follow = (): void => {
     const isCurrent = searched.filters === form.values;
-    setList(isCurrent && list ? { ...list, items: entries } : undefined);
+    const known = isCurrent ? { nextPageToken: "", totalSize: 0, ...list, items: entries } : undefined;
+    // Drops the answer of a search that is still running, possibly with other filters.
+    void loading.run(
+      async () => {},
+      () => {},
+    );
+    setList(known);
     setLive(true);
     const after = isCurrent ? entries[0]?.sequence : undefined;
     stream.open(
