@@ -136,6 +136,13 @@ describe.skipIf(lacksBrowser)(
       await page().getByRole("button", { name: "Verify the whole log" }).click();
       await page().getByText("finds the log unchanged").waitFor();
       expect(await textOf(page().locator(".checks li").first())).toMatch(/every link[\s\S]*valid/);
+      await page().route("**/kms.KmsService/WatchAuditVerification", (route) =>
+        route.fulfill({ status: 403 }),
+      );
+      await page().getByRole("button", { name: "Verify the whole log" }).click();
+      await page().getByRole("alert").waitFor();
+      // The failure does not stand next to an earlier finding.
+      expect(await page().getByText("finds the log unchanged").count()).toBe(0);
     });
 
     it("loads more entries than fit on a page", async () => {

@@ -144,14 +144,18 @@ function Verification() {
     setVerdict(found);
     setSaid(sayLog(found));
   };
+  const start = (): void => {
+    setVerdict(undefined);
+    void task.run(verify, show);
+  };
   return (
     <div>
       <p class="act">
-        <ActionButton task={task} onClick={() => void task.run(verify, show)}>
+        <ActionButton task={task} onClick={start}>
           Verify the whole log
         </ActionButton>
         <span class="hint" role="status">
-          {said || "All hashes, links and signed checkpoints. Requires the role auditor."}
+          {(!task.failure && said) || "All hashes, links and signed checkpoints. Requires the role auditor."}
         </span>
       </p>
       {task.failure && <FailureNote failure={task.failure} />}
