@@ -1,5 +1,6 @@
 import {
   chmodSync,
+  chownSync,
   closeSync,
   copyFileSync,
   existsSync,
@@ -142,8 +143,10 @@ function makeDirectory(place: string, file: string): Draft {
 async function openCopy(file: string, path: string, tables: StoreTables): Promise<Database> {
   try {
     copyFileSync(file, path);
-    // The copy inherits the mode of the backup, which may be readable by others because its secrets are sealed.
+    // The copy inherits the mode of the backup, which may be readable by others because its secrets are sealed,
+    // and from root also its owner, usually the server's user.
     chmodSync(path, 0o600);
+    if (process.geteuid?.() === 0) chownSync(path, 0, 0);
   } catch (error) {
     throw cannotCopy(file, dirname(path), error);
   }
