@@ -56,7 +56,8 @@ export function makePrivateDirectory(path: string): string[] {
   return made;
 }
 
-function giveDirectory(path: string): void {
+/** If this process is root, gives a directory that it has just created to the owner of its parent. */
+export function giveDirectory(path: string): void {
   if (process.geteuid?.() !== 0) return;
   const directory = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   giveToOwner(directory, path);

@@ -1,11 +1,21 @@
 /** Writes keys and certificates so that either all are in place or the previous files remain. */
 
-import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigError } from "../../config.ts";
 import { diskFullError } from "../../database/disk-full.ts";
 import { sync } from "../../database/fsync.ts";
-import { makeDirectories } from "../../make-directories.ts";
+import { giveDirectory, giveToOwner, makePrivateDirectory } from "../../database/owned-files.ts";
 import { describeSystemError, saysDiskFull } from "../../system-error.ts";
 
 /** Contents by file name, in the order in which they are moved into place. */
@@ -21,8 +31,10 @@ const abandonedAfterMs = 60_000;
  */
 export function createFilledDirectory(directory: string, files: Files): void {
   explainFailure(directory, () => {
-    makeDirectories(dirname(directory));
+    makePrivateDirectory(dirname(directory));
     writeDraft(directory, files, (draft) => {
+      // Last, because its owner can replace what root writes there.
+      giveDirectory(draft);
       renameSync(draft, directory);
       sync(dirname(directory));
     });
@@ -72,12 +84,22 @@ function writeDraft(path: string, files: Files, publish: (draft: string) => void
   removeAbandoned(draft);
   mkdirSync(draft, { mode: 0o700 });
   try {
-    for (const [file, content] of Object.entries(files))
-      writeFileSync(join(draft, file), content, { mode: readMode(file), flag: "wx", flush: true });
+    for (const [file, content] of Object.entries(files)) writeNew(draft, file, content);
     sync(draft);
     publish(draft);
   } finally {
     rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+/** As root, creates the file for the owner of the draft's parent directory. */
+function writeNew(draft: string, name: string, content: string): void {
+  const file = openSync(join(draft, name), "wx", readMode(name));
+  try {
+    giveToOwner(file, draft);
+    writeFileSync(file, content, { flush: true });
+  } finally {
+    closeSync(file);
   }
 }
 

@@ -52,6 +52,18 @@ describe.skipIf(!isRoot)("what root creates in another user's data directory", {
     expect(listOwners(dataDir)).toEqual({ "qsp.db": user });
   });
 
+  it("belongs to that user: the CA and certificates, and their renewals", async () => {
+    const dataDir = makeForeignDirectory();
+    const files = ["ca", "ca-mldsa", "gateway", "gateway-mldsa"].flatMap((name) => [
+      [`${name}.crt`, user],
+      [`${name}.key`, user],
+    ]);
+    for (const words of [["init"], ["issue", "localhost"], ["issue", "localhost"]])
+      await runDone("ca", ...words, "--data-dir", dataDir);
+    expect(listOwners(dataDir)).toEqual({ tls: user });
+    expect(listOwners(join(dataDir, "tls"))).toEqual(Object.fromEntries(files));
+  });
+
   it("belongs to that user: a data directory that did not exist", async () => {
     const parent = makeForeignDirectory();
     await runDone("store", "init", "--data-dir", join(parent, "a", "b"));
