@@ -1,7 +1,7 @@
 /** Loads the keys that wrap all data keys: the master key and, during a rotation, the next one. */
 import { randomBytes } from "node:crypto";
-import { closeSync, linkSync, openSync, renameSync, statSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { closeSync, linkSync, openSync, readdirSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { nameMasterKey } from "../crypto/sealing.ts";
 import { diskFullError } from "../database/disk-full.ts";
 import { createDraft, removeRemains } from "../database/drafts.ts";
@@ -60,6 +60,21 @@ export function nextKeyPath(path: string): string {
 /** Path where a rotation leaves the previous key, which older backups need. */
 export function previousKeyPath(path: string): string {
   return `${path}.previous`;
+}
+
+/** Path of an older key: the next rotation moves the previous key there. */
+export function olderKeyPath(path: string, masterKeyId: string): string {
+  return `${previousKeyPath(path)}-${masterKeyId}`;
+}
+
+/** Reads the previous key and all older ones, by ID. */
+export function readPreviousKeys(path: string): ReadonlyMap<string, Uint8Array> {
+  const previous = basename(previousKeyPath(path));
+  const files = readdirSync(dirname(path)).filter(
+    (name) => name === previous || name.startsWith(`${previous}-`),
+  );
+  const keys = files.flatMap((name) => readKeyFile(join(dirname(path), name)) ?? []);
+  return new Map(keys.map((key) => [nameMasterKey(key), key]));
 }
 
 /**
@@ -162,14 +177,21 @@ export function createKeyFile(path: string): Uint8Array | undefined {
 }
 
 /**
- * Replaces the current key with the next one and keeps the current key as the previous key. A kill or power
- * cut at any moment leaves both keys, because the current key gets its second name before it loses the first.
+ * Replaces the current key with the next one and keeps the current key as the previous key, and the previous
+ * key as an older one. A kill or power cut at any moment leaves all keys, because the current key gets its
+ * second name before it loses the first.
  */
 export function replaceKeyFile(path: string): void {
   const present = readKeyFile(path);
+  const previousPath = previousKeyPath(path);
   if (present !== undefined)
-    withTemporaryKeyFile(previousKeyPath(path), present, (draft) => {
-      renameSync(draft, previousKeyPath(path));
+    withTemporaryKeyFile(previousPath, present, (draft) => {
+      const previous = readKeyFile(previousPath);
+      const previousId = previous && nameMasterKey(previous);
+      // A run that was killed here has already saved the current key.
+      if (previousId !== undefined && previousId !== nameMasterKey(present))
+        renameSync(previousPath, olderKeyPath(path, previousId));
+      renameSync(draft, previousPath);
       sync(dirname(path));
     });
   explainWriting(path, () => {

@@ -10,8 +10,8 @@ import {
   type MasterKeySource,
   nextKeyPath,
   openKeyring,
-  previousKeyPath,
   readKeyFile,
+  readPreviousKeys,
   replaceKeyFile,
 } from "./master-key.ts";
 import { countByMasterKey, type SecretsUnderKey } from "./master-keys-in-use.ts";
@@ -56,7 +56,7 @@ export async function rewrapStore(
   const others = database.reader.selectFrom("sealed_secrets").where("master_key_id", "!=", masterKeyId);
   const total = moved + (await countRows(others));
   const damaged: string[] = [];
-  const wider = withPreviousKey(keyring, source);
+  const wider = withPreviousKeys(keyring, source);
   let seen = moved;
   let after = "";
   for (;;) {
@@ -80,17 +80,13 @@ export async function rewrapStore(
 }
 
 /**
- * Adds the previous key, if its file exists. A secret that an earlier rotation could not move may have been
- * repaired since. This is its last chance to move, because this rotation overwrites the previous key.
+ * Adds the previous keys that are still in their files. A secret that an earlier rotation could not move may
+ * have been repaired since.
  */
-function withPreviousKey(keyring: Keyring, source: MasterKeySource): Keyring {
-  const previous = source.kind === "file" ? readKeyFile(previousKeyPath(source.path)) : undefined;
-  if (previous === undefined) return keyring;
-  const previousId = nameMasterKey(previous);
-  return {
-    current: keyring.current,
-    find: (masterKeyId) => keyring.find(masterKeyId) ?? (masterKeyId === previousId ? previous : undefined),
-  };
+function withPreviousKeys(keyring: Keyring, source: MasterKeySource): Keyring {
+  if (source.kind === "values") return keyring;
+  const previous = readPreviousKeys(source.path);
+  return { ...keyring, find: (masterKeyId) => keyring.find(masterKeyId) ?? previous.get(masterKeyId) };
 }
 
 async function readRoot(name: string, db: Database["reader"]) {

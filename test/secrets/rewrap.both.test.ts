@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nameMasterKey } from "../../src/crypto/sealing.ts";
+import { olderKeyPath } from "../../src/secrets/master-key.ts";
 import { putSecrets, writeEntries } from "../support/entries.ts";
 import { describeStores, makeSqlitePlace } from "../support/on-both.ts";
 import { openDatabase } from "../support/open-store.ts";
@@ -99,7 +100,7 @@ describeStores("master-key rotate", (makePlace) => {
 });
 
 describe("master-key rotate with keys in files", { timeout: 180_000 }, () => {
-  it("keeps the previous key, readable only by its owner, replaces an older one, and explains its use", async () => {
+  it("keeps all previous keys, readable only by their owner, and explains their use", async () => {
     const place = await makeSqlitePlace();
     await leaveSecrets(place, 2);
     const first = readKey(place);
@@ -111,9 +112,10 @@ describe("master-key rotate with keys in files", { timeout: 180_000 }, () => {
     const second = readKey(place);
     await rewrap(place);
     expect(readPreviousKey(place)).toEqual(second);
+    expect(readKey({ keyFile: olderKeyPath(place.keyFile, nameMasterKey(first)) })).toEqual(first);
   });
 
-  it("also moves secrets under the previous key before replacing it", async () => {
+  it("also moves secrets under previous keys", async () => {
     const place = await makeSqlitePlace();
     const secrets = await leaveSecrets(place, 3);
     const identity = "things/00002/seed";
@@ -143,10 +145,10 @@ describe("master-key rotate with keys in files", { timeout: 180_000 }, () => {
     expect(exit.code).toBe(1);
     expect(complaintsOf(exit)).toEqual([
       expect.stringContaining(
-        `30 secrets are sealed under master key ${nameMasterKey(first)}, which is not available`,
+        `30 secrets are sealed under master key ${nameMasterKey(first)}, which is not available; put that key into ${olderKeyPath(place.keyFile, nameMasterKey(first))} `,
       ),
     ]);
-    writeFileSync(`${place.keyFile}.previous`, first.toString("hex"), { mode: 0o600 });
+    writeFileSync(olderKeyPath(place.keyFile, nameMasterKey(first)), first.toString("hex"), { mode: 0o600 });
     expect(await rotate(place)).toMatchObject({ code: 0, stdout: expect.stringContaining("in all") });
     expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
   });

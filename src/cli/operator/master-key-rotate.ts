@@ -1,4 +1,9 @@
-import { type MasterKeySource, previousKeyPath, removeKeyRemains } from "../../secrets/master-key.ts";
+import {
+  type MasterKeySource,
+  olderKeyPath,
+  previousKeyPath,
+  removeKeyRemains,
+} from "../../secrets/master-key.ts";
 import { type Rewrapped, rewrapStore } from "../../secrets/rewrap.ts";
 import { counted } from "../output/output.ts";
 import { withCount } from "../output/progress.ts";
@@ -28,9 +33,9 @@ export const masterKeyRotate: StoreVerb = {
 
 /** Describes the secrets that were left unchanged, and why. */
 function describeLeft({ damaged, outOfReach }: Rewrapped, masterKey: MasterKeySource): string[] {
-  const cure =
+  const describeCure = (masterKeyId: string): string =>
     masterKey.kind === "file"
-      ? `; put that key into ${previousKeyPath(masterKey.path)} and run this command again`
+      ? `; put that key into ${olderKeyPath(masterKey.path, masterKeyId)} and run this command again`
       : "";
   return [
     ...shorten(
@@ -40,7 +45,7 @@ function describeLeft({ damaged, outOfReach }: Rewrapped, masterKey: MasterKeySo
     ...shorten(
       outOfReach.map(
         ({ masterKeyId, secrets }) =>
-          `${counted(secrets, "secret")} ${secrets === 1 ? "is" : "are"} sealed under master key ${masterKeyId}, which is not available${cure}`,
+          `${counted(secrets, "secret")} ${secrets === 1 ? "is" : "are"} sealed under master key ${masterKeyId}, which is not available${describeCure(masterKeyId)}`,
       ),
       "master keys are not available",
     ),
