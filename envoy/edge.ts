@@ -30,12 +30,12 @@ export interface Edge {
   readonly urls: Readonly<Record<string, string>>;
   readonly adminUrl: string;
   readonly process: ChildProcess;
-  /** Resolves with the exit code when it has ended. */
-  readonly exit: Promise<number | null>;
+  /** Resolves with the exit code, or the signal, when it has ended. */
+  readonly exit: Promise<number | NodeJS.Signals>;
   /** Asks callers to reconnect elsewhere; resolves when no call has run for a second, or after `maxMs`. */
   drain(maxMs?: number): Promise<void>;
   /** Stops Envoy and aborts running calls. */
-  stop(): Promise<number | null>;
+  stop(): Promise<number | NodeJS.Signals>;
 }
 
 /** Reports that the command is missing, and how to install it. */
@@ -90,12 +90,12 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     else process.stderr.write(chunk);
   });
   if (options.onLog) readLines(child, options.onLog);
-  const exit = once(child, "close").then(([code]): number | null => code);
+  const exit = once(child, "close").then(([code, signal]): number | NodeJS.Signals => code ?? signal);
   void exit.finally(() => {
     process.off("exit", kill);
     rmSync(directory, { recursive: true, force: true });
   });
-  const stop = (): Promise<number | null> => {
+  const stop = (): Promise<number | NodeJS.Signals> => {
     child.kill("SIGTERM");
     return exit;
   };

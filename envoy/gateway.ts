@@ -108,7 +108,7 @@ function stopOnSignal(edge: Edge, servers: readonly GatewayServer[], { keepGoing
     else if (Date.now() - stoppedAt > 1000) process.exit(1);
   };
   for (const signal of signals) process.on(signal, onSignal);
-  const stopAfter = (name: string, code: number | null): void => {
+  const stopAfter = (name: string, code: number | NodeJS.Signals): void => {
     if (stoppedAt !== undefined) return;
     process.stderr.write(`gateway: ${name} ended with ${code}; the other processes are stopped\n`);
     void stop(1);

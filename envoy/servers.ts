@@ -7,12 +7,12 @@ import { compiledMain } from "../src/setup/freshness.mjs";
 export interface GatewayServer {
   /** "127.0.0.1:port" */
   readonly authority: string;
-  /** Resolves with the exit code when it has ended. */
-  readonly exit: Promise<number | null>;
+  /** Resolves with the exit code, or the signal, when it has ended. */
+  readonly exit: Promise<number | NodeJS.Signals>;
   /** Sentences about a new store and a new master key. */
   readonly created: readonly string[];
   /** Stops the server after its running calls. */
-  stop(): Promise<number | null>;
+  stop(): Promise<number | NodeJS.Signals>;
 }
 
 /** A server or a command ended unexpectedly; it has already printed the reason. */
@@ -40,9 +40,9 @@ export async function startGatewayServer(args: readonly string[]): Promise<Gatew
   );
   const kill = (): void => void child.kill("SIGKILL");
   process.once("exit", kill);
-  const exit = once(child, "close").then(([code]): number | null => {
+  const exit = once(child, "close").then(([code, signal]): number | NodeJS.Signals => {
     process.off("exit", kill);
-    return code;
+    return code ?? signal;
   });
   const { authority, created } = await Promise.race([
     readStart(child),
@@ -50,7 +50,7 @@ export async function startGatewayServer(args: readonly string[]): Promise<Gatew
       throw new ServerEnded(`a server ended with ${code} before it was ready; see its message above`);
     }),
   ]);
-  const stop = (): Promise<number | null> => {
+  const stop = (): Promise<number | NodeJS.Signals> => {
     child.kill("SIGTERM");
     return exit;
   };
@@ -64,8 +64,8 @@ export async function startGatewayServer(args: readonly string[]): Promise<Gatew
  */
 export async function runCommand(args: readonly string[]): Promise<void> {
   const child = spawn(process.execPath, [compiledMain, ...args], { stdio: ["ignore", "ignore", "inherit"] });
-  const [code] = await once(child, "close");
-  if (code !== 0) throw new ServerEnded(`qsp ${args.join(" ")} ended with ${code}; see its message above`);
+  const [code, signal] = await once(child, "close");
+  if (code !== 0) throw new ServerEnded(`qsp ${args.join(" ")} ended with ${code ?? signal}; see its message above`);
 }
 
 /** Reads a server's output until it is ready. */

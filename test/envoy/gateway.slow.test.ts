@@ -124,7 +124,7 @@ describeEdge("npm run gateway", () => {
       const servers = execFileSync("pgrep", ["-P", String(process.pid), "-f", "serve"], { encoding: "utf8" });
       const [first, second] = servers.trim().split("\n").map(Number);
       kill(first ?? 0, "SIGKILL");
-      await eventually(() => expect(output.stderr).toMatch(/ended with null; 1 of 2 continue\n/));
+      await eventually(() => expect(output.stderr).toMatch(/ended with SIGKILL; 1 of 2 continue\n/));
       const session = connectHttp2(edge);
       await eventually(async () => {
         expect((await request(session, { ":path": "/api/hello" })).status).toBe(200);
