@@ -1,5 +1,5 @@
 /** Opens a database and migrates it to this program's schema. */
-import { statSync } from "node:fs";
+import { accessSync, constants, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely, sql } from "kysely";
 import { DEFAULT_MIGRATION_TABLE, Migrator } from "kysely/migration";
@@ -104,7 +104,7 @@ export async function openDatabaseOf(
     if (error.code === "CORRUPT") throw new StoreDamagedError(database.name, readMessage(error.cause));
     if (location.kind === "sqlite" && isForRoom(error, location.path)) throw diskFullError(location.path);
     const isAway = location.kind === "postgres" && readErrorCode(error.cause) === "ECONNREFUSED";
-    throw cannotOpen(database.name, error.cause, {
+    throw cannotOpen(database.name, findCause(error, location), {
       mayPass: mayPass(error),
       advice: isAway ? "; start PostgreSQL, or check --database-url" : "",
     });
@@ -159,6 +159,17 @@ function isForRoom({ code, cause }: StoreFailureError, path: string): boolean {
   if (code === "FULL") return true;
   // SQLITE_IOERR and SQLITE_CANTOPEN.
   return ["SQLITE_10", "SQLITE_14"].includes(readErrorCode(cause)) && isDiskFull(path);
+}
+
+/** Finds why SQLite cannot open a file: it does not report the operating system's reason. */
+function findCause({ cause }: StoreFailureError, location: DatabaseLocation): unknown {
+  if (location.kind !== "sqlite" || !/^SQLITE_(8|14)$/.test(readErrorCode(cause))) return cause;
+  try {
+    accessSync(location.path, constants.W_OK);
+  } catch (error) {
+    return error;
+  }
+  return cause;
 }
 
 /** Reports a file in an unreadable directory as unreadable, not as missing. */

@@ -1,8 +1,10 @@
 /** Errors for a store that exists but cannot be used: one sentence, and exit code 2, or 4 if a retry may help. */
-import { chmodSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { chmodSync, cpSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
+import { describeSmallDisks, makeSmallDisk } from "../../faults/small-disk.ts";
 import { makeSqlitePlace, type Place } from "../../support/on-both.ts";
 import { type Run, runToEndHere } from "../../support/run-here.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
@@ -49,6 +51,25 @@ describe("a store that cannot be reached", { timeout }, () => {
     const exit = await runToEndHere(["audit", "verify", ...place.settings]);
     chmodSync(place.directory, 0o700);
     expectRefused(exit, /cannot be read: permission denied/);
+  });
+});
+
+describeSmallDisks("a store on a read-only file system", () => {
+  it("is reported with the reason by a start and by commands", { timeout }, async () => {
+    const disk = makeSmallDisk("16m");
+    const place = await makeUsed(await makeSqlitePlace());
+    cpSync(place.directory, disk, { recursive: true });
+    execFileSync("mount", ["-o", "remount,ro", disk]);
+    for (const words of [
+      serve,
+      ["store", "verify"],
+      ["audit", "verify"],
+      ["backup", join(makeTemporaryDirectory(), "b")],
+    ])
+      expectRefused(
+        await runToEndHere([...words, "--data-dir", disk]),
+        /the store .*qsp\.db cannot be opened: its file system is read-only$/,
+      );
   });
 });
 
