@@ -317,6 +317,7 @@ const failureStates: readonly (readonly [RegExp, StoreFailureCode])[] = [
   [/^42(P01|703)$/, "CORRUPT"], // undefined_table, undefined_column: our statements use only migrated names
   [/^(08|53|57|58|40)/, "UNAVAILABLE"], // connection, resources, operator, system, rollback
   [/^(25006|25P03|55P03|28)/, "UNAVAILABLE"], // read-only, idle too long, lock not available, log-in rejected
+  [/^55000$/, "UNAVAILABLE"], // the database allows no connections
   [/^3D000$/, "UNAVAILABLE"], // no such database
 ];
 

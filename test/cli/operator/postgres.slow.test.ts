@@ -20,6 +20,15 @@ describePostgres("a database that does not exist", () => {
   });
 });
 
+describePostgres("a database that allows no connections", () => {
+  it("ends a start with 4, so that a service manager retries", { timeout }, async () => {
+    const [{ query }, { location, settings }] = [await makePostgresPlace(), await makePostgresPlace()];
+    const { pathname } = new URL(databaseUrlOf(location));
+    await query(`alter database ${pathname.slice(1)} allow_connections false`);
+    expectRefused(await runToEndHere([...serve, ...settings]), /not currently accepting connections/, 4);
+  });
+});
+
 describePostgres("a role of PostgreSQL", () => {
   it.each([0, 1, 2])(
     "that may connect %i times gets an error if these are too few",
