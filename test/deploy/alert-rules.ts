@@ -33,7 +33,7 @@ export function renderQuickRules(): string {
     name,
     rules: rules.map((rule) => ({
       ...rule,
-      expr: rule.expr.replaceAll(/\[\d+m\]/g, "[10s]"),
+      expr: rule.expr.replaceAll(/(?<=\[|offset )\d+m\b/g, "10s"),
       for: rule.expr.includes("up{") ? "10s" : "1s",
     })),
   }));
@@ -63,7 +63,8 @@ function calls(code: string, perSecond: number, of = method): Series {
 /** The time series of a healthy server. */
 export const healthySeries: readonly Series[] = [
   { name: "up", value: 1 },
-  { name: "process_start_time_seconds", value: 1_700_000_000 },
+  // The clock of promtool starts at 0.
+  { name: "process_start_time_seconds", value: 0 },
   { name: "process_resident_memory_bytes", value: 300e6 },
   { name: "process_open_fds", value: 100 },
   { name: "process_max_fds", value: 65_536 },
@@ -87,7 +88,6 @@ export const healthySeries: readonly Series[] = [
   calls("InvalidArgument", 5),
   calls("Unauthenticated", 0.005, "pqc.PqcService/IssueToken"),
   failures("KEY_NOT_FOUND", 5),
-  failures("STORE_FULL", 0),
   bucket("qsp_call_duration_seconds", "0.01", 100, { method }),
   bucket("qsp_call_duration_seconds", "+Inf", 100, { method }),
   // A half-hour watch is not a slow call.

@@ -76,6 +76,55 @@ describe.skipIf(noPromtool)(`promtool${noPromtool ? " (needs promtool)" : ""}`, 
   });
 });
 
+describe.skipIf(noPromtool)(`an alert about any event${noPromtool ? " (needs promtool)" : ""}`, () => {
+  const internal =
+    'qsp_calls_total{job="qsp",instance="qsp-1:8080",method="kms.KmsService/Sign",code="DataLoss"}';
+  const full =
+    'qsp_call_failures_total{job="qsp",instance="qsp-1:8080",method="kms.KmsService/Sign",reason="STORE_FULL"}';
+  const start = 'process_start_time_seconds{job="qsp",instance="qsp-1:8080"}';
+  /** The values of each minute, and how many alerts fire in some minutes. */
+  const histories = [
+    {
+      name: "fires for the first event, and no longer after ten minutes",
+      started: "0x60",
+      events: "_x29 stale 1x30",
+      firing: { 29: 0, 31: 1, 34: 1, 42: 0 },
+    },
+    {
+      name: "fires for the first event after a restart, although an earlier process had one too",
+      started: "0x29 1800x30",
+      events: "1x29 stale _ 1x28",
+      firing: { 29: 0, 31: 0, 32: 1, 36: 1, 43: 0 },
+    },
+    {
+      name: "fires only once for an event before a gap in Prometheus's data",
+      started: "0x14 stale _x10 0x33",
+      events: "1x14 stale _x10 1x33",
+      firing: { 14: 0, 27: 0, 32: 0, 37: 0 },
+    },
+  ];
+  it.each([
+    ["QspInternalErrors", internal],
+    ["QspStoreFull", full],
+  ])("fires for the first one: %s", { timeout: 120_000 }, async (alert, events) => {
+    const tests = histories.map((history) => ({
+      name: history.name,
+      interval: "1m",
+      input_series: [
+        { series: start, values: history.started },
+        { series: events, values: history.events },
+      ],
+      promql_expr_test: Object.entries(history.firing).map(([minute, value]) => ({
+        eval_time: `${minute}m`,
+        expr: `count(ALERTS{alertstate="firing", alertname="${alert}"}) or vector(0)`,
+        exp_samples: [{ labels: "{}", value }],
+      })),
+    }));
+    const { stdout, stderr, code } = await testRules(tests);
+    expect([code, stdout + stderr]).toEqual([0, expect.stringContaining("SUCCESS")]);
+  });
+});
+
 describe.skipIf(noPromtool)(`a full disk${noPromtool ? " (needs promtool)" : ""}`, () => {
   it("causes one critical alert, and none about limits", async () => {
     const tests = [
