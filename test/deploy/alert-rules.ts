@@ -153,9 +153,12 @@ export const troubles: Readonly<Record<string, readonly Series[]>> = {
     bucket("qsp_store_commit_seconds", "+Inf", 50),
   ],
   QspWorkOverdue: [{ name: "qsp_overdue_work", labels: { work: "kms_destroy" }, value: 3 }],
-  QspBackgroundFails: [
-    { name: "qsp_background_failures_total", labels: { work: "sign_checkpoint" }, perSecond: 1 },
-  ],
+  // One alert for each server.
+  QspBackgroundFails: ["sign_checkpoint", "kms_schedule"].map((work) => ({
+    name: "qsp_background_failures_total",
+    labels: { work },
+    perSecond: 1,
+  })),
 };
 
 /** The time series of a server that has one problem and is otherwise healthy. */
