@@ -31,6 +31,8 @@ export function readErrorCode(error: unknown): string {
 /** Describes why a file or directory cannot be used; any other error by its message. */
 export function describeSystemError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
+  // If all addresses of a host fail, Node reports them in one error with an empty message.
+  if (error instanceof AggregateError) return error.errors.map(describeSystemError).join("; ");
   if (!("code" in error && "syscall" in error)) return error.message;
   const code = String(error.code);
   if (code === "ECONNREFUSED" && "address" in error && "port" in error)

@@ -337,13 +337,5 @@ function cannotOpen(
   cause: unknown,
   { mayPass = false, advice = "" }: { readonly mayPass?: boolean; readonly advice?: string } = {},
 ): StorageError {
-  return new StorageError(`the store ${store} cannot be opened: ${describe(cause)}${advice}`, { mayPass });
-}
-
-/**
- * Describes an error. If all addresses of a host fail, Node throws an AggregateError with an empty message.
- */
-function describe(cause: unknown): string {
-  if (cause instanceof AggregateError) return cause.errors.map(readMessage).join("; ");
-  return readMessage(cause);
+  return new StorageError(`the store ${store} cannot be opened: ${readMessage(cause)}${advice}`, { mayPass });
 }

@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { StoreFailureError } from "../../src/database/store-error.ts";
+import { explainFailure } from "../../src/services/explain-failure.ts";
 import { failureOf } from "../support/refusal.ts";
 import { connectProbe, type ProbeBehaviour, protocols, serveProbe } from "./probe.ts";
 import { collectLines } from "./serve.ts";
@@ -51,6 +53,30 @@ describe.each(protocols)("over %s", (protocol) => {
         err: expect.objectContaining({ message: "the disk is on fire" }),
       }),
     ]);
+  });
+
+  it("a call that cannot reach the store is logged with the cause in words, and without a stack", async () => {
+    const cause = new AggregateError([
+      Object.assign(new Error("connect ECONNREFUSED"), {
+        ...{ code: "ECONNREFUSED", syscall: "connect", address: "127.0.0.1", port: 5432 },
+      }),
+    ]);
+    const { url, lines } = await serveLogging(
+      {
+        ask() {
+          throw explainFailure(new StoreFailureError("UNAVAILABLE", cause));
+        },
+      },
+      "error",
+    );
+    await failureOf(connectProbe(protocol, url).ask({}));
+    expect(lines).toEqual([
+      expect.objectContaining({
+        reason: "STORE_UNAVAILABLE",
+        cause: "nothing listens on 127.0.0.1:5432",
+      }),
+    ]);
+    expect(JSON.stringify(lines)).not.toContain("observe.test.ts");
   });
 });
 

@@ -12,12 +12,7 @@ import {
 export function explainStoreFailure(error: unknown, store: string): unknown {
   if (!(error instanceof StoreFailureError)) return error;
   if (error.code === "CORRUPT") return new StoreDamagedError(store, readMessage(error.cause));
-  const sentence = `the store ${store} failed: ${error.message}${describeCause(error.cause)}`;
+  const cause = error.cause === undefined ? "" : ` (${readMessage(error.cause)})`;
+  const sentence = `the store ${store} failed: ${error.message}${cause}`;
   return new StorageError(sentence, { mayPass: mayPass(error) });
-}
-
-/** Describes a cause; if several addresses were tried, gives the reason for each. */
-function describeCause(cause: unknown): string {
-  if (cause instanceof AggregateError) return ` (${cause.errors.map(readMessage).join("; ")})`;
-  return cause === undefined ? "" : ` (${readMessage(cause)})`;
 }

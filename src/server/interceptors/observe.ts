@@ -6,6 +6,7 @@ import type { Logger } from "pino";
 import { type CallSpan, callSpanKey, type Tracing } from "../../calls/call-span.ts";
 import { requestIdKey } from "../../calls/call-values.ts";
 import { findReason, isServerFault } from "../../errors.ts";
+import { describeSystemError } from "../../system-error.ts";
 import type { Metrics } from "../metrics.ts";
 import { type RequestIds, requestIdHeader } from "../request-ids.ts";
 import { endOnAbort, mapStream } from "./streams.ts";
@@ -121,7 +122,7 @@ export class ObservedCall {
       ...(error && { code: Code[error.code], reason: findReason(error), message: error.rawMessage }),
     };
     const { logger } = this.#deps;
-    if (isFault) logger.error({ ...line, err: error?.cause ?? error }, "call failed");
+    if (error !== undefined && isFault) logger.error({ ...line, ...describeCause(error) }, "call failed");
     else logger.debug(line, error ? "call refused" : "call ended");
   }
 }
@@ -134,11 +135,17 @@ export class ObservedCall {
  */
 export function logUnobserved(logger: Logger, error: ConnectError, identify?: () => string): void {
   if (error.metadata.has(requestIdHeader) || !isServerFault(error)) return;
-  const line = { code: Code[error.code], err: error.cause ?? error };
+  const line = { code: Code[error.code], ...describeCause(error) };
   logger.error(
     identify === undefined ? line : { requestId: identify(), ...line },
     "call failed outside its handler",
   );
+}
+
+/** While the database is down, every call fails: a stack in each line would only fill the disk of the log. */
+function describeCause(error: ConnectError): { readonly err?: unknown; readonly cause?: string } {
+  const err = error.cause ?? error;
+  return findReason(error) === "STORE_UNAVAILABLE" ? { cause: describeSystemError(err) } : { err };
 }
 
 /** Extracts the identifiers from a W3C trace context (Trace Context, section 3.2). */
