@@ -142,6 +142,12 @@ describe("the wrapper script", () => {
     expect(stdout).not.toContain("QSP_MASTER_KEY_FILE");
   });
 
+  it("passes no key file if the settings unset it for a command", async () => {
+    const settings = "QSP_MASTER_KEY_FILE=\nQSP_MASTER_KEY_COMMAND=echo 1\n";
+    const lines = readLines((await install({ settings }).start([])).stdout);
+    expect(lines).toEqual(expect.arrayContaining(["QSP_MASTER_KEY_FILE=", "QSP_MASTER_KEY_COMMAND=echo 1"]));
+  });
+
   it("explains what to do if the project is not installed", async () => {
     const { directory, start } = install();
     rmSync(join(directory, "opt"), { recursive: true });

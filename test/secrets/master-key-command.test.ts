@@ -46,9 +46,10 @@ describe("a command that prints the master key", () => {
     expect(read).not.toThrow(/secretsecret|abcd|5a5a/);
   });
 
-  it("replaces the file", () => {
+  it("replaces the file, which an empty variable unsets", () => {
     const args = ["--data-dir", makeTemporaryDirectory(), "--master-key-command", `echo ${key}`];
-    expect(storeSettings(readConfig(args, {})).masterKey).toMatchObject({ kind: "values", current: key });
+    const { masterKey } = storeSettings(readConfig(args, { QSP_MASTER_KEY_FILE: "" }));
+    expect(masterKey).toMatchObject({ kind: "values", current: key });
   });
 
   it.each([
