@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { readFileSync, renameSync, symlinkSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { beforeAll, expect, it, onTestFinished } from "vitest";
 import { serveProbe } from "../server/probe.ts";
@@ -13,6 +13,7 @@ import {
   describeEdge,
   eventually,
   makeCertificate,
+  startBackend,
   startTestEdge,
   type TestEdge,
 } from "./edge-tools.ts";
@@ -120,3 +121,37 @@ async function shakeHands({ url, ca }: TestEdge, options: ConnectionOptions = {}
 function fingerprintIn(directory: string): string {
   return new X509Certificate(readFileSync(join(directory, "gateway.crt"))).fingerprint256;
 }
+
+const envoyFolder = join(import.meta.dirname, "../../envoy");
+
+/** The lines that docs/deploy.md adds to each cluster. */
+function readClusterTls(): string {
+  const page = readFileSync(join(envoyFolder, "../docs/deploy.md"), "utf8");
+  const [, lines = ""] = /^ {3}```yaml\n(.*?)^ {3}```/ms.exec(page) ?? [];
+  return lines.replaceAll(/^ {3}/gm, "");
+}
+
+describeEdge("Envoy with the TLS lines of docs/deploy.md", () => {
+  it.each([
+    ["accepts the servers' certificate", "localhost", true],
+    ["rejects a certificate with a different name", "qsp-servers", false],
+  ])("%s", async (_what, name, areWell) => {
+    const directory = makeTemporaryDirectory();
+    makeCertificate(directory);
+    const files = ["--tls-cert", join(directory, "gateway.crt"), "--tls-key", join(directory, "gateway.key")];
+    const { authority } = await startBackend(onTestFinished, files);
+    const tls = readClusterTls()
+      .replace("data/tls/ca.crt", join(directory, "ca.crt"))
+      .replace("exact: qsp-servers", `exact: ${name}`);
+    const path = join(directory, "envoy.yaml");
+    const template = readFileSync(join(envoyFolder, "envoy.yaml"), "utf8");
+    writeFileSync(path, template.replaceAll(/^ {6}load_assignment:/gm, `${tls}$&`));
+    const configuration = relative(envoyFolder, path);
+    const edge = await startTestEdge({ backends: [authority], configuration, areWell });
+    await eventually(async () =>
+      expect(await request(connectHttp2(edge), { ":path": "/readyz" })).toMatchObject({
+        status: areWell ? 200 : 503,
+      }),
+    );
+  });
+});
