@@ -110,6 +110,6 @@ export const generalSettings = {
     "log-level",
     "info",
     ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
-    "Minimum log level. Logs are JSON lines on standard error.",
+    "Minimum log level: trace, debug, info, warn, error, fatal or silent. Logs are JSON lines on standard error.",
   ),
 } as const;
