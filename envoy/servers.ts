@@ -65,7 +65,8 @@ export async function startGatewayServer(args: readonly string[]): Promise<Gatew
 export async function runCommand(args: readonly string[]): Promise<void> {
   const child = spawn(process.execPath, [compiledMain, ...args], { stdio: ["ignore", "ignore", "inherit"] });
   const [code, signal] = await once(child, "close");
-  if (code !== 0) throw new ServerEnded(`qsp ${args.join(" ")} ended with ${code ?? signal}; see its message above`);
+  if (code !== 0)
+    throw new ServerEnded(`qsp ${args.join(" ")} ended with ${code ?? signal}; see its message above`);
 }
 
 /** Reads a server's output until it is ready. */
