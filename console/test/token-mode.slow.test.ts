@@ -109,7 +109,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     await logIn(page, "ada");
     await page.getByRole("heading", { level: 1, name: "Sign and verify" }).waitFor();
     expect(await page.title()).toBe("Sign and verify – Quantum-Safe Playground");
-    // The button that had the focus is gone.
+    // The button that had the focus was removed.
     expect(await page.evaluate("document.activeElement.id")).toBe("main");
     const outcomes = await runStory(page);
     expect(outcomes[0]).toContain("3,309 bytes");
