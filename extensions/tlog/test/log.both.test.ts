@@ -142,6 +142,15 @@ describeStores("a log", (makePlace) => {
     await provider.close();
   });
 
+  it("signs what was written just before it closes", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    const log = await openAuditLog(store);
+    await writeEntries(store, 3);
+    await log.close();
+    expect(await place.query("select tree_size from tlog_checkpoints")).toEqual([{ tree_size: 3 }]);
+  });
+
   it("signs again under a new origin, which is a different log to its readers", async () => {
     const store = await (await makePlace()).open();
     await writeEntries(store, 3);
@@ -217,13 +226,18 @@ describeStores("a log whose database was modified", (makePlace) => {
     }
   });
 
-  it("back to an earlier day signs nothing more while it runs", async () => {
+  it.each([
+    ["without checkpoints", "delete from tlog_checkpoints"],
+    ["without its newest checkpoint", "delete from tlog_checkpoints where tree_size = 11"],
+  ])("back to an earlier day, %s, signs nothing more while it runs", async (_what, change) => {
     const place = await makePlace();
     const store = await place.open();
     const log = await openAuditLog(store);
-    await writeEntries(store, 10);
-    await log.readCheckpoint();
-    await place.query("delete from tlog_checkpoints");
+    for (const entries of [10, 1]) {
+      await writeEntries(store, entries);
+      await log.readCheckpoint();
+    }
+    await place.query(change);
     await writeEntries(store, 1);
     await expect(log.readCheckpoint()).rejects.toEqual(corrupt);
   });
