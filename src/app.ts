@@ -29,21 +29,12 @@ import { serviceSettings } from "./settings/service-settings.ts";
 import { quotaSettings, storeSettings } from "./settings/store-settings.ts";
 import { watchStore } from "./watch-store.ts";
 
-/** A REST route, for the log. */
-export interface Route {
-  readonly httpMethod: string;
-  readonly path: string;
-  readonly rpc: string;
-}
-
 /** A server with its open resources. */
 export interface App {
   readonly server: Server;
   /** The crypto libraries in use: see `CryptoProvider.version`. */
   readonly cryptoVersion: string;
   readonly metrics: Pick<Metrics, "uncaughtError">;
-  /** The REST routes, for the log. */
-  listRoutes(): Route[];
   /**
    * Stops the server, then closes the other resources.
    *
@@ -74,9 +65,13 @@ export async function createApp(
   const chosen = choosePackages(packages, config.services);
   requireReusablePort(config, chosen);
   const now = (): Date => new Date();
+  // Closed in reverse order, also if a later step of the start fails.
+  await using opened = new AsyncDisposableStack();
   const watching = await openObservability(config, logger, startTracing);
+  opened.defer(() => watching.close());
   const { metrics, tracing } = watching;
   const { provider, passwords } = await openCrypto(config, { ...watching, logger, call: currentCall });
+  opened.defer(() => provider.close());
   const store = await openStore({
     ...storeSettings(config),
     // The tables of all packages: another start may serve different ones from the same store.
@@ -86,12 +81,9 @@ export async function createApp(
     callerOf: currentCall.callerOf,
     onLost: onFailure,
     quotas: quotaSettings(config),
-  })
-    .then((opened) => requireAuthChosen(opened, config))
-    .catch(async (error: unknown) => {
-      await provider.close();
-      throw error;
-    });
+  });
+  opened.defer(() => store.close());
+  await requireAuthChosen(store, config);
   for (const risk of store.risks) logger.warn(risk);
   const identity = await openIdentity({
     ...identitySettings(config),
@@ -101,12 +93,20 @@ export async function createApp(
     passwords,
     logger,
   });
+  opened.defer(() => identity.close());
   const keyDomain = createKeyDomain({ ...identity, provider, store, now });
+  opened.defer(() => keyDomain.close());
   const { verifyAudit } = await loadLogVerification(packages);
   const shared = { ...identity, provider, store, keyDomain, metrics, now };
   const deps = { ...shared, ...serviceSettings(config), scopes: listScopes(chosen), verifyAudit };
   const loaded = await Promise.all(chosen.map(({ load }) => load()));
-  const modules = await Promise.all(loaded.map(({ openServices }) => openServices(deps)));
+  const modules = await Promise.all(
+    loaded.map(async ({ openServices }) => {
+      const module = await openServices(deps);
+      opened.defer(() => module.close?.());
+      return module;
+    }),
+  );
   const server = await createServer({
     ...serverSettings(config),
     services: modules.flatMap(({ services }) => services),
@@ -125,26 +125,18 @@ export async function createApp(
       consolePages({ auth: config.auth, publicUrl: config.issuerUrl }),
     ],
   });
+  for (const { httpMethod, template, origin } of server.transcoder.routes)
+    logger.debug({ httpMethod, path: template.text, rpc: origin }, "route");
   const stopWatching = watchStore(store, { server, metrics, logger, packages: chosen });
+  const rest = opened.move();
   return {
     server,
     cryptoVersion: provider.version,
     metrics,
-    listRoutes: () =>
-      server.transcoder.routes.map(({ httpMethod, template, origin }) => ({
-        httpMethod,
-        path: template.text,
-        rpc: origin,
-      })),
     async close(maxDrainMs) {
       stopWatching();
       await server.close(maxDrainMs);
-      for (const { close } of modules) await close?.();
-      await keyDomain.close();
-      await identity.close();
-      await store.close();
-      await provider.close();
-      await watching.close();
+      await rest.disposeAsync();
     },
   };
 }

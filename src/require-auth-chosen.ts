@@ -7,12 +7,10 @@ import type { Store } from "./store/store.ts";
  * Requires an explicit --auth if the store has users or clients: with the default, anyone could use all of
  * their keys.
  *
- * @returns the store
- * @throws ConfigError after closing the store
+ * @throws ConfigError
  */
-export async function requireAuthChosen(store: Store, { isAuthChosen }: Config): Promise<Store> {
-  if (isAuthChosen || !(await hasAccounts(store))) return store;
-  await store.close();
+export async function requireAuthChosen(store: Store, { isAuthChosen }: Config): Promise<void> {
+  if (isAuthChosen || !(await hasAccounts(store))) return;
   throw new ConfigError(
     "the store has users or clients, and without --auth anyone who reaches the port could use their keys; " +
       "start with --auth token, or with --auth open to allow that",

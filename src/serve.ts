@@ -3,7 +3,6 @@
 import { existsSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
-import type { Route } from "./app.ts";
 import { findUnknownVariables } from "./cli/command-line/unknown-variables.ts";
 import { CliError, exitCodes } from "./cli/exit-codes.ts";
 import { writesToJournal } from "./cli/operator/journal.ts";
@@ -55,11 +54,7 @@ async function serve(
 ): Promise<number> {
   const logger = openLog({ level: config.logLevel });
   for (const sentence of removeRemainsOfKey(masterKey)) logger.warn(sentence);
-  const tellOfFiles = watchFiles({ location, masterKey });
-  const onOpen = (routes: readonly Route[]): void => {
-    for (const route of routes) logger.debug(route, "route");
-    tellOfFiles();
-  };
+  const onOpen = watchFiles({ location, masterKey });
   // This loads most of the code. The other verbs need little of it.
   const { startApp } = await import("./start-app.ts");
   await requireFreePort(config);
@@ -68,7 +63,7 @@ async function serve(
   const running = await startApp({ config, logger, packages, startTracing, onOpen }).catch(
     (error: unknown) => {
       // The next start finds the files and does not mention them.
-      tellOfFiles();
+      onOpen();
       throw explainListenError(error, config);
     },
   );

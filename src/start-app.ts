@@ -1,6 +1,6 @@
 import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
-import { type AppOptions, createApp, type Route } from "./app.ts";
+import { type AppOptions, createApp } from "./app.ts";
 import { type Config, ConfigError } from "./config.ts";
 import { TlsError } from "./server/tls.ts";
 import type { ServicePackage } from "./services/registry.ts";
@@ -12,7 +12,7 @@ export interface StartOptions {
   readonly packages: readonly ServicePackage[];
   readonly startTracing: AppOptions["startTracing"];
   /** Runs once the store is open, before the server listens. */
-  readonly onOpen: (routes: readonly Route[]) => void;
+  readonly onOpen: () => void;
 }
 
 /** A listening server. */
@@ -49,7 +49,7 @@ export async function startApp({
       throw toConfigError(error);
     },
   );
-  onOpen(app.listRoutes());
+  onOpen();
   const { port, host, reusePort } = config;
   const address = await app.server.listen(port, host, { reusePort }).catch(async (error: unknown) => {
     await app.close();

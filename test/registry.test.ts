@@ -1,7 +1,7 @@
 /**
  * An additional package needs one folder and one entry: then the whole server and the command line know it.
  */
-import { existsSync, globSync } from "node:fs";
+import { existsSync, globSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
@@ -11,11 +11,12 @@ import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.ts";
 import type { ServiceProfiles } from "../src/calls/service-profile.ts";
 import { createVerbTable } from "../src/cli/groups.ts";
 import { runCommandLine } from "../src/cli/run.ts";
-import { collectPackages, servicePackages } from "../src/services/registry.ts";
+import { collectPackages, type ServicePackage, servicePackages } from "../src/services/registry.ts";
 import { GreetingService } from "./gen/greeting/greeting_service_pb.ts";
 import { greetingPackage } from "./greeting/package.ts";
 import { endAfterAll } from "./support/at-end.ts";
 import { startApp } from "./support/start-app.ts";
+import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
 import { loadPackages } from "./support/whole-program.ts";
 
 const serviceName = "greeting.GreetingService";
@@ -115,6 +116,20 @@ describe("a package added to the registry", { timeout: 120_000 }, () => {
       "/api/greeting/health",
     ]);
   });
+});
+
+it("a start that a package fails closes the store", { timeout: 120_000 }, async () => {
+  const failing: ServicePackage = {
+    ...greetingPackage,
+    async load() {
+      return { ...(await greetingPackage.load()), openServices: () => Promise.reject(new Error("no port")) };
+    },
+  };
+  const dataDir = makeTemporaryDirectory();
+  const start = startApp(onTestFinished, ["--data-dir", dataDir], [...servicePackages, failing]);
+  await expect(start).rejects.toThrow("no port");
+  // SQLite removes its log when the last connection closes.
+  expect(readdirSync(dataDir)).not.toContain("qsp.db-wal");
 });
 
 /** Returns whether profiles have rows, because the protos do not declare access. */
