@@ -62,6 +62,7 @@ export function useSignature(): SignatureState {
       void signMessage(canCall ? createCaller() : undefined, message).then(
         (made) => {
           if (!isCurrent) return;
+          setFailure(undefined);
           setFlipped(none);
           setSigned(made);
         },
