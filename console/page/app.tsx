@@ -38,7 +38,9 @@ const pages = groups.flatMap(({ pages }) => pages);
 export function App() {
   const { path, step } = useAddress();
   const canLogIn = useSession() === undefined;
-  const found = [...pages, ...(canLogIn ? [logIn] : [])].find((candidate) => candidate.path === path);
+  // After a log-in, there is nothing to do on its page.
+  const ofLogIn = canLogIn ? logIn : home;
+  const found = path === logIn.path ? ofLogIn : pages.find((candidate) => candidate.path === path);
   const mustLogIn = canLogIn && (found === logIn || (settings.wantsToken && found?.isOpen !== true));
   const shown = mustLogIn ? logIn : found;
   return (

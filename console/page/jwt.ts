@@ -29,20 +29,37 @@ export function readObject(text: string): TokenParts["payload"] {
   return value as TokenParts["payload"];
 }
 
+function decodePart(name: string, part: string): Uint8Array<ArrayBuffer> {
+  try {
+    return fromBase64Url(part);
+  } catch {
+    throw new Error(`the ${name} is not base64url`);
+  }
+}
+
+function readPart(name: string, part: string) {
+  const bytes = decodePart(name, part);
+  try {
+    const text = fromUtf8(bytes);
+    return { text, object: readObject(text) };
+  } catch {
+    throw new Error(`the ${name} is not a JSON object`);
+  }
+}
+
 /** @throws Error for a text that is not a compact JWS of two JSON objects */
 export function readToken(token: string): TokenParts {
   const [first, second, third, more] = token.split(".");
   if (first === undefined || second === undefined || third === undefined || more !== undefined) {
     throw new Error("a token has three parts");
   }
-  const headerText = fromUtf8(fromBase64Url(first));
-  const payloadText = fromUtf8(fromBase64Url(second));
+  const [header, payload] = [readPart("header", first), readPart("payload", second)];
   return {
-    headerText,
-    payloadText,
-    header: readObject(headerText),
-    payload: readObject(payloadText),
-    signature: fromBase64Url(third),
+    headerText: header.text,
+    payloadText: payload.text,
+    header: header.object,
+    payload: payload.object,
+    signature: decodePart("signature", third),
     signedText: `${first}.${second}`,
   };
 }

@@ -73,7 +73,14 @@ function TokenForm({ onDone }: FormProps) {
   const task = useTask();
   const submit = (): Promise<void> =>
     task.run(
-      async () => readSession(text.trim().replace(/^Bearer\s+/i, "")),
+      async ({ call }) => {
+        const session = readSession(text.trim().replace(/^Bearer\s+/i, ""));
+        const { token } = session;
+        const { valid, reason } = await call(TokenService.method.verifyToken, { token }, withoutToken);
+        if (!valid)
+          throw new Failure(reason ?? "TOKEN_REFUSED", "BROWSER", "The server does not accept this token.");
+        return session;
+      },
       (session) => {
         setSession(session);
         onDone();
@@ -92,7 +99,7 @@ function TokenForm({ onDone }: FormProps) {
 }
 
 /**
- * Reads the user from a token; the server verifies it.
+ * Reads the user from a token, which the server has yet to verify.
  *
  * @throws Failure for a text that is not a token
  */
@@ -129,8 +136,9 @@ function Accounts() {
       <pre class="code">{`curl -s ${origin}/api/auth/token -H 'content-type: application/json' \\
   -d '{"username":"NAME","password":"PASSWORD"}'`}</pre>
       <p class="hint">
-        The home page, the <a href="#/algorithms">algorithms</a> and the{" "}
-        <a href="/reference">API reference</a> need no account.
+        The home page, the <a href="#/algorithms">algorithms</a>, the <a href="#/handshake">handshake</a>, the{" "}
+        <a href="#/tokens/inspect">token inspector</a> and the <a href="/reference">API reference</a> need no
+        account.
       </p>
     </section>
   );

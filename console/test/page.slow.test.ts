@@ -471,7 +471,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
   it("takes apart only tokens of two JSON objects, whatever is pasted or typed", async () => {
     const { page, complaints } = await visitIn(sharedContext, server.url, "tokens/inspect?token=e30.bnVsbA.");
     onTestFinished(() => page.close());
-    await page.getByText("This is not a token: it is not a JSON object.").waitFor();
+    await page.getByText("This is not a token: the payload is not a JSON object.").waitFor();
     await page.getByRole("button", { name: "Issue a token" }).click();
     const payload = page.getByLabel("Payload");
     await payload.fill("null");

@@ -81,6 +81,28 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     await page.locator(".verdicts").waitFor();
   });
 
+  it("takes over only a token that the server accepts, and needs no log-in page then", async () => {
+    const answer = await fetch(`${server.url}/api/auth/token`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ username: "eve", password }),
+    });
+    const { token } = (await answer.json()) as { token: string };
+    const [header, , signature] = token.split(".");
+    const forged = [header, Buffer.from('{"sub":"ada","exp":9999999999}').toString("base64url"), signature];
+    const page = await open("log-in");
+    await page.getByText("Use an existing token").click();
+    const use = page.getByRole("button", { name: "Use the token" });
+    await page.getByLabel("Token").fill(forged.join("."));
+    await use.click();
+    expect(await textOf(page.getByRole("alert"))).toContain("The server does not accept this token.");
+    await page.getByLabel("Token").fill(token);
+    await use.click();
+    await page.getByRole("button", { name: "Log out" }).waitFor();
+    await page.goto(`${server.url}/#/log-in`);
+    await page.locator(".verdicts").waitFor();
+  });
+
   it("shows the algorithms to everyone, and measures them after the log-in", async () => {
     const page = await open("algorithms");
     await page.locator(".algorithms tbody tr").first().waitFor();

@@ -182,7 +182,7 @@ export const proving = step({
   title: "Verify the whole log",
   action: "Verify the log",
   why: `The server regularly signs the log's state as a checkpoint. With a stored checkpoint, anyone can later detect
-    whether the log was rewritten. On a server with users, this step requires the role auditor.`,
+    whether the log was rewritten. On a server with users, this step requires the role auditor or admin.`,
   plan: () => planCall(verifyAuditLog, {}),
   run: async ({ call }) => checkLog(await call(verifyAuditLog, {})),
   says: sayLog,
@@ -206,7 +206,8 @@ export const Page = defineSharedStory<Chain>({
     <>
       The key service creates keys and uses them on behalf of callers. The secret key never leaves it. Each
       use and each refused attempt has an entry in the audit log, which is on disk before you get an answer.
-      The <a href="#/keys/manage">key manager</a> lists all your keys.
+      Equal refusals within five minutes share an entry. The <a href="#/keys/manage">key manager</a> lists all
+      your keys.
     </>
   ),
   useShared: () => useStream<CheckedEntry>(maxEntries),

@@ -11,7 +11,7 @@ import {
   sayExpected,
   sayValid,
 } from "../../checks.ts";
-import { expectRefusal } from "../../failure.ts";
+import { expectRefusal, Failure } from "../../failure.ts";
 import { computeThumbprint, type PublishedKey, readToken, verifyToken, withPayload } from "../../jwt.ts";
 import { ofPassword, TextField } from "../../parts/fields.tsx";
 import { checks, code, facts, hint, refused, sizes } from "../../parts/show.tsx";
@@ -43,6 +43,8 @@ export const issuing = step({
   },
   plan: (given) => planCall(issueToken, given, withoutToken),
   run: async ({ call }, given) => {
+    if (settings.wantsToken && given.password === "")
+      throw new Failure("PASSWORD_MISSING", "BROWSER", "Enter your password.");
     const { token } = await call(issueToken, given, withoutToken);
     return { token, parts: readToken(token) };
   },

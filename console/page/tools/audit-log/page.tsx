@@ -79,8 +79,9 @@ function Browser({ initial }: { readonly initial: log.AuditFilters }) {
   return (
     <div class="tool">
       <Lead title="Audit log">
-        Every use of a key and every refused attempt. You see your own keys' entries; auditors and
-        administrators see all entries. The <a href="#/keys/manage">key manager</a> lists the keys.
+        Every use of a key and every refused attempt; equal ones within five minutes share an entry. You see
+        your own keys' entries; auditors and administrators see all entries. The{" "}
+        <a href="#/keys/manage">key manager</a> lists the keys.
         {!settings.wantsToken && " This server is open, so every caller has the name system."}
       </Lead>
       <form
@@ -155,7 +156,8 @@ function Verification() {
           Verify the whole log
         </ActionButton>
         <span class="hint" role="status">
-          {(!task.failure && said) || "All hashes, links and signed checkpoints. Requires the role auditor."}
+          {(!task.failure && said) ||
+            "All hashes, links and signed checkpoints. Requires the role auditor or admin."}
         </span>
       </p>
       {task.failure && <FailureNote failure={task.failure} />}
