@@ -68,6 +68,7 @@ const interfaceForExtensions: readonly string[] = [
   "identity/principal.ts",
   "identity/revocations.ts",
   "calls/call-values.ts",
+  "calls/caller-mutex.ts",
   "calls/call-span.ts",
   "calls/code-name.ts",
   "calls/example.ts",

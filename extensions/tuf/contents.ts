@@ -1,5 +1,6 @@
 /** Stores the contents of targets in pieces, so that neither an upload nor a download needs memory for all of them. */
 import { createHash, randomUUID } from "node:crypto";
+import { createCallerMutex } from "../../src/calls/caller-mutex.ts";
 import { poll } from "../../src/database/poll.ts";
 import { RecordDamagedError } from "../../src/database/store-error.ts";
 import { refuse } from "../../src/errors.ts";
@@ -34,9 +35,14 @@ const erasedAtOnce = 16;
 /** Pieces of an upload between two checks of the quota, which add up all contents of the owner: 4 MiB. */
 const checkedAtOnce = 16;
 
+/** A download that ends while it waits for its turn takes it, and stops then. */
+const noSignal = new AbortController().signal;
+
 export type ContentStore = ReturnType<typeof createContentStore>;
 
 export function createContentStore(store: Store, limits: ContentLimits, now: () => Date) {
+  // The thread that reads pieces reads for all other calls too: a caller's many downloads take turns.
+  const readInTurn = createCallerMutex();
   /**
    * Checks the quota. Contents to be removed do not count.
    *
@@ -204,12 +210,14 @@ export function createContentStore(store: Store, limits: ContentLimits, now: () 
     async *read(contentId: string, { from, to }: ByteRange): AsyncGenerator<Uint8Array> {
       for (let at = from; at < to; ) {
         const index = Math.floor(at / pieceBytes);
-        const row = await store.reader
-          .selectFrom("tuf_pieces")
-          .select("piece")
-          .where("content_id", "=", contentId)
-          .where("piece_index", "=", index)
-          .executeTakeFirst();
+        const row = await readInTurn(store.callerOf(), noSignal, () =>
+          store.reader
+            .selectFrom("tuf_pieces")
+            .select("piece")
+            .where("content_id", "=", contentId)
+            .where("piece_index", "=", index)
+            .executeTakeFirst(),
+        );
         const end = Math.min(to, (index + 1) * pieceBytes);
         const part = row?.piece.subarray(at - index * pieceBytes, end - index * pieceBytes);
         if (part?.length !== end - at) throw new RecordDamagedError(`piece ${index} of content ${contentId}`);

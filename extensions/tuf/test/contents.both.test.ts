@@ -1,6 +1,7 @@
 /** Contents in the database: what is stored, what is read, and what is removed when. */
 import { createHash, randomBytes } from "node:crypto";
-import { expect, it } from "vitest";
+import { DefaultQueryExecutor } from "kysely";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { copyStore } from "../../../src/database/copy.ts";
 import { sqliteIn } from "../../../src/database/database.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -67,6 +68,28 @@ describeStores("contents", (makePlace) => {
     await Promise.all([source.close(), target.close()]);
     const chunks = copied.slice(1).map((rows, i) => rows - (copied[i] ?? 0));
     expect(Math.max(...chunks)).toBe(8);
+  });
+
+  it("are read one piece at a time for a caller, whose downloads would otherwise delay all reads", async () => {
+    const contents = openContents(await (await makePlace()).open());
+    const content = await contents.write(owner, chunksOf(randomBytes(3 * pieceBytes), 1e6));
+    const { executeQuery } = DefaultQueryExecutor.prototype;
+    let running = 0;
+    const counts: number[] = [];
+    const spy = vi.spyOn(DefaultQueryExecutor.prototype, "executeQuery").mockImplementation(async function (
+      this: DefaultQueryExecutor,
+      query,
+      options,
+    ) {
+      counts.push(++running);
+      const result = await executeQuery.call(this, query, options);
+      running -= 1;
+      return result as never;
+    });
+    onTestFinished(() => spy.mockRestore());
+    const range = { from: 0, to: content.length };
+    await Promise.all([1, 2, 3].map(() => Array.fromAsync(contents.read(content.contentId, range))));
+    expect(counts).toEqual(Array(9).fill(1));
   });
 
   it("are read in part, without the pieces before and after", async () => {
