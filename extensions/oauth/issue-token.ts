@@ -117,7 +117,7 @@ async function requireSubject(
   if (check.access && check.access.origins.length >= maxOrigins)
     throw refuse(
       reasons.subjectTokenInvalid,
-      `subject_token: comes from a chain of ${maxOrigins} tokens, the maximum`,
+      `subject_token: is the last of a chain of ${maxOrigins + 1} tokens, the maximum`,
     );
   const holder = await findHolder(accounts, check);
   if (holder === undefined) throw refuse(reasons.subjectTokenInvalid, "subject_token: the token was revoked");

@@ -64,7 +64,7 @@ export function createRateLimiter(perSecond: number, nowMs?: () => number) {
     take(client: string): void {
       const waitMs = tokens.take(client);
       if (waitMs === 0) return;
-      const message = `this caller makes more than ${perSecond} calls a second; slow down`;
+      const message = `this user or address makes more than ${perSecond} calls a second; slow down`;
       throw limitReached("RATE_LIMITED", perSecond, message, waitMs);
     },
     /** Refunds a call that is counted elsewhere. */
