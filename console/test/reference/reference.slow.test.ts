@@ -222,9 +222,10 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     const encode = (claims: object) => Buffer.from(JSON.stringify(claims)).toString("base64url");
     const token = `${encode({ alg: "ML-DSA-65", typ: "JWT", kid: "another" })}.${encode({ sub: "eve" })}.c2ln`;
     const page = await open("pqc_TokenService_GetSecureData");
-    await page.getByRole("link", { name: "Log in" }).click();
-    await page.getByText("Use an existing token").click();
-    await paste(page, token);
+    // From a log-in before the issuer's key was revoked.
+    const session = JSON.stringify({ username: "eve", token });
+    await page.evaluate(`sessionStorage.setItem("qsp-session", ${JSON.stringify(session)})`);
+    await page.reload();
     await page.getByText("eve", { exact: true }).waitFor();
     await send(page);
     await answer(page).getByText("TOKEN_KEY_UNKNOWN").waitFor();
