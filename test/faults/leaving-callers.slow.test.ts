@@ -4,10 +4,11 @@ import net from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { afterAll, expect, it, onTestFinished } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { startApi } from "../openapi/api-server.ts";
 import { callExamples, loadExamples, type Outcome } from "../openapi/call-examples.ts";
+import { collectUncaught } from "../support/collect-uncaught.ts";
 
 /** Moments at which a caller leaves each call, spread over the time until its answer. */
 const moments = process.env.QSP_TEST_LONG === "1" ? 100 : 8;
@@ -42,20 +43,6 @@ async function measure(port: number, request: string): Promise<number> {
   return performance.now() - startedMs;
 }
 
-/** Collects unhandled rejections in place of vitest, which does not know the call that causes one. */
-function collectUnhandled(nameCause: () => string): readonly string[] {
-  const found: string[] = [];
-  const previous = process.rawListeners("unhandledRejection");
-  const collect = (error: unknown): void => void found.push(`${nameCause()}: ${error}`);
-  process.removeAllListeners("unhandledRejection");
-  process.on("unhandledRejection", collect);
-  onTestFinished(() => {
-    process.off("unhandledRejection", collect);
-    for (const listener of previous) process.on("unhandledRejection", listener as () => void);
-  });
-  return found;
-}
-
 it("callers who leave cause no unhandled rejection", { timeout: 600_000 }, async () => {
   const api = await startApi("open", afterAll);
   const port = Number(new URL(api.url).port);
@@ -67,7 +54,7 @@ it("callers who leave cause no unhandled rejection", { timeout: 600_000 }, async
   for (let i = 0; i < blocks; i += 100)
     await Promise.all(Array.from({ length: 100 }, () => chain.addBlock({ data: Buffer.from("hello") })));
   let cause = "";
-  const unhandled = collectUnhandled(() => cause);
+  const uncaught = collectUncaught((error) => `${cause}: ${error}`);
   for (const [name, outcome] of answered) {
     cause = name;
     const request = encode(outcome);
@@ -79,5 +66,5 @@ it("callers who leave cause no unhandled rejection", { timeout: 600_000 }, async
     }
   }
   expect((await fetch(`${api.url}/api/health`)).status).toBe(200);
-  expect(unhandled).toEqual([]);
+  expect(uncaught).toEqual([]);
 });

@@ -6,30 +6,19 @@ import { once } from "node:events";
 import net from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
-import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { collectUncaught } from "../support/collect-uncaught.ts";
 import { flags, frameTypes, opening, writeFrame, writeUint32 } from "../support/http2-frames.ts";
 import { encodeHead } from "./frames.ts";
 import { connectTcp, envelope } from "./raw.ts";
 import { serve } from "./serve.ts";
 
-/** Uncaught errors. Each of them would have ended the real program. */
-const uncaught: unknown[] = [];
+let uncaught: readonly unknown[];
 
 beforeEach(() => {
-  uncaught.length = 0;
-  for (const event of ["uncaughtException", "unhandledRejection"]) {
-    const note = (error: unknown): void => void uncaught.push(error);
-    // The listeners of vitest.
-    const previous = process.rawListeners(event);
-    process.removeAllListeners(event);
-    process.on(event, note);
-    onTestFinished(() => {
-      process.off(event, note);
-      for (const listener of previous) process.on(event, listener as () => void);
-    });
-  }
+  uncaught = collectUncaught();
 });
 
 /** Serves calls, a page, and streams that last until their callers disconnect. */

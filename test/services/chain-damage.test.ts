@@ -1,10 +1,11 @@
 import type { Kysely } from "kysely";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import type { Schema } from "../../src/database/schema.ts";
 import { type Block, genesis, hashBlock } from "../../src/services/blockchain/block.ts";
 import { verifyChain } from "../../src/services/blockchain/verify-chain.ts";
 import { bytesOf, flipBit } from "../support/bytes.ts";
+import { collectUncaught } from "../support/collect-uncaught.ts";
 import { refusal } from "../support/refusal.ts";
 import { damaged } from "../support/refusals.ts";
 import { present } from "./answers.ts";
@@ -204,10 +205,7 @@ describeService("BlockchainService.VerifyChain", BlockchainService, (start, shar
 });
 
 it("verifyChain leaves no unhandled rejection when its caller leaves during a read", async () => {
-  const unhandled: unknown[] = [];
-  const note = (error: unknown): void => void unhandled.push(error);
-  process.on("unhandledRejection", note);
-  onTestFinished(() => void process.off("unhandledRejection", note));
+  const uncaught = collectUncaught();
   const content = { ...genesis, index: 1, prevHash: genesis.blockHash };
   const first: Block = { ...content, blockHash: hashBlock(content) };
   const { promise: verifying, reject } = Promise.withResolvers<boolean>();
@@ -224,7 +222,7 @@ it("verifyChain leaves no unhandled rejection when its caller leaves during a re
   };
   const provider = { importPublicKey: () => ({}), unbounded: { verify: () => verifying } };
   await expect(verifyChain({ chain, provider } as never)).rejects.toThrow("the caller left");
-  expect(unhandled).toEqual([]);
+  expect(uncaught).toEqual([]);
 });
 
 describeService("BlockchainService.AddBlock", BlockchainService, (start) => {
