@@ -12,21 +12,18 @@ export interface RecentHashes {
 }
 
 export function createRecentHashes(): RecentHashes {
-  const hashes = new Map<number, string>();
+  // A ring: finding the oldest key of a Map takes longer for each key that was deleted before it.
+  const ring: { readonly sequence: number; readonly entryHash: string }[] = [];
   return {
     add(sequence, entryHash) {
-      hashes.set(sequence, entryHash);
-      if (hashes.size <= maxHashes) return;
-      // A Map iterates in insertion order.
-      const [oldest] = hashes.keys();
-      if (oldest !== undefined) hashes.delete(oldest);
+      ring[sequence % maxHashes] = { sequence, entryHash };
     },
     list(first, limit) {
       const found: string[] = [];
       for (let sequence = first; found.length < limit; sequence++) {
-        const entryHash = hashes.get(sequence);
-        if (entryHash === undefined) break;
-        found.push(entryHash);
+        const kept = ring[sequence % maxHashes];
+        if (kept?.sequence !== sequence) break;
+        found.push(kept.entryHash);
       }
       return found;
     },
