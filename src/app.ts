@@ -110,7 +110,6 @@ export async function createApp(
   const server = await createServer({
     ...serverSettings(config),
     services: modules.flatMap(({ services }) => services),
-    codecs: new Map(modules.flatMap(({ codecs = [] }) => [...codecs])),
     profiles: collectProfiles(chosen),
     logger,
     access: { mode: config.auth, authenticate: identity.authenticate },

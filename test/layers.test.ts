@@ -73,7 +73,7 @@ const interfaceForExtensions: readonly string[] = [
   "calls/code-name.ts",
   "calls/example.ts",
   "calls/service-profile.ts",
-  "calls/wire-codec.ts",
+  "calls/kept-bytes.ts",
   "services/fields.ts",
   "services/registry.ts",
   "services/service-module.ts",

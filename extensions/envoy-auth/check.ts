@@ -6,8 +6,8 @@ import { HeaderValueOption_HeaderAppendAction as AppendAction } from "#gen/envoy
 import type { AttributeContext } from "#gen/envoy/service/auth/v3/attribute_context_pb.ts";
 import { type CheckResponse, CheckResponseSchema } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
 import { StatusCode } from "#gen/envoy/type/v3/http_status_pb.ts";
+import { keepBytes } from "../../src/calls/kept-bytes.ts";
 import { readBearerToken, type TokenHolder } from "../../src/identity/authenticate.ts";
-import { keepBytes } from "./codec.ts";
 import { type FindTokenHolder, refusesToken } from "./holders.ts";
 import { findRequirements, type Requirements } from "./requirements.ts";
 
@@ -87,7 +87,7 @@ function decide(
   const decision = findFault(holder, requirements, issuerUrl) ?? allow(holder, requirements);
   if ((known?.size ?? 0) < maxDecisionsOfHolder) {
     // A new map, because the cache updates the size only with a new value.
-    const more = new Map(known).set(requirements, keepBytes(decision));
+    const more = new Map(known).set(requirements, keepBytes(CheckResponseSchema, decision));
     decisions.set(holder, more, { size: more.size });
   }
   return decision;

@@ -2,7 +2,6 @@ import { createServiceImplSpec } from "@connectrpc/connect";
 import { Authorization } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
 import type { OpenServices } from "../../src/services/service-module.ts";
 import { createCheck } from "./check.ts";
-import { codecs } from "./codec.ts";
 import { createHolders } from "./holders.ts";
 
 export { examples } from "./examples.ts";
@@ -15,6 +14,5 @@ export const openServices: OpenServices = ({ issuer, accounts, issuerUrl, now })
         check: ({ attributes }) => check(attributes),
       }),
     ],
-    codecs,
   };
 };

@@ -1,15 +1,27 @@
 /** Implements grpc.health.v1.Health: the status of each service, and of the whole server (the empty name). */
+import { create } from "@bufbuild/protobuf";
 import { createServiceImplSpec } from "@connectrpc/connect";
-import { Health, HealthCheckResponse_ServingStatus as ServingStatus } from "#gen/grpc/health/v1/health_pb.ts";
+import {
+  Health,
+  type HealthCheckResponse,
+  HealthCheckResponseSchema,
+  HealthCheckResponse_ServingStatus as ServingStatus,
+} from "#gen/grpc/health/v1/health_pb.ts";
+import { keepBytes } from "../calls/kept-bytes.ts";
 import { refuse, serverStopping } from "../errors.ts";
+
+/** Load balancers ask all the time, so each answer is encoded once. */
+const answerWith = (status: ServingStatus): HealthCheckResponse =>
+  keepBytes(HealthCheckResponseSchema, create(HealthCheckResponseSchema, { status }));
+const serving = answerWith(ServingStatus.SERVING);
+const notServing = answerWith(ServingStatus.NOT_SERVING);
+const unknown = answerWith(ServingStatus.SERVICE_UNKNOWN);
 
 export type HealthBoard = ReturnType<typeof createHealthBoard>;
 
 /** Creates a board on which the server and every listed service are serving. */
 export function createHealthBoard(serviceNames: readonly string[]) {
-  const statuses = new Map<string, ServingStatus>(
-    ["", ...serviceNames].map((name) => [name, ServingStatus.SERVING]),
-  );
+  const statuses = new Map(["", ...serviceNames].map((name) => [name, serving]));
   /** Wake the watchers, which read only the latest status: a slow watcher skips older ones. */
   const watchers = new Set<() => void>();
   let isShutDown = false;
@@ -19,22 +31,22 @@ export function createHealthBoard(serviceNames: readonly string[]) {
     for (const wake of watchers) wake();
   };
 
-  async function* watch(name: string, signal: AbortSignal): AsyncGenerator<{ status: ServingStatus }> {
+  async function* watch(name: string, signal: AbortSignal): AsyncGenerator<HealthCheckResponse> {
     let changed = Promise.withResolvers<void>();
     const wake = (): void => changed.resolve();
     watchers.add(wake);
     signal.addEventListener("abort", wake, { once: true });
-    let last: ServingStatus | undefined;
+    let last: HealthCheckResponse | undefined;
     try {
       while (!signal.aborted) {
         // An unknown service may become known later, so keep the stream open.
-        const status = statuses.get(name) ?? ServingStatus.SERVICE_UNKNOWN;
+        const status = statuses.get(name) ?? unknown;
         if (status !== last) {
           last = status;
-          yield { status };
+          yield status;
         }
         if (isShutDown) throw serverStopping();
-        if (status === (statuses.get(name) ?? ServingStatus.SERVICE_UNKNOWN)) await changed.promise;
+        if (status === (statuses.get(name) ?? unknown)) await changed.promise;
         changed = Promise.withResolvers<void>();
       }
       signal.throwIfAborted();
@@ -44,9 +56,9 @@ export function createHealthBoard(serviceNames: readonly string[]) {
     }
   }
 
-  const set = (serviceName: string, serving: boolean): void => {
+  const set = (serviceName: string, isServing: boolean): void => {
     if (isShutDown) return;
-    statuses.set(serviceName, serving ? ServingStatus.SERVING : ServingStatus.NOT_SERVING);
+    statuses.set(serviceName, isServing ? serving : notServing);
     wakeAll();
   };
 
@@ -57,11 +69,9 @@ export function createHealthBoard(serviceNames: readonly string[]) {
         const status = statuses.get(service);
         if (status === undefined)
           throw refuse("SERVICE_UNKNOWN", `the service ${service} does not exist`, { service });
-        return { status };
+        return status;
       },
-      list: () => ({
-        statuses: Object.fromEntries([...statuses].map(([name, status]) => [name, { status }])),
-      }),
+      list: () => ({ statuses: Object.fromEntries(statuses) }),
       watch: ({ service }, { signal }) => watch(service, signal),
     }),
     /** Why the server is not ready, for readiness probes; undefined if it is. */
@@ -81,7 +91,7 @@ export function createHealthBoard(serviceNames: readonly string[]) {
     /** Sets every status to NOT_SERVING permanently, then ends every Watch with SHUTTING_DOWN. */
     shutDown(): void {
       isShutDown = true;
-      for (const name of statuses.keys()) statuses.set(name, ServingStatus.NOT_SERVING);
+      for (const name of statuses.keys()) statuses.set(name, notServing);
       wakeAll();
     },
   };

@@ -4,7 +4,6 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { Tracing } from "../calls/call-span.ts";
 import type { ServiceProfiles } from "../calls/service-profile.ts";
-import type { WireCodecs } from "../calls/wire-codec.ts";
 import type { RoutingOrder } from "../transcoding/router.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import type { AccessPolicy } from "./interceptors/access.ts";
@@ -18,8 +17,6 @@ import type { TlsFiles } from "./tls.ts";
 export interface ServerOptions {
   /** Descriptors and implementations: `createServiceImplSpec(Service, implementation)` from Connect. */
   readonly services: readonly ServiceImplSpec[];
-  /** Faster codecs for individual RPCs. */
-  readonly codecs?: WireCodecs;
   readonly logger: Logger;
   /** Access and limits for third-party services, whose protos do not declare them. */
   readonly profiles?: ServiceProfiles;

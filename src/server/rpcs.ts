@@ -3,7 +3,6 @@ import type { DescMethod, Registry } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { Interceptor, MethodImplSpec } from "@connectrpc/connect";
 import { composeUnary, type UnaryHandler, type UnarySpec } from "../calls/unary-call.ts";
-import type { WireCodec, WireCodecs } from "../calls/wire-codec.ts";
 import type { MessageLimits } from "../message-limits/structure-limits.ts";
 
 export interface Rpc extends MessageLimits {
@@ -12,7 +11,6 @@ export interface Rpc extends MessageLimits {
   readonly isSafe: boolean;
   /** Runs the RPC with its interceptors; undefined for a stream. */
   readonly handle: UnaryHandler | undefined;
-  readonly codec: WireCodec | undefined;
 }
 
 export type UnaryRpc = Rpc & { readonly handle: UnaryHandler; readonly method: UnarySpec["method"] };
@@ -24,7 +22,6 @@ export function isUnary(rpc: Rpc): rpc is UnaryRpc {
 /** What all RPCs of a server share. */
 export interface RpcOptions {
   readonly specs: Iterable<MethodImplSpec>;
-  readonly codecs: WireCodecs | undefined;
   readonly interceptors: readonly Interceptor[];
   readonly limitsOf: (method: DescMethod) => Omit<MessageLimits, "registry">;
   readonly registry: Registry;
@@ -32,7 +29,7 @@ export interface RpcOptions {
 
 /** Collects RPCs by path, "/package.Service/Method". */
 export function createRpcs(options: RpcOptions): ReadonlyMap<string, Rpc> {
-  const { specs, codecs, interceptors, limitsOf, registry } = options;
+  const { specs, interceptors, limitsOf, registry } = options;
   return new Map(
     [...specs].map((spec) => {
       const { method } = spec;
@@ -42,7 +39,6 @@ export function createRpcs(options: RpcOptions): ReadonlyMap<string, Rpc> {
         method,
         isSafe: method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS,
         handle: spec.kind === "unary" ? composeUnary(spec, interceptors) : undefined,
-        codec: codecs?.get(method),
       };
       return [`/${method.parent.typeName}/${method.name}`, rpc];
     }),

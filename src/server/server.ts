@@ -153,7 +153,6 @@ function createProtocols(common: Common, services: readonly ServiceImplSpec[]) {
   });
   const rpcs = createRpcs({
     specs: services.flatMap(({ methods }) => Object.values(methods)),
-    codecs: options.codecs,
     interceptors,
     registry: transcoder.registry,
     limitsOf: (method) => ({

@@ -1,7 +1,6 @@
 /** The interface between a service package and the server. */
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { Example } from "../calls/example.ts";
-import type { WireCodecs } from "../calls/wire-codec.ts";
 import type { Config } from "../config.ts";
 import type { CryptoProvider } from "../crypto/provider.ts";
 import type { Identity } from "../identity/open-identity.ts";
@@ -64,8 +63,6 @@ export interface ServiceMetrics {
 /** A package's services, and how to close what they hold open. */
 export interface OpenModule {
   readonly services: readonly ServiceImplSpec[];
-  /** Faster codecs for some of their RPCs. */
-  readonly codecs?: WireCodecs;
   close?(): Promise<void>;
 }
 

@@ -34,7 +34,6 @@ export function createRestServer(options: RestOptions): RestServer {
   const files = services.map(({ service }) => service.file);
   const rpcs = createRpcs({
     specs: services.flatMap(({ methods }) => Object.values(methods)),
-    codecs: undefined,
     interceptors,
     registry: createRegistry(...collectFiles([...errorFiles, ...files])),
     limitsOf: (method) => ({ maxBytes: findMessageLimit(method, maxBytes, profiles), structure }),

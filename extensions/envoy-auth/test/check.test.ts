@@ -7,14 +7,12 @@ import {
   Authorization,
   CheckRequestSchema,
   type CheckResponse,
-  CheckResponseSchema,
 } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
 import { refuse } from "../../../src/errors.ts";
 import type { TokenHolder } from "../../../src/identity/authenticate.ts";
 import type { TokenClaims } from "../../../src/identity/issuer.ts";
 import { findMessageLimit } from "../../../src/message-limits/message-limit.ts";
 import { createCheck } from "../check.ts";
-import { codecs, keepBytes } from "../codec.ts";
 import { createHolders } from "../holders.ts";
 import { envoyProfiles } from "../profiles.ts";
 
@@ -259,17 +257,6 @@ describe("a decision", () => {
     for (const found of rest)
       for (let route = 0; route < 32; route++) await decide({ audience: `https://${route}.test` }, { found });
     expect(await decide({ audience }, { found: first })).not.toBe(kept);
-  });
-});
-
-describe("the codec", () => {
-  const [codec] = [...codecs.values()];
-
-  it("reuses the bytes of a decision only if the decision was marked", () => {
-    const answer = create(CheckResponseSchema, { status: { code: 7 } });
-    expect(codec?.write(answer)).toBeUndefined();
-    keepBytes(answer);
-    expect(codec?.write(answer)).toEqual(toBinary(CheckResponseSchema, answer));
   });
 });
 

@@ -1,13 +1,14 @@
 /**
  * How a protocol carries unary calls: what it reads of a request, and how it writes an answer or a failure.
  */
-import { type Message, toBinary, toJsonString } from "@bufbuild/protobuf";
+import { type Message, toJsonString } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { trailerFlag, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { CallHeaders } from "../../calls/call-headers.ts";
+import { encodeAnswer } from "../../calls/kept-bytes.ts";
 import type { UnaryCall } from "../../calls/unary-call.ts";
 import { bodyTooLarge, refuse, toHttpStatus } from "../../errors.ts";
 import { encodeBody } from "../../http/compression.ts";
@@ -73,7 +74,7 @@ function encode(message: Message, { rpc, form }: ArrivingMessage): Uint8Array {
   const { output } = rpc.method;
   if (form.codec === "json")
     return Buffer.from(toJsonString(output, message, { registry: rpc.registry, alwaysEmitImplicit: true }));
-  return rpc.codec?.write(message) ?? toBinary(output, message);
+  return encodeAnswer(output, message);
 }
 
 /** gRPC over HTTP/2 (grpc/grpc, doc/PROTOCOL-HTTP2.md). */
