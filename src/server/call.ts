@@ -7,6 +7,7 @@ import { CallHeaders } from "../calls/call-headers.ts";
 import { callTooSlow, requestTooSlow } from "../calls/timeout.ts";
 import { type RunningCalls, UnaryCall } from "../calls/unary-call.ts";
 import { toConnectError } from "../errors.ts";
+import type { ByteMeter } from "../transcoding/body.ts";
 import { meterKey } from "./byte-budget.ts";
 import { decompress } from "./compression.ts";
 import { canceled } from "./exchange.ts";
@@ -55,8 +56,16 @@ export async function runCall(deps: CallDeps, admitted: AdmittedCall): Promise<v
     const timeoutMs = protocol.readHead(admitted, call.requestHeader);
     if (timeoutMs !== undefined) call.setDeadline(timeoutMs);
     call.endWithin(deps.maxReceiveMs, () => requestTooSlow(deps.maxReceiveMs));
-    const bytes = await receive(call, admitted);
-    const turn = values.get(meterKey)?.takeTurn(bytes.length);
+    const announced = protocol.readCompression(admitted);
+    const meter = values.get(meterKey);
+    const body = await call.waitFor(read(admitted, meter));
+    const { bytes: sent, compression } = protocol.unpack(body, announced, admitted);
+    let bytes = sent;
+    if (compression !== undefined) {
+      bytes = await call.race(decompress(compression, sent, rpc.maxBytes));
+      meter?.charge(bytes.length);
+    }
+    const turn = meter?.takeTurn(bytes.length);
     if (turn !== undefined) await call.race(turn);
     const message = protocol.decode(bytes, admitted);
     call.endWithin(deps.maxCallMs, () => callTooSlow(deps.maxCallMs));
@@ -78,20 +87,13 @@ export async function runCall(deps: CallDeps, admitted: AdmittedCall): Promise<v
 
 const noBytes = Buffer.alloc(0);
 
-/** Receives and decompresses the message bytes. */
-async function receive(call: UnaryCall, request: AdmittedCall): Promise<Uint8Array> {
-  const { exchange, protocol, rpc, values } = request;
-  const announced = protocol.readCompression(request);
-  const meter = values.get(meterKey);
+/** Reads the body. */
+function read(request: AdmittedCall, meter: ByteMeter | undefined): PromiseWithResolvers<Buffer> {
+  const { exchange, protocol } = request;
   // Check before a client that expects "100 Continue" starts to send.
   protocol.check(noBytes, Number(exchange.headers["content-length"] ?? 0), [], request);
-  const whole = exchange.readAll((piece, size, pieces) => {
+  return exchange.readAll((piece, size, pieces) => {
     meter?.charge(piece.length);
     protocol.check(piece, size, pieces, request);
   });
-  const { bytes, compression } = protocol.unpack(await call.waitFor(whole), announced, request);
-  if (compression === undefined) return bytes;
-  const expanded = await call.race(decompress(compression, bytes, rpc.maxBytes));
-  meter?.charge(expanded.length);
-  return expanded;
 }

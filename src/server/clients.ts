@@ -7,6 +7,7 @@ export type Holding = keyof Counts;
 
 /** A client, which exists while it has claims. */
 interface Client {
+  readonly name: string;
   claims: number;
   readonly counts: Counts;
 }
@@ -27,14 +28,14 @@ function subtract(counts: Counts, held: Readonly<Counts>): void {
 export class Claim {
   readonly #client: Client;
   readonly #totals: Counts;
-  readonly #onClose: () => void;
+  readonly #leave: (client: Client) => void;
   readonly #held = createCounts();
   #isClosed = false;
 
-  constructor(client: Client, totals: Counts, onClose: () => void) {
+  constructor(client: Client, totals: Counts, leave: (client: Client) => void) {
     this.#client = client;
     this.#totals = totals;
-    this.#onClose = onClose;
+    this.#leave = leave;
   }
 
   /**
@@ -66,7 +67,7 @@ export class Claim {
     this.#isClosed = true;
     subtract(this.#client.counts, this.#held);
     subtract(this.#totals, this.#held);
-    this.#onClose();
+    this.#leave(this.#client);
   }
 }
 
@@ -86,12 +87,14 @@ export class Clients {
 
   /** Opens a claim for a client. The caller must close it. */
   claim(name: string): Claim {
-    const client = this.#clients.get(name) ?? { claims: 0, counts: createCounts() };
+    const client = this.#clients.get(name) ?? { name, claims: 0, counts: createCounts() };
     client.claims += 1;
     if (client.claims === 1) this.#clients.set(name, client);
-    return new Claim(client, this.#totals, () => {
-      client.claims -= 1;
-      if (client.claims === 0) this.#clients.delete(name);
-    });
+    return new Claim(client, this.#totals, this.#leave);
   }
+
+  readonly #leave = (client: Client): void => {
+    client.claims -= 1;
+    if (client.claims === 0) this.#clients.delete(client.name);
+  };
 }

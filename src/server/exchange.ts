@@ -330,7 +330,7 @@ export abstract class Exchange implements Writing {
     const sink = this.sink();
     let at = 0;
     for (; body.length - at > pieceBytes; at += pieceBytes) sink.write(body.subarray(at, at + pieceBytes));
-    sink.end(body.subarray(at));
+    sink.end(at === 0 ? body : body.subarray(at));
   }
 
   /** Merges the headers of an answer with those for every answer. */
@@ -400,7 +400,9 @@ export abstract class Exchange implements Writing {
     this.cutBody();
     this.#onLeft?.();
     if (this.#isUnread()) this.#controller?.abort(canceled);
-    for (const closer of this.#closers.splice(0)) closer();
+    const closers = this.#closers;
+    this.#closers = [];
+    for (const closer of closers) closer();
   }
 
   /** The answer to HEAD is written before its handler, which may stream, has ended. */

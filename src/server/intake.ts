@@ -23,7 +23,7 @@ import type { Metrics } from "./metrics.ts";
 import { renderFailure } from "./protocols/failures.ts";
 import type { CallForm } from "./protocols/form.ts";
 import { RestCall, serveRest } from "./protocols/rest.ts";
-import type { ServeStream } from "./protocols/streams.ts";
+import type { AdmittedStream, ServeStream } from "./protocols/streams.ts";
 import { findRpcProtocol } from "./protocols/unary.ts";
 import { createHeadCheck, type HeadPolicy } from "./request-head.ts";
 import { type RequestIds, requestIdHeader } from "./request-ids.ts";
@@ -106,7 +106,20 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
     exchange.drop();
   };
 
-  const serve = async (
+  const serveStream = async (call: AdmittedStream): Promise<void> => {
+    const { exchange, form, rpc } = call;
+    try {
+      await deps.serveStream(call);
+    } catch (thrown) {
+      const error = toConnectError(thrown);
+      const header = new CallHeaders(exchange.headers);
+      if (!error.metadata.has(requestIdHeader))
+        observer.refused({ method: rpc.method, header, error, durationMs: 0 });
+      fail(exchange, form, error);
+    }
+  };
+
+  const serve = (
     exchange: Exchange,
     destination: Exclude<Destination, { readonly kind: "page" | "nowhere" }>,
     values: ContextValues,
@@ -119,17 +132,8 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
       return runCall(callDeps, { exchange, form, protocol: new RestCall(deps, route, values), rpc, values });
     }
     const { rpc, query } = destination;
-    if (isUnary(rpc))
-      return runCall(callDeps, { exchange, form, protocol: findRpcProtocol(form), rpc, values, query });
-    try {
-      await deps.serveStream({ exchange, form, rpc, values });
-    } catch (thrown) {
-      const error = toConnectError(thrown);
-      const header = new CallHeaders(exchange.headers);
-      if (!error.metadata.has(requestIdHeader))
-        observer.refused({ method: rpc.method, header, error, durationMs: 0 });
-      fail(exchange, form, error);
-    }
+    if (!isUnary(rpc)) return serveStream({ exchange, form, rpc, values });
+    return runCall(callDeps, { exchange, form, protocol: findRpcProtocol(form), rpc, values, query });
   };
 
   /** Answers a request that is not a call, when its turn comes. */

@@ -25,7 +25,8 @@ const maxKnown = 100;
 /** Returns the form of a request to an RPC path; undefined if the media type belongs to no protocol. */
 export function readRpcForm(contentType: string | undefined): CallForm | undefined {
   const type = contentType ?? "";
-  if (known.has(type)) return known.get(type);
+  const found = known.get(type);
+  if (found !== undefined || known.has(type)) return found;
   const form = parseRpcType(type);
   if (known.size < maxKnown) known.set(type, form);
   return form;

@@ -1,5 +1,5 @@
 /** Reads gRPC, gRPC-Web and Connect messages, and reports exactly what is invalid. */
-import { type DescMethod, fromBinary, type Message } from "@bufbuild/protobuf";
+import { create, type DescMethod, fromBinary, type Message } from "@bufbuild/protobuf";
 import { compressedFlag } from "@connectrpc/connect/protocol";
 import { bodyTooLarge, refuse } from "../../errors.ts";
 import type { MessageLimits } from "../../message-limits/structure-limits.ts";
@@ -26,6 +26,7 @@ export function parseMessage(
   { registry, structure }: Pick<MessageLimits, "registry" | "structure">,
 ): Message {
   if (codec === "json") return parseJsonMessage(input, bytes, { registry, structure }).message;
+  if (bytes.length === 0) return create(input);
   scanMessage(input, bytes, structure);
   try {
     return fromBinary(input, bytes);
