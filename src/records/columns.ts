@@ -224,12 +224,19 @@ export const column = {
   added,
 };
 
+/** The columns of each table with their properties, because listing them again for each row is costly. */
+const listed = new WeakMap<Columns, readonly [property: string, Columns[string]][]>();
+
+function listColumns(columns: Columns): readonly [property: string, Columns[string]][] {
+  return listed.getOrInsertComputed(columns, Object.entries);
+}
+
 /** Converts a record, or some of its values, to a row. */
 export function toRow<C extends Columns>(columns: C, record: RecordOf<C>): RowOf<C>;
 export function toRow<C extends Columns>(columns: C, values: Partial<RecordOf<C>>): AnyRow;
 export function toRow(columns: Columns, record: Readonly<Record<string, unknown>>): AnyRow {
   const row: AnyRow = {};
-  for (const [property, column] of Object.entries(columns))
+  for (const [property, column] of listColumns(columns))
     if (Object.hasOwn(record, property)) row[column.name] = column.toRow(record[property]);
   return row;
 }
@@ -253,7 +260,7 @@ export function isAsStored(columns: Columns, row: Readonly<AnyRow>): boolean {
 export function fromRow<C extends Columns>(columns: C, row: Readonly<AnyRow>): RecordOf<C>;
 export function fromRow(columns: Columns, row: Readonly<AnyRow>): Record<string, unknown> {
   const record: Record<string, unknown> = {};
-  for (const [property, { name, fromRow: read }] of Object.entries(columns))
+  for (const [property, { name, fromRow: read }] of listColumns(columns))
     record[property] = read(row[name] ?? null);
   return record;
 }
