@@ -29,6 +29,18 @@ export function toFailure(thrown: unknown): Failure {
   return new Failure(reason ?? code, code, error.rawMessage);
 }
 
+/** Replaces API field names with a form's labels: "grantee: is missing" becomes "User: is missing". */
+export function nameFields(
+  { reason, code, message }: Failure,
+  labels: Readonly<Record<string, string>>,
+): Failure {
+  return new Failure(
+    reason,
+    code,
+    message.replace(/\b\w+(?=: )/g, (name) => labels[name] ?? name),
+  );
+}
+
 /**
  * Waits for a call that the server should refuse.
  *

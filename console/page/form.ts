@@ -5,6 +5,8 @@ export interface FormState<Name extends string> {
   readonly values: Readonly<Record<Name, string>>;
   /** A field's value and change handler. */
   bind(name: Name): { readonly value: string; readonly onChange: (value: string) => void };
+  /** Restores the initial values. */
+  clear(): void;
 }
 
 /** @param initial each field's initial value */
@@ -12,6 +14,7 @@ export function useForm<Name extends string>(initial: Readonly<Record<Name, stri
   const [values, setValues] = useState(initial);
   return {
     values,
+    clear: () => setValues(initial),
     bind: (name) => ({
       value: values[name],
       onChange: (value) => setValues((before) => ({ ...before, [name]: value })),

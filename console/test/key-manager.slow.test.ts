@@ -127,6 +127,8 @@ describe.skipIf(lacksBrowser)(
       expect(await textOf(grants.locator("li"))).toMatch(
         /build-server\s+may SIGN with all versions\s+until 2099-01-02 03:04 UTC/,
       );
+      expect(await page().getByLabel("User", { exact: true }).inputValue()).toBe("");
+      expect(await page().getByLabel("SIGN", { exact: true }).isChecked()).toBe(false);
       await grants.getByRole("button", { name: "Revoke" }).click();
       await page().getByText("No other user may use this key.").waitFor();
     });

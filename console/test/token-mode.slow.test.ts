@@ -268,7 +268,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     await page.getByLabel("User", { exact: true }).fill("nobody");
     await page.getByLabel("SIGN", { exact: true }).check();
     await page.getByRole("button", { name: "Grant", exact: true }).click();
-    expect(await textOf(page.getByRole("alert"))).toContain("user or client nobody does not exist");
+    expect(await textOf(page.getByRole("alert"))).toContain("User: user or client nobody does not exist");
     await page.getByLabel("User", { exact: true }).fill("grace");
     await page.getByRole("button", { name: "Grant", exact: true }).click();
     expect(await textOf(page.getByRole("list", { name: "Grants" }))).toContain("grace");

@@ -1,5 +1,6 @@
 /** A form that starts a task and shows why it failed. */
 import type { ComponentChildren } from "preact";
+import { nameFields } from "../failure.ts";
 import type { Task } from "../task.ts";
 import { FailureNote } from "./failure-note.tsx";
 
@@ -8,11 +9,13 @@ interface TaskFormProps {
   /** The button's label. */
   readonly action: string;
   readonly onSubmit: () => void;
+  /** The labels of fields whose API names are other words. */
+  readonly labels?: Readonly<Record<string, string>>;
   /** The form's fields. */
   readonly children: ComponentChildren;
 }
 
-export function TaskForm({ task, action, onSubmit, children }: TaskFormProps) {
+export function TaskForm({ task, action, onSubmit, labels = {}, children }: TaskFormProps) {
   return (
     <form
       onSubmit={(event) => {
@@ -24,7 +27,7 @@ export function TaskForm({ task, action, onSubmit, children }: TaskFormProps) {
       <button type="submit" class="primary" aria-disabled={task.isRunning}>
         {action}
       </button>
-      {task.failure && <FailureNote failure={task.failure} />}
+      {task.failure && <FailureNote failure={nameFields(task.failure, labels)} />}
     </form>
   );
 }

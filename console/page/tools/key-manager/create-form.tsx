@@ -40,7 +40,7 @@ export function CreateForm({ onCreated }: { readonly onCreated: (key: KeyRecord)
           <Choice label="Algorithm" options={algorithms} {...form.bind("algorithm")} value={algorithm} />
           <TextField label="Labels (team=payments, stage=live)" {...form.bind("labels")} />
           <TextField
-            attributes={ofNumber}
+            attributes={{ ...ofNumber, min: 1 }}
             label="Rotate every … days (empty: never)"
             {...form.bind("rotationDays")}
           />

@@ -58,6 +58,11 @@ function GrantForm({ handle, key, onCreated }: KeyDetails & { readonly onCreated
   // The primary version of a name can do everything that its usage allows.
   const possible = listOperations(isWhole ? { ...key, status: "ACTIVE" } : key);
   const operations = possible.filter((operation) => chosen.includes(operation));
+  const finish = (): void => {
+    form.clear();
+    setChosen([]);
+    onCreated();
+  };
   const grant = { handle: isWhole ? handle : key.keyId, grantee: grantee.trim(), operations, end };
   return (
     <details class="create">
@@ -66,7 +71,8 @@ function GrantForm({ handle, key, onCreated }: KeyDetails & { readonly onCreated
       <TaskForm
         task={task}
         action="Grant"
-        onSubmit={() => void task.run((caller) => createNewGrant(caller, grant), onCreated)}
+        labels={{ grantee: "User", operations: "Operations", expiresAt: "End" }}
+        onSubmit={() => void task.run((caller) => createNewGrant(caller, grant), finish)}
       >
         <div class="fields">
           <TextField label="User" {...form.bind("grantee")} />
