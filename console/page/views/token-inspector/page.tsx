@@ -130,19 +130,21 @@ interface PartsProps {
 
 function Parts({ parts, token, keys, onChange }: PartsProps) {
   const [header = "", payload = "", signature = ""] = token.split(".");
+  const [typedHeader, typedPayload] = [useTyped(parts.headerText), useTyped(parts.payloadText)];
+  const isRead = typedHeader.error === undefined && typedPayload.error === undefined;
   return (
     <>
-      <SignatureVerdict parts={parts} token={token} keys={keys} />
+      <SignatureVerdict parts={parts} token={token} keys={keys} isRead={isRead} />
       <JsonField
         label="Header"
         part={0}
-        text={parts.headerText}
+        typed={typedHeader}
         onChange={(text) => onChange([toBase64Url(toUtf8(text)), payload, signature].join("."))}
       />
       <JsonField
         label="Payload"
         part={1}
-        text={parts.payloadText}
+        typed={typedPayload}
         onChange={(text) => onChange([header, toBase64Url(toUtf8(text)), signature].join("."))}
       />
       <Times payload={parts.payload} />
@@ -154,14 +156,20 @@ function Parts({ parts, token, keys, onChange }: PartsProps) {
   );
 }
 
+interface VerdictProps extends Omit<PartsProps, "onChange"> {
+  /** Whether the token contains all that was typed. */
+  readonly isRead: boolean;
+}
+
 /** Shows the verdict for the current token and keys. */
-function SignatureVerdict({ parts, token, keys }: Omit<PartsProps, "onChange">) {
+function SignatureVerdict({ parts, token, keys, isRead }: VerdictProps) {
   const [verdict, setVerdict] = useState<JwsVerdict>();
   useEffect(() => {
     let isCurrent = true;
     const set = parse(() => readKeySet(keys));
-    const finding: Promise<JwsVerdict> =
-      keys.trim() === ""
+    const finding: Promise<JwsVerdict> = !isRead
+      ? Promise.resolve({ says: "Not verified: what you typed is not JSON yet." })
+      : keys.trim() === ""
         ? Promise.resolve({ says: "Paste the issuer's keys to verify the signature." })
         : "error" in set
           ? Promise.resolve({ says: `The keys are not a JWK set: ${set.error}.` })
@@ -170,7 +178,7 @@ function SignatureVerdict({ parts, token, keys }: Omit<PartsProps, "onChange">) 
     return () => {
       isCurrent = false;
     };
-  }, [token, keys]);
+  }, [token, keys, isRead]);
   return (
     <p role="status" class="outcome">
       {verdict?.holds === undefined ? verdict?.says : <Verdict holds={verdict.holds}>{verdict.says}</Verdict>}
@@ -178,15 +186,8 @@ function SignatureVerdict({ parts, token, keys }: Omit<PartsProps, "onChange">) 
   );
 }
 
-interface JsonFieldProps {
-  readonly label: string;
-  readonly part: number;
-  readonly text: string;
-  readonly onChange: (text: string) => void;
-}
-
 /** A part as readable JSON. What is typed counts once it is a JSON object. */
-function JsonField({ label, part, text, onChange }: JsonFieldProps) {
+function useTyped(text: string) {
   const [typed, setTyped] = useState<string>();
   const shown = typed ?? JSON.stringify(JSON.parse(text), undefined, 2);
   const read = typed === undefined ? undefined : parse(() => readObject(typed));
@@ -195,6 +196,17 @@ function JsonField({ label, part, text, onChange }: JsonFieldProps) {
     const isOwn = read && "value" in read && JSON.stringify(read.value) === JSON.stringify(JSON.parse(text));
     if (!isOwn) setTyped(undefined);
   }, [text]);
+  return { shown, setTyped, error: read && "error" in read ? read.error : undefined };
+}
+
+interface JsonFieldProps {
+  readonly label: string;
+  readonly part: number;
+  readonly typed: ReturnType<typeof useTyped>;
+  readonly onChange: (text: string) => void;
+}
+
+function JsonField({ label, part, typed: { shown, setTyped, error }, onChange }: JsonFieldProps) {
   return (
     <div class="part" data-part={part}>
       <TextArea
@@ -207,7 +219,7 @@ function JsonField({ label, part, text, onChange }: JsonFieldProps) {
           if ("value" in json) onChange(JSON.stringify(json.value));
         }}
       />
-      {read && "error" in read && <p class="hint">Not JSON yet: {read.error}.</p>}
+      {error !== undefined && <p class="hint">Not JSON yet: {error}.</p>}
     </div>
   );
 }
