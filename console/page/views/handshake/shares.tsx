@@ -1,14 +1,12 @@
-/** The key shares of both ends, to scale beside X25519's. */
+/** The key shares of both ends; a hybrid one is to scale beside its classical part. */
 import { useMemo } from "preact/hooks";
 import { CountPicture } from "../../home/byte-picture.tsx";
 import { formatNumber } from "../../values.ts";
-import { cutFields } from "./field.ts";
+import { cutFields, type Field } from "./field.ts";
 import { RecordPicture } from "./flight.tsx";
 import { findShares, type Place, type Reading, type Selection, selectField } from "./reading.ts";
 
-/** RFC 7748, section 5: what each end sends. */
-const x25519Bytes = 32;
-/** Squares per row for X25519, and beside the other share. */
+/** Squares per row for the classical part, and beside the whole share. */
 const narrowColumns = 16;
 
 interface SharesProps {
@@ -27,17 +25,20 @@ export function Shares({ reading, width, onSelect }: SharesProps) {
     <div>
       {shares.map(({ place, cut }) => {
         const isClients = reading.records[place.record]?.fromClient;
+        const [, ...parts] = place.field.parts;
+        const classical = parts.length > 1 ? parts.find(({ name }) => !name.startsWith("ML-KEM")) : undefined;
         return (
           <div key={`${place.record} ${place.field.start}`} class="compared">
             <p>
               <button type="button" onClick={() => onSelect(selectField(reading, place.record, place.field))}>
                 {isClients ? "Client’s" : "Server’s"} share
               </button>{" "}
-              {sayParts(place)}
+              {parts.length > 1 && `${formatNumber(cut.bytes.length)} = `}
+              {parts.map(sayPart).join(" ‖ ")}
             </p>
-            <p>X25519: {x25519Bytes}</p>
+            <p>{classical && `${sayPart(classical)} alone`}</p>
             <RecordPicture record={cut} width={width - narrowColumns - 6} />
-            <CountPicture count={x25519Bytes} columns={narrowColumns} />
+            {classical && <CountPicture count={sizeOf(classical)} columns={narrowColumns} />}
           </div>
         );
       })}
@@ -45,13 +46,11 @@ export function Shares({ reading, width, onSelect }: SharesProps) {
   );
 }
 
-/** "1,216 = 1,184 ML-KEM-768 encapsulation key ‖ 32 X25519". */
-function sayParts({ field: { start, end, parts } }: Place): string {
-  const [, ...values] = parts;
-  const listed = values.map(
-    (part) => `${formatNumber(part.end - part.start)} ${part.name.replace(" public key", "")}`,
-  );
-  return `${formatNumber(end - start - 2)} = ${listed.join(" ‖ ")}`;
+const sizeOf = ({ start, end }: Field): number => end - start;
+
+/** "1,184 ML-KEM-768 encapsulation key" */
+function sayPart(part: Field): string {
+  return `${formatNumber(sizeOf(part))} ${part.name.replace(" public key", "")}`;
 }
 
 /** A share as if it were a record of its own, without its length field. */
