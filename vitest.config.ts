@@ -15,7 +15,7 @@ const full = "{test,{console,extensions/*}/test}/**/*.full.test.ts";
 /** Tests that do more in `test:full`: 100,000 sequences, 100 kills, all vectors on all engines, all clients. */
 const longer = [
   "test/crypto/cross-verification.slow.test.ts",
-  "test/faults/{disk-full,drains,exchange-fuzz,hostile-peers,http-fuzz,kill,kill-lives,mutations}.slow.test.ts",
+  "test/faults/{disk-full,drains,exchange-fuzz,hostile-peers,http-fuzz,kill,kill-lives}.slow.test.ts",
   "extensions/{google-kms,top}/test/{hostile-peers,readme-steps}.slow.test.ts",
   "test/interop/{clients,conformance,readme-services,readme-steps}.slow.test.ts",
   "test/interop/clients.test.ts",
@@ -24,7 +24,6 @@ const longer = [
 ];
 const numbers = {
   QSP_TEST_SEQUENCES: "100000",
-  QSP_TEST_MUTATIONS: "33334",
   QSP_TEST_KILLS: "100",
   QSP_TEST_LONG: "1",
 };

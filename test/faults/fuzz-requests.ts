@@ -291,9 +291,27 @@ function spoil(random: Random, request: FuzzRequest): FuzzRequest {
       return { ...request, headers: [["content-type", random.pick(contentTypes)], ...headers] };
     case 5:
       return { ...request, path: `${request.path}${random.pick(["/", "?", "#", "%00", "?connect=v1"])}` };
+    case 6:
+      return { ...request, path: mutateText(random, request.path) };
+    case 7: {
+      const [name, value] = random.pick([
+        ["content-encoding", "gzip"],
+        ["grpc-encoding", "gzip"],
+        ...headers,
+      ]);
+      const kept = headers.filter((header) => header[0] !== name);
+      return { ...request, headers: [...kept, [name, mutateText(random, value)]] };
+    }
     default:
       return request;
   }
+}
+
+/** Mutates a text, which remains one that a client can send. */
+function mutateText(random: Random, text: string): string {
+  return mutate(random, Buffer.from(text))
+    .toString("latin1")
+    .replace(/[^\x21-\x7e]/g, "?");
 }
 
 const contentTypes = [
