@@ -173,7 +173,7 @@ function isContradicted(known: Done, isSo: boolean): boolean {
 }
 
 /** Finds keys that, in the order of the log, did something after the end of their life. */
-export function findLateUses(entries: readonly AuditEntry[]): string[] {
+function findLateUses(entries: readonly AuditEntry[]): string[] {
   const rotated = new Set<string>();
   const destroyed = new Set<string>();
   const found: string[] = [];
