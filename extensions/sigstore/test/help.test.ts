@@ -1,8 +1,0 @@
-/** Snapshot of the help text. To update it: npx vitest run extensions/sigstore/test/help.test.ts -u */
-import { expect, it } from "vitest";
-import { recordHelp } from "../../../test/cli/recorded-help.ts";
-import { sigstoreVerbs } from "../verb.ts";
-
-it("matches the recorded help", async () => {
-  await expect(recordHelp(sigstoreVerbs)).toMatchFileSnapshot("help.txt");
-});
