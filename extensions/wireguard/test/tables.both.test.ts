@@ -1,25 +1,15 @@
 /** The table of this extension: what must never change, and how both databases keep its records. */
-import { createHash } from "node:crypto";
-import { describe, expect, it } from "vitest";
-import { listSteps } from "../../../src/database/migrations.ts";
+import { expect, it } from "vitest";
 import { describeOnBoth } from "../../../test/services/app-under-test.ts";
+import { pinSteps } from "../../../test/support/pin-steps.ts";
 import { outcomesOf } from "../../../test/support/refusal.ts";
 import { wireguardTables } from "../tables.ts";
 import { connectAgent, joinPeer, random32, startAgreement, type TestPeer } from "./agent.ts";
 import { startIn, type WireguardServer } from "./wireguard-server.ts";
 
-/** SHA-256 of each step's statements, as test/store/known-steps.test.ts pins the core's steps. */
-describe("the migration step", () => {
-  it.each([
-    ["sqlite", "efc35700304d9590"],
-    ["postgres", "33f121f58c6651be"],
-  ] as const)("never changes: %s", (kind, known) => {
-    const steps = listSteps(kind, [wireguardTables]).map(([name, statements]) => {
-      const text = statements.map((statement) => statement.replaceAll(/\s+/g, " ")).join(";\n");
-      return [name, createHash("sha256").update(text).digest("hex").slice(0, 16)];
-    });
-    expect(steps).toEqual([["0009-wireguard", known]]);
-  });
+pinSteps([wireguardTables], {
+  sqlite: { "0009-wireguard": "efc35700304d9590" },
+  postgres: { "0009-wireguard": "33f121f58c6651be" },
 });
 
 async function confirmEpoch(server: WireguardServer, peer: TestPeer, epoch: number): Promise<void> {
