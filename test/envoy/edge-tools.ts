@@ -1,7 +1,7 @@
 /** Starts a real Envoy with the committed configuration, servers behind it, and clients that trust it. */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync } from "node:fs";
-import http2 from "node:http2";
+import type http2 from "node:http2";
 import { join } from "node:path";
 import tls from "node:tls";
 import type { DescService } from "@bufbuild/protobuf";
@@ -10,6 +10,7 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import { describe, onTestFinished, vi } from "vitest";
 import { type Edge, type EdgeOptions, findEnvoy, startEdge } from "../../envoy/edge.ts";
 import { isMissing } from "../interop/tools.ts";
+import { connectHttp2 as connectHttp2With } from "../server/raw.ts";
 import type { AtEnd } from "../support/at-end.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -133,10 +134,7 @@ export function connectHttp2(
   { url, ca }: Pick<TestEdge, "url" | "ca">,
   options: http2.SecureClientSessionOptions & { readonly localAddress?: string } = {},
 ): http2.ClientHttp2Session {
-  const session = http2.connect(url, { ca, maxSendHeaderBlockLength: 1024 * 1024, ...options });
-  session.on("error", () => {}); // Every stream on it fails and is notified.
-  onTestFinished(() => session.destroy());
-  return session;
+  return connectHttp2With(url, { ca, ...options });
 }
 
 /** A gRPC client through Envoy, on its own connection, closed at the end of the test. */

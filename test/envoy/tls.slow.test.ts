@@ -1,11 +1,11 @@
 import { X509Certificate } from "node:crypto";
-import { once } from "node:events";
 import { readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
+import type { ConnectionOptions } from "node:tls";
 import { beforeAll, expect, it, onTestFinished } from "vitest";
 import { serveProbe } from "../server/probe.ts";
 import { request } from "../server/raw.ts";
+import { shakeHands as shakeHandsWith } from "../server/tls-clients.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
@@ -105,18 +105,8 @@ describeEdge("Envoy's TLS", () => {
  *
  * @throws the peer's TLS alert
  */
-async function shakeHands({ url, ca }: TestEdge, options: ConnectionOptions = {}): Promise<TLSSocket> {
-  const socket = connect({
-    host: "127.0.0.1",
-    port: Number(new URL(url).port),
-    ca,
-    servername: "localhost",
-    ...options,
-  });
-  onTestFinished(() => void socket.destroy());
-  await once(socket, "secureConnect");
-  return socket;
-}
+const shakeHands = ({ url, ca }: TestEdge, options?: ConnectionOptions) =>
+  shakeHandsWith({ port: Number(new URL(url).port), ca: ca.toString() }, options);
 
 function fingerprintIn(directory: string): string {
   return new X509Certificate(readFileSync(join(directory, "gateway.crt"))).fingerprint256;

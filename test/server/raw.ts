@@ -17,10 +17,13 @@ export interface RawAnswer {
   readonly body: Buffer;
 }
 
-/** A plaintext HTTP/2 connection, which closes with the test. */
-export function connectHttp2(url: string): http2.ClientHttp2Session {
+/** An HTTP/2 connection, which closes with the test. */
+export function connectHttp2(
+  url: string,
+  options: http2.SecureClientSessionOptions = {},
+): http2.ClientHttp2Session {
   // Node's own send limit, 64 KiB, is lower than what the tests send.
-  const session = http2.connect(url, { maxSendHeaderBlockLength: 1024 * 1024 });
+  const session = http2.connect(url, { maxSendHeaderBlockLength: 1024 * 1024, ...options });
   session.on("error", () => {}); // Every stream on it fails and emits the error.
   onTestFinished(() => session.destroy());
   return session;

@@ -2,7 +2,7 @@
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { copyFileSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import http2 from "node:http2";
+import type http2 from "node:http2";
 import net, { type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
@@ -16,7 +16,7 @@ import type { AtEnd } from "../support/at-end.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { serveProbe } from "./probe.ts";
-import { type RawAnswer, requestHttp1 as requestHttp1Of } from "./raw.ts";
+import { connectHttp2, type RawAnswer, requestHttp1 as requestHttp1Of } from "./raw.ts";
 import type { BareOptions, LocalServer } from "./serve.ts";
 
 /** The address of a server, and what to trust there. */
@@ -107,9 +107,7 @@ export async function connectSession(
   { port, ca }: TlsPlace,
   options: ConnectionOptions = {},
 ): Promise<http2.ClientHttp2Session> {
-  const session = http2.connect(`https://127.0.0.1:${port}`, { ca, ...options });
-  session.on("error", () => {}); // Every stream on it fails and emits the error.
-  onTestFinished(() => session.destroy());
+  const session = connectHttp2(`https://127.0.0.1:${port}`, { ca, ...options });
   await once(session, "remoteSettings");
   return session;
 }

@@ -4,9 +4,10 @@ import { writeFileSync } from "node:fs";
 import { createSecureServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { type ConnectionOptions, connect } from "node:tls";
+import type { ConnectionOptions } from "node:tls";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { isMissing, run } from "../../interop/tools.ts";
+import { shakeHands as shakeHandsWith } from "../../server/tls-clients.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { certificateIn, kinds, makeAuthority, makeGateway, qsp, textOf } from "./authority.ts";
 
@@ -49,17 +50,9 @@ interface Handshake {
  *
  * @throws the TLS error if the server is not trusted
  */
-async function shakeHands(port: number, caPem: string, options: ConnectionOptions = {}): Promise<Handshake> {
-  const socket = connect({ host: "127.0.0.1", port, ca: caPem, servername: "localhost", ...options });
-  try {
-    await once(socket, "secureConnect");
-    return {
-      protocol: socket.getProtocol(),
-      serialNumber: socket.getPeerX509Certificate()?.serialNumber,
-    };
-  } finally {
-    socket.destroy();
-  }
+async function shakeHands(port: number, ca: string, options?: ConnectionOptions): Promise<Handshake> {
+  const socket = await shakeHandsWith({ port, ca }, options);
+  return { protocol: socket.getProtocol(), serialNumber: socket.getPeerX509Certificate()?.serialNumber };
 }
 
 const failure = async (handshake: Promise<Handshake>): Promise<unknown> =>
