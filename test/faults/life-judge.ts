@@ -3,10 +3,11 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { readPages } from "../services/answers.ts";
+import { move, type State } from "../services/kms/key-states.ts";
 import { readAudit } from "../services/kms/read-audit.ts";
 import { listKeys, say } from "./judge.ts";
 import type { KmsClient } from "./kms-server.ts";
-import { type Line, type Lives, type Logged, move, newVersion, replay, type State } from "./life-model.ts";
+import { type Line, type Lives, type Logged, newVersion, replay } from "./life-model.ts";
 
 /**
  * Finds everything that the store reports and that cannot be true, once all destructions due soon have happened. What

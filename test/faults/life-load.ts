@@ -4,8 +4,9 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { isWrappingMethod, wrap } from "../../src/crypto/hpke.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { present } from "../services/answers.ts";
+import { move } from "../services/kms/key-states.ts";
 import type { KmsServer } from "./kms-server.ts";
-import { attempt, type Line, type Lives, move, newVersion, type Version } from "./life-model.ts";
+import { attempt, type Line, type Lives, newVersion, type Version } from "./life-model.ts";
 import type { Random } from "./mutations.ts";
 
 type KmsClient = KmsServer["kms"];

@@ -6,33 +6,13 @@ import { expect, it } from "vitest";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { bytesOf } from "../../support/bytes.ts";
 import { present } from "../answers.ts";
+import { move, type State } from "./key-states.ts";
 import { describeKmsOnBoth, type KmsServer, startKmsServer } from "./kms-server.ts";
 import { readAudit } from "./read-audit.ts";
 
 const data = bytesOf("hello");
 const callers = 64;
 const callsOfEach = 6;
-
-type State = "ACTIVE" | "ROTATED" | "DISABLED" | "DESTROY_SCHEDULED" | "DESTROYED";
-
-/** The states that each operation leaves, and their next states, as in docs/keys.md. */
-const moves: Readonly<Record<string, Partial<Record<State, State>>>> = {
-  ROTATE: { ACTIVE: "ROTATED" },
-  DISABLE: { ACTIVE: "DISABLED" },
-  ENABLE: { DISABLED: "ACTIVE" },
-  SCHEDULE_DESTROY: {
-    ACTIVE: "DESTROY_SCHEDULED",
-    ROTATED: "DESTROY_SCHEDULED",
-    DISABLED: "DESTROY_SCHEDULED",
-  },
-  RESTORE: { DESTROY_SCHEDULED: "DISABLED" },
-  DESTROY: {
-    ACTIVE: "DESTROYED",
-    ROTATED: "DESTROYED",
-    DISABLED: "DESTROYED",
-    DESTROY_SCHEDULED: "DESTROYED",
-  },
-};
 
 /** What a caller may do next, chosen at random. */
 const deeds: readonly ((kms: KmsServer["kms"], keyId: string) => Promise<unknown>)[] = [
@@ -57,10 +37,10 @@ function findForbidden(entries: readonly AuditEntry[]): string[] {
       if (state !== "ACTIVE") forbidden.push(`${sequence} SIGN while ${state}`);
       continue;
     }
-    const next: State | undefined = moves[operation]?.[state];
+    const next = move(state, operation, wasRotated);
     if (next === undefined) forbidden.push(`${sequence} ${operation} while ${state}`);
     wasRotated ||= operation === "ROTATE";
-    state = operation === "ENABLE" && wasRotated ? "ROTATED" : (next ?? state);
+    state = next ?? state;
   }
   return forbidden;
 }
