@@ -1,3 +1,6 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http2";
 import { join } from "node:path";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
@@ -5,6 +8,7 @@ import { expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { isMissing } from "../interop/tools.ts";
 import { password } from "../support/passwords.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { useGuardedServer } from "./guarded-server.ts";
 import { launch, listen, program, qsp, qspDone, timeout } from "./qsp.ts";
 
@@ -68,3 +72,30 @@ it.each(["http://ada:secret@localhost:1", "http://:secret@localhost:1"])(
     });
   },
 );
+
+it("programs that log in at the same time keep all tokens", { timeout }, async () => {
+  const state = makeTemporaryDirectory();
+  const logins = JSON.stringify(new URL("../../src/cli/connection/logins.ts", import.meta.url).href);
+  const keep = `
+    const { keepLogin } = await import(${logins});
+    process.stdout.write("ready");
+    await new Promise((resolve) => process.stdin.once("data", resolve));
+    for (let i = 0; i < 50; i += 1)
+      keepLogin(\`http://\${process.pid}:\${i}\`, { token: "t", username: "ada", expiresAt: "2100-01-01T00:00:00Z" });
+    process.exit();`;
+  const programs = ["first", "second"].map(() =>
+    spawn(process.execPath, ["--input-type=module", "-e", keep], {
+      env: { ...process.env, XDG_STATE_HOME: state },
+      stdio: ["pipe", "pipe", "inherit"],
+    }),
+  );
+  await Promise.all(programs.map(({ stdout }) => once(stdout, "data")));
+  const ends = programs.map((program) => once(program, "close"));
+  for (const { stdin } of programs) stdin.end("go");
+  expect(await Promise.all(ends)).toEqual([
+    [0, null],
+    [0, null],
+  ]);
+  const kept = JSON.parse(readFileSync(join(state, "qsp", "logins.json"), "utf8"));
+  expect(Object.keys(kept)).toHaveLength(100);
+});

@@ -1,9 +1,9 @@
 /** Stores login tokens, one per server: a token is sent only to the server that issued it. */
 import { existsSync } from "node:fs";
-import os from "node:os";
 import { join } from "node:path";
 import { maxSmallFileBytes, readFileWithin } from "../../read-file.ts";
 import { usageError } from "../exit-codes.ts";
+import { stateDirectory, withStateLock } from "../files/lock.ts";
 import { replacePrivateFile } from "../files/write.ts";
 
 /** A stored login. */
@@ -16,10 +16,8 @@ export interface Login {
   readonly ca?: string;
 }
 
-/** Returns the path of the login file (XDG Base Directory Specification, "state"). */
 export function loginFile(): string {
-  const base = process.env.XDG_STATE_HOME || join(os.homedir(), ".local", "state");
-  return join(base, "qsp", "logins.json");
+  return join(stateDirectory(), "logins.json");
 }
 
 /** Finds the last login to a server; its token may have expired. */
@@ -36,7 +34,9 @@ export function findToken(url: string): string | undefined {
 
 /** Stores a login in a file of mode 0600. */
 export function keepLogin(url: string, login: Login): void {
-  replacePrivateFile(loginFile(), `${JSON.stringify({ ...readLogins(), [url]: login })}\n`);
+  withStateLock(() =>
+    replacePrivateFile(loginFile(), `${JSON.stringify({ ...readLogins(), [url]: login })}\n`),
+  );
 }
 
 /**
@@ -45,10 +45,12 @@ export function keepLogin(url: string, login: Login): void {
  * @returns false if none existed
  */
 export function dropLogin(url: string): boolean {
-  const { [url]: dropped, ...others } = readLogins();
-  if (dropped === undefined) return false;
-  replacePrivateFile(loginFile(), `${JSON.stringify(others)}\n`);
-  return true;
+  return withStateLock(() => {
+    const { [url]: dropped, ...others } = readLogins();
+    if (dropped === undefined) return false;
+    replacePrivateFile(loginFile(), `${JSON.stringify(others)}\n`);
+    return true;
+  });
 }
 
 function readLogins(): Readonly<Record<string, Login>> {

@@ -1,5 +1,6 @@
 /** The device file (key, identity, next sequence number), and the signatures made with its key. */
 import { deviceContexts, joinReading } from "../../../client/device-messages.ts";
+import { withStateLock } from "../../files/lock.ts";
 import { areTexts, readState, type StateKind, writeState } from "../../files/state.ts";
 import { parseSecretKey, withProvider } from "../../keys/read-keys.ts";
 import type { VerbInput } from "../../verb.ts";
@@ -69,10 +70,12 @@ export function withDevice<T>(
   const path = files.need("device");
   // Another verb may have changed the file since.
   const read = (): DeviceState => readState(path, server.url, deviceKind);
-  const keep = (changes: Partial<DeviceState>): void => {
-    state = { ...read(), ...changes };
-    writeState(path, state);
-  };
+  const update = (change: (found: DeviceState) => Partial<DeviceState>): void =>
+    withStateLock(() => {
+      const found = read();
+      state = { ...found, ...change(found) };
+      writeState(path, state);
+    });
   let state = read();
   return withProvider(async (provider) => {
     const secretKey = await parseSecretKey(provider, state.secretKeyPem, path);
@@ -86,11 +89,10 @@ export function withDevice<T>(
       signChallenge: (challenge) => sign(challenge, deviceContexts.challenge),
       signReading: (sequence, telemetry) =>
         sign(joinReading(sequence, telemetry), deviceContexts.numberedReading),
-      keep,
+      keep: (changes) => update(() => changes),
       takeSequences(count) {
-        const first = read().nextSequence;
-        keep({ nextSequence: first + count });
-        return first;
+        update(({ nextSequence }) => ({ nextSequence: nextSequence + count }));
+        return state.nextSequence - count;
       },
     });
   });
