@@ -2,6 +2,7 @@
  * Reads files up to a limit that also applies to devices and pipes: they have no size, and some never end.
  */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { readErrorCode } from "./system-error.ts";
 
 /** Bytes to read at a time. */
 const chunkBytes = 64 * 1024;
@@ -29,7 +30,7 @@ export function readFileWithin(path: string | 0, maxBytes: number): Buffer<Array
     if (fstatSync(file).size > maxBytes) throw tooLarge();
     for (;;) {
       const chunk = Buffer.allocUnsafeSlow(chunkBytes);
-      const bytesRead = readSync(file, chunk, 0, chunkBytes, null);
+      const bytesRead = readNext(file, chunk);
       if (bytesRead === 0) break;
       chunks.push(chunk.subarray(0, bytesRead));
       length += bytesRead;
@@ -41,5 +42,17 @@ export function readFileWithin(path: string | 0, maxBytes: number): Buffer<Array
     return whole;
   } finally {
     if (path !== 0) closeSync(file);
+  }
+}
+
+/** Waits for bytes: a program that shares standard input may have made it non-blocking. */
+function readNext(file: number, chunk: Uint8Array): number {
+  for (;;) {
+    try {
+      return readSync(file, chunk);
+    } catch (error) {
+      if (readErrorCode(error) !== "EAGAIN") throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
+    }
   }
 }

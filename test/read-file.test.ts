@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { readText } from "../src/cli/files/read.ts";
 import { FileTooLargeError, readFileWithin } from "../src/read-file.ts";
@@ -33,5 +34,27 @@ describe("a file read up to a limit", () => {
     const writer = spawn("sh", ["-c", `yes >'${path}'`]);
     expect(() => readFileWithin(path, 100_000)).toThrow(FileTooLargeError);
     await once(writer, "close");
+  });
+
+  it("waits for more bytes on a standard input that does not block", async () => {
+    const readText = new URL("../src/cli/files/read.ts", import.meta.url).href;
+    // Node makes the socket non-blocking.
+    const read = `process.stdin.pause();
+      const { readText } = await import(${JSON.stringify(readText)});
+      process.stdout.write("ready");
+      process.stdout.write(readText("-"));`;
+    const program = spawn(process.execPath, ["--input-type=module", "-e", read], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    let printed = "";
+    program.stdout.on("data", (chunk) => {
+      printed += chunk;
+    });
+    await once(program.stdout, "data");
+    // Meanwhile, it finds nothing to read.
+    await setTimeout(200);
+    program.stdin.end(", late");
+    await once(program, "close");
+    expect(printed).toBe("ready, late");
   });
 });
