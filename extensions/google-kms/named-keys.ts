@@ -149,13 +149,17 @@ async function storeVersion(
   { named, secretKey, principal, isImported = false, isDisabled = false }: Version,
 ): Promise<{ readonly name: KeyName; readonly record: KeyRecord }> {
   const { owner, name, versions, primaryKeyId } = named;
-  const place = { name, version: versions + 1, isPrimary: true };
+  // Adding a version never changes Google's primary one. In kms, a name stands for its primary version: one that nobody
+  // can use yet does not replace it.
+  const isPrimary = !isDisabled || primaryKeyId === undefined;
+  const place = { name, version: versions + 1, isPrimary };
   const [usage] = listUsages(secretKey.algorithm);
   const record = toRecord(secretKey, { usage, alias: "", owner, createdAt: now(), isImported, ...place });
   if (isImported) await requireSingleUse(keys, transaction, record);
-  const before = primaryKeyId && (await keys.findForChange(transaction, primaryKeyId));
+  const before = isPrimary && primaryKeyId && (await keys.findForChange(transaction, primaryKeyId));
   if (before) await keys.change(transaction, before, { isPrimary: false });
-  const changed = await keys.names.update(transaction, intact(named), nextVersion(named, record));
+  const changes = isPrimary ? nextVersion(named, record) : { versions: versions + 1 };
+  const changed = await keys.names.update(transaction, intact(named), changes);
   await insertKey({ keys }, transaction, { actor: principal, record, secretKey });
   if (!isDisabled) return { name: changed, record };
   const disabled = await keys.change(transaction, intact(record), { state: "DISABLED" });

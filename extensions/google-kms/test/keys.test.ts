@@ -113,6 +113,16 @@ describeGoogle("a new version", (shared) => {
     expect(operations.slice(0, 3)).toEqual(["CREATE", "DISABLE", "ENABLE"]);
   });
 
+  it("that is created DISABLED does not become the primary version in kms", async () => {
+    const { google, kms } = await shared();
+    const parent = await createKey(google);
+    const primary = async () => (await kms.getKey({ keyId: `name/${parent}` })).result?.version;
+    await google.createCryptoKeyVersion(state(parent, DISABLED));
+    expect(await primary()).toBe(1);
+    await google.createCryptoKeyVersion({ parent });
+    expect(await primary()).toBe(3);
+  });
+
   it("leaves earlier versions ENABLED, which can be disabled; only RotateKey of kms makes one that cannot", async () => {
     const { google, kms } = await shared();
     const parent = await createKey(google);
