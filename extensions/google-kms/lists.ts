@@ -6,6 +6,7 @@ import { maxPageSize, type PageRequest, writeToken } from "../../src/records/pag
 import type { Found, Narrowing } from "../../src/records/record-table.ts";
 import { type ListedTable, type PageFields, readPage as readOwnPage } from "../../src/services/fields.ts";
 import { compileFilter, type FilterFields } from "./filter.ts";
+import { maxIdCharacters } from "./resource-names.ts";
 
 /** Default rows per page, as Google documents it for lists of keys. */
 const defaultPageSize = 100;
@@ -50,9 +51,12 @@ interface ListedRows {
   readonly column?: string;
 }
 
-/** Selects the rows whose names start with a prefix. */
+/** Selects the rows whose names are a prefix and an ID. Names in kms may also have dots, more slashes and longer ends. */
 export function rowsBelow(column: string, prefix: string): ListedRows {
-  const where = sql<boolean>`substr(${sql.ref(column)}, 1, ${prefix.length}) = ${prefix}`;
+  const name = sql.ref(column);
+  const id = sql`substr(${name}, ${prefix.length + 1})`;
+  const isId = sql`length(${id}) <= ${maxIdCharacters} and ${id} not like '%/%' and ${id} not like '%.%'`;
+  const where = sql<boolean>`substr(${name}, 1, ${prefix.length}) = ${prefix} and ${isId}`;
   return { rows: { name: JSON.stringify([prefix]), where }, column };
 }
 

@@ -8,6 +8,8 @@ interface IdRule {
   readonly form: string;
 }
 
+export const maxIdCharacters = 63;
+
 /** google/cloud/kms/v1/service.proto, key_ring_id, crypto_key_id and import_job_id. */
 const resourceId: IdRule = {
   pattern: /^[a-zA-Z0-9_-]{1,63}$/,

@@ -50,6 +50,16 @@ describeGoogle("a key ring's lists", (shared) => {
       expect((await google[list]({ parent })).totalSize).toBe(0);
     }
   });
+
+  it("leave out kms names that are no Google names", async () => {
+    const { google, kms } = await shared();
+    const parent = await createRing(google);
+    for (const id of ["signer", "a/b", "signer.old", "a".repeat(64)])
+      await kms.createKey({ name: `${parent}/cryptoKeys/${id}` });
+    const { cryptoKeys, totalSize } = await google.listCryptoKeys({ parent });
+    expect(cryptoKeys.map(({ name }) => name)).toEqual([`${parent}/cryptoKeys/signer`]);
+    expect(totalSize).toBe(1);
+  });
 });
 
 describeGoogle("labels", (shared) => {
