@@ -89,6 +89,19 @@ describeAccess("the audit log", (shared) => {
     expect(await deedsOf(ada, { keyId: `name/${name}` })).toEqual(deeds);
   });
 
+  it("shows both ends of a grant for a name under the name, not under a version", async () => {
+    const server = await shared();
+    const [ada, bob] = await makePeople(server);
+    const name = "granted-as-a-whole";
+    const { keyId } = present((await ada.kms.createKey({ algorithm: "ML-DSA-44", name })).result);
+    const created = await ada.kms.createGrant({ name, grantee: bob.name, operations: ["SIGN"] });
+    await ada.kms.revokeGrant({ grantId: present(created.grant).grantId });
+    const handle = `name/${name}`;
+    const deeds = [`${keyId} CREATE OK`, `${handle} CREATE_GRANT OK`, `${handle} REVOKE_GRANT OK`];
+    expect(await deedsOf(ada, { keyId: handle })).toEqual(deeds);
+    expect(await deedsOf(ada, { keyId })).toEqual(deeds.slice(0, 1));
+  });
+
   it("does not show the entries of a user's own name for the same name of another user", async () => {
     const server = await shared();
     const [ada, bob] = await makePeople(server);

@@ -15,11 +15,11 @@ import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { readTime } from "../fields.ts";
 import { type Attempt, beginAttempt, recordingRefusal } from "./attempt.ts";
 import { type ChangeDeps, type Changed, takeAnswer, wrapCodec } from "./change.ts";
-import { type Actor, recordDone, subjectOf } from "./event.ts";
+import { type Actor, recordDone, type Subject } from "./event.ts";
 import { findKey } from "./find-key.ts";
 import { isWholeName, parseHandle, writeName } from "./handle.ts";
 import { keyDamaged } from "./key-refusals.ts";
-import { describeGrantEnd, type GrantEnd, type GrantRecord, grantQuota } from "./tables.ts";
+import { describeGrantEnd, type GrantEnd, type GrantRecord, grantQuota, type KeyRecord } from "./tables.ts";
 
 export type GrantMessage = MessageInitShape<typeof GrantSchema>;
 
@@ -66,7 +66,7 @@ export async function createGrant(
       await store.requireRoom(grantQuota, grant.owner);
       return write(async (transaction) => {
         await keys.grants.insert(transaction, grant);
-        recordDone(transaction, principal, "CREATE_GRANT", subjectOf(record), describeGrant(grant));
+        recordDone(transaction, principal, "CREATE_GRANT", subjectOf(grant, record), describeGrant(grant));
         return packGrant(grant);
       });
     }),
@@ -162,12 +162,15 @@ async function removeGrant(
   end: GrantEnd,
 ): Promise<void> {
   await keys.grants.remove(transaction, grant);
-  const { keyId, name, owner } = grant.record;
-  // A grant for a key lacks the name by which the key's entries can be found.
+  const { keyId } = grant.record;
   const key = keyId === "" ? undefined : await keys.findForChange(transaction, keyId);
-  const subject = { keyId: keyId || writeName(name), owner, keyName: key?.record.name ?? name };
   const details = describeGrantEnd(grant.record, end);
-  recordDone(transaction, actor, "REVOKE_GRANT", subject, details);
+  recordDone(transaction, actor, "REVOKE_GRANT", subjectOf(grant.record, key?.record), details);
+}
+
+/** A grant for a key lacks the name by which the key's entries can be found. */
+function subjectOf({ keyId, name, owner }: GrantRecord, key: KeyRecord | undefined): Subject {
+  return { keyId: keyId || writeName(name), owner, keyName: key?.name ?? name };
 }
 
 function grantNotFound(grantId: string): ConnectError {
