@@ -5,7 +5,7 @@
  * containers, where one process ID can stand for several programs. Node has no file locks, but SQLite does.
  */
 import { randomBytes } from "node:crypto";
-import { lstatSync, readdirSync, rmSync } from "node:fs";
+import { lstatSync, readdirSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { createPrivateFile } from "./owned-files.ts";
@@ -78,10 +78,15 @@ function acquire(path: string): DatabaseSync | undefined {
   }
 }
 
-/** In a directory that other users can write to, such as /tmp, they could plant file names. */
+/**
+ * In a directory that other users can write to, such as /tmp, they could plant file names. Root's own files belong to the
+ * owner of their directory.
+ */
 function isOwn(path: string): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false });
-  return found?.isFile() === true && (process.geteuid === undefined || found.uid === process.geteuid());
+  if (found?.isFile() !== true) return false;
+  const user = process.geteuid?.() ?? found.uid;
+  return found.uid === user || (user === 0 && found.uid === statSync(dirname(path)).uid);
 }
 
 function list(directory: string): string[] {

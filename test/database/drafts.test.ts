@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createDraft, removeRemains } from "../../src/database/drafts.ts";
@@ -34,6 +34,17 @@ describe("a draft", () => {
     expect(removeRemains(join(directory, "b."), ".partial")).toEqual([]);
     expect(removeRemains(join(directory, "a."), ".partial")).toEqual([path]);
     expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it.skipIf(process.geteuid?.() !== 0)("is removed by root if it belongs to the directory's owner", () => {
+    const directory = makeTemporaryDirectory();
+    const [server, other] = [65_534, 65_533];
+    chownSync(directory, server, server);
+    const path = leaveDraft(join(directory, `a.${digits}`));
+    chownSync(`${path}.lock`, other, other);
+    expect(removeRemains(join(directory, "a."))).toEqual([]);
+    chownSync(`${path}.lock`, server, server);
+    expect(removeRemains(join(directory, "a."))).toEqual([path]);
   });
 
   it("is not confused with similar names without a lock or with a link as the lock", () => {
