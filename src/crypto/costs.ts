@@ -64,6 +64,9 @@ const costs: Readonly<Record<Algorithm, Costs>> = {
   "X-Wing": { generate: 0.15, useSecret: 0.15, usePublic: 0.2 },
 };
 
+/** How much longer the noble library, in JavaScript, takes for ML-DSA. */
+const nobleFactor = 20;
+
 /** Work that takes longer than this many milliseconds runs in the slow lane. */
 const slowMs = 20;
 
@@ -72,8 +75,16 @@ const slowMs = 20;
  */
 const hashedBytesPerMs = 300_000;
 
-/** Estimates the cost of an operation. */
-export function findCost(operation: CostlyOperation, algorithm: Algorithm, messageBytes = 0): Cost {
-  const ms = costs[algorithm][kinds[operation]];
+/**
+ * Estimates the cost of an operation.
+ *
+ * @param work.isByNoble whether the noble library does it
+ */
+export function findCost(
+  operation: CostlyOperation,
+  algorithm: Algorithm,
+  { messageBytes = 0, isByNoble = false } = {},
+): Cost {
+  const ms = costs[algorithm][kinds[operation]] * (isByNoble ? nobleFactor : 1);
   return { costMs: ms + messageBytes / hashedBytesPerMs, isSlow: ms > slowMs };
 }

@@ -1,5 +1,5 @@
 /** Queues a provider's long operations; see work-queue.ts. */
-import type { Algorithm } from "./algorithms.ts";
+import { type Algorithm, isMlDsaAlgorithm } from "./algorithms.ts";
 import { copyDeep, wipeDeep } from "./bytes.ts";
 import { type CostlyOperation, findCost } from "./costs.ts";
 import type { CryptoProvider } from "./provider.ts";
@@ -67,10 +67,15 @@ function createForm(
     measure(operation, algorithm, async (began) => {
       const messageBytes =
         "message" in input && input.message instanceof Uint8Array ? input.message.length : 0;
+      // OpenSSL does not take μ, and the native provider only signs it.
+      const isByNoble =
+        "representative" in input &&
+        isMlDsaAlgorithm(algorithm) &&
+        (operation === "verify" || inner.name === "openssl");
       let kept = input;
       try {
         return await queue.run({
-          ...findCost(operation, algorithm, messageBytes),
+          ...findCost(operation, algorithm, { messageBytes, isByNoble }),
           caller: callerOf(),
           // Not cancellable: other calls may be waiting for the same imported key.
           signal: operation === "import" ? undefined : signalOf,

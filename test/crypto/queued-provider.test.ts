@@ -81,3 +81,25 @@ it("skips work that nobody waits for, and starts the caller's next work", async 
   await Promise.all([first, provider.sign(secretKey, new Uint8Array(5))]);
   expect(sign.mock.calls.map(([, message]) => message.length)).toEqual([1, 5]);
 });
+
+it("charges more for signing and verifying μ, which OpenSSL leaves to JavaScript", async () => {
+  const { provider, queue } = await createProvider(60_000);
+  const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
+  const mu = new Uint8Array(64);
+  const charge = async (start: () => Promise<unknown>): Promise<number> => {
+    const running = start();
+    const ms = queue.quick.totalMs;
+    await running;
+    return ms;
+  };
+  const signature = await provider.signRepresentative(secretKey, mu);
+  const pairs = [
+    [() => provider.signRepresentative(secretKey, mu), () => provider.sign(secretKey, mu)],
+    [
+      () => provider.verifyRepresentative(publicKey, mu, signature),
+      () => provider.verify(publicKey, mu, signature),
+    ],
+  ] as const;
+  for (const [byJavaScript, byOpenSsl] of pairs)
+    expect(await charge(byJavaScript)).toBeGreaterThan(10 * (await charge(byOpenSsl)));
+});
