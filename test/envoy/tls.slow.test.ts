@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import type { ConnectionOptions } from "node:tls";
+import type { ConnectionOptions, TLSSocket } from "node:tls";
 import { beforeAll, expect, it, onTestFinished } from "vitest";
 import { serveProbe } from "../server/probe.ts";
 import { request } from "../server/raw.ts";

@@ -66,7 +66,13 @@ export async function createGrant(
       await store.requireRoom(grantQuota, grant.owner);
       return write(async (transaction) => {
         await keys.grants.insert(transaction, grant);
-        recordDone(transaction, principal, "CREATE_GRANT", subjectOf(grant, record), describeGrant(grant));
+        recordDone(
+          transaction,
+          principal,
+          "CREATE_GRANT",
+          subjectOfGrant(grant, record),
+          describeGrant(grant),
+        );
         return packGrant(grant);
       });
     }),
@@ -165,11 +171,11 @@ async function removeGrant(
   const { keyId } = grant.record;
   const key = keyId === "" ? undefined : await keys.findForChange(transaction, keyId);
   const details = describeGrantEnd(grant.record, end);
-  recordDone(transaction, actor, "REVOKE_GRANT", subjectOf(grant.record, key?.record), details);
+  recordDone(transaction, actor, "REVOKE_GRANT", subjectOfGrant(grant.record, key?.record), details);
 }
 
 /** A grant for a key lacks the name by which the key's entries can be found. */
-function subjectOf({ keyId, name, owner }: GrantRecord, key: KeyRecord | undefined): Subject {
+function subjectOfGrant({ keyId, name, owner }: GrantRecord, key: KeyRecord | undefined): Subject {
   return { keyId: keyId || writeName(name), owner, keyName: key?.name ?? name };
 }
 
