@@ -1,5 +1,5 @@
 import type { HandlerContext, Interceptor } from "@connectrpc/connect";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { refuse } from "../../src/errors.ts";
 import { refusalOf, send } from "./client.ts";
@@ -56,24 +56,6 @@ describe("a call", () => {
     caller.abort();
     await expect(answer).rejects.toThrow("the caller left");
     expect(signal.reason).toMatchObject({ code: Code.Canceled });
-  });
-
-  it("notifies its implementation when the server shuts down", async () => {
-    const shutdown = new AbortController();
-    const { promise: started, resolve } = Promise.withResolvers<void>();
-    const transcoder = serveLibrary(
-      {
-        getBook(_request, { signal }) {
-          resolve();
-          return untilAborted(signal);
-        },
-      },
-      { shutdownSignal: shutdown.signal },
-    );
-    const answer = send(transcoder, "GET /v1/books/a");
-    await started;
-    shutdown.abort(new ConnectError("shutting down", Code.Unavailable));
-    expect(refusalOf(await answer)).toMatchObject({ status: 503, code: "UNAVAILABLE" });
   });
 });
 
