@@ -36,13 +36,10 @@ export interface PeerDeps {
  *
  * @throws CliError if the gateway's identity did not sign them for this call
  */
-export async function fetchTunnel(
-  { server, provider, peer }: PeerDeps,
-  limits?: CallLimits,
-): Promise<GetTunnelResponse> {
+export async function fetchTunnel({ server, provider, peer }: PeerDeps): Promise<GetTunnelResponse> {
   const nonce = Uint8Array.from(randomBytes(32));
   const { tunnelId } = peer;
-  const answer = await server.ask(method.getTunnel, { tunnelId, nonce }, limits);
+  const answer = await server.ask(method.getTunnel, { tunnelId, nonce });
   requireSameGateway(peer, answer.gatewayWireguardPublicKey);
   if (![answer.lastEpoch, answer.serverTimeMs].every(isWholeNumber))
     throw distrustError("the gateway sent an epoch or a time that is not a whole number");

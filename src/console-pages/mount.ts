@@ -42,23 +42,22 @@ function mountConsole(app: FastifyInstance, { services, index }: Served, options
     });
   const getConsole = preparePage(consolePage);
   const getReference = preparePage(referencePage);
-  const policy = contentSecurityPolicy();
 
   app.get("/", async (request, reply) => {
     varyBy(reply, "accept");
     if (!takesHtml(request)) return reply.type("text/plain").send(index);
-    reply.header("content-security-policy", policy).header("cache-control", "no-cache");
+    reply.header("content-security-policy", contentSecurityPolicy).header("cache-control", "no-cache");
     return sendContent(request, reply, await getConsole());
   });
   app.get("/reference", async (request, reply) => {
-    reply.header("content-security-policy", policy).header("cache-control", "no-cache");
+    reply.header("content-security-policy", contentSecurityPolicy).header("cache-control", "no-cache");
     return sendContent(request, reply, await getReference());
   });
   app.get<{ Params: { name: string } }>("/console/:name", async (request, reply) => {
     const file = (await getAssets()).files.get(request.params.name);
     if (file === undefined) return reply.callNotFound();
     reply
-      .header("content-security-policy", policy)
+      .header("content-security-policy", contentSecurityPolicy)
       .header("cache-control", "public, max-age=31536000, immutable");
     return sendContent(request, reply, file);
   });

@@ -60,8 +60,9 @@ export function failureResponse(error: ConnectError, registry: Registry, style: 
   return { status: toHttpStatus(error), headers, body };
 }
 
-export function emptyResponse(status: number, headers: Record<string, string>): RestResponse {
-  return { status, headers: new Headers(headers), body: new Uint8Array() };
+/** The answer to OPTIONS. */
+export function emptyResponse(headers: Record<string, string> = {}): RestResponse {
+  return { status: 204, headers: new Headers(headers), body: new Uint8Array() };
 }
 
 /** Removes the body of a response, for HEAD. */

@@ -92,7 +92,7 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
     if (allow === "") throw refuse("ROUTE_NOT_FOUND", `the path ${path} does not exist`, { path });
     const query = findMatch(router, "QUERY", path)?.route;
     const supported = { allow, ...(query && { [acceptQueryHeader]: listQueryTypes(query) }) };
-    if (request.method === "OPTIONS") return emptyResponse(204, supported);
+    if (request.method === "OPTIONS") return emptyResponse(supported);
     const error = refuse("METHOD_NOT_ALLOWED", `${path} supports ${allow}, not ${request.method}`, { allow });
     for (const [name, value] of Object.entries(supported)) error.metadata.set(name, value);
     throw error;
@@ -161,7 +161,7 @@ function findMatch(router: Router<Route>, httpMethod: string, path: string): Rou
 
 /** RFC 9112, section 3.2.4: the asterisk stands for the server itself, and only OPTIONS may use it. */
 function answerAsterisk(method: string): RestResponse {
-  if (method === "OPTIONS") return emptyResponse(204, {});
+  if (method === "OPTIONS") return emptyResponse();
   throw refuse("TARGET_INVALID", `the target "*" works only with OPTIONS, not with ${method}`);
 }
 

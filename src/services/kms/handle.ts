@@ -22,8 +22,8 @@ export function parseHandle(text: string): Handle {
 }
 
 /** Formats the handle of one of the caller's names. */
-export function writeName(name: string, version?: number): string {
-  return version === undefined ? `name/${name}` : `name/${name}/${version}`;
+export function writeName(name: string): string {
+  return `name/${name}`;
 }
 
 /** Returns whether a handle stands for all versions of a name. */
