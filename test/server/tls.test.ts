@@ -103,7 +103,6 @@ describe("the program with --tls-cert and --tls-key", { timeout }, () => {
 
   it.each<{ what: string; options: ConnectionOptions; code: string }>([
     { what: "a client that offers only P-521", options: { ecdhCurve: "P-521" }, code: alerts.groups },
-    { what: "a client that offers only P-521", options: { ecdhCurve: "P-521" }, code: alerts.groups },
     { what: "a client that offers only ML-KEM-768", options: { ecdhCurve: "MLKEM768" }, code: alerts.groups },
     { what: "TLS 1.2", options: { maxVersion: "TLSv1.2" }, code: alerts.version },
     {
