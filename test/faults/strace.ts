@@ -1,10 +1,29 @@
-/** Counts the disk syncs of a program with strace (https://strace.io). */
+/** Injects faults into a program, and counts its disk syncs, with strace (https://strace.io). */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { run } from "../interop/tools.ts";
 import type { AtEnd } from "../support/at-end.ts";
+import { main } from "../support/program.ts";
+
+/**
+ * Runs a command with a fault injected into system calls.
+ *
+ * @param fault in strace syntax, such as "rename:error=EIO:when=2"
+ * @returns 137 as the code of a command that was killed
+ */
+export function runWithFault(fault: string, ...args: string[]) {
+  // Systems differ in which of the three they have; "?" ignores a missing one.
+  const injected = fault.replace(/^rename\b/, "?rename,?renameat,?renameat2");
+  // -f: all threads; -E: no compile cache, which is also renamed into place.
+  const flags = ["-f", "-qq", "-E", "NODE_COMPILE_CACHE", "-o", "/dev/null"];
+  const faults = ["-e", `trace=${injected.split(":")[0]}`, "-e", `inject=${injected}`];
+  // A shell turns the signal that ended the command, and so strace, into a code.
+  const shell = ["-c", 'strace "$@"; exit $?', "sh"];
+  return run("sh", [...shell, ...flags, ...faults, process.execPath, main, ...args]);
+}
 
 /** A traced program. */
 export interface Trace {

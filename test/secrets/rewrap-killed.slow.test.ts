@@ -3,15 +3,14 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nameMasterKey } from "../../src/crypto/sealing.ts";
 import { readPreviousKeys } from "../../src/secrets/master-key.ts";
-import { isMissing, run } from "../interop/tools.ts";
+import { runWithFault } from "../faults/strace.ts";
+import { isMissing } from "../interop/tools.ts";
 import { makePostgresPlace, makeSqlitePlace, type Place } from "../support/on-both.ts";
 import { main } from "../support/program.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   leaveSecrets,
   readKey,
@@ -49,8 +48,6 @@ describe("a killed master-key rotate", () => {
   );
 });
 
-/** Trace all threads, and disable the compile cache, which is also renamed into place. */
-const alone = ["-f", "-E", "NODE_COMPILE_CACHE"];
 const killed = isMissing("strace") ? "needs strace, which is not installed" : "with strace";
 describe.skipIf(isMissing("strace"))(`master-key rotate, killed ${killed},`, () => {
   it.each([
@@ -63,12 +60,7 @@ describe.skipIf(isMissing("strace"))(`master-key rotate, killed ${killed},`, () 
     await rewrap(place);
     const [older, present] = [readPreviousKey(place), readKey(place)];
     const readKeys = () => readPreviousKeys(place.keyFile).values().toArray();
-    // Systems differ in which of the three they have; "?" ignores a missing one.
-    const renames = "?rename,?renameat,?renameat2";
-    const flags = [...alone, "-e", `trace=${renames}`, "-e", `inject=${renames}:signal=SIGKILL:when=${when}`];
-    const args = [process.execPath, main, "master-key", "rotate", ...place.settings];
-    // strace ends as the traced program does.
-    await run("strace", [...flags, ...args]).catch(() => {});
+    await runWithFault(`rename:signal=KILL:when=${when}`, "master-key", "rotate", ...place.settings);
     const next = Buffer.from(readFileSync(`${place.keyFile}.next`, "utf8").trim(), "hex");
     expect(readKey(place)).toEqual(present);
     expect(readKeys()).toEqual(when === 3 ? [present, older] : [older]);
@@ -92,19 +84,8 @@ describe.skipIf(isMissing("strace"))(`master-key rotate on a failing disk, ${kil
     async (when) => {
       const place = await makeSqlitePlace();
       const secrets = await leaveSecrets(place, 3);
-      const renames = "?rename,?renameat,?renameat2";
-      const log = join(makeTemporaryDirectory(), "trace");
-      const flags = [
-        ...alone,
-        "-o",
-        log,
-        "-e",
-        `trace=${renames}`,
-        "-e",
-        `inject=${renames}:error=EIO:when=${when}`,
-      ];
-      const args = [process.execPath, main, "master-key", "rotate", ...place.settings];
-      expect(await run("strace", [...flags, ...args])).toMatchObject({
+      const args = ["master-key", "rotate", ...place.settings];
+      expect(await runWithFault(`rename:error=EIO:when=${when}`, ...args)).toMatchObject({
         code: 2,
         stdout: "",
         stderr: expect.stringMatching(

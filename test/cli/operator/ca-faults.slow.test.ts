@@ -2,8 +2,8 @@
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { isMissing, run } from "../../interop/tools.ts";
-import { main } from "../../support/program.ts";
+import { runWithFault } from "../../faults/strace.ts";
+import { isMissing } from "../../interop/tools.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import {
   authorityFiles,
@@ -20,21 +20,6 @@ import {
 
 const timeout = 180_000;
 
-/**
- * Runs a command with a fault injected into a system call.
- *
- * @param fault in strace syntax, such as "rename:error=EIO:when=2"
- */
-function runWith(fault: string, ...args: string[]) {
-  // Systems differ in which of the three they use; "?" ignores those that do not exist.
-  const renames = "?rename,?renameat,?renameat2";
-  const injected = fault.replace(/^rename/, renames);
-  const log = join(makeTemporaryDirectory(), "trace");
-  const flags = ["-f", "-q", "-E", "NODE_COMPILE_CACHE", "-o", log, "-e", `trace=fsync,${renames}`];
-  const strace = [...flags, "-e", `inject=${injected}`, process.execPath, main];
-  return run("sh", ["-c", 'strace "$@"; exit $?', "sh", ...strace, ...args]);
-}
-
 const title = isMissing("strace") ? "needs strace, which is not installed" : "that meets a fault";
 
 describe.skipIf(isMissing("strace"))(`ca issue ${title}`, { timeout }, () => {
@@ -42,7 +27,7 @@ describe.skipIf(isMissing("strace"))(`ca issue ${title}`, { timeout }, () => {
     const dataDir = await makeGateway();
     const before = contentOf(dataDir);
     const args = ["ca", "issue", "localhost", "--data-dir", dataDir];
-    expect(await runWith(`rename:error=EIO:when=${when}`, ...args)).toEqual({
+    expect(await runWithFault(`rename:error=EIO:when=${when}`, ...args)).toEqual({
       code: 2,
       stdout: "",
       stderr: expect.stringMatching(/^qsp: [^\n]* cannot be written: its disk reports an error[^\n]*\n$/),
@@ -54,7 +39,7 @@ describe.skipIf(isMissing("strace"))(`ca issue ${title}`, { timeout }, () => {
     const dataDir = await makeAuthority();
     const before = contentOf(dataDir);
     const args = ["ca", "issue", "localhost", "--data-dir", dataDir];
-    expect((await runWith("rename:error=EIO:when=4", ...args)).code).toBe(2);
+    expect((await runWithFault("rename:error=EIO:when=4", ...args)).code).toBe(2);
     expect(contentOf(dataDir)).toEqual(before);
   });
 
@@ -63,14 +48,14 @@ describe.skipIf(isMissing("strace"))(`ca issue ${title}`, { timeout }, () => {
     const before = contentOf(dataDir);
     // The first file that is synced is a draft.
     const args = ["ca", "issue", "localhost", "--data-dir", dataDir];
-    expect((await runWith("fsync:error=ENOSPC:when=1", ...args)).code).toBe(4);
+    expect((await runWithFault("fsync:error=ENOSPC:when=1", ...args)).code).toBe(4);
     expect(contentOf(dataDir)).toEqual(before);
   });
 
   it("leaves the old pairs when killed before the first rename, and succeeds on the next run", async () => {
     const dataDir = await makeGateway();
     const before = contentOf(dataDir);
-    await runWith("rename:signal=KILL:when=1", "ca", "issue", "localhost", "--data-dir", dataDir);
+    await runWithFault("rename:signal=KILL:when=1", "ca", "issue", "localhost", "--data-dir", dataDir);
     expect(existsSync(fileIn(dataDir, "gateway.draft"))).toBe(true);
     expect(contentOf(dataDir)).toMatchObject(before);
 
@@ -81,7 +66,7 @@ describe.skipIf(isMissing("strace"))(`ca issue ${title}`, { timeout }, () => {
 
   it("is repaired by the next run when killed between a key and its certificate", async () => {
     const dataDir = await makeGateway();
-    await runWith("rename:signal=KILL:when=2", "ca", "issue", "localhost", "--data-dir", dataDir);
+    await runWithFault("rename:signal=KILL:when=2", "ca", "issue", "localhost", "--data-dir", dataDir);
     expect(kinds.map(({ gateway }) => isPair(dataDir, gateway))).toEqual([false, true]);
 
     makeOld(fileIn(dataDir, "gateway.draft"));
@@ -93,13 +78,13 @@ describe.skipIf(isMissing("strace"))(`ca issue ${title}`, { timeout }, () => {
 describe.skipIf(isMissing("strace"))(`ca init ${title}`, { timeout }, () => {
   it("leaves nothing behind when the rename fails", async () => {
     const dataDir = makeTemporaryDirectory();
-    expect((await runWith("rename:error=EIO:when=1", "ca", "init", "--data-dir", dataDir)).code).toBe(2);
+    expect((await runWithFault("rename:error=EIO:when=1", "ca", "init", "--data-dir", dataDir)).code).toBe(2);
     expect(readdirSync(dataDir)).toEqual([]);
   });
 
   it("leaves no CA when killed, and creates one on the next run", async () => {
     const dataDir = makeTemporaryDirectory();
-    await runWith("rename:signal=KILL:when=1", "ca", "init", "--data-dir", dataDir);
+    await runWithFault("rename:signal=KILL:when=1", "ca", "init", "--data-dir", dataDir);
     expect(readdirSync(dataDir)).toEqual(["tls.draft"]);
 
     makeOld(join(dataDir, "tls.draft"));
@@ -112,7 +97,7 @@ describe.skipIf(isMissing("strace"))(`ca init ${title}`, { timeout }, () => {
     const dataDir = makeTemporaryDirectory();
     mkdirSync(join(dataDir, "tls"));
     // The error that rename returns for a directory that was filled in the meantime.
-    const { code, stdout } = await runWith(
+    const { code, stdout } = await runWithFault(
       "rename:error=ENOTEMPTY:when=1",
       "ca",
       "init",
