@@ -93,10 +93,3 @@ describe("JSON with half a surrogate pair, which the refusal quotes", () => {
     }
   });
 });
-
-describe("a gRPC call to an unknown RPC", () => {
-  it("fails with a message that needs no decoding", async () => {
-    const answer = await request(connectHttp2(url), headOf("Nobody"), envelope(""));
-    expect(answer.headers["grpc-message"]).toBe("the RPC /probing.Probe/Nobody does not exist");
-  });
-});

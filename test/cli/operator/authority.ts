@@ -61,10 +61,9 @@ export const fileIn = (dataDir: string, file: string): string => join(dataDir, "
 export const textOf = (dataDir: string, file: string): string => readFileSync(fileIn(dataDir, file), "utf8");
 export const certificateIn = (dataDir: string, name: string): X509Certificate =>
   new X509Certificate(textOf(dataDir, `${name}.crt`));
-export const keyIn = (dataDir: string, name: string) => createPrivateKey(textOf(dataDir, `${name}.key`));
 /** Returns whether a certificate and the key next to it belong together. */
 export const isPair = (dataDir: string, name: string): boolean =>
-  certificateIn(dataDir, name).checkPrivateKey(keyIn(dataDir, name));
+  certificateIn(dataDir, name).checkPrivateKey(createPrivateKey(textOf(dataDir, `${name}.key`)));
 
 /** Reads all files of the directory, by name. */
 export function contentOf(dataDir: string): Readonly<Record<string, string>> {
