@@ -141,6 +141,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     // Uses its own token, so the user who registered it need not share theirs.
     ["devices", "The server accepts reading 1: 17 bytes, with a signature of 2,420 bytes."],
     ["tunnel", "The tunnel is REMOVED. A packet for it is refused: TUNNEL_NOT_FOUND."],
+    ["keys", "The server refuses this to your role: ROLE_MISSING."],
     ["governance", "The proposal is EXECUTED. A second attempt is refused: PROPOSAL_EXECUTED."],
   ])("shows the story %s to a user", async (path, outcome) => {
     expect(await runStory(await openAs("ada", path))).toContain(outcome);

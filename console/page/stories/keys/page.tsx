@@ -4,7 +4,7 @@ import { verifyHere } from "../../algorithms.ts";
 import { type CheckedEntry, checkEntry, readEntry } from "../../audit.ts";
 import { planCall } from "../../calls.ts";
 import { reportBoth, reportServer, sayValid } from "../../checks.ts";
-import { expectRefusal } from "../../failure.ts";
+import { expectRefusal, Failure, toFailure } from "../../failure.ts";
 import { Calls } from "../../parts/call-view.tsx";
 import { checkLog, sayLog, showLog } from "../../parts/log-verdict.tsx";
 import { bytes, checks, facts, hint, refused, verifiedBy } from "../../parts/show.tsx";
@@ -184,9 +184,14 @@ export const proving = step({
   why: `The server regularly signs the log's state as a checkpoint. With a stored checkpoint, anyone can later detect
     whether the log was rewritten. On a server with users, this step requires the role auditor or admin.`,
   plan: () => planCall(verifyAuditLog, {}),
-  run: async ({ call }) => checkLog(await call(verifyAuditLog, {})),
-  says: sayLog,
-  shows: showLog,
+  run: async ({ call }) => {
+    const found = await call(verifyAuditLog, {}).then(checkLog, toFailure);
+    if (found instanceof Failure && found.reason !== "ROLE_MISSING") throw found;
+    return found;
+  },
+  says: (found) =>
+    found instanceof Failure ? `The server refuses this to your role: ${found.reason}.` : sayLog(found),
+  shows: (found) => (found instanceof Failure ? refused(found) : showLog(found)),
 });
 
 /** The key's states so far, in order. */
