@@ -12,7 +12,7 @@ interface StoryProgressProps<S> {
 }
 
 export function StoryProgress<S>({ steps, story }: StoryProgressProps<S>) {
-  const left = steps.filter((step) => story.at(step).status !== "done");
+  const left = steps.filter((step) => story.at(step).status !== "done" && story.endOf(step) === undefined);
   const [next] = left;
   const isBusy = left.some((step) => story.at(step).status === "running");
   const [isPlaying, setPlaying] = useState(false);

@@ -26,7 +26,7 @@ export interface Step<T, S = unknown> {
   readonly fields?: Readonly<Record<string, Field<S>>>;
   /** The steps whose results it needs. */
   readonly after?: Readonly<Record<string, Step<unknown, S>>>;
-  /** The steps that no longer work once it is done, because it removes what they use. */
+  /** The steps that no longer work once it is done, because it uses up what they need, as it does itself. */
   readonly ends?: readonly Step<unknown, S>[];
   /** The call that the button makes, if it is known in advance. */
   plan?(given: never): CallRecord;
@@ -129,7 +129,10 @@ export function findOutcome(one: Step<unknown>, outcomes: Outcomes): Outcome | u
 /** The done step that ended a step. */
 export function findEnd(one: Step<unknown>, outcomes: Outcomes): Step<unknown> | undefined {
   return [...outcomes.keys()].find(
-    (other) => other.ends?.includes(one) === true && findOutcome(other, outcomes)?.status === "done",
+    (other) =>
+      other.ends !== undefined &&
+      [other, ...other.ends].includes(one) &&
+      findOutcome(other, outcomes)?.status === "done",
   );
 }
 

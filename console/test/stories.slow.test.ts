@@ -305,6 +305,11 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
       await runStep(page(), proposing);
       expect(await checksOf(page(), proposing)).toEqual(["browser: equal"]);
     });
+
+    it("offers no step again that the server would refuse", async () => {
+      await runStory(page());
+      expect(await page().locator(".act button[aria-disabled=true]").count()).toBe(5);
+    });
   });
 
   describe("a verifiable log", () => {

@@ -129,6 +129,7 @@ export const moving = step({
   why: `A rotated key still decrypts, but encrypts nothing new. ReEncrypt moves data to the new key inside the
     server: the plaintext never leaves it.`,
   after: { creating, sealing },
+  ends: [sealing],
   run: async ({ call }, { creating: { keyId }, sealing: { ciphertext } }) => {
     const { newKey } = await call(rotateKey, { keyId });
     const refusal = await expectRefusal(call(encrypt, { keyId, plaintext: patient }), "KEY_STATE_INVALID");

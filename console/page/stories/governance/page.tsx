@@ -186,7 +186,8 @@ export const signing = step({
   action: "Sign in your browser",
   why: `Your browser signs the hash that it computed itself, and sends the signature. Then it sends the signature
     again.`,
-  after: { gathering, proposing, hurrying },
+  after: { gathering, proposing, hurrying, intruding },
+  ends: [hurrying, intruding],
   run: async (caller, { gathering: { you }, proposing }) => {
     const signed = await signAs(caller, you, proposing);
     const { proposalId } = proposing;
@@ -215,6 +216,7 @@ export const joining = step({
   action: "Sign as Grace",
   why: "Her key never leaves the key service. Your browser also verifies her signature with her public key.",
   after: { gathering, proposing, signing },
+  ends: [signing],
   run: (caller, given) => signAs(caller, given.gathering.grace, given.proposing),
   says: ({ count }) => `The proposal has ${count} of ${threshold} signatures.`,
   shows: (signed, { read }) => showSignature(signed, read(gathering)?.all),
@@ -227,7 +229,7 @@ export const executing = step({
   why: `The server verifies all stored signatures again and executes the proposal. If several callers race,
     only one of them executes it.`,
   after: { proposing, joining },
-  ends: [hurrying, intruding, signing, joining],
+  ends: [joining],
   run: async ({ call }, { proposing: { proposalId } }) => {
     const { proposal, executedAt } = await call(executeProposal, { proposalId });
     const again = await expectRefusal(call(executeProposal, { proposalId }), "PROPOSAL_EXECUTED");

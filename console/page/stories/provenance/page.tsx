@@ -108,6 +108,7 @@ export const transferring = step({
     so that only one of two concurrent transfers succeeds. The owner does not sign a transfer. On a server
     with users, only the user who minted the token can transfer it.`,
   after: { minting },
+  ends: [],
   run: async ({ call }, { minting: { token } }) => {
     const { tokenId, creatorAddress } = token;
     const [second, third] = [await makeAddress(), await makeAddress()];
