@@ -5,16 +5,19 @@ import {
   type DescMessage,
   type DescMethodServerStreaming,
   type DescMethodUnary,
+  getOption,
   type Message,
   type MessageInitShape,
   type MessageShape,
   toBinary,
 } from "@bufbuild/protobuf";
 import { createConnectTransport } from "@connectrpc/connect-web";
+import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
 import type { Caller, CallOptions } from "./caller.ts";
 import { Failure, toFailure } from "./failure.ts";
 import { endRefusedSession, getSession } from "./session.ts";
 import type { SnippetCall } from "./snippets/call.ts";
+import { toHex } from "./values.ts";
 
 /** One call as it was made. */
 export interface CallRecord extends SnippetCall {
@@ -48,6 +51,9 @@ export function planCall<I extends DescMessage>(
   };
 }
 
+/** Idempotency keys of failed calls. The server may have made the change, so the same call again needs the same key. */
+const failedKeys = new Map<string, string>();
+
 /** Makes a unary call and records it, even if it fails. */
 async function makeCall<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
@@ -55,13 +61,21 @@ async function makeCall<I extends DescMessage, O extends DescMessage>(
   options: CallOptions = {},
 ): Promise<{ readonly record: CallRecord; readonly answer?: MessageShape<O>; readonly failure?: Failure }> {
   const plan = planCall(method, init, options);
+  const takesKey = getOption(method, idempotency_key);
+  const bytes = takesKey ? toBinary(method.input, create(method.input, init)) : new Uint8Array();
+  const change = `${method.parent.typeName}/${method.name} ${toHex(bytes)}`;
+  const key = failedKeys.get(change) ?? toHex(crypto.getRandomValues(new Uint8Array(16)));
+  // Equal calls at the same time are different changes.
+  failedKeys.delete(change);
+  const headers = { ...buildHeaders(plan), ...(takesKey && { "idempotency-key": key }) };
   const startedAt = performance.now();
   try {
-    const { message } = await transport.unary(method, undefined, undefined, buildHeaders(plan), init);
+    const { message } = await transport.unary(method, undefined, undefined, headers, init);
     const answerBytes = toBinary(method.output, message).length;
     const record = { ...plan, answer: message, answerBytes, durationMs: performance.now() - startedAt };
     return { record, answer: message };
   } catch (thrown) {
+    failedKeys.set(change, key);
     const failure = toFailure(thrown);
     endRefusedSession(plan.token, failure.reason);
     return { record: { ...plan, failure, durationMs: performance.now() - startedAt }, failure };

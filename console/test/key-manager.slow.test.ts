@@ -1,5 +1,5 @@
 /** The console's key manager in a real browser. */
-import type { Locator, Page } from "playwright-core";
+import type { Locator, Page, Route } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { lacksBrowser, needsBrowser, textOf } from "./browser.ts";
 import { expectFits, viewports } from "./expect-fits.ts";
@@ -45,6 +45,19 @@ describe.skipIf(lacksBrowser)(
     it("shows the server's message if a name is taken", async () => {
       await createKey(page(), { Name: "release/signing" });
       expect(await textOf(page().getByRole("alert"))).toContain("NAME_TAKEN");
+    });
+
+    it("creates a key once if the answer is lost and the reader repeats the call", async () => {
+      const lose = async (route: Route): Promise<void> => {
+        await route.fetch();
+        // A proxy answers instead.
+        await route.fulfill({ status: 429 });
+      };
+      await page().route("**/kms.KmsService/CreateKey", lose, { times: 1 });
+      await createKey(page(), { Name: "lost" });
+      expect(await textOf(page().getByRole("alert"))).toContain("UNAVAILABLE");
+      await page().getByRole("button", { name: "Create", exact: true }).click();
+      await page().getByRole("heading", { level: 2, name: "lost version 1, primary" }).waitFor();
     });
 
     it("rotates a key and shows both versions", async () => {
