@@ -64,6 +64,7 @@ describe.skipIf(lacksBrowser)(
       await sign("release");
       await expect.poll(() => rows().count()).toBe(before + 1);
       expect(await textOf(rows().first())).toMatch(/SIGN[\s\S]*input=data/);
+      expect(await page().getByRole("button", { name: "Follow new entries" }).count()).toBe(0);
       await page().getByRole("button", { name: "Stop watching" }).click();
       await page().getByText("No longer following the log").waitFor();
     });

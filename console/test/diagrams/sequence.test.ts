@@ -28,7 +28,7 @@ describe("a sequence diagram", () => {
   });
 
   it("gives texts more room than their arrows, within the diagram", () => {
-    expect(placeText({ from: 1, to: 2 }, 4)).toEqual({ start: 3, end: 7 });
+    expect(placeText({ from: 1, to: 2 }, 4)).toEqual({ start: 1, end: 9 });
     expect(placeText({ from: 0, to: 3 }, 4)).toEqual({ start: 1, end: 9 });
   });
 

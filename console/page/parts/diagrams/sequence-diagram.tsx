@@ -143,9 +143,12 @@ function MessageView({ row, parties }: RowViewProps<Message>) {
   );
 }
 
-/** Lets a long reason break after "_", and not inside a word. */
+/** Lets a long reason break after "_", and not inside a word or before it. */
 function breakReason(text: string) {
-  return text.split(/(?<=_)/).map((part, at) => [at > 0 && <wbr />, part]);
+  return text
+    .replace(": ", ":\u00a0")
+    .split(/(?<=_)/)
+    .map((part, at) => [at > 0 && <wbr />, part]);
 }
 
 function FindingView({ row, parties }: RowViewProps<Finding>) {

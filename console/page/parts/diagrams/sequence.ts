@@ -110,7 +110,7 @@ export function placeArrow({ from, to }: Pick<Message, "from" | "to">): Span {
 /** The columns of an arrow's text, which may be wider than the arrow. */
 export function placeText(message: Pick<Message, "from" | "to">, parties: number): Span {
   const { start, end } = placeArrow(message);
-  return { start: Math.max(1, start - 1), end: Math.min(2 * parties + 1, end + 1) };
+  return { start: Math.max(1, start - 3), end: Math.min(2 * parties + 1, end + 3) };
 }
 
 /** The columns of a party's box: the party's own, and one more on each side if no other box is adjacent. */

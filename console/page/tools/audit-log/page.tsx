@@ -11,7 +11,6 @@ import { FailureNote } from "../../parts/failure-note.tsx";
 import { Choice, Filter, ofTime, TextField } from "../../parts/fields.tsx";
 import { Lead } from "../../parts/lead.tsx";
 import { checkLog, type LogVerdict, sayLog, showLog } from "../../parts/log-verdict.tsx";
-import { StreamControls } from "../../parts/stream-controls.tsx";
 import { settings } from "../../settings.ts";
 import { useStream } from "../../stream.ts";
 import { useTask } from "../../task.ts";
@@ -40,6 +39,7 @@ function Browser({ initial }: { readonly initial: log.AuditFilters }) {
   const [isLive, setLive] = useState(false);
   const loading = useTask();
   const stream = useStream<AuditEntry>(log.maxLiveEntries);
+  const isFollowing = isLive && stream.status === "open";
   const listed = list?.items ?? [];
   const entries = isLive ? [...stream.items.toReversed(), ...listed].slice(0, log.maxLiveEntries) : listed;
 
@@ -107,15 +107,15 @@ function Browser({ initial }: { readonly initial: log.AuditFilters }) {
           <button type="submit" class="primary">
             Search
           </button>
-          <button type="button" onClick={follow}>
-            Follow new entries
+          <button type="button" onClick={isFollowing ? stream.close : follow}>
+            {isFollowing ? "Stop watching" : "Follow new entries"}
           </button>
         </p>
       </form>
       {loading.failure && <FailureNote failure={loading.failure} />}
-      {isLive && <StreamControls stream={stream} />}
+      {isLive && stream.failure && <FailureNote failure={stream.failure} />}
       <p role={isLive ? undefined : "status"}>
-        {isLive ? log.describeStream(entries.length, stream.status === "open") : log.describeList(list)}
+        {isLive ? log.describeStream(entries.length, isFollowing) : log.describeList(list)}
       </p>
       {entries.length > 0 && <EntryTable entries={entries} chosen={chosen} />}
       {!isLive && list && list.nextPageToken !== "" && (
