@@ -1,9 +1,9 @@
 /** Reads a log's entries and its end. */
-import { type Kysely, sql } from "kysely";
+import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
 import type { Reader } from "../database/database.ts";
 import type { Schema } from "../database/schema.ts";
 import { fromRow } from "../records/columns.ts";
-import { cutPage, maxCounted, type Page, type PageRequest } from "../records/pages.ts";
+import { cutPage, maxCounted, type Page, type PageRequest, writeToken } from "../records/pages.ts";
 import { type AuditEntry, type AuditHead, emptyChain } from "./chain.ts";
 import { applyFilter, type EntryFilter, listConditions } from "./entry-filter.ts";
 import {
@@ -17,8 +17,15 @@ import {
 /** The columns of an `AuditEntry`, without the tag. */
 const { entryTag: _entryTag, ...contentColumns } = entryColumns;
 
-/** Maximum entries to scan for the size of a filtered list, and maximum matches to count. */
-const countLimits = { read: 100_000, counted: maxCounted };
+/** Limits of one read, because other reads wait for it, and of one page. */
+const scanLimits = {
+  /** Maximum entries to scan at a time. A filter that no index serves could otherwise scan a whole log. */
+  read: 100_000,
+  /** Maximum matches to count. */
+  counted: maxCounted,
+  /** Maximum scans for a page. */
+  scans: 10,
+};
 
 /** Which entries to read, and how. */
 export interface EntryReading {
@@ -35,23 +42,70 @@ export interface EntryReading {
 }
 
 /**
- * Reads one page of entries. The total size of a filtered list covers only its oldest entries, up to the
- * limits; the list has at least as many.
+ * Reads one page of entries. If few of many entries match, a page may have fewer rows than requested, even
+ * none, and still be followed by others. The total size of a filtered list covers only its oldest entries, up
+ * to the limits; the list has at least as many.
  */
 export async function listEntries(
   db: Reader,
   request: PageRequest,
   reading: EntryReading,
-  limits = countLimits,
+  limits: Readonly<typeof scanLimits> = scanLimits,
 ): Promise<Page<AuditEntry> & { readonly totalSize: number }> {
-  const { filter } = reading;
-  const entries = await readEntries(db, { ...request, limit: request.limit + 1 }, reading);
-  const { rows, ...page } = cutPage(entries, request, nameEntryList(reading), ({ sequence }) => sequence);
+  const { owner } = reading.filter;
+  const list = nameEntryList(reading);
+  const entries: AuditEntry[] = [];
+  let { after } = request;
+  let scannedUntil: number | undefined;
+  for (let scans = 0; scans < limits.scans && entries.length <= request.limit; scans++) {
+    scannedUntil = await findScanEnd(db, after, reading, limits.read);
+    const limit = request.limit + 1 - entries.length;
+    entries.push(...(await readEntries(db, { after, limit }, reading, scannedUntil)));
+    if (scannedUntil === undefined) break;
+    after = scannedUntil;
+  }
+  const { rows, nextPageToken } = cutPage(entries, request, list, ({ sequence }) => sequence);
   return {
-    ...page,
-    rows: rows.filter(({ owner }) => filter.owner === undefined || owner === filter.owner),
+    rows: rows.filter((entry) => owner === undefined || entry.owner === owner),
+    nextPageToken:
+      nextPageToken !== "" || scannedUntil === undefined ? nextPageToken : writeToken(scannedUntil, list),
     totalSize: await countEntries(db, reading, limits),
   };
+}
+
+/** Finds the entry that ends a scan; undefined if the scan may run to the end of the list. */
+async function findScanEnd(
+  db: Reader,
+  after: number,
+  { filter, log = keyLog, isNewestFirst = false }: EntryReading,
+  maxScanned: number,
+): Promise<number | undefined> {
+  const { indexed, others } = splitFilter(filter);
+  // Without other conditions, every scanned entry matches.
+  if (listConditions(others).length === 0) return undefined;
+  const entries = applyFilter(db.selectFrom(log.entries).select("sequence"), indexed);
+  const end = await inOrder(entries, after, isNewestFirst)
+    .offset(maxScanned - 1)
+    .limit(1)
+    .executeTakeFirst();
+  return end?.sequence;
+}
+
+/** Separates the conditions that an index serves from those that the entries are scanned for. */
+function splitFilter({ keyId, owner, keyName, ...others }: EntryFilter) {
+  return { indexed: { keyId, owner, keyName }, others };
+}
+
+/** Orders entries, from those after a position on. */
+function inOrder<Output>(
+  query: SelectQueryBuilder<Schema, LogTables["entries"], Output>,
+  after: number,
+  isNewestFirst: boolean,
+) {
+  return query
+    .where("sequence", ">", isNewestFirst ? 0 : after)
+    .$if(isNewestFirst && after > 0, (rest) => rest.where("sequence", "<", after))
+    .orderBy("sequence", isNewestFirst ? "desc" : "asc");
 }
 
 /** Names a list of entries in page tokens. */
@@ -60,16 +114,20 @@ export function nameEntryList({ filter, log = keyLog, isNewestFirst = false }: E
   return isNewestFirst ? `${name} newest first` : name;
 }
 
-/** Reads entries. If an entry's owner was changed, its owner and key name are omitted. */
+/**
+ * Reads entries. If an entry's owner was changed, its owner and key name are omitted.
+ *
+ * @param until the last entry to scan; default: the end of the log
+ */
 export async function readEntries(
   db: Reader,
   { after, limit }: PageRequest,
   { filter, log = keyLog, isNewestFirst = false, isTagged }: EntryReading,
+  until?: number,
 ): Promise<AuditEntry[]> {
-  const rows = await applyFilter(db.selectFrom(log.entries).selectAll(), filter)
-    .where("sequence", ">", isNewestFirst ? 0 : after)
-    .$if(isNewestFirst && after > 0, (rest) => rest.where("sequence", "<", after))
-    .orderBy("sequence", isNewestFirst ? "desc" : "asc")
+  const entries = applyFilter(db.selectFrom(log.entries).selectAll(), filter);
+  const rows = await inOrder(entries, after, isNewestFirst)
+    .$if(until !== undefined, (rest) => rest.where("sequence", isNewestFirst ? ">=" : "<=", until ?? 0))
     .limit(limit)
     .execute();
   return rows.map((row) => {
@@ -97,16 +155,15 @@ export function readEntryRows(
     .execute();
 }
 
-/** An index selects the entries of a key or owner; the other filters scan these. */
 async function countEntries(
   db: Reader,
   { filter, log = keyLog }: EntryReading,
-  { read, counted }: typeof countLimits,
+  { read, counted }: Pick<typeof scanLimits, "read" | "counted">,
 ): Promise<number> {
   if (listConditions(filter).length === 0) return (await readHead(db, log)).sequence;
-  const { keyId, owner, keyName, ...others } = filter;
+  const { indexed, others } = splitFilter(filter);
   const isRead = db.selectFrom(log.entries).selectAll();
-  const oldest = applyFilter(isRead, { keyId, owner, keyName }).orderBy("sequence").limit(read);
+  const oldest = applyFilter(isRead, indexed).orderBy("sequence").limit(read);
   const conditions = listConditions(others).map(
     ([column, operator, value]) => sql<boolean>`${sql.ref(column)} ${sql.raw(operator)} ${value}`,
   );

@@ -1,5 +1,8 @@
 import { expect, it } from "vitest";
-import { listEntries } from "../../src/audit/log.ts";
+import type { AuditEntry } from "../../src/audit/chain.ts";
+import { type EntryReading, listEntries, nameEntryList } from "../../src/audit/log.ts";
+import { readPageRequest } from "../../src/records/pages.ts";
+import { present } from "../services/answers.ts";
 import { writeEntries } from "../support/entries.ts";
 import { describeStores } from "../support/on-both.ts";
 
@@ -8,7 +11,14 @@ describeStores("the size of a filtered list of entries", (makePlace) => {
     const store = await (await makePlace()).open();
     for (const user of ["ada", "eve", "ada"]) await writeEntries(store, 50, user);
     const sizeOf = async (filter: object, limits?: { read: number; counted: number }) =>
-      (await listEntries(store.reader, { limit: 10, after: 0 }, { filter }, limits)).totalSize;
+      (
+        await listEntries(
+          store.reader,
+          { limit: 10, after: 0 },
+          { filter },
+          limits && { ...limits, scans: 1 },
+        )
+      ).totalSize;
     expect(await sizeOf({ user: "ada" })).toBe(100);
     expect(await sizeOf({ user: "eve", operation: "SIGN", from: new Date(0) })).toBe(50);
     expect(await sizeOf({ user: "nobody" })).toBe(0);
@@ -18,5 +28,35 @@ describeStores("the size of a filtered list of entries", (makePlace) => {
     expect(await sizeOf({ user: "ada" }, { read: 1000, counted: 70 })).toBe(70);
     expect(await sizeOf({ user: "eve", keyId: "key-1" }, { read: 2, counted: 70 })).toBe(1);
     expect(await sizeOf({}, { read: 1, counted: 1 })).toBe(150);
+  });
+});
+
+describeStores("a filtered list of entries", (makePlace) => {
+  it("scans a limited number of entries for a page, and loses none between pages", async () => {
+    const store = await (await makePlace()).open();
+    for (const user of ["ada", "eve", "ada", "eve", "ada"]) await writeEntries(store, 50, user);
+    const limits = { read: 30, counted: 1000, scans: 2 };
+    const inPages = async (reading: EntryReading) => {
+      const pages: (readonly AuditEntry[])[] = [];
+      let token = "";
+      do {
+        const request = present(readPageRequest(20, token, nameEntryList(reading)));
+        const { rows, nextPageToken } = await listEntries(store.reader, request, reading, limits);
+        pages.push(rows);
+        token = nextPageToken;
+      } while (token !== "");
+      return pages;
+    };
+    for (const isNewestFirst of [false, true]) {
+      for (const keyId of [undefined, "key-1"]) {
+        const reading = { filter: { user: "eve", keyId }, isNewestFirst };
+        const whole = await listEntries(store.reader, { limit: 1000, after: 0 }, reading);
+        const pages = await inPages(reading);
+        expect(pages.flat()).toEqual(whole.rows);
+        // The first two scans reach ten entries of eve, the last ones none. A key has only five entries.
+        const sizes = keyId === undefined ? [10, 20, 20, 20, 20, 10, 0] : [2];
+        expect(pages.map(({ length }) => length)).toEqual(sizes);
+      }
+    }
   });
 });
