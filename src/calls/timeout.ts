@@ -13,11 +13,12 @@ const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1
 /**
  * Returns the milliseconds that a caller allows for a call; undefined if it sets no limit.
  *
+ * @param protocol a protocol with its own header; REST has none, so either counts
  * @throws TIMEOUT_INVALID
  */
-export function readTimeout(headers: Pick<Headers, "get">): number | undefined {
-  const grpc = headers.get("grpc-timeout");
-  const connect = headers.get("connect-timeout-ms");
+export function readTimeout(headers: Pick<Headers, "get">, protocol = "rest"): number | undefined {
+  const grpc = protocol.startsWith("connect") ? null : headers.get("grpc-timeout");
+  const connect = protocol.startsWith("grpc") ? null : headers.get("connect-timeout-ms");
   if (grpc !== null) return parseGrpcTimeout(grpc);
   return connect === null ? undefined : parseConnectTimeout(connect);
 }

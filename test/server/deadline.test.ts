@@ -81,6 +81,30 @@ describe.each(protocols)("over %s", (protocol) => {
   });
 });
 
+it.each(["gRPC", "Connect over HTTP/2"] as const)(
+  "over %s, the deadline of the other protocol is ignored",
+  async (protocol) => {
+    const { url } = await serveProbe({
+      async *watch(item, { signal }) {
+        await Promise.race([delay(20), once(signal, "abort")]);
+        yield item;
+      },
+    });
+    const client = connectProbe(protocol, url);
+    const other = protocol === "gRPC" ? "Connect over HTTP/2" : "gRPC";
+    // Longer than a timer.
+    const own = deadline(protocol, "99999999H", "9999999999");
+    for (const [grpc, connect] of [
+      ["0m", "0"],
+      ["not a time", "not a time"],
+    ] as const) {
+      const headers = { ...own, ...deadline(other, grpc, connect) };
+      expect((await client.ask({ text: "a" }, { headers })).text).toBe("a");
+      expect(await readAll(client.watch({ text: "a" }, { headers }))).toEqual([["a"], undefined]);
+    }
+  },
+);
+
 /** For a call that has to do something before its deadline on a busy machine. */
 const longer = (protocol: Protocol) => ({ headers: deadline(protocol, "2000m", "2000") });
 

@@ -101,7 +101,7 @@ async function answer(
 ): Promise<UniversalServerResponse> {
   const { exchange, form, rpc, values } = stream;
   const header = new CallHeaders(exchange.headers);
-  limitTimeout(header, readCallHead(exchange, header, undefined));
+  limitTimeout(header, form, readCallHead(stream, header));
   const compression = findStreamCompression(form, header);
   const isText = form.contentType.includes("grpc-web-text");
   if (isText) toBinaryHeader(header);
@@ -119,9 +119,9 @@ async function answer(
 }
 
 /** Connect sets a timer to any value that a caller sends, and timers beyond 2^31 ms fire at once. */
-function limitTimeout(header: Headers, timeoutMs: number | undefined): void {
+function limitTimeout(header: Headers, { protocol }: CallForm, timeoutMs: number | undefined): void {
   if (timeoutMs === undefined) return;
-  if (header.has("connect-timeout-ms")) header.set("connect-timeout-ms", String(Math.ceil(timeoutMs)));
+  if (protocol === "connect-stream") header.set("connect-timeout-ms", String(Math.ceil(timeoutMs)));
   // Whole seconds fit into the eight digits of this header. Short deadlines keep their fractions.
   else if (timeoutMs >= 1e8) header.set("grpc-timeout", `${Math.floor(timeoutMs / 1000)}S`);
 }

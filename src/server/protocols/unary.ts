@@ -79,7 +79,7 @@ function encode(message: Message, { rpc, form }: ArrivingMessage): Uint8Array {
 
 /** gRPC over HTTP/2 (grpc/grpc, doc/PROTOCOL-HTTP2.md). */
 const grpc: UnaryProtocol = {
-  readHead: ({ exchange, query }, header) => readCallHead(exchange, header, query),
+  readHead: readCallHead,
   check: (piece, size, pieces, { rpc }) => checkFramedPiece(piece, size, pieces, rpc.maxBytes),
   readCompression: ({ exchange }) =>
     findCompression(exchange.headers["grpc-encoding"]?.toString(), "grpc-accept-encoding"),
