@@ -31,17 +31,19 @@ export async function proposeRoot(deps: TufDeps, request: ProposeRootRequest, ca
   const { store, tuf } = deps;
   const repository = await tuf.findRepository(request.repository, caller);
   const who = asOwner(repository, caller);
-  const next = await readRootWallet(deps, request.walletId || repository.walletId, repository.owner);
-  const current =
-    repository.rootVersion === 0 ? next : await readRootWallet(deps, repository.walletId, repository.owner);
-  const head: Head = {
-    version: repository.rootVersion + 1,
-    expiresAt: readExpiry(deps, repository, request),
-  };
   return store.runIdempotent(
     caller.idempotentCall,
     messageCodec(ProposeRootResponseSchema),
     async (write) => {
+      const next = await readRootWallet(deps, request.walletId || repository.walletId, repository.owner);
+      const current =
+        repository.rootVersion === 0
+          ? next
+          : await readRootWallet(deps, repository.walletId, repository.owner);
+      const head: Head = {
+        version: repository.rootVersion + 1,
+        expiresAt: readExpiry(deps, repository, request),
+      };
       await store.requireRoom(proposalQuota, repository.owner);
       const fresh = onlineRoles.filter((role) => request.newKeys.includes(role));
       const given = await findGivenKeys(deps, who, request);

@@ -6,6 +6,7 @@ import { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { RepositoryService } from "#gen/tuf/repository_service_pb.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import { idempotencyInterceptor } from "../../../src/server/interceptors/idempotency.ts";
 import { defiService } from "../../../src/services/defi/service.ts";
 import { createDefiStore } from "../../../src/services/defi/store.ts";
 import { createKeyDomain } from "../../../src/services/kms/domain.ts";
@@ -78,18 +79,21 @@ export async function openDomain(store: Store, clock: Clock): Promise<Domain> {
     } as Partial<TufDeps["contents"]> as TufDeps["contents"],
     requireReader: undefined,
   };
-  const transport = createRouterTransport(({ service }) => {
-    service(RepositoryService, repositoryService(deps));
-    service(DefiService, defiService({ store, provider, governance, now }));
-    service(
-      KmsService,
-      kmsService({
-        ...deps,
-        certificateFiles: [],
-        verifyAudit: () => Promise.reject(new Error("is not tested here")),
-      }),
-    );
-  });
+  const transport = createRouterTransport(
+    ({ service }) => {
+      service(RepositoryService, repositoryService(deps));
+      service(DefiService, defiService({ store, provider, governance, now }));
+      service(
+        KmsService,
+        kmsService({
+          ...deps,
+          certificateFiles: [],
+          verifyAudit: () => Promise.reject(new Error("is not tested here")),
+        }),
+      );
+    },
+    { router: { interceptors: [idempotencyInterceptor()] } },
+  );
   let renewals = 0;
   const schedule = createSchedule(deps, () => renewals++, new AbortController().signal);
   const find = (path: string) => findFile(deps, repository, path);

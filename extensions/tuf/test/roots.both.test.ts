@@ -3,8 +3,10 @@ import { generateKeyPairSync, sign } from "node:crypto";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { expect, it } from "vitest";
 import { present } from "../../../test/services/answers.ts";
+import { freshOrder } from "../../../test/services/service-server.ts";
 import { describeStores } from "../../../test/support/on-both.ts";
 import { failureOf, outcomesOf, refusal } from "../../../test/support/refusal.ts";
+import { invalid } from "../../../test/support/refusals.ts";
 import { type Clock, type Domain, openDomain, repository } from "./open-domain.ts";
 import { createSigners, openRepository, publishRoot, signMetadata, toSignRequest } from "./tuf-server.ts";
 
@@ -199,6 +201,19 @@ describeStores("a root", (makePlace) => {
     expect(await refusal(domain.tuf.proposeRoot({ repository, walletId }))).toMatchObject({
       reason: "WALLET_UNSUITABLE",
     });
+  });
+
+  it("is returned to a retry of its proposal, even after it expired", async () => {
+    const clock = { now: new Date() };
+    const domain = await open(clock);
+    await openRepository(domain);
+    const expiresAt = timestampFromDate(new Date(clock.now.getTime() + day / 24));
+    const retried = freshOrder();
+    const propose = () => domain.tuf.proposeRoot({ repository, expiresAt }, retried);
+    const { proposal } = await propose();
+    clock.now = new Date(clock.now.getTime() + day / 12);
+    expect((await propose()).proposal).toEqual(proposal);
+    expect(await refusal(domain.tuf.proposeRoot({ repository, expiresAt }))).toEqual(invalid("expiresAt"));
   });
 
   it("cannot be signed or published after it expired", async () => {
