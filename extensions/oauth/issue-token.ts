@@ -86,6 +86,8 @@ export async function issueToken(
     earlierActors: subject?.access ? listActors(subject.subject, subject.access) : [],
   };
   const issued = await deps.issuer.issueAccessToken(input);
+  if (issued.expiresAt <= issued.issuedAt)
+    throw refuse(reasons.subjectTokenInvalid, "subject_token: expired during the exchange");
   return { ...issued, subject: input.subject, scopes, audiences, isExchange };
 }
 

@@ -3,6 +3,8 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { type AccessServer, startAccessServer, timeout } from "../../../test/access/access-server.ts";
 import { endAfterAll } from "../../../test/support/at-end.ts";
 import { issuerUrl, secret } from "../../../test/support/clients.ts";
+import { refusal } from "../../../test/support/refusal.ts";
+import { issueToken } from "../issue-token.ts";
 import {
   type Answer,
   accessTokenType,
@@ -246,6 +248,32 @@ describe("token exchange", { timeout }, () => {
     const { body } = await exchange(server, gateway, token);
     expect(claimsOf(body.access_token).exp).toBe(expiresAt.getTime() / 1000);
     expect(body.expires_in).toBeLessThanOrEqual(600);
+  });
+
+  it("is refused if the token expires in the meantime, instead of expires_in: 0", async () => {
+    const expiresAt = new Date();
+    const claims = { ok: true, subject: ada.name, issuedAt: expiresAt, expiresAt };
+    const issuer = {
+      check: async () => claims,
+      issueAccessToken: async () => ({ issuedAt: expiresAt, expiresAt }),
+    };
+    const accounts = { users: undefined, clients: { find: async () => undefined } };
+    const client = { mayExchange: true, scopes: [], resources: [] };
+    const request = {
+      ...{ grantType: exchangeGrant, subjectToken: "token", subjectTokenType: accessTokenType },
+      ...{
+        requestedTokenType: "",
+        actorToken: "",
+        actorTokenType: "",
+        scope: "",
+        resource: [],
+        audience: [],
+      },
+    };
+    const call = { client, isAbout() {} };
+    expect(
+      await refusal(issueToken({ issuer, accounts, issuerUrl } as never, call as never, request)),
+    ).toMatchObject({ reason: "SUBJECT_TOKEN_INVALID" });
   });
 
   it("lists all clients that acted for the user, and is refused after a few exchanges", async () => {
