@@ -1,4 +1,5 @@
 import { refuse, refuseField } from "../../src/errors.ts";
+import type { Store } from "../../src/store/store.ts";
 import { parseCheckpoint } from "./checkpoint.ts";
 import type { Cosignature } from "./cosignature-store.ts";
 import { findBySize } from "./get-checkpoint.ts";
@@ -27,15 +28,17 @@ export async function addCosignature(
   bytes: Uint8Array,
 ): Promise<AddedCosignatures> {
   const { note, size } = readCosigned(log, bytes);
-  const published = await findBySize(log, size);
-  if (published.note.text !== note.text)
+  const requirePublished = async (db?: Store["reader"]): Promise<void> => {
+    if ((await findBySize(log, size, db)).note.text === note.text) return;
     throw refuse("CHECKPOINT_NOT_FOUND", `the log ${log.name} has a different checkpoint of size ${size}`, {
       log: log.name,
     });
+  };
+  await requirePublished();
   const cosignatures = await verifyCosignatures(deps, note);
   await deps.store.write(async ({ db }) => {
-    // The checkpoint may have been removed in the meantime.
-    if ((await log.checkpoints.find(size, db)) === undefined) await findBySize(log, size);
+    // In the meantime, it may have been removed, or a server with a different origin may have signed it again.
+    await requirePublished(db);
     for (const one of cosignatures) await log.cosignatures.add(db, size, one);
   });
   for (const _ of cosignatures) deps.metrics.logCosigned(log.name);

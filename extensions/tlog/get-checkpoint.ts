@@ -1,4 +1,5 @@
 import { refuse } from "../../src/errors.ts";
+import type { Store } from "../../src/store/store.ts";
 import type { PublishedCheckpoint } from "./checkpoint-store.ts";
 import type { ServedLog } from "./logs.ts";
 import { formatNote } from "./note.ts";
@@ -31,8 +32,12 @@ export async function findCheckpoint(log: ServedLog, witnesses: number): Promise
  *
  * @throws CHECKPOINT_NOT_FOUND
  */
-export async function findBySize(log: ServedLog, size: number): Promise<PublishedCheckpoint> {
-  const checkpoint = await log.checkpoints.find(size);
+export async function findBySize(
+  log: ServedLog,
+  size: number,
+  db?: Store["reader"],
+): Promise<PublishedCheckpoint> {
+  const checkpoint = await log.checkpoints.find(size, db);
   if (checkpoint?.origin === log.origin) return checkpoint;
   throw refuse(
     "CHECKPOINT_NOT_FOUND",

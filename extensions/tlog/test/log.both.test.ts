@@ -7,11 +7,16 @@ import { copyLog, restoreLog } from "../../../test/audit/audit-log.ts";
 import { writeEntries } from "../../../test/support/entries.ts";
 import { treeHash } from "../../../test/support/naive-tree.ts";
 import { describeStores, type Place } from "../../../test/support/on-both.ts";
+import { refusal } from "../../../test/support/refusal.ts";
+import { addCosignature } from "../add-cosignature.ts";
+import { createCosignatureStore } from "../cosignature-store.ts";
 import { openLog } from "../log.ts";
+import { formatNote } from "../note.ts";
 import { createAuditSource } from "../source.ts";
 import { verifyNote } from "../verify-note.ts";
 import { verifyConsistency, verifyInclusion } from "../verify-proofs.ts";
 import { openAuditLog, origin } from "./open-log.ts";
+import { makeEd25519Witness } from "./witness.ts";
 
 /** All leaves' data, straight from the database. */
 async function readLeaves({ query }: Place): Promise<Uint8Array[]> {
@@ -157,6 +162,29 @@ describeStores("a log", (makePlace) => {
     const first = await (await openAuditLog(store)).readCheckpoint();
     const second = await (await openAuditLog(store, { origin: "other.example/audit" })).readCheckpoint();
     expect(second).toMatchObject({ size: 3, root: first.root, origin: "other.example/audit" });
+  });
+
+  it("accepts no cosignature for a checkpoint that is signed under a new origin in the meantime", async () => {
+    const store = await (await makePlace()).open();
+    await writeEntries(store, 3);
+    const log = await openAuditLog(store);
+    const { note } = await log.readCheckpoint();
+    const witness = makeEd25519Witness("witness.example");
+    const cosignatures = createCosignatureStore(store, log.name, [witness.key]);
+    const other = await openAuditLog(store, { origin: "other.example/audit" });
+    const deps = {
+      ...{ witnesses: [witness.key], metrics: { logCosigned() {} }, now: () => new Date() },
+      store: {
+        async write(work: Parameters<typeof store.write>[0]) {
+          await other.readCheckpoint();
+          return store.write(work);
+        },
+      },
+    };
+    const cosigned = formatNote({ text: note.text, signatures: [await witness.sign(note.text, new Date())] });
+    const added = addCosignature(deps as never, { ...log, cosignatures }, Buffer.from(cosigned));
+    expect(await refusal(added)).toMatchObject({ reason: "CHECKPOINT_NOT_FOUND" });
+    expect(await cosignatures.list(3)).toEqual([]);
   });
 
   it("keeps the newest 64 checkpoints, and the last one per 10,000 entries", async () => {
