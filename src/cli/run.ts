@@ -1,7 +1,7 @@
 /** Runs one command line. */
 
 import { existsSync, readFileSync } from "node:fs";
-import { findProgramFile, helpFile, isCompiled, readVersion } from "../program-files.ts";
+import { commit, findProgramFile, helpFile, isCompiled, readVersion } from "../program-files.ts";
 import type { LoadPackages } from "../services/registry.ts";
 import { suggest } from "../suggest.ts";
 import { describeSystemError } from "../system-error.ts";
@@ -98,7 +98,7 @@ async function runLine(
     return exitCodes.done;
   }
   if (first === "--version" || (first === "version" && args.length === 1)) {
-    write(`${readVersion()}\n`);
+    write(`${readVersion()}${commit && ` (${commit})`}\n`);
     return exitCodes.done;
   }
   const verb = await loadVerb(table, args);

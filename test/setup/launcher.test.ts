@@ -75,13 +75,13 @@ describe.skipIf(process.platform === "win32")("./qsp", () => {
     expect(start("./qsp", ["help"]).lines[0]).toBe("the machine's");
   });
 
-  it("does not need the machine's Node after that", () => {
+  it("does not need the machine's Node after that, and knows its commit", () => {
     const link = join(elsewhere, "qsp");
     symlinkSync(join(root, "qsp"), link);
     const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
     expect(start(link, ["--version"], { cwd: elsewhere, PATH: tools })).toEqual({
       status: 0,
-      lines: [version],
+      lines: [expect.stringMatching(`^${RegExp.escape(version)} \\([0-9a-f]{12}(-dirty)?\\)$`)],
       stderr: "",
     });
   });
