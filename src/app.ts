@@ -116,8 +116,8 @@ export async function createApp(
     ...explanations,
     metrics,
     tracing,
-    // The server describes itself with OpenAPI, whose clients expect the path to decide.
-    routingOrder: "path",
+    // The server describes itself with OpenAPI.
+    pathConvention: "openapi",
     pages: [
       openApiPages({ auth: config.auth, examples: loaded.flatMap(({ examples }) => examples) }),
       protoPages,

@@ -4,7 +4,7 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { Tracing } from "../calls/call-span.ts";
 import type { ServiceProfiles } from "../calls/service-profile.ts";
-import type { RoutingOrder } from "../transcoding/router.ts";
+import type { PathConvention } from "../transcoding/router.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import type { AccessPolicy } from "./interceptors/access.ts";
 import type { ExplainFailure } from "./interceptors/errors.ts";
@@ -41,8 +41,8 @@ export interface ServerOptions {
   readonly metricsAccess?: "open" | "token" | "off";
   /** Pages besides the calls, such as an API description. */
   readonly pages?: readonly Page[];
-  /** Whether the path or the HTTP method decides first between REST templates. Default: the method. */
-  readonly routingOrder?: RoutingOrder;
+  /** How REST paths match templates. Default: as in Google's transcoders. */
+  readonly pathConvention?: PathConvention;
   /** Explains failures in the layers below the services. */
   readonly explainFailure?: ExplainFailure;
   /** Suggests values for fields whose rules list the allowed ones. Default: similar spelling. */

@@ -142,7 +142,7 @@ function createProtocols(common: Common, services: readonly ServiceImplSpec[]) {
     profiles,
     interceptors,
     ...toBodyLimits(limits),
-    routingOrder: options.routingOrder,
+    pathConvention: options.pathConvention,
     shutdownSignal: shutdown.signal,
     onError: (error, { contextValues: values = new CallValues(), headers, signal }, method) => {
       // The interceptors see a call only once its message has been read.

@@ -1,6 +1,6 @@
 /**
  * Finds the route of a request in a trie of path segments. If a more specific branch does not match, the
- * search backtracks to a less specific one. The routing order decides whether it also backtracks if the more
+ * search backtracks to a less specific one. The path convention decides whether it also backtracks if the more
  * specific template lacks the request's method.
  *
  * The router reads the raw request target, so an encoded slash never splits a segment. It prefers a literal
@@ -44,21 +44,21 @@ export interface Router<R> {
 /**
  * How a router chooses if several templates match a path.
  *
- * - "method": the most specific template that has the method, as in Google's transcoders.
- * - "path": the most specific template, even without the method, as in OpenAPI (version 3.1.1, section
+ * - "google": the most specific template that has the method, as in Google's transcoders.
+ * - "openapi": the most specific template, even without the method, as in OpenAPI (version 3.1.1, section
  *   4.8.8.2: concrete paths are matched before templated ones).
  */
-export type RoutingOrder = "method" | "path";
+export type PathConvention = "google" | "openapi";
 
 /**
  * Builds a router.
  *
- * @param order defaults to "method"
+ * @param convention defaults to "google"
  * @throws Error naming both routes if two match exactly the same requests
  */
 export function createRouter<R extends Routable>(
   routes: readonly R[],
-  order: RoutingOrder = "method",
+  convention: PathConvention = "google",
 ): Router<R> {
   const root = createNode<R>();
   const plain = new Map<string, Map<string, RouteMatch<R>>>();
@@ -71,7 +71,7 @@ export function createRouter<R extends Routable>(
   return {
     match: (httpMethod, rawPath) =>
       plain.get(httpMethod)?.get(rawPath) ??
-      match(root, { httpMethod, order, methods: new Set() }, splitPath(rawPath)),
+      match(root, { httpMethod, convention, methods: new Set() }, splitPath(rawPath)),
   };
 }
 
@@ -89,14 +89,14 @@ function plainPathOf({ segments, variables, verb }: Template): string | undefine
 /** One search for a route. */
 interface Search {
   readonly httpMethod: string;
-  readonly order: RoutingOrder;
+  readonly convention: PathConvention;
   /** The methods of all templates that have matched the path so far. */
   readonly methods: Set<string>;
 }
 
 /** Returns whether a less specific template may still be tried. */
-function mayGoOn({ order, methods }: Search): boolean {
-  return order === "method" || methods.size === 0;
+function mayGoOn({ convention, methods }: Search): boolean {
+  return convention === "google" || methods.size === 0;
 }
 
 function createNode<R>(): Node<R> {

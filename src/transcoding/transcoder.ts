@@ -24,7 +24,7 @@ import {
   withoutContent,
 } from "./http.ts";
 import { acceptQueryHeader, listQueryTypes } from "./query-method.ts";
-import { createRouter, type RouteMatch, type Router, type RoutingOrder } from "./router.ts";
+import { createRouter, type PathConvention, type RouteMatch, type Router } from "./router.ts";
 import { compileRoutes, type Route } from "./routes.ts";
 import { runStream } from "./stream.ts";
 
@@ -37,8 +37,8 @@ export interface TranscoderOptions extends BodyLimits {
   readonly profiles?: ServiceProfiles | undefined;
   /** Run for every call, outermost first, as Connect runs them for RPCs. */
   readonly interceptors?: readonly Interceptor[];
-  /** Whether the path or the method decides first between templates. Default: the method. */
-  readonly routingOrder?: RoutingOrder | undefined;
+  /** How paths match templates. Default: as in Google's transcoders. */
+  readonly pathConvention?: PathConvention | undefined;
   /** Aborts the signals of all running calls. */
   readonly shutdownSignal?: AbortSignal;
   /** Receives every error sent to a caller, its request, and the RPC if known. */
@@ -74,7 +74,7 @@ export interface Transcoder {
 export function createTranscoder(options: TranscoderOptions): Transcoder {
   const routes = compileRoutes(options.services, options.profiles);
   const { profiles = {} } = options;
-  const router = createRouter(routes, options.routingOrder);
+  const router = createRouter(routes, options.pathConvention);
   const setup = createSetup(options);
   const findStyle = createStyleFinder(router, routes);
   const renderFailure = (error: ConnectError, request?: RequestLine): RestResponse =>

@@ -55,8 +55,8 @@ function samplePath({ template }: Route): string {
   return `/${texts.join("/")}${template.verb && `:${template.verb}`}`;
 }
 
-describe.each(["path", "method"] as const)("routing by %s", (routingOrder) => {
-  const transcoder = createRestServer({ ...defaultBodyLimits, routingOrder, services });
+describe.each(["openapi", "google"] as const)("the path convention %s", (pathConvention) => {
+  const transcoder = createRestServer({ ...defaultBodyLimits, pathConvention, services });
 
   it("knows every rule of both services", () => {
     expect(routes).toHaveLength(KeyManagementService.methods.length + 2 * Locations.methods.length);

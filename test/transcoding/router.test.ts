@@ -300,9 +300,9 @@ describe("many routes", () => {
   });
 });
 
-describe('the routing order "path"', () => {
+describe('the path convention "openapi"', () => {
   const shadowed: WrittenRule[] = ["Mint: POST /v1/mint", "Get: GET /v1/{name}"];
-  const byPath = { routingOrder: "path" } as const;
+  const openApi = { pathConvention: "openapi" } as const;
   const rows: [what: string, rules: WrittenRule[], line: string][] = [
     ["a literal hides *", shadowed, "GET /v1/mint"],
     ["a literal hides * from HEAD", shadowed, "HEAD /v1/mint"],
@@ -311,11 +311,11 @@ describe('the routing order "path"', () => {
     ["the rest of a literal hides *", ["POST /v1/x/**", "GET /v1/*/{name}"], "GET /v1/x/y"],
   ];
   it.each(rows)("allows only the methods of the most specific template: %s", async (...row) => {
-    await expectAllowed(...row, "OPTIONS, POST", byPath);
+    await expectAllowed(...row, "OPTIONS, POST", openApi);
   });
 
   it("still backtracks if the more specific template does not match to the end", async () => {
-    const { transcoder, calls } = serveRules(["POST /v1/x/y", "Get: GET /v1/{name}/z"], {}, byPath);
+    const { transcoder, calls } = serveRules(["POST /v1/x/y", "Get: GET /v1/{name}/z"], {}, openApi);
     expect((await send(transcoder, "GET /v1/x/z")).status).toBe(200);
     expect(calls).toEqual([{ rpc: "Get", request: { name: "x" } }]);
   });
