@@ -9,8 +9,7 @@ import { measureTile, parseTilePath } from "./tile-paths.ts";
  * @throws TILE_NOT_FOUND
  */
 export async function getTile(log: ServedLog, path: string): Promise<Uint8Array> {
-  // Clients generated from an OpenAPI description encode the slashes in a path parameter.
-  const tile = parseTilePath(path.replaceAll("%2F", "/"));
+  const tile = parseTilePath(path);
   if (tile === undefined)
     throw refuse("TILE_NOT_FOUND", `"${path}" is not a tile path, such as 0/000.p/17 or entries/x001/234`);
   const published = await log.readPublishedSize();

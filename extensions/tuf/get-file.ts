@@ -9,7 +9,6 @@ import type { ModuleDeps } from "../../src/services/service-module.ts";
 import type { RequireReader, TufDeps } from "./deps.ts";
 import { toHex } from "./metadata.ts";
 import { reasons } from "./reasons.ts";
-import { readPath } from "./targets.ts";
 
 /** A file that clients read. */
 interface PublishedFile {
@@ -74,9 +73,8 @@ export async function* getFile(
 export async function findFile(
   deps: TufDeps,
   repository: string,
-  given: string,
+  path: string,
 ): Promise<PublishedFile | undefined> {
-  const path = readPath(given);
   const [, version, role] = /^metadata\/(?:([1-9]\d{0,8})\.)?([a-z0-9-]{1,64})\.json$/.exec(path) ?? [];
   if (role !== undefined) return findMetadata(deps, repository, role, version);
   const [, folder = "", hash, name] =

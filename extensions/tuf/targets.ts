@@ -26,11 +26,6 @@ export type NewTarget = Pick<
   "contentId" | "path" | "version" | "deviceTypes" | "length" | "sha256" | "sha512"
 >;
 
-/** Reads a path in which a client that was generated from an OpenAPI description has encoded the slashes. */
-export function readPath(path: string): string {
-  return path.replaceAll("%2F", "/");
-}
-
 /** A draft that was added, and the contents to erase after the transaction. */
 export interface AddedTarget {
   readonly added: MessageInitShape<typeof TargetSchema>;
@@ -88,11 +83,10 @@ export async function addTarget(
  */
 export async function removeTarget(
   deps: TufDeps,
-  { repository: name, path: given }: RemoveTargetRequest,
+  { repository: name, path }: RemoveTargetRequest,
   { principal, idempotentCall }: CallerInput,
 ) {
   const { store, tuf, contents } = deps;
-  const path = readPath(given);
   await tuf.findRepository(name, { principal });
   const removed: string[] = [];
   const answer = await store.runIdempotent(

@@ -4,7 +4,7 @@ import type { UploadTargetRequest, UploadTargetResponseSchema } from "#gen/tuf/r
 import { refuseField } from "../../src/errors.ts";
 import type { CallerInput } from "../../src/identity/principal.ts";
 import type { TufDeps } from "./deps.ts";
-import { addTarget, readPath } from "./targets.ts";
+import { addTarget } from "./targets.ts";
 
 /** What the first message of an upload says about the target. */
 type TargetFacts = Pick<UploadTargetRequest, "repository" | "path" | "version" | "deviceTypes">;
@@ -35,8 +35,7 @@ export async function uploadTarget(
   const next = await iterator.next();
   if (next.done === true) throw contentMissing();
   const first: UploadTargetRequest = next.value;
-  const { repository, version, deviceTypes } = first;
-  const path = readPath(first.path);
+  const { repository, path, version, deviceTypes } = first;
   if (repository === "")
     throw refuseField("repository", "is missing; the first message names the repository");
   if (path === "") throw refuseField("path", "is missing; the first message names the path");

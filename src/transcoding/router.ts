@@ -42,11 +42,13 @@ export interface Router<R> {
 }
 
 /**
- * How a router chooses if several templates match a path.
+ * How a path matches templates.
  *
- * - "google": the most specific template that has the method, as in Google's transcoders.
- * - "openapi": the most specific template, even without the method, as in OpenAPI (version 3.1.1, section
- *   4.8.8.2: concrete paths are matched before templated ones).
+ * - "google": if several match, the most specific one that has the method, as in Google's transcoders. %2F stays
+ *   encoded in the values of multi-segment variables (google/api/http.proto).
+ * - "openapi": if several match, the most specific one, even without the method (OpenAPI 3.1.1, section 4.8.8.2:
+ *   concrete paths are matched before templated ones). %2F is a slash in all values, because generated clients
+ *   encode the slashes of a path parameter.
  */
 export type PathConvention = "google" | "openapi";
 
@@ -147,7 +149,7 @@ function decodeSegment(segment: string): string {
 function match<R extends Routable>(root: Node<R>, search: Search, path: Path): RouteResult<R> {
   const attempt = (candidate: Path, verb: string): RouteMatch<R> | undefined => {
     const found = walk(root, candidate, 0, verb, search);
-    return found && { route: found, variables: captureVariables(found.template, candidate.raw) };
+    return found && { route: found, variables: captureVariables(found.template, candidate.raw, search) };
   };
   const split = splitVerb(path);
   const withVerb = split && attempt(split.path, split.verb);
@@ -205,18 +207,22 @@ function finish<R>(node: Node<R>, verb: string, { httpMethod, methods }: Search)
   return byMethod.get(httpMethod) ?? fallback ?? byMethod.get("*");
 }
 
-function captureVariables(template: Template, raw: readonly string[]): ReadonlyMap<Variable, string> {
+function captureVariables(
+  template: Template,
+  raw: readonly string[],
+  { convention }: Search,
+): ReadonlyMap<Variable, string> {
   const values = new Map<Variable, string>();
   for (const variable of template.variables) {
     const endsInRest = template.segments[variable.end - 1]?.kind === "rest";
     const captured = raw.slice(variable.start, endsInRest ? raw.length : variable.end);
-    const decode = variable.multiSegment ? decodeAllButSlashes : decodeSegment;
+    const decode = variable.multiSegment && convention === "google" ? decodeAllButSlashes : decodeSegment;
     values.set(variable, captured.map(decode).join("/"));
   }
   return values;
 }
 
-/** Decodes a segment of a multi-segment variable: %2F and %2f stay encoded (google/api/http.proto). */
+/** Decodes a segment, except %2F and %2f. */
 function decodeAllButSlashes(segment: string): string {
   return segment
     .split(/(%2f)/i)

@@ -23,7 +23,7 @@ export interface Variable {
   readonly fieldPath: readonly string[];
   readonly start: number;
   readonly end: number;
-  /** True if the pattern can match several segments: then %2F stays encoded in the value. */
+  /** True if the pattern can match several segments. */
   readonly multiSegment: boolean;
 }
 

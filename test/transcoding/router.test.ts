@@ -314,6 +314,12 @@ describe('the path convention "openapi"', () => {
     await expectAllowed(...row, "OPTIONS, POST", openApi);
   });
 
+  it("decodes encoded slashes, once, in the value of a multi-segment variable too", async () => {
+    const { transcoder, calls } = serveRules(["Get: GET /v1/{name=**}"], {}, openApi);
+    expect((await send(transcoder, "GET /v1/a%2Fb/c%2fd%252Fe")).status).toBe(200);
+    expect(calls).toEqual([{ rpc: "Get", request: { name: "a/b/c/d%2Fe" } }]);
+  });
+
   it("still backtracks if the more specific template does not match to the end", async () => {
     const { transcoder, calls } = serveRules(["POST /v1/x/y", "Get: GET /v1/{name}/z"], {}, openApi);
     expect((await send(transcoder, "GET /v1/x/z")).status).toBe(200);

@@ -107,6 +107,11 @@ describe("a tile", { timeout: 180_000 }, () => {
     }
   });
 
+  it("has the same path if its slashes are encoded, as generated clients send them", async () => {
+    for (const path of ["0%2F000.p%2F7", "0%2f000.p/7"])
+      expect((await fetch(`${server.url}/api/logs/audit/tile/${path}`)).status).toBe(200);
+  });
+
   it("in a different form or beyond the checkpoint is not found", async () => {
     for (const path of wrongPaths) {
       const response = await fetch(`${server.url}/api/logs/audit/tile/${path}`);
@@ -125,7 +130,7 @@ const wrongPaths = [
   "1/000.p/1",
   "entries/000.p/8",
   "entries",
-  "0%2f000.p%2f1",
+  "0%252F000.p%252F1",
   "%30/000.p/1%00",
   "..%2F0/000.p/1",
 ];

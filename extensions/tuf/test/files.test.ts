@@ -87,7 +87,7 @@ describe("UploadTarget", () => {
   it("refuses paths that a file system could misread", async () => {
     const server = await startTufServer();
     await openRepository(server);
-    const paths = "..%2Fa a%2F..%2Fb a//b a/ .a a%5Cb a%00b a%20b %C3%A9".split(" ");
+    const paths = "..%2Fa a%2F..%2Fb a//b a/ .a a%5Cb a%00b a%20b %C3%A9 a%252Fb".split(" ");
     for (const path of [...paths, "a".repeat(256)])
       expect(await reasonOf(await put(server, `${repository}/targets/${path}`, "x"))).toBe(
         "400 FIELD_INVALID",
@@ -230,13 +230,19 @@ describe("GetFile", () => {
     expect(Buffer.concat(parts).equals(bytes)).toBe(true);
   });
 
+  it("has the same path if its slashes are encoded, as generated clients send them", async () => {
+    const server = await publishTarget();
+    for (const path of ["metadata%2F1.root.json", "metadata%2f1.root.json"])
+      expect((await fetch(`${server.url}/tuf/${repository}/${path}`)).status).toBe(200);
+  });
+
   it("has nothing at other paths", async () => {
     const server = await publishTarget();
     const paths = [
       ...["", "targets/esp32/app.bin", "targets/app.bin", "metadata/root.json", "metadata/99.root.json"],
       ...[`targets/${"0".repeat(64)}.app.bin`, `targets/esp32/${"0".repeat(64)}.app.bin`],
       ...["metadata/01.root.json", "metadata/1.timestamp.json", "metadata//1.root.json"],
-      "metadata/..%2F1.root.json",
+      ...["metadata/..%2F1.root.json", "metadata%252F1.root.json"],
     ];
     for (const path of paths)
       expect(await reasonOf(await fetch(`${server.url}/tuf/${repository}/${path}`))).toBe(

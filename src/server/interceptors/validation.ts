@@ -29,7 +29,7 @@ const patterns: Readonly<Record<string, string>> = {
   "^[A-Za-z0-9][A-Za-z0-9_./-]*=": "must have the form <label>=<value>",
   "^[A-Za-z0-9._+-]{0,64}$": "must have at most 64 characters, of A-Z a-z 0-9 . _ + -",
   "^[a-z0-9][a-z0-9-]{0,63}$": "must have 1 to 64 characters, of a-z 0-9 -, and begin with a letter or digit",
-  "^[A-Za-z0-9_+-][A-Za-z0-9._+-]*((/|%2F)[A-Za-z0-9_+-][A-Za-z0-9._+-]*)*$":
+  "^[A-Za-z0-9_+-][A-Za-z0-9._+-]*(/[A-Za-z0-9_+-][A-Za-z0-9._+-]*)*$":
     "must be a path such as sensor/app.bin: segments of A-Z a-z 0-9 . _ + -, none of which begins with a dot",
   "^[^\\x00]*$": "must not contain a NUL character",
   "^(\\[[0-9A-Fa-f:.]+\\]|[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?):[1-9][0-9]{0,4}$":
