@@ -1,4 +1,5 @@
 /** Dependencies and checks that all groups of calls share. */
+import { protoCamelCase } from "@bufbuild/protobuf/reflect";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import { refuse, refuseField } from "../../src/errors.ts";
@@ -45,5 +46,5 @@ export function requireMask(mask: FieldMask | undefined, field: string): void {
   if (paths.length === 0) throw refuseField("updateMask", `is empty; send "${field}"`);
   const other = paths.find((path) => path !== field);
   if (other !== undefined)
-    throw refuseField("updateMask", `"${other}" cannot be changed; only "${field}" can`);
+    throw refuseField("updateMask", `"${protoCamelCase(other)}" cannot be changed; only "${field}" can`);
 }

@@ -55,6 +55,17 @@ describe("GenerateRandomBytes", () => {
   });
 });
 
+describe("UpdateCryptoKey", () => {
+  it.each([
+    ["rotation_period", "rotationPeriod"],
+    ["_labels", "Labels"],
+  ])("names the path %s of a mask as in JSON", async (path, named) => {
+    const cryptoKey = { name: `${location}/keyRings/r/cryptoKeys/k` };
+    const { rawMessage } = await failureOf(kms.updateCryptoKey({ cryptoKey, updateMask: { paths: [path] } }));
+    expect(rawMessage).toBe(`updateMask: "${named}" cannot be changed; only "labels" can`);
+  });
+});
+
 describe("Locations", () => {
   it.each([
     ["projects/p", "projects/p/locations/global"],
