@@ -52,19 +52,31 @@ export async function readBodyMessage(
   return parseBody(route, body.headers, await readBody(body, limits), limits);
 }
 
-/** Builds a message from a whole body; an empty message if there is none. */
+/**
+ * Builds a message from a whole body; an empty message if there is none.
+ *
+ * @throws JSON_INVALID, also for a PATCH without changes
+ */
 export function parseBody(
   route: Route,
   headers: Headers,
   bytes: Uint8Array | undefined,
   limits: MessageLimits,
 ): BodyMessage {
-  if (bytes === undefined || route.body.kind === "none") return emptyMessage(route);
+  if (route.body.kind === "none") return emptyMessage(route);
+  if (bytes === undefined) return requireChange(route, emptyMessage(route));
   if (takesRawBody(route)) return rawMessage(route, headers, bytes);
   if (requireMediaType(headers, listMediaTypes(route)) === formType)
     return parseForm(route.spec.method.input, bytes, limits);
   const isEmpty = bytes.length === 0 || (route.style === "google" && isEmptyString(bytes));
-  return isEmpty ? emptyMessage(route) : parseBodyMessage(route, bytes, limits);
+  return requireChange(route, isEmpty ? emptyMessage(route) : parseBodyMessage(route, bytes, limits));
+}
+
+/** RFC 5789, section 2: the body of PATCH is the change. Without it, an update mask would clear its fields. */
+function requireChange({ httpMethod, body }: Route, message: BodyMessage): BodyMessage {
+  if (httpMethod === "PATCH" && body.kind === "field" && !message.has([body.field]))
+    throw refuse("JSON_INVALID", "the body is empty or null; send a JSON object with the changes");
+  return message;
 }
 
 /**

@@ -134,4 +134,8 @@ describe("a request from a Google client arrives as its message", () => {
   ])("but not with %s", async (_what, line, body, reason, field) => {
     expect(await call(line, body)).toEqual(invalid(reason, field));
   });
+
+  it.each([[undefined], [null], [""]])("but not with %j as the changes of a PATCH", async (body) => {
+    expect(await call(`PATCH /v1/${key}?updateMask=labels`, body)).toEqual(invalid("JSON_INVALID"));
+  });
 });
