@@ -16,6 +16,8 @@ export interface StreamFormat {
   /** Written before the first message, if any. */
   readonly open: string;
   readonly close: string;
+  /** Written before `close`, unless the stream fails. */
+  readonly end?: string;
   message(json: string, index: number): string;
   error(json: string, index: number): string;
 }
@@ -38,10 +40,14 @@ const array: StreamFormat = {
   error: (json, index) => (index === 0 ? json : `,\n${json}`),
 };
 
+/** The Last-Event-ID with which an EventSource reconnects after the end of a stream that did not fail. */
+export const endEventId = "end";
+
 /** Server-sent events (HTML, section 9.2), for EventSource. An error is an event named "error". */
-const events: StreamFormat = {
+export const events: StreamFormat = {
   mediaType: "text/event-stream",
   open: "",
+  end: `id: ${endEventId}\n\n`,
   close: "",
   message: (json) => `data: ${json}\n\n`,
   error: (json) => `event: error\ndata: ${json}\n\n`,

@@ -101,6 +101,7 @@ async function* renderStream(
       );
       index += 1;
     }
+    if (format.end !== undefined) yield Buffer.from(format.end);
   } catch (thrown) {
     // The status has already been sent, so the error becomes the last part of the body.
     const error = explainAbort(toConnectError(thrown), context.signal);

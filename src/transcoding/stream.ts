@@ -9,10 +9,10 @@ import { requireJson, writeAnswer } from "./answer.ts";
 import { readRequestMessages } from "./binding.ts";
 import type { StreamLimits } from "./body.ts";
 import { type Call, type CallContext, createContext, readForm } from "./call-context.ts";
-import type { RestRequest, RestResponse } from "./http.ts";
+import { emptyResponse, type RestRequest, type RestResponse } from "./http.ts";
 import { chooseMediaType } from "./negotiation.ts";
 import { requireQueryType } from "./query-method.ts";
-import { answersRaw, type StreamFormat, streamFormats } from "./rendering.ts";
+import { answersRaw, endEventId, events, type StreamFormat, streamFormats } from "./rendering.ts";
 import type { Route } from "./routes.ts";
 import { answerStream } from "./stream-answer.ts";
 
@@ -29,6 +29,8 @@ export async function runStream(found: Call): Promise<RestResponse> {
   const limits = findLimits(call);
   const isStreamed = route.spec.kind !== "client_streaming";
   const format = isStreamed ? chooseFormat(request, route) : requireJson(request.headers, route);
+  // An EventSource reconnects after every end, and stops only on 204 (HTML, section 9.2).
+  if (format === events && request.headers.get("last-event-id") === endEventId) return emptyResponse(204, {});
   const context = createContext(call);
   const { body: chunks, headers, meter } = request;
   const body = chunks && { chunks, headers, meter, signal: context.signal };

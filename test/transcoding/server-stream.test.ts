@@ -58,8 +58,8 @@ describe.each([
   {
     format: "server-sent events",
     headers: events,
-    none: "",
-    two: `data: ${bookText("a")}\n\ndata: ${bookText("b")}\n\n`,
+    none: "id: end\n\n",
+    two: `data: ${bookText("a")}\n\ndata: ${bookText("b")}\n\nid: end\n\n`,
     failed: /^data: (.+)\n\nevent: error\ndata: (\{.+\})\n\n$/,
   },
 ])("a server stream as $format", ({ headers, none, two, failed }) => {
@@ -96,10 +96,18 @@ describe("a server stream", () => {
     expect(refusalOf(answer)).toEqual(invalid("PARAMETER_UNKNOWN", "bogus"));
   });
 
+  it("does not run again for an EventSource that reconnects after its end", async () => {
+    const again = (headers: object) =>
+      send(titled(["a"]), watch, { headers: { "last-event-id": "end", ...headers } });
+    expect(await again(events)).toMatchObject({ status: 204, text: "" });
+    expect(await again(ndjson)).toMatchObject({ status: 200, text: `${bookText("a")}\n` });
+  });
+
   it("escapes line breaks in texts", async () => {
     const answer = await send(titled(["a\r\nb\u2028c"]), watch, { headers: events });
-    expect(answer.text.split("\n")).toHaveLength(3);
-    expect(JSON.parse(answer.text.slice("data: ".length))).toMatchObject({ title: "a\r\nb\u2028c" });
+    const [line = "", ...others] = answer.text.split("\n");
+    expect(others).toEqual(["", "id: end", "", ""]);
+    expect(JSON.parse(line.slice("data: ".length))).toMatchObject({ title: "a\r\nb\u2028c" });
   });
 
   it("can consist of one field of each message", async () => {
