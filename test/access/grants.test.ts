@@ -325,6 +325,22 @@ describeAccess("a grant", (shared) => {
     expect((await owner.kms.listGrants({ keyId })).totalSize).toBe(2);
   });
 
+  it("is not needed to see whose key it is: administrators and grantees see the owner, and owners do not", async () => {
+    const server = await shared();
+    const [owner, grantee] = await makePeople(server);
+    const admin = await server.makePerson("admin");
+    const { keyId } = await makeKey(owner);
+    await grant(owner, keyId, grantee, ["GET_KEY"]);
+    const ownerIn = async ({ kms }: Person) => (await kms.getKey({ keyId })).result?.owner;
+    expect(await Promise.all([admin, grantee, owner].map(ownerIn))).toEqual([
+      owner.name,
+      owner.name,
+      undefined,
+    ]);
+    const { keys } = await admin.kms.listKeys({ pageSize: 1000 });
+    expect(keys.find((key) => key.keyId === keyId)?.owner).toBe(owner.name);
+  });
+
   it("names the owner even if an administrator creates it by the key's ID", async () => {
     const server = await shared();
     const [owner, grantee] = await makePeople(server);

@@ -85,8 +85,8 @@ describe("groupKeys", () => {
   });
 
   it("keeps the keys of two users with equal names apart", () => {
-    const rows = group(makeVersion(1, true, "key-ada"), makeVersion(1, true, "key-bob"));
-    expect(rows).toEqual([
+    const [ada, bob] = [makeVersion(1, true, "key-ada"), makeVersion(2, true, "key-bob")];
+    expect(group(ada, { ...bob, owner: "bob" })).toEqual([
       ["key-ada", 1],
       ["key-bob", 1],
     ]);
@@ -139,14 +139,22 @@ describe("loadDetails", () => {
     expect([details.versions.length, details.handle]).toEqual([2, "name/release"]);
   });
 
-  it("lists no versions of another user's name", async () => {
-    const details = await keys.loadDetails(getKey([makeKey({ keyId: "key-9" })]), "key-2");
-    expect([details.versions, details.handle]).toEqual([[], "key-2"]);
+  it("lists the versions of another user's name by their full handle", async () => {
+    const caller = serve(KmsService, {
+      getKey: ({ keyId }) => ({
+        ...(keyId === "user/bob/name/release"
+          ? { versions: [named] }
+          : { result: { ...named, owner: "bob" } }),
+      }),
+    });
+    expect(await keys.loadDetails(caller, "key-2")).toMatchObject({
+      ...{ versions: [{ keyId: "key-2" }], handle: "user/bob/name/release" },
+    });
   });
 
   it.each([
     ["fails if the versions cannot be loaded", Code.Unavailable, undefined],
-    ["shows a key alone whose name is another user's", Code.NotFound, "key-2"],
+    ["shows a key alone whose owner was removed", Code.NotFound, "key-2"],
   ])("%s", async (_what, code, handle) => {
     const caller = serve(KmsService, {
       getKey({ keyId }) {

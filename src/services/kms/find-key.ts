@@ -1,5 +1,6 @@
 /** Resolves a caller's handle to a key, and checks what the caller may do with it. */
 import type { ConnectError } from "@connectrpc/connect";
+import { RecordDamagedError } from "../../database/store-error.ts";
 import { refuse } from "../../errors.ts";
 import type { UserStore } from "../../identity/users.ts";
 import { isSeenBy, type Principal, systemPrincipal } from "../../records/ownership.ts";
@@ -119,6 +120,30 @@ async function ownNameNotFound(
   if (granted.length === 0) return keyNotFound(handle);
   const advice = `without a user, the name means your own key. A grant lets you use ${granted.join(" or ")}`;
   return refuse("KEY_NOT_FOUND", `key ${handle} does not exist; ${advice}`, { keyId: handle });
+}
+
+/** Creates a function that names a key's owner, unless it is the caller. It reads each user once. */
+export function nameOtherOwners(
+  { users }: Pick<FindDeps, "users">,
+  { userId }: Principal,
+): (owner: string) => Promise<string | undefined> {
+  const known = new Map<string, Promise<string | undefined>>([[userId, Promise.resolve(undefined)]]);
+  return (owner) => {
+    const name = known.get(owner) ?? nameOwner(users, owner);
+    known.set(owner, name);
+    return name;
+  };
+}
+
+/** Returns the name of a key's owner, or their ID if they were removed. */
+async function nameOwner(users: UserStore | undefined, owner: string): Promise<string> {
+  try {
+    return (await findOwnerName(users, owner)) ?? owner;
+  } catch (error) {
+    // A damaged user must not hide their keys.
+    if (error instanceof RecordDamagedError) return owner;
+    throw error;
+  }
 }
 
 /**

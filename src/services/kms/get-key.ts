@@ -1,7 +1,7 @@
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { maxPageSize } from "../../records/pages.ts";
 import { beginAttempt, type KeyInput } from "./attempt.ts";
-import { type FindDeps, findKey } from "./find-key.ts";
+import { type FindDeps, findKey, nameOtherOwners } from "./find-key.ts";
 import { isWholeName } from "./handle.ts";
 import { keyDamaged } from "./key-refusals.ts";
 import { packListed, packWithJwk, type RecordMessage } from "./record-message.ts";
@@ -26,12 +26,13 @@ export async function getKey(
   const { record } = key;
   if (!key.isIntact) throw keyDamaged(record.keyId);
   const nameOf = await keys.names.findOf([record]);
-  const result = packWithJwk(provider, key, nameOf(record));
+  const owner = await nameOtherOwners(deps, input.principal)(record.owner);
+  const result = packWithJwk(provider, key, nameOf(record), owner);
   // A grant for one version does not reveal the others.
   if (!isWholeName(input.handle) || grant?.isOfName === false) return { result, versions: [] };
   const versions = await keys.listVersions(record.owner, record.name ?? "", maxPageSize);
   const name = nameOf(record);
   // A name's labels may take 70 KB, and the result already has them.
   const bare = name && { ...name, labels: {} };
-  return { result, versions: versions.map((version) => packListed(version, bare)) };
+  return { result, versions: versions.map((version) => packListed(version, bare, owner)) };
 }

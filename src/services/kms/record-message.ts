@@ -16,8 +16,13 @@ export type RecordMessage = MessageInitShape<typeof KeyRecordSchema> & { readonl
 export const recordCodec = messageCodec(KeyRecordSchema) as AnswerCodec<RecordMessage>;
 
 /** Packs a record for lists: without its public key, which takes up to 2592 bytes per row. */
-export function packListed({ record, isIntact }: StoredKey, name: KeyName | undefined): RecordMessage {
-  return isIntact ? packFacts(record, name) : { keyId: record.keyId, damaged: true };
+export function packListed(
+  { record, isIntact }: StoredKey,
+  name: KeyName | undefined,
+  owner: string | undefined,
+): RecordMessage {
+  if (!isIntact) return { keyId: record.keyId, damaged: true };
+  return { ...packFacts(record, name), ...(owner !== undefined && { owner }) };
 }
 
 /** Packs a record with its public key. */
@@ -31,10 +36,14 @@ export function packWithJwk(
   provider: CryptoProvider,
   { record }: StoredKey,
   name: KeyName | undefined,
+  owner: string | undefined,
 ): RecordMessage {
-  const message = packRecord(record, name);
   const publicJwk = packJwk(provider, record);
-  return publicJwk === undefined ? message : { ...message, publicJwk };
+  return {
+    ...packRecord(record, name),
+    ...(publicJwk !== undefined && { publicJwk }),
+    ...(owner !== undefined && { owner }),
+  };
 }
 
 /** Returns the public key as a JWK (RFC 9964); undefined for an algorithm without one. */

@@ -62,7 +62,7 @@ export function KeyPanel({ keyId, onChange }: KeyPanelProps) {
 }
 
 function KeyFacts({ key, versions, handle }: KeyDetails) {
-  const { keyId, alias, algorithm, usage, origin, createdAt, labels, draft } = key;
+  const { keyId, alias, algorithm, usage, origin, createdAt, labels, draft, owner } = key;
   const { destroyAt, nextRotationAt, rotationPeriodSeconds, replacedBy } = key;
   const isNamed = versions.length > 0;
   const showEntries = (of: string, text: string) => (
@@ -71,6 +71,7 @@ function KeyFacts({ key, versions, handle }: KeyDetails) {
   return facts({
     Status: <Badge state={nameStatus(key)} />,
     ID: copied(keyId, "ID"),
+    ...(owner && { Owner: owner }),
     ...(isNamed && { "Name in calls": copied(key.isPrimary ? handle : `${handle}/${key.version}`, "name") }),
     ...(describeAlias(key) !== "" && { Alias: alias }),
     Algorithm: `${algorithm}, ${usage}, ${origin}`,

@@ -28,6 +28,7 @@ export function KeyTable({ rows, chosenId }: KeyTableProps) {
         <>
           <KeyLink keyId={row.key.keyId} isChosen={isChosen(row)} text={nameKey(row.key)} />
           <span class="hint">{describeRow(row)}</span>
+          {row.key.owner && <span class="hint">owner: {row.key.owner}</span>}
           {row.key.name !== undefined && <span class="hint">{describeAlias(row.key)}</span>}
         </>
       ),

@@ -81,26 +81,26 @@ export interface KeyRow {
   readonly versions: readonly KeyRecord[];
 }
 
-/**
- * Puts the versions of a name into one row. An administrator may see equal names of two users: their keys get a row
- * each.
- */
+/** The handle of all versions of a key's name, or the key's ID. An administrator sees equal names of several users. */
+function writeHandle({ owner, name, keyId }: KeyRecord): string {
+  if (name === undefined) return keyId;
+  return owner === undefined ? `name/${name}` : `user/${owner}/name/${name}`;
+}
+
+/** Puts the versions of a name into one row. */
 export function groupKeys(keys: readonly KeyRecord[]): readonly KeyRow[] {
-  const names = Map.groupBy(keys, ({ name, keyId }) => (name === undefined ? keyId : `name/${name}`));
-  return [...names.values()].flatMap((versions) => {
-    const isOneName = new Set(versions.map(({ version }) => version)).size === versions.length;
-    if (!isOneName) return versions.map((key) => ({ key, versions: [key] }));
+  return [...Map.groupBy(keys, writeHandle).values()].flatMap((versions) => {
     const key = versions.find(({ isPrimary }) => isPrimary) ?? versions.at(-1);
     return key === undefined ? [] : [{ key, versions }];
   });
 }
 
-/** Selects the keys of which every word of a text is in the name, ID, labels, algorithm, usage or status, ignoring case. */
+/** Selects the keys of which every word of a text is in the name, ID, owner, labels, algorithm, usage or status, ignoring case. */
 export function searchKeys(keys: readonly KeyRecord[], text: string): readonly KeyRecord[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return keys.filter((key) => {
-    const { name = "", alias, keyId, algorithm, usage, labels } = key;
-    const known = [name, alias, keyId, algorithm, usage, nameStatus(key), formatLabels(labels)];
+    const { name = "", alias, keyId, owner, algorithm, usage, labels } = key;
+    const known = [name, alias, keyId, owner, algorithm, usage, nameStatus(key), formatLabels(labels)];
     const searched = known.join("\n").toLowerCase();
     return words.every((word) => searched.includes(word));
   });
@@ -109,7 +109,7 @@ export function searchKeys(keys: readonly KeyRecord[], text: string): readonly K
 /** A key with the details of its name that the page shows. */
 export interface KeyDetails {
   readonly key: KeyRecord;
-  /** The name's versions, oldest first; empty if the key has no name or another user owns the name. */
+  /** The name's versions, oldest first; empty if the key has no name or its owner was removed. */
   readonly versions: readonly KeyRecord[];
   /** The handle of all versions: the name, or the key ID if there are no versions. "name/release". */
   readonly handle: string;
@@ -118,18 +118,16 @@ export interface KeyDetails {
 export async function loadDetails({ call }: Caller, keyId: string): Promise<KeyDetails> {
   const { result: key } = await call(getKey, { keyId });
   if (key === undefined) throw new Error("the server sent no key");
+  const handle = writeHandle(key);
   const alone = { key, versions: [], handle: keyId };
-  if (key.name === undefined) return alone;
-  const handle = `name/${key.name}`;
+  if (handle === keyId) return alone;
   const { versions } = await call(getKey, { keyId: handle }).catch((thrown) => {
     const failure = toFailure(thrown);
-    // The name is another user's, or damaged. After any other failure, versions and grants would be missing.
+    // The owner was removed, or the name is damaged. After any other failure, versions and grants would be missing.
     if (!["NOT_FOUND", "DATA_LOSS"].includes(failure.code)) throw failure;
     return { versions: [] };
   });
-  // Two users may use the same name. An administrator sees both users' keys, but the handle refers to only
-  // one of them.
-  return versions.some((version) => version.keyId === keyId) ? { key, versions, handle } : alone;
+  return versions.length > 0 ? { key, versions, handle } : alone;
 }
 
 /** A new key's fields, as the reader types them. */
