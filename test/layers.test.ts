@@ -121,6 +121,7 @@ const interfaceForExtensions: readonly string[] = [
   "store/store.ts",
   "store/write-transaction.ts",
   // Tunnels.
+  "secrets/service-secrets.ts",
   "services/vpn/gateway.ts",
   "services/vpn/register-peer.ts",
   "services/vpn/store.ts",

@@ -1,6 +1,8 @@
+import { sql } from "kysely";
 import type { TableOwner } from "../../src/database/schema.ts";
 import { column, type RowOf } from "../../src/records/columns.ts";
 import { createTable } from "../../src/records/create-table.ts";
+import type { ServiceSecret } from "../../src/secrets/service-secrets.ts";
 
 /** Roots of full tiles. Leaf hashes are not stored; they are computed from the entries. */
 const hashTable = {
@@ -65,6 +67,16 @@ export type TlogHashesTable = RowOf<typeof hashTable.columns>;
 export type TlogCheckpointsTable = RowOf<typeof checkpointTable.columns>;
 export type TlogCosignaturesTable = RowOf<typeof cosignatureTable.columns>;
 export type TlogVerifiedTable = RowOf<typeof verifiedTable.columns>;
+
+/** Seeds of a log's keys: Ed25519 (RFC 8032, section 5.1.5) and ML-DSA-44 (FIPS 204, algorithm 1). */
+export function listLogSeeds(log: string) {
+  const seedOf = (kind: string): ServiceSecret => ({
+    ...{ identity: `tlog/${log}/${kind}`, record: `${kind} key of the log ${log}`, bytes: 32 },
+  });
+  const [ed25519, mlDsa44] = [seedOf("ed25519"), seedOf("ml-dsa-44")];
+  const uses = sql`select 1 from tlog_checkpoints where log = ${log}`;
+  return { ed25519, mlDsa44, secrets: [ed25519, mlDsa44], uses };
+}
 
 declare module "../../src/database/schema.ts" {
   interface Schema {

@@ -7,7 +7,6 @@ import { LRUCache } from "lru-cache";
 import { type Algorithm, algorithms } from "../crypto/algorithms.ts";
 import { equalBytes, wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
-import { withFreshKeyPair } from "../crypto/fresh-key-pair.ts";
 import type { CryptoProvider, SecretKey } from "../crypto/provider.ts";
 import { RecordDamagedError } from "../database/store-error.ts";
 
@@ -24,16 +23,6 @@ export interface SecretReader {
 export function nameDamaged(record: string, error: unknown): unknown {
   const isBroken = error instanceof CryptoError && error.code !== "CLOSED";
   return isBroken ? new RecordDamagedError(record, error) : error;
-}
-
-/** Reads and writes secrets within a transaction. */
-export interface SecretWriter extends SecretReader {
-  putSecret(identity: string, secret: Uint8Array): Promise<void>;
-}
-
-/** Runs transactions that read and write secrets. */
-export interface SecretStore extends SecretReader {
-  write(work: (transaction: SecretWriter) => Promise<void>): Promise<void>;
 }
 
 /**
@@ -91,8 +80,8 @@ export interface SealedKey {
   /** The secret's identity in the vault. */
   readonly identity: string;
   readonly algorithm: Algorithm;
-  /** Raw. */
-  readonly publicKey: Uint8Array;
+  /** Raw; if given, the secret key must match it. */
+  readonly publicKey?: Uint8Array;
 }
 
 /**
@@ -116,7 +105,7 @@ export async function withSealedKey<T>(
 /**
  * Opens a sealed secret key. The caller erases it.
  *
- * @throws RecordDamagedError
+ * @throws RecordDamagedError if it is missing, was changed, or does not match its public key
  */
 export function openSealedKey(
   store: SecretReader,
@@ -126,32 +115,6 @@ export function openSealedKey(
   return requireOpened(record, async () => {
     const secret = await store.readSecret(identity);
     return secret && importSealedKey(provider, algorithm, secret, publicKey);
-  });
-}
-
-/**
- * Opens a service's own secret key, or creates it in a new store. If several programs start at once, one
- * creates it.
- *
- * @throws RecordDamagedError if it was changed
- */
-export function openOrMakeKey(
-  store: SecretStore,
-  provider: CryptoProvider,
-  { record, identity, algorithm }: Omit<SealedKey, "publicKey">,
-): Promise<SecretKey> {
-  const keep = (fresh: Uint8Array): Promise<void> =>
-    store.write(async (transaction) => {
-      if ((await transaction.readSecret(identity)) === undefined)
-        await transaction.putSecret(identity, fresh);
-    });
-  return requireOpened(record, async () => {
-    let secret = await store.readSecret(identity);
-    if (secret === undefined) {
-      await withFreshKeyPair(provider, algorithm, ({ secretKey }) => lendSecret(secretKey, keep));
-      secret = await store.readSecret(identity);
-    }
-    return secret && importSealedKey(provider, algorithm, secret);
   });
 }
 

@@ -77,6 +77,18 @@ describeApp("vpn.VpnService.GetGatewayInfo", (start, shared) => {
     expect(other.kemPublicKey).not.toEqual(before.kemPublicKey);
     expect(other.identityPublicKey).not.toEqual(before.identityPublicKey);
   });
+
+  it.each([
+    ["the identity", "vpn/gateway/identity-key", /identity of the gateway/],
+    ["the encapsulation key", "vpn/gateway/kem-key", /key exchange key of the gateway/],
+    ["both, and a peer is registered", "vpn/gateway/%", /identity of the gateway/],
+  ])("does not replace a missing key: the server does not start without %s", async (_what, lost, said) => {
+    const first = await start();
+    await registerMade(first.vpn);
+    await first.tamper((db) => db.deleteFrom("sealed_secrets").where("identity", "like", lost).execute());
+    await first.close();
+    await expect(start(first.config)).rejects.toThrow(said);
+  });
 });
 
 describeApp("vpn.VpnService.RegisterPeer", (start, shared) => {

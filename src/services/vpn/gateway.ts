@@ -1,11 +1,13 @@
 /** The gateway: its own keys, and its sessions. */
 import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
 import { poll } from "../../database/poll.ts";
-import { openOrMakeKey, type SecretStore } from "../../secrets/sealed-keys.ts";
+import { openSealedKey } from "../../secrets/sealed-keys.ts";
+import { createServiceSecrets } from "../../secrets/service-secrets.ts";
 import type { Store } from "../../store/store.ts";
 import { createReplayMemory } from "./replay-window.ts";
 import type { Session } from "./session.ts";
 import { identityAlgorithm, kemAlgorithm, type Tunnel, type VpnStore } from "./store.ts";
+import { gatewaySecrets, identitySecret, kemSecret } from "./tables.ts";
 
 /** State of a tunnel in this server's memory. */
 export interface LiveTunnel {
@@ -25,17 +27,14 @@ const kemKeyContext = new TextEncoder().encode("quantum-safe-playground vpn kem 
 const pollIntervalMs = 1000;
 
 /**
- * Opens the key that signs for the gateway, or creates it in a new store. The caller erases it. Whoever signs other
- * texts with it needs a context (FIPS 204) that no other text has: handshakes are signed without one.
+ * Opens the key that signs for the gateway, or creates the gateway's keys in a new store. The caller erases it. Whoever
+ * signs other texts with it needs a context (FIPS 204) that no other text has: handshakes are signed without one.
  *
- * @throws RecordDamagedError
+ * @throws RecordDamagedError if it was changed or is missing: peers may have stored its public key
  */
-export function openGatewayIdentity(store: SecretStore, provider: CryptoProvider): Promise<SecretKey> {
-  return openOrMakeKey(store, provider, {
-    record: "identity of the gateway",
-    identity: "vpn/gateway/identity-key",
-    algorithm: identityAlgorithm,
-  });
+export async function openGatewayIdentity(store: Store, provider: CryptoProvider): Promise<SecretKey> {
+  await createServiceSecrets(store, gatewaySecrets);
+  return openSealedKey(store, provider, { ...identitySecret, algorithm: identityAlgorithm });
 }
 
 /**
@@ -48,12 +47,8 @@ export async function openGateway(
   provider: CryptoProvider,
   tunnels: Pick<VpnStore, "findMissing">,
 ) {
-  const kemKey = await openOrMakeKey(store, provider, {
-    record: "key exchange key of the gateway",
-    identity: "vpn/gateway/kem-key",
-    algorithm: kemAlgorithm,
-  });
   const identityKey = await openGatewayIdentity(store, provider);
+  const kemKey = await openSealedKey(store, provider, { ...kemSecret, algorithm: kemAlgorithm });
   const kemKeySignature = await provider.sign(identityKey, kemKey.publicKey.exportRaw(), {
     context: kemKeyContext,
   });

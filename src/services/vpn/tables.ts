@@ -1,7 +1,9 @@
+import { sql } from "kysely";
 import { column, type ListedRow, type RowOf } from "../../records/columns.ts";
 import { createRecordTable, createTable } from "../../records/create-table.ts";
 import type { Quota } from "../../records/quota.ts";
 import type { RecordTables, TableDeclaration } from "../../records/table-declaration.ts";
+import type { ServiceSecrets } from "../../secrets/service-secrets.ts";
 
 const columns = {
   tunnelId: column.text("tunnel_id"),
@@ -39,6 +41,25 @@ const ciphertextTable = {
   },
   key: ["ciphertextHash"],
 } as const;
+
+/** Seed of the gateway's ML-DSA-65 key (FIPS 204, algorithm 1). */
+export const identitySecret = {
+  identity: "vpn/gateway/identity-key",
+  record: "identity of the gateway",
+  bytes: 32,
+};
+
+/** Seed of the gateway's ML-KEM-1024 key: d and z (FIPS 203, section 7.1). */
+export const kemSecret = {
+  identity: "vpn/gateway/kem-key",
+  record: "key exchange key of the gateway",
+  bytes: 64,
+};
+
+export const gatewaySecrets: ServiceSecrets = {
+  secrets: [identitySecret, kemSecret],
+  uses: sql`select 1 from vpn_tunnels`,
+};
 
 declare module "../../database/schema.ts" {
   interface Schema {
