@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file kms/audit.proto.
  */
 export const file_kms_audit: GenFile = /*@__PURE__*/
-  fileDesc("Cg9rbXMvYXVkaXQucHJvdG8SA2ttcyLmAQoKQXVkaXRFbnRyeRIOCgZrZXlfaWQYASABKAkSEQoJb3BlcmF0aW9uGAIgASgJEgwKBHVzZXIYAyABKAkSLQoJdGltZXN0YW1wGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdkZXRhaWxzGAUgASgJEhYKCHNlcXVlbmNlGAYgASgBQgSQshkBEg8KB291dGNvbWUYByABKAkSEgoKZW50cnlfaGFzaBgIIAEoCRIWCg5jbGllbnRfYWRkcmVzcxgJIAEoCRISCgpyZXF1ZXN0X2lkGAogASgJIr4BCg9BdWRpdENoZWNrcG9pbnQSFgoIc2VxdWVuY2UYASABKAFCBJCyGQESEgoKZW50cnlfaGFzaBgCIAEoCRItCglzaWduZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCXN0YXRlbWVudBgEIAEoCRIRCglzaWduYXR1cmUYBSABKAwSEgoKcHVibGljX2tleRgGIAEoDBIWCg5wdWJsaWNfa2V5X3BlbRgHIAEoCUI6Cg9xdWFudHVtc2FmZS5rbXNQAVoTcXVhbnR1bXNhZmUva21zO2ttc6oCD1F1YW50dW1TYWZlLkttc2IGcHJvdG8z", [file_google_protobuf_timestamp, file_qsp_access]);
+  fileDesc("Cg9rbXMvYXVkaXQucHJvdG8SA2ttcyKIAgoKQXVkaXRFbnRyeRIOCgZrZXlfaWQYASABKAkSEQoJb3BlcmF0aW9uGAIgASgJEgwKBHVzZXIYAyABKAkSLQoJdGltZXN0YW1wGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdkZXRhaWxzGAUgASgJEhYKCHNlcXVlbmNlGAYgASgBQgSQshkBEg8KB291dGNvbWUYByABKAkSEgoKZW50cnlfaGFzaBgIIAEoCRIWCg5jbGllbnRfYWRkcmVzcxgJIAEoCRISCgpyZXF1ZXN0X2lkGAogASgJEhQKB2RhbWFnZWQYCyABKAhIAIgBAUIKCghfZGFtYWdlZCK+AQoPQXVkaXRDaGVja3BvaW50EhYKCHNlcXVlbmNlGAEgASgBQgSQshkBEhIKCmVudHJ5X2hhc2gYAiABKAkSLQoJc2lnbmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglzdGF0ZW1lbnQYBCABKAkSEQoJc2lnbmF0dXJlGAUgASgMEhIKCnB1YmxpY19rZXkYBiABKAwSFgoOcHVibGljX2tleV9wZW0YByABKAlCOgoPcXVhbnR1bXNhZmUua21zUAFaE3F1YW50dW1zYWZlL2ttcztrbXOqAg9RdWFudHVtU2FmZS5LbXNiBnByb3RvMw", [file_google_protobuf_timestamp, file_qsp_access]);
 
 /**
  * One use, or attempted use, of a key.
@@ -107,6 +107,14 @@ export type AuditEntry = Message<"kms.AuditEntry"> & {
    * @generated from field: string request_id = 10;
    */
   requestId: string;
+
+  /**
+   * true if the entry, or the hash before it, was changed outside the server; only auditors and administrators see such
+   * an entry. Absent otherwise.
+   *
+   * @generated from field: optional bool damaged = 11;
+   */
+  damaged?: boolean | undefined;
 };
 
 /**

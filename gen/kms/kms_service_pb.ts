@@ -2335,7 +2335,8 @@ export type GetAuditLogResponse = Message<"kms.GetAuditLogResponse"> & {
   auditLog: AuditEntry[];
 
   /**
-   * Token for the next page; empty on the last page.
+   * Token for the next page; empty on the last page. If few of many entries match a filter, a page may have fewer
+   * entries than requested, even none, and still be followed by others.
    *
    * @generated from field: string next_page_token = 3;
    */

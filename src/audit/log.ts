@@ -27,6 +27,12 @@ const scanLimits = {
   scans: 10,
 };
 
+/** An entry that was read from the store. */
+export interface StoredEntry extends AuditEntry {
+  /** Whether the entry, or the hash before it, was changed outside the server. */
+  readonly damaged?: boolean;
+}
+
 /** Which entries to read, and how. */
 export interface EntryReading {
   readonly filter: EntryFilter;
@@ -34,11 +40,8 @@ export interface EntryReading {
   readonly log?: LogTables;
   /** Default: the oldest entry is first. */
   readonly isNewestFirst?: boolean;
-  /**
-   * Returns whether an entry still has the owner and key name that it was written with: see
-   * `Store.isEntryTagged`.
-   */
-  readonly isTagged?: ((entry: AuditEntry, tag: string) => boolean) | undefined;
+  /** Returns whether the server wrote an entry: see `Store.isTrueEntry`. Default: entries are not checked. */
+  readonly isTrue?: ((row: AuditEntriesTable, previousHash: string) => boolean) | undefined;
 }
 
 /**
@@ -51,10 +54,10 @@ export async function listEntries(
   request: PageRequest,
   reading: EntryReading,
   limits: Readonly<typeof scanLimits> = scanLimits,
-): Promise<Page<AuditEntry> & { readonly totalSize: number }> {
+): Promise<Page<StoredEntry> & { readonly totalSize: number }> {
   const { owner } = reading.filter;
   const list = nameEntryList(reading);
-  const entries: AuditEntry[] = [];
+  const entries: StoredEntry[] = [];
   let { after } = request;
   let scannedUntil: number | undefined;
   for (let scans = 0; scans < limits.scans && entries.length <= request.limit; scans++) {
@@ -115,26 +118,47 @@ export function nameEntryList({ filter, log = keyLog, isNewestFirst = false }: E
 }
 
 /**
- * Reads entries. If an entry's owner was changed, its owner and key name are omitted.
+ * Reads entries. The owner and key name of a damaged entry are omitted, so that only auditors see it.
  *
  * @param until the last entry to scan; default: the end of the log
  */
 export async function readEntries(
   db: Reader,
   { after, limit }: PageRequest,
-  { filter, log = keyLog, isNewestFirst = false, isTagged }: EntryReading,
+  { filter, log = keyLog, isNewestFirst = false, isTrue }: EntryReading,
   until?: number,
-): Promise<AuditEntry[]> {
+): Promise<StoredEntry[]> {
   const entries = applyFilter(db.selectFrom(log.entries).selectAll(), filter);
   const rows = await inOrder(entries, after, isNewestFirst)
     .$if(until !== undefined, (rest) => rest.where("sequence", isNewestFirst ? ">=" : "<=", until ?? 0))
     .limit(limit)
     .execute();
+  if (isTrue === undefined) return rows.map(toEntry);
+  const hashes = await readHashesBefore(db, rows, log);
   return rows.map((row) => {
     const entry = toEntry(row);
-    const isOwned = isTagged === undefined || isTagged(entry, row.entry_tag);
-    return isOwned ? entry : { ...entry, owner: "", keyName: "" };
+    const isIntact = isTrue(row, hashes.get(row.sequence - 1) ?? "");
+    return isIntact ? entry : { ...entry, owner: "", keyName: "", damaged: true };
   });
+}
+
+/** Reads the hashes of the entries before the given ones, by sequence number. */
+async function readHashesBefore(
+  db: Reader,
+  rows: readonly AuditEntriesTable[],
+  log: LogTables,
+): Promise<ReadonlyMap<number, string>> {
+  const hashes = new Map([[0, emptyChain.entryHash]]);
+  for (const { sequence, entry_hash } of rows) hashes.set(sequence, entry_hash);
+  const missing = rows.map(({ sequence }) => sequence - 1).filter((sequence) => !hashes.has(sequence));
+  if (missing.length === 0) return hashes;
+  const found = await db
+    .selectFrom(log.entries)
+    .select(["sequence", "entry_hash"])
+    .where("sequence", "in", missing)
+    .execute();
+  for (const { sequence, entry_hash } of found) hashes.set(sequence, entry_hash);
+  return hashes;
 }
 
 /** Reads entry rows, up to and including a sequence number. */

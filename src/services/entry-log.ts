@@ -1,9 +1,16 @@
 /** Lets callers list and watch the key audit log and the identity log. */
 import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { type AuditEntry, checkpointMessage } from "../audit/chain.ts";
+import { checkpointMessage } from "../audit/chain.ts";
 import { type EntryFilter, matchesFilter } from "../audit/entry-filter.ts";
-import { listEntries, nameEntryList, readEntries, readHead } from "../audit/log.ts";
-import { keyLog, type LogTables } from "../audit/tables.ts";
+import {
+  type EntryReading,
+  listEntries,
+  nameEntryList,
+  readEntries,
+  readHead,
+  type StoredEntry,
+} from "../audit/log.ts";
+import type { LogTables } from "../audit/tables.ts";
 import type { SignedCheckpoint } from "../audit/verification.ts";
 import { refuseField } from "../errors.ts";
 import { createFeed } from "../records/feed.ts";
@@ -48,13 +55,13 @@ export interface EntryLog {
   list(
     filter: EntryFilter,
     fields: PageFields & { readonly newestFirst: boolean },
-  ): Promise<Page<AuditEntry> & { readonly totalSize: number }>;
+  ): Promise<Page<StoredEntry> & { readonly totalSize: number }>;
   /**
    * Yields entries as the log grows, in order and each once.
    *
    * @throws FIELD_INVALID if entry `after` does not exist: the caller read it from another log
    */
-  watch(input: EntryWatch): AsyncGenerator<AuditEntry>;
+  watch(input: EntryWatch): AsyncGenerator<StoredEntry>;
 }
 
 /** Approximate size of an entry in memory. */
@@ -63,11 +70,11 @@ const entryBytes = 700;
 /** Opens a store's log. All watchers share one feed. */
 export function openEntryLog(store: Store, log: LogTables): EntryLog {
   const { reader } = store;
-  const isTagged = log === keyLog ? store.isEntryTagged : undefined;
-  const feed = createFeed<AuditEntry>({
+  const isTrue: EntryReading["isTrue"] = (row, previousHash) => store.isTrueEntry(row, previousHash, log);
+  const feed = createFeed<StoredEntry>({
     readEnd: async () => (await readHead(reader, log)).sequence,
     read: (after, limit, topic) =>
-      readEntries(reader, { after, limit }, { filter: filterOf(topic), log, isTagged }),
+      readEntries(reader, { after, limit }, { filter: filterOf(topic), log, isTrue }),
     positionOf: ({ sequence }) => sequence,
     topicsOf: ({ keyId, owner, keyName }) => [
       topicOf.key(keyId),
@@ -80,7 +87,7 @@ export function openEntryLog(store: Store, log: LogTables): EntryLog {
   });
   return {
     list(filter, { newestFirst, ...fields }) {
-      const reading = { filter, log, isNewestFirst: newestFirst, isTagged };
+      const reading = { filter, log, isNewestFirst: newestFirst, isTrue };
       return listEntries(reader, readPage(fields, nameEntryList(reading)), reading);
     },
     async *watch({ filter, after, signal }) {

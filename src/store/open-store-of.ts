@@ -1,9 +1,10 @@
 /** Opens a store: the database, its secrets, its logs, and its transactions. */
 import { sql } from "kysely";
-import { tagEntry } from "../audit/chain.ts";
 import type { AuditChain } from "../audit/chain-writer.ts";
 import { openCheckpointSigner } from "../audit/checkpoint-signer.ts";
+import { keyLog } from "../audit/tables.ts";
 import { readTrueEntries } from "../audit/true-entries.ts";
+import { checkRow } from "../audit/walk.ts";
 import { systemCaller } from "../crypto/lane.ts";
 import { unobserved } from "../database/background.ts";
 import type { Connection } from "../database/connection.ts";
@@ -112,7 +113,10 @@ async function createStore(opened: Database, options: StoreOptions): Promise<Sto
     verifyAnswers: () => verifyAnswers(reader, keys.answers),
     verifyAudit: logs.keys.verify,
     verifyIdentityLog: logs.identities.verify,
-    isEntryTagged: (entry, tag) => equalTags(tag, tagEntry(keys.audit, entry)),
+    isTrueEntry(row, entryHash, log) {
+      const { tagKey } = (log === keyLog ? logs.keys : logs.identities).chain;
+      return checkRow(row, { sequence: row.sequence - 1, entryHash }, tagKey, log) === undefined;
+    },
     readAuditEnd: logs.keys.readEnd,
     readTrueEntries: (after, limit) => readTrueEntries(reader, keys.audit, after, limit),
     async readTrueHashes(after, limit) {

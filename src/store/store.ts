@@ -6,6 +6,7 @@
  */
 
 import type { AuditEntry, AuditHead, NewAuditEntry } from "../audit/chain.ts";
+import type { AuditEntriesTable, LogTables } from "../audit/tables.ts";
 import type { AuditVerification, EntriesVerification } from "../audit/verification.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
 import type { Background } from "../database/background.ts";
@@ -103,8 +104,8 @@ export interface Store {
   verifyAudit(options?: VerifyOptions): Promise<EntriesVerification>;
   /** Verifies the identity log and, if it is valid, signs a checkpoint of it. */
   verifyIdentityLog(options?: VerifyOptions): Promise<AuditVerification>;
-  /** Returns whether an audit entry still has the owner and key name that the server wrote with its hash. */
-  isEntryTagged(entry: AuditEntry, tag: string): boolean;
+  /** Returns whether the server wrote an entry of a log after the entry with the given hash. */
+  isTrueEntry(row: AuditEntriesTable, previousHash: string, log: LogTables): boolean;
   /**
    * Reads the end of the audit log.
    *

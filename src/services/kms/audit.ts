@@ -2,8 +2,8 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { AuditEntrySchema } from "#gen/kms/audit_pb.ts";
-import type { AuditEntry } from "../../audit/chain.ts";
 import type { EntryFilter } from "../../audit/entry-filter.ts";
+import type { StoredEntry } from "../../audit/log.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { type EntryQuery, readFilter } from "../entry-log.ts";
 import { unknownSubject } from "./event.ts";
@@ -52,7 +52,7 @@ async function findSubject(
   return { owner, keyName: parsed.name };
 }
 
-export function packEntry(entry: AuditEntry): MessageInitShape<typeof AuditEntrySchema> {
+export function packEntry(entry: StoredEntry): MessageInitShape<typeof AuditEntrySchema> {
   const { owner: _owner, keyName: _name, ...shown } = entry;
   return { ...shown, timestamp: timestampFromDate(entry.timestamp) };
 }

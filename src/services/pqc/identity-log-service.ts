@@ -3,7 +3,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { IdentityLogEntrySchema, IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
-import type { AuditEntry } from "../../audit/chain.ts";
+import type { StoredEntry } from "../../audit/log.ts";
 import { identityLog } from "../../audit/tables.ts";
 import { createCallerMutex } from "../../calls/caller-mutex.ts";
 import type { Store } from "../../store/store.ts";
@@ -41,7 +41,7 @@ function toFilter({ subject, ...query }: EntryQuery & { readonly subject: string
   return { ...readFilter(query), ...(subject && { keyId: subject }) };
 }
 
-function packEntry(entry: AuditEntry): MessageInitShape<typeof IdentityLogEntrySchema> {
+function packEntry(entry: StoredEntry): MessageInitShape<typeof IdentityLogEntrySchema> {
   const { keyId: subject, owner: _owner, keyName: _name, ...shown } = entry;
   return { ...shown, subject, timestamp: timestampFromDate(entry.timestamp) };
 }

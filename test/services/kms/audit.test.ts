@@ -83,7 +83,10 @@ describeKms("the audit log", (start, shared) => {
     await tamper((db) =>
       db.updateTable("audit_entries").set({ occurred_at_ms: ms }).where("sequence", "=", 1).execute(),
     );
-    expect(await readAudit(kms, keyId)).toEqual([{ ...created, timestamp: timestampFromMs(0) }, signed]);
+    expect(await readAudit(kms, keyId)).toEqual([
+      { ...created, damaged: true, timestamp: timestampFromMs(0) },
+      signed,
+    ]);
   });
 
   it("has no entries for reads", async () => {

@@ -29,7 +29,7 @@ export function EntryTable({ entries, chosen }: EntryTableProps) {
     },
     { title: "Time (UTC)", wraps: true, shows: ({ timestamp }) => formatSecond(timestamp) },
     { title: "Operation", shows: ({ operation }) => operation },
-    { title: "Outcome", shows: ({ outcome }) => <Badge state={outcome} /> },
+    { title: "Outcome", shows: ({ outcome, damaged }) => <Badge state={damaged ? "DAMAGED" : outcome} /> },
     { title: "Key", wraps: true, shows: ({ keyId }) => linkKey(keyId) },
     { title: "Caller", wraps: true, isMinor: true, shows: ({ user }) => user },
     {

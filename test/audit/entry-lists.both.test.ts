@@ -1,7 +1,10 @@
 import { expect, it } from "vitest";
 import type { AuditEntry } from "../../src/audit/chain.ts";
-import { type EntryReading, listEntries, nameEntryList } from "../../src/audit/log.ts";
+import type { EntryFilter } from "../../src/audit/entry-filter.ts";
+import { type EntryReading, listEntries, nameEntryList, type StoredEntry } from "../../src/audit/log.ts";
+import { identityLog, keyLog } from "../../src/audit/tables.ts";
 import { readPageRequest } from "../../src/records/pages.ts";
+import { openEntryLog } from "../../src/services/entry-log.ts";
 import { present } from "../services/answers.ts";
 import { writeEntries } from "../support/entries.ts";
 import { describeStores } from "../support/on-both.ts";
@@ -58,5 +61,43 @@ describeStores("a filtered list of entries", (makePlace) => {
         expect(pages.map(({ length }) => length)).toEqual(sizes);
       }
     }
+  });
+});
+
+describeStores("an entry that was changed in the database", (makePlace) => {
+  it.each([keyLog, identityLog])("is marked in lists and watches: $entries", async (log) => {
+    const place = await makePlace();
+    const store = await place.open();
+    for (let n = 1; n <= 7; n++) {
+      const entry = {
+        keyId: `key-${n}`,
+        operation: "SIGN",
+        user: "ada",
+        outcome: "OK",
+        details: "",
+      } as const;
+      await store.write(async ({ audit, auditIdentity }) => (log === keyLog ? audit : auditIdentity)(entry));
+    }
+    await place.query(`update ${log.entries} set user_name = 'eve' where sequence = 2`);
+    await place.query(`update ${log.entries} set owner = 'eve' where sequence = 4`);
+    await place.query(`delete from ${log.entries} where sequence = 5`);
+    const entryLog = openEntryLog(store, log);
+    const list = async (filter: EntryFilter) =>
+      (await entryLog.list(filter, { pageSize: 0, pageToken: "", newestFirst: false })).rows;
+    const damagedOf = (entries: readonly StoredEntry[]) =>
+      entries.filter(({ damaged }) => damaged).map(({ sequence }) => sequence);
+    // The hash before entry 6 is missing.
+    expect(damagedOf(await list({}))).toEqual([2, 4, 6]);
+    expect(damagedOf(await list({ user: "eve" }))).toEqual([2]);
+    expect(await list({ user: "ada", keyId: "key-3" })).toEqual([
+      expect.not.objectContaining({ damaged: true }),
+    ]);
+    const { signal } = new AbortController();
+    const watched: StoredEntry[] = [];
+    for await (const entry of entryLog.watch({ filter: {}, after: 0, signal })) {
+      watched.push(entry);
+      if (entry.sequence === 7) break;
+    }
+    expect(damagedOf(watched)).toEqual([2, 4, 6]);
   });
 });
