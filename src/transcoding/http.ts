@@ -60,7 +60,7 @@ export function failureResponse(error: ConnectError, registry: Registry, style: 
   return { status: toHttpStatus(error), headers, body };
 }
 
-/** The answer to OPTIONS. */
+/** An answer without content. */
 export function emptyResponse(headers: Record<string, string> = {}): RestResponse {
   return { status: 204, headers: new Headers(headers), body: new Uint8Array() };
 }

@@ -30,7 +30,7 @@ export async function runStream(found: Call): Promise<RestResponse> {
   const isStreamed = route.spec.kind !== "client_streaming";
   const format = isStreamed ? chooseFormat(request, route) : requireJson(request.headers, route);
   // An EventSource reconnects after every end, and stops only on 204 (HTML, section 9.2).
-  if (format === events && request.headers.get("last-event-id") === endEventId) return emptyResponse(204, {});
+  if (format === events && request.headers.get("last-event-id") === endEventId) return emptyResponse();
   const context = createContext(call);
   const { body: chunks, headers, meter } = request;
   const body = chunks && { chunks, headers, meter, signal: context.signal };
