@@ -49,6 +49,7 @@ export class CheckedProvider implements CryptoProvider {
   /** This provider has no queue and is never busy, so all its variants are the same. */
   readonly unbounded = this;
   readonly system = this;
+  readonly shared = this;
   readonly #engine: Engine<Algorithm>;
   /** Keys that this provider created. It rejects keys from other providers, even of the same class. */
   readonly #publicKeys = new WeakMap<PublicKey, LibraryPublicKey>();

@@ -154,6 +154,11 @@ export interface CryptoProvider {
    * caller, is never rejected and goes first. Use it only for work whose amount callers cannot influence.
    */
   readonly system: CryptoProvider;
+  /**
+   * The same provider for bulk work that several callers share. All such work counts as that of one caller, so
+   * it takes turns with theirs, and goes on when the call that began it ends.
+   */
+  readonly shared: CryptoProvider;
 
   /**
    * Generates a key pair from fresh randomness (FIPS 203, section 7.1; FIPS 204, section 5.1;

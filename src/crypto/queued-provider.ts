@@ -16,6 +16,9 @@ export type MeasureOperation = <T>(
   work: (began: (() => void) | undefined) => Promise<T>,
 ) => Promise<T>;
 
+/** The caller to charge for shared work. */
+const sharedCaller = "shared work";
+
 /** How one variant of a provider submits work. */
 interface Terms {
   readonly isUnbounded: boolean;
@@ -44,12 +47,13 @@ export function queueProvider(
   const create = (terms: Omit<Terms, "measure">, forms?: Forms) =>
     createForm(provider, queue, { ...terms, measure }, forms);
   const system = create({ isUnbounded: true, callerOf: () => systemCaller });
+  const shared = create({ isUnbounded: true, callerOf: () => sharedCaller });
   const unbounded = create({ ...call, isUnbounded: true }, { system });
-  return create({ ...call, isUnbounded: false }, { system, unbounded });
+  return create({ ...call, isUnbounded: false }, { system, shared, unbounded });
 }
 
 /** Other variants of a provider; a missing one defaults to the provider itself. */
-type Forms = Partial<Pick<CryptoProvider, "unbounded" | "system">>;
+type Forms = Partial<Pick<CryptoProvider, "unbounded" | "system" | "shared">>;
 
 function createForm(
   inner: CryptoProvider,
@@ -101,6 +105,9 @@ function createForm(
     },
     get system() {
       return forms.system ?? this;
+    },
+    get shared() {
+      return forms.shared ?? this;
     },
     generateKeyPair: (algorithm) => run("generate", algorithm, {}, () => inner.generateKeyPair(algorithm)),
     importPublicKey: (algorithm, material) => inner.importPublicKey(algorithm, material),

@@ -61,6 +61,22 @@ it("charges the current caller, except for the system variant, which is never re
   expect(await Promise.all(checked)).toHaveLength(2);
 });
 
+it("charges shared work to one caller of its own, and does not end it with the call that began it", async () => {
+  const queue = new WorkQueue({ threads: 1, maxWaitMs: 60_000, maxBacklogMs: 60_000 });
+  let caller = "ada";
+  const provider = queueProvider(await createCryptoProvider("openssl"), queue, {
+    callerOf: () => caller,
+    signalOf: () => AbortSignal.abort(),
+  });
+  onTestFinished(() => provider.close());
+  const made = ["ada", "bob", "eve"].map((name) => {
+    caller = name;
+    return provider.shared.generateKeyPair("SLH-DSA-SHA2-128s");
+  });
+  expect(queue.slow.callers + queue.quick.callers).toBe(1);
+  expect(await Promise.all(made)).toHaveLength(3);
+});
+
 it("skips work that nobody waits for, and starts the caller's next work", async () => {
   const queue = new WorkQueue({ threads: 1, maxWaitMs: 60_000, maxBacklogMs: 60_000 });
   let signal = new AbortController().signal;

@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import type { Schema } from "../../src/database/schema.ts";
 import { type Block, genesis, hashBlock } from "../../src/services/blockchain/block.ts";
+import { blockchainService } from "../../src/services/blockchain/service.ts";
 import { verifyChain } from "../../src/services/blockchain/verify-chain.ts";
 import { bytesOf, flipBit } from "../support/bytes.ts";
 import { collectUncaught } from "../support/collect-uncaught.ts";
@@ -202,6 +203,22 @@ describeService("BlockchainService.VerifyChain", BlockchainService, (start, shar
     await adding;
     expect(verdicts.map(({ valid, reason }) => [valid, reason])).toEqual(Array(10).fill([true, ""]));
   });
+});
+
+it("callers who wait for VerifyChain share a verification", async () => {
+  let verifications = 0;
+  const chain = {
+    async readHead() {
+      verifications += 1;
+      return { length: 1, headHash: genesis.blockHash };
+    },
+    readBlocks: async () => [],
+  };
+  const service = blockchainService({ chain, provider: {}, store: { batch() {} } } as never);
+  const verify = () => service.verifyChain({} as never, { signal: new AbortController().signal } as never);
+  const found = await Promise.all(Array.from({ length: 100 }, verify));
+  expect(found).toEqual(found.map(() => ({ valid: true, blocksChecked: 1, reason: "" })));
+  expect(verifications).toBe(1);
 });
 
 it("verifyChain leaves no unhandled rejection when its caller leaves during a read", async () => {

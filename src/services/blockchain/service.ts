@@ -2,11 +2,13 @@
 
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { createCallerMutex } from "../../calls/caller-mutex.ts";
 import { refuseField } from "../../errors.ts";
 import { readCaller } from "../../identity/principal.ts";
 import { createFeed, type Feed } from "../../records/feed.ts";
 import type { OpenKeys } from "../../secrets/sealed-keys.ts";
 import { readHealth, readList, readPage } from "../fields.ts";
+import { shareVerifications } from "../shared-verifications.ts";
 import { createAddBlock } from "./add-block.ts";
 import { type Block, packBlock } from "./block.ts";
 import { blockList, estimateBlockBytes } from "./block-store.ts";
@@ -38,6 +40,10 @@ export function blockchainService(deps: BlockchainServiceDeps): ServiceImpl<type
   const { store, chain, openKeys } = deps;
   const addBlock = createAddBlock(deps, openKeys);
   const feed = blockFeed(deps);
+  const provider = deps.provider.shared;
+  const verifications = shareVerifications(createCallerMutex(), (options) =>
+    verifyChain({ chain, provider }, options),
+  );
   return {
     registerNode: (req, context) => registerNode(deps, req, readCaller(context)),
     addBlock: (req, context) => addBlock(req, readCaller(context)),
@@ -47,7 +53,7 @@ export function blockchainService(deps: BlockchainServiceDeps): ServiceImpl<type
       return { blocks: rows.map(packBlock), length, headHash, nextPageToken, totalSize: length };
     },
     verifyChain: async (_req, { signal }) => {
-      const { firstInvalidIndex, ...found } = await verifyChain(deps, { signal });
+      const { firstInvalidIndex, ...found } = await verifications.wait({ signal });
       return { ...found, ...(firstInvalidIndex !== undefined && { firstInvalidIndex }) };
     },
     listValidators: async (fields) => {
