@@ -155,8 +155,8 @@ export interface CryptoProvider {
    */
   readonly system: CryptoProvider;
   /**
-   * The same provider for bulk work that several callers share. All such work counts as that of one caller, so
-   * it takes turns with theirs, and goes on when the call that began it ends.
+   * The same provider for bulk work that several callers share. All such work counts for one caller, so it takes
+   * turns with the work of each call, and goes on when the call that began it ends.
    */
   readonly shared: CryptoProvider;
 
