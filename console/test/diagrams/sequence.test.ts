@@ -28,8 +28,9 @@ describe("a sequence diagram", () => {
   });
 
   it("gives texts more room than their arrows, within the diagram", () => {
-    expect(placeText({ from: 1, to: 2 }, 4)).toEqual({ start: 1, end: 9 });
-    expect(placeText({ from: 0, to: 3 }, 4)).toEqual({ start: 1, end: 9 });
+    expect(placeText({ from: 1, to: 2 }, 4, "valid")).toEqual({ start: 3, end: 7 });
+    expect(placeText({ from: 1, to: 2 }, 4, "refused: SIGNATURE_INVALID")).toEqual({ start: 1, end: 9 });
+    expect(placeText({ from: 0, to: 3 }, 4, "valid")).toEqual({ start: 1, end: 9 });
   });
 
   it("keeps adjacent boxes apart", () => {

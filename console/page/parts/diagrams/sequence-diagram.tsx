@@ -124,7 +124,7 @@ function RowView({ row, parties, at }: RowViewProps) {
 function MessageView({ row, parties }: RowViewProps<Message>) {
   return (
     <>
-      <span class="says" style={put(placeText(row, parties.length))}>
+      <span class="says" style={put(placeText(row, parties.length, row.text))}>
         <span class="unseen">{nameParties(row, parties)}: </span>
         {row.text}
       </span>
@@ -135,7 +135,7 @@ function MessageView({ row, parties }: RowViewProps<Message>) {
         style={put(placeArrow(row))}
       />
       {row.verdict && (
-        <span class="says" style={put(placeText(row, parties.length))}>
+        <span class="says" style={put(placeText(row, parties.length, row.verdict.says))}>
           <Verdict holds={row.verdict.holds && !row.isAttack}>{breakReason(row.verdict.says)}</Verdict>
         </span>
       )}
@@ -143,12 +143,9 @@ function MessageView({ row, parties }: RowViewProps<Message>) {
   );
 }
 
-/** Lets a long reason break after "_", and not inside a word or before it. */
+/** Lets a long reason break after "_", and not inside a word. */
 function breakReason(text: string) {
-  return text
-    .replace(": ", ":\u00a0")
-    .split(/(?<=_)/)
-    .map((part, at) => [at > 0 && <wbr />, part]);
+  return text.split(/(?<=_)/).map((part, at) => [at > 0 && <wbr />, part]);
 }
 
 function FindingView({ row, parties }: RowViewProps<Finding>) {

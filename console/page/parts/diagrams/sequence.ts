@@ -107,10 +107,14 @@ export function placeArrow({ from, to }: Pick<Message, "from" | "to">): Span {
   return { start: 2 * Math.min(from, to) + 2, end: 2 * Math.max(from, to) + 2 };
 }
 
-/** The columns of an arrow's text, which may be wider than the arrow. */
-export function placeText(message: Pick<Message, "from" | "to">, parties: number): Span {
+/** Characters in a row of the diagram on a phone. */
+const rowCharacters = 48;
+
+/** The columns of an arrow's text, which may be wider than the arrow, above all a long one. */
+export function placeText(message: Pick<Message, "from" | "to">, parties: number, text: string): Span {
   const { start, end } = placeArrow(message);
-  return { start: Math.max(1, start - 3), end: Math.min(2 * parties + 1, end + 3) };
+  const extra = text.length * parties > 2 * rowCharacters ? 3 : 1;
+  return { start: Math.max(1, start - extra), end: Math.min(2 * parties + 1, end + extra) };
 }
 
 /** The columns of a party's box: the party's own, and one more on each side if no other box is adjacent. */

@@ -35,7 +35,7 @@ export function AuditChain({ chain }: { readonly chain: StreamState<CheckedEntry
               <span class="hint">{entry.details}</span>
             </span>
             <span>
-              <code>{entry.entryHash.slice(0, 16)}…</code> <span class="hint">{links[link]}</span>
+              <code>{entry.entryHash.slice(0, 8)}…</code> <span class="hint">{links[link]}</span>
             </span>
           </li>
         ))}
