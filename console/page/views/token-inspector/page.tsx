@@ -124,7 +124,8 @@ function TokenField({
 interface PartsProps {
   readonly parts: TokenParts;
   readonly token: string;
-  readonly keys: string;
+  /** Undefined while the token lacks what is typed. */
+  readonly keys: string | undefined;
   readonly onChange: (token: string) => void;
 }
 
@@ -134,7 +135,7 @@ function Parts({ parts, token, keys, onChange }: PartsProps) {
   const isRead = typedHeader.error === undefined && typedPayload.error === undefined;
   return (
     <>
-      <SignatureVerdict parts={parts} token={token} keys={keys} isRead={isRead} />
+      <SignatureVerdict parts={parts} token={token} keys={isRead ? keys : undefined} />
       <JsonField
         label="Header"
         part={0}
@@ -156,29 +157,25 @@ function Parts({ parts, token, keys, onChange }: PartsProps) {
   );
 }
 
-interface VerdictProps extends Omit<PartsProps, "onChange"> {
-  /** Whether the token contains all that was typed. */
-  readonly isRead: boolean;
-}
-
 /** Shows the verdict for the current token and keys. */
-function SignatureVerdict({ parts, token, keys, isRead }: VerdictProps) {
+function SignatureVerdict({ parts, token, keys }: Omit<PartsProps, "onChange">) {
   const [verdict, setVerdict] = useState<JwsVerdict>();
   useEffect(() => {
     let isCurrent = true;
-    const set = parse(() => readKeySet(keys));
-    const finding: Promise<JwsVerdict> = !isRead
-      ? Promise.resolve({ says: "Not verified: what you typed is not JSON yet." })
-      : keys.trim() === ""
-        ? Promise.resolve({ says: "Paste the issuer's keys to verify the signature." })
-        : "error" in set
-          ? Promise.resolve({ says: `The keys are not a JWK set: ${set.error}.` })
-          : verifyJws(parts, set.value).catch((error) => ({ says: `The check failed: ${error}.` }));
+    const set = parse(() => readKeySet(keys ?? ""));
+    const finding: Promise<JwsVerdict> =
+      keys === undefined
+        ? Promise.resolve({ says: "Not verified: what you typed is not JSON yet." })
+        : keys.trim() === ""
+          ? Promise.resolve({ says: "Paste the issuer's keys to verify the signature." })
+          : "error" in set
+            ? Promise.resolve({ says: `The keys are not a JWK set: ${set.error}.` })
+            : verifyJws(parts, set.value).catch((error) => ({ says: `The check failed: ${error}.` }));
     void finding.then((found) => isCurrent && setVerdict(found));
     return () => {
       isCurrent = false;
     };
-  }, [token, keys, isRead]);
+  }, [token, keys]);
   return (
     <p role="status" class="outcome">
       {verdict?.holds === undefined ? verdict?.says : <Verdict holds={verdict.holds}>{verdict.says}</Verdict>}
