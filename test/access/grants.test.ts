@@ -341,6 +341,20 @@ describeAccess("a grant", (shared) => {
     expect(keys.find((key) => key.keyId === keyId)?.owner).toBe(owner.name);
   });
 
+  it("shows the owner's ID if the user was removed, or changed outside the service", async () => {
+    const server = await shared();
+    const [removed, changed] = await makePeople(server);
+    const admin = await server.makePerson("admin");
+    await makeKey(removed);
+    await makeKey(changed);
+    await server.office.users.remove(removed.name);
+    await server.tamper((db) =>
+      db.updateTable("users").set({ role: "admin" }).where("name", "=", changed.name).execute(),
+    );
+    const owners = (await admin.kms.listKeys({ pageSize: 1000 })).keys.map((key) => key.owner);
+    expect(owners).toEqual(expect.arrayContaining([removed.userId, changed.userId]));
+  });
+
   it("names the owner even if an administrator creates it by the key's ID", async () => {
     const server = await shared();
     const [owner, grantee] = await makePeople(server);
