@@ -1,7 +1,7 @@
 import { sql } from "kysely";
-import type { TableOwner } from "../../src/database/schema.ts";
 import { column, type RowOf } from "../../src/records/columns.ts";
 import { createTable } from "../../src/records/create-table.ts";
+import type { RecordTables } from "../../src/records/table-declaration.ts";
 import type { ServiceSecret } from "../../src/secrets/service-secrets.ts";
 
 /** Roots of full tiles. Leaf hashes are not stored; they are computed from the entries. */
@@ -87,7 +87,8 @@ declare module "../../src/database/schema.ts" {
   }
 }
 
-export const tlogTables: TableOwner = {
+export const tlogTables: RecordTables = {
+  serviceSecrets: ["audit", "blockchain"].map(listLogSeeds),
   tables: {
     tlog_hashes: ["log", "level", "hash_index"],
     tlog_checkpoints: ["log", "tree_size"],

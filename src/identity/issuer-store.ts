@@ -4,7 +4,7 @@ import { type TokenAlgorithm, tokenAlgorithms } from "../crypto/jwt.ts";
 import type { PublicKey } from "../crypto/provider.ts";
 import type { RecordOf } from "../records/columns.ts";
 import { openTable } from "../records/record-table.ts";
-import { intact } from "../records/table-declaration.ts";
+import { intact, nameSecret } from "../records/table-declaration.ts";
 import type { Store } from "../store/store.ts";
 import type { WriteTransaction } from "../store/write-transaction.ts";
 import { byOperator, bySystem } from "./identity-entry.ts";
@@ -45,9 +45,8 @@ export function createIssuerStore(store: Store) {
   };
   const insert = async (transaction: WriteTransaction, key: NewIssuerKey, createdAt: Date): Promise<void> => {
     const { keyId, publicKey, seed } = key;
-    await transaction.putSecret(nameSeed(keyId), seed);
     const record = { keyId, algorithm: publicKey.algorithm, publicKey: publicKey.exportRaw(), createdAt };
-    await keys.insert(transaction, { ...record, retiredAt: undefined });
+    await keys.insert(transaction, { ...record, retiredAt: undefined }, seed);
   };
   return {
     background: store.background,
@@ -69,7 +68,7 @@ export function createIssuerStore(store: Store) {
       store.write(async (transaction) => {
         for (const record of await listOwn(transaction.db, retiredAt)) {
           if (record.algorithm !== key.publicKey.algorithm) continue;
-          await transaction.eraseSecret(nameSeed(record.keyId));
+          await transaction.eraseSecret(nameSecret(issuerKeyTable, record));
           await keys.update(transaction, intact(record), { retiredAt });
           const details = `${describeKey(record)}, retired=${retiredAt.toISOString()}`;
           await transaction.auditIdentity(byOperator("RETIRE_ISSUER_KEY", record.keyId, details));
@@ -82,7 +81,7 @@ export function createIssuerStore(store: Store) {
      *
      * @throws SEAL_BROKEN (CryptoError)
      */
-    openSeed: (keyId: string) => store.readSecret(nameSeed(keyId)),
+    openSeed: (keyId: string) => store.readSecret(nameSecret(issuerKeyTable, { keyId })),
   };
 }
 
@@ -98,8 +97,4 @@ function withAlgorithm(record: RecordOf<typeof issuerKeyTable.columns>): IssuerK
 
 function isCurrent(record: IssuerKeyRecord, { algorithm }: PublicKey): boolean {
   return record.retiredAt === undefined && record.algorithm === algorithm;
-}
-
-function nameSeed(keyId: string): string {
-  return `issuer_keys/${keyId}/seed`;
 }

@@ -133,6 +133,8 @@ export const issuerKeyTable: TableDeclaration<typeof issuerKeyColumns> = {
     const fitting = tokenAlgorithms.find((name) => algorithms[name].publicKeyBytes === publicKey.length);
     return named !== undefined && (fitting ?? named) === named;
   },
+  hasSecret: ({ retiredAt }) => retiredAt === undefined,
+  secretName: "seed",
   describe: ({ keyId }) => `issuer key ${keyId}`,
   alsoSelect: selectLastChange("issuer_keys.key_id", ["RETIRE_ISSUER_KEY"]),
   hasEnded: (row) => (row.retired_at_ms ?? null) === null && (row.last_change ?? null) !== null,

@@ -4,11 +4,14 @@ import type { Algorithm } from "../crypto/algorithms.ts";
 import type { AnyRow, ColumnValue, TableOwner } from "../database/schema.ts";
 import { RecordDamagedError } from "../database/store-error.ts";
 import type { SealedKey } from "../secrets/sealed-keys.ts";
+import type { ServiceSecrets } from "../secrets/service-secrets.ts";
 import type { Columns, RecordOf } from "./columns.ts";
 import type { Quota } from "./quota.ts";
 
 /** Default tag column. */
 export const defaultTagColumn = "record_tag";
+/** Default last part of the name of a record's secret. */
+export const defaultSecretName = "secret-key";
 /** Default column that orders a table. */
 export const defaultOrder = "position";
 
@@ -30,6 +33,10 @@ export interface TableDeclaration<C extends Columns> {
   readonly sizeOfListed?: (row: Readonly<AnyRow>) => number;
   /** Returns whether untagged columns are consistent with tagged ones. Called only by verifications. */
   readonly isConsistent?: (record: RecordOf<C>) => boolean;
+  /** Returns whether the vault has a secret of this record. Called only by verifications. */
+  readonly hasSecret?: (record: RecordOf<C>) => boolean;
+  /** Last part of the names of the records' secrets. Default: "secret-key". */
+  readonly secretName?: string;
   /** First field of a tag. Default: the table's name. */
   readonly tagKind?: string;
   /** Default: "record_tag". */
@@ -56,6 +63,8 @@ export type AnyTable = TableDeclaration<any>;
 export interface RecordTables extends TableOwner {
   /** Tables with tagged rows, except keys and blocks, which have their own verifications. */
   readonly records?: readonly AnyTable[];
+  /** Secrets that belong to no record. */
+  readonly serviceSecrets?: readonly ServiceSecrets[];
 }
 
 /** A record as read. */
@@ -97,12 +106,12 @@ export function nameNarrowed(list: string, narrowing: { readonly name: string } 
   return narrowing === undefined ? list : `${list} ${narrowing.name}`;
 }
 
-/** Names a record's sealed secret key. */
+/** Names a record's secret. */
 export function nameSecret<C extends Columns>(
-  { name, key }: TableDeclaration<C>,
+  { name, key, secretName = defaultSecretName }: TableDeclaration<C>,
   record: Partial<RecordOf<C>>,
 ): string {
-  return [name, ...key.map((property) => record[property]), "secret-key"].join("/");
+  return [name, ...key.map((property) => record[property]), secretName].join("/");
 }
 
 /** Describes the sealed secret key of a record with a public key. */

@@ -1,9 +1,10 @@
-/** Verifies that no record of a table was changed outside the server. */
+/** Verifies that no record of a table was changed outside the server, and that none lost its secret. */
+import { sql } from "kysely";
 import { readChunks } from "../database/read-rows.ts";
 import { type Columns, isAsStored } from "./columns.ts";
 import { countRecords } from "./record-counts.ts";
 import { openTable, type RecordStore } from "./record-table.ts";
-import type { AnyTable, TableDeclaration } from "./table-declaration.ts";
+import { type AnyTable, defaultSecretName, type TableDeclaration } from "./table-declaration.ts";
 
 /** Rows to read at once. */
 const chunkRows = 500;
@@ -14,21 +15,31 @@ export interface RecordsVerification {
   readonly damaged: readonly string[];
 }
 
-/** Finds records that do not match their tags, and rows that only look like such records. */
+export interface TablesVerification extends RecordsVerification {
+  /** Names of records whose secret is missing. */
+  readonly withoutSecret: readonly string[];
+}
+
+/**
+ * Finds records that do not match their tags, rows that only look like such records, and records without their secret.
+ */
 export async function verifyRecords(
   store: RecordStore,
   declarations: readonly AnyTable[],
-): Promise<RecordsVerification> {
+): Promise<TablesVerification> {
   let checked = 0;
   const damaged: string[] = [];
+  const withoutSecret: string[] = [];
   for (const declaration of declarations)
     for await (const { record, row, isIntact } of readAll(store, declaration)) {
       checked += 1;
       const isAsWritten =
         isIntact && isAsStored(declaration.columns, row) && declaration.isConsistent?.(record) !== false;
       if (!isAsWritten) damaged.push(declaration.describe(record));
+      else if (declaration.hasSecret?.(record) && Number(row.secrets) === 0)
+        withoutSecret.push(declaration.describe(record));
     }
-  return { checked, damaged };
+  return { checked, damaged, withoutSecret };
 }
 
 /** Finds lists whose stored count, on which quotas rely, differs from the number of rows. */
@@ -41,10 +52,18 @@ export async function verifyCounts(
   return wrong;
 }
 
-/** Reads all rows of a table in key order. */
+/** Reads all rows of a table in key order, each with the number of its secrets, because a server may remove both. */
 async function* readAll<C extends Columns>(store: RecordStore, declaration: TableDeclaration<C>) {
-  const { key, columns } = declaration;
+  const { name, key, columns, hasSecret, secretName = defaultSecretName } = declaration;
   const { readRow, select } = openTable(store, declaration);
   const keyColumns = key.map((property) => columns[property]?.name ?? property);
-  for await (const rows of readChunks(select(store.reader), keyColumns, chunkRows)) yield* rows.map(readRow);
+  const identity = sql.join(
+    [sql.lit(name), ...keyColumns.map((column) => sql.ref(`${name}.${column}`)), sql.lit(secretName)],
+    sql` || '/' || `,
+  );
+  const secrets = sql<number>`(select count(*) from sealed_secrets where identity = ${identity})`.as(
+    "secrets",
+  );
+  const query = select(store.reader).$if(hasSecret !== undefined, (all) => all.select(secrets));
+  for await (const rows of readChunks(query, keyColumns, chunkRows)) yield* rows.map(readRow);
 }

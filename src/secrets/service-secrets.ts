@@ -37,9 +37,9 @@ export interface ServiceSecretStore {
  * missing secret, because clients rely on the keys that they know.
  */
 export async function createServiceSecrets(store: ServiceSecretStore, group: ServiceSecrets): Promise<void> {
-  if ((await findMissing(store.reader, group)) !== "ALL") return;
+  if (await wereCreated(store.reader, group)) return;
   await store.write(async ({ db, putSecret }) => {
-    if ((await findMissing(db, group)) !== "ALL") return;
+    if (await wereCreated(db, group)) return;
     for (const { identity, bytes } of group.secrets) {
       const fresh = randomBytes(bytes);
       await putSecret(identity, fresh).finally(() => wipe(fresh));
@@ -47,23 +47,22 @@ export async function createServiceSecrets(store: ServiceSecretStore, group: Ser
   });
 }
 
-/**
- * Finds secrets that are missing although they were created.
- *
- * @returns "ALL" if none of them was created yet
- */
-export async function findMissing(
-  db: Kysely<Schema>,
-  { secrets, uses }: ServiceSecrets,
-): Promise<readonly ServiceSecret[] | "ALL"> {
-  // Uses are read first, because another program may be creating the secrets.
-  const used = await sql`select 1 where exists (${uses})`.execute(db);
+async function wereCreated(db: Kysely<Schema>, { secrets, uses }: ServiceSecrets): Promise<boolean> {
   const identities = secrets.map(({ identity }) => identity);
+  const { rows } = await sql`
+    select 1 where exists (${uses})
+      or exists (select 1 from sealed_secrets where identity in (${sql.join(identities)}))`.execute(db);
+  return rows.length > 0;
+}
+
+/** Finds secrets that are missing although they were created. */
+export async function findMissing(db: Kysely<Schema>, group: ServiceSecrets): Promise<ServiceSecret[]> {
+  if (!(await wereCreated(db, group))) return [];
+  const identities = group.secrets.map(({ identity }) => identity);
   const rows = await db
     .selectFrom("sealed_secrets")
     .select("identity")
     .where("identity", "in", identities)
     .execute();
-  if (used.rows.length + rows.length === 0) return "ALL";
-  return secrets.filter(({ identity }) => !rows.some((row) => row.identity === identity));
+  return group.secrets.filter(({ identity }) => !rows.some((row) => row.identity === identity));
 }

@@ -453,7 +453,7 @@ const records: readonly Case[] = [
     table: "iot_devices",
     column: "state_tag",
     write: (transaction) =>
-      createIotStore(store).insert(transaction, { ...device, deviceId: "device-3" }, undefined),
+      createIotStore(store).insert(transaction, { ...device, deviceId: "device-3" }, secret),
     tag: "421cf256f01468664bcf4377020b508fe19c214fb987ef161145038696c3b5ee",
   },
   {
@@ -462,7 +462,7 @@ const records: readonly Case[] = [
     column: "state_tag",
     write: async (transaction) => {
       const iot = createIotStore(store);
-      await iot.insert(transaction, { ...device, deviceId: "device-5" }, undefined);
+      await iot.insert(transaction, { ...device, deviceId: "device-5" }, secret);
       await iot.saveState(transaction, "device-5", {
         ...newDeviceState,
         ...{ reportedPath: "sensor/image", reportedVersion: "2", reportedHash: zeroes, reportedAt: at },
@@ -477,7 +477,7 @@ const records: readonly Case[] = [
     column: "state_tag",
     write: async (transaction) => {
       const iot = createIotStore(store);
-      await iot.insert(transaction, { ...device, deviceId: "device-4" }, undefined);
+      await iot.insert(transaction, { ...device, deviceId: "device-4" }, secret);
       await iot.saveState(transaction, "device-4", {
         ...newDeviceState,
         lastSeenAt: at,
@@ -711,6 +711,23 @@ describe("record tags", { shuffle: false }, () => {
         expect((await verifyRecords(store, [declaration])).damaged).toEqual([]);
       },
     );
+  });
+
+  describe("the secret of a record", () => {
+    it("is declared by its table, and found missing", async () => {
+      const secrets = await store.reader.selectFrom("sealed_secrets").selectAll().execute();
+      const verify = async () => (await verifyRecords(store, coreTables.records)).withoutSecret;
+      const before = await verify();
+      await store.write(async ({ db }) => void (await db.deleteFrom("sealed_secrets").execute()));
+      const missing = await verify();
+      await store.write(
+        async ({ db }) => void (await db.insertInto("sealed_secrets").values(secrets).execute()),
+      );
+      const names = secrets
+        .map(({ identity }) => identity)
+        .filter((identity) => !/^(store|kms_keys)\//.test(identity));
+      expect([before, missing.length, names.length]).toEqual([[], 10, 10]);
+    });
   });
 
   /** All declarations of a table. */

@@ -2,6 +2,7 @@ import { checkIntegrity } from "../../database/integrity.ts";
 import { verifySchema } from "../../database/schema-objects.ts";
 import { listLostAccounts } from "../../identity/lost-accounts.ts";
 import { verifyCounts, verifyRecords } from "../../records/verify-records.ts";
+import { findMissing } from "../../secrets/service-secrets.ts";
 import { verifySecrets } from "../../secrets/verify-secrets.ts";
 import { createKmsStore } from "../../services/kms/store.ts";
 import { keyTable } from "../../services/kms/tables.ts";
@@ -19,9 +20,9 @@ const maxNamed = 20;
 export const storeVerify = existingStoreVerb({
   line: "store verify",
   meaning:
-    "Verifies that every secret can be decrypted, every key is present, no record was changed, and the stored\n" +
-    "hashes and checkpoints of the verifiable logs match their entries. Also verifies the identity log; for the audit log,\n" +
-    "use audit verify. Checks a SQLite file as a whole first; for PostgreSQL, use pg_amcheck.",
+    "Verifies that no key or secret is missing, every secret can be decrypted, no record was changed, and the stored\n" +
+    "hashes and checkpoints of the verifiable logs match their entries. Also verifies the identity log; for the audit log\n" +
+    "and the chain, use audit verify and chain verify. Checks a SQLite file as a whole first; for PostgreSQL, use pg_amcheck.",
   async work({ location, masterKey, loadTables, loadPackages, store, provider }) {
     const { kind } = location;
     const { owners, records: declarations } = await loadTables();
@@ -38,6 +39,8 @@ export const storeVerify = existingStoreVerb({
     const secrets = await withCount("secrets opened", (onProgress) =>
       verifySecrets(store, onProgress, keys.opened),
     );
+    const groups = owners.flatMap(({ serviceSecrets = [] }) => serviceSecrets);
+    const missing = (await Promise.all(groups.map((group) => findMissing(store.reader, group)))).flat();
     const records = await verifyRecords(store, declarations);
     const lost = await listLostAccounts(store.reader);
     const answers = await store.verifyAnswers();
@@ -51,8 +54,10 @@ export const storeVerify = existingStoreVerb({
     const faults = [
       ...schema.map((fault) => `In the schema, ${fault}.`),
       ...secrets.broken.map((identity) => `The secret ${identity} cannot be decrypted.`),
+      ...missing.map(({ identity }) => `The secret ${identity} is missing.`),
       ...keys.faults.map(({ keyId, reason }) => `The key ${keyId} is damaged: ${reason}.`),
       ...records.damaged.map((name) => `The record of ${name} was changed outside of the server.`),
+      ...records.withoutSecret.map((name) => `The secret key of ${name} is missing.`),
       ...lost.map((name) => `The ${name} is missing, but the identity log records no removal.`),
       ...answers.damaged.map((name) => `The ${name} was changed outside of the server.`),
       ...trees.flatMap(({ log, fault }) =>
@@ -77,7 +82,7 @@ export const storeVerify = existingStoreVerb({
     const others = records.checked + answers.checked;
     const looked = `${counted(secrets.checked, "secret")}, ${counted(keys.checked, "key")}, ${counted(others, "other record")} and ${counted(checkpoints, "checkpoint")}`;
     if (faults.length > 0) return reportFaults(faults, looked);
-    return `The store is intact: ${looked} are unchanged. To check the audit entries, run qsp audit verify.`;
+    return `The store is intact: ${looked} are unchanged. To check entries and blocks, run qsp audit verify and qsp chain verify.`;
   },
 });
 

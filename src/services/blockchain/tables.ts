@@ -25,6 +25,7 @@ export const validatorTable: TableDeclaration<typeof validatorColumns> = {
   key: ["address"],
   owner: "owner",
   quota: validatorQuota,
+  hasSecret: () => true,
   describe: ({ address }) => `validator ${address}`,
   sizeOfListed: () => validatorBytes,
 };

@@ -38,6 +38,7 @@ export const signerTable: TableDeclaration<typeof signerColumns> = {
   columns: signerColumns,
   key: ["walletId", "address"],
   orderedBy: "address",
+  hasSecret: ({ isServerHeld }) => isServerHeld,
   describe: ({ walletId, address }) => `signer ${address} of wallet ${walletId}`,
 };
 

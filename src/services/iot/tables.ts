@@ -30,6 +30,7 @@ export const deviceTable: TableDeclaration<typeof deviceColumns> = {
   key: ["deviceId"],
   owner: "owner",
   quota: deviceQuota,
+  hasSecret: ({ isSimulated }) => isSimulated,
   describe: ({ deviceId }) => `device ${deviceId}`,
   // Lists omit vendor keys.
   sizeOfListed: ({ vendor_public_key: _, ...row }) => sizeInJson(row),

@@ -176,6 +176,8 @@ export const importTable: TableDeclaration<typeof importColumns> = {
   key: ["importId"],
   owner: "owner",
   quota: importQuota,
+  // Expired import jobs stay, without their secrets.
+  hasSecret: ({ jobName }) => jobName === "",
   describe: ({ importId }) => `import token ${importId}`,
 };
 

@@ -28,6 +28,7 @@ export const tunnelTable: TableDeclaration<typeof columns> = {
   key: ["tunnelId"],
   owner: "owner",
   quota: tunnelQuota,
+  hasSecret: ({ isServerHeld }) => isServerHeld,
   describe: ({ tunnelId }) => `tunnel ${tunnelId}`,
 };
 
@@ -71,6 +72,7 @@ declare module "../../database/schema.ts" {
 /** Tables for tunnels and used ciphertexts: see store.ts and ciphertext-store.ts. */
 export const vpnTables: RecordTables = {
   records: [tunnelTable],
+  serviceSecrets: [gatewaySecrets],
   tables: { vpn_tunnels: ["position"], vpn_used_ciphertexts: ["ciphertext_hash"] },
   steps: {
     "0001-vpn": (types) => [

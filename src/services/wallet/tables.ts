@@ -31,6 +31,7 @@ export const walletTable: TableDeclaration<typeof columns> = {
   key: ["walletId"],
   owner: "owner",
   quota: walletQuota,
+  hasSecret: () => true,
   describe: ({ walletId }) => `wallet ${walletId}`,
 };
 

@@ -1,14 +1,19 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { beforeAll, describe, expect, it } from "vitest";
+import { listLogSeeds } from "../../../extensions/tlog/tables.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { createClientStore } from "../../../src/identity/clients.ts";
+import { openIssuer } from "../../../src/identity/issuer.ts";
+import { createIssuerStore } from "../../../src/identity/issuer-store.ts";
 import { createRevocations } from "../../../src/identity/revocations.ts";
 import { createUserStore } from "../../../src/identity/users.ts";
+import { createServiceSecrets } from "../../../src/secrets/service-secrets.ts";
 import { createKey } from "../../../src/services/kms/create.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
 import { destroyKey } from "../../../src/services/kms/life-cycle.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
+import { gatewaySecrets } from "../../../src/services/vpn/tables.ts";
 import { isMissing, run } from "../../interop/tools.ts";
 import { endAfterAll } from "../../support/at-end.ts";
 import { describeClient } from "../../support/clients.ts";
@@ -20,7 +25,10 @@ import { runCommand } from "./command-line.ts";
 
 const verify = (place: Pick<Place, "settings">) => runCommand(place, ["store", "verify"]);
 
-/** A store with all kinds of records: three keys, the last of which is destroyed, a user, a client and an answer. */
+/**
+ * A store with all kinds of records: three keys, the last of which is destroyed, a user, a client, an answer, and the
+ * keys of the issuer, the gateway and a log.
+ */
 const full: { directory: string; keyIds: readonly string[] } = { directory: "", keyIds: [] };
 const atEnd = endAfterAll();
 beforeAll(async () => {
@@ -40,6 +48,9 @@ beforeAll(async () => {
   await cache.close();
   await createUserStore(store).add({ name: "ada", role: "user", passwordHash: "none" }, new Date());
   await createClientStore(store).add(describeClient("shop"), new Date());
+  const issuer = createIssuerStore(store);
+  await openIssuer({ provider, store: issuer, now: () => new Date() }).then(({ close }) => close());
+  for (const group of [gatewaySecrets, listLogSeeds("audit")]) await createServiceSecrets(store, group);
   const origin = { clientAddress: "192.0.2.7", requestId: "call-1" };
   await createRevocations(store).add({ tokenId: "token-1", client: "shop", origin });
   const call = { userId: "ada", idempotencyKey: "key-1", requestHash: "aa" };
@@ -81,9 +92,9 @@ describe("qsp store verify", () => {
     const { code, stdout } = await verify(await copySqlitePlace(full.directory));
     expect({ code, stdout }).toEqual({
       code: 0,
-      // Two of the keys, the root key, and the key that signs the audit log.
+      // Two of the keys, the root key, and the keys of the audit log, the issuer, the gateway and the verifiable log.
       stdout:
-        "The store is intact: 4 secrets, 3 keys, 3 other records and 0 checkpoints are unchanged. To check the audit entries, run qsp audit verify.\n",
+        "The store is intact: 9 secrets, 3 keys, 4 other records and 0 checkpoints are unchanged. To check entries and blocks, run qsp audit verify and qsp chain verify.\n",
     });
   });
 
@@ -125,6 +136,17 @@ describe("qsp store verify", () => {
       (_first, second = "") => `delete from sealed_secrets where identity = '${secretOf(second)}'`,
       /key-.* secret key is missing/,
     ],
+    [
+      () => "delete from sealed_secrets where identity like 'issuer_keys/%'",
+      /^The secret key of issuer key \S+ is missing\.$/m,
+    ],
+    ...["vpn/gateway/kem-key", "vpn/gateway/identity-key", "tlog/audit/ml-dsa-44"].map(
+      (identity) =>
+        [
+          () => `delete from sealed_secrets where identity = '${identity}'`,
+          new RegExp(`^The secret ${identity} is missing\\.$`, "m"),
+        ] as const,
+    ),
   ];
 
   it.each(changes)("exits with 1 and names what was changed: %s", async (statement, said) => {
