@@ -1,9 +1,9 @@
 /** Stores witness cosignatures: the newest per checkpoint and key. */
 import type { Kysely } from "kysely";
-import type { Schema } from "../../src/database/schema.ts";
-import type { Store } from "../../src/store/store.ts";
+import { type AnyRow, anyTable, type Schema } from "../../src/database/schema.ts";
+import { openTable, type RecordStore } from "../../src/records/record-table.ts";
 import type { NoteSignature } from "./note.ts";
-import type { TlogCosignaturesTable } from "./tables.ts";
+import { cosignatureTable } from "./tables.ts";
 import { computeKeyId, type VerifierKey } from "./verifier-keys.ts";
 
 /** A trusted witness's cosignature. */
@@ -21,32 +21,22 @@ export type CosignatureStore = ReturnType<typeof createCosignatureStore>;
  *
  * @param witnesses the trusted keys; cosignatures by other keys are not shown
  */
-export function createCosignatureStore(
-  store: Pick<Store, "reader" | "tagRecord" | "isTagged">,
-  log: string,
-  witnesses: readonly VerifierKey[],
-) {
+export function createCosignatureStore(store: RecordStore, log: string, witnesses: readonly VerifierKey[]) {
   const trusted = witnesses.map((key) => ({ key, keyId: computeKeyId(key) }));
-  const listFields = (row: Omit<TlogCosignaturesTable, "record_tag">) => [
-    "tlog_cosignatures",
-    row.log,
-    row.tree_size,
-    row.witness,
-    row.key_id,
-    row.signature,
-  ];
-  const readRow = (row: TlogCosignaturesTable): Cosignature[] => {
-    const witness = trusted.find(({ key, keyId }) => key.name === row.witness && keyId === row.key_id);
+  const table = openTable(store, cosignatureTable);
+  const readRow = (row: Readonly<AnyRow>): Cosignature[] => {
+    const { record, isIntact } = table.readRow(row);
+    const { signature } = record;
+    const witness = trusted.find(({ key, keyId }) => key.name === record.witness && keyId === record.keyId);
     // A damaged cosignature is useless, but must not block the checkpoint.
-    if (witness === undefined || !store.isTagged(listFields(row), row.record_tag)) return [];
+    if (witness === undefined || !isIntact) return [];
     const { key, keyId } = witness;
-    const timestamp = Number(Buffer.from(row.signature).readBigUInt64BE());
-    return [{ key, keyId, keyName: key.name, signature: row.signature, timestamp }];
+    const timestamp = Number(Buffer.from(signature).readBigUInt64BE());
+    return [{ key, keyId, keyName: key.name, signature, timestamp }];
   };
   const list = async (size: number, db: Kysely<Schema> = store.reader): Promise<Cosignature[]> => {
-    const rows = await db
-      .selectFrom("tlog_cosignatures")
-      .selectAll()
+    const rows = await table
+      .select(db)
       .where("log", "=", log)
       .where("tree_size", "=", size)
       .orderBy("witness")
@@ -67,11 +57,8 @@ export function createCosignatureStore(
         .where("witness", "=", keyName)
         .where("key_id", "=", keyId)
         .execute();
-      const row = { log, tree_size: size, witness: keyName, key_id: keyId, signature };
-      await db
-        .insertInto("tlog_cosignatures")
-        .values({ ...row, record_tag: store.tagRecord(listFields(row)) })
-        .execute();
+      const row = table.toTaggedRow({ log, size, witness: keyName, keyId, signature });
+      await anyTable(db).insertInto(cosignatureTable.name).values(row).execute();
     },
     /** Lists the sizes of checkpoints with at least this many rows, newest first: candidates for `list`. */
     async listCosignedSizes(atLeast: number, limit: number): Promise<number[]> {

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
-import { column, type RowOf } from "../../src/records/columns.ts";
-import { createTable } from "../../src/records/create-table.ts";
-import type { RecordTables } from "../../src/records/table-declaration.ts";
+import { column, type RowOf, type TaggedRow } from "../../src/records/columns.ts";
+import { createRecordTable, createTable } from "../../src/records/create-table.ts";
+import type { RecordTables, TableDeclaration } from "../../src/records/table-declaration.ts";
 import type { ServiceSecret } from "../../src/secrets/service-secrets.ts";
 
 /** Roots of full tiles. Leaf hashes are not stored; they are computed from the entries. */
@@ -34,20 +34,23 @@ const checkpointTable = {
 } as const;
 
 /** Witness cosignatures. */
-const cosignatureTable = {
+const cosignatureColumns = {
+  log: column.text("log"),
+  size: column.integer("tree_size"),
+  witness: column.text("witness"),
+  /** 32 bits. */
+  keyId: column.integer("key_id"),
+  /** Starts with the time in eight bytes. */
+  signature: column.bytes("signature"),
+};
+
+export const cosignatureTable: TableDeclaration<typeof cosignatureColumns> = {
   name: "tlog_cosignatures",
-  columns: {
-    log: column.text("log"),
-    size: column.integer("tree_size"),
-    witness: column.text("witness"),
-    /** 32 bits. */
-    keyId: column.integer("key_id"),
-    /** Starts with the time in eight bytes. */
-    signature: column.bytes("signature"),
-    tag: column.text("record_tag"),
-  },
+  columns: cosignatureColumns,
   key: ["log", "size", "witness", "keyId"],
-} as const;
+  orderedBy: "tree_size",
+  describe: ({ log, size, witness }) => `cosignature by ${witness} of the log ${log} with ${size} entries`,
+};
 
 /** The entry up to which a verification found a log valid. */
 const verifiedTable = {
@@ -65,7 +68,7 @@ const verifiedTable = {
 
 export type TlogHashesTable = RowOf<typeof hashTable.columns>;
 export type TlogCheckpointsTable = RowOf<typeof checkpointTable.columns>;
-export type TlogCosignaturesTable = RowOf<typeof cosignatureTable.columns>;
+export type TlogCosignaturesTable = TaggedRow<typeof cosignatureColumns>;
 export type TlogVerifiedTable = RowOf<typeof verifiedTable.columns>;
 
 /** Seeds of a log's keys: Ed25519 (RFC 8032, section 5.1.5) and ML-DSA-44 (FIPS 204, algorithm 1). */
@@ -88,6 +91,7 @@ declare module "../../src/database/schema.ts" {
 }
 
 export const tlogTables: RecordTables = {
+  records: [cosignatureTable],
   serviceSecrets: ["audit", "blockchain"].map(listLogSeeds),
   tables: {
     tlog_hashes: ["log", "level", "hash_index"],
@@ -99,7 +103,7 @@ export const tlogTables: RecordTables = {
     "0003-tlog": (types) => [
       createTable(types, hashTable),
       createTable(types, checkpointTable),
-      createTable(types, cosignatureTable),
+      createRecordTable(types, cosignatureTable),
     ],
     "0004-tlog": (types) => [createTable(types, verifiedTable)],
   },

@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { RecordDamagedError, StoreFailureError } from "../../../src/database/store-error.ts";
 import { hashLeaf } from "../../../src/merkle/hashes.ts";
+import { verifyRecords } from "../../../src/records/verify-records.ts";
 import { copyLog, restoreLog } from "../../../test/audit/audit-log.ts";
 import { writeEntries } from "../../../test/support/entries.ts";
 import { treeHash } from "../../../test/support/naive-tree.ts";
@@ -13,6 +14,7 @@ import { createCosignatureStore } from "../cosignature-store.ts";
 import { openLog } from "../log.ts";
 import { formatNote } from "../note.ts";
 import { createAuditSource } from "../source.ts";
+import { tlogTables } from "../tables.ts";
 import { verifyNote } from "../verify-note.ts";
 import { verifyConsistency, verifyInclusion } from "../verify-proofs.ts";
 import { openAuditLog, origin } from "./open-log.ts";
@@ -185,6 +187,28 @@ describeStores("a log", (makePlace) => {
     const added = addCosignature(deps as never, { ...log, cosignatures }, Buffer.from(cosigned));
     expect(await refusal(added)).toMatchObject({ reason: "CHECKPOINT_NOT_FOUND" });
     expect(await cosignatures.list(3)).toEqual([]);
+  });
+
+  it("does not show a cosignature that was changed in the store, and a verification names it", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    await writeEntries(store, 3);
+    const log = await openAuditLog(store);
+    const { note } = await log.readCheckpoint();
+    const { key, sign } = makeEd25519Witness("witness.example");
+    const cosignatures = createCosignatureStore(store, log.name, [key]);
+    const given = await sign(note.text, new Date());
+    await store.write(({ db }) => cosignatures.add(db, 3, { ...given, key, timestamp: 1 }));
+    const [{ record_tag: tag } = {}] = await place.query("select * from tlog_cosignatures");
+    // Never changes, because the tag is stored.
+    const fields = ["tlog_cosignatures", "audit", 3, "witness.example", given.keyId, given.signature];
+    expect(store.isTagged(fields, String(tag))).toBe(true);
+    expect(await cosignatures.list(3)).toHaveLength(1);
+    await place.query("update tlog_cosignatures set tree_size = 2");
+    expect(await cosignatures.list(2)).toEqual([]);
+    expect((await verifyRecords(store, tlogTables.records ?? [])).damaged).toEqual([
+      "cosignature by witness.example of the log audit with 2 entries",
+    ]);
   });
 
   it("keeps the newest 64 checkpoints, and the last one per 10,000 entries", async () => {

@@ -173,7 +173,6 @@ describe("qsp store verify", () => {
       "blockchain_head",
       "tlog_hashes",
       "tlog_checkpoints",
-      "tlog_cosignatures",
       // If this table was changed, the next verification reads all entries.
       "tlog_verified",
     ]);
