@@ -1,12 +1,12 @@
 /** Creates descriptions from proto comments. */
-import type { AnyDesc } from "@bufbuild/protobuf";
-import { protoCamelCase, qualifiedName } from "@bufbuild/protobuf/reflect";
+import type { DescField, DescFile, DescMessage, DescMethod, DescService } from "@bufbuild/protobuf";
+import { nestedTypes, protoCamelCase, qualifiedName } from "@bufbuild/protobuf/reflect";
 
 /** Proto comments by full name, as in gen/comments.ts. */
 export type Comments = Readonly<Record<string, string>>;
 
 /** Returns the description of an element of a proto; undefined if it has no comment. */
-export type Describe = (desc: AnyDesc) => string | undefined;
+export type Describe = (desc: DescService | DescMethod | DescMessage | DescField) => string | undefined;
 
 /**
  * Converts comments to texts for REST callers: each paragraph on one line, fields by their JSON names. An
@@ -14,8 +14,11 @@ export type Describe = (desc: AnyDesc) => string | undefined;
  */
 export function createDescribe(comments: Comments): Describe {
   const names = new Set(Object.keys(comments).map((name) => name.slice(name.lastIndexOf(".") + 1)));
-  const rename = (word: string): string => (names.has(word) ? protoCamelCase(word) : word);
   return (desc) => {
+    // Fields may declare JSON names, such as those of OAuth 2.
+    const { file } = desc.kind === "rpc" || desc.kind === "field" ? desc.parent : desc;
+    const own = listJsonNames(file);
+    const rename = (word: string): string => own.get(word) ?? (names.has(word) ? protoCamelCase(word) : word);
     const comment = comments[qualifiedName(desc)];
     if (comment === undefined) return undefined;
     const paragraphs = comment
@@ -25,6 +28,11 @@ export function createDescribe(comments: Comments): Describe {
       );
     return nameWildcards(paragraphs.join("\n\n")).replace(/\b[a-z0-9]+(_[a-z0-9]+)+\b/g, rename);
   };
+}
+
+function listJsonNames(file: DescFile): ReadonlyMap<string, string> {
+  const messages = [...nestedTypes(file)].filter((type) => type.kind === "message");
+  return new Map(messages.flatMap(({ fields }) => fields.map(({ name, jsonName }) => [name, jsonName])));
 }
 
 /**

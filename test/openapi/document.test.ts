@@ -140,6 +140,15 @@ describe.each(modes)("the API description of a server with --auth %s", (mode) =>
     );
     expect(texts).toBeNull();
   });
+
+  it.each([
+    ["IssueTokenRequestForm", "subject_token_type", "urn:ietf:params:oauth:token-type:access_token"],
+    ["IssueTokenRequestForm", "actor_token_type", "because actor_token is"],
+    ["IssueTokenResponse", "access_token", "the claims iss, sub, aud, client_id,"],
+  ])("keeps the names of OAuth 2 in prose: %s.%s", (message, field, text) => {
+    const schema = serverOf(mode).document.components.schemas[`oauth.${message}`];
+    expect(schema?.properties?.[field]?.description).toContain(text);
+  });
 });
 
 /** An operation's response. */
