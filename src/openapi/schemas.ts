@@ -56,6 +56,8 @@ type FieldParts = readonly DescField[];
 export function createSchemas(describe: Describe, answered: readonly DescMessage[]): Schemas {
   const components = new Map<string, Schema>();
   const fromServer = collectMessages(answered);
+  // Third-party answers have other conventions. So do nested messages: a damaged record lacks most fields.
+  const ownAnswers = new Set(answered.filter(({ field }) => field.status?.scalar === ScalarType.STRING));
   const listRequired = createListRequired();
 
   const refer = (name: string, make: () => Schema): Schema => {
@@ -79,7 +81,8 @@ export function createSchemas(describe: Describe, answered: readonly DescMessage
 
   const objectSchema = (desc: DescMessage, direction: Direction, without: readonly FieldParts[]): Schema => {
     const isRequest = direction !== "response";
-    const required = (isRequest ? listRequired(desc) : desc.fields.filter(isAlwaysThere))
+    const isComplete = ownAnswers.has(desc) ? isDeclaredPresent : isAlwaysThere;
+    const required = (isRequest ? listRequired(desc) : desc.fields.filter(isComplete))
       .filter((field) => without.every(([first]) => first !== field))
       .map(({ jsonName }) => jsonName);
     return {
@@ -105,7 +108,11 @@ export function createSchemas(describe: Describe, answered: readonly DescMessage
 
   const ofField = (field: DescField, direction: Direction): Schema => {
     const plain = valueSchema(field, direction);
-    if (direction === "response") return withText(plain, field, []);
+    if (direction === "response") {
+      // src/server/interceptors/status.ts
+      const isStatus = field.name === "status" && ownAnswers.has(field.parent);
+      return withText(isStatus ? { ...plain, const: "success" } : plain, field, []);
+    }
     const isNeeded = isRequired(field.parent, field);
     const { schema, sentences } = constrainField(field, plain, isNeeded);
     return withText(isNeeded || direction === "text" ? schema : allowNull(schema), field, sentences);
@@ -165,6 +172,12 @@ function createListRequired(): (desc: DescMessage) => readonly DescField[] {
  */
 export function isAlwaysThere(field: DescField): boolean {
   return field.presence === FeatureSet_FieldPresence.IMPLICIT;
+}
+
+/** In answers of our own calls, messages too are always present, unless they are `optional` or in a oneof. */
+function isDeclaredPresent(field: DescField): boolean {
+  const isMessage = field.fieldKind === "message" && field.oneof === undefined;
+  return isAlwaysThere(field) || (isMessage && !field.proto.proto3Optional);
 }
 
 /** Collects the names of messages and of all messages in their fields. */

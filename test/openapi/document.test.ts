@@ -3,7 +3,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { beforeAll, describe, expect, it } from "vitest";
 import { fillExample } from "../../src/calls/example.ts";
 import { isAlwaysRefused } from "../../src/calls/service-profile.ts";
-import type { OpenApiDocument, Operation } from "../../src/openapi/document.ts";
+import type { OpenApiDocument, Response as OpenApiResponse, Operation } from "../../src/openapi/document.ts";
 import { errorNames } from "../../src/openapi/failures.ts";
 import { collectProfiles } from "../../src/services/registry.ts";
 import { endAfterAll } from "../support/at-end.ts";
@@ -295,6 +295,29 @@ describe("how a call fails, in the API description", () => {
   ])("%s has no %s", (rpc, status) => {
     expect(failuresOf(rpc)).not.toHaveProperty(status);
   });
+});
+
+it("the schema of a stream's messages does not match the error that may end it", () => {
+  const { document } = serverOf("open");
+  const check = createCheck(document);
+  const streams = listOperations(document).flatMap(({ operation: { responses } }) => {
+    const { content = {} } = responses["200"] as OpenApiResponse;
+    return content["application/x-ndjson"]?.schema.anyOf ?? [];
+  });
+  const messages = streams.flatMap(({ $ref = "" }) => ($ref.endsWith("ApiError") ? [] : [$ref.slice(2)]));
+  expect(messages.length).toBeGreaterThan(4);
+  const error = { status: "error", code: "INTERNAL", message: "", details: [] };
+  for (const message of messages) expect(check(message.split("/"), error), message).not.toEqual([]);
+});
+
+it.each([
+  ["kms.SignResponse", ["status", "result"]],
+  ["kms.WatchAuditLogResponse", ["status", "entry"]],
+  ["kms.WatchAuditVerificationResponse", ["status", "entriesVerified", "entriesTotal"]],
+  ["kms.DestroyKeyResponse", ["status", "keyId", "newStatus"]],
+  ["oauth.IntrospectTokenResponse", undefined],
+])("the API description requires in %s the fields that are always present: %j", (message, fields) => {
+  expect(schemaOf(message).required).toEqual(fields);
 });
 
 describe("the example of a failure, in the API description", () => {
