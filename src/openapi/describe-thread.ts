@@ -48,9 +48,10 @@ function* describe({
   });
   const json = JSON.stringify(document);
   yield { format: "json", text: json };
-  // Without aliases: an anchor for every repeated object is hard to read.
-  const yaml = stringify(JSON.parse(json), { aliasDuplicateObjects: false, lineWidth: 110 });
-  yield { format: "yaml", text: yaml };
+  // Readers of YAML 1.1, such as PyYAML, convert timestamps without quotes. An anchor for every repeated object
+  // is hard to read.
+  const form = { schema: "yaml-1.1", aliasDuplicateObjects: false, lineWidth: 110 } as const;
+  yield { format: "yaml", text: stringify(JSON.parse(json), form) };
 }
 
 for (const text of describe(workerData)) parentPort?.postMessage(text);

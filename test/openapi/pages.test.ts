@@ -48,8 +48,9 @@ describe.each(served)("GET %s", (path, type) => {
 });
 
 describe("the API description", () => {
-  it("is the same as JSON and as YAML", async () => {
-    expect(parse(await (await get("/openapi.yaml")).text(), { maxAliasCount: 0 })).toEqual(api.document);
+  it.each(["1.1", "1.2"] as const)("is the same as JSON and as YAML %s", async (version) => {
+    const yaml = await (await get("/openapi.yaml")).text();
+    expect(parse(yaml, { maxAliasCount: 0, version })).toEqual(api.document);
   });
 
   it("contains the server's version, but no address", () => {
