@@ -5,10 +5,10 @@ import { Access } from "#gen/qsp/access_pb.ts";
 import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
 import { media_type } from "#gen/qsp/media_type_pb.ts";
 import { type Example, type FilledExample, fillExample, type Json } from "../calls/example.ts";
-import { findAccess, type RestStyle, type ServiceProfiles } from "../calls/service-profile.ts";
+import { findAccess, findReasons, type RestStyle, type ServiceProfiles } from "../calls/service-profile.ts";
 import { streamFormats } from "../transcoding/rendering.ts";
 import { isHttpBody, type Route } from "../transcoding/routes.ts";
-import type { MediaType, Operation, Parameter, Response, Schema } from "./document.ts";
+import type { MediaType, Operation, Parameter, Reference, Response, Schema } from "./document.ts";
 import { linkExamples } from "./example-links.ts";
 import { describeFailures, errorNames } from "./failures.ts";
 import { describePathParameters, describeQueryParameters } from "./parameters.ts";
@@ -34,7 +34,7 @@ export interface OperationDeps {
 /** Name of the security scheme for tokens. */
 export const schemeName = "bearer";
 
-/** Parameters that many calls share. "own" has the parameter for repeatable calls, in any style. */
+/** Parameters that many calls share. Those of "own" belong to calls of any style. */
 export const sharedParameters: Readonly<Record<RestStyle, Readonly<Record<string, Parameter>>>> = {
   own: {
     IdempotencyKey: {
@@ -46,6 +46,21 @@ export const sharedParameters: Readonly<Record<RestStyle, Readonly<Record<string
         "for 24 hours. The same key with a different request is refused.",
       // Printable ASCII (src/server/interceptors/idempotency.ts).
       schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x20-\\x7e]*$" },
+    },
+    IfNoneMatch: {
+      name: "If-None-Match",
+      in: "header",
+      required: false,
+      description: "An `ETag` of an earlier response. If the content is the same, the response is 304.",
+      schema: { type: "string" },
+    },
+    Range: {
+      name: "Range",
+      in: "header",
+      required: false,
+      description:
+        "The bytes to return, as in `bytes=0-1023`. Without `Range`, the response is the whole content.",
+      schema: { type: "string" },
     },
   },
   oauth: {
@@ -80,8 +95,8 @@ export const sharedParameters: Readonly<Record<RestStyle, Readonly<Record<string
   },
 };
 
-function referTo(style: RestStyle) {
-  return Object.keys(sharedParameters[style]).map((name) => ({ $ref: `#/components/parameters/${name}` }));
+function referTo(names: readonly string[]): Reference[] {
+  return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 
 /**
@@ -101,6 +116,8 @@ export function describeOperation(
   const stated = findAccess(method, profiles);
   const isStream = streams(kind);
   const isRepeatable = getOption(method, idempotency_key);
+  const isRanged = findReasons(method, profiles).includes("RANGE_NOT_SATISFIABLE");
+  const isTagged = route.httpMethod === "GET" && (isRanged || !isStream);
   const text = describe(method);
   const stored = examples.filter(({ rpc }) => rpc === qualifiedName(method));
   const links = linkExamples(stored, examples);
@@ -108,8 +125,12 @@ export function describeOperation(
   const parameters = [
     ...describePathParameters(path, schemas, own[0]?.request),
     ...describeQueryParameters(route, schemas, own[0]?.request),
-    ...(isRepeatable ? referTo("own") : []),
-    ...(style === "own" ? [] : referTo(style)),
+    ...referTo([
+      ...(isRepeatable ? ["IdempotencyKey"] : []),
+      ...(isTagged ? ["IfNoneMatch"] : []),
+      ...(isRanged ? ["Range"] : []),
+      ...(style === "own" ? [] : Object.keys(sharedParameters[style])),
+    ]),
   ];
   const shape = {
     method,
@@ -130,7 +151,10 @@ export function describeOperation(
     deprecated: method.deprecated || undefined,
     parameters: parameters.length > 0 ? parameters : undefined,
     requestBody: describeRequestBody(route, schemas, own),
-    responses: { "200": describeAnswer(route, deps, own), ...describeFailures(shape) },
+    responses: {
+      ...describeSuccess(describeAnswer(route, deps, own), isTagged, isRanged),
+      ...describeFailures(shape),
+    },
     "x-grpc": { ...describeGrpc(route, own[0]?.request), ...(links && { examples: links }) },
     security: describeSecurity(stated, auth),
   };
@@ -184,6 +208,25 @@ function describeGrpc({ spec, body, variables }: Route, request: Json | undefine
   const method = `${spec.method.parent.typeName}/${spec.method.name}`;
   const isBody = body.kind === "all" && variables.length === 0;
   return isBody || request === undefined ? { method } : { method, request };
+}
+
+/** Entity tags and ranges (src/http). */
+function describeSuccess(answer: Response, isTagged: boolean, isRanged: boolean): Operation["responses"] {
+  if (!isTagged) return { "200": answer };
+  const tag = { ETag: describeHeader("Identifies the content, for `If-None-Match`.") };
+  const range = {
+    "Content-Range": describeHeader("The bytes in the response, and the length of the content."),
+  };
+  const description = "The bytes that `Range` requests.";
+  return {
+    "200": { ...answer, headers: tag },
+    ...(isRanged && { "206": { ...answer, description, headers: { ...tag, ...range } } }),
+    "304": { description: "Not Modified: the content has the entity tag in `If-None-Match`.", headers: tag },
+  };
+}
+
+function describeHeader(description: string) {
+  return { description, schema: { type: "string" } } as const;
 }
 
 function describeAnswer(

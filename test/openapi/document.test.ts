@@ -40,6 +40,10 @@ function operationOf(rpc: string, mode = "open"): Operation {
   return findOperation(serverOf(mode).document, rpc).operation;
 }
 
+function contentOf({ responses }: Operation): NonNullable<OpenApiResponse["content"]> {
+  return (responses["200"] as OpenApiResponse).content ?? {};
+}
+
 /** Returns an operation's failures with their texts, inline or shared. */
 function failuresOf(rpc: string, mode = "open"): Record<string, string> {
   const { components } = serverOf(mode).document;
@@ -300,10 +304,9 @@ describe("how a call fails, in the API description", () => {
 it("the schema of a stream's messages does not match the error that may end it", () => {
   const { document } = serverOf("open");
   const check = createCheck(document);
-  const streams = listOperations(document).flatMap(({ operation: { responses } }) => {
-    const { content = {} } = responses["200"] as OpenApiResponse;
-    return content["application/x-ndjson"]?.schema.anyOf ?? [];
-  });
+  const streams = listOperations(document).flatMap(
+    ({ operation }) => contentOf(operation)["application/x-ndjson"]?.schema.anyOf ?? [],
+  );
   const messages = streams.flatMap(({ $ref = "" }) => ($ref.endsWith("ApiError") ? [] : [$ref.slice(2)]));
   expect(messages.length).toBeGreaterThan(4);
   const error = { status: "error", code: "INTERNAL", message: "", details: [] };
@@ -318,6 +321,35 @@ it.each([
   ["oauth.IntrospectTokenResponse", undefined],
 ])("the API description requires in %s the fields that are always present: %j", (message, fields) => {
   expect(schemaOf(message).required).toEqual(fields);
+});
+
+describe("a GET, in the API description", () => {
+  const described = (rpc: string) => {
+    const { parameters, responses } = operationOf(rpc);
+    const names = JSON.stringify(parameters ?? []).match(/(?<=parameters\/)\w+/g) ?? [];
+    return [...names, ...Object.keys(responses).filter((status) => Number(status) < 400)];
+  };
+
+  it.each([
+    ["kms.KmsService.GetKey", ["IfNoneMatch", "200", "304"]],
+    ["tuf.RepositoryService.GetFile", ["IfNoneMatch", "Range", "200", "206", "304"]],
+    ["kms.KmsService.GetCbom", ["200"]],
+    ["kms.KmsService.Sign", ["200"]],
+  ])("%s has %j", (rpc, names) => {
+    expect(described(rpc)).toEqual(names);
+  });
+
+  it("returns 304 and entity tags as described", async () => {
+    const { url, document } = serverOf("open");
+    for (const { path, method, operation } of listOperations(document)) {
+      if (method !== "get" || path.includes("{") || "text/event-stream" in contentOf(operation)) continue;
+      const response = await fetch(url + path);
+      await response.body?.cancel();
+      const tag = response.headers.get("etag");
+      if (response.status !== 200) continue;
+      expect([path, tag !== null]).toEqual([path, "304" in operation.responses]);
+    }
+  });
 });
 
 describe("the example of a failure, in the API description", () => {
