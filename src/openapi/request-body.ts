@@ -32,7 +32,9 @@ export function describeRequestBody(
   });
   if (spec.kind === "unary" || spec.kind === "server_streaming") {
     const required =
-      body.kind === "all" ? isDemanding(whole, schemas) : schemas.isRequired(input, body.field);
+      body.kind === "all"
+        ? isDemanding(whole, schemas) || schemas.isEmptyRefused(input)
+        : schemas.isRequired(input, body.field);
     const shown = showValues(values);
     // A separate schema: generated clients choose a body's media type by its object type.
     const forms =

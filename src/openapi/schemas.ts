@@ -9,6 +9,7 @@ import {
 } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence, isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { createValidator } from "@bufbuild/protovalidate";
+import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.ts";
 import { whole_number } from "#gen/qsp/access_pb.ts";
 import { allowNull } from "./absence.ts";
 import { base64Schema, describeBytes } from "./base64.ts";
@@ -40,6 +41,8 @@ export interface Schemas {
   ofRemainder(desc: DescMessage, without: readonly FieldParts[]): Schema;
   /** Returns whether a request without the field is refused. */
   isRequired(desc: DescMessage, field: DescField): boolean;
+  /** Returns whether rules across several fields refuse an empty request. */
+  isEmptyRefused(desc: DescMessage): boolean;
   /** All schemas that were referred to so far, by name. */
   readonly components: ReadonlyMap<string, Schema>;
 }
@@ -58,7 +61,8 @@ export function createSchemas(describe: Describe, answered: readonly DescMessage
   const fromServer = collectMessages(answered);
   // Third-party answers have other conventions. So do nested messages: a damaged record lacks most fields.
   const ownAnswers = new Set(answered.filter(({ field }) => field.status?.scalar === ScalarType.STRING));
-  const listRequired = createListRequired();
+  const findMissing = createFindMissing();
+  const listRequired = (desc: DescMessage): readonly DescField[] => findMissing(desc).fields;
 
   const refer = (name: string, make: () => Schema): Schema => {
     if (!components.has(name)) {
@@ -147,23 +151,36 @@ export function createSchemas(describe: Describe, answered: readonly DescMessage
       })),
     ofRemainder: (desc, without) => objectSchema(desc, "request", without),
     isRequired,
+    isEmptyRefused: (desc) => findMissing(desc).isWhole,
     components,
   };
 }
 
-/**
- * Finds the fields that the validator reports missing in an empty message, because of "required" or other
- * rules.
- */
-function createListRequired(): (desc: DescMessage) => readonly DescField[] {
+/** What the validator reports missing in an empty message. */
+interface Missing {
+  /** Fields that are missing because of "required" or other rules. */
+  readonly fields: readonly DescField[];
+  /** Whether a rule across several fields refuses the message. */
+  readonly isWhole: boolean;
+}
+
+function createFindMissing(): (desc: DescMessage) => Missing {
   const validator = createValidator();
-  const requiredOf = new Map<DescMessage, readonly DescField[]>();
-  const listRequired = (desc: DescMessage): readonly DescField[] => {
+  const known = new Map<DescMessage, Missing>();
+  const findMissing = (desc: DescMessage): Missing => {
     const { violations = [] } = validator.validate(desc, create(desc));
     const missed = violations.map(({ field }) => (field.length === 1 ? field[0] : undefined));
-    return desc.fields.filter((field) => missed.includes(field));
+    return {
+      fields: desc.fields.filter((field) => missed.includes(field) || isDeclaredRequired(field)),
+      isWhole: violations.some(({ field }) => field.length === 0),
+    };
   };
-  return (desc) => requiredOf.getOrInsertComputed(desc, listRequired);
+  return (desc) => known.getOrInsertComputed(desc, findMissing);
+}
+
+/** Google's protos have no validation rules. */
+function isDeclaredRequired(field: DescField): boolean {
+  return getOption(field, field_behavior).includes(FieldBehavior.REQUIRED);
 }
 
 /**

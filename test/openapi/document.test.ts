@@ -423,6 +423,21 @@ describe("the proto rules in the API description", () => {
     expect(schemaOf(name).required).toEqual(required);
   });
 
+  it.each(["pqc.TokenService.VerifyToken", "defi.DefiService.CreateMultisig", "nft.NftService.Verify"])(
+    "%s requires a body",
+    (rpc) => {
+      expect(operationOf(rpc).requestBody?.required).toBe(true);
+    },
+  );
+
+  it.each([
+    ["CreateCryptoKey", "cryptoKeyId"],
+    ["UpdateCryptoKey", "updateMask"],
+  ])("Google's %s requires %s", (rpc, name) => {
+    const { parameters = [] } = operationOf(`google.cloud.kms.v1.KeyManagementService.${rpc}`);
+    expect(parameters.find((one) => "name" in one && one.name === name)).toMatchObject({ required: true });
+  });
+
   it.each([
     ["kms.SignRequest", undefined, "Set exactly one of data and mu."],
     ["defi.CreateMultisigRequest", undefined, "Threshold must be from 1 to signerCount"],
