@@ -22,7 +22,7 @@ export function createDescribe(comments: Comments): Describe {
     const comment = comments[qualifiedName(desc)];
     if (comment === undefined) return undefined;
     const paragraphs = comment
-      .split(/\n{2,}/)
+      .split(/\n{2,}|(?<=^\S.*)\n(?= {2})|(?<=^ {2}.*)\n(?=\S)/m)
       .map((block) =>
         /^ {2}/.test(block) ? block.replace(/^ {2}/gm, "    ") : block.replace(/\s*\n\s*/g, " "),
       );

@@ -104,6 +104,15 @@ describe("proto comments", () => {
     expect(schema?.properties?.displayName?.description).toBe("Names it.");
   });
 
+  it("keep the lines of an indented block, also without blank lines around it", () => {
+    const { components } = describeRules([{ get: "/v1" }], {
+      "testing.Everything": "Derived\nwith\n  a = 1\n  b = 2,\n    both known\nand\nmore.",
+    });
+    expect(components.schemas["testing.Everything"]?.description).toBe(
+      "Derived with\n\n    a = 1\n    b = 2,\n      both known\n\nand more.",
+    );
+  });
+
   it("give an RPC its summary: the first sentence", () => {
     const { paths } = describeRules([{ get: "/v1" }], {
       "testing.Ruled.Rpc1": "Does it (RFC 1, section 2.3). Twice.",
