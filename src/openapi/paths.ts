@@ -71,15 +71,14 @@ function writePath({ template, variables }: Route, rename?: (index: number) => s
       : parameters.length;
     const base = bound ? describeFieldPath(bound.path) : "segment";
     const isOnly = bound !== undefined && countWildcards(pattern) === 1;
-    const name = rename?.(parameters.length) ?? (isOnly ? base : `${base}${number + 1}`);
+    const first = bound ? parameters.length - number : 0;
+    const nameAt = (at: number): string => rename?.(first + at) ?? (isOnly ? base : `${base}${at + 1}`);
+    const name = nameAt(number);
     texts.push(`{${name}}`);
     parameters.push({
       name,
       field: bound?.path,
-      partOf:
-        pattern.length > 1
-          ? writePattern(pattern, index - (bound?.variable.start ?? 0), { name, base })
-          : undefined,
+      partOf: pattern.length > 1 ? writePattern(pattern, nameAt) : undefined,
       isRest: segment.kind === "rest",
     });
   });
@@ -95,16 +94,9 @@ function countWildcards(segments: readonly Segment[]): number {
  * Writes a pattern with its parts as parameters. It contains no asterisk: before a slash, one would end a
  * comment in a generated client.
  */
-function writePattern(
-  pattern: readonly Segment[],
-  at: number,
-  { name, base }: { readonly name: string; readonly base: string },
-): string {
-  let number = 0;
-  const texts = pattern.map((segment, index) => {
-    if (segment.kind === "literal") return segment.text;
-    number += 1;
-    return index === at ? `{${name}}` : `{${base}${number}}`;
-  });
-  return texts.join("/");
+function writePattern(pattern: readonly Segment[], nameAt: (at: number) => string): string {
+  let at = 0;
+  return pattern
+    .map((segment) => (segment.kind === "literal" ? segment.text : `{${nameAt(at++)}}`))
+    .join("/");
 }

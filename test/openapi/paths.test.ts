@@ -48,6 +48,13 @@ describe("an OpenAPI path", () => {
     const remove = findOperation(document, "testing.Ruled.Rpc2").operation;
     expect(parametersOf(remove, "path").map(({ name }) => name)).toEqual(["name"]);
   });
+
+  it("explains a field by the names of the path that it shares", () => {
+    const document = describeRules([{ get: "/v1/{name=a/*/b/*}" }, { delete: "/v1/{display_name=a/*/b/*}" }]);
+    const remove = findOperation(document, "testing.Ruled.Rpc2").operation;
+    for (const { description } of parametersOf(remove, "path"))
+      expect(description).toBe("The value of the field is `a/{name1}/b/{name2}`.");
+  });
 });
 
 describe("an RPC with several bindings", () => {
