@@ -985,14 +985,13 @@ export const RemoveDelegationResponseSchema: GenMessage<RemoveDelegationResponse
   messageDesc(file_tuf_repository_service, 22);
 
 /**
- * Part of an upload: in the first message the names and facts, and in any message the next bytes.
+ * Part of an upload: the next bytes of the content. The other fields are in the first message only, or the same in all.
  *
  * @generated from message tuf.UploadTargetRequest
  */
 export type UploadTargetRequest = Message<"tuf.UploadTargetRequest"> & {
   /**
-   * Name of the repository; only in the first message, or the same in all. The same holds for the fields below, except
-   * content.
+   * Name of the repository.
    *
    * @generated from field: string repository = 1;
    */
@@ -1000,7 +999,7 @@ export type UploadTargetRequest = Message<"tuf.UploadTargetRequest"> & {
 
   /**
    * Target path: up to 255 characters, in segments of A-Z a-z 0-9 . _ + - between slashes, none of which begins with a
-   * dot. "%2F" stands for a slash: clients generated from OpenAPI send it. The targets "<type>/<name>" of a delegated device type belong to its role.
+   * dot. The targets "<type>/<name>" of a delegated device type belong to its role.
    *
    * @generated from field: string path = 2;
    */
@@ -1370,7 +1369,7 @@ export const GetFileRequestSchema: GenMessage<GetFileRequest> = /*@__PURE__*/
   messageDesc(file_tuf_repository_service, 32);
 
 /**
- * Part of a file.
+ * The file; over gRPC, a part of it.
  *
  * @generated from message tuf.GetFileResponse
  */

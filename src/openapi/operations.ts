@@ -243,7 +243,9 @@ function describeAnswer(
   const description = `${firstSentence(describe(output)) ?? "The response"}.`;
   if (isHttpBody(field === undefined ? output : field.message)) {
     const { mediaType, schema } = describeRawBytes(field);
-    return { description, content: { [mediaType]: { schema, ...showValues(values) } } };
+    // JSON has no raw bytes, and neither has docs/answers.json.
+    const note = schema.format === "binary" ? " The example is in base64, the response is not." : "";
+    return { description: description + note, content: { [mediaType]: { schema, ...showValues(values) } } };
   }
   const schema = field === undefined ? schemas.ofMessage(output, "response") : describePart(field, schemas);
   return {

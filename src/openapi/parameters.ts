@@ -18,7 +18,7 @@ export function describePathParameters(
     const { description, deprecated, ...schema } = describeParameter(parameter, schemas);
     const sentences = [
       ...(partOf === undefined ? [] : [`the value of the field is \`${partOf}\``]),
-      ...(isRest ? ["may have several segments; do not encode their slashes"] : []),
+      ...(isRest ? ["may have several segments, between slashes or %2F"] : []),
     ];
     const whole = field && valueAt(example, field);
     const value = partOf === undefined ? whole : takePart(whole, partOf, name);

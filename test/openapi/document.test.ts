@@ -339,6 +339,14 @@ describe("a GET, in the API description", () => {
     expect(described(rpc)).toEqual(names);
   });
 
+  it("of raw bytes has an example in base64, and says so", () => {
+    const { responses } = operationOf("tuf.RepositoryService.GetFile");
+    expect(responses["200"]).toMatchObject({
+      description: "The file; over gRPC, a part of it. The example is in base64, the response is not.",
+      content: { "application/octet-stream": { example: "e30=" } },
+    });
+  });
+
   it("returns 304 and entity tags as described", async () => {
     const { url, document } = serverOf("open");
     for (const { path, method, operation } of listOperations(document)) {

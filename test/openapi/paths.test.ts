@@ -36,7 +36,7 @@ describe("an OpenAPI path", () => {
 
   it.each([
     ["GetBook", "The value of the field is `shelves/{name1}/books/{name2}`."],
-    ["ReadFile", "May have several segments; do not encode their slashes."],
+    ["ReadFile", "May have several segments, between slashes or %2F."],
   ])("explains how the parameters of %s form a field", (rpc, text) => {
     const parameters = parametersOf(findOperation(library, `testing.Library.${rpc}`).operation, "path");
     expect(new Set(parameters.map(({ description }) => description))).toEqual(new Set([text]));
