@@ -10,7 +10,7 @@ export const comments: Readonly<Record<string, string>> = {
   "google.cloud.kms.v1.CryptoKey.primary": "A copy of the \"primary\" CryptoKeyVersion that will be used by Encrypt when this CryptoKey is given in EncryptRequest.name.",
   "google.cloud.kms.v1.CryptoKey.purpose": "The immutable purpose of this CryptoKey.",
   "google.cloud.kms.v1.CryptoKey.create_time": "The time at which this CryptoKey was created.",
-  "google.cloud.kms.v1.CryptoKey.next_rotation_time": "At next_rotation_time, the Key Management Service will automatically: 1.",
+  "google.cloud.kms.v1.CryptoKey.next_rotation_time": "At next_rotation_time, the Key Management Service will automatically: 1. Create a new version of this CryptoKey. 2. Mark the new version as primary.",
   "google.cloud.kms.v1.CryptoKey.rotation_period": "next_rotation_time will be advanced by this period when the service automatically rotates a key.",
   "google.cloud.kms.v1.CryptoKey.version_template": "A template describing settings for new CryptoKeyVersion instances.",
   "google.cloud.kms.v1.CryptoKey.labels": "Labels with user-defined metadata.",

@@ -58,7 +58,8 @@ function printTable(
 function shorten(text: string): string {
   const line = text.replace(/\s+/g, " ").replace(/\[([^\]]+)\]\[[^\]]*\]/g, "$1");
   const content = line.replace(/^((Required|Optional|Output only|Input only|Immutable|Identifier)\. )+/, "");
-  return /^.+?\.(?= [A-Z]|$)/.exec(content)?.[0] ?? content;
+  // The full stop after the number of a list item ends no sentence.
+  return /^.+?(?<!\b\d)\.(?= [A-Z]|$)/.exec(content)?.[0] ?? content;
 }
 
 function listParts(message: DescMessage): Commented[] {

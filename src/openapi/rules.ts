@@ -59,7 +59,8 @@ function zeroOfPart({ ignore }: FieldRules): Zero {
 }
 
 function constrain(schema: Schema, rules: FieldRules, desc: DescEnum | undefined, zero: Zero): Constrained {
-  const cel = [...rules.cel.map(sayRule), ...rules.celExpression.map(sayExpression)];
+  const said = [...rules.cel.map(sayRule), ...rules.celExpression.map(sayExpression)];
+  const cel = said.filter((sentence) => schema.type !== "integer" || sentence !== "must be a whole number");
   const { case: kind, value } = rules.type;
   const typeField = FieldRulesSchema.fields.find(({ localName }) => localName === kind);
   const named =

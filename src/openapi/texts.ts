@@ -57,6 +57,7 @@ export function withSentences(text: string | undefined, sentences: readonly stri
 }
 
 function endSentence(sentence: string): string {
-  const text = sentence.charAt(0).toUpperCase() + sentence.slice(1);
+  // A field name stays in lower camel case.
+  const text = sentence.replace(/^[a-z]+\b/, (word) => word.charAt(0).toUpperCase() + word.slice(1));
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }

@@ -431,6 +431,12 @@ describe("the proto rules in the API description", () => {
     expect(schemaOf(name).required).toEqual(required);
   });
 
+  it("do not repeat what an integer type says", () => {
+    const { sequence } = schemaOf("iot.SendTelemetryRequest").properties ?? {};
+    expect(sequence).toMatchObject({ type: ["integer", "null"] });
+    expect(sequence?.description).not.toContain("ust be a whole number");
+  });
+
   it.each(["pqc.TokenService.VerifyToken", "defi.DefiService.CreateMultisig", "nft.NftService.Verify"])(
     "%s requires a body",
     (rpc) => {
@@ -451,7 +457,8 @@ describe("the proto rules in the API description", () => {
     ["defi.CreateMultisigRequest", undefined, "Threshold must be from 1 to signerCount"],
     ["defi.CreateProposalRequest", "expiresAt", "Must be in the future."],
     ["blockchain.ConnectPeerRequest", "address", "Must be a host and a port, as host:port."],
-    ["iot.SendTelemetryRequest", "sequence", "Must be a whole number."],
+    ["kms.CreateKeyRequest", undefined, "rotationPeriodSeconds needs a name"],
+    ["google.cloud.kms.v1.CryptoKey", "nextRotationTime", "2. Mark the new version as primary."],
   ])("%s %s is described as %j", (name, field, sentence) => {
     const schema = field === undefined ? schemaOf(name) : schemaOf(name).properties?.[field];
     expect(schema?.description).toContain(sentence);
