@@ -82,7 +82,7 @@ export const sharedParameters: Readonly<Record<RestStyle, Readonly<Record<string
       name: "$alt",
       in: "query",
       required: false,
-      description: "Whether the response contains enums as names or as numbers.",
+      description: "Whether the response contains enums as names or as numbers. The schemas describe names.",
       schema: { type: "string", enum: ["json", "json;enum-encoding=int"] },
     },
     GooglePrettyPrint: {
