@@ -141,6 +141,11 @@ Bodies are JSON, and \`bytes\` fields are base64-encoded. Responses use the stan
 also use the URL-safe alphabet, with or without padding. An optional request field may also be null. The server refuses \
 unknown fields and unknown query parameters. A response omits an optional field without a value.
 
-A failed call returns the HTTP status of its gRPC code. Its body has the same form for all calls of a service, and the first detail contains \
-a reason for programs. A caller sets a deadline with \`grpc-timeout\` or \`connect-timeout-ms\`. Responses to GET have an \
-entity tag. A request with that tag in \`If-None-Match\` returns 304.`;
+An operation lists the HTTP statuses of failed calls, and docs/errors.md explains their reasons. The body has the same \
+form for all calls of a service, and the first detail contains a reason for programs. A caller sets a deadline with \
+\`grpc-timeout\` or \`connect-timeout-ms\`, and an ID for the response and the server's logs with \`x-request-id\`. \
+Responses to GET have an entity tag, except streams of messages and the CBOM. A request with that tag in \
+\`If-None-Match\` returns 304.
+
+Which calls require a token, and therefore list 401 and 403, depends on the server's \`--auth\`. Generate clients from a \
+server with the same \`--auth\`.`;
