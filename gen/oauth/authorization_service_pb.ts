@@ -528,9 +528,9 @@ export const RevokeTokenResponseSchema: GenMessage<RevokeTokenResponse> = /*@__P
 /**
  * Issues, introspects and revokes access tokens.
  *
- * The REST paths follow the OAuth 2 RFCs: requests are forms (application/x-www-form-urlencoded), errors are {"error":
- * "invalid_client", "error_description": "..."}, and member names use underscores. A form ignores unknown and empty
- * parameters. A client authenticates with HTTP Basic, or with client_id and client_secret in the request. An operator
+ * The REST paths follow the OAuth 2 RFCs: requests are forms (application/x-www-form-urlencoded), or JSON with the same
+ * names; errors are {"error": "invalid_client", "error_description": "..."}, and member names use underscores. A form
+ * ignores unknown and empty parameters. A client authenticates with HTTP Basic, or with client_id and client_secret in the request. An operator
  * creates clients with `qsp client add`.
  *
  * @generated from service oauth.AuthorizationService

@@ -14,7 +14,13 @@ import {
 import type { Route } from "../transcoding/routes.ts";
 import type { OpenApiDocument, Operation } from "./document.ts";
 import { errorSchemas, sharedFailures } from "./failures.ts";
-import { type AuthMode, describeOperation, findStyle, schemeName, sharedParameters } from "./operations.ts";
+import {
+  type AuthMode,
+  describeOperation,
+  findStyle,
+  securitySchemes,
+  sharedParameters,
+} from "./operations.ts";
 import { createPathWriter } from "./paths.ts";
 import { createSchemas } from "./schemas.ts";
 import { type Comments, createDescribe, type Describe, firstSentence } from "./texts.ts";
@@ -90,12 +96,8 @@ export function describeApi(deps: ApiDeps): OpenApiDocument {
         ...(styles.includes("google") && sharedParameters.google),
       },
       securitySchemes: {
-        [schemeName]: {
-          type: "http",
-          scheme: "bearer",
-          bearerFormat: "JWT",
-          description: "A token issued by this server, signed with ML-DSA-65.",
-        },
+        bearer: securitySchemes.bearer,
+        ...(styles.includes("oauth") && { basic: securitySchemes.basic }),
       },
     },
   };

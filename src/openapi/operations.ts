@@ -31,8 +31,16 @@ export interface OperationDeps {
   readonly profiles: ServiceProfiles;
 }
 
-/** Name of the security scheme for tokens. */
-export const schemeName = "bearer";
+/** Ways to authenticate, by name. */
+export const securitySchemes = {
+  bearer: {
+    type: "http",
+    scheme: "bearer",
+    bearerFormat: "JWT",
+    description: "A token issued by this server, signed with ML-DSA-65.",
+  },
+  basic: { type: "http", scheme: "basic", description: "The ID and the secret of an OAuth 2 client." },
+} as const;
 
 /** Parameters that many calls share. Those of "own" belong to calls of any style. */
 export const sharedParameters: Readonly<Record<RestStyle, Readonly<Record<string, Parameter>>>> = {
@@ -156,7 +164,9 @@ export function describeOperation(
       ...describeFailures(shape),
     },
     "x-grpc": { ...describeGrpc(route, own[0]?.request), ...(links && { examples: links }) },
-    security: describeSecurity(stated, auth),
+    security: findReasons(method, profiles).includes("CLIENT_INVALID")
+      ? [{ basic: [] }, {}]
+      : describeSecurity(stated, auth),
   };
 }
 
@@ -176,9 +186,9 @@ function wantsToken(stated: Access, auth: AuthMode): boolean {
 }
 
 function describeSecurity(stated: Access, auth: AuthMode): Operation["security"] {
-  if (wantsToken(stated, auth)) return [{ [schemeName]: [] }];
+  if (wantsToken(stated, auth)) return [{ bearer: [] }];
   // A token that is not required is harmless: the same client works with a server that requires it.
-  return stated === Access.PUBLIC ? [] : [{}, { [schemeName]: [] }];
+  return stated === Access.PUBLIC ? [] : [{}, { bearer: [] }];
 }
 
 const accessSentences: Partial<Record<Access, string>> = {

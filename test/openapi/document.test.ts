@@ -245,6 +245,7 @@ describe("who may call, in the API description", () => {
   it.each([
     ["open", "pqc.TokenService.Hello", []],
     ["open", "pqc.TokenService.GetSecureData", [{ bearer: [] }]],
+    ["open", "oauth.AuthorizationService.IssueToken", [{ basic: [] }, {}]],
     ["open", "kms.KmsService.Sign", [{}, { bearer: [] }]],
     ["open", "kms.KmsService.GetAuditLog", [{}, { bearer: [] }]],
     ["token", "pqc.TokenService.Hello", []],

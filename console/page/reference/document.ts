@@ -91,6 +91,11 @@ export function needsToken({ security }: Operation): boolean {
   return security.length > 0 && security.every((one) => Object.keys(one).length > 0);
 }
 
+/** Whether a token may be required, on this server or on one with different settings. */
+export function takesToken({ security }: Operation): boolean {
+  return security.some((one) => "bearer" in one);
+}
+
 /** Whether an answer is a stream, which may never end. */
 export function isStream({ responses }: Operation): boolean {
   return Object.keys(responses["200"]?.content ?? {}).includes("text/event-stream");

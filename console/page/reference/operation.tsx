@@ -15,6 +15,7 @@ import {
   nameOperation,
   needsToken,
   type Operation,
+  takesToken,
 } from "./document.ts";
 import { type FailureRow, listFailures, pickReasons } from "./failures.ts";
 import { FieldList, FieldRow } from "./field-list.tsx";
@@ -76,7 +77,7 @@ export function OperationView({ api, operation, common }: OperationViewProps) {
             http: buildHttp(operation, draft, location.origin),
             message: buildMessage(operation, draft),
             rpc: operation["x-grpc"].method,
-            hasToken: needsToken(operation) || (session !== undefined && operation.security.length > 0),
+            hasToken: needsToken(operation) || (session !== undefined && takesToken(operation)),
             isStream: isStream(operation),
             isJson: content["application/json"] !== undefined,
           }}
@@ -97,7 +98,7 @@ export function OperationView({ api, operation, common }: OperationViewProps) {
 
 function sayToken(operation: Operation): string {
   if (needsToken(operation)) return "Requires a token.";
-  return operation.security.length === 0 ? "Requires no token." : "Works with and without a token.";
+  return takesToken(operation) ? "Works with and without a token." : "Requires no token.";
 }
 
 function RequestFields({ api, operation }: { readonly api: ApiDocument; readonly operation: Operation }) {
