@@ -285,23 +285,26 @@ function describePart(field: DescField, schemas: Schemas): Schema {
   return isAlwaysThere(field) ? part : { anyOf: [part, { type: "null" }] };
 }
 
-/** A server stream in each of its formats, the default first (src/transcoding/rendering.ts). */
+/**
+ * A server stream in its formats, the default first (src/transcoding/rendering.ts). It omits the array: many
+ * streams do not end, and generated clients would wait for the end.
+ */
 function describeStream(
   message: Schema,
   style: RestStyle,
   part: Json | undefined,
 ): Readonly<Record<string, MediaType>> {
   const error: Schema = { $ref: `#/components/schemas/${errorNames[style]}` };
-  const each: Schema = { anyOf: [message, error] };
-  const forms: Readonly<Record<string, MediaType>> = {
-    "application/json": {
-      schema: { type: "array", items: each },
-      ...(part !== undefined && { example: [part] }),
-    },
-    "text/event-stream": {
-      schema: { type: "string", description: "One JSON text in the data of each event." },
+  const perLine: MediaType = {
+    schema: { anyOf: [message, error], description: "Form of each line." },
+    ...(part !== undefined && { example: part }),
+  };
+  const perEvent: MediaType = {
+    schema: {
+      type: "string",
+      description: "One JSON text in the data of each event. An error is an event named `error`.",
     },
   };
-  const perLine: MediaType = { schema: { ...each, description: "Form of each line." } };
-  return Object.fromEntries([...streamFormats.keys()].map((type) => [type, forms[type] ?? perLine]));
+  const types = [...streamFormats.keys()].filter((type) => type !== "application/json");
+  return Object.fromEntries(types.map((type) => [type, type.startsWith("text/") ? perEvent : perLine]));
 }
