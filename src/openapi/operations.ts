@@ -3,7 +3,6 @@ import { type DescField, type DescMethod, getOption } from "@bufbuild/protobuf";
 import { qualifiedName } from "@bufbuild/protobuf/reflect";
 import { Access } from "#gen/qsp/access_pb.ts";
 import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
-import { media_type } from "#gen/qsp/media_type_pb.ts";
 import { type Example, type FilledExample, fillExample, type Json } from "../calls/example.ts";
 import { findAccess, findReasons, type RestStyle, type ServiceProfiles } from "../calls/service-profile.ts";
 import { streamFormats } from "../transcoding/rendering.ts";
@@ -13,7 +12,7 @@ import { linkExamples } from "./example-links.ts";
 import { describeFailures, errorNames } from "./failures.ts";
 import { describePathParameters, describeQueryParameters } from "./parameters.ts";
 import type { ApiPath } from "./paths.ts";
-import { describeRequestBody, showValues } from "./request-body.ts";
+import { describeRawBytes, describeRequestBody, showValues } from "./request-body.ts";
 import { isAlwaysThere, type Schemas } from "./schemas.ts";
 import { type Describe, firstSentence, withSentences } from "./texts.ts";
 
@@ -264,19 +263,6 @@ function describeAnswer(
       ? { "application/json": { schema, ...showValues(values) } }
       : describeStream(schema, findStyle(method, profiles), values[0]?.value),
   };
-}
-
-/** A google.api.HttpBody as the whole response: of the type that its field declares, or of any type. */
-function describeRawBytes(field: DescField | undefined): {
-  readonly mediaType: string;
-  readonly schema: Schema;
-} {
-  const mediaType = field === undefined ? "" : getOption(field, media_type);
-  if (mediaType === "") return { mediaType: "*/*", schema: {} };
-  if (mediaType.endsWith("json")) return { mediaType, schema: {} };
-  // Version 3.1 has no keyword for unencoded bytes. Generators made for version 3.0 read the format.
-  const isText = mediaType.startsWith("text/");
-  return { mediaType, schema: { type: "string", ...(!isText && { format: "binary" }) } };
 }
 
 /** One field as the whole response. An unset field is null. */

@@ -17,10 +17,10 @@ export function describeRequestBody(
   const { input } = spec.method;
   if (body.kind === "none") return undefined;
   const message = body.kind === "all" ? input : body.field.message;
-  // Raw bytes, of the type that the field declares or of any type; the server accepts every type.
+  // The server accepts every type.
   if (isHttpBody(message)) {
-    const declared = body.kind === "field" ? getOption(body.field, media_type) : "";
-    return { required: false, content: { [declared || "*/*"]: { schema: {} } } };
+    const { mediaType, schema } = describeRawBytes(body.kind === "field" ? body.field : undefined);
+    return { required: true, content: { [mediaType]: { schema } } };
   }
   const inPath = route.variables.map(({ path }) => path);
   const whole =
@@ -50,6 +50,19 @@ export function describeRequestBody(
       "application/json": { schema: { type: "array", items: schema } },
     },
   };
+}
+
+/** A google.api.HttpBody as a whole body: of the type that its field declares, or of any type. */
+export function describeRawBytes(field: DescField | undefined): {
+  readonly mediaType: string;
+  readonly schema: Schema;
+} {
+  const mediaType = field === undefined ? "" : getOption(field, media_type);
+  if (mediaType === "") return { mediaType: "*/*", schema: {} };
+  if (mediaType.endsWith("json")) return { mediaType, schema: {} };
+  // Version 3.1 has no keyword for unencoded bytes. Generators made for version 3.0 read the format.
+  const isText = mediaType.startsWith("text/");
+  return { mediaType, schema: { type: "string", ...(!isText && { format: "binary" }) } };
 }
 
 /** Returns whether a message has a required field. */

@@ -438,6 +438,13 @@ describe("the proto rules in the API description", () => {
     expect(sequence?.description).not.toContain("ust be a whole number");
   });
 
+  it("describe an upload as the bytes of a file", () => {
+    expect(operationOf("tuf.RepositoryService.UploadTarget").requestBody).toEqual({
+      required: true,
+      content: { "application/octet-stream": { schema: { type: "string", format: "binary" } } },
+    });
+  });
+
   it.each(["pqc.TokenService.VerifyToken", "defi.DefiService.CreateMultisig", "nft.NftService.Verify"])(
     "%s requires a body",
     (rpc) => {

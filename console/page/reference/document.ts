@@ -96,6 +96,11 @@ export function takesToken({ security }: Operation): boolean {
   return security.some((one) => "bearer" in one);
 }
 
+/** Whether the body is a file. */
+export function isUpload({ requestBody }: Operation): boolean {
+  return requestBody !== undefined && !("application/json" in requestBody.content);
+}
+
 /** Whether an answer is a stream, which may never end. */
 export function isStream({ responses }: Operation): boolean {
   return Object.keys(responses["200"]?.content ?? {}).includes("text/event-stream");

@@ -10,6 +10,7 @@ import { Verb } from "./call-list.tsx";
 import {
   type ApiDocument,
   isStream,
+  isUpload,
   listExamples,
   listSources,
   nameOperation,
@@ -126,7 +127,7 @@ function RequestFields({ api, operation }: { readonly api: ApiDocument; readonly
       {body !== undefined && (
         <section>
           <h2>Body</h2>
-          <FieldList api={api} schema={body} />
+          {isUpload(operation) ? <p>The bytes of a file.</p> : <FieldList api={api} schema={body} />}
         </section>
       )}
     </>

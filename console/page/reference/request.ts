@@ -1,14 +1,16 @@
 /** One request: its parameter values and body, and what HTTP and gRPC send for them. */
 import type { Json, Parameter } from "../../../src/openapi/document.ts";
 import { type HttpRequest, parseJson } from "../snippets/input.ts";
-import { listExamples, type Operation } from "./document.ts";
+import { isUpload, listExamples, type Operation } from "./document.ts";
 
 /** The values that a reader has filled in. */
 export interface Draft {
   /** By name; empty values are left out. */
   readonly parameters: Readonly<Record<string, string>>;
-  /** JSON; undefined if the call has no body. */
+  /** JSON; undefined if the call has no such body. */
   readonly body: string | undefined;
+  /** The body of an upload; empty until the reader chooses a file. */
+  readonly file?: File | undefined;
 }
 
 /**
@@ -24,7 +26,9 @@ export function draftRequest(operation: Operation, name: string): Draft {
   );
   return {
     parameters: Object.fromEntries(parameters),
-    body: operation.requestBody === undefined ? undefined : JSON.stringify(value, null, 2),
+    ...(isUpload(operation)
+      ? { body: undefined, file: new File([], "file.bin") }
+      : { body: operation.requestBody === undefined ? undefined : JSON.stringify(value, null, 2) }),
   };
 }
 
@@ -50,8 +54,12 @@ export function buildHttp(operation: Operation, draft: Draft, origin: string): H
   return {
     verb: operation.verb,
     url: origin + path + (query.length === 0 ? "" : `?${query.join("&")}`),
-    headers: Object.fromEntries(pick("header").map((one) => [one.name.toLowerCase(), readValue(one)])),
+    headers: Object.fromEntries([
+      ...pick("header").map((one) => [one.name.toLowerCase(), readValue(one)]),
+      ...(draft.file === undefined ? [] : [["content-type", "application/octet-stream"]]),
+    ]),
     body: draft.body,
+    file: draft.file,
   };
 }
 
@@ -66,6 +74,7 @@ export function findFault(operation: Operation, draft: Draft): string {
     (one) => one.in === "header" && !/^[\x20-\x7e]*$/.test(draft.parameters[one.name] ?? ""),
   );
   if (broken !== undefined) return `${broken.name} may have only printable ASCII characters.`;
+  if (draft.file?.size === 0) return "Choose a file that is not empty.";
   if (draft.body !== undefined && parseJson(draft.body) === undefined)
     return 'The body is not JSON. Names and texts need double quotes, as in {"keyId": "key-1"}.';
   return "";

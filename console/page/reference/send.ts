@@ -24,19 +24,20 @@ const maxShownBytes = 256 * 1024;
  * @throws whatever fetch throws: a TypeError without a connection, an AbortError after the signal
  */
 export async function send(
-  { verb, url, headers, body }: HttpRequest,
+  { verb, url, headers, body: json, file }: HttpRequest,
   token: string | undefined,
   signal: AbortSignal,
   onPart: (sent: Sent) => void,
 ): Promise<void> {
   const startedAt = performance.now();
+  const body = file ?? json;
   const response = await fetch(url, {
     method: verb,
     signal,
     cache: "no-store",
     headers: {
       ...headers,
-      ...(body !== undefined && { "content-type": "application/json" }),
+      ...(json !== undefined && { "content-type": "application/json" }),
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
     },
     ...(body !== undefined && { body }),

@@ -111,6 +111,15 @@ function Inputs({ operation, draft, onDraft }: Pick<TryCallProps, "operation" | 
           onChange={(value) => set(name, value)}
         />
       ))}
+      {draft.file !== undefined && (
+        <label class="field">
+          Body, a file
+          <input
+            type="file"
+            onChange={({ currentTarget: { files } }) => onDraft({ ...draft, file: files?.[0] ?? draft.file })}
+          />
+        </label>
+      )}
       {draft.body !== undefined && (
         <TextArea
           label="Body, JSON"

@@ -3,7 +3,7 @@ import { quotePythonOrGo as quote } from "./literals.ts";
 
 /** Writes the call in Go with the standard library. */
 export function writeGo({ http, hasToken }: SnippetInput): string {
-  const { verb, url, headers, body } = http;
+  const { verb, url, headers, body, file } = http;
   const sent = [
     ...(hasToken ? ['"authorization", "Bearer "+os.Getenv("QSP_TOKEN")'] : []),
     ...(body === undefined ? [] : ['"content-type", "application/json"']),
@@ -17,8 +17,9 @@ ${packages.map((name) => `\t"${name}"`).join("\n")}
 )
 
 func main() {
+${file === undefined ? "" : `\tbody, err := os.Open(${quote(file.name)})\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n`}\
 ${body === undefined ? "" : `\tbody := strings.NewReader(${quoteRaw(body)})\n`}\
-	request, err := http.NewRequest("${verb}", ${quote(url)}, ${body === undefined ? "nil" : "body"})
+	request, err := http.NewRequest("${verb}", ${quote(url)}, ${body === undefined && file === undefined ? "nil" : "body"})
 	if err != nil {
 		log.Fatal(err)
 	}

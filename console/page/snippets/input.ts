@@ -8,7 +8,10 @@ export interface HttpRequest {
   readonly url: string;
   /** In addition to the token's and the body's headers. */
   readonly headers: Readonly<Record<string, string>>;
+  /** JSON */
   readonly body: string | undefined;
+  /** The body of an upload, whose type is in the headers. */
+  readonly file?: File | undefined;
 }
 
 /** The call from which a snippet is generated. */

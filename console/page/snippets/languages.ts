@@ -64,14 +64,15 @@ interface Body {
 /** Writes the REST call as a curl command. */
 function writeCurl(input: SnippetInput): string {
   const { http, hasToken, isStream, isJson } = input;
-  const { verb, url, headers, body } = http;
-  const usual = body === undefined ? "GET" : "POST";
+  const { verb, url, headers, body, file } = http;
+  const usual = file !== undefined ? "PUT" : body === undefined ? "GET" : "POST";
   const parts = [
     `curl --fail-with-body -sS${isStream ? "N" : ""} ${quoteShell(url)}`,
     ...(verb === usual ? [] : [`-X ${verb}`]),
     ...(hasToken ? [shellToken] : []),
     ...Object.entries(headers).map(([name, value]) => `-H ${quoteShell(`${name}: ${value}`)}`),
     ...(body === undefined ? [] : ["-H 'content-type: application/json'"]),
+    ...(file === undefined ? [] : [`--upload-file ${quoteShell(file.name)}`]),
   ];
   // Bytes do not belong on a terminal; a note is text.
   const rest = isJson || isStream ? [] : ["-o answer"];
@@ -102,7 +103,7 @@ function omitNulls(message: unknown): unknown {
 
 /** Writes the call in TypeScript and JavaScript with fetch. */
 function writeTypeScript({ http, hasToken, isStream, isJson }: SnippetInput): string {
-  const { verb, url, headers, body } = http;
+  const { verb, url, headers, body, file } = http;
   const value = body === undefined ? undefined : parseJson(body);
   const sent = [
     ...(hasToken ? [`authorization: "Bearer " + process.env.${tokenVariable}`] : []),
@@ -112,11 +113,13 @@ function writeTypeScript({ http, hasToken, isStream, isJson }: SnippetInput): st
   const parts = [
     ...(verb === "GET" ? [] : [`method: "${verb}"`]),
     ...(sent.length === 0 ? [] : [`headers: { ${sent.join(", ")} }`]),
+    ...(file === undefined ? [] : [`body: await openAsBlob(${writeJson(file.name)})`]),
     ...(value === undefined ? [] : [`body: JSON.stringify(${writeJson(value, 2).replaceAll("\n", "\n  ")})`]),
   ];
   const options = parts.length === 0 ? "" : `, {\n${parts.map((part) => `  ${part},\n`).join("")}}`;
   return [
     ...(hasToken ? [`// ${tokenNote}`] : []),
+    ...(file === undefined ? [] : ['import { openAsBlob } from "node:fs";']),
     `const response = await fetch(${JSON.stringify(url)}${options});`,
     "if (!response.ok) throw new Error(await response.text());",
     ...(isStream

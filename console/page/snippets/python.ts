@@ -4,7 +4,7 @@ import { quotePythonOrGo as quote } from "./literals.ts";
 
 /** Writes the call in Python with the requests package. */
 export function writePython({ http, hasToken, isStream, isJson }: SnippetInput): string {
-  const { verb, url, headers, body } = http;
+  const { verb, url, headers, body, file } = http;
   const value = body === undefined ? undefined : parseJson(body);
   const sent = [
     ...(hasToken ? [`"authorization": f"Bearer {os.environ['QSP_TOKEN']}"`] : []),
@@ -13,6 +13,7 @@ export function writePython({ http, hasToken, isStream, isJson }: SnippetInput):
   const parts = [
     quote(url),
     ...(sent.length === 0 ? [] : [`headers={${sent.join(", ")}}`]),
+    ...(file === undefined ? [] : [`data=open(${quote(file.name)}, "rb")`]),
     ...(value === undefined ? [] : [`json=${write(value, "    ")}`]),
     ...(isStream ? ["stream=True"] : []),
     `timeout=${isStream ? "None" : "30"}`,

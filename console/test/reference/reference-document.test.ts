@@ -8,7 +8,8 @@ import {
   type Operation,
   readDocument,
 } from "../../page/reference/document.ts";
-import { draftRequest, findFault } from "../../page/reference/request.ts";
+import { buildHttp, draftRequest, findFault } from "../../page/reference/request.ts";
+import { languages } from "../../page/snippets/languages.ts";
 
 let api: ApiServer;
 let page: ApiDocument;
@@ -52,6 +53,22 @@ it("names what a browser does not send", () => {
   expect(findFault(create, { ...draft, body: "{" })).toContain("not JSON");
   const get = find("kms.KmsService/GetKey");
   expect(findFault(get, { ...draftRequest(get, ""), parameters: {} })).toMatch(/^Fill in /);
+});
+
+it("uploads a file instead of JSON", () => {
+  const upload = find("tuf.RepositoryService/UploadTarget");
+  const draft = draftRequest(upload, "");
+  expect(draft.body).toBeUndefined();
+  expect(findFault(upload, draft)).toMatch(/^Choose a file/);
+  const filled = { ...draft, file: new File(["image"], "image.bin") };
+  expect(findFault(upload, filled)).toBe("");
+  const http = buildHttp(upload, filled, api.url);
+  expect(http.headers).toEqual({ "content-type": "application/octet-stream" });
+  const input = { http, message: {}, rpc: "", hasToken: false, isStream: false, isJson: true };
+  expect(languages.curl.write(input)).toContain("--upload-file image.bin");
+  expect(languages.Python.write(input)).toContain('data=open("image.bin", "rb")');
+  expect(languages.Go.write(input)).toContain('os.Open("image.bin")');
+  expect(languages.TypeScript.write(input)).toContain('body: await openAsBlob("image.bin")');
 });
 
 it("keeps the line breaks of indented comment blocks, as code", () => {
