@@ -41,7 +41,7 @@ export const securitySchemes = {
   basic: { type: "http", scheme: "basic", description: "The ID and the secret of an OAuth 2 client." },
 } as const;
 
-/** Parameters that many calls share. Those of "own" belong to calls of any style. */
+/** Parameters that many calls share. The ones under "own" belong to calls of any style. */
 export const sharedParameters: Readonly<Record<RestStyle, Readonly<Record<string, Parameter>>>> = {
   own: {
     IdempotencyKey: {

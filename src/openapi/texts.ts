@@ -15,7 +15,7 @@ export type Describe = (desc: DescService | DescMethod | DescMessage | DescField
 export function createDescribe(comments: Comments): Describe {
   const names = new Set(Object.keys(comments).map((name) => name.slice(name.lastIndexOf(".") + 1)));
   return (desc) => {
-    // Fields may declare JSON names, such as those of OAuth 2.
+    // Fields may declare JSON names, as in OAuth 2.
     const { file } = desc.kind === "rpc" || desc.kind === "field" ? desc.parent : desc;
     const own = listJsonNames(file);
     const rename = (word: string): string => own.get(word) ?? (names.has(word) ? protoCamelCase(word) : word);
