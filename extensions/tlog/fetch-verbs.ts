@@ -3,8 +3,9 @@
 import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { unaryVerb } from "../../src/cli/call-verbs.ts";
 import { outputFile } from "../../src/cli/command-line/options.ts";
-import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
+import { distrustError, exitCodes, usageError } from "../../src/cli/exit-codes.ts";
 import { readWhole } from "../../src/cli/files/read.ts";
+import { counted } from "../../src/cli/output/output.ts";
 import type { Verb, VerbInput } from "../../src/cli/verb.ts";
 import { parseCheckpoint } from "./checkpoint.ts";
 import { NoteError, parseNote } from "./note.ts";
@@ -80,14 +81,20 @@ export const fetchVerbs: readonly Verb[] = [
     example: "qsp log prove-growth audit audit.checkpoint --out growth.proof",
     async run(input) {
       const [log = "", file = ""] = input.operands;
-      const { origin, size } = parseCheckpoint(parseNote(await readWhole(file)).text);
+      const stored = parseCheckpoint(parseNote(await readWhole(file)).text);
+      const newest = await input.server.ask(method.getCheckpoint, { log, witnesses: 0 });
+      const { origin, size } = parseCheckpoint(parseNote(newest.checkpoint?.data ?? new Uint8Array()).text);
+      if (origin !== stored.origin)
+        throw usageError(`${file} is a checkpoint of ${stored.origin}; the log ${log} is ${origin}`);
+      // A log never shrinks, so this is an answer about the log and not a wrong request.
+      if (size < stored.size)
+        throw distrustError(
+          `NOT valid: the log ${log} has ${counted(size, "entry", "entries")}, fewer than the ${stored.size.toLocaleString("en")} of ${file}; an older copy was restored, or entries were removed`,
+        );
       const { fromSize, hashes, checkpoint } = await input.server.ask(method.getConsistencyProof, {
         log,
-        fromSize: size,
+        fromSize: stored.size,
       });
-      const found = parseCheckpoint(parseNote(Buffer.from(checkpoint)).text).origin;
-      if (found !== origin)
-        throw usageError(`${file} is a checkpoint of ${origin}; the log ${log} is ${found}`);
       const text = formatProofFile({ kind: "consistency", from: fromSize, hashes, checkpoint });
       return write(input, text, { proof: text });
     },

@@ -101,6 +101,18 @@ describe("qsp log", { timeout }, () => {
     }
   });
 
+  it("prove-growth reports a log with fewer entries than the stored checkpoint", async () => {
+    const place = await makePlace();
+    await proveFirst(place);
+    await qspDone(["log", "checkpoint", "audit", "--out", "old"], place);
+    edit(place, "old", "later", (text) => text.replace(/\n(\d+)\n/, "\n9999\n"));
+    expect(await qsp(["log", "prove-growth", "audit", "later", "--out", "growth"], place)).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/NOT valid: the log audit has \d+ entr.*fewer than the 9,999 of later/),
+    });
+  });
+
   it("prove-growth does not overwrite a checkpoint that it reads", async () => {
     const place = await makePlace();
     await qspDone(["log", "checkpoint", "audit", "--out", "c"], place);
