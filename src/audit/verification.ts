@@ -15,6 +15,13 @@ export interface SignedCheckpoint extends AuditCheckpoint {
   readonly signature: Uint8Array;
 }
 
+/** The store did not sign a checkpoint, or not for this log. */
+export class CheckpointInvalidError extends StorageError {
+  constructor() {
+    super("the checkpoint to compare with was not signed by this store for this log, or was changed");
+  }
+}
+
 /** What a verification found. */
 export interface AuditVerification {
   readonly valid: boolean;
@@ -69,8 +76,7 @@ export interface AuditVerificationDeps {
  * Verifies the log up to its end at the start of the call; the next verification covers later entries. If the
  * entries up to `after` have changed, verifies all entries.
  *
- * @throws StorageError if this store did not sign the external checkpoint, which then proves nothing about
- *   the log
+ * @throws CheckpointInvalidError for an external checkpoint, which then proves nothing about the log
  */
 export async function verifyAuditLog(deps: AuditVerificationDeps): Promise<EntriesVerification> {
   const {
@@ -84,8 +90,7 @@ export async function verifyAuditLog(deps: AuditVerificationDeps): Promise<Entri
     treeSizes,
   } = deps;
   signal?.throwIfAborted();
-  if (outside && !(await verifyCheckpoint(outside)))
-    throw new StorageError("the checkpoint to compare with was not signed by this store, or was changed");
+  if (outside && !(await verifyCheckpoint(outside))) throw new CheckpointInvalidError();
   const ends = await readEnds(deps);
   // The program never writes unsafe integers. A row with one lies beyond the walk and is reported for that.
   const end = Math.min(Math.max(ends.stated.sequence, ends.lastRow), Number.MAX_SAFE_INTEGER);
@@ -166,7 +171,7 @@ function findFaultOfEnds(
     };
   // The tags show that this program wrote the existing entries.
   if (!isTrue)
-    return { sequence: last.sequence + 1, reason: "the end of the log was changed; entries are missing" };
+    return { sequence: last.sequence + 1, reason: "the end of the log was changed; entries may be missing" };
   if (last.sequence < stated.sequence) return { sequence: last.sequence + 1, reason: "the entry is missing" };
   if (last.sequence === stated.sequence && last.entryHash !== stated.entryHash) {
     const reason = "the end of the log belongs to another log";

@@ -4,7 +4,8 @@ import type { CryptoProvider } from "../crypto/provider.ts";
 import type { Store } from "../store/store.ts";
 import type { VerifyOptions } from "../store/store-log.ts";
 
-export interface VerifyAuditOptions extends Pick<VerifyOptions, "outside" | "onProgress" | "signal"> {
+export interface VerifyAuditOptions
+  extends Pick<VerifyOptions, "outside" | "onProgress" | "signal" | "signsEnd"> {
   /**
    * Maximum number of entries for a full verification; unlimited if omitted. An extension may verify a longer
    * log from where the last verification ended.
@@ -51,8 +52,8 @@ export interface LogVerification {
 
 /** Verifies only the entries, all of them. */
 export const entriesVerification: LogVerification = {
-  async verifyAudit(store, _provider, { outside, onProgress, signal } = {}) {
-    const { tree: _, ...found } = await store.verifyAudit({ outside, onProgress, signal });
+  async verifyAudit(store, _provider, { outside, onProgress, signal, signsEnd } = {}) {
+    const { tree: _, ...found } = await store.verifyAudit({ outside, onProgress, signal, signsEnd });
     return { ...found, continuedFrom: undefined };
   },
   verifyDerived: async () => [],

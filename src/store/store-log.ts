@@ -15,10 +15,11 @@ import type { Database } from "../database/database.ts";
 import { listTablesWith } from "../database/schema.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
 
-export type VerifyOptions = Pick<
-  AuditVerificationDeps,
-  "signal" | "onProgress" | "outside" | "after" | "treeSizes"
->;
+export interface VerifyOptions
+  extends Pick<AuditVerificationDeps, "signal" | "onProgress" | "outside" | "after" | "treeSizes"> {
+  /** Whether to sign a checkpoint of a valid log; default: true. An operator's command only reads the log. */
+  readonly signsEnd?: boolean | undefined;
+}
 
 export type StoreLog = ReturnType<typeof createStoreLog>;
 
@@ -89,7 +90,7 @@ function createStoreLog(
      */
     readEnd,
     /** Verifies the log and, if it is valid, signs a checkpoint of it. */
-    async verify(options?: VerifyOptions): Promise<EntriesVerification> {
+    async verify({ signsEnd = true, ...options }: VerifyOptions = {}): Promise<EntriesVerification> {
       const found = await verifyAuditLog({
         db: reader,
         log: tables,
@@ -100,7 +101,8 @@ function createStoreLog(
         recorded,
         ...options,
       });
-      if (!found.valid || found.entries === 0 || found.checkpoint?.entryHash === found.head) return found;
+      if (!signsEnd || !found.valid || found.entries === 0) return found;
+      if (found.checkpoint?.entryHash === found.head) return found;
       // The log has just been verified, so the store may sign its end.
       const end = { sequence: found.entries, entryHash: found.head };
       const checkpoint = await signer.sign(end, now(), tables);

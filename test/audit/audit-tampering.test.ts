@@ -321,7 +321,9 @@ describeStores("verifying a tampered log", (makePlace) => {
       "and rejects an externally stored checkpoint with a changed %s: it proves nothing about the log",
       async (_what, change) => {
         const verifying = store.verifyAudit({ outside: { ...outside, ...change } });
-        await expect(verifying).rejects.toThrow(storageError(/not signed by this store, or was changed/));
+        await expect(verifying).rejects.toThrow(
+          storageError(/not signed by this store for this log, or was changed/),
+        );
       },
     );
   });

@@ -73,13 +73,31 @@ describe("audit verify", () => {
     for (const content of [checkpoint, { status: "success", valid: true, checkpoint }])
       expect(await auditVerify(place, keep(content))).toMatchObject({
         code: 0,
-        stdout: sentence("valid", "4 entries"),
+        stdout: sentence("valid", "4 entries", "matches your checkpoint at entry 4"),
       });
     await restoreLog(place, shorter);
     expect(await auditVerify(place, keep(checkpoint))).toMatchObject({
       code: 1,
       stdout: sentence("broken at entry 3:", "2 entries"),
     });
+  });
+
+  it("signs no checkpoint of entries that the store's checkpoints do not cover", async () => {
+    const place = await makeSqlitePlace();
+    await fillLog(place, 3);
+    await place.query("delete from audit_checkpoints");
+    expect(await auditVerify(place)).toMatchObject({ code: 0, stdout: sentence("no signed checkpoint") });
+    expect(await place.query("select * from audit_checkpoints")).toEqual([]);
+  });
+
+  it("exits with 1 if the store did not sign the checkpoint for this log", async () => {
+    const place = await makeSqlitePlace();
+    const checkpoint = toJson(await fillLog(place, 2));
+    const changed = keep({ ...checkpoint, sequence: 1 });
+    const refused = { code: 1, stderr: sentence("not signed by this store for this log") };
+    expect(await auditVerify(place, changed)).toMatchObject(refused);
+    const verifyIdentities = ["audit", "verify-identities", keep(checkpoint), ...place.settings];
+    expect(await runHere(verifyIdentities, { env: process.env })).toMatchObject(refused);
   });
 
   const whole = {

@@ -41,9 +41,11 @@ const verify: StoreVerb = {
     const [file] = input.operands;
     const outside = file === undefined ? undefined : readCheckpoint(file);
     const found = await withStore(input, "existing", (store) =>
-      withCount("entries verified", (onProgress) => store.verifyIdentityLog({ outside, onProgress })),
+      withCount("entries verified", (onProgress) =>
+        store.verifyIdentityLog({ outside, onProgress, signsEnd: false }),
+      ),
     );
-    return verdict(found.valid, describeVerification("identity log", found));
+    return verdict(found.valid, describeVerification("identity log", found, outside));
   },
 };
 

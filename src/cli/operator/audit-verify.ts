@@ -18,9 +18,11 @@ export const auditVerify: StoreVerb = {
     const outside = file === undefined ? undefined : readCheckpoint(file);
     const { verifyAudit } = await loadLogVerification(await input.loadPackages());
     const found = await withStore(input, "existing", (store, provider) =>
-      withCount("entries verified", (onProgress) => verifyAudit(store, provider, { outside, onProgress })),
+      withCount("entries verified", (onProgress) =>
+        verifyAudit(store, provider, { outside, onProgress, signsEnd: false }),
+      ),
     );
-    return verdict(found.valid, describeVerification("audit log", found));
+    return verdict(found.valid, describeVerification("audit log", found, outside));
   },
 };
 
@@ -28,19 +30,26 @@ export const auditVerify: StoreVerb = {
  * Describes the result of a verification in one sentence.
  *
  * @param log names the log
+ * @param outside the checkpoint that the user gave
  */
 export function describeVerification(
   log: string,
   { valid, entries, head, firstBrokenSequence, reason, checkpoint }: AuditVerification,
+  outside: SignedCheckpoint | undefined,
 ): string {
   const vouched =
     checkpoint === undefined
       ? "no signed checkpoint matches it"
-      : `signed checkpoint at entry ${checkpoint.sequence}, ${checkpoint.signedAt.toISOString()}`;
+      : `signed checkpoint at ${describeCheckpoint(checkpoint)}`;
+  const compared = outside ? `; it matches your checkpoint at ${describeCheckpoint(outside)}` : "";
   const countedEntries = counted(entries, "entry", "entries");
   return valid
-    ? `The ${log} is valid: ${countedEntries}, head ${head}; ${vouched}.`
+    ? `The ${log} is valid: ${countedEntries}, head ${head}; ${vouched}${compared}.`
     : `The ${log} is broken at entry ${firstBrokenSequence}: ${reason}. It has ${countedEntries}; ${vouched}.`;
+}
+
+function describeCheckpoint({ sequence, signedAt }: SignedCheckpoint): string {
+  return `entry ${sequence}, ${signedAt.toISOString()}`;
 }
 
 /** Reads a checkpoint from a REST response of VerifyAuditLog: the whole response, or only its checkpoint. */

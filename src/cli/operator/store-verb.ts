@@ -1,5 +1,6 @@
 /** Shared by the operator verbs: the `qsp serve` settings, access to the store, and explanations of errors. */
 
+import { CheckpointInvalidError } from "../../audit/verification.ts";
 import type { AddedSettings } from "../../config/setting.ts";
 import { type Config, ConfigError, listSettings, readConfig } from "../../config.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
@@ -9,7 +10,7 @@ import { collectTables, type StoreTables } from "../../open-store.ts";
 import type { MasterKeySource } from "../../secrets/master-key.ts";
 import { storeSettings } from "../../settings/store-settings.ts";
 import type { Options, ParsedOptions } from "../command-line/options.ts";
-import { CliError, exitCodes, usageError } from "../exit-codes.ts";
+import { CliError, distrustError, exitCodes, usageError } from "../exit-codes.ts";
 import { declareVerb, type Verb, type VerbDeclaration, type VerbInput } from "../verb.ts";
 import { explainStoreFailure } from "./explain-failure.ts";
 
@@ -108,6 +109,7 @@ export function explainOperatorError(error: unknown): CliError | undefined {
   // Not the usage exit code: a service manager should retry.
   if (error instanceof StorageError && error.mayPass)
     return new CliError(exitCodes.unreachable, error.message);
+  if (error instanceof CheckpointInvalidError) return distrustError(error.message);
   const isExplained =
     error instanceof ConfigError ||
     error instanceof StorageError ||

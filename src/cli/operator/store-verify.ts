@@ -49,7 +49,7 @@ export const storeVerify = existingStoreVerb({
       verifyDerived(store, provider, onProgress),
     );
     const identities = await withCount("identity log entries verified", (onProgress) =>
-      store.verifyIdentityLog({ onProgress }),
+      store.verifyIdentityLog({ onProgress, signsEnd: false }),
     );
     const faults = [
       ...schema.map((fault) => `In the schema, ${fault}.`),
