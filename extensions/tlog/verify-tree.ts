@@ -1,7 +1,7 @@
 /** Verifies a log's stored hashes and checkpoints against its records. */
 import { setImmediate } from "node:timers/promises";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
-import { RecordDamagedError } from "../../src/database/store-error.ts";
+import { RecordDamagedError, readMessage, StoreFailureError } from "../../src/database/store-error.ts";
 import { combine, hashPerfect } from "../../src/merkle/hashes.ts";
 import { createLeafHasher, type LeafTiles, splitHashes } from "../../src/merkle/leaf-tiles.ts";
 import { countHashes, tileWidth } from "../../src/merkle/tiles.ts";
@@ -63,7 +63,12 @@ class FaultError extends Error {
 export async function verifyTree(deps: TreeVerificationDeps): Promise<TreeVerification> {
   const { store, source } = deps;
   const sizes = await listSizes(store, source.log);
-  const end = await source.readSize();
+  let endReason = "the entry is missing";
+  const end = await source.readSize().catch((error: unknown) => {
+    endReason = explainEnd(error);
+    // Reads all leaves, because only the end of the log is known to be wrong.
+    return Number.POSITIVE_INFINITY;
+  });
   const hasher = createLeafHasher(0, sizes);
   let fault: TreeFault | undefined;
   let leaves = 0;
@@ -74,18 +79,25 @@ export async function verifyTree(deps: TreeVerificationDeps): Promise<TreeVerifi
       const chunk = await source.readStored(leaves, Math.min(limit, end - leaves));
       for (const leaf of chunk) hasher.add(leaf);
       leaves += chunk.length;
-      if (chunk.length === 0) fault = { leaf: leaves, reason: "the entry is missing" };
+      if (chunk.length === 0) fault = { leaf: leaves, reason: endReason };
     } catch (error) {
       if (!(error instanceof RecordDamagedError)) throw error;
       if (limit === 1) fault = { leaf: leaves, reason: error.message };
       // Finds the first one.
       limit = 1;
     }
-    deps.onProgress?.(leaves, end);
+    deps.onProgress?.(leaves, Number.isFinite(end) ? end : leaves);
     await setImmediate();
   }
   const compared = await compareTree(deps, { sizes, leafTiles: hasher.finish() }, fault !== undefined);
   return { ...compared, fault: compared.fault ?? fault };
+}
+
+/** @returns why the end of a log cannot be trusted; throws any other error */
+function explainEnd(error: unknown): string {
+  if (error instanceof RecordDamagedError) return error.message;
+  if (error instanceof StoreFailureError && error.code === "CORRUPT") return readMessage(error.cause);
+  throw error;
 }
 
 /** Leaves to read at once. */

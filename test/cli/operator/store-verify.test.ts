@@ -114,6 +114,14 @@ describe("qsp store verify", () => {
     ],
     [() => "update kms_keys set is_primary = 5", /The key key-/],
     [() => "update kms_keys set labels = '{}'", /The key key-/],
+    [
+      () => "update audit_head set head_tag = 'ab'",
+      /^The log audit is damaged from entry 5 on: the end of the audit chain was changed /m,
+    ],
+    [
+      () => "insert into blockchain_head (id, chain_length, head_hash, record_tag) values (1, 9, 'ab', 'cd')",
+      /^The log blockchain is damaged from entry 2 on: the stored end of the chain was changed /m,
+    ],
     [() => "update identity_head set id = 2", /^The identity log is damaged from entry 1 on: /m],
     [
       () => "update idempotent_answers set user_id = 'grace'",
