@@ -61,8 +61,8 @@ export function addFormatsToVerify(verbs: readonly Verb[]): readonly Verb[] {
 /** Suggests --format if the signature's file name ends with a format name. */
 function adviseFormat(error: unknown, options: ParsedOptions): unknown {
   const format = formatNames.find((name) => options.text("signature")?.endsWith(`.${name}`));
-  const isUsage = error instanceof CliError && error.exitCode === exitCodes.usage;
-  return isUsage && format !== undefined
+  const isLocal = error instanceof CliError && error.exitCode <= exitCodes.usage;
+  return isLocal && format !== undefined
     ? usageError(`${error.message}; did you mean --format ${format}?`)
     : error;
 }

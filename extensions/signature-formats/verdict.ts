@@ -40,19 +40,24 @@ export async function isContent(content: AsyncIterable<Uint8Array>, payload: Uin
 }
 
 /**
- * Selects the keys of the document's algorithm.
+ * Selects the keys of the document's algorithms.
  *
- * @throws CliError if there are none
+ * @returns with the reason for the verdict if there are none
  */
-export function selectKeys({ provider, publicKeys }: VerifyingKeys, stated: string): VerifyingKeys {
-  const selected = publicKeys.filter(({ algorithm }) => algorithm === stated);
-  if (selected.length > 0) return { provider, publicKeys: selected };
-  throw usageError(`the signature uses ${stated}, but ${nameAlgorithms(publicKeys)}`);
+export function selectKeys(
+  { provider, publicKeys }: VerifyingKeys,
+  stated: readonly string[],
+): { readonly keys: VerifyingKeys; readonly reason?: string } {
+  const selected = publicKeys.filter(({ algorithm }) => stated.includes(algorithm));
+  const keys = { provider, publicKeys: selected };
+  if (selected.length > 0) return { keys };
+  const own = list(publicKeys.map(({ algorithm }) => algorithm));
+  const are = publicKeys.length === 1 ? "key is" : "keys are";
+  return { keys, reason: `the signature uses ${list(stated)}, but the ${are} ${own}` };
 }
 
-function nameAlgorithms(publicKeys: readonly PublicKey[]): string {
-  const names = [...new Set(publicKeys.map(({ algorithm }) => algorithm))].join(", ");
-  return `the ${publicKeys.length === 1 ? "key is" : "keys are"} ${names}`;
+function list(algorithms: readonly string[]): string {
+  return [...new Set(algorithms)].join(", ");
 }
 
 /** @throws CliError if only the document was given and it does not contain the content */

@@ -1,7 +1,6 @@
 /** Verifies a CMS message, detached or with embedded content. */
 
 import { oneOf } from "../../src/cli/connection/api-client.ts";
-import { usageError } from "../../src/cli/exit-codes.ts";
 import { readText } from "../../src/cli/files/read.ts";
 import { findSigner } from "../../src/cli/signing/local.ts";
 import type { PublicKey } from "../../src/crypto/provider.ts";
@@ -19,17 +18,18 @@ import { differs, requireContent, selectKeys, type Verdict, type VerifyingJob } 
 export async function verifyCms({ input, document, content, ...keys }: VerifyingJob): Promise<Verdict> {
   const message = parseCms(document);
   const payload = message.content;
-  const known = new Set<string>(keys.publicKeys.map(({ algorithm }) => algorithm));
-  const signatures = message.signatures.filter(({ algorithm }) => known.has(algorithm));
-  if (signatures.length === 0)
-    throw usageError(`the CMS message has no signature with ${[...known].join(" or ")}`);
+  const { reason } = selectKeys(
+    keys,
+    message.signatures.map(({ algorithm }) => algorithm),
+  );
+  if (reason !== undefined) return { signer: undefined, reason };
   const file = input.options.text("certificate");
   const certificate = file === undefined ? undefined : readCertificates(readText(file), file)[0];
   const verified: (CmsSignature & { readonly key: PublicKey })[] = [];
-  for (const candidate of signatures) {
+  for (const candidate of message.signatures) {
     if (certificate !== undefined && !isNamed(certificate, candidate.signer)) continue;
-    const chosen = selectKeys(keys, candidate.algorithm);
-    const key = await findSigner(chosen, candidate.signature, oneOf(candidate.signedAttributes));
+    const chosen = selectKeys(keys, [candidate.algorithm]);
+    const key = await findSigner(chosen.keys, candidate.signature, oneOf(candidate.signedAttributes));
     if (key !== undefined) verified.push({ ...candidate, key });
   }
   if (verified.length === 0) return { signer: undefined };

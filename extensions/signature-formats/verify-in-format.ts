@@ -83,20 +83,17 @@ async function verifyDsse({ input, document, provider, publicKeys }: VerifyingJo
 async function verifyJws({ document, content, ...given }: VerifyingJob): Promise<Verdict> {
   const { encodeJwsSigningInput, parseJws } = await import("./jws.ts");
   const { algorithm, protectedHeader, payload, signature } = parseJws(document);
-  const keys = selectKeys(given, algorithm);
-  if (payload === undefined) {
-    const message = encodeJwsSigningInput(protectedHeader, requireContent(content));
-    return { signer: await findSigner(keys, signature, message) };
-  }
-  const message = encodeJwsSigningInput(protectedHeader, oneOf(payload));
-  return { signer: await findSigner(keys, signature, message), payload };
+  const { keys, ...why } = selectKeys(given, [algorithm]);
+  const signed = payload === undefined ? requireContent(content) : oneOf(payload);
+  const message = encodeJwsSigningInput(protectedHeader, signed);
+  return { signer: await findSigner(keys, signature, message), payload, ...why };
 }
 
 async function verifyCose({ document, content, ...given }: VerifyingJob): Promise<Verdict> {
   const { encodeSigStructure, parseCose } = await import("./cose.ts");
   const { algorithm, protectedHeader, payload: embedded, signature } = parseCose(document);
-  const keys = selectKeys(given, algorithm);
+  const { keys, ...why } = selectKeys(given, [algorithm]);
   const payload = embedded ?? (await gatherContent(requireContent(content)));
   const message = encodeSigStructure(protectedHeader, payload);
-  return { signer: await findSigner(keys, signature, oneOf(message)), payload: embedded };
+  return { signer: await findSigner(keys, signature, oneOf(message)), payload: embedded, ...why };
 }

@@ -77,7 +77,7 @@ export function outputError(message: string, cause: unknown): CliError {
   return new CliError(exitCodes.unreachable, message, { refusal });
 }
 
-/** Creates the error for a peer that fails an authenticity check. */
+/** Creates the error for a peer, a log or a signature that fails an authenticity check. */
 export function distrustError(message: string): CliError {
   return new CliError(exitCodes.no, message);
 }

@@ -7,7 +7,7 @@ import {
   isSignatureLength,
 } from "../../crypto/algorithms.ts";
 import type { CryptoProvider, PublicKey, RepresentativeHash, SecretKey } from "../../crypto/provider.ts";
-import { usageError } from "../exit-codes.ts";
+import { distrustError, usageError } from "../exit-codes.ts";
 import { gather, readWhole } from "../files/read.ts";
 
 /** SLH-DSA reads a message twice (FIPS 205, section 9.2), so the whole message is kept in memory. */
@@ -117,7 +117,7 @@ export async function readSignature(
   if (fits(signature)) return signature;
   if (fits(content)) return content;
   const expected = signing.map((name) => `an ${name} signature has ${describeSignatureLength(name)}`);
-  throw usageError(
+  throw distrustError(
     `${path} has ${signature.length} bytes; ${expected.join(", ")}; name a signature file made with this key`,
   );
 }
