@@ -30,6 +30,8 @@ import { prepareTagFields } from "./tag-fields.ts";
 /** A record with its row, for stores that keep additional columns in the row. */
 export interface Found<T> extends Stored<T> {
   readonly row: Readonly<AnyRow>;
+  /** Whether its tag is valid, but a log records its end. */
+  readonly isRestored?: boolean;
 }
 
 /** What a table needs of the store. */
@@ -103,7 +105,8 @@ function prepareTable<C extends Columns>(store: RecordStore, declaration: TableD
   const readRow = (row: Readonly<AnyRow>): Found<T> => {
     const record = fromRow(columns, row);
     const isTagged = store.isTagged(listTagFields(record), String(row[tagColumn]));
-    return { record, isIntact: isTagged && hasEnded?.(row) !== true, row };
+    const isRestored = isTagged && hasEnded?.(row) === true;
+    return { record, isIntact: isTagged && !isRestored, isRestored, row };
   };
   const toTaggedRow = (record: T): AnyRow => ({
     ...toRow(columns, record),

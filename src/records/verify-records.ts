@@ -18,6 +18,8 @@ export interface RecordsVerification {
 export interface TablesVerification extends RecordsVerification {
   /** Names of records whose secret is missing. */
   readonly withoutSecret: readonly string[];
+  /** Names of unchanged records whose end a log records. */
+  readonly restored: readonly string[];
 }
 
 /**
@@ -30,16 +32,17 @@ export async function verifyRecords(
   let checked = 0;
   const damaged: string[] = [];
   const withoutSecret: string[] = [];
+  const restored: string[] = [];
   for (const declaration of declarations)
-    for await (const { record, row, isIntact } of readAll(store, declaration)) {
+    for await (const { record, row, isIntact, isRestored } of readAll(store, declaration)) {
       checked += 1;
       const isAsWritten =
         isIntact && isAsStored(declaration.columns, row) && declaration.isConsistent?.(record) !== false;
-      if (!isAsWritten) damaged.push(declaration.describe(record));
+      if (!isAsWritten) (isRestored ? restored : damaged).push(declaration.describe(record));
       else if (declaration.hasSecret?.(record) && Number(row.secrets) === 0)
         withoutSecret.push(declaration.describe(record));
     }
-  return { checked, damaged, withoutSecret };
+  return { checked, damaged, withoutSecret, restored };
 }
 
 /** Finds lists whose stored count, on which quotas rely, differs from the number of rows. */

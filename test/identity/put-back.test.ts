@@ -98,7 +98,7 @@ describe("a restored account", () => {
       const { code, stdout } = await runCommand(place, ["store", "verify"]);
       expect({ code, first: stdout.split("\n")[0] }).toEqual({
         code: 1,
-        first: `The record of ${kind} ada was changed outside of the server.`,
+        first: `The record of ${kind} ada was restored, but a log records that it was removed or replaced.`,
       });
     });
 

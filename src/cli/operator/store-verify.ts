@@ -58,6 +58,9 @@ export const storeVerify = existingStoreVerb({
       ...keys.faults.map(({ keyId, reason }) => `The key ${keyId} is damaged: ${reason}.`),
       ...records.damaged.map((name) => `The record of ${name} was changed outside of the server.`),
       ...records.withoutSecret.map((name) => `The secret key of ${name} is missing.`),
+      ...records.restored.map(
+        (name) => `The record of ${name} was restored, but a log records that it was removed or replaced.`,
+      ),
       ...lost.map((name) => `The ${name} is missing, but the identity log records no removal.`),
       ...answers.damaged.map((name) => `The ${name} was changed outside of the server.`),
       ...trees.flatMap(({ log, fault }) =>

@@ -54,7 +54,7 @@ function requireThreshold({ proposalId, threshold, signedBy }: Proposal): void {
 async function verifySignatures({ provider, governance }: DefiDeps, proposal: Proposal): Promise<void> {
   const signatures = await governance.readSignatures(proposal.proposalId);
   const message = hashProposal(proposal);
-  const damaged = new RecordDamagedError(`signatures of proposal ${proposal.proposalId}`);
+  const damaged = new RecordDamagedError(`signature list of proposal ${proposal.proposalId}`);
   if (new Set(proposal.signedBy).size !== proposal.signedBy.length) throw damaged;
   const verdicts = proposal.signedBy.map(async (address) => {
     const signer = await governance.signers.findIntact({ walletId: proposal.walletId, address });
