@@ -34,7 +34,7 @@ export async function verifyRecords(
   const withoutSecret: string[] = [];
   const restored: string[] = [];
   for (const declaration of declarations)
-    for await (const { record, row, isIntact, isRestored } of readAll(store, declaration)) {
+    for await (const { record, row, isIntact, isRestored } of readRecords(store, declaration)) {
       checked += 1;
       const isAsWritten =
         isIntact && isAsStored(declaration.columns, row) && declaration.isConsistent?.(record) !== false;
@@ -56,7 +56,7 @@ export async function verifyCounts(
 }
 
 /** Reads all rows of a table in key order, each with the number of its secrets, because a server may remove both. */
-async function* readAll<C extends Columns>(store: RecordStore, declaration: TableDeclaration<C>) {
+export async function* readRecords<C extends Columns>(store: RecordStore, declaration: TableDeclaration<C>) {
   const { name, key, columns, hasSecret, secretName = defaultSecretName } = declaration;
   const { readRow, select } = openTable(store, declaration);
   const keyColumns = key.map((property) => columns[property]?.name ?? property);

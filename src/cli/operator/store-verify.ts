@@ -11,6 +11,7 @@ import { loadLogVerification } from "../../services/registry.ts";
 import { counted } from "../output/output.ts";
 import { withCount } from "../output/progress.ts";
 import { type Outcome, verdict } from "./store-verb.ts";
+import { verifyParts } from "./verify-parts.ts";
 import { existingStoreVerb } from "./with-store.ts";
 
 /** Maximum faults to list; the others are only counted. */
@@ -42,6 +43,7 @@ export const storeVerify = existingStoreVerb({
     const groups = owners.flatMap(({ serviceSecrets = [] }) => serviceSecrets);
     const missing = (await Promise.all(groups.map((group) => findMissing(store.reader, group)))).flat();
     const records = await verifyRecords(store, declarations);
+    const parts = await verifyParts(store, provider);
     const lost = await listLostAccounts(store.reader);
     const answers = await store.verifyAnswers();
     const { verifyDerived } = await loadLogVerification(await loadPackages());
@@ -61,6 +63,7 @@ export const storeVerify = existingStoreVerb({
       ...records.restored.map(
         (name) => `The record of ${name} was restored, but a log records that it was removed or replaced.`,
       ),
+      ...parts,
       ...lost.map((name) => `The ${name} is missing, but the identity log records no removal.`),
       ...answers.damaged.map((name) => `The ${name} was changed outside of the server.`),
       ...trees.flatMap(({ log, fault }) =>

@@ -25,7 +25,8 @@ export function executeProposal(
   return store.runIdempotent(idempotentCall, messageCodec(ExecuteProposalResponseSchema), async (write) => {
     const proposal = await findPending(deps, proposalId, { principal });
     requireThreshold(proposal);
-    await verifySignatures(deps, proposal);
+    if (!(await areSignaturesValid(deps, proposal)))
+      throw new RecordDamagedError(`signature list of proposal ${proposalId}`);
     return write(async (transaction) => {
       // Signatures are never removed, so all verified signatures still exist.
       const current = await findPending(deps, proposalId, transaction);
@@ -46,22 +47,22 @@ function requireThreshold({ proposalId, threshold, signedBy }: Proposal): void {
   );
 }
 
-/**
- * Verifies every stored signature, including any that the server did not write.
- *
- * @throws RecordDamagedError
- */
-async function verifySignatures({ provider, governance }: DefiDeps, proposal: Proposal): Promise<void> {
-  const signatures = await governance.readSignatures(proposal.proposalId);
+/** Verifies the stored signature of every signer that has signed, including any that the server did not write. */
+export async function areSignaturesValid(
+  { provider, governance }: Pick<DefiDeps, "provider" | "governance">,
+  proposal: Proposal,
+): Promise<boolean> {
+  const { proposalId, walletId, signedBy } = proposal;
+  const signatures = await governance.readSignatures(proposalId);
   const message = hashProposal(proposal);
-  const damaged = new RecordDamagedError(`signature list of proposal ${proposal.proposalId}`);
-  if (new Set(proposal.signedBy).size !== proposal.signedBy.length) throw damaged;
-  const verdicts = proposal.signedBy.map(async (address) => {
-    const signer = await governance.signers.findIntact({ walletId: proposal.walletId, address });
+  const verdicts = signedBy.map(async (address) => {
+    const signer = await governance.signers.find({ walletId, address });
     const signature = signatures.get(address);
     return (
-      signer !== undefined && signature !== undefined && isSignedBy(provider, signer, message, signature)
+      signer?.isIntact === true &&
+      signature !== undefined &&
+      isSignedBy(provider, signer.record, message, signature)
     );
   });
-  if (!(await Promise.all(verdicts)).every(Boolean)) throw damaged;
+  return new Set(signedBy).size === signedBy.length && (await Promise.all(verdicts)).every(Boolean);
 }

@@ -67,7 +67,7 @@ function importCreatorKey(provider: CryptoProvider, raw: Uint8Array): PublicKey 
 }
 
 /** Follows the token's transfers from its creator to the owner in its record. */
-async function isHistoryWhole({ tokens }: NftDeps, token: Token): Promise<boolean> {
+export async function isHistoryWhole({ tokens }: Pick<NftDeps, "tokens">, token: Token): Promise<boolean> {
   const { tokenId } = token;
   let owner = token.creatorAddress;
   let index = 0;

@@ -3,17 +3,22 @@ import { DatabaseSync } from "node:sqlite";
 import { beforeAll, describe, expect, it } from "vitest";
 import { listLogSeeds } from "../../../extensions/tlog/tables.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import type { CryptoProvider } from "../../../src/crypto/provider.ts";
 import { createClientStore } from "../../../src/identity/clients.ts";
 import { openIssuer } from "../../../src/identity/issuer.ts";
 import { createIssuerStore } from "../../../src/identity/issuer-store.ts";
 import { createRevocations } from "../../../src/identity/revocations.ts";
 import { createUserStore } from "../../../src/identity/users.ts";
 import { createServiceSecrets } from "../../../src/secrets/service-secrets.ts";
+import { hashProposal } from "../../../src/services/defi/proposal.ts";
+import { createDefiStore, type Proposal } from "../../../src/services/defi/store.ts";
 import { createKey } from "../../../src/services/kms/create.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
 import { destroyKey } from "../../../src/services/kms/life-cycle.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
+import { createNftStore, type Token } from "../../../src/services/nft/store.ts";
 import { gatewaySecrets } from "../../../src/services/vpn/tables.ts";
+import type { Store } from "../../../src/store/store.ts";
 import { isMissing, run } from "../../interop/tools.ts";
 import { endAfterAll } from "../../support/at-end.ts";
 import { describeClient } from "../../support/clients.ts";
@@ -26,8 +31,8 @@ import { runCommand } from "./command-line.ts";
 const verify = (place: Pick<Place, "settings">) => runCommand(place, ["store", "verify"]);
 
 /**
- * A store with all kinds of records: three keys, the last of which is destroyed, a user, a client, an answer, and the
- * keys of the issuer, the gateway and a log.
+ * A store with all kinds of records: three keys, the last of which is destroyed, a user, a client, an answer, the keys
+ * of the issuer, the gateway and a log, an executed proposal, and a token that was transferred twice.
  */
 const full: { directory: string; keyIds: readonly string[] } = { directory: "", keyIds: [] };
 const atEnd = endAfterAll();
@@ -51,6 +56,8 @@ beforeAll(async () => {
   const issuer = createIssuerStore(store);
   await openIssuer({ provider, store: issuer, now: () => new Date() }).then(({ close }) => close());
   for (const group of [gatewaySecrets, listLogSeeds("audit")]) await createServiceSecrets(store, group);
+  await addExecutedProposal(store, provider);
+  await addTransferredToken(store);
   const origin = { clientAddress: "192.0.2.7", requestId: "call-1" };
   await createRevocations(store).add({ tokenId: "token-1", client: "shop", origin });
   const call = { userId: "ada", idempotencyKey: "key-1", requestHash: "aa" };
@@ -59,6 +66,40 @@ beforeAll(async () => {
   await store.close();
   await provider.close();
 });
+
+const createdAt = new Date("2026-01-02T03:04:05Z");
+
+async function addExecutedProposal(store: Store, provider: CryptoProvider): Promise<void> {
+  const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
+  const governance = createDefiStore(store);
+  const walletId = "multisig-1";
+  const proposal: Proposal = {
+    ...{ proposalId: "proposal-1", walletId, data: new Uint8Array(1), title: "", threshold: 1, owner: "ada" },
+    ...{ status: "EXECUTED", signedBy: [], createdAt, expiresAt: undefined, executedAt: createdAt },
+  };
+  const signer = { walletId, address: "0x1", publicKey: publicKey.exportRaw(), isServerHeld: false };
+  const signature = await provider.sign(secretKey, hashProposal(proposal));
+  await store.write(async (transaction) => {
+    await governance.signers.insert(transaction, signer);
+    await governance.proposals.insert(transaction, proposal);
+    await governance.addSignature(transaction, proposal, signer.address, signature);
+  });
+}
+
+async function addTransferredToken(store: Store): Promise<void> {
+  const tokens = createNftStore(store);
+  const token: Token = {
+    ...{ tokenId: "nft-1", name: "n", description: "", artworkUri: "", metadataHash: "", minter: "ada" },
+    ...{ creatorPublicKey: new Uint8Array(1), creatorSignature: new Uint8Array(1), mintedAt: createdAt },
+    ...{ creatorAddress: "0xa", currentOwner: "0xa", transferCount: 0 },
+  };
+  await store.write(async (transaction) => {
+    await tokens.insert(transaction, token);
+    await tokens.transfer(transaction, token, "0xb", createdAt);
+    const moved = { ...token, currentOwner: "0xb", transferCount: 1 };
+    await tokens.transfer(transaction, moved, "0xc", createdAt);
+  });
+}
 
 /** The columns of a table, on either database. */
 async function listColumns({ query }: Place, table: string): Promise<string[]> {
@@ -94,7 +135,7 @@ describe("qsp store verify", () => {
       code: 0,
       // Two of the keys, the root key, and the keys of the audit log, the issuer, the gateway and the verifiable log.
       stdout:
-        "The store is intact: 9 secrets, 3 keys, 4 other records and 0 checkpoints are unchanged. To check entries and blocks, run qsp audit verify and qsp chain verify.\n",
+        "The store is intact: 9 secrets, 3 keys, 9 other records and 0 checkpoints are unchanged. To check entries and blocks, run qsp audit verify and qsp chain verify.\n",
     });
   });
 
@@ -144,6 +185,20 @@ describe("qsp store verify", () => {
       (_first, second = "") => `delete from sealed_secrets where identity = '${secretOf(second)}'`,
       /key-.* secret key is missing/,
     ],
+    ...["update defi_signatures set signature = zeroblob(3309)", "delete from defi_signatures"].map(
+      (statement) =>
+        [
+          () => statement,
+          /^The signatures of proposal proposal-1 were changed outside of the server\.$/m,
+        ] as const,
+    ),
+    ...[1, 2].map(
+      (index) =>
+        [
+          () => `delete from nft_transfers where transfer_index = ${index}`,
+          /^The history of token nft-1 was changed outside of the server\.$/m,
+        ] as const,
+    ),
     [
       () => "delete from sealed_secrets where identity like 'issuer_keys/%'",
       /^The secret key of issuer key \S+ is missing\.$/m,
