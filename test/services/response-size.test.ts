@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { openTable } from "../../src/records/record-table.ts";
+import { createServiceSecrets } from "../../src/secrets/service-secrets.ts";
 import { createChainStore } from "../../src/services/blockchain/store.ts";
 import { contractTable } from "../../src/services/dapp/tables.ts";
 import { createDefiStore } from "../../src/services/defi/store.ts";
@@ -13,6 +14,7 @@ import { createIotStore } from "../../src/services/iot/store.ts";
 import { createKmsStore } from "../../src/services/kms/store.ts";
 import { createNftStore } from "../../src/services/nft/store.ts";
 import { createVpnStore } from "../../src/services/vpn/store.ts";
+import { gatewaySecrets } from "../../src/services/vpn/tables.ts";
 import { walletTable } from "../../src/services/wallet/tables.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import { type AccessServer, makeDatabase, startAccessServer } from "../access/access-server.ts";
@@ -91,6 +93,8 @@ async function fill(database: readonly string[]): Promise<void> {
     createVpnStore(store),
     openTable(store, walletTable),
   ];
+  // A server creates them before it registers tunnels.
+  await createServiceSecrets(store, gatewaySecrets);
   const signers = Array.from({ length: 100 }, (_, i) => addressOf(i));
   for (let from = 0; from < rows; from += 100)
     await store.write(async (transaction) => {
