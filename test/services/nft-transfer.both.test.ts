@@ -266,6 +266,13 @@ describeService("a token that was tampered with in the database", NftService, (_
     expect((await client.getHistory({ tokenId: other.tokenId })).history).toHaveLength(3);
   });
 
+  it.each([1, 2, 3])("shows no history if transfer %i is missing", async (index) => {
+    const { client, tamper } = await shared();
+    const { tokenId } = await travelled(client);
+    await tamper((db) => without(index)(db, tokenId, tokenId));
+    expect(await refusal(client.getHistory({ tokenId }))).toEqual(damaged);
+  });
+
   it("cannot be transferred if its record was changed", async () => {
     const { client, tamper } = await shared();
     const [one, other] = [await travelled(client), await travelled(client)];

@@ -55,7 +55,11 @@ export function nftService(deps: NftDeps): ServiceImpl<typeof NftService> {
       const query = { filters: { tokenId } };
       const request = readPage(fields, tokens.transfers.nameList(query));
       const { rows, nextPageToken } = await tokens.transfers.list(request, query);
-      const history = rows.map(tokens.transfers.requireIntact).map(packTransfer);
+      const transfers = rows.map(tokens.transfers.requireIntact);
+      const isWhole = transfers.every(({ index }, i) => index === request.after + i + 1);
+      const isShort = nextPageToken === "" && request.after + rows.length < token.transferCount;
+      if (!isWhole || isShort) throw new RecordDamagedError(`history of token ${tokenId}`);
+      const history = transfers.map(packTransfer);
       return { history, nextPageToken, totalSize: token.transferCount };
     },
     getHealth: () => readHealth(store, async () => ({ tokenCount: await tokens.count() })),
