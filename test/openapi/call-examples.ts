@@ -35,8 +35,8 @@ export interface Outcome {
   readonly body: Members | undefined;
   /** The raw body. */
   readonly bytes: Uint8Array;
-  /** The body that was sent; undefined if the request had none. */
-  readonly sent: Members | undefined;
+  /** The body that was sent, text for raw bytes; undefined if the request had none. */
+  readonly sent: Members | string | undefined;
   /** What was called, with which headers. */
   readonly call: HttpCall;
   readonly headers: Readonly<Record<string, string>>;
@@ -196,21 +196,25 @@ export function toHttpCall({ path, method, operation }: Found, request: Members)
 
 async function call(url: string, found: Found, request: Members, token?: string): Promise<Outcome> {
   const httpCall = toHttpCall(found, request);
-  const { method, target, body: sent } = httpCall;
+  const { method, target, body: json } = httpCall;
+  const upload = "application/octet-stream";
+  const isUpload = upload in (found.operation.requestBody?.content ?? {});
+  const text = JSON.stringify(json);
   const headers = {
-    ...(sent && { "content-type": "application/json" }),
+    ...(json && { "content-type": isUpload ? upload : "application/json" }),
     ...(token !== undefined && { authorization: `Bearer ${token}` }),
   };
   const response = await fetch(url + target, {
     method,
     headers,
-    ...(sent && { body: JSON.stringify(sent) }),
+    ...(json && { body: text }),
   });
   const mediaType = (response.headers.get("content-type") ?? "").split(";")[0] ?? "";
   const bytes =
     mediaType === "application/x-ndjson" ? Buffer.from(await readLine(response)) : await response.bytes();
   // Notes and tiles are not JSON.
   const body = mediaType.endsWith("json") ? JSON.parse(new TextDecoder().decode(bytes)) : undefined;
+  const sent = isUpload ? text : json;
   return { found, status: response.status, mediaType, body, bytes, sent, call: httpCall, headers };
 }
 
