@@ -4,6 +4,7 @@ import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { RecordDamagedError, StoreFailureError } from "../../../src/database/store-error.ts";
 import { hashLeaf } from "../../../src/merkle/hashes.ts";
 import { verifyRecords } from "../../../src/records/verify-records.ts";
+import { findMissing } from "../../../src/secrets/service-secrets.ts";
 import { copyLog, restoreLog } from "../../../test/audit/audit-log.ts";
 import { writeEntries } from "../../../test/support/entries.ts";
 import { treeHash } from "../../../test/support/naive-tree.ts";
@@ -316,6 +317,8 @@ describeStores("a log whose database was modified", (makePlace) => {
     const { place, store } = await makeLog();
     await place.query("delete from sealed_secrets where identity = 'tlog/audit/ml-dsa-44'");
     await expect(openAuditLog(store)).rejects.toThrow(/ml-dsa-44 key of the log audit/);
+    const missing = (tlogTables.serviceSecrets ?? []).map((group) => findMissing(store.reader, group));
+    expect((await Promise.all(missing)).flat()).toMatchObject([{ identity: "tlog/audit/ml-dsa-44" }]);
   });
 
   it("serves no entry bundle that contains a modified entry", async () => {

@@ -1,7 +1,6 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { beforeAll, describe, expect, it } from "vitest";
-import { listLogSeeds } from "../../../extensions/tlog/tables.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../../src/crypto/provider.ts";
 import { createClientStore } from "../../../src/identity/clients.ts";
@@ -55,7 +54,7 @@ beforeAll(async () => {
   await createClientStore(store).add(describeClient("shop"), new Date());
   const issuer = createIssuerStore(store);
   await openIssuer({ provider, store: issuer, now: () => new Date() }).then(({ close }) => close());
-  for (const group of [gatewaySecrets, listLogSeeds("audit")]) await createServiceSecrets(store, group);
+  await createServiceSecrets(store, gatewaySecrets);
   await addExecutedProposal(store, provider);
   await addTransferredToken(store);
   const origin = { clientAddress: "192.0.2.7", requestId: "call-1" };
@@ -133,9 +132,9 @@ describe("qsp store verify", () => {
     const { code, stdout } = await verify(await copySqlitePlace(full.directory));
     expect({ code, stdout }).toEqual({
       code: 0,
-      // Two of the keys, the root key, and the keys of the audit log, the issuer, the gateway and the verifiable log.
+      // Two of the keys, the root key, and the keys of the audit log, the issuer and the gateway.
       stdout:
-        "The store is intact: 9 secrets, 3 keys, 9 other records and 0 checkpoints are unchanged. To check entries and blocks, run qsp audit verify and qsp chain verify.\n",
+        "The store is intact: 7 secrets, 3 keys, 9 other records and 0 checkpoints are unchanged. To check entries and blocks, run qsp audit verify and qsp chain verify.\n",
     });
   });
 
@@ -203,7 +202,7 @@ describe("qsp store verify", () => {
       () => "delete from sealed_secrets where identity like 'issuer_keys/%'",
       /^The secret key of issuer key \S+ is missing\.$/m,
     ],
-    ...["vpn/gateway/kem-key", "vpn/gateway/identity-key", "tlog/audit/ml-dsa-44"].map(
+    ...["vpn/gateway/kem-key", "vpn/gateway/identity-key"].map(
       (identity) =>
         [
           () => `delete from sealed_secrets where identity = '${identity}'`,
