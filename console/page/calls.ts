@@ -54,6 +54,15 @@ export function planCall<I extends DescMessage>(
 /** Idempotency keys of failed calls. The server may have made the change, so the same call again needs the same key. */
 const failedKeys = new Map<string, string>();
 
+/** Takes the key of an equal change that failed, or a new one: equal calls at the same time are different changes. */
+function takeKey<I extends DescMessage>(method: DescMethodUnary<I>, init: MessageInitShape<I>) {
+  const request = toHex(toBinary(method.input, create(method.input, init)));
+  const change = `${method.parent.typeName}/${method.name} ${request}`;
+  const key = failedKeys.get(change) ?? toHex(crypto.getRandomValues(new Uint8Array(16)));
+  failedKeys.delete(change);
+  return { change, key };
+}
+
 /** Makes a unary call and records it, even if it fails. */
 async function makeCall<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
@@ -61,13 +70,8 @@ async function makeCall<I extends DescMessage, O extends DescMessage>(
   options: CallOptions = {},
 ): Promise<{ readonly record: CallRecord; readonly answer?: MessageShape<O>; readonly failure?: Failure }> {
   const plan = planCall(method, init, options);
-  const takesKey = getOption(method, idempotency_key);
-  const bytes = takesKey ? toBinary(method.input, create(method.input, init)) : new Uint8Array();
-  const change = `${method.parent.typeName}/${method.name} ${toHex(bytes)}`;
-  const key = failedKeys.get(change) ?? toHex(crypto.getRandomValues(new Uint8Array(16)));
-  // Equal calls at the same time are different changes.
-  failedKeys.delete(change);
-  const headers = { ...buildHeaders(plan), ...(takesKey && { "idempotency-key": key }) };
+  const keyed = getOption(method, idempotency_key) ? takeKey(method, init) : undefined;
+  const headers = { ...buildHeaders(plan), ...(keyed && { "idempotency-key": keyed.key }) };
   const startedAt = performance.now();
   try {
     const { message } = await transport.unary(method, undefined, undefined, headers, init);
@@ -75,7 +79,7 @@ async function makeCall<I extends DescMessage, O extends DescMessage>(
     const record = { ...plan, answer: message, answerBytes, durationMs: performance.now() - startedAt };
     return { record, answer: message };
   } catch (thrown) {
-    failedKeys.set(change, key);
+    if (keyed) failedKeys.set(keyed.change, keyed.key);
     const failure = toFailure(thrown);
     endRefusedSession(plan.token, failure.reason);
     return { record: { ...plan, failure, durationMs: performance.now() - startedAt }, failure };

@@ -74,7 +74,9 @@ export type TlogVerifiedTable = RowOf<typeof verifiedTable.columns>;
 /** Seeds of a log's keys: Ed25519 (RFC 8032, section 5.1.5) and ML-DSA-44 (FIPS 204, algorithm 1). */
 export function listLogSeeds(log: string) {
   const seedOf = (kind: string): ServiceSecret => ({
-    ...{ identity: `tlog/${log}/${kind}`, record: `${kind} key of the log ${log}`, bytes: 32 },
+    identity: `tlog/${log}/${kind}`,
+    record: `${kind} key of the log ${log}`,
+    bytes: 32,
   });
   const [ed25519, mlDsa44] = [seedOf("ed25519"), seedOf("ml-dsa-44")];
   const uses = sql`select 1 from tlog_checkpoints where log = ${log}`;
