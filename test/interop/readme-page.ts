@@ -24,7 +24,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { findEnvoy, startEdge } from "../../envoy/edge.ts";
-import { findPort } from "../../src/server/find-port.ts";
+import { findQuietPort } from "../support/find-quiet-port.ts";
 import { password } from "../support/passwords.ts";
 import { findPostgres } from "../support/postgres-server.ts";
 import { isMissing, isOpensslTooOld } from "./tools.ts";
@@ -241,7 +241,7 @@ function createReader(checkout: string, { authority, databaseUrl }: Surroundings
     async paste(text: string): Promise<Outcome> {
       count += 1;
       if (text.includes(`127.0.0.1:${ownServicePort}`) && !ports.has(ownServicePort))
-        ports.set(ownServicePort, String(await findPort(0, "127.0.0.1")));
+        ports.set(ownServicePort, String(await findQuietPort()));
       const path = join(notes, String(count));
       // The client's default URL, which no command mentions.
       const url = `export QSP_URL=${withPorts("http://127.0.0.1:8080")}\n`;

@@ -3,7 +3,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { onTestFinished } from "vitest";
-import { findPort } from "../../../src/server/find-port.ts";
+import { findQuietPort } from "../../../test/support/find-quiet-port.ts";
 
 /** An attribute value in OTLP JSON. */
 type Value = Readonly<Record<"stringValue" | "intValue", string | undefined>>;
@@ -59,7 +59,7 @@ export function buildCollector(folder: string): string {
 
 /** Starts a collector for one test. */
 export async function startCollector(path: string): Promise<Collector> {
-  const ports = [await findPort(0, "127.0.0.1"), await findPort(0, "127.0.0.1")];
+  const ports = [await findQuietPort(), await findQuietPort()];
   const [grpc, http] = ports.map((port) => `127.0.0.1:${port}`);
   const child = spawn(path, [grpc ?? "", http ?? ""], { stdio: ["ignore", "pipe", "pipe"] });
   onTestFinished(() => void child.kill());

@@ -7,12 +7,12 @@ import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { findPort } from "../../../src/server/find-port.ts";
 import { qspDone, qspJson, startQsp } from "../../../test/cli/qsp.ts";
 import { isAbsent } from "../../../test/interop/readme-page.ts";
 import { run } from "../../../test/interop/tools.ts";
 import type { AtEnd } from "../../../test/support/at-end.ts";
 import { inheritedEnvironment } from "../../../test/support/environment.ts";
+import { findQuietPort } from "../../../test/support/find-quiet-port.ts";
 import { password } from "../../../test/support/passwords.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { socketDirectory } from "../uapi.ts";
@@ -31,7 +31,7 @@ export async function done(program: string, args: readonly string[], input?: str
 
 /** Network interfaces have short names, which all tests on a machine share. */
 const prefix = `q${process.pid.toString(36)}`;
-const serverPort = await findPort(0, "127.0.0.1");
+const serverPort = await findQuietPort();
 const url = `http://127.0.0.1:${serverPort}`;
 export const gatewayAddress = "10.8.0.1";
 
