@@ -1,7 +1,7 @@
 /** Load from h2load (nghttp2-client), which needs little CPU. It checks no answer beyond its HTTP status. */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import http2, { type IncomingHttpHeaders } from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -72,7 +72,7 @@ async function request(
   amount: readonly string[],
 ): Promise<number> {
   const streams = ["--max-concurrent-streams", String(Math.ceil(inFlight / connections))];
-  const { stdout } = await runH2load(url, call, [
+  const stdout = await runH2load(url, call, [
     ...amount,
     ...["--clients", String(connections)],
     ...(protocol === "http/1.1" ? ["--h1"] : streams),
@@ -85,25 +85,20 @@ async function request(
   return Number(perSecond);
 }
 
-/**
- * Runs h2load.
- *
- * @returns its output, and its log if the arguments contain `--log-file log`
- */
-export async function runH2load(
+/** Runs h2load, and returns its output. */
+async function runH2load(
   url: string,
   { path, headers = {}, body = "", method = "POST" }: MadeCall,
   args: readonly string[],
-): Promise<{ readonly stdout: string; readonly log: string }> {
+): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "qsp-h2load-"));
   try {
     writeFileSync(join(folder, "body"), Buffer.from(body, "base64"));
-    writeFileSync(join(folder, "log"), "");
     const lines = Object.entries(headers).flatMap(([name, value]) => ["--header", `${name}: ${value}`]);
     const sent = method === "POST" ? ["--data", "body"] : [];
     const options = { cwd: folder, maxBuffer: 64 * 1024 * 1024 };
     const { stdout } = await run("h2load", [...args, ...lines, ...sent, url + path], options);
-    return { stdout, log: readFileSync(join(folder, "log"), "utf8") };
+    return stdout;
   } finally {
     rmSync(folder, { recursive: true });
   }

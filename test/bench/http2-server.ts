@@ -1,23 +1,12 @@
-/**
- * Health.Check on bare node:http2, which only reads a message and sends one: `node http2-server.ts`.
- * `node http2-server.ts refuse` refuses every request instead.
- */
+/** Health.Check on bare node:http2, which only reads a message and sends one: `node http2-server.ts`. */
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 
 /** SERVING, with its gRPC prefix. */
 const answer = Buffer.from([0, 0, 0, 0, 2, 8, 1]);
 
-const refusal = Buffer.alloc(300, "x");
-const refused = { ":status": 429, "content-type": "application/json", "retry-after": "1" };
-
 const server = http2.createServer();
 server.on("stream", (stream: http2.ServerHttp2Stream) => {
-  if (process.argv[2] === "refuse") {
-    stream.resume();
-    stream.respond(refused);
-    return void stream.end(refusal);
-  }
   stream.on("data", () => {});
   stream.on("end", () => {
     stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });

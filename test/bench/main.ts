@@ -10,17 +10,12 @@ import os from "node:os";
 import { join } from "node:path";
 import { measureAudit } from "./audit.ts";
 import { measureCalls } from "./calls.ts";
-import { measureEncryption } from "./encryption.ts";
-import { measureFloods } from "./floods.ts";
-import { measureLogs } from "./logs.ts";
-import { measureOverload } from "./overload.ts";
 import { measureProviders } from "./providers.ts";
 import { writeResults } from "./results.ts";
 import { measureServers } from "./servers.ts";
-import { measureMemory, measureStart } from "./start.ts";
+import { measureStart } from "./start.ts";
 import { chosenParts, inFlight, options, start, toMiB } from "./tools.ts";
 import { measureVerification } from "./verification.ts";
-import { measureWatchers } from "./watchers.ts";
 
 const dataDir = mkdtempSync(join(os.tmpdir(), "qsp-bench-"));
 const app = await start("app-server.ts", join(dataDir, "app"));
@@ -31,12 +26,6 @@ const parts = {
   servers: () => measureServers(dataDir),
   audit: () => measureAudit(dataDir),
   verification: () => measureVerification(dataDir),
-  memory: () => measureMemory(dataDir),
-  encryption: () => measureEncryption(app),
-  logs: () => measureLogs(dataDir),
-  watchers: () => measureWatchers(dataDir),
-  overload: () => measureOverload(dataDir),
-  floods: () => measureFloods(join(dataDir, "floods")),
 };
 const unknown = chosenParts.filter((part) => !Object.hasOwn(parts, part));
 try {

@@ -76,7 +76,7 @@ export interface MadeCall {
 }
 
 /** A call of an RPC. */
-export type MethodCall = Required<Omit<MadeCall, "method">>;
+type MethodCall = Required<Omit<MadeCall, "method">>;
 
 type Method<I extends DescMessage> = DescMethod & { readonly input: I };
 
@@ -93,15 +93,11 @@ export function grpc<I extends DescMessage>(method: Method<I>, request: MessageI
   };
 }
 
-/** Calls an RPC with JSON: over Connect, or over REST if a path is given. */
-export function json<I extends DescMessage>(
-  method: Method<I>,
-  request: MessageInitShape<I>,
-  path = pathOf(method),
-): MethodCall {
+/** Calls an RPC with JSON over Connect. */
+export function json<I extends DescMessage>(method: Method<I>, request: MessageInitShape<I>): MethodCall {
   const text = toJsonString(method.input, create(method.input, request));
   const body = Buffer.from(text).toString("base64");
-  return { path, headers: { "content-type": "application/json" }, body };
+  return { path: pathOf(method), headers: { "content-type": "application/json" }, body };
 }
 
 function pathOf({ parent, name }: DescMethod): string {

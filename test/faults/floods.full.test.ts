@@ -2,9 +2,9 @@
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { type Battlefield, type Noticed, startBattlefield } from "../bench/floods.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { type Battlefield, type Noticed, startBattlefield } from "./floods.ts";
 
 /** Duration of each flood, in milliseconds. */
 const measureMs = 15_000;

@@ -1,8 +1,7 @@
 /** Floods a server from a separate process until killed. The variable ORDER is a HostileInput as JSON. */
 import http2 from "node:http2";
-import { gzipSync } from "node:zlib";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { grpc } from "./tools.ts";
+import { grpc } from "../bench/tools.ts";
 
 /** The flood. */
 export type HostileInput = { readonly url: string } & (
@@ -11,11 +10,6 @@ export type HostileInput = { readonly url: string } & (
       readonly kind: "passwords";
       readonly perSecond: number;
       readonly from: "one address" | "many addresses";
-    }
-  | {
-      readonly kind: "inputs";
-      readonly perSecond: number;
-      readonly input: "a form at its limit" | "a form above it" | "a long host";
     }
   | {
       readonly kind: "batches";
@@ -65,19 +59,6 @@ if (order.kind === "passwords") {
       headers,
       JSON.stringify({ username: `user ${calls}`, password: "a wrong password, and a long one" }),
     );
-  });
-}
-if (order.kind === "inputs") {
-  const { input } = order;
-  // The slowest untrusted input to decode, in a few hundred bytes.
-  const formBytes = input === "a form at its limit" ? 64 * 1024 : 4 * 1024 * 1024;
-  const form = gzipSync(Buffer.concat([Buffer.from("scope="), Buffer.alloc(formBytes - 6, "+")]));
-  const host = encodeURIComponent("\u9fa5".repeat(1700));
-  every(order.perSecond, () => {
-    const from = { "x-forwarded-for": `198.51.${(calls >> 8) & 255}.${calls & 255}` };
-    if (input === "a long host") return void call({ ":path": "/api/hello", ":authority": host, ...from });
-    const type = { "content-type": "application/x-www-form-urlencoded", "content-encoding": "gzip" };
-    return void call({ ":path": "/oauth/token", ...type, ...from }, form);
   });
 }
 if (order.kind === "batches") {

@@ -7,11 +7,12 @@ import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { hashPassword } from "../../src/identity/passwords.ts";
 import { createUserStore } from "../../src/identity/users.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
+import { percentile } from "../bench/results.ts";
+import { type Child, start } from "../bench/tools.ts";
+import { present } from "../services/answers.ts";
 import { openStore } from "../support/open-store.ts";
 import { password } from "../support/passwords.ts";
-import type { HostileInput } from "./hostile.ts";
-import { percentile } from "./results.ts";
-import { type Child, measureMs, start } from "./tools.ts";
+import type { HostileInput } from "./flood.ts";
 
 /** Ada's address, as reported by the proxy that the server trusts. */
 const adaAddress = "192.0.2.1";
@@ -25,7 +26,7 @@ export interface Noticed {
   readonly p99Ms: number;
 }
 
-/** The fields that the benchmark reads from responses. */
+/** The fields that are read from responses. */
 interface Answer {
   readonly token: string;
   readonly result: { readonly keyId: string };
@@ -36,12 +37,10 @@ export interface Battlefield {
   /** Slowdown of a thread against an idle machine, because other programs share the CPU. */
   readonly slowness: number;
   /**
-   * Ada's calls, during a flood if one is named. On a slower machine everything scales: the duration, both rates and the
+   * Ada's calls during a flood. On a slower machine everything scales: the duration, both rates and the
    * server limits.
    */
-  measure(flood: string | undefined, forMs: number): Promise<readonly Noticed[]>;
-  /** Names of all floods. */
-  readonly floods: readonly string[];
+  measure(flood: string, forMs: number): Promise<readonly Noticed[]>;
   stop(): void;
 }
 
@@ -72,17 +71,6 @@ export async function startBattlefield(dataDir: string): Promise<Battlefield> {
       kind: "passwords",
       from: "many addresses",
     },
-    "50 forms a second that are slow to decode": {
-      ...perSecond(50),
-      kind: "inputs",
-      input: "a form at its limit",
-    },
-    "300 forms a second that expand to 4 MiB": {
-      ...perSecond(300),
-      kind: "inputs",
-      input: "a form above it",
-    },
-    "300 hosts a second that are slow to parse": { ...perSecond(300), kind: "inputs", input: "a long host" },
     "150 batches of 1,000 ML-DSA-65": {
       ...batches,
       keyId: await keyOf(mallory, "ML-DSA-65"),
@@ -106,23 +94,18 @@ export async function startBattlefield(dataDir: string): Promise<Battlefield> {
   };
   return {
     slowness,
-    floods: Object.keys(floods),
     stop: () => server.send("stop"),
     async measure(flood, forMs) {
-      const order = flood === undefined ? undefined : floods[flood];
-      const hostile =
-        order &&
-        fork(join(import.meta.dirname, "hostile.ts"), {
-          env: { ...process.env, ORDER: JSON.stringify(order) },
-        });
+      const order = JSON.stringify(present(floods[flood]));
+      const hostile = fork(join(import.meta.dirname, "flood.ts"), { env: { ...process.env, ORDER: order } });
       // Start counting once the flood has begun.
-      if (hostile) await new Promise((resolve) => setTimeout(resolve, 3000 * slowness));
+      await new Promise((resolve) => setTimeout(resolve, 3000 * slowness));
       const noticed = await Promise.all(
         Object.entries(deeds).map(async ([name, { everyMs, run }]) =>
           notice(name, everyMs * slowness, forMs * slowness, run),
         ),
       );
-      hostile?.kill("SIGKILL");
+      hostile.kill("SIGKILL");
       return noticed;
     },
   };
@@ -154,22 +137,6 @@ async function notice(
   await Promise.all(calls);
   const [p50Ms, p99Ms] = [percentile(tookMs, 0.5), percentile(tookMs, 0.99)];
   return { name, made: calls.length, succeeded: tookMs.length, p50Ms, p99Ms };
-}
-
-/** Prints ada's latency during each flood, next to her latency without one. */
-export async function measureFloods(dataDir: string): Promise<void> {
-  const field = await startBattlefield(dataDir);
-  console.log(
-    `This machine is ${field.slowness.toFixed(1)} times slower than when idle; all times are longer`,
-  );
-  for (const flood of [undefined, ...field.floods]) {
-    console.log(`Ada's calls during ${flood ?? "no flood"}`);
-    for (const { name, made, succeeded, p50Ms, p99Ms } of await field.measure(flood, measureMs))
-      console.log(
-        `  ${name}: ${succeeded} of ${made} succeeded, p50 ${p50Ms.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms`,
-      );
-  }
-  field.stop();
 }
 
 /** Compares elapsed time with the CPU time that one thread gets. */
