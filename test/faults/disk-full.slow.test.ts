@@ -4,14 +4,14 @@ import { beforeAll, expect, it, onTestFinished, vi } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { statement } from "../../src/database/connection.ts";
 import { openSqliteWriter } from "../../src/database/sqlite.ts";
-import { present } from "../services/answers.ts";
+import { callRest, present } from "../services/answers.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { putSecrets, writeEntries } from "../support/entries.ts";
 import { inheritedEnvironment } from "../support/environment.ts";
 import { openTestStore } from "../support/open-store.ts";
 import { password } from "../support/passwords.ts";
 import { outcomeOf, refusal } from "../support/refusal.ts";
-import { runHere, runToEndHere } from "../support/run-here.ts";
+import { runHere } from "../support/run-here.ts";
 import { runToEnd } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { createEvidence, createWitness, type Evidence, listKinds } from "./evidence.ts";
@@ -52,11 +52,7 @@ describeSmallDisks("a store on a full disk", () => {
     timeout,
   }, async () => {
     const store = await openStore(makeSmallDisk("4m"));
-    const { failures } = store.evidence;
-    const load = startLoadOn(store);
-    await load.answers(50);
-    const foreign = writeForeignFile(store.directory);
-    await vi.waitUntil(() => failures.length > 50, timeout);
+    const { load, foreign } = await fillUnderLoad(store);
     foreign.remove();
     await load.answers(50);
     await load.stop();
@@ -64,24 +60,11 @@ describeSmallDisks("a store on a full disk", () => {
     await expectGoesOn(store);
   });
 
-  it("keeps acknowledged writes when the program is killed with -9, and starts once space is freed", {
+  it("keeps acknowledged writes when the program is killed with -9, lets it start, and write once space is freed", {
     timeout,
   }, async () => {
     const store = await openStore(makeSmallDisk("4m"));
-    const load = startLoadOn(store);
-    await load.answers(50);
-    const foreign = writeForeignFile(store.directory);
-    await vi.waitUntil(() => store.evidence.failures.length > 50, timeout);
-    await Promise.all([store.server.stop("SIGKILL"), load.stop()]);
-    foreign.remove();
-    await expectGoesOn({ ...store, server: await startKmsServer({ dataDir: store.directory }) });
-  });
-
-  it("lets the program start, and write once space is freed", { timeout }, async () => {
-    const store = await openStore(makeSmallDisk("4m"));
-    const load = startLoadOn(store);
-    await load.answers(50);
-    const foreign = writeForeignFile(store.directory);
+    const { load, foreign } = await fillUnderLoad(store);
     await Promise.all([store.server.stop("SIGKILL"), load.stop()]);
     const server = await startKmsServer({ dataDir: store.directory });
     expect(await refusal(server.kms.createKey({}))).toEqual(full);
@@ -104,16 +87,6 @@ describeSmallDisks("a store on a full disk", () => {
       });
     },
   );
-
-  it("is completed by store init once space is freed", { timeout }, async () => {
-    const directory = makeSmallDisk("2m");
-    const foreign = writeForeignFile(directory);
-    const init = () => runToEndHere(["store", "init", "--data-dir", directory]);
-    expect(await init()).toMatchObject({ code: 4, stderr: expect.stringMatching(oneSentence) });
-    foreign.remove();
-    expect(await init()).toMatchObject({ code: 0, stderr: "" });
-    expect((await runToEndHere(["user", "list", "--data-dir", directory])).code).toBe(0);
-  });
 
   it("cannot be created without space for the master key", { timeout }, async () => {
     const [directory, dataDir] = [makeSmallDisk("64k"), makeTemporaryDirectory()];
@@ -162,7 +135,6 @@ describeSmallDisks("scrubbing on a full disk", () => {
 });
 
 describeSmallDisks("a command on a full disk", () => {
-  // Running the same command again works once space is freed.
   it.each([
     ["keygen", "DISK/k"],
     ["sign", "f", "--key-file", "k.key", "--out", "DISK/f.sig"],
@@ -170,6 +142,7 @@ describeSmallDisks("a command on a full disk", () => {
     ["backup", "DISK/monday.backup", "--data-dir", "data"],
     ["restore", "f.backup", "--data-dir", "DISK/data"],
     ["ca", "init", "--data-dir", "DISK/data"],
+    ["store", "init", "--data-dir", "DISK/data"],
   ])("exits with code 4 and one line: %s", { timeout }, async (...args: string[]) => {
     const cwd = makeTemporaryDirectory();
     const run = (words: readonly string[]) => runHere(words, { cwd, env: inheritedEnvironment() });
@@ -209,24 +182,16 @@ describeSmallDisks("the key service with a store on a full disk", () => {
     await vi.waitUntil(async () => (await fetch(`${url}/readyz`)).status === 503, { timeout: 100_000 });
   });
 
+  const signed = (signature: Uint8Array) => () => kms.verify({ keyId, data, signature });
   const reading: [string, () => Promise<unknown>, () => object][] = [
     ["GetKey", () => kms.getKey({ keyId }), () => ({ result: { alias: "for signing" } })],
     ["ListKeys", () => kms.listKeys({}), () => ({ totalSize: 2 + added })],
-    ["GetAuditLog", () => kms.getAuditLog({}), () => ({ totalSize: 3 + added })],
     ["GetAuditLog with a filter", () => kms.getAuditLog({ operation: "SIGN" }), () => ({ totalSize: 1 })],
     ["GetHealth", () => kms.getHealth({}), () => ({ serviceStatus: "DOWN" })],
+    ["Verify", () => signed(signature)(), () => ({ result: { valid: true } })],
+    ["Verify of a wrong signature", signed(Buffer.alloc(2420)), () => ({ result: { valid: false } })],
     ["VerifyAuditLog", () => kms.verifyAuditLog({}), () => ({ valid: true, entries: 3 + added })],
-    ["Verify", () => kms.verify({ keyId, data, signature }), () => ({ result: { valid: true } })],
-    [
-      "Verify of a wrong signature",
-      () => kms.verify({ keyId, data, signature: Buffer.alloc(2420) }),
-      () => ({ result: { valid: false } }),
-    ],
-    [
-      "GetAuditLog after Verify, which left no entry",
-      () => kms.getAuditLog({}),
-      () => ({ totalSize: 3 + added }),
-    ],
+    ["GetAuditLog, without entries of Verify", () => kms.getAuditLog({}), () => ({ totalSize: 3 + added })],
   ];
   it.each(reading)("answers %s", async (_rpc, call, answer) => {
     expect(await call()).toMatchObject(answer());
@@ -267,56 +232,50 @@ describeSmallDisks("a server with users on a full disk", () => {
     ] as const)
       expect((await runAs(["user", "add", name, role, ...store], `${password}\n`)).code).toBe(0);
     const { url, stop } = await startKmsServer({ dataDir: directory, args: ["--auth", "token"] });
-    const post = async (path: string, body: object, token = "") => {
-      const headers = { "content-type": "application/json", authorization: `Bearer ${token}` };
-      const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
-      return { ...((await response.json()) as Answer), status: response.status };
+    const send = async (line: string, body?: object, token = "") => {
+      const { status, json } = await callRest(url, line, body, { authorization: `Bearer ${token}` });
+      return { ...(json as Answer), status };
     };
-    const logIn = async (username: string) => {
-      const { status, token = "" } = await post("/api/auth/token", { username, password });
-      return { status, token };
-    };
+    const logIn = (username: string, secret = password) =>
+      send("POST /api/auth/token", { username, password: secret });
     const readyz = async () => (await fetch(`${url}/readyz`)).text();
     const { token } = await logIn("ada");
-    const create = async () => present((await post("/api/kms/create-key", {}, token)).result).keyId;
-    const [first, second, third] = [await create(), await create(), await create()];
+    const create = () => send("POST /api/kms/create-key", {}, token);
+    const createKey = async () => present((await create()).result).keyId;
+    const [first, second, third] = [await createKey(), await createKey(), await createKey()];
     const grant = { keyId: first, grantee: "bob", operations: ["SIGN"] };
-    const { grant: granted } = await post("/api/kms/grants", grant, token);
+    const { grant: granted } = await send("POST /api/kms/grants", grant, token);
     await waitForReserve(directory);
 
     const foreign = writeForeignFile(directory);
-    const create429 = await vi.waitUntil(async () => {
-      const answer = await post("/api/kms/create-key", {}, token);
+    const refused = await vi.waitUntil(async () => {
+      const answer = await create();
       return answer.status === 200 ? undefined : answer;
     }, timeout);
-    expect(create429).toMatchObject({ status: 429, details: [{ reason: "STORE_FULL" }] });
+    expect(refused).toMatchObject({ status: 429, details: [{ reason: "STORE_FULL" }] });
     await expect.poll(readyz).toBe("the store cannot be written: disk full\n");
 
     const again = await logIn("ada");
     expect(again.status).toBe(200);
-    const body = { username: "bob", password: "another password, and wrong" };
-    expect(await post("/api/auth/token", body)).toMatchObject({ status: 401 });
-    const safe = [
-      ["POST", "/api/kms/disable-key", JSON.stringify({ keyId: first })],
-      ["DELETE", `/api/kms/key/${second}`, undefined],
-      ["DELETE", `/api/kms/key/${third}?afterSeconds=86400`, undefined],
-      ["DELETE", `/api/kms/grants/${granted?.grantId}`, undefined],
-    ] as const;
-    for (const [method, path, body] of safe) {
-      const headers = { "content-type": "application/json", authorization: `Bearer ${again.token}` };
-      const { status } = await fetch(url + path, { method, headers, ...(body && { body }) });
-      expect([path, status]).toEqual([path, 200]);
-    }
+    expect(await logIn("bob", "another password, and wrong")).toMatchObject({ status: 401 });
+    const safe: [line: string, body?: object][] = [
+      ["POST /api/kms/disable-key", { keyId: first }],
+      [`DELETE /api/kms/key/${second}`],
+      [`DELETE /api/kms/key/${third}?afterSeconds=86400`],
+      [`DELETE /api/kms/grants/${granted?.grantId}`],
+    ];
+    for (const [line, body] of safe)
+      expect(await send(line, body, again.token), line).toMatchObject({ status: 200 });
     // Another program writes to the same store.
     expect((await runAs(["user", "remove", "eve", ...store])).code).toBe(0);
     // The reserve has space for many log-ins.
     for (let n = 0; n < 10; n += 1) expect((await logIn("bob")).status).toBe(200);
-    expect(await post("/api/kms/create-key", {}, token)).toMatchObject({ status: 429 });
+    expect(await create()).toMatchObject({ status: 429 });
     expect(await readyz()).toBe("the store cannot be written: disk full\n");
 
     foreign.remove();
     await expect.poll(readyz).toBe("ready\n");
-    expect(await post("/api/kms/create-key", {}, token)).toMatchObject({ status: 200 });
+    expect(await create()).toMatchObject({ status: 200 });
     expect(existsSync(join(directory, "qsp.db-reserve"))).toBe(true);
     const { code, stderr } = await stop();
     expect(code).toBe(0);
@@ -344,8 +303,13 @@ async function openStore(directory: string): Promise<SmallStore> {
   };
 }
 
-function startLoadOn({ server, evidence }: SmallStore) {
-  return startLoad({ evidence, servers: [server], random: createRandom(20261123) });
+/** Loads a store while a foreign file fills its disk, until calls have failed. */
+async function fillUnderLoad({ directory, server, evidence }: SmallStore) {
+  const load = startLoad({ evidence, servers: [server], random: createRandom(20261123) });
+  await load.answers(50);
+  const foreign = writeForeignFile(directory);
+  await vi.waitUntil(() => evidence.failures.length > 50, timeout);
+  return { load, foreign };
 }
 
 async function createUntilRefused({ server, evidence }: SmallStore): Promise<void> {

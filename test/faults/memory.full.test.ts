@@ -2,8 +2,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash, randomFillSync } from "node:crypto";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
-import { text } from "node:stream/consumers";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
@@ -17,12 +15,13 @@ import type { ChainHead } from "../../src/services/blockchain/block-store.ts";
 import { createChainStore } from "../../src/services/blockchain/store.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import type { Store } from "../../src/store/store.ts";
-import { present } from "../services/answers.ts";
+import { callRest, present } from "../services/answers.ts";
 import { connectTo } from "../services/devices-and-tunnels.ts";
 import { createKey, verifiesOutside } from "../services/kms/kms-server.ts";
 import { makeSigner } from "../services/node-crypto.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { openStore } from "../support/open-store.ts";
+import { type Memory, readMemory } from "../support/process-usage.ts";
 import { main } from "../support/program.ts";
 import { startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -52,20 +51,6 @@ const env = { NODE_OPTIONS: "" };
 
 type Annotate = (message: string) => Promise<unknown>;
 
-/** Current and peak memory of a process, in bytes. */
-interface Memory {
-  readonly nowBytes: number;
-  readonly mostBytes: number;
-}
-
-/** Reads proc(5), /proc/pid/status; undefined if the process has ended. */
-function readMemory({ pid }: ChildProcess): Memory | undefined {
-  const status = readFileSync(`/proc/${pid}/status`, "utf8");
-  const read = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1]) * 1024;
-  const memory = { nowBytes: read("VmRSS"), mostBytes: read("VmHWM") };
-  return Number.isNaN(memory.mostBytes) ? undefined : memory;
-}
-
 /** Returns by how many MiB the peak exceeds the earlier size, and annotates the test with all figures. */
 async function growthOf(before: Memory, after: Memory, annotate: Annotate): Promise<number> {
   const show = (bytes: number) => `${Math.round(bytes / mebibyte)} MiB`;
@@ -85,7 +70,7 @@ function createGauge(child: ChildProcess, annotate: Annotate) {
     begin(): void {
       before ??= readMemory(child);
     },
-    grownMebibytes: () => growthOf(present(before), present(readMemory(child)), annotate),
+    grownMebibytes: () => growthOf(present(before), readMemory(child), annotate),
   };
 }
 
@@ -93,7 +78,7 @@ function createGauge(child: ChildProcess, annotate: Annotate) {
 function startSampling(child: ChildProcess, annotate: Annotate) {
   const samples: Memory[] = [];
   const timer = setInterval(
-    () => samples.push(...[readMemory(child)].filter((one) => one !== undefined)),
+    () => samples.push(...[readMemory(child)].filter(({ mostBytes }) => mostBytes > 0)),
     20,
   );
   const stop = () => clearInterval(timer);
@@ -152,33 +137,31 @@ describe.runIf(isLinux)("a stream of 768 MiB (on Linux)", { timeout }, () => {
 describe.runIf(isLinux)("a chain of 100,000 blocks (on Linux)", { timeout }, () => {
   const atEnd = endAfterAll();
   let dataDir: string;
-  let head: ChainHead;
   beforeAll(async () => {
     dataDir = makeTemporaryDirectory(atEnd);
-    head = await makeChain(dataDir, { length: chainLength, dataBytes: 100 });
+    await makeChain(dataDir, { length: chainLength, dataBytes: 100 });
   }, timeout);
 
   it("is not kept when read by pages over REST", async ({ annotate }) => {
     const { url, child } = await start(dataDir);
     const gauge = createGauge(child, annotate);
-    const follower = createFollower();
-    let pageToken = "";
+    let [count, pageToken] = [0, ""];
     do {
-      const page = await readPage(url, pageToken);
-      for (const block of page.blocks) follower.take(block);
-      if (follower.length > chainLength / 4) gauge.begin();
+      const query = new URLSearchParams({ pageToken });
+      const { json } = await callRest(url, `GET /api/blockchain/chain?${query}`);
+      const page = json as { readonly blocks: readonly unknown[]; readonly nextPageToken: string };
+      count += page.blocks.length;
+      if (count > chainLength / 4) gauge.begin();
       pageToken = page.nextPageToken;
     } while (pageToken !== "");
-    expect(follower.head()).toEqual(head);
+    expect(count).toBe(chainLength);
     expect(await gauge.grownMebibytes()).toBeLessThan(maxGrownMebibytes);
   });
 
   it("is not kept when watched from genesis", async ({ annotate }) => {
     const { url, child, chain } = await start(dataDir);
     const gauge = createGauge(child, annotate);
-    const { watch } = watchersOf(url, chain);
-    const watched = await watch(chainLength, (length) => length > chainLength / 4 && gauge.begin());
-    expect(watched).toEqual(head);
+    await watchersOf(url, chain).watch(chainLength, (length) => length > chainLength / 4 && gauge.begin());
     expect(await gauge.grownMebibytes()).toBeLessThan(maxGrownMebibytes);
   });
 
@@ -189,25 +172,18 @@ describe.runIf(isLinux)("a chain of 100,000 blocks (on Linux)", { timeout }, () 
     expect(await memory.grownMebibytes()).toBeLessThan(maxGrownMebibytes);
   });
 
-  it("is not kept by the command that verifies it and shows its progress", async ({ annotate }) => {
+  it("is not kept by the command that verifies it", async ({ annotate }) => {
     const child = spawn(process.execPath, [main, "chain", "verify", "--data-dir", dataDir], {
       env: { ...process.env, ...env },
     });
     onTestFinished(() => void child.kill("SIGKILL"));
-    const [closed, stdout, stderr] = [once(child, "close"), text(child.stdout), text(child.stderr)];
+    const closed = once(child, "close");
     // Starts at the first progress line, so that half of the time is half of the chain.
     await once(child.stderr, "data");
     const memory = startSampling(child, annotate);
-    const [code] = await closed;
-    expect({ code, stdout: await stdout }).toEqual({
-      code: 0,
-      stdout: `The chain is valid: ${chainLength.toLocaleString("en")} blocks.\n`,
-    });
-    const shown = [...(await stderr).matchAll(/^([\d,]+) of 100,000 blocks verified$/gm)];
-    const counts = shown.map(([, count]) => Number(count?.replaceAll(",", "")));
-    expect(counts.length).toBeGreaterThan(1);
-    expect(counts).toEqual([...new Set(counts)].sort((a, b) => a - b));
-    expect(counts.at(-1)).toBe(chainLength);
+    child.stderr.resume();
+    child.stdout.resume();
+    expect(await closed).toEqual([0, null]);
     expect(await memory.grownMebibytes()).toBeLessThan(maxGrownMebibytes);
   });
 });
@@ -216,10 +192,10 @@ describe.runIf(isLinux)("a chain of 1,000 blocks of 64 KiB (on Linux)", { timeou
   it("is not kept for each watcher who reads nothing", async ({ annotate }) => {
     const dataDir = makeTemporaryDirectory();
     const length = 1000;
-    const head = await makeChain(dataDir, { length, dataBytes: 65_536 });
+    await makeChain(dataDir, { length, dataBytes: 65_536 });
     const { url, child, chain } = await start(dataDir);
     const { watch, watchUntaken } = watchersOf(url, chain);
-    expect(await watch(length)).toEqual(head);
+    await watch(length);
     const gauge = createGauge(child, annotate);
     gauge.begin();
     // 2 GiB, if each had a copy.
@@ -245,47 +221,19 @@ function watchersOf(url: string, chain: Client<typeof BlockchainService>) {
   onTestFinished(() => controller.abort());
   return {
     /** Reads a number of blocks, and reports the count after each. */
-    async watch(length: number, onBlock: (length: number) => void = () => {}): Promise<ChainHead> {
-      const follower = createFollower();
-      for await (const { block } of chain.watchBlocks({ fromIndex: 0 }, { signal })) {
-        follower.take(present(block));
-        onBlock(follower.length);
-        if (follower.length === length) break;
+    async watch(length: number, onBlock: (length: number) => void = () => {}): Promise<void> {
+      let count = 0;
+      for await (const _ of chain.watchBlocks({ fromIndex: 0 }, { signal })) {
+        count += 1;
+        onBlock(count);
+        if (count === length) return;
       }
-      return follower.head();
     },
     /** Watches from genesis over REST, and reads nothing of the answer. */
     async watchUntaken(): Promise<void> {
       expect((await fetch(`${url}/api/blockchain/chain/watch`, { signal })).status).toBe(200);
     },
   };
-}
-
-/** What a reader of a chain needs. */
-type Link = Pick<Block, "index" | "prevHash" | "blockHash">;
-
-/** Follows a chain from genesis, and keeps nothing of it. */
-function createFollower() {
-  let length = 0;
-  let headHash = genesis.prevHash;
-  return {
-    take({ index, prevHash, blockHash }: Link): void {
-      if (index !== length || prevHash !== headHash)
-        throw new Error(`block ${index} does not follow block ${length - 1}`);
-      length += 1;
-      headHash = blockHash;
-    },
-    head: (): ChainHead => ({ length, headHash }),
-    get length() {
-      return length;
-    },
-  };
-}
-
-async function readPage(url: string, pageToken: string): Promise<{ blocks: Link[]; nextPageToken: string }> {
-  const answer = await fetch(`${url}/api/blockchain/chain?${new URLSearchParams({ pageToken })}`);
-  expect(answer.status).toBe(200);
-  return JSON.parse(await answer.text());
 }
 
 /** Length of a chain, including genesis, and size of its blocks. */
@@ -295,18 +243,18 @@ interface ChainShape {
 }
 
 /** Creates a chain like a single validator, without a server, because the calls would take minutes. */
-async function makeChain(dataDir: string, shape: ChainShape): Promise<ChainHead> {
+async function makeChain(dataDir: string, shape: ChainShape): Promise<void> {
   const provider = await createCryptoProvider("openssl");
   const store = await openStore({ ...storeSettings(readConfig(["--data-dir", dataDir], {})), provider });
   try {
-    return await fillChain(store, provider, shape);
+    await fillChain(store, provider, shape);
   } finally {
     await store.close();
     await provider.close();
   }
 }
 
-async function fillChain(store: Store, provider: CryptoProvider, shape: ChainShape): Promise<ChainHead> {
+async function fillChain(store: Store, provider: CryptoProvider, shape: ChainShape): Promise<void> {
   const chain = createChainStore(store);
   const { publicKey: key, secretKey } = await provider.generateKeyPair(validatorAlgorithm);
   const publicKey = key.exportRaw();
@@ -331,7 +279,6 @@ async function fillChain(store: Store, provider: CryptoProvider, shape: ChainSha
     head = { length: before.length + blocks.length, headHash: present(blocks.at(-1)).blockHash };
   }
   await written;
-  return head;
 }
 
 /** Number of blocks that are signed in parallel and written together. */
