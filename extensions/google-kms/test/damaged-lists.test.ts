@@ -1,15 +1,10 @@
 /** How Google's lists show a record that was modified directly in the database. */
 import { sql } from "kysely";
 import { expect, it } from "vitest";
-import {
-  ImportJob_ImportMethod as ImportMethod,
-  CryptoKey_CryptoKeyPurpose as Purpose,
-  CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
-} from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import type { Schema } from "../../../src/database/schema.ts";
 import { refusal } from "../../../test/support/refusal.ts";
 import { damaged } from "../../../test/support/refusals.ts";
-import { describeGoogle, type GoogleKms } from "./google-server.ts";
+import { createJob, describeGoogle, type GoogleKms, kem } from "./google-server.ts";
 
 const location = "projects/p/locations/global";
 
@@ -37,11 +32,6 @@ interface List {
   readonly refused?: { readonly code: string; readonly reason: string };
 }
 
-const key = {
-  purpose: Purpose.ASYMMETRIC_SIGN,
-  versionTemplate: { algorithm: VersionAlgorithm.PQ_SIGN_ML_DSA_65 },
-};
-
 const lists: Readonly<Record<string, List>> = {
   ListKeyRings: {
     table: "google_key_rings",
@@ -53,7 +43,7 @@ const lists: Readonly<Record<string, List>> = {
   ListCryptoKeys: {
     table: "kms_names",
     make: async (google, parent, cryptoKeyId) =>
-      (await google.createCryptoKey({ parent, cryptoKeyId, cryptoKey: key })).name,
+      (await google.createCryptoKey({ parent, cryptoKeyId, cryptoKey: kem })).name,
     read: (google, parent, filter) => google.listCryptoKeys({ parent, filter }),
     get: (google, name) => google.getCryptoKey({ name }),
   },
@@ -62,7 +52,7 @@ const lists: Readonly<Record<string, List>> = {
     async make(google, parent, id) {
       const name = `${parent}/cryptoKeys/versions`;
       if (id === "one") {
-        await google.createCryptoKey({ parent, cryptoKeyId: "versions", cryptoKey: key });
+        await google.createCryptoKey({ parent, cryptoKeyId: "versions", cryptoKey: kem });
         return `${name}/cryptoKeyVersions/1`;
       }
       return (await google.createCryptoKeyVersion({ parent: name })).name;
@@ -74,10 +64,7 @@ const lists: Readonly<Record<string, List>> = {
   },
   ListImportJobs: {
     table: "kms_imports",
-    make: async (google, parent, importJobId) => {
-      const importJob = { importMethod: ImportMethod.HPKE_KEM_XWING_HKDF_SHA256_AES_256_GCM };
-      return (await google.createImportJob({ parent, importJobId, importJob })).name;
-    },
+    make: async (google, parent, id) => (await createJob(google, parent, id)).name,
     read: (google, parent, filter) => google.listImportJobs({ parent, filter }),
     get: (google, name) => google.getImportJob({ name }),
   },

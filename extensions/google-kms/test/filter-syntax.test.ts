@@ -40,19 +40,14 @@ describe("a filter", () => {
   it.each([
     "state",
     "state=",
-    "state==ENABLED",
     "=ENABLED",
     "AND",
     "a=1 AND",
-    "AND a=1",
     "a=1 OR",
-    "OR",
     "a=1 OR OR b=2",
-    "NOT",
     "NOT NOT a=1",
     "-",
     "(",
-    ")",
     "()",
     "(a=1",
     "a=1)",
@@ -61,7 +56,6 @@ describe("a filter", () => {
     'a=x"y"',
     "a=1 b",
     "a!1",
-    "a=-(b)",
     "a=(1)",
   ])("rejects %s", (text) => {
     expect(refusalOf(text)).toEqual(invalid("filter"));

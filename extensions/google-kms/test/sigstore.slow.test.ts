@@ -1,19 +1,14 @@
 /** sigstore's Google Cloud KMS client, which cosign uses for gcpkms://, and its own tests. */
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { isMissing, run } from "../../../test/interop/tools.ts";
-import { type RunningServer, startServer } from "../../../test/support/start-server.ts";
-import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { useRunningServer } from "../../../test/support/running-server.ts";
 
 const module = join(import.meta.dirname, "go");
 const settings = ["GOTOOLCHAIN=go1.27.3"];
 
 describe.skipIf(isMissing("go"))("sigstore (needs go)", { timeout: 900_000 }, () => {
-  let server: RunningServer;
-  beforeAll(async () => {
-    server = await startServer({ dataDir: makeTemporaryDirectory(afterAll) });
-  }, 180_000);
-  afterAll(() => server.stop());
+  const server = useRunningServer();
 
   it("passes its Google Cloud KMS tests, in the package gcp", async () => {
     const tested = "github.com/sigstore/sigstore/pkg/signature/kms/gcp";
@@ -29,9 +24,18 @@ describe.skipIf(isMissing("go"))("sigstore (needs go)", { timeout: 900_000 }, ()
     "signs over Google's interface with the newest enabled version of a %s key if the reference names no version",
     async (algorithm) => {
       const key = `projects/p/locations/global/keyRings/sigstore/cryptoKeys/${algorithm}`;
-      const versions = `${server.url}/v1/${key}/cryptoKeyVersions`;
+      const versions = `${server().url}/v1/${key}/cryptoKeyVersions`;
       const sign = async () => {
-        const words = ["go", "run", "-C", module, "./gcpkms", server.authority, `gcpkms://${key}`, algorithm];
+        const words = [
+          "go",
+          "run",
+          "-C",
+          module,
+          "./gcpkms",
+          server().authority,
+          `gcpkms://${key}`,
+          algorithm,
+        ];
         const { code, stdout, stderr } = await run("env", [...settings, ...words]);
         expect(code, stderr).toBe(0);
         return stdout;

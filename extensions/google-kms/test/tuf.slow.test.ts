@@ -1,25 +1,20 @@
 /** TUF: securesystemslib signs with our keys as with Google's, and python-tuf accepts the metadata. */
 
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { findPython } from "../../../test/interop/python.ts";
 import { run } from "../../../test/interop/tools.ts";
-import { type RunningServer, startServer } from "../../../test/support/start-server.ts";
-import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { useRunningServer } from "../../../test/support/running-server.ts";
 
 const python = findPython("google.cloud.kms, securesystemslib, tuf");
 const title = python === undefined ? "needs google-cloud-kms, securesystemslib and tuf for Python" : "works";
 
 describe.skipIf(python === undefined)(`securesystemslib's Google Cloud KMS signer ${title}`, () => {
-  let server: RunningServer;
-  beforeAll(async () => {
-    server = await startServer({ dataDir: makeTemporaryDirectory(afterAll) });
-  });
-  afterAll(() => server.stop());
+  const server = useRunningServer();
 
   it("signs roots that python-tuf accepts, and rejects once they are changed", async () => {
     const script = join(import.meta.dirname, "python/tuf_google.py");
-    const { stdout } = await run(python ?? "", [script, server.authority]);
+    const { stdout } = await run(python ?? "", [script, server().authority]);
     const lines = stdout.trim().split("\n");
     const outcome = { accepted: true, changedRefused: true };
     expect(lines.map((line) => JSON.parse(line))).toEqual([
