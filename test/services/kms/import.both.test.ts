@@ -1,16 +1,26 @@
 /** Imports of keys that were created by other programs. */
 import { type AsymmetricKeyType, generateKeyPairSync, type KeyObject } from "node:crypto";
-import { expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import { beginImport } from "../../../src/services/kms/import.ts";
+import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
+import { createSchedule } from "../../../src/services/kms/schedule.ts";
+import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { bytesOf, flipBit } from "../../support/bytes.ts";
+import { makeSqlitePlace } from "../../support/on-both.ts";
 import { refusal } from "../../support/refusal.ts";
-import { damaged, invalid, wrongKey } from "../../support/refusals.ts";
+import { damaged, wrongKey } from "../../support/refusals.ts";
+import { systemCaller } from "../../support/system-caller.ts";
 import { type ImportParameters, wrapKeyFile } from "../../support/wrap-key.ts";
 import { present } from "../answers.ts";
 import {
+  createClock,
+  createKey,
   describeKms,
   describeReplicas,
-  type KmsClient,
+  importFile,
   readDeeds,
+  sign,
   startKmsServer,
   verifiesOutside,
 } from "./kms-server.ts";
@@ -31,15 +41,12 @@ const raw = (key: KeyObject): Uint8Array => new Uint8Array(key.export({ format: 
 const rawPublic = (key: KeyObject): Uint8Array =>
   new Uint8Array(key.export({ format: "raw-public" } as never));
 
-async function importFile(kms: KmsClient, file: Uint8Array, fields: object, method = "") {
-  const parameters = await kms.getImportParameters({ algorithm: method });
-  return kms.importKey({ ...(await wrapKeyFile(parameters, file)), ...fields });
-}
+const algorithm = "ML-DSA-44";
+const newFile = () => pkcs8(makePair("ml-dsa-44").privateKey);
 
 /** Wraps a new ML-DSA-44 key. */
 async function wrapNew(parameters: ImportParameters) {
-  const file = pkcs8(makePair("ml-dsa-44").privateKey);
-  return { ...(await wrapKeyFile(parameters, file)), algorithm: "ML-DSA-44" };
+  return { ...(await wrapKeyFile(parameters, newFile())), algorithm };
 }
 
 describeKms("an imported key", (_start, shared) => {
@@ -52,15 +59,11 @@ describeKms("an imported key", (_start, shared) => {
     const { kms } = await shared();
     const { privateKey, publicKey } = makePair(type);
     const name = `imported/${type}`;
-    const { result } = await importFile(kms, write(privateKey), {
-      algorithm,
-      name,
-      labels: { from: "node" },
-    });
-    const key = present(result);
-    expect(key).toMatchObject({ algorithm, name, version: 1, origin: "IMPORTED", labels: { from: "node" } });
+    const fields = { algorithm, name, labels: { from: "node" } };
+    const key = await importFile(kms, write(privateKey), fields);
+    expect(key).toMatchObject({ ...fields, version: 1, origin: "IMPORTED" });
     expect(key.publicKey).toEqual(rawPublic(publicKey));
-    const { signature } = present((await kms.sign({ keyId: `name/${name}`, data })).result);
+    const signature = await sign(kms, { keyId: `name/${name}`, data });
     expect(verifiesOutside(key, data, signature)).toBe(true);
     expect((await readDeeds(kms, key.keyId))[0]).toBe(
       `IMPORT OK algorithm=${algorithm}, usage=SIGN, name=${name}, version=1`,
@@ -73,15 +76,12 @@ describeKms("an imported key", (_start, shared) => {
     "HPKE_ML_KEM_1024_HKDF_SHA256_AES_256_GCM",
   ])("arrives wrapped with %s", async (method) => {
     const { kms } = await shared();
-    const file = pkcs8(makePair("ml-dsa-44").privateKey);
-    const { result } = await importFile(kms, file, { algorithm: "ML-DSA-44" }, method);
-    expect(result?.origin).toBe("IMPORTED");
+    expect((await importFile(kms, newFile(), { algorithm }, method)).origin).toBe("IMPORTED");
   });
 
   it("is rotated to a generated key", async () => {
     const { kms } = await shared();
-    const file = pkcs8(makePair("ml-dsa-44").privateKey);
-    await importFile(kms, file, { algorithm: "ML-DSA-44", name: "once/imported" });
+    await importFile(kms, newFile(), { algorithm, name: "once/imported" });
     const { newKey } = await kms.rotateKey({ keyId: "name/once/imported" });
     expect(newKey).toMatchObject({ version: 2, origin: "GENERATED" });
   });
@@ -130,35 +130,33 @@ describeKms("a wrapped key", (start, shared) => {
     ["nothing", () => new Uint8Array()],
   ])("that contains %s is rejected", async (_what, makeFile) => {
     const { kms } = await shared();
-    expect(await refusal(importFile(kms, makeFile(), { algorithm: "ML-DSA-44" }))).toEqual(keyInvalid);
+    expect(await refusal(importFile(kms, makeFile(), { algorithm }))).toEqual(keyInvalid);
   });
 
   it("cannot take another key's name", async () => {
     const { kms } = await shared();
-    await kms.createKey({ algorithm: "ML-DSA-44", name: "taken" });
-    const file = pkcs8(makePair("ml-dsa-44").privateKey);
-    const imported = importFile(kms, file, { algorithm: "ML-DSA-44", name: "taken" });
+    await createKey(kms, { name: "taken" });
+    const imported = importFile(kms, newFile(), { algorithm, name: "taken" });
     expect(await refusal(imported)).toEqual({ code: "AlreadyExists", reason: "NAME_TAKEN" });
   });
 
   it("is rejected after 24 hours, when the server has erased the token's secret key", async () => {
-    let nowMs = Date.parse("2026-11-23T10:00:00.000Z");
-    const server = await start({ now: () => new Date(nowMs) });
+    const { now, pass } = createClock();
+    const server = await start({ now });
     const { kms } = server;
     const parameters = await kms.getImportParameters({});
-    expect(parameters.expiresAt).toMatchObject({ seconds: BigInt(nowMs / 1000 + 86_400) });
+    expect(parameters.expiresAt).toMatchObject({ seconds: BigInt(now().getTime() / 1000 + 86_400) });
     const wrapped = await wrapNew(parameters);
-    nowMs += 86_400_000;
+    pass(86_400);
     expect(await refusal(kms.importKey(wrapped))).toEqual(tokenInvalid);
     await server.doDueWork();
     const secret = await server.store.readSecret(`kms_imports/${parameters.importToken}/secret-key`);
     expect(secret).toBeUndefined();
   });
 
-  it.each(["", "import-none", "key-1"])("with the token %j is rejected", async (importToken) => {
+  it.each(["import-none", "key-1"])("with the token %j is rejected", async (importToken) => {
     const { kms } = await shared();
-    const imported = kms.importKey({ importToken, wrappedKey: data, algorithm: "ML-DSA-44" });
-    expect(await refusal(imported)).toEqual(importToken === "" ? invalid("importToken") : tokenInvalid);
+    expect(await refusal(kms.importKey({ importToken, wrappedKey: data, algorithm }))).toEqual(tokenInvalid);
   });
 });
 
@@ -171,5 +169,31 @@ describeReplicas("an import token on two servers", (startTwo) => {
     expect((await one.kms.sign({ keyId, data })).result?.keyId).toBe(keyId);
     const third = await startKmsServer({ database: one.database });
     expect((await third.kms.sign({ keyId, data })).result?.keyId).toBe(keyId);
+  });
+});
+
+describe("an import job", () => {
+  it("keeps its secret key for 24 hours, and its place in lists forever", async () => {
+    const { now, pass } = createClock();
+    const store = await (await makeSqlitePlace()).open();
+    const provider = await createCryptoProvider("openssl");
+    onTestFinished(() => provider.close());
+    const keys = createKmsStore(store);
+    const cache = createKeyCache({ provider, keys });
+    onTestFinished(() => cache.close());
+    const deps = { provider, store, keys, cache, users: undefined, now };
+    const method = "HPKE_XWING_HKDF_SHA256_AES_256_GCM";
+    const job = { name: "projects/p/locations/l/keyRings/r/importJobs/j", taken: () => new Error("taken") };
+    const { importId } = await beginImport(deps, { method, job, ...systemCaller });
+    const { doDueWork } = createSchedule(deps);
+    pass(86_399);
+    await doDueWork();
+    expect(await keys.imports.openSeed(importId)).toHaveLength(32);
+    pass(1);
+    await doDueWork();
+    await doDueWork();
+    expect(await keys.imports.openSeed(importId)).toBeUndefined();
+    expect(await keys.imports.findJob(systemCaller.principal.userId, job.name)).toMatchObject({ importId });
+    expect(await keys.imports.due.count(now().getTime())).toBe(0);
   });
 });

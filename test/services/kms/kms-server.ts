@@ -1,13 +1,12 @@
 /** kms.KmsService on its own servers, on either database, wired as in src/app.ts. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, createClient, createServiceImplSpec } from "@connectrpc/connect";
 import { onTestFinished } from "vitest";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
-import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { type CreateKeyRequestSchema, KmsService, type SignRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { readConfig } from "../../../src/config.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
-import { queueProvider } from "../../../src/crypto/queued-provider.ts";
-import type { WorkQueue } from "../../../src/crypto/work-queue.ts";
 import type { Background } from "../../../src/database/background.ts";
 import type { DatabaseLocation } from "../../../src/database/database.ts";
 import { type MasterKeySource, masterKeyIn } from "../../../src/secrets/master-key.ts";
@@ -22,6 +21,7 @@ import { serve } from "../../server/serve.ts";
 import type { AtEnd } from "../../support/at-end.ts";
 import { logVerification, openStore } from "../../support/open-store.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
+import { wrapKeyFile } from "../../support/wrap-key.ts";
 import { present } from "../answers.ts";
 import {
   describeOnBoth,
@@ -67,8 +67,6 @@ export interface StartOptions {
   readonly now?: () => Date;
   /** "token" requires a token, and uses all of it as the subject; "open" is the default. */
   readonly auth?: "open" | "token";
-  /** Queue for long operations; without a queue if omitted. */
-  readonly queue?: WorkQueue;
   /** Receives failures of background work. */
   readonly background?: Background;
 }
@@ -102,11 +100,10 @@ export function databaseAt(url: string): KmsDatabase {
 
 /** Starts a server on a database. */
 export async function startKmsServer(
-  { database, now, auth = "open", queue, background }: StartOptions & { readonly database: KmsDatabase },
+  { database, now, auth = "open", background }: StartOptions & { readonly database: KmsDatabase },
   atEnd: AtEnd = onTestFinished,
 ): Promise<KmsServer> {
-  const plain = await createCryptoProvider("openssl");
-  const provider = queue ? queueProvider(plain, queue, { callerOf: () => "ada" }) : plain;
+  const provider = await createCryptoProvider("openssl");
   const store = await openStore({
     ...database,
     provider,
@@ -156,9 +153,34 @@ function callerNamed(authorization: string | null) {
 /** Creates a key; ML-DSA-44 by default, because it is the fastest. */
 export async function createKey(
   kms: KmsClient,
-  { algorithm = "ML-DSA-44", alias = "" }: { algorithm?: string; alias?: string } = {},
+  fields: MessageInitShape<typeof CreateKeyRequestSchema> = {},
 ): Promise<KeyRecord> {
-  return present((await kms.createKey({ algorithm, alias })).result);
+  return present((await kms.createKey({ algorithm: "ML-DSA-44", ...fields })).result);
+}
+
+/** Signs data, and returns the signature. */
+export async function sign(
+  kms: KmsClient,
+  request: MessageInitShape<typeof SignRequestSchema>,
+): Promise<Uint8Array> {
+  return present((await kms.sign(request)).result).signature;
+}
+
+/** Wraps a key file for its import with a method, and imports it. */
+export async function importFile(kms: KmsClient, file: Uint8Array, fields: object, method = "") {
+  const parameters = await kms.getImportParameters({ algorithm: method });
+  return present((await kms.importKey({ ...(await wrapKeyFile(parameters, file)), ...fields })).result);
+}
+
+/** A clock that stands still until a test moves it. */
+export function createClock() {
+  let nowMs = Date.parse("2026-11-23T10:00:00.000Z");
+  return {
+    now: () => new Date(nowMs),
+    pass: (seconds: number): void => {
+      nowMs += seconds * 1000;
+    },
+  };
 }
 
 /** Verifies a signature with only node:crypto and the PEM that the service returned. */

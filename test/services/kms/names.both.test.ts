@@ -1,15 +1,15 @@
 /** Names: stable handles of keys that are rotated. */
 import { expect, it } from "vitest";
-import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
-import { invalid, stateRefuses } from "../../support/refusals.ts";
+import { stateRefuses } from "../../support/refusals.ts";
 import { present } from "../answers.ts";
 import {
+  createKey,
   describeKms,
   describeKmsOnBoth,
   describeReplicas,
-  type KmsClient,
+  sign,
   verifiesOutside,
 } from "./kms-server.ts";
 import { readAudit } from "./read-audit.ts";
@@ -26,28 +26,11 @@ function freshName(): string {
   return `team/release-${count}`;
 }
 
-async function createNamed(kms: KmsClient, name: string, fields: object = {}): Promise<KeyRecord> {
-  return present((await kms.createKey({ algorithm: "ML-DSA-44", name, ...fields })).result);
-}
-
-describeKmsOnBoth("a name with NUL, which no database can store", (_start, shared) => {
-  it("is rejected in every name field", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createNamed(kms, freshName());
-    const operations = ["SIGN"];
-    const name = "a\0b";
-    expect(await refusal(kms.listKeys({ name }))).toEqual(invalid("name"));
-    expect(await refusal(kms.exportPublicKeys({ name }))).toEqual(invalid("name"));
-    expect(await refusal(kms.createGrant({ name, grantee: "bob", operations }))).toEqual(invalid("name"));
-    expect(await refusal(kms.createGrant({ keyId, grantee: name, operations }))).toEqual(invalid("grantee"));
-  });
-});
-
 describeKmsOnBoth("a key with a name", (_start, shared) => {
   it("is suggested if its name was sent as an ID; for an alias, the error says what to use", async () => {
     const { kms } = await shared();
     const [name, other] = [freshName(), freshName()];
-    await createNamed(kms, name, { alias: other });
+    await createKey(kms, { name, alias: other });
     for (const [handle, advice] of [
       [name, `did you mean name/${name}?`],
       [other, "aliases are not IDs: use key-… or name/…"],
@@ -63,7 +46,7 @@ describeKmsOnBoth("a key with a name", (_start, shared) => {
   it("signs by name, by name and version, and by its ID", async () => {
     const { kms } = await shared();
     const name = freshName();
-    const key = await createNamed(kms, name);
+    const key = await createKey(kms, { name });
     for (const keyId of [`name/${name}`, `name/${name}/1`, `user/system/name/${name}`, key.keyId]) {
       const result = present((await kms.sign({ keyId, data })).result);
       expect(result.keyId).toBe(key.keyId);
@@ -74,16 +57,10 @@ describeKmsOnBoth("a key with a name", (_start, shared) => {
   it("is rotated under its name, which then stands for the next version", async () => {
     const { kms } = await shared();
     const name = freshName();
-    const first = await createNamed(kms, name);
+    const first = await createKey(kms, { name });
     expect(first).toMatchObject({ name, version: 1, isPrimary: true });
     const second = present((await kms.rotateKey({ keyId: `name/${name}` })).newKey);
-    expect(second).toMatchObject({
-      name,
-      version: 2,
-      isPrimary: true,
-      algorithm: "ML-DSA-44",
-      usage: "SIGN",
-    });
+    expect(second).toMatchObject({ name, version: 2, isPrimary: true, algorithm: "ML-DSA-44" });
     const { result, versions } = await kms.getKey({ keyId: `name/${name}` });
     expect(result?.keyId).toBe(second.keyId);
     expect(versions).toMatchObject([
@@ -96,8 +73,8 @@ describeKmsOnBoth("a key with a name", (_start, shared) => {
   it("still verifies with a rotated version by its number", async () => {
     const { kms } = await shared();
     const name = freshName();
-    await createNamed(kms, name);
-    const { signature } = present((await kms.sign({ keyId: `name/${name}`, data })).result);
+    await createKey(kms, { name });
+    const signature = await sign(kms, { keyId: `name/${name}`, data });
     await kms.rotateKey({ keyId: `name/${name}` });
     const verify = async (keyId: string) => (await kms.verify({ keyId, data, signature })).result?.valid;
     expect(await verify(`name/${name}/1`)).toBe(true);
@@ -108,16 +85,16 @@ describeKmsOnBoth("a key with a name", (_start, shared) => {
   it("does not share its name with another key, even after its destruction", async () => {
     const { kms } = await shared();
     const name = freshName();
-    await createNamed(kms, name);
-    expect(await refusal(createNamed(kms, name))).toMatchObject(taken);
+    await createKey(kms, { name });
+    expect(await refusal(createKey(kms, { name }))).toMatchObject(taken);
     await kms.destroyKey({ keyId: `name/${name}` });
-    expect(await refusal(createNamed(kms, name))).toMatchObject(taken);
+    expect(await refusal(createKey(kms, { name }))).toMatchObject(taken);
   });
 
   it("has audit log entries under the IDs of its versions, which can be found by its name", async () => {
     const { kms } = await shared();
     const name = freshName();
-    const first = await createNamed(kms, name);
+    const first = await createKey(kms, { name });
     await kms.sign({ keyId: `name/${name}`, data });
     const second = present((await kms.rotateKey({ keyId: `name/${name}` })).newKey);
     const entries = await readAudit(kms, `name/${name}`);
@@ -136,60 +113,34 @@ describeKms("the name of a key", (_start, shared) => {
     "may be %j",
     async (name) => {
       const { kms } = await shared();
-      const { keyId } = await createNamed(kms, name);
+      const { keyId } = await createKey(kms, { name });
       expect((await kms.getKey({ keyId: `name/${name}` })).result?.keyId).toBe(keyId);
     },
   );
-
-  const malformed = ["a b", "é", "a\n", "a/1", "a/2026", "a".repeat(256), "a:b", "a%2Fb"];
-  it.each([...malformed, "..", "a/../b", "./a", "a//b", "/a", "a/"])("must not be %j", async (name) => {
-    const { kms } = await shared();
-    expect(await refusal(createNamed(kms, name))).toEqual(invalid("name"));
-  });
 
   it.each(["name/nobody", "name/nobody/1", "name/", "name", "user/nobody/name/x"])(
     "%j stands for no key",
     async (keyId) => {
       const { kms } = await shared();
-      expect(await refusal(kms.sign({ keyId, data }))).toMatchObject(notFound);
-      expect(await refusal(kms.getKey({ keyId }))).toMatchObject(notFound);
-      expect(await refusal(kms.rotateKey({ keyId }))).toMatchObject(notFound);
+      const calls = [kms.sign({ keyId, data }), kms.getKey({ keyId }), kms.rotateKey({ keyId })];
+      expect(await Promise.all(calls.map(refusal))).toEqual(Array(3).fill(notFound));
     },
   );
 
   it.each([0, 2, 99_999_999])("does not stand for version %d of a key with one version", async (version) => {
     const { kms } = await shared();
     const name = freshName();
-    await createNamed(kms, name);
+    await createKey(kms, { name });
     expect(await refusal(kms.sign({ keyId: `name/${name}/${version}`, data }))).toMatchObject(notFound);
   });
 
   it("is found in a path, whether its slashes are encoded or not", async () => {
     const { kms, rest } = await shared();
     const name = freshName();
-    const { keyId } = await createNamed(kms, name);
-    for (const path of [`name/${name}`, encodeURIComponent(`name/${name}`), `user/system/name/${name}/1`]) {
-      const { status, json } = await rest(`GET /api/kms/key/${path}`);
-      expect([path, status, (json.result as { keyId: string } | undefined)?.keyId]).toEqual([
-        path,
-        200,
-        keyId,
-      ]);
-    }
+    const { keyId } = await createKey(kms, { name });
+    for (const path of [`name/${name}`, encodeURIComponent(`name/${name}`), `user/system/name/${name}/1`])
+      expect((await rest(`GET /api/kms/key/${path}`)).json).toMatchObject({ result: { keyId } });
     expect((await rest(`DELETE /api/kms/key/name/${name}`)).json).toMatchObject({ newStatus: "DESTROYED" });
-  });
-});
-
-describeKms("labels", (_start, shared) => {
-  it.each([
-    ["65 of them", Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`l${i}`, ""]))],
-    ["an empty name", { "": "x" }],
-    ["a name with a space", { "a b": "x" }],
-    ["a value of 256 characters", { a: "x".repeat(256) }],
-    ["a control character", { a: "x\n" }],
-  ])("are refused: %s", async (_what, labels) => {
-    const { kms } = await shared();
-    expect(await refusal(kms.createKey({ labels }))).toMatchObject({ reason: "FIELD_INVALID" });
   });
 });
 
@@ -197,16 +148,17 @@ describeReplicas("a name on two servers", (startTwo) => {
   it("stands for the new version on both servers as soon as a rotation returns", async () => {
     const [one, other] = await startTwo();
     const name = freshName();
-    await createNamed(one.kms, name);
+    await createKey(one.kms, { name });
     for (let version = 2; version < 8; version += 1) {
       const keyId = `name/${name}`;
       const [here, there] = version % 2 === 0 ? [one.kms, other.kms] : [other.kms, one.kms];
       await there.sign({ keyId, data });
       const newKey = present((await here.rotateKey({ keyId })).newKey);
       const signed = present((await there.sign({ keyId, data })).result);
+      const { signature } = signed;
       expect(signed.keyId).toBe(newKey.keyId);
-      expect(verifiesOutside(newKey, data, signed.signature)).toBe(true);
-      expect((await there.verify({ keyId, data, signature: signed.signature })).result?.valid).toBe(true);
+      expect(verifiesOutside(newKey, data, signature)).toBe(true);
+      expect((await there.verify({ keyId, data, signature })).result?.valid).toBe(true);
     }
   });
 });

@@ -54,19 +54,6 @@ async function signTimes(kms: KmsClient, keyId: string, times: number): Promise<
 }
 
 describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
-  it("streams with afterSequence 0 all existing entries and then new ones, each once and in order", async () => {
-    const { kms } = await start();
-    const { keyId } = await createKey(kms);
-    await signTimes(kms, keyId, 4);
-    const { take } = watch(kms, { afterSequence: 0 });
-    const old = await take(5);
-    expect(old).toEqual(await readAudit(kms));
-    await Promise.all(Array.from({ length: 20 }, () => kms.sign({ keyId, data })));
-    const fresh = await take(20);
-    expect(fresh.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 20 }, (_, i) => i + 6));
-    expect([...old, ...fresh]).toEqual(await readAudit(kms));
-  });
-
   it("sends only entries after the call if the request has no start", async () => {
     const { kms } = await start();
     const { keyId } = await createKey(kms);
@@ -78,10 +65,9 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
     });
     // The call does not report when it has begun, so create new entries until it has seen one.
     while (!isThere) await kms.sign({ keyId, data });
-    const sequences = (await first).map(({ sequence }) => sequence);
-    const [begin = 0] = sequences;
+    const [begin = 0, ...later] = (await first).map(({ sequence }) => sequence);
     expect(begin).toBeGreaterThan(4);
-    expect(sequences).toEqual([begin, begin + 1, begin + 2]);
+    expect(later).toEqual([begin + 1, begin + 2]);
   });
 
   it("sends only entries of one key if the request names it", async () => {
@@ -94,12 +80,11 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
     await refusal(kms.encapsulate({ keyId: mine.keyId }));
     await signTimes(kms, other.keyId, 1);
     await kms.destroyKey({ keyId: mine.keyId });
-    const entries = await take(3);
-    expect(entries.map(({ keyId }) => keyId)).toEqual(Array(3).fill(mine.keyId));
-    expect(entries.map(({ operation, outcome }) => `${operation} ${outcome}`)).toEqual([
-      "SIGN OK",
-      "ENCAPSULATE REFUSED",
-      "DESTROY OK",
+    const { keyId } = mine;
+    expect(await take(3)).toMatchObject([
+      { keyId, operation: "SIGN", outcome: "OK" },
+      { keyId, operation: "ENCAPSULATE", outcome: "REFUSED" },
+      { keyId, operation: "DESTROY", outcome: "OK" },
     ]);
   });
 
@@ -117,7 +102,7 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
     await expect.poll(() => watchers.now).toBe(0);
   });
 
-  it("fails to start after an unknown entry, and starts after the last entry", async () => {
+  it("starts after the last entry, but not after the one that follows", async () => {
     const { kms } = await start();
     const { keyId } = await createKey(kms);
     expect(await refusal(watch(kms, { afterSequence: 2 }).next())).toEqual(invalid("afterSequence"));
@@ -126,28 +111,23 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
     await kms.destroyKey({ keyId });
     expect((await taken).map(({ operation }) => operation)).toEqual(["DESTROY"]);
   });
-
-  it.each([-1, 0.5, 2 ** 53, Number.NaN])("rejects afterSequence %d", async (afterSequence) => {
-    const { kms } = await shared();
-    await createKey(kms);
-    expect(await refusal(watch(kms, { afterSequence }).next())).toEqual(invalid("afterSequence"));
-  });
 });
 
 describeReplicas("KmsService.WatchAuditLog", (startTwo) => {
-  it("streams entries from other replicas too, each once and in order", { timeout: 120_000 }, async () => {
-    const [here, there] = (await startTwo()) as [KmsServer, KmsServer];
+  it("streams old and new entries, from other replicas too, each once and in order", {
+    timeout: 120_000,
+  }, async () => {
+    const [here, there] = await startTwo();
     const { keyId } = await createKey(there.kms);
-    const { take } = watch(here.kms, { afterSequence: 0 });
-    await take(1);
     await signTimes(there.kms, keyId, 2);
-    expect((await take(2)).map(({ sequence }) => sequence)).toEqual([2, 3]);
+    const { take } = watch(here.kms, { afterSequence: 0 });
+    const old = await take(3);
     const both = [here, there].flatMap(({ kms }) =>
       Array.from({ length: 20 }, () => kms.sign({ keyId, data })),
     );
     await Promise.all(both);
-    expect((await take(40)).map(({ sequence }) => sequence)).toEqual(
-      Array.from({ length: 40 }, (_, i) => i + 4),
-    );
+    const entries = [...old, ...(await take(40))];
+    expect(entries.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 43 }, (_, i) => i + 1));
+    expect(entries).toEqual(await readAudit(there.kms));
   });
 });
