@@ -12,46 +12,40 @@ const columns = {
   note: column.added(column.optionalText("note")),
   tags: column.added(column.spacedList("tags")),
 };
-const flat = (statement: string): string => statement.replaceAll(/\s+/g, " ");
+
+const { boxId, address, note } = columns;
+const name = "boxes";
 
 describe("a table", () => {
-  it("has its original columns, with its key as the primary key", () => {
-    expect(flat(createTable(types, { name: "boxes", columns, key: ["boxId"] }))).toBe(
-      "create table boxes ( box_id text not null primary key, address text not null unique, " +
-        "content bytea not null, opened_at_ms bigint )",
-    );
-  });
-
-  it("has a separate line for a key of several columns", () => {
-    const { boxId, address } = columns;
-    expect(
-      flat(createTable(types, { name: "boxes", columns: { boxId, address }, key: ["boxId", "address"] })),
-    ).toBe(
-      "create table boxes ( box_id text not null, address text not null unique, primary key (box_id, address) )",
-    );
-  });
-
-  it("of records has positions before its columns and a tag after them", () => {
-    const { boxId, note } = columns;
-    expect(flat(createRecordTable(types, { name: "boxes", columns: { boxId, note }, key: ["boxId"] }))).toBe(
-      "create table boxes ( position bigint not null primary key, box_id text not null unique, record_tag text not null )",
-    );
-  });
-
-  it("of records has no positions if another column orders it", () => {
-    const table = {
-      name: "boxes",
-      columns: { boxId: columns.boxId },
-      key: ["boxId"],
-      tagColumn: "box_tag",
-    } as const;
-    expect(flat(createRecordTable(types, { ...table, orderedBy: "box_id" }))).toBe(
-      "create table boxes ( box_id text not null primary key, box_tag text not null )",
-    );
+  it.each([
+    [
+      "has its original columns, with its key as the primary key",
+      createTable(types, { name, columns, key: ["boxId"] }),
+      "box_id text not null primary key, address text not null unique, content bytea not null, opened_at_ms bigint",
+    ],
+    [
+      "has a separate line for a key of several columns",
+      createTable(types, { name, columns: { boxId, address }, key: ["boxId", "address"] }),
+      "box_id text not null, address text not null unique, primary key (box_id, address)",
+    ],
+    [
+      "of records has positions before its columns and a tag after them",
+      createRecordTable(types, { name, columns: { boxId, note }, key: ["boxId"] }),
+      "position bigint not null primary key, box_id text not null unique, record_tag text not null",
+    ],
+    [
+      "of records has no positions if another column orders it",
+      createRecordTable(types, {
+        ...{ name, columns: { boxId }, key: ["boxId"], tagColumn: "box_tag", orderedBy: "box_id" },
+      }),
+      "box_id text not null primary key, box_tag text not null",
+    ],
+  ])("%s", (_what, statement, inner) => {
+    expect(statement.replaceAll(/\s+/g, " ")).toBe(`create table boxes ( ${inner} )`);
   });
 
   it("gets its added columns later, without a value in older rows", () => {
-    expect(addColumns(types, "boxes", [columns.note, columns.tags])).toEqual([
+    expect(addColumns(types, name, [note, columns.tags])).toEqual([
       "alter table boxes add column note text",
       "alter table boxes add column tags text not null default ''",
     ]);

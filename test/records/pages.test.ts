@@ -5,28 +5,16 @@ const list = "things of ada";
 const mebibyte = 1024 * 1024;
 
 describe("readPageRequest", () => {
-  it("starts at the first row without a token", () => {
-    expect(readPageRequest(10, "", list)).toEqual({ limit: 10, after: 0 });
-  });
-
-  it("returns 1000 rows if the caller does not specify a number", () => {
+  it("starts at the first row without a token, and returns 1000 rows if the caller names no number", () => {
     expect(maxPageSize).toBe(1000);
+    expect(readPageRequest(10, "", list)).toEqual({ limit: 10, after: 0 });
     expect(readPageRequest(0, "", list)).toEqual({ limit: 1000, after: 0 });
   });
 
-  it("continues after the last row of the token's page", () => {
-    const { nextPageToken } = readPage({ rows: 5, pageSize: 3 });
-    expect(readPageRequest(3, nextPageToken, list)).toEqual({ limit: 3, after: 3 });
-  });
-
-  it("accepts a token with a different page size", () => {
-    const { nextPageToken } = readPage({ rows: 5, pageSize: 3 });
-    expect(readPageRequest(7, nextPageToken, list)).toEqual({ limit: 7, after: 3 });
-  });
-
-  it("rejects a token of a different list", () => {
-    const { nextPageToken } = readPage({ rows: 5, pageSize: 3 });
-    expect(readPageRequest(3, nextPageToken, "things of grace")).toBeUndefined();
+  it("continues after the last row of the token's page, with any page size, but only in the same list", () => {
+    expect(readPageRequest(3, token, list)).toEqual({ limit: 3, after: 3 });
+    expect(readPageRequest(7, token, list)).toEqual({ limit: 7, after: 3 });
+    expect(readPageRequest(3, token, "things of grace")).toBeUndefined();
   });
 
   const token = readPage({ rows: 5, pageSize: 3 }).nextPageToken;
@@ -63,14 +51,11 @@ describe("pages of a list", () => {
     { rows: 7, pageSize: 3, sizes: [3, 3, 1] },
     { rows: 3, pageSize: 1, sizes: [1, 1, 1] },
     { rows: 2000, pageSize: 0, sizes: [1000, 1000] },
-  ])(
-    "of $rows rows by $pageSize have $sizes rows, each row once and in order",
-    ({ rows, pageSize, sizes }) => {
-      const pages = readAllPages({ rows, pageSize });
-      expect(pages.map((page) => page.rows.length)).toEqual(sizes);
-      expect(pages.flatMap((page) => page.rows)).toEqual(positions(rows));
-    },
-  );
+  ])("of $rows rows by $pageSize have $sizes rows, each row once and in order", (row) => {
+    const pages = readAllPages(row);
+    expect(pages.map((page) => page.rows.length)).toEqual(row.sizes);
+    expect(pages.flatMap((page) => page.rows)).toEqual(positions(row.rows));
+  });
 
   it("do not shift if a row before them is removed", () => {
     const { nextPageToken } = readPage({ rows: 6, pageSize: 3 });
@@ -80,31 +65,14 @@ describe("pages of a list", () => {
 });
 
 describe("cutPage", () => {
-  it("ends a page before it exceeds 3 MiB, and continues with the row that did not fit", () => {
-    const bytesOf = () => mebibyte;
-    const pages = readAllPages({ rows: 7, pageSize: 10, bytesOf });
-    expect(pages.map((page) => page.rows)).toEqual([[1, 2, 3], [4, 5, 6], [7]]);
-  });
-
-  it("accepts rows of exactly 3 MiB together", () => {
-    const bytesOf = (row: number) => (row === 3 ? 1 : row === 1 ? 3 * mebibyte - 1 : 0);
-    expect(readPage({ rows: 3, pageSize: 10, bytesOf })).toEqual({ rows: [1, 2, 3], nextPageToken: "" });
-  });
-
-  it("ends the page one byte later", () => {
-    const bytesOf = (row: number) => (row === 3 ? 2 : row === 1 ? 3 * mebibyte - 1 : 0);
-    expect(readPage({ rows: 3, pageSize: 10, bytesOf }).rows).toEqual([1, 2]);
-  });
-
-  it("returns a row larger than a page by itself, so that no reader gets stuck before it", () => {
-    const bytesOf = (row: number) => (row === 2 ? 4 * mebibyte : 1);
-    const pages = readAllPages({ rows: 3, pageSize: 10, bytesOf });
-    expect(pages.map((page) => page.rows)).toEqual([[1], [2], [3]]);
-  });
-
-  it("respects the row limit if it is reached first", () => {
-    const bytesOf = () => mebibyte;
-    expect(readPage({ rows: 7, pageSize: 2, bytesOf }).rows).toEqual([1, 2]);
+  it.each<[what: string, bytesOf: (row: number) => number, pageSize: number, pages: number[][]]>([
+    ["ends a page before it exceeds 3 MiB", () => mebibyte, 10, [[1, 2, 3], [4, 5, 6], [7]]],
+    ["accepts rows of exactly 3 MiB", (row) => (row === 1 ? 3 * mebibyte - 6 : 1), 10, [positions(7)]],
+    ["ends one byte later", (row) => (row === 1 ? 3 * mebibyte - 5 : 1), 10, [positions(6), [7]]],
+    ["returns a larger row alone", (row) => (row === 2 ? 4 * mebibyte : 1), 10, [[1], [2], [3, 4, 5, 6, 7]]],
+    ["respects the row limit", () => mebibyte, 2, [[1, 2], [3, 4], [5, 6], [7]]],
+  ])("%s, and continues with the row that did not fit", (_what, bytesOf, pageSize, expected) => {
+    expect(readAllPages({ rows: 7, pageSize, bytesOf }).map((page) => page.rows)).toEqual(expected);
   });
 });
 
