@@ -1,8 +1,7 @@
 /** An incomplete store: it recreates nothing that would hide the loss. */
-import { copyFileSync, existsSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { copyFileSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { CryptoError } from "../../src/crypto/crypto-error.ts";
 import { StoreFailureError } from "../../src/database/store-error.ts";
 import { putSecrets, readSecretText, writeEntries } from "../support/entries.ts";
 import { describeStores, makeSqlitePlace } from "../support/on-both.ts";
@@ -12,26 +11,19 @@ const identities = { "root key": "store/root-key", "key that signs": "store/audi
 
 describeStores("a used store", (makePlace) => {
   describe.each(Object.entries(identities))("whose %s", (name, identity) => {
-    it("is missing does not open, and no new one is created", async () => {
+    it.each([
+      ["with its audit log", []],
+      ["with only checkpoints of its audit log", ["audit_entries", "audit_head"]],
+    ])("is missing does not open %s, and no new one is created", async (_what, lost) => {
       const place = await makePlace();
       const store = await place.open();
       await writeEntries(store, 3);
       await store.close();
+      for (const table of lost) await place.query(`delete from ${table}`);
       await place.query("delete from sealed_secrets where identity = $1", [identity]);
       await expect(place.open()).rejects.toThrow(storageError(new RegExp(`${name}.* is missing.*backup`)));
-      expect(
-        await place.query("select identity from sealed_secrets where identity = $1", [identity]),
-      ).toEqual([]);
-    });
-
-    it("is missing does not open if the audit log is missing too, but not the checkpoints", async () => {
-      const place = await makePlace();
-      const store = await place.open();
-      await writeEntries(store, 3);
-      await store.close();
-      for (const table of ["audit_entries", "audit_head"]) await place.query(`delete from ${table}`);
-      await place.query("delete from sealed_secrets where identity = $1", [identity]);
-      await expect(place.open()).rejects.toThrow(storageError(/is missing/));
+      const found = await place.query("select identity from sealed_secrets where identity = $1", [identity]);
+      expect(found).toEqual([]);
     });
 
     it("was changed does not open, and the error is not mistaken for a wrong master key", async () => {
@@ -71,23 +63,27 @@ describeStores("a secret under an unavailable master key", (makePlace) => {
     const store = await place.open();
     await putSecrets(store, [["things/1/seed", "alpha"]]);
     await place.query("update sealed_secrets set master_key_id = 'another' where identity = 'things/1/seed'");
-    const broken = { constructor: CryptoError, code: "SEAL_BROKEN" };
-    await expect(store.readSecret("things/1/seed")).rejects.toMatchObject(broken);
+    await expect(store.readSecret("things/1/seed")).rejects.toMatchObject({ code: "SEAL_BROKEN" });
   });
 });
 
 describe("a SQLite store in use", () => {
   it.each([
     ["file was removed", (path: string) => rmSync(path)],
-    ["file was replaced", replace],
+    [
+      "file was replaced",
+      (path: string) => {
+        copyFileSync(path, `${path}.new`);
+        renameSync(`${path}.new`, path);
+      },
+    ],
     ["log was removed", (path: string) => rmSync(`${path}-wal`)],
   ])("rejects writes once its %s, but continues to read", async (_how, change) => {
     const place = await makeSqlitePlace();
     const store = await place.open();
     await putSecrets(store, [["things/1/seed", "alpha"]]);
     change(join(place.directory, "qsp.db"));
-    const unavailable = { constructor: StoreFailureError, code: "UNAVAILABLE" };
-    await expect(writeEntries(store, 1)).rejects.toMatchObject(unavailable);
+    await expect(writeEntries(store, 1)).rejects.toMatchObject({ code: "UNAVAILABLE" });
     expect(await readSecretText(store, "things/1/seed")).toBe("alpha");
   });
 
@@ -98,18 +94,11 @@ describe("a SQLite store in use", () => {
     const [row] = await place.query("select ciphertext from sealed_secrets where identity = 'things/1/seed'");
     const ciphertext = Buffer.from(row?.ciphertext as Uint8Array);
     const isInFiles = () =>
-      ["qsp.db", "qsp.db-wal"].some((name) => readIfThere(join(place.directory, name)).includes(ciphertext));
+      readdirSync(place.directory).some((name) =>
+        readFileSync(join(place.directory, name)).includes(ciphertext),
+      );
     expect(isInFiles()).toBe(true);
     await store.write(({ eraseSecret }) => eraseSecret("things/1/seed"));
     await expect.poll(isInFiles).toBe(false);
   });
 });
-
-function replace(path: string): void {
-  copyFileSync(path, `${path}.new`);
-  renameSync(`${path}.new`, path);
-}
-
-function readIfThere(path: string): Buffer {
-  return existsSync(path) ? readFileSync(path) : Buffer.alloc(0);
-}

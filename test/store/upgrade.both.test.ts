@@ -1,25 +1,21 @@
 /**
  * A store from an older version: it opens with the tables that came later, and its keys and log are intact.
  */
-import { randomUUID } from "node:crypto";
 import { expect, it, onTestFinished } from "vitest";
 import { auditTables } from "../../src/audit/tables.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { TableOwner } from "../../src/database/schema.ts";
 import { kmsTables } from "../../src/services/kms/migrations.ts";
 import { openStoreOf } from "../../src/store/open-store-of.ts";
+import { writeEntries } from "../support/entries.ts";
 import { describeStores, type Place } from "../support/on-both.ts";
 import { coreTables } from "../support/open-store.ts";
 
 /** Tables added by steps 0004. */
 const addedLast = ["kms_labels"];
 const added = [
-  "kms_names",
-  "kms_grants",
-  "kms_imports",
-  "oauth_clients",
+  ...["kms_names", "kms_grants", "kms_imports", "oauth_clients", ...addedLast],
   ...["identity_entries", "identity_head", "identity_checkpoints"],
-  ...addedLast,
 ];
 
 /** The tables as created by steps numbered below `next`, without the tables in `later`. */
@@ -49,16 +45,7 @@ describeStores("a store from an older version", (makePlace) => {
     expect(rows).toMatchObject([{ row_count: 7 }]);
     for (const table of added)
       expect(await place.query(`select count(*) as n from ${table}`)).toHaveLength(1);
-    await store.write(async ({ audit }) => {
-      audit({
-        keyId: randomUUID(),
-        operation: "SIGN",
-        user: "ada",
-        outcome: "OK",
-        details: "",
-        owner: "ada",
-      });
-    });
+    await writeEntries(store, 1);
     expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 1 });
     // Changes that predate the identity log have no entries in it.
     expect(await store.verifyIdentityLog()).toMatchObject({ valid: true, entries: 0 });

@@ -1,8 +1,12 @@
+import { renameSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { unobserved } from "../../src/database/background.ts";
 import type { Reserve } from "../../src/database/reserve.ts";
 import { StoreFailureError } from "../../src/database/store-error.ts";
 import { createWritability } from "../../src/store/writability.ts";
+import { makeSqlitePlace } from "../support/on-both.ts";
+import { watchThreads } from "../support/worker-threads.ts";
 
 const second = 1000;
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }));
@@ -39,21 +43,19 @@ function watchStore(reserve?: Reserve) {
 }
 
 const caused = (code: string) => Object.assign(new Error("a cause"), { code });
+const unavailable = (code: string) => new StoreFailureError("UNAVAILABLE", caused(code));
 
 describe("a store's writability", () => {
   it.each([
     [new StoreFailureError("FULL", new Error()), "disk full"],
     [new StoreFailureError("CORRUPT", new Error()), "it is damaged"],
-    [new StoreFailureError("UNAVAILABLE", caused("SQLITE_5")), "another program holds the lock for writing"],
-    [new StoreFailureError("UNAVAILABLE", caused("55P03")), "another program holds the lock for writing"],
-    [new StoreFailureError("UNAVAILABLE", caused("SQLITE_8")), "it is read-only"],
-    [new StoreFailureError("UNAVAILABLE", caused("25006")), "it is read-only"],
-    [new StoreFailureError("UNAVAILABLE", caused("SQLITE_10")), "its disk reports an error"],
-    [
-      new StoreFailureError("UNAVAILABLE", caused("SQLITE_14")),
-      "its file was moved or removed, or cannot be opened",
-    ],
-    [new StoreFailureError("UNAVAILABLE", caused("ECONNREFUSED")), "it cannot be reached"],
+    [unavailable("SQLITE_5"), "another program holds the lock for writing"],
+    [unavailable("55P03"), "another program holds the lock for writing"],
+    [unavailable("SQLITE_8"), "it is read-only"],
+    [unavailable("25006"), "it is read-only"],
+    [unavailable("SQLITE_10"), "its disk reports an error"],
+    [unavailable("SQLITE_14"), "its file was moved or removed, or cannot be opened"],
+    [unavailable("ECONNREFUSED"), "it cannot be reached"],
     [new Error("a refusal"), "it rejects writes"],
   ])("ends when a write and the following probe fail (%#)", async (error, reason) => {
     const store = watchStore();
@@ -71,45 +73,37 @@ describe("a store's writability", () => {
     expect(store.countProbes()).toBe(1);
   });
 
-  it("returns within a second after the cause has passed", async () => {
+  it.each([
+    [
+      "within a second after the cause has passed",
+      (store: ReturnType<typeof watchStore>) => store.pass(second),
+    ],
+    ["with the first successful write", async (store: ReturnType<typeof watchStore>) => store.wrote()],
+  ])("returns %s", async (_when, act) => {
     const store = watchStore();
     store.break(caused("SQLITE_8"));
     store.failed();
     await store.pass(30 * second);
     store.break();
-    await store.pass(second);
-    expect(store.heard).toEqual(["it rejects writes", undefined]);
-  });
-
-  it("returns with the first successful write", async () => {
-    const store = watchStore();
-    store.break(caused("SQLITE_8"));
-    store.failed();
-    await vi.waitUntil(() => store.heard.length === 1);
-    store.wrote();
+    await act(store);
     expect(store.heard).toEqual(["it rejects writes", undefined]);
   });
 
   it("is checked within ten seconds if nothing is written", async () => {
     const store = watchStore();
-    store.break(new StoreFailureError("UNAVAILABLE", caused("25006")));
+    store.break(unavailable("25006"));
     await store.pass(9 * second);
     expect(store.countProbes()).toBe(0);
     await store.pass(second);
     expect(store.heard).toEqual(["it is read-only"]);
   });
 
-  it("needs no probe while there are other writes", async () => {
+  it("needs no probe while there are other writes, or without listeners", async () => {
     const store = watchStore();
     for (let i = 0; i < 60; i += 1) {
       store.wrote();
       await store.pass(second);
     }
-    expect(store.countProbes()).toBe(0);
-  });
-
-  it("is not probed without listeners", async () => {
-    const store = watchStore();
     store.stop();
     store.failed();
     await store.pass(60 * second);
@@ -133,5 +127,19 @@ describe("a store's writability", () => {
     isReleased = false;
     await store.pass(second);
     expect(store.heard).toEqual(["disk full", undefined]);
+  });
+
+  it("is probed after a failed read, which finds that the file was moved away", async () => {
+    const place = await makeSqlitePlace();
+    const readers = watchThreads("sqlite reader");
+    const store = await place.open();
+    const problem = new Promise((resolve) => store.watchWrites((found) => resolve(found?.reason)));
+    const path = join(place.directory, "qsp.db");
+    renameSync(path, `${path}.away`);
+    await readers.endAll();
+    const read = store.reader.selectFrom("list_counts").selectAll().execute();
+    await expect(read).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    expect(await problem).toBe("its file was moved or removed, or cannot be opened");
+    renameSync(`${path}.away`, path);
   });
 });
