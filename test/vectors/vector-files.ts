@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** One official test: the expected result, and fields with hex, text or flags that its operation defines. */
@@ -14,6 +14,11 @@ export interface VectorFile {
 
 /** Folder of the official vectors, which are not in the repository; undefined if unset. */
 export const vectorsFolder = process.env.QSP_TEST_VECTORS || undefined;
+
+/** Its files. */
+export const vectorFiles: readonly string[] = vectorsFolder
+  ? readdirSync(vectorsFolder).filter((name) => name.endsWith(".json"))
+  : ["every file"];
 
 /**
  * Reads one file: the normalised form `pqvec/1`, or Wycheproof's upstream form, which has tests in groups.

@@ -1,4 +1,7 @@
 /** The form of our own test vectors; see README.md. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Algorithm } from "../../../src/crypto/algorithms.ts";
 
 /** A value of a vector: text, numbers, flags, and bytes as lower-case hexadecimal digits. */
 export type Value = string | number | boolean | null | readonly Value[] | { readonly [name: string]: Value };
@@ -7,14 +10,7 @@ export type Values = { readonly [name: string]: Value };
 
 /** A key pair that cases name. */
 export interface VectorKey {
-  readonly algorithm:
-    | "ML-DSA-44"
-    | "ML-DSA-65"
-    | "ML-DSA-87"
-    | "ML-KEM-768"
-    | "ML-KEM-1024"
-    | "X-Wing"
-    | "ECDSA-P256";
+  readonly algorithm: Algorithm;
   /** The seed in hexadecimal: 32 bytes (ML-DSA), 64 bytes d ‖ z (ML-KEM), 32 bytes (X-Wing), or the 32-byte scalar (ECDSA). */
   readonly seed: string;
   /** The raw public key in hexadecimal. */
@@ -45,3 +41,8 @@ export interface VectorSet {
   readonly keys: { readonly [name: string]: VectorKey };
   readonly cases: readonly VectorCase[];
 }
+
+/** All sets of this folder. */
+export const vectorSets: readonly VectorSet[] = readdirSync(import.meta.dirname)
+  .filter((name) => name.endsWith(".json"))
+  .map((name) => JSON.parse(readFileSync(join(import.meta.dirname, name), "utf8")));
