@@ -27,24 +27,16 @@ interface Link {
 /** Lists the relative links of a page outside code, including reference definitions. */
 function listLinks(page: string, text: string): Link[] {
   const prose = text.replaceAll(/^ *```.*?^ *```$/gms, "").replaceAll(/`[^`\n]*`/g, "code");
-  const inline = [...prose.matchAll(/(!?)\[([^\]]*)\]\(([^)\s]*)\)/g)].map(
-    ([, mark, text = "", address = ""]) => ({ mark, text, address }),
-  );
-  const defined = [...prose.matchAll(/^\[([^\]]+)\]: +(\S+)$/gm)].map(([, text = "", address = ""]) => ({
-    mark: "",
-    text,
-    address,
-  }));
-  return [...inline, ...defined]
+  const links = [
+    ...prose.matchAll(/(?<mark>!?)\[(?<text>[^\]]*)\]\((?<address>[^)\s]*)\)/g),
+    ...prose.matchAll(/^\[(?<text>[^\]]+)\]: +(?<address>\S+)$/gm),
+  ].map(({ groups: { mark = "", text = "", address = "" } = {} }) => ({ mark, text, address }));
+  return links
     .filter(({ address }) => !/^[a-z]+:/.test(address))
     .map(({ mark, text, address }) => {
       const [path = "", heading = ""] = address.split("#");
-      return {
-        text,
-        target: path === "" ? page : join(dirname(page), path),
-        heading,
-        isImage: mark === "!",
-      };
+      const target = path === "" ? page : join(dirname(page), path);
+      return { text, target, heading, isImage: mark === "!" };
     });
 }
 
@@ -80,7 +72,7 @@ describe("links in the documentation", () => {
     ["a missing heading on the same page", "[below](#no-such)", "docs/page.md is missing"],
     ["a path outside the repository", "[x](../../x.md)", "../x.md is outside the repository"],
     [
-      "a picture without an alternative text",
+      "a picture without a text",
       "![](images/signature.png)",
       "the picture docs/images/signature.png needs an alternative text",
     ],

@@ -1,7 +1,10 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { getOption } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
 import { nameCode } from "../../src/calls/code-name.ts";
+import { createCallRegistry, listMethods } from "../../src/cli/verbs/call-registry.ts";
 import { listSettings } from "../../src/config.ts";
 import { generatedPages } from "../../src/docs/write.ts";
 import type { NamedReason } from "../../src/errors/reason.ts";
@@ -11,10 +14,8 @@ import { loadPackages, loadSettings } from "../support/whole-program.ts";
 const root = join(import.meta.dirname, "../..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 
-describe("a generated page", () => {
-  it.each(Object.entries(generatedPages))("%s is up to date; else run: npm run docs", (path, render) => {
-    expect(read(path)).toBe(render());
-  });
+it.each(Object.entries(generatedPages))("%s is up to date; else run: npm run docs", (path, render) => {
+  expect(read(path)).toBe(render());
 });
 
 /** A row in a table of reasons. */
@@ -61,26 +62,34 @@ describe.each([["docs/errors.md", ofCore] as const, ...ofExtensions])(
   },
 );
 
-describe("the reasons in docs/errors.md", () => {
-  it("list the ones that only an operator can resolve", () => {
-    const [, list = ""] = /logs these reasons as errors.*?: (.*?)\./.exec(read("docs/errors.md")) ?? [];
-    const faults = ofCore.filter(({ isServerFault }) => isServerFault);
-    expect(list.split(", ").toSorted()).toEqual(faults.map(({ name }) => `\`${name}\``).toSorted());
-  });
+it("docs/errors.md lists the reasons that only an operator can resolve", () => {
+  const [, list = ""] = /logs these reasons as errors.*?: (.*?)\./.exec(read("docs/errors.md")) ?? [];
+  const faults = ofCore.filter(({ isServerFault }) => isServerFault);
+  expect(list.split(", ").toSorted()).toEqual(faults.map(({ name }) => `\`${name}\``).toSorted());
 });
 
-describe("docs/settings.md", () => {
-  it("has one row for each setting", async () => {
-    const variables = [...read("docs/settings.md").matchAll(/^\| .*? \| `(QSP_\w+)` \|/gm)];
-    expect(listSettings(await loadSettings())).toHaveLength(variables.length);
-  });
+it("docs/formats.md lists exactly the calls that accept an idempotency key", async () => {
+  const [, section = ""] =
+    /^## Retries with an idempotency key$(.*?)^## /ms.exec(read("docs/formats.md")) ?? [];
+  const named = [...section.matchAll(/^\| `([a-z]+)` \| (.*) \|$/gm)].flatMap(([, name, calls = ""]) =>
+    [...calls.matchAll(/`(\w+)`/g)].map(([, call]) => `${name}.${call}`),
+  );
+  const methods = listMethods(createCallRegistry(await loadPackages()));
+  const declared = methods
+    .filter((method) => getOption(method, idempotency_key))
+    .map(({ parent, name }) => `${parent.file.proto.package}.${name}`);
+  expect(declared.length).toBeGreaterThan(20);
+  expect(named.toSorted()).toEqual(declared.toSorted());
 });
 
-describe("docs/access.md", () => {
-  it("has one row for each call of each service", async () => {
-    const calls = (await loadPackages()).flatMap(({ files }) =>
-      files.flatMap((file) => file.services.flatMap(({ methods }) => methods)),
-    );
-    expect(read("docs/access.md").match(/^\| `\w+` \|/gm)).toHaveLength(calls.length);
-  });
+it("docs/settings.md has one row for each setting", async () => {
+  const variables = [...read("docs/settings.md").matchAll(/^\| .*? \| `(QSP_\w+)` \|/gm)];
+  expect(listSettings(await loadSettings())).toHaveLength(variables.length);
+});
+
+it("docs/access.md has one row for each call of each service", async () => {
+  const calls = (await loadPackages()).flatMap(({ files }) =>
+    files.flatMap((file) => file.services.flatMap(({ methods }) => methods)),
+  );
+  expect(read("docs/access.md").match(/^\| `\w+` \|/gm)).toHaveLength(calls.length);
 });
