@@ -14,37 +14,18 @@ const untyped = (value: unknown) => value as never;
 describeProviders("%s, given bad input,", async (provider, name) => {
   const other = await createCryptoProvider("openssl");
   afterAll(() => other.close());
-  const keys = await makeKeyPairs(provider, [
-    "ML-DSA-44",
-    "ML-DSA-65",
-    "ML-KEM-512",
-    "ML-KEM-768",
-    "SLH-DSA-SHA2-128f",
-    "ECDSA-P256",
-  ]);
+  const lattice = ["ML-DSA-44", "ML-DSA-65", "ML-KEM-768"] as const;
+  const keys = await makeKeyPairs(provider, [...lattice, "SLH-DSA-SHA2-128f", "ECDSA-P256"]);
 
   describe("verifies as false", () => {
-    /** ML-DSA-44: c̃ (32 bytes), z (2304), then 80 hint positions and 4 hint counts (FIPS 204, algorithm 26). */
-    const hintStart = 32 + 2304;
     const forgeries: Record<string, (signature: Uint8Array) => Uint8Array> = {
       "an empty signature": () => new Uint8Array(),
       "a signature one byte short": (signature) => signature.subarray(1),
       "a signature with an extra byte": (signature) => Uint8Array.of(...signature, 0),
-      "a signature of zeros": (signature) => new Uint8Array(signature.length),
-      "a signature of ones": (signature) => new Uint8Array(signature.length).fill(0xff),
       "a signature with the length of a different parameter set": () => new Uint8Array(3309),
-      "a flipped bit in c̃": (signature) => flipBit(signature, 0),
-      "a flipped bit in z": (signature) => flipBit(signature, 1000),
-      "two hint positions out of order": swapHints,
-      "a hint position beyond the last count": (signature) => flipBit(signature, hintStart + 79),
-      "too many hints": (signature) => signature.with(hintStart + 83, 81),
-      "hint counts that decrease": (signature) => signature.with(hintStart + 80, 80),
+      "a signature of ones": (signature) => new Uint8Array(signature.length).fill(0xff),
+      "a flipped bit": (signature) => flipBit(signature, 1000),
     };
-
-    function swapHints(signature: Uint8Array): Uint8Array {
-      const [first = 0, second = 0] = signature.subarray(hintStart);
-      return signature.with(hintStart, second).with(hintStart + 1, first);
-    }
 
     it.each(Object.entries(forgeries))("%s", async (_name, forge) => {
       const { publicKey, secretKey } = keys("ML-DSA-44");
@@ -58,15 +39,12 @@ describeProviders("%s, given bad input,", async (provider, name) => {
       expect(await provider.verify(keys("ML-DSA-44").publicKey, message, signature)).toBe(false);
     });
 
-    it.each([0, 1, 7, 63, 65, 72, 1000])(
-      "an ECDSA signature of %i zeros, in both encodings",
-      async (length) => {
-        const { publicKey } = keys("ECDSA-P256");
-        const zeros = new Uint8Array(length);
-        expect(await provider.verify(publicKey, message, zeros)).toBe(false);
-        expect(await provider.verify(publicKey, message, zeros, { ecdsaEncoding: "ieee-p1363" })).toBe(false);
-      },
-    );
+    it.each([0, 1, 63, 65, 1000])("an ECDSA signature of %i zeros, in both encodings", async (length) => {
+      const { publicKey } = keys("ECDSA-P256");
+      const zeros = new Uint8Array(length);
+      expect(await provider.verify(publicKey, message, zeros)).toBe(false);
+      expect(await provider.verify(publicKey, message, zeros, { ecdsaEncoding: "ieee-p1363" })).toBe(false);
+    });
   });
 
   describe("rejects with INVALID_ARGUMENT", () => {
@@ -79,11 +57,9 @@ describeProviders("%s, given bad input,", async (provider, name) => {
       "signing a string": () => provider.sign(keys("ML-DSA-65").secretKey, untyped("text")),
       "verifying a string": () => provider.verify(keys("ML-DSA-65").publicKey, untyped("text"), message),
       "a string as a signature": () => provider.verify(keys("ML-DSA-65").publicKey, message, untyped("text")),
-      "signing null": () => provider.sign(keys("ML-DSA-65").secretKey, untyped(null)),
       "signing with a context of 256 bytes": () => signed({ context: new Uint8Array(256) }),
       "verifying with a context of 256 bytes": () => verified({ context: new Uint8Array(256) }),
       "a string as the context": () => signed({ context: "text" }),
-      "null as the context": () => signed({ context: null }),
       "null as the options": () => signed(null),
       "a misspelled option": () => signed({ ctx: new Uint8Array(1) }),
       "signing with a context for ECDSA": () => signed({ context: new Uint8Array(1) }, "ECDSA-P256"),
@@ -103,17 +79,11 @@ describeProviders("%s, given bad input,", async (provider, name) => {
         provider.sign(untyped({ algorithm: "ML-DSA-65" }), message),
       "a ciphertext one byte short": () =>
         provider.decapsulate(keys("ML-KEM-768").secretKey, new Uint8Array(1087)),
-      "an empty ciphertext": () => provider.decapsulate(keys("ML-KEM-768").secretKey, new Uint8Array()),
-      "a ciphertext of a different parameter set": () =>
-        provider.decapsulate(keys("ML-KEM-768").secretKey, new Uint8Array(768)),
       "a string as the ciphertext": () => provider.decapsulate(keys("ML-KEM-768").secretKey, untyped("text")),
       "an unknown algorithm": () => provider.generateKeyPair(untyped("ML-DSA-66")),
-      "an algorithm name in the wrong case": () => provider.generateKeyPair(untyped("ml-dsa-65")),
       "a string as a raw public key": () => provider.importPublicKey("ML-DSA-65", untyped({ raw: "text" })),
-      "null as the key material": () => provider.importPublicKey("ML-DSA-65", untyped(null)),
       "key material in two forms": () =>
         provider.importSecretKey("ML-DSA-65", untyped({ seed: message, raw: message })),
-      "undefined as the key": () => provider.sign(untyped(undefined), message),
       "key material without a form": () => provider.importSecretKey("ML-DSA-65", untyped({})),
       "bytes instead of PEM": () => provider.importPublicKey("ML-DSA-65", untyped({ pem: message })),
     };
@@ -127,15 +97,10 @@ describeProviders("%s, given bad input,", async (provider, name) => {
     const importPublic = (algorithm: Algorithm, raw: Uint8Array) =>
       provider.importPublicKey(algorithm, { raw });
     const publicKeyAttempts: Record<string, () => unknown> = {
-      "an empty public key": () => importPublic("ML-DSA-65", new Uint8Array()),
       "a public key one byte short": () => importPublic("ML-DSA-65", new Uint8Array(1951)),
       "a public key with an extra byte": () => importPublic("ML-DSA-65", new Uint8Array(1953)),
-      "a public key of a different parameter set": () =>
-        importPublic("ML-DSA-65", keys("ML-DSA-44").publicKey.exportRaw()),
       "an ML-KEM public key with a coefficient of q": () =>
         importPublic("ML-KEM-768", withFirstCoefficient(keys("ML-KEM-768").publicKey.exportRaw(), 3329)),
-      "an ML-KEM public key with the coefficient 4095": () =>
-        importPublic("ML-KEM-512", withFirstCoefficient(keys("ML-KEM-512").publicKey.exportRaw(), 4095)),
       "an ECDSA point that is not on the curve": () =>
         importPublic("ECDSA-P256", flipBit(keys("ECDSA-P256").publicKey.exportRaw(), 64)),
       "a compressed ECDSA point": () =>
@@ -153,9 +118,7 @@ describeProviders("%s, given bad input,", async (provider, name) => {
 
     it.each([
       ["ML-DSA-65", 31],
-      ["ML-DSA-65", 33],
       ["ML-DSA-65", 0],
-      ["ML-KEM-768", 32],
       ["ML-KEM-768", 65],
     ] as const)("a seed of %s with %i bytes", async (algorithm, length) => {
       const attempt = () => provider.importSecretKey(algorithm, { seed: new Uint8Array(length) });
@@ -167,14 +130,10 @@ describeProviders("%s, given bad input,", async (provider, name) => {
     const secretKeyChanges: Record<string, [Algorithm, (raw: Uint8Array) => Uint8Array]> = {
       "an expanded key one byte short": ["ML-DSA-65", (raw) => raw.subarray(1)],
       "a seed instead of an expanded key": ["ML-DSA-65", (raw) => raw.subarray(0, 32)],
-      "an ML-DSA key with a changed ρ": ["ML-DSA-65", (raw) => flipBit(raw, 0)],
-      "an ML-DSA key with a changed tr": ["ML-DSA-65", (raw) => flipBit(raw, 64)],
-      "an ML-DSA key with a changed s1": ["ML-DSA-65", (raw) => flipBit(raw, 128)],
       "an ML-DSA key with s1 out of range": ["ML-DSA-65", (raw) => raw.with(128, 0xff)],
       "an ML-DSA key with s2 out of range": ["ML-DSA-65", (raw) => raw.with(128 + 640, 0xff)],
-      "an ML-DSA key with a changed t0": ["ML-DSA-65", (raw) => flipBit(raw, 4031, 0x80)],
       "an ML-KEM key with a coefficient of q in ŝ": ["ML-KEM-768", (raw) => withFirstCoefficient(raw, 3329)],
-      "an ML-KEM key with a changed coefficient in ŝ": [
+      "an ML-KEM key with another coefficient": [
         "ML-KEM-768",
         (raw) => withFirstCoefficient(raw, otherCoefficient(raw)),
       ],
@@ -241,10 +200,13 @@ describeProviders("%s, given bad input,", async (provider, name) => {
     const signature = await provider.sign(secretKey, message);
     secretKey.erase();
     secretKey.erase();
-    expect(await refusal(() => provider.sign(secretKey, message))).toBe("CLOSED");
-    expect(await refusal(() => secretKey.exportRaw())).toBe("CLOSED");
-    expect(await refusal(() => secretKey.exportSeed())).toBe("CLOSED");
-    expect(await refusal(() => secretKey.toPem())).toBe("CLOSED");
+    const uses = [
+      () => provider.sign(secretKey, message),
+      () => secretKey.exportRaw(),
+      () => secretKey.exportSeed(),
+      () => secretKey.toPem(),
+    ];
+    expect(await Promise.all(uses.map(refusal))).toEqual(uses.map(() => "CLOSED"));
     expect(await provider.verify(publicKey, message, signature)).toBe(true);
   });
 

@@ -68,19 +68,5 @@ describe.skipIf(isBouncyCastleMissing())(`Bouncy Castle${needs}`, { timeout: 180
           expect(valid, pair.name).toBe(used === context);
         }
     });
-
-    it("writes keys that we read and write without a change", async () => {
-      const generated = await ask(compositeNames.map((name) => ["generate", name]));
-      const requests: string[][] = [];
-      for (const [i, name] of compositeNames.entries()) {
-        const [pkcs8 = "", spki = ""] = (generated[i] ?? "").split(" ");
-        const secretKey = await provider.importSecretKey(name, { der: read(pkcs8) });
-        expect(write(decodePem("PRIVATE KEY", secretKey.toPem()))).toBe(pkcs8);
-        expect(write(decodePem("PUBLIC KEY", secretKey.publicKey.toPem()))).toBe(spki);
-        const signature = write(await provider.sign(secretKey, message));
-        requests.push(["verify", name, spki, write(message), none, signature]);
-      }
-      expect(await ask(requests)).toEqual(compositeNames.map(() => "true"));
-    });
   });
 });

@@ -15,24 +15,23 @@ import {
 } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { mlDsa, mlKem } from "../../src/crypto/noble.ts";
-import type { Encapsulation, KeyPair, ProviderName } from "../../src/crypto/provider.ts";
+import type { Encapsulation, ProviderName } from "../../src/crypto/provider.ts";
 import { flipBit } from "../support/bytes.ts";
-import { isNativeSkipped, nativeNeed } from "../support/crypto-providers.ts";
+import { isNativeSkipped } from "../support/crypto-providers.ts";
 
 const message = new TextEncoder().encode("signed here, verified there");
 const context = Uint8Array.of(7);
 const optionsFor = (algorithm: Algorithm) => (algorithm === "ECDSA-P256" ? {} : { context });
 
-/** A key pair in raw form; without a seed if the algorithm has none. */
+/** A key pair in raw form. */
 interface RawKeys {
   readonly publicKey: Uint8Array;
   readonly secretKey: Uint8Array;
-  readonly seed?: Uint8Array | undefined;
 }
 
 /** An implementation, which takes and returns raw bytes. Signatures have a context, except for ECDSA. */
 interface Party {
-  generate(algorithm: Algorithm, seed?: Uint8Array): Promise<RawKeys>;
+  generate(algorithm: Algorithm): Promise<RawKeys>;
   sign(algorithm: SignatureAlgorithm, secretKey: Uint8Array): Promise<Uint8Array>;
   verify(algorithm: SignatureAlgorithm, publicKey: Uint8Array, signature: Uint8Array): Promise<boolean>;
   encapsulate(algorithm: KemAlgorithm, publicKey: Uint8Array): Promise<Encapsulation>;
@@ -66,8 +65,7 @@ function signerOf(algorithm: Algorithm): typeof ecdsa {
 }
 
 const noble: Party = {
-  generate: async (algorithm, seed) =>
-    (isKemAlgorithm(algorithm) ? kems[algorithm] : signerOf(algorithm)).keygen(seed),
+  generate: async (algorithm) => (isKemAlgorithm(algorithm) ? kems[algorithm] : signerOf(algorithm)).keygen(),
   sign: async (algorithm, secretKey) => signerOf(algorithm).sign(message, secretKey, optionsFor(algorithm)),
   verify: async (algorithm, publicKey, signature) =>
     signerOf(algorithm).verify(signature, message, publicKey, optionsFor(algorithm)),
@@ -83,16 +81,10 @@ async function openParty(name: ProviderName): Promise<Party> {
   afterAll(() => provider.close());
   const importSecret = (algorithm: Algorithm, raw: Uint8Array) =>
     provider.importSecretKey(algorithm, { raw });
-  const exportPair = ({ publicKey, secretKey }: KeyPair): RawKeys => ({
-    publicKey: publicKey.exportRaw(),
-    secretKey: secretKey.exportRaw(),
-    seed: secretKey.exportSeed(),
-  });
   return {
-    async generate(algorithm, seed) {
-      if (seed === undefined) return exportPair(await provider.generateKeyPair(algorithm));
-      const secretKey = await provider.importSecretKey(algorithm, { seed });
-      return exportPair({ publicKey: secretKey.publicKey, secretKey });
+    async generate(algorithm) {
+      const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
+      return { publicKey: publicKey.exportRaw(), secretKey: secretKey.exportRaw() };
     },
     sign: async (algorithm, raw) =>
       provider.sign(await importSecret(algorithm, raw), message, optionsFor(algorithm)),
@@ -125,10 +117,6 @@ const pairs = <Name extends Algorithm>(algorithms: readonly Name[], of = names) 
   of.flatMap((from) =>
     of.filter((to) => to !== from).flatMap((to) => algorithms.map((algorithm) => ({ from, to, algorithm }))),
   );
-
-it.skipIf(isNativeSkipped)(`the native provider takes part${nativeNeed}`, () => {
-  expect(names).toContain("native");
-});
 
 describe("a signature", () => {
   /**
@@ -164,14 +152,6 @@ describe("a key pair", () => {
       const rejected = await use(from).decapsulate(algorithm, secretKey, wrong);
       expect(rejected).not.toEqual(sharedSecret);
       expect(await use(to).decapsulate(algorithm, secretKey, wrong)).toEqual(rejected);
-    },
-  );
-
-  it.each(pairs([...mlDsaNames, ...kemNames]).filter(({ from }) => from !== "noble"))(
-    "from $from is the one that $to derives from its seed ($algorithm)",
-    async ({ from, to, algorithm }) => {
-      const { seed, publicKey, secretKey } = await use(from).generate(algorithm);
-      expect(await use(to).generate(algorithm, seed)).toMatchObject({ publicKey, secretKey });
     },
   );
 });

@@ -30,11 +30,11 @@ import { describeProviders } from "../support/crypto-providers.ts";
 import draft from "../vectors/hpke-pq.json" with { type: "json" };
 import { refusal } from "./refusal.ts";
 
-/** Lengths in bytes of private key, public key and enc (draft-ietf-hpke-pq-04, section 8). */
-const sizes: Record<WrappingMethod, { seed: number; publicKey: number; enc: number }> = {
-  HPKE_XWING_HKDF_SHA256_AES_256_GCM: { seed: 32, publicKey: 1216, enc: 1120 },
-  HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM: { seed: 64, publicKey: 1184, enc: 1088 },
-  HPKE_ML_KEM_1024_HKDF_SHA256_AES_256_GCM: { seed: 64, publicKey: 1568, enc: 1568 },
+/** Length in bytes of enc (draft-ietf-hpke-pq-04, section 8). */
+const encLengths: Record<WrappingMethod, number> = {
+  HPKE_XWING_HKDF_SHA256_AES_256_GCM: 1120,
+  HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM: 1088,
+  HPKE_ML_KEM_1024_HKDF_SHA256_AES_256_GCM: 1568,
 };
 const suites = {
   HPKE_XWING_HKDF_SHA256_AES_256_GCM: KEM_MLKEM768_X25519,
@@ -47,21 +47,13 @@ const context = { info: bytesOf("import of key-1"), aad: bytesOf("ML-DSA-65") };
 
 describeProviders("HPKE with %s", (provider) => {
   describe.each(wrappingMethods)("%s", (method) => {
-    const { enc: encBytes } = sizes[method];
+    const encBytes = encLengths[method];
     let publicKey: Uint8Array;
     let seed: Uint8Array;
     let wrapped: Uint8Array;
     beforeAll(async () => {
       ({ publicKey, seed } = await generateWrappingKey(provider, method));
       wrapped = await wrap(provider, method, publicKey, plaintext, context);
-    });
-
-    it("uses the lengths in the draft", () => {
-      expect({ publicKey: publicKey.length, seed: seed.length, wrapped: wrapped.length }).toEqual({
-        publicKey: sizes[method].publicKey,
-        seed: sizes[method].seed,
-        wrapped: encBytes + plaintext.length + tagBytes,
-      });
     });
 
     it("opens what it wrapped and leaves its inputs unchanged", async () => {
@@ -80,13 +72,10 @@ describeProviders("HPKE with %s", (provider) => {
     /** What is opened instead, and how. */
     const changes: Record<string, () => readonly [Uint8Array, SealContext?, Uint8Array?]> = {
       "a changed bit at the start of enc": () => [flipBit(wrapped, 0)],
-      "a changed bit at the end of enc": () => [flipBit(wrapped, encBytes - 2)],
       "a changed bit in the ciphertext": () => [flipBit(wrapped, encBytes)],
       "a changed bit in the tag": () => [flipBit(wrapped, wrapped.length - 1)],
       "a missing byte": () => [wrapped.subarray(0, -1)],
       "an extra byte": () => [Uint8Array.of(...wrapped, 0)],
-      zeros: () => [new Uint8Array(wrapped.length)],
-      ones: () => [new Uint8Array(wrapped.length).fill(0xff)],
       "a different info": () => [wrapped, { ...context, info: bytesOf("import of key-2") }],
       "a different aad": () => [wrapped, { ...context, aad: bytesOf("X-Wing") }],
       "no context": () => [wrapped, {}],
@@ -98,18 +87,16 @@ describeProviders("HPKE with %s", (provider) => {
       expect(await refusal(() => unwrap(provider, method, by, given, used))).toBe("UNWRAP_FAILED");
     });
 
+    const tooLong = new Uint8Array(65_537);
+    const open = (length: number) => unwrap(provider, method, seed, new Uint8Array(length));
     const lengths: Record<string, () => Promise<Uint8Array>> = {
-      "an empty input": () => unwrap(provider, method, seed, new Uint8Array()),
-      "an input too short for a tag": () =>
-        unwrap(provider, method, seed, new Uint8Array(encBytes + tagBytes - 1)),
-      "a longer input than any wrapped key": () =>
-        unwrap(provider, method, seed, new Uint8Array(encBytes + tagBytes + maxPlaintextBytes + 1)),
+      "an empty input": () => open(0),
+      "an input too short for a tag": () => open(encBytes + tagBytes - 1),
+      "a longer input than any wrapped key": () => open(encBytes + tagBytes + maxPlaintextBytes + 1),
       "an oversized plaintext": () =>
         wrap(provider, method, publicKey, new Uint8Array(maxPlaintextBytes + 1)),
-      "an info of 65,537 bytes": () =>
-        unwrap(provider, method, seed, wrapped, { info: new Uint8Array(65_537) }),
-      "an aad of 65,537 bytes": () =>
-        unwrap(provider, method, seed, wrapped, { aad: new Uint8Array(65_537) }),
+      "an info of 65,537 bytes": () => unwrap(provider, method, seed, wrapped, { info: tooLong }),
+      "an aad of 65,537 bytes": () => unwrap(provider, method, seed, wrapped, { aad: tooLong }),
     };
 
     it.each(Object.entries(lengths))("rejects %s", async (_name, attempt) => {

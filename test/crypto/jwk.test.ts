@@ -51,19 +51,12 @@ describe("a parsed public JWK", () => {
     ["a public key in hexadecimal", { pub: "00".repeat(1952) }, "1952 bytes in base64url"],
     ["an encryption use", { use: "enc" }, 'use of the JWK must be "sig"'],
     ["a use that is a list", { use: ["sig"] }, 'use of the JWK must be "sig"'],
-    [
-      "operations that contradict its use",
-      { key_ops: ["encrypt"] },
-      'key_ops of the JWK must include "verify"',
-    ],
-    ["no operations", { key_ops: [] }, 'key_ops of the JWK must include "verify"'],
+    ["other operations", { key_ops: ["encrypt"] }, 'key_ops of the JWK must include "verify"'],
     ["an operation that is not a string", { key_ops: ["verify", 1] }, "key_ops of the JWK must be a list"],
     ["a string as the operations", { key_ops: "verify" }, "key_ops of the JWK must be a list"],
     ["no algorithm", { alg: null }, "alg of the JWK must be one of ML-DSA-44"],
-    ["a lower-case type", { kty: "akp" }, 'kty of the JWK must be "AKP"'],
     ["a duplicate operation", { key_ops: ["verify", "verify"] }, "key_ops of the JWK must be a list"],
     ["its secret key", { priv: "AAAA" }, "the JWK has priv: it is a secret key"],
-    ["an empty secret key", { priv: "" }, "the JWK has priv: it is a secret key"],
     ["a null secret key", { priv: null }, "the JWK has priv: it is a secret key"],
   ])("is rejected with %s", (_, members, message) => {
     expect(() => read(members)).toThrow(message);

@@ -4,7 +4,6 @@ import { describe, expect, it } from "vitest";
 import {
   type AlgorithmInfo,
   algorithms,
-  compositeNames,
   isSignatureAlgorithm,
   kemAlgorithms,
   kemNames,
@@ -70,44 +69,31 @@ describeProviders("CryptoProvider %s", (provider, name) => {
   );
 
   it.each([...mlDsaNames, ...slhDsaSets[name].signs, "ECDSA-P256"] as const)(
-    "creates %s signatures that the public key verifies",
+    "creates %s signatures that the public key verifies, each time a different one",
     async (algorithm) => {
       const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
       const signature = await provider.sign(secretKey, message);
       expect(await provider.verify(publicKey, message, signature)).toBe(true);
       expect(await provider.verify(publicKey, new Uint8Array(), signature)).toBe(false);
-      expect(await provider.verify(publicKey, message, flipBit(signature, 10))).toBe(false);
       expect(await provider.verify(publicKey, message, flipBit(signature, signature.length - 1))).toBe(false);
+      expect(await provider.sign(secretKey, message)).not.toEqual(signature);
     },
   );
 
-  it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "SLH-DSA-SHA2-128f"] as const)(
+  it.each([...mlDsaNames, "SLH-DSA-SHA2-128f"] as const)(
     "binds %s signatures to their context",
     async (algorithm) => {
       const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
-      const signature = await provider.sign(secretKey, message, { context });
-      expect(await provider.verify(publicKey, message, signature, { context })).toBe(true);
-      expect(await provider.verify(publicKey, message, signature)).toBe(false);
-      expect(await provider.verify(publicKey, message, signature, { context: flipBit(context, 0) })).toBe(
-        false,
-      );
-      const longest = { context: new Uint8Array(255) };
-      const other = await provider.sign(secretKey, message, longest);
-      expect(await provider.verify(publicKey, message, other, longest)).toBe(true);
-      const empty = await provider.sign(secretKey, message, { context: new Uint8Array() });
-      expect(await provider.verify(publicKey, message, empty)).toBe(true);
-    },
-  );
-
-  it.each(["ML-DSA-65", "SLH-DSA-SHA2-128f", "ECDSA-P256"] as const)(
-    "creates a different %s signature each time",
-    async (algorithm) => {
-      const { secretKey } = await provider.generateKeyPair(algorithm);
-      const signatures = await Promise.all([
-        provider.sign(secretKey, message),
-        provider.sign(secretKey, message),
-      ]);
-      expect(signatures[0]).not.toEqual(signatures[1]);
+      const contexts = [context, new Uint8Array(255), new Uint8Array()];
+      for (const signed of contexts) {
+        const signature = await provider.sign(secretKey, message, { context: signed });
+        const verdicts = contexts.map((used) =>
+          provider.verify(publicKey, message, signature, { context: used }),
+        );
+        expect(await Promise.all(verdicts)).toEqual(contexts.map((used) => used === signed));
+      }
+      const plain = await provider.sign(secretKey, message);
+      expect(await provider.verify(publicKey, message, plain, { context: new Uint8Array() })).toBe(true);
     },
   );
 
@@ -166,11 +152,6 @@ describeProviders("CryptoProvider %s", (provider, name) => {
 });
 
 describe("the table of algorithms", () => {
-  it("has 3 ML-DSA, 12 SLH-DSA and 3 ML-KEM sets, ECDSA and X-Wing", () => {
-    const names = Object.keys(algorithms);
-    expect(names).toEqual([...mlDsaNames, ...slhDsaNames, "ECDSA-P256", ...compositeNames, ...kemNames]);
-  });
-
   it("does not mistake properties of Object.prototype for algorithms", () => {
     expect(isSignatureAlgorithm("constructor")).toBe(false);
     expect(isSignatureAlgorithm("__proto__")).toBe(false);

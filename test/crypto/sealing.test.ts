@@ -10,6 +10,7 @@ const secret = Buffer.from("0123456789abcdef0123456789abcdef");
 
 describe("a sealed secret", () => {
   const sealed = sealSecret(masterKey, identity, secret);
+  const other = sealSecret(masterKey, identity, secret);
 
   it("opens with the same master key for the same record", () => {
     expect(Buffer.from(openSecret(masterKey, identity, sealed))).toEqual(secret);
@@ -22,21 +23,18 @@ describe("a sealed secret", () => {
 
   it("reveals nothing about the secret, and differs each time", () => {
     expect(Buffer.from(sealed.ciphertext).includes(secret.subarray(0, 8))).toBe(false);
-    expect(sealSecret(masterKey, identity, secret)).not.toEqual(sealed);
+    expect(other).not.toEqual(sealed);
   });
 
-  it("does not open with a different master key", async () => {
-    expect(await refusal(() => openSecret(randomBytes(32), identity, sealed))).toBe("SEAL_BROKEN");
-  });
-
-  it("does not open for a different record", async () => {
-    expect(await refusal(() => openSecret(masterKey, "issuer_keys/k2/seed", sealed))).toBe("SEAL_BROKEN");
-  });
-
-  it("does not open with a different record's data key", async () => {
-    const other = sealSecret(masterKey, identity, secret);
-    const mixed: SealedSecret = { ...sealed, wrappedDataKey: other.wrappedDataKey };
-    expect(await refusal(() => openSecret(masterKey, identity, mixed))).toBe("SEAL_BROKEN");
+  it.each<[what: string, key: Uint8Array, record: string, changed: Partial<SealedSecret>]>([
+    ["a different master key", randomBytes(32), identity, {}],
+    ["a different record", masterKey, "issuer_keys/k2/seed", {}],
+    ["another record's data key", masterKey, identity, { wrappedDataKey: other.wrappedDataKey }],
+    ["nothing", masterKey, identity, { ciphertext: sealed.ciphertext.subarray(0, 0) }],
+    ["a part of its nonce", masterKey, identity, { ciphertext: sealed.ciphertext.subarray(0, 11) }],
+    ["a part of its tag", masterKey, identity, { ciphertext: sealed.ciphertext.subarray(0, 27) }],
+  ])("does not open with %s", async (_what, key, record, changed) => {
+    expect(await refusal(() => openSecret(key, record, { ...sealed, ...changed }))).toBe("SEAL_BROKEN");
   });
 
   it.each(["wrappedDataKey", "ciphertext"] as const)(
@@ -50,11 +48,6 @@ describe("a sealed secret", () => {
       }
     },
   );
-
-  it.each([0, 11, 27])("does not open if truncated to %i bytes", async (length) => {
-    const changed = { ...sealed, ciphertext: sealed.ciphertext.subarray(0, length) };
-    expect(await refusal(() => openSecret(masterKey, identity, changed))).toBe("SEAL_BROKEN");
-  });
 });
 
 describe("nameMasterKey", () => {

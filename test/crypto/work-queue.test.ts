@@ -89,16 +89,6 @@ describe("WorkQueue", () => {
     expect(begun).toEqual(names.slice(0, places));
   });
 
-  it("starts slow work in order of arrival, unbounded or not", async () => {
-    const { slow, unbounded, begun, end } = createQueue(2);
-    const all = [unbounded("slow 1"), slow("slow 2"), unbounded("slow 3"), unbounded("slow 4")];
-    for (const name of ["slow 1", "slow 2", "slow 3", "slow 4"]) {
-      end(name);
-      await all.shift();
-    }
-    expect(begun).toEqual(["slow 1", "slow 2", "slow 3", "slow 4"]);
-  });
-
   it("gives a free thread to waiting work, not to work that arrives at that moment", async () => {
     const { unbounded, begun, end } = createQueue(2);
     const first = unbounded("slow 1");
@@ -200,18 +190,6 @@ describe("WorkQueue with several callers", () => {
       await settle();
     }
   }
-
-  it.each([
-    ["slow", 600],
-    ["quick", 10],
-  ])("serves them in turn, however much one of them requests: %s work", async (_, costMs) => {
-    const { ask, begun, end } = createQueue(1);
-    const sign = ask(costMs, true);
-    for (const name of ["m1", "m2", "m3", "m4", "m5"]) void sign(name, "mallory");
-    for (const name of ["a1", "a2"]) void sign(name, "ada");
-    await drain({ begun, end });
-    expect(begun).toEqual(["m1", "m2", "a1", "m3", "a2", "m4", "m5"]);
-  });
 
   it("charges each for the cost of its work", async () => {
     const { ask, begun, end } = createQueue(1);

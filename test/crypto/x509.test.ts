@@ -86,9 +86,6 @@ function keyIdentifierOf(pair: CertificateAndKey): string {
   return createHash("sha256").update(partsOf(pair).publicKey).digest("hex").slice(0, 40);
 }
 
-/** The code with which `openAuthority` rejects a pair. */
-const refusalToOpen = (pair: CertificateAndKey) => refusal(() => openAuthority(pair));
-
 /** How openssl verifies a chain at the time of these tests; version 3.0 does not support ML-DSA. */
 async function verifyWithOpenssl({ ca, server }: { ca: CertificateAndKey; server: CertificateAndKey }) {
   const directory = makeTemporaryDirectory();
@@ -236,19 +233,17 @@ describe("a CA that is read", () => {
   const { ca, server } = makeChain("ECDSA-P256");
   const other = createAuthority("ECDSA-P256", now);
   const postQuantum = createAuthority("ML-DSA-65", now);
+  const publicKeyPem = String(createPublicKey(ca.secretKeyPem).export({ type: "spki", format: "pem" }));
   const bad: Readonly<Record<string, CertificateAndKey>> = {
     "a certificate that is not one": { ...ca, certificatePem: "no certificate" },
     "a key that is not one": { ...ca, secretKeyPem: "no key" },
-    "a public key instead of its secret key": {
-      ...ca,
-      secretKeyPem: String(createPublicKey(ca.secretKeyPem).export({ type: "spki", format: "pem" })),
-    },
+    "a public key instead of its secret key": { ...ca, secretKeyPem: publicKeyPem },
     "a different CA's key": { ...ca, secretKeyPem: other.secretKeyPem },
     "a key of a different algorithm": { ...ca, secretKeyPem: postQuantum.secretKeyPem },
     "a server certificate": server,
   };
   it.each(Object.entries(bad))("is rejected with %s", async (_what, pair) => {
-    expect(await refusalToOpen(pair)).toBe("INVALID_KEY");
+    expect(await refusal(() => openAuthority(pair))).toBe("INVALID_KEY");
   });
 });
 
@@ -260,11 +255,5 @@ describe.skipIf(isMissing("openssl"))(`a chain of ECDSA-P256 certificates that i
       code: 0,
       stderr: "",
     });
-  });
-
-  it("is invalid if a different CA issued the server certificate", async () => {
-    const { server } = makeChain("ECDSA-P256");
-    const { ca } = makeChain("ECDSA-P256");
-    expect((await verifyWithOpenssl({ ca, server })).code).not.toBe(0);
   });
 });
