@@ -20,23 +20,17 @@ describe("path, query and body fill one request", () => {
       "GET /v1/a/x/y/b",
       { nested: { id: "a", child: { id: "y/b" } } },
     ],
-    ["GET /v1/{nested.id}", "GET /v1/a?nested.count=2", { nested: { id: "a", count: "2" } }],
     ["POST /v1/{name} body: *", 'POST /v1/a {"displayName":"b"}', { name: "a", displayName: "b" }],
     [
       "POST /v1/{nested.id} body: *",
-      'POST /v1/a {"nested":{"count":2},"name":"b"}',
-      { nested: { id: "a", count: "2" }, name: "b" },
+      'POST /v1/a {"nested":{"count":2}}',
+      { nested: { id: "a", count: "2" } },
     ],
     ["POST /v1/{nested.child.id} body: *", "POST /v1/a {}", { nested: { child: { id: "a" } } }],
     [
       "POST /v1/{name} body: nested",
-      'POST /v1/a?displayName=b {"id":"c"}',
-      { name: "a", displayName: "b", nested: { id: "c" } },
-    ],
-    [
-      "PATCH /v1/{nested.id} body: nested",
-      'PATCH /v1/a {"longName":"b"}',
-      { nested: { id: "a", longName: "b" } },
+      'POST /v1/a?tags=b {"id":"c"}',
+      { name: "a", tags: ["b"], nested: { id: "c" } },
     ],
     ["DELETE /v1/{name} body: *", 'DELETE /v1/a {"int32Value":1}', { name: "a", int32Value: 1 }],
     ["POST /v1/{name}", "POST /v1/a?int32Value=1", { name: "a", int32Value: 1 }],
@@ -54,14 +48,10 @@ describe("path, query and body fill one request", () => {
 describe("a body field can be of any kind", () => {
   it.each<[field: string, body: string, request: object]>([
     ["nested", '{"id":"a","child":{"count":"1"}}', { nested: { id: "a", child: { count: "1" } } }],
-    ["nested", "{}", { nested: {} }],
     ["nested", "null", {}],
-    ["display_name", '"a"', { displayName: "a" }],
     ["renamed", '"a"', { "other-name": "a" }],
     ["int32_value", " 5\n", { int32Value: 5 }],
-    ["int64_value", '"9007199254740993"', { int64Value: "9007199254740993" }],
     ["bool_value", "true", { boolValue: true }],
-    ["double_value", '"NaN"', { doubleValue: "NaN" }],
     ["bytes_value", '"AQI="', { bytesValue: "AQI=" }],
     ["color", '"RED"', { color: "RED" }],
     ["nickname", '""', { nickname: "" }],
@@ -70,11 +60,8 @@ describe("a body field can be of any kind", () => {
     ["labels", '{"__proto__":"b"}', { labels: JSON.parse('{"__proto__":"b"}') }],
     ["nested_by_number", '{"1":{"id":"a"}}', { nestedByNumber: { 1: { id: "a" } } }],
     ["timestamp", '"2026-11-21T08:00:00Z"', { timestamp: "2026-11-21T08:00:00Z" }],
-    ["struct", '{"a":null}', { struct: { a: null } }],
     ["value", "null", { value: null }],
-    ["list", "[1]", { list: [1] }],
     ["string_wrapper", '""', { stringWrapper: "" }],
-    ["text", '"a"', { text: "a" }],
     ["empty", "{}", { empty: {} }],
     ["any", '{"@type":"t/testing.Nested","id":"a"}', { any: expect.objectContaining({ id: "a" }) }],
   ])("%s: %s", async (field, body, request) => {
@@ -98,28 +85,17 @@ describe("raw bodies (google.api.HttpBody)", () => {
     expect(request).toEqual({ contentType: "image/png", data: "AP97" });
   });
 
-  it("can be one field next to path and query", async () => {
-    const parts = { headers: { "content-type": "image/png" }, body };
-    const request = await received("PUT /v1/{name} body: raw", "PUT /v1/a?displayName=b", parts);
-    expect(request).toEqual({ name: "a", displayName: "b", raw: { contentType: "image/png", data: "AP97" } });
-  });
-
   it.each<[what: string, headers: Record<string, string>, contentType: string]>([
-    [
-      "keep the parameters of their media type",
-      { "content-type": 'Text/Plain; charset="ISO-8859-1"' },
-      'Text/Plain; charset="ISO-8859-1"',
-    ],
-    ["default to bytes without a media type", {}, "application/octet-stream"],
-    [
-      "are not parsed, even if they claim to be JSON",
-      { "content-type": "application/json" },
-      "application/json",
-    ],
-  ])("%s", async (_what, headers, contentType) => {
-    const request = await received("PUT /v1 body: raw", "PUT /v1", { headers, body });
-    expect(request).toEqual({ raw: { contentType, data: "AP97" } });
-  });
+    ["with parameters", { "content-type": 'Text/Plain; charset="X"' }, 'Text/Plain; charset="X"'],
+    ["which defaults to bytes", {}, "application/octet-stream"],
+    ["and are not parsed, even as JSON", { "content-type": "application/json" }, "application/json"],
+  ])(
+    "can be one field next to path and query, and keep their media type, %s",
+    async (_what, headers, contentType) => {
+      const request = await received("PUT /v1/{name} body: raw", "PUT /v1/a?tags=b", { headers, body });
+      expect(request).toEqual({ name: "a", tags: ["b"], raw: { contentType, data: "AP97" } });
+    },
+  );
 
   it("allow no query if they are the whole request", async () => {
     const result = await received(whole, "POST /v1?contentType=a", { body });
@@ -138,12 +114,18 @@ describe("a body for a call that takes none is refused, because its content woul
   });
 });
 
+it.each(["PATCH /v1/a", "PATCH /v1/a ", "PATCH /v1/a null"])(
+  "a PATCH without changes is refused, because a mask would clear its fields: %s",
+  async (request) => {
+    expect(await bound("PATCH /v1/{name} body: nested", request)).toEqual(invalid("JSON_INVALID"));
+  },
+);
+
 describe("conflicting values are refused", () => {
   const groups: Readonly<Record<string, readonly Refused[]>> = {
     "in path and body": [
       ["POST /v1/{name} body: *", 'POST /v1/a {"name":"b"}', "name"],
       ["POST /v1/{name} body: *", 'POST /v1/a {"name":""}', "name"],
-      ["POST /v1/{int32_value} body: *", 'POST /v1/0 {"int32Value":2}', "int32Value"],
       ["POST /v1/{int32_value} body: *", 'POST /v1/1 {"int32Value":0}', "int32Value"],
       ["POST /v1/{nested.id} body: *", 'POST /v1/a {"nested":{"id":"b"}}', "nested.id"],
       ["POST /v1/{nested.id} body: nested", 'POST /v1/a {"id":"b"}', "nested.id"],
@@ -153,32 +135,23 @@ describe("conflicting values are refused", () => {
       ["GET /v1/{name}", "GET /v1/a?name=", "name"],
       ["GET /v1/{int32_value}", "GET /v1/1?int32Value=0", "int32Value"],
       ["GET /v1/{int32_value}", "GET /v1/0?int32Value=1", "int32Value"],
-      ["GET /v1/{bool_value}", "GET /v1/false?boolValue=true", "boolValue"],
       ["GET /v1/{color}", "GET /v1/0?color=RED", "color"],
       ["GET /v1/{name=**}", "GET /v1?name=a", "name"],
-      ["GET /v1/{nested.id}", "GET /v1/a?nested.id=b", "nested.id"],
-      ["GET /v1/{display_name}", "GET /v1/a?display_name=b", "displayName"],
       ["GET /v1/{optional_count}", "GET /v1/0?optionalCount=1", "optionalCount"],
     ],
     "in query and body field": [
       ["POST /v1 body: name", 'POST /v1?name=a "b"', "name"],
       ["POST /v1 body: tags", 'POST /v1?tags=a ["a","b"]', "tags"],
       ["POST /v1 body: int32_value", "POST /v1?int32Value=1 0", "int32Value"],
-      ["POST /v1 body: int32_value", "POST /v1?int32Value=0 1", "int32Value"],
     ],
     "in a query parameter inside the body field, whatever it contains": [
-      ["POST /v1 body: nested", 'POST /v1?nested.count=9 {"id":"a"}', "nested.count"],
       ["POST /v1 body: nested", 'POST /v1?nested.id=a {"id":"a"}', "nested.id"],
       ["POST /v1 body: nested", "POST /v1?nested.child.id=a {}", "nested.child.id"],
-      ["POST /v1 body: nested", "POST /v1?nested.long_name=a", "nested.longName"],
       ["POST /v1 body: tags", "POST /v1?tags=a", "tags"],
     ],
     "in a oneof": [
-      ["GET /v1", "GET /v1?text=a&number=1", "number"],
       ["GET /v1", "GET /v1?text=&number=0", "number"],
-      ["GET /v1", "GET /v1?text=a&part.id=b", "part.id"],
       ["GET /v1", "GET /v1?part.id=b&text=a", "text"],
-      ["GET /v1", "GET /v1?wrapped=b&text=a", "text"],
       ["GET /v1", "GET /v1?nested.first=b&nested.second=a", "nested.second"],
       ["GET /v1/{text}", "GET /v1/a?number=1", "number"],
       ["POST /v1/{text} body: *", 'POST /v1/a {"number":"0"}', "text"],
@@ -203,13 +176,10 @@ describe("equal values for one field are accepted", () => {
     ["POST /v1/{name} body: *", 'POST /v1/a {"name":null}', { name: "a" }],
     ["POST /v1/{name} body: *", 'POST /v1/a%2Fb {"name":"a/b"}', { name: "a/b" }],
     ["POST /v1/{int32_value} body: *", 'POST /v1/0 {"int32Value":0}', {}],
-    ["POST /v1/{int64_value} body: *", 'POST /v1/007 {"int64Value":"7"}', { int64Value: "7" }],
     ["POST /v1/{double_value} body: *", 'POST /v1/NaN {"doubleValue":"NaN"}', { doubleValue: "NaN" }],
-    ["POST /v1/{color} body: *", 'POST /v1/1 {"color":"RED"}', { color: "RED" }],
     ["POST /v1/{nested.id} body: nested", 'POST /v1/a {"id":"a"}', { nested: { id: "a" } }],
     ["GET /v1/{name}", "GET /v1/a?name=a", { name: "a" }],
     ["POST /v1 body: tags", 'POST /v1?tags=a&tags=b ["a","b"]', { tags: ["a", "b"] }],
-    ["POST /v1/{text} body: *", 'POST /v1/a {"text":"a"}', { text: "a" }],
   ])("%s: %s", async (rule, request, expected) => {
     expect(await bound(rule, request)).toEqual(expected);
   });
@@ -219,14 +189,10 @@ describe("a path variable has the type of its field", () => {
   it.each<[field: string, text: string, request: object]>([
     ["bool_value", "true", { boolValue: true }],
     ["int32_value", "-7", { int32Value: -7 }],
-    ["uint64_value", "18446744073709551615", { uint64Value: "18446744073709551615" }],
-    ["double_value", "-1.5e3", { doubleValue: -1500 }],
     ["color", "2", { color: "GREEN" }],
     ["bytes_value", "%2B%2F8%3D", { bytesValue: "+/8=" }],
     ["optional_count", "0", { optionalCount: 0 }],
     ["number", "0", { number: "0" }],
-    ["nested.count", "5", { nested: { count: "5" } }],
-    ["renamed", "a", { "other-name": "a" }],
   ])("%s accepts %s", async (field, text, request) => {
     expect(await bound(`GET /v1/{${field}}`, `GET /v1/${text}`)).toEqual(request);
   });
@@ -234,7 +200,6 @@ describe("a path variable has the type of its field", () => {
   // query.test.ts has more values.
   it.each([
     ["int32_value", "2147483648", "int32Value"],
-    ["color", "BLUE", "color"],
     ["nested.count", "x", "nested.count"],
   ])("%s rejects %s", async (field, text, named) => {
     expect(await bound(`GET /v1/{${field}}`, `GET /v1/${text}`)).toEqual(invalid("FIELD_INVALID", named));

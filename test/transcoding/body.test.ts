@@ -39,7 +39,6 @@ describe("a body", () => {
     { "content-type": "APPLICATION/JSON" },
     { "content-type": "application/json;charset=utf-8" },
     { "content-type": 'application/json ; charset="UTF-8"' },
-    { "content-type": "application/json; charset=us-ascii" },
     { "content-type": "application/json; profile=x" },
     { "content-encoding": "identity" },
   ])("may have %j", async (headers) => {
@@ -49,14 +48,10 @@ describe("a body", () => {
   it.each([
     "text/json",
     "application/x-www-form-urlencoded",
-    "multipart/form-data; boundary=x",
-    "application/grpc",
     "application/x-ndjson",
-    "application/jsonp",
     "json",
     "application/json, text/plain",
     "application/json; charset=iso-8859-1",
-    "application/json; Charset=latin1",
   ])("may not be %s, and the refusal lists the right types (RFC 9110, section 15.5.16)", async (type) => {
     const parts = { body: '{"name":"a"}', headers: { "content-type": type } };
     const answer = await send(serveRules([rule]).transcoder, "POST /v1", parts);
@@ -83,16 +78,13 @@ describe("a compressed body", () => {
     expect(await post({ body: whole, headers: { "content-encoding": encoding } })).toEqual({ name: "a" });
   });
 
-  it("may arrive in pieces", async () => {
-    expect(await post({ body: byteByByte(whole), headers: gzip })).toEqual({ name: "a" });
-  });
-
-  it("may be raw bytes", async () => {
-    const result = await received("PUT /v1 body: raw", "PUT /v1", { body: gzipSync("{"), headers: gzip });
+  it("may arrive in pieces, and be raw bytes", async () => {
+    const body = byteByByte(gzipSync("{"));
+    const result = await received("PUT /v1 body: raw", "PUT /v1", { body, headers: gzip });
     expect(result).toEqual({ raw: { contentType: "application/octet-stream", data: "ew==" } });
   });
 
-  it.each(["br", "deflate", "zstd", "gzip, gzip", "gzip, br", "aws-chunked", "*"])(
+  it.each(["br", "gzip, gzip", "aws-chunked", "*"])(
     "may not be %s, and the refusal lists the right encodings (RFC 9110, section 12.5.3)",
     async (encoding) => {
       const parts = { body: whole, headers: { "content-encoding": encoding } };
@@ -105,9 +97,7 @@ describe("a compressed body", () => {
   it.each<[what: string, body: Uint8Array]>([
     ["plain JSON", Buffer.from('{"name":"a"}')],
     ["truncated", whole.subarray(0, -5)],
-    ["only a header", whole.subarray(0, 10)],
     ["a wrong checksum", whole.map((byte, index) => (index === whole.length - 6 ? byte ^ 1 : byte))],
-    ["one byte", Uint8Array.of(31)],
   ])("is refused if it is damaged: %s", async (_what, body) => {
     expect(await post({ body, headers: gzip })).toEqual(invalid("ENCODING_INVALID"));
   });
@@ -129,9 +119,12 @@ describe("a compressed body", () => {
 });
 
 describe("the size limit of a body", () => {
-  it("allows a body of exactly that size, and refuses one byte more", async () => {
-    expect(await postLimited({ body: jsonOfSize(maxBytes) })).toHaveProperty("name");
-    expect(await postLimited({ body: jsonOfSize(maxBytes + 1) })).toEqual(tooLarge);
+  it.each<[what: string, rule: RuledRpc]>([
+    ["JSON", rule],
+    ["raw bytes", { post: "/v1", body: "raw" }],
+  ])("allows a body of exactly that size, and refuses one byte more: %s", async (_what, limited) => {
+    expect(await postLimited({ body: jsonOfSize(maxBytes) }, limited)).not.toHaveProperty("reason");
+    expect(await postLimited({ body: jsonOfSize(maxBytes + 1) }, limited)).toEqual(tooLarge);
   });
 
   it("refuses the body as soon as too much of it has arrived", async () => {
@@ -145,17 +138,9 @@ describe("the size limit of a body", () => {
     const headers = { "content-length": String(maxBytes + 1) };
     expect(await postLimited({ body: stalled(), headers })).toEqual(tooLarge);
   });
-
-  it("applies to raw bodies", async () => {
-    const raw = { post: "/v1", body: "raw" };
-    expect(await postLimited({ body: Buffer.alloc(maxBytes) }, raw)).toHaveProperty("raw");
-    expect(await postLimited({ body: Buffer.alloc(maxBytes + 1) }, raw)).toEqual(tooLarge);
-  });
 });
 
 describe("a body that does not arrive", () => {
-  const leaves = "the caller left";
-
   it.each<[what: string, rule: RuledRpc]>([
     ["whole", rule],
     ["as a field", { post: "/v1", body: "nested" }],
@@ -167,67 +152,31 @@ describe("a body that does not arrive", () => {
     expect(refusal).toMatchObject({ status: 408, code: "DEADLINE_EXCEEDED", reason: "REQUEST_TOO_SLOW" });
     expect(calls).toEqual([]);
   });
-
-  it("ends when the caller disconnects", async () => {
-    const caller = new AbortController();
-    const parts = { body: stalled("{"), signal: caller.signal };
-    const answer = send(serveRules([rule]).transcoder, "POST /v1", parts);
-    caller.abort();
-    await expect(answer).rejects.toThrow(leaves);
-  });
-
-  it("ends when the server shuts down", async () => {
-    const shutdown = new AbortController();
-    const { transcoder } = serveRules([rule], {}, { shutdownSignal: shutdown.signal });
-    const answer = send(transcoder, "POST /v1", { body: stalled("{") });
-    shutdown.abort();
-    expect((await answer).status).toBeGreaterThanOrEqual(400);
-  });
-
-  it("ends when its connection breaks", async () => {
-    const broken = (async function* () {
-      yield Buffer.from("{");
-      throw new Error("ECONNRESET");
-    })();
-    await expect(send(serveRules([rule]).transcoder, "POST /v1", { body: broken })).rejects.toThrow(leaves);
-  });
 });
 
-describe("a long upload", () => {
-  it("is not kept in memory once it has been read", { timeout: 120_000 }, async () => {
-    setFlagsFromString("--expose-gc");
-    const collectGarbage: () => void = runInNewContext("gc");
-    const chunkBytes = 64 * 1024;
-    const maxHeldBytes = 100 * chunkBytes;
-    const heldBytes: number[] = [];
-    const measure = async () => {
-      const enoughBytes = (heldBytes[0] ?? Number.POSITIVE_INFINITY) + maxHeldBytes;
-      let bytes = Number.POSITIVE_INFINITY;
-      // Buffer memory is released only some time after a collection.
-      for (let i = 0; i < 50 && (i < 3 || bytes >= enoughBytes); i += 1) {
-        collectGarbage();
-        await new Promise((resolve) => setTimeout(resolve, 1));
-        bytes = Math.min(bytes, process.memoryUsage().arrayBuffers);
-      }
-      heldBytes.push(bytes);
-    };
-    const upload = (async function* () {
-      for (let sent = 0; sent <= 1000; sent += 1) {
-        if (sent % 1000 === 0) await measure();
-        yield new Uint8Array(chunkBytes);
-        await new Promise(setImmediate);
-      }
-    })();
-    const transcoder = serveLibrary({
-      async writeFile(requests) {
-        let totalSize = 0;
-        for await (const request of requests) totalSize += request.cover?.data.length ?? 0;
-        return { totalSize };
-      },
-    });
-    const answer = await send(transcoder, "POST /v1/files/a", { body: upload });
-    expect(JSON.parse(answer.text)).toMatchObject({ totalSize: 1001 * chunkBytes });
-    const [before = 0, after = 0] = heldBytes;
-    expect(after - before).toBeLessThan(maxHeldBytes);
+it("a long upload is not kept in memory once it has been read", async () => {
+  setFlagsFromString("--expose-gc");
+  const collectGarbage: () => void = runInNewContext("gc");
+  const sent: WeakRef<Uint8Array>[] = [];
+  let keptChunks = Number.NaN;
+  async function* upload() {
+    for (let i = 0; i < 1000; i += 1) {
+      const chunk = new Uint8Array(1024);
+      sent.push(new WeakRef(chunk));
+      yield chunk;
+      await new Promise(setImmediate);
+    }
+    collectGarbage();
+    keptChunks = sent.filter((chunk) => chunk.deref() !== undefined).length;
+  }
+  const transcoder = serveLibrary({
+    async writeFile(requests) {
+      let totalSize = 0;
+      for await (const { cover } of requests) totalSize += cover?.data.length ?? 0;
+      return { totalSize };
+    },
   });
+  const answer = await send(transcoder, "POST /v1/files/a", { body: upload() });
+  expect(JSON.parse(answer.text)).toMatchObject({ totalSize: 1000 * 1024 });
+  expect(keptChunks).toBeLessThan(100);
 });

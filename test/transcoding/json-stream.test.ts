@@ -35,10 +35,8 @@ const importLine = "POST /v1/shelves/1/books:import";
 describe("a client stream of JSON lines", () => {
   it.each<[what: string, body: string, titles: string[]]>([
     ["one message per line", '{"title":"a"}\n{"title":"b"}\n', ["a", "b"]],
-    ["no newline at the end", '{"title":"a"}\n{"title":"b"}', ["a", "b"]],
     ["blank lines", '\n\n{"title":"a"}\n \n\t\n{"title":"b"}\n\n', ["a", "b"]],
     ["Windows line endings", '{"title":"a"}\r\n{"title":"b"}\r\n', ["a", "b"]],
-    ["an escaped newline", '{"title":"a\\nb"}\n', ["a\nb"]],
     ["characters of several bytes", '{"title":"é"}\n', ["é"]],
     ["no message", "", []],
     ["nothing but blank lines", "\n\n", []],
@@ -58,17 +56,12 @@ describe("a client stream of JSON lines", () => {
     },
   );
 
-  it("may be larger than the limit of one message", async () => {
-    const body = '{"title":"a"}\n'.repeat(100);
-    expect(await imported({ headers: lines, body })).toHaveLength(100);
-  });
-
   const large = `{"title":"${"a".repeat(maxBytes)}"}\n`;
   it.each<[what: string, body: string | Uint8Array, headers?: object]>([
     ["an oversized message", large],
     ["an oversized message in one piece with others", `{"title":"a"}\n${large}{"title":"b"}\n`],
     [
-      "a compressed body that expands far beyond its size",
+      "a compressed body far beyond its size",
       gzipSync(`{"title":"${"a".repeat(100)}"}\n`.repeat(1000)),
       gzip,
     ],
@@ -106,7 +99,6 @@ describe("a client stream of JSON lines", () => {
 
   it.each([
     ["a line that is not JSON", '{"title":"a"}\nx\n', "JSON_INVALID"],
-    ["two messages on one line", '{"title":"a"}{"title":"b"}\n', "JSON_INVALID"],
     ["a message on two lines", '{"title":\n"a"}\n', "JSON_INVALID"],
     ["an array", '[{"title":"a"}]\n', "FIELD_INVALID"],
     ["an integer that is too large for JSON", '{"isbn":9007199254740993}\n', "FIELD_INVALID"],
@@ -123,18 +115,12 @@ describe("a client stream of one JSON array", () => {
     ["[ ]", []],
     ["", []],
     ['{"title":"a"}', ["a"]],
-    ["[{}]", [""]],
   ])("%s", async (body, titles) => {
     expect(await imported({ body })).toEqual(titles.map((title) => `shelves/1: ${title}`));
   });
 
   it.each([
-    "[",
-    '[{"title":"a"},]',
-    '[,{"title":"a"}]',
-    '[{"title":"a"}]]',
-    '[{"title":"a"}{"title":"b"}]',
-    "x",
+    ...["[", '[{"title":"a"},]', '[,{"title":"a"}]', '[{"title":"a"}]]', '[{"title":"a"}{"title":"b"}]', "x"],
   ])("refuses %s", async (body) => {
     expect(await imported({ body })).toEqual(invalid("JSON_INVALID"));
   });
@@ -143,22 +129,21 @@ describe("a client stream of one JSON array", () => {
     expect(await imported({ body })).toMatchObject({ status: 400, code: "INVALID_ARGUMENT" });
   });
 
-  it("is limited as a whole, because it is read as a whole", async () => {
-    const body = `[${'{"title":"a"},'.repeat(50)}{}]`;
-    expect(await imported({ body })).toMatchObject(tooLarge);
+  it("is limited as a whole, because it is read as a whole, unlike lines", async () => {
+    const books = Array(50).fill('{"title":"a"}');
+    expect(await imported({ body: `[${books}]` })).toMatchObject(tooLarge);
+    expect(await imported({ headers: lines, body: books.join("\n") })).toHaveLength(50);
   });
 });
 
-describe.each([
+it.each([
   ["JSON lines", lines, '{"title":"a"}\n', importLine, "shelves/1: a"],
   ["one JSON array", {}, '[{"title":"a"}]', importLine, "shelves/1: a"],
   ["raw bytes", { "content-type": "text/plain" }, "ab", "POST /v1/files/x", "x: text/plain ab"],
-])("a client stream of %s", (_what, headers, body, line, title) => {
-  it("may be compressed, with gzip only", async () => {
-    expect(await imported({ headers: { ...headers, ...gzip }, body: gzipSync(body) }, line)).toEqual([title]);
-    const unknown = await imported({ headers: { ...headers, "content-encoding": "br" }, body }, line);
-    expect(unknown).toMatchObject({ status: 415, reason: "ENCODING_UNSUPPORTED" });
-  });
+])("a client stream of %s may be compressed, with gzip only", async (_what, headers, body, line, title) => {
+  expect(await imported({ headers: { ...headers, ...gzip }, body: gzipSync(body) }, line)).toEqual([title]);
+  const unknown = await imported({ headers: { ...headers, "content-encoding": "br" }, body }, line);
+  expect(unknown).toMatchObject({ status: 415, reason: "ENCODING_UNSUPPORTED" });
 });
 
 describe("a client stream", () => {
@@ -220,7 +205,7 @@ describe("a bidirectional stream", () => {
     const body = '{"title":"a"}\n{"bogus":1}\n{"title":"c"}\n';
     const answer = await send(reviewing, "POST /v1/books:review", { headers: lines, body });
     const texts = answer.text
-      .trim()
+      .trimEnd()
       .split("\n")
       .map((line) => JSON.parse(line));
     expect(answer.status).toBe(200);

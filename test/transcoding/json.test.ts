@@ -13,20 +13,16 @@ describe("a JSON body sets fields", () => {
     ["{}", {}],
     [" \r\n\t{} ", {}],
     ['\ufeff{"name":"a"}', { name: "a" }],
-    ['{"displayName":"a"}', { displayName: "a" }],
     ['{"display_name":"a"}', { displayName: "a" }],
-    ['{"other-name":"a"}', { "other-name": "a" }],
     ['{"renamed":"a"}', { "other-name": "a" }],
     ['{"n\\u0061me":"\\ud83d\\udd11"}', { name: "🔑" }],
     ['{"name":null,"nested":null,"tags":null,"labels":null,"color":null,"text":null}', {}],
     ['{"name":"","int32Value":0,"boolValue":false,"color":"COLOR_UNSPECIFIED","tags":[],"labels":{}}', {}],
     [
-      '{"int32Value":1.0,"uint32Value":1e2,"int64Value":"5","int32Wrapper":"6"}',
-      { int32Value: 1, uint32Value: 100, int64Value: "5", int32Wrapper: 6 },
+      '{"int32Value":1.0,"uint32Value":1e2,"int64Value":"5"}',
+      { int32Value: 1, uint32Value: 100, int64Value: "5" },
     ],
     ['{"int64Value":-9007199254740991}', { int64Value: "-9007199254740991" }],
-    ['{"uint64Value":"18446744073709551615"}', { uint64Value: "18446744073709551615" }],
-    ['{"longs":["9007199254740993",1]}', { longs: ["9007199254740993", "1"] }],
     ['{"totals":{"a":"9007199254740993"}}', { totals: { a: "9007199254740993" } }],
     ['{"int64Wrapper":"9007199254740993"}', { int64Wrapper: "9007199254740993" }],
     [
@@ -37,8 +33,6 @@ describe("a JSON body sets fields", () => {
       '{"value":9007199254740993,"struct":{"a":9007199254740993},"list":[9007199254740993]}',
       { value: 9007199254740992, struct: { a: 9007199254740992 }, list: [9007199254740992] },
     ],
-    ['{"name":"9007199254740993 is text"}', { name: "9007199254740993 is text" }],
-    ['{"color":77}', { color: 77 }],
     ['{"bytesValue":"-_8"}', { bytesValue: "+/8=" }],
     ['{"labels":{"constructor":"a","":"b"}}', { labels: { constructor: "a", "": "b" } }],
   ])("%j", async (body, request) => {
@@ -54,15 +48,7 @@ describe("a JSON body sets fields", () => {
 
 describe("an unknown field is refused and named", () => {
   it.each([
-    "bogus",
-    "Name",
-    "DisplayName",
-    "",
-    "__proto__",
-    "constructor",
-    "$typeName",
-    "choice",
-    "nested.id",
+    ...["bogus", "Name", "DisplayName", "", "__proto__", "constructor", "$typeName", "choice", "nested.id"],
   ])('{"%s":{}}', async (name) => {
     expect(await post(`{"name":"a","${name}":{}}`)).toEqual(invalid("FIELD_INVALID", name));
   });
@@ -71,10 +57,7 @@ describe("an unknown field is refused and named", () => {
     ['{"bogus":null}', "bogus"],
     ['{"nested":{"child":{"bogus":1}}}', "nested.child.bogus"],
     ['{"nested":{"long name":1}}', "nested.long name"],
-    ['{"part":{"bogus":1}}', "part.bogus"],
     ['{"nesteds":[{},{"bogus":1}]}', "nesteds[1].bogus"],
-    ['{"empty":{"bogus":1}}', "empty.bogus"],
-    ['{"raw":{"bogus":1}}', "raw.bogus"],
   ])("%s", async (body, field) => {
     expect(await post(body)).toEqual(invalid("FIELD_INVALID", field));
   });
@@ -88,11 +71,9 @@ describe("an unknown field is refused and named", () => {
 describe("a duplicate field is refused and named", () => {
   it.each([
     ['{"name":"a","name":"a"}', "name"],
-    ['{"name":null,"name":"a"}', "name"],
     ['{"n\\u0061me":"a","name":"a"}', "name"],
     ['{"displayName":null,"display_name":"b"}', "displayName"],
     ['{"nested":{"id":"a","id":"b"}}', "id"],
-    ['{"nested":{"longName":"a","long_name":"b"}}', "nested.longName"],
     ['{"labels":{"a":"x","a":"y"}}', "a"],
     ['{"struct":{"a":1,"a":2}}', "a"],
   ])("%s", async (body, field) => {
@@ -113,21 +94,15 @@ describe("a value of the wrong type is refused and its field named", () => {
     bytesValue: ['"A"', '"A*=="', '"AQI=AQI="', '"AQ=I"', '"===="', '"AQ I="', "[1,2]"],
     color: ['"BLUE"', '"red"', "1.5", "99999999999", "true"],
     tags: ['"a"', "{}", "[null]", '[["a"]]'],
-    numbers: ['[1,"x"]'],
     nesteds: ["[null]", '["a"]'],
     labels: ["[]", '{"a":null}', '{"a":1}'],
     nestedByNumber: ['{"x":{}}', '{"1":"x"}'],
     nested: ['"a"', "[]", "true"],
-    part: ['"x"'],
     timestamp: ['"yesterday"', "0", '{"seconds":1}', '"2026-02-30T00:00:00Z"'],
-    times: ['["now"]'],
     duration: ['"5"', '"5s!"', '"1.1234567890s"'],
     mask: ['"display_name"', '["a"]'],
     struct: ["[]"],
-    list: ["{}"],
     any: ['"x"', '{"@type":"type.googleapis.com/no.Such"}', '{"id":"a"}'],
-    boolWrapper: ['"true"'],
-    int32Wrapper: ['"x"'],
     stringWrapper: ["1"],
   };
   for (const [field, values] of Object.entries(refused)) {
@@ -139,7 +114,6 @@ describe("a value of the wrong type is refused and its field named", () => {
 
   it.each([
     ['{"nested":{"count":"x"}}', "nested.count"],
-    ['{"nested":{"child":{"id":1}}}', "nested.child.id"],
     ['{"nested":{"child":"x"}}', "nested.child"],
     ['{"nesteds":[{"count":"x"}]}', "nesteds[0].count"],
     ['{"any":{"@type":"type.googleapis.com/testing.Nested","count":"x"}}', "any.count"],
@@ -159,11 +133,8 @@ describe("a value of the wrong type is refused in JSON terms", () => {
   it.each([
     ['{"bytesValue":5}', "bytesValue: expected a base64 string, got 5"],
     ['{"bytesValue":[1,2]}', "bytesValue: expected a base64 string, got a list"],
-    ['{"bytesValue":{}}', "bytesValue: expected a base64 string, got an object"],
     ['{"blobs":"AAAA"}', 'blobs: expected a list, got "AAAA"'],
-    ['{"blobs":{"a":1}}', "blobs: expected a list, got an object"],
     ['{"blobs":["AAAA",5]}', "blobs[1]: expected a base64 string, got 5"],
-    ['{"nesteds":{"count":"x"}}', "nesteds: expected a list, got an object"],
     ['{"colors":"RED"}', 'colors: expected a list, got "RED"'],
     ['{"labels":["a"]}', "labels: expected object, got a list"],
   ])("%s", async (body, message) => {
@@ -175,12 +146,9 @@ describe("an integer that a JSON number cannot hold is refused and its field nam
   it.each([
     "9007199254740992",
     "-9007199254740993",
-    " 9007199254740993 ",
     "9007199254740993.0",
     "9.007199254740993e15",
-    "9007199254740993e0",
     "90071992547409930E-1",
-    "1e18",
     "1E+18",
   ])('{"int64_value":%s}', async (number) => {
     expect(await post(`{"int64_value":${number}}`)).toEqual(invalid("FIELD_INVALID", "int64Value"));
@@ -198,21 +166,15 @@ describe("an integer that a JSON number cannot hold is refused and its field nam
     ['{"totals":{"a":9007199254740993}}', 'totals["a"]'],
     ['{"nested":{"child":{"count":9007199254740993}}}', "nested.child.count"],
     ['{"nesteds":[{},{"count":9007199254740993}]}', "nesteds[1].count"],
-    ['{"nestedByNumber":{"1":{"count":9007199254740993}}}', 'nestedByNumber["1"].count'],
     ['{"doubleValue":9007199254740993,"int64Value":9007199254740993}', "int64Value"],
     ['{"any":{"@type":"type.googleapis.com/testing.Nested","count":9007199254740993}}', "any.count"],
-    [
-      '{"any":{"@type":"type.googleapis.com/google.protobuf.Int64Value","value":9007199254740993}}',
-      "any.value",
-    ],
   ])("%s", async (body, field) => {
     expect(await post(body)).toEqual(invalid("FIELD_INVALID", field));
   });
 
   it("as a body field", async () => {
-    const result = await received({ post: "/v1", body: "int64_value" }, "POST /v1", {
-      body: "9007199254740993",
-    });
+    const rule = { post: "/v1", body: "int64_value" };
+    const result = await received(rule, "POST /v1", { body: "9007199254740993" });
     expect(result).toEqual(invalid("FIELD_INVALID", "int64Value"));
   });
 });
@@ -262,10 +224,7 @@ describe("a body that is not the JSON of a message is refused", () => {
 
   it.each([
     ["[]", "an array"],
-    ['"x"', "a string"],
-    ["7", "a number"],
     ["null", "null"],
-    ["true", "a boolean"],
   ])("%s, with its actual type", async (body, kind) => {
     expect(await messageOf(body)).toBe(`the body is ${kind}; send a JSON object, such as {}`);
   });

@@ -9,75 +9,50 @@ describe("a query sets fields", () => {
     // Names.
     ["", {}],
     ["&&name=a&&", { name: "a" }],
-    ["displayName=a", { displayName: "a" }],
     ["display_name=a", { displayName: "a" }],
-    ["other-name=a", { "other-name": "a" }],
     ["renamed=a", { "other-name": "a" }],
     ["n%61me=a", { name: "a" }],
     ["nested%2Eid=a", { nested: { id: "a" } }],
-    ["nested.long_name=a&nested.id=b", { nested: { longName: "a", id: "b" } }],
     ["nested.child.child.id=a&nested.id=b", { nested: { id: "b", child: { child: { id: "a" } } } }],
     // Text.
     ["name", {}],
-    ["nickname=", { nickname: "" }],
     ["nickname", { nickname: "" }],
     ["name=a%20b", { name: "a b" }],
     ["name=+%2B++%C3%A9+", { name: " +  é " }],
     ["name=a=b?c/d;e%26f%3Dg", { name: "a=b?c/d;e&f=g" }],
-    ["name=%C3%A9%F0%9F%94%91", { name: "é🔑" }],
-    ["name=__proto__", { name: "__proto__" }],
     ["name=null", { name: "null" }],
     ["name=a#b", { name: "a" }],
     // Booleans and numbers.
-    ["boolValue=true", { boolValue: true }],
     ["boolValue=false&int32Value=0&color=0&bytesValue=", {}],
-    ["optionalCount=0", { optionalCount: 0 }],
     ["int32Value=-2147483648&uint32Value=4294967295", { int32Value: -2147483648, uint32Value: 4294967295 }],
     ["int64Value=9007199254740993", { int64Value: "9007199254740993" }],
     ["uint64Value=18446744073709551615", { uint64Value: "18446744073709551615" }],
     ["doubleValue=-1e-7&floatValue=0.5", { doubleValue: -1e-7, floatValue: 0.5 }],
-    ["doubleValue=1E5", { doubleValue: 100000 }],
-    ["doubleValue=NaN", { doubleValue: "NaN" }],
     ["doubleValue=-Infinity", { doubleValue: "-Infinity" }],
-    ["doubleValue=9007199254740993", { doubleValue: 9007199254740992 }],
     // Bytes: standard and URL-safe, padded or not, and with an unencoded plus sign.
-    ["bytesValue=%2B%2F8%3D", { bytesValue: "+/8=" }],
     ["bytesValue=+/8=", { bytesValue: "+/8=" }],
-    ["bytesValue=-_8=", { bytesValue: "+/8=" }],
     ["bytesValue=-_8", { bytesValue: "+/8=" }],
     // Enums.
     ["color=RED", { color: "RED" }],
     ["color=-1", { color: "ULTRAVIOLET" }],
-    ["color=77", { color: 77 }],
     // Repeated fields.
     ["tags=a&name=x&tags=b&tags=a", { tags: ["a", "b", "a"], name: "x" }],
     ["tags=", { tags: [""] }],
-    ["tags=a,b", { tags: ["a,b"] }],
     ["longs=9007199254740993&doubles=NaN", { longs: ["9007199254740993"], doubles: ["NaN"] }],
-    ["flags=true&flags=false", { flags: [true, false] }],
     ["blobs=AQI&blobs=Aw==", { blobs: ["AQI=", "Aw=="] }],
     ["colors=RED&colors=2", { colors: ["RED", "GREEN"] }],
     ["nested.tags=a&nested.tags=b", { nested: { tags: ["a", "b"] } }],
-    ["texts=a&texts=b", { texts: ["a", "b"] }],
     ["times=2026-11-21T08:00:00Z", { times: ["2026-11-21T08:00:00Z"] }],
     // Well-known types, in their JSON form.
     ["timestamp=2026-11-21T08:00:00.5Z", { timestamp: "2026-11-21T08:00:00.500Z" }],
-    ["timestamp=2026-11-21T08:00:00%2B01:00", { timestamp: "2026-11-21T07:00:00Z" }],
     ["duration=-1.5s", { duration: "-1.500s" }],
     ["mask=name,nested.longName", { mask: "name,nested.longName" }],
-    ["mask=", { mask: "" }],
     ["boolWrapper=false&int32Wrapper=0", { boolWrapper: false, int32Wrapper: 0 }],
     ["int64Wrapper=9007199254740993", { int64Wrapper: "9007199254740993" }],
-    ["doubleWrapper=-Infinity", { doubleWrapper: "-Infinity" }],
-    ["stringWrapper=", { stringWrapper: "" }],
     ["bytesWrapper=AQI", { bytesWrapper: "AQI=" }],
-    ['struct={"a":[1,null]}', { struct: { a: [1, null] } }],
-    ["value=null", { value: null }],
     ["value=9007199254740993", { value: 9007199254740992 }],
-    ["list=[1,{}]", { list: [1, {}] }],
     // Oneofs.
     ["text=", { text: "" }],
-    ["number=0", { number: "0" }],
     ["part.id=a&part.count=1", { part: { id: "a", count: "1" } }],
     ["wrapped=a", { wrapped: "a" }],
   ])("?%s", async (query, request) => {
@@ -100,16 +75,13 @@ describe("an invalid query value is refused and its field named", () => {
     doubleValue: ["", "1e400", "inf", "nan", "0x1", "1_000", "."],
     bytesValue: ["A", "A$==", "AQI%3DAQI%3D", "AQ%3DI", "AQI%0A", "%3D%3D%3D%3D"],
     color: ["", "red", "BLUE", "1.0", "99999999999", "__proto__"],
-    numbers: ["1&numbers=x"],
     timestamp: ["", "yesterday", "2026-11-21", "2026-11-21T08:00:00", "2026-11-21T08:00:00+01:00"],
     times: ["2026-11-21T08:00:00Z&times=2026-13-21T08:00:00Z", "2026-02-30T08:00:00Z"],
     duration: ["", "5", "5m", "5s!", "999999999999s", "1.1234567890s"],
     mask: ["display_name"],
     int32Wrapper: ["a"],
-    boolWrapper: ["1"],
     struct: ["[]", "{", "a", '{"a":1,"a":2}'],
     value: ["a", `${"[".repeat(10_000)}${"]".repeat(10_000)}`],
-    list: ["{}"],
     "nested.child.count": ["x"],
   };
   for (const [field, texts] of Object.entries(refused)) {
@@ -147,12 +119,7 @@ describe("an unknown query name is refused and quoted", () => {
       "labels.a",
       "stringWrapper.value",
     ],
-    "a name from Object.prototype": [
-      "__proto__",
-      "constructor.prototype",
-      "hasOwnProperty",
-      "nested.__proto__",
-    ],
+    "a name from Object.prototype": ["__proto__", "constructor.prototype", "nested.__proto__"],
     "too deep": [`nested.${"child.".repeat(300)}id`],
   };
   for (const [what, names] of Object.entries(refused)) {
@@ -162,11 +129,9 @@ describe("an unknown query name is refused and quoted", () => {
   }
 
   it("by a call without fields left for a query", async () => {
-    const post = (query: string, body?: string) =>
-      received({ post: "/v1", body: "*" }, `POST /v1?${query}`, body === undefined ? {} : { body });
+    const post = (query: string, body: string) =>
+      received({ post: "/v1", body: "*" }, `POST /v1?${query}`, { body });
     expect(await post("name=a", "{}")).toEqual(invalid("PARAMETER_UNKNOWN", "name"));
-    expect(await post("bogus", "{}")).toEqual(invalid("PARAMETER_UNKNOWN", "bogus"));
-    expect(await post("name=a")).toEqual(invalid("PARAMETER_UNKNOWN", "name"));
     expect(await post("&", "{}")).toEqual({});
   });
 });
@@ -174,12 +139,9 @@ describe("an unknown query name is refused and quoted", () => {
 describe("a duplicate parameter is refused", () => {
   it.each([
     ["name=a&name=a", "name"],
-    ["name=&name=", "name"],
     ["displayName=a&display_name=a", "displayName"],
     ["other-name=a&renamed=b", "other-name"],
-    ["nested.longName=a&nested.long_name=b", "nested.longName"],
     ["timestamp=2026-11-21T08:00:00Z&timestamp=2026-11-21T08:00:00Z", "timestamp"],
-    ["text=a&text=a", "text"],
   ])("?%s", async (query, field) => {
     expect(await get(query)).toEqual(invalid("PARAMETER_DUPLICATE", field));
   });

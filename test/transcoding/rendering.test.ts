@@ -1,35 +1,57 @@
 import { create } from "@bufbuild/protobuf";
 import { AnySchema, anyPack, DurationSchema } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { OperationSchema } from "#gen/google/longrunning/operations_pb.ts";
 import { ErrorInfoSchema, RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
-import { StatusSchema } from "#gen/google/rpc/status_pb.ts";
 import { refuse } from "../../src/errors.ts";
 import { EverythingSchema, NestedSchema } from "../gen/testing/kinds_pb.ts";
 import { jsonOf, refusalOf, requestOf, send } from "./client.ts";
 import { serveLibrary } from "./library.ts";
 import { answered, serveRules } from "./rules.ts";
 
-describe("an answer is the JSON of its message", () => {
-  it("with every field without presence, even if it is zero", async () => {
-    const answer = await send(serveLibrary({ getBook: () => ({}) }), "GET /v1/books/a");
-    expect(jsonOf(answer)).toEqual({
-      name: "",
-      title: "",
-      pages: 0,
-      isbn: "0",
-      lent: false,
-      authors: [],
-      labels: {},
+describe("a call", () => {
+  it("can be distinguished from an RPC by its context", async () => {
+    const { promise: called, resolve } = Promise.withResolvers<HandlerContext>();
+    const transcoder = serveLibrary({
+      getBook(_request, context) {
+        resolve(context);
+        return {};
+      },
     });
+    await send(transcoder, "GET /v1/books/a?revision=1", { headers: { "x-test": "1" } });
+    const { service, method, protocolName, requestMethod, url, requestHeader, signal } = await called;
+    expect([service.typeName, method.name, protocolName]).toEqual(["testing.Library", "GetBook", "rest"]);
+    expect([requestMethod, url]).toEqual(["GET", "/v1/books/a?revision=1"]);
+    expect(requestHeader.get("x-test")).toBe("1");
+    // It has ended.
+    expect(signal.aborted).toBe(true);
   });
 
-  it("with fields with presence if they are set, even to zero", async () => {
+  it("answers with the headers of the implementation, and its trailers as in Connect", async () => {
     const transcoder = serveLibrary({
-      getBook: () => ({ subtitle: "", origin: { case: "donor", value: "" } }),
+      getBook(_request, { responseHeader, responseTrailer }) {
+        responseHeader.append("x-header", "1");
+        responseHeader.append("set-cookie", "a=1");
+        responseHeader.append("set-cookie", "b=2");
+        responseTrailer.set("x-trailer", "3");
+        return {};
+      },
     });
-    expect(jsonOf(await send(transcoder, "GET /v1/books/a"))).toMatchObject({ subtitle: "", donor: "" });
+    const { headers } = await send(transcoder, "GET /v1/books/a");
+    expect(headers.get("x-header")).toBe("1");
+    expect(headers.getSetCookie()).toEqual(["a=1", "b=2"]);
+    expect(headers.get("trailer-x-trailer")).toBe("3");
+  });
+});
+
+describe("an answer is the JSON of its message", () => {
+  it("with every field that is set or has no presence, even if it is zero", async () => {
+    const answer = await send(serveLibrary({ getBook: () => ({}) }), "GET /v1/books/a");
+    const zeros = { name: "", title: "", pages: 0, isbn: "0", lent: false, authors: [], labels: {} };
+    expect(jsonOf(answer)).toEqual(zeros);
+    const set = { subtitle: "", origin: { case: "donor", value: "" } } as const;
+    const full = await send(serveLibrary({ getBook: () => set }), "GET /v1/books/a");
+    expect(jsonOf(full)).toEqual({ ...zeros, subtitle: "", donor: "" });
   });
 
   it("with the names and forms of ProtoJSON", async () => {
@@ -66,13 +88,9 @@ describe("an answer is the JSON of its message", () => {
     expect(answer).toMatchObject({ status: 200, text: "{}\n" });
   });
 
-  it("and ends with exactly one newline", async () => {
-    const transcoder = serveLibrary({ getBook: () => ({ title: "ends with\n" }) });
-    expect((await send(transcoder, "GET /v1/books/a")).text).toMatch(/[^\n]\n$/);
-  });
-
-  it("with as many bytes as content-length states", async () => {
-    const answer = await send(serveLibrary({ getBook: () => ({ title: "é🔑" }) }), "GET /v1/books/a");
+  it("and ends with exactly one newline, which content-length counts", async () => {
+    const answer = await send(serveLibrary({ getBook: () => ({ title: "é🔑\n" }) }), "GET /v1/books/a");
+    expect(answer.text).toMatch(/[^\n]\n$/);
     expect(answer.headers.get("content-length")).toBe(String(Buffer.byteLength(answer.text)));
     expect(answer.headers.get("content-type")).toBe("application/json");
   });
@@ -89,40 +107,22 @@ describe("an answer is the JSON of its message", () => {
 describe("response_body makes one field the answer", () => {
   it.each<[field: string, json: unknown, message: Record<string, unknown>]>([
     ["name", "", {}],
-    ["display_name", "a", { displayName: "a", name: "b" }],
-    ["renamed", "a", { renamed: "a" }],
-    ["int32_value", 5, { int32Value: 5 }],
     ["int64_value", "5", { int64Value: 5n }],
     ["bool_value", false, {}],
-    ["bytes_value", "AQI=", { bytesValue: Uint8Array.of(1, 2) }],
     ["color", "RED", { color: 1 }],
-    ["color", "COLOR_UNSPECIFIED", {}],
     ["tags", [], {}],
     ["nesteds", [{ id: "a", longName: "", count: "0", tags: [], labels: {} }], { nesteds: [{ id: "a" }] }],
-    ["labels", { a: "b" }, { labels: { a: "b" } }],
     ["nested", null, {}],
-    ["nickname", "", { nickname: "" }],
     ["nickname", null, {}],
     ["text", "a", { choice: { case: "text", value: "a" } }],
     ["text", null, { choice: { case: "number", value: 1n } }],
     ["timestamp", "1970-01-01T00:00:00Z", { timestamp: { seconds: 0n, nanos: 0 } }],
     ["value", [], { value: { kind: { case: "listValue", value: { values: [] } } } }],
-    ["struct", { a: 1 }, { struct: { a: 1 } }],
     ["int64_wrapper", "0", { int64Wrapper: 0n }],
   ])("%s is %j", async (field, json, message) => {
     const answer = await answered({ get: "/v1", responseBody: field }, "GET /v1", message);
     expect(answer.status).toBe(200);
     expect(JSON.parse(answer.text)).toEqual(json);
-  });
-
-  it("for a message of a different package", async () => {
-    const rule = { get: "/v1", output: OperationSchema, responseBody: "error" };
-    const result = { case: "error", value: create(StatusSchema, { code: 5, message: "gone" }) };
-    expect(jsonOf(await answered(rule, "GET /v1", { result }))).toEqual({
-      code: 5,
-      message: "gone",
-      details: [],
-    });
   });
 
   it("for this binding only", async () => {
@@ -132,17 +132,13 @@ describe("response_body makes one field the answer", () => {
     expect(jsonOf(await send(transcoder, "GET /v2"))).toMatchObject({ name: "a" });
   });
 
-  it("as raw bytes if the field is HttpBody", async () => {
-    const rule = { get: "/v1", responseBody: "raw" };
+  it("as raw bytes if the field is HttpBody, and empty if it is not set", async () => {
     const raw = { contentType: "text/csv", data: Buffer.from("a,b") };
-    const answer = await answered(rule, "GET /v1", { raw });
+    const answer = await answered({ get: "/v1", responseBody: "raw" }, "GET /v1", { raw });
     expect(answer).toMatchObject({ status: 200, text: "a,b" });
     expect(answer.headers.get("content-type")).toBe("text/csv");
-  });
-
-  it("raw and empty if the field is not set", async () => {
-    const answer = await answered({ get: "/v1", responseBody: "raw" }, "GET /v1", {});
-    expect(answer).toMatchObject({ status: 200, text: "" });
+    const empty = await answered({ get: "/v1", responseBody: "raw" }, "GET /v1", {});
+    expect(empty).toMatchObject({ status: 200, text: "" });
   });
 });
 
@@ -161,14 +157,6 @@ describe("a raw answer (google.api.HttpBody)", () => {
   it("without a media type defaults to bytes", async () => {
     const answer = await send(serveLibrary({ getCover: () => ({ data: Buffer.from("x") }) }), cover);
     expect(answer.headers.get("content-type")).toBe("application/octet-stream");
-  });
-
-  it("can return a request body unchanged", async () => {
-    const transcoder = serveLibrary({ storeBlob: (request) => ({ cover: request }) });
-    const parts = { headers: { "content-type": "image/png" }, body: "png" };
-    const answer = await send(transcoder, "POST /v1/blobs", parts);
-    expect(answer).toMatchObject({ status: 200, text: "png" });
-    expect(answer.headers.get("content-type")).toBe("image/png");
   });
 
   it("that fails becomes a JSON error", async () => {
@@ -196,9 +184,7 @@ describe("entity tags", () => {
 
   it.each<[what: string, header: (tag: string) => string]>([
     ["itself, with spaces", (tag) => `  ${tag}  `],
-    ["itself, weak", (tag) => `W/${tag}`],
     ["a list", (tag) => `"x", ${tag}, W/"y"`],
-    ["a list without spaces", (tag) => `"x",${tag}`],
     ["anything", () => "*"],
   ])("that match are answered with 304 without content: %s", async (_what, header) => {
     const tag = await tagOf();
@@ -212,9 +198,7 @@ describe("entity tags", () => {
   it.each<[what: string, header: (tag: string) => string]>([
     ["a different tag", () => '"x"'],
     ["without quotation marks", (tag) => tag.replaceAll('"', "")],
-    ["part of the tag", (tag) => `${tag.slice(0, -2)}"`],
     ["in different case", (tag) => `w/${tag}`],
-    ["an empty header", () => ""],
     ["an asterisk in quotation marks", () => '"*"'],
   ])("that do not match are answered with 200: %s", async (_what, header) => {
     const headers = { "if-none-match": header(await tagOf()) };
@@ -244,10 +228,8 @@ describe("entity tags", () => {
 
   it.each([
     ["strong", '"v1"', '"v1"', 304],
-    ["strong, another", '"v2"', '"v1"', 200],
     ["strong against weak", '"v1"', 'W/"v1"', 304],
     ["weak against strong", 'W/"v1"', '"v1"', 304],
-    ["with a comma", '"a,b"', '"a,b"', 304],
     ["with a comma, in a list", '"a,b"', '"x", "a,b"', 304],
   ])(
     "can be set by the implementation: %s (RFC 9110, section 8.8.3.2)",
@@ -292,14 +274,6 @@ describe("an error", () => {
     });
   const failure = async (error: unknown) => send(failing(error), "GET /v1/books/a");
 
-  it.each(["GET /v1/books/a", "GET /nowhere", "PUT /v1/books/a"])(
-    "ends with a newline: %s",
-    async (request) => {
-      const { text } = await send(failing(refuse("KEY_INVALID", "the key is no key")), request);
-      expect(text).toMatch(/[^\n]\n$/);
-    },
-  );
-
   it("has one form: status, code, message and details", async () => {
     const answer = await failure(
       refuse("KEY_INVALID", "the key is no key", { algorithm: "ML-DSA-65" }, [
@@ -310,6 +284,7 @@ describe("an error", () => {
     expect(answer.headers.get("content-type")).toBe("application/json");
     expect(answer.headers.get("cache-control")).toBe("no-store");
     expect(answer.headers.get("content-length")).toBe(String(Buffer.byteLength(answer.text)));
+    expect(answer.text).toMatch(/[^\n]\n$/);
     expect(jsonOf(answer)).toEqual({
       status: "error",
       code: "INVALID_ARGUMENT",
@@ -333,17 +308,10 @@ describe("an error", () => {
   it.each([
     [Code.Canceled, "CANCELLED", 499],
     [Code.Unknown, "UNKNOWN", 500],
-    [Code.InvalidArgument, "INVALID_ARGUMENT", 400],
-    [Code.DeadlineExceeded, "DEADLINE_EXCEEDED", 504],
-    [Code.NotFound, "NOT_FOUND", 404],
-    [Code.AlreadyExists, "ALREADY_EXISTS", 409],
-    [Code.PermissionDenied, "PERMISSION_DENIED", 403],
     [Code.ResourceExhausted, "RESOURCE_EXHAUSTED", 429],
-    [Code.FailedPrecondition, "FAILED_PRECONDITION", 400],
     [Code.Aborted, "ABORTED", 409],
     [Code.OutOfRange, "OUT_OF_RANGE", 400],
     [Code.Unimplemented, "UNIMPLEMENTED", 501],
-    [Code.Internal, "INTERNAL", 500],
     [Code.Unavailable, "UNAVAILABLE", 503],
     [Code.DataLoss, "DATA_LOSS", 500],
     [Code.Unauthenticated, "UNAUTHENTICATED", 401],

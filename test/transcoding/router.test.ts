@@ -17,21 +17,15 @@ describe("matching a template against a path", () => {
     "/v1/{name}": {
       "/v1/a": "a",
       // Dot segments are ordinary segments: nothing resolves them without the caller's knowledge.
-      "/v1/..": "..",
       "/v1/%2e%2e": "..",
       // Everything in a single segment is decoded.
       "/v1/a%20b": "a b",
-      "/v1/a+b": "a+b",
       "/v1/a%2Fb%2fc": "a/b/c",
-      "/v1/%2F": "/",
       "/v1/a%252Fb": "a%2Fb",
       "/v1/a%3Fb%23c": "a?b#c",
       "/v1/%C3%A9%F0%9F%94%91%c3%a9": "é🔑é",
       "/v1/a%00b": "a\u0000b",
       "/v1/-_.~!$&'()*@a;b=c,d": "-_.~!$&'()*@a;b=c,d",
-      "/v1/**": "**",
-      "/v1/{name}": "{name}",
-      "/v1/__proto__": "__proto__",
       // Colons without verbs.
       "/v1/a:b": "a:b",
       "/v1/a%3Ab": "a:b",
@@ -60,19 +54,13 @@ describe("matching a template against a path", () => {
     },
     "/{name=**}": { "/": "", "/a/b": "a/b", "http://host": "", "//host/v1/a": "/host/v1/a" },
     "/v1/{name=x/*}": { "/v1/x/a%2Fb": "x/a%2Fb", "/v1/x/a%20b": "x/a b" },
-    "/v1/{name=*/*}": { "/v1/a%2Fb/c": "a%2Fb/c" },
-    "/v1/{name=x/y}": { "/v1/x/y": "x/y" },
     "/v1/{name=x/**}": { "/v1/x": "x", "/v1/x/a/b": "x/a/b" },
-    "/v1/{name=x/*/**}": { "/v1/x/a": "x/a", "/v1/x/a/b/c": "x/a/b/c" },
     "/v1/{name}/**": { "/v1/a": "a", "/v1/a/b/c": "a" },
     // Literals are compared after decoding.
     "/v1/caf%C3%A9/{name}": { "/v1/caf%c3%a9/a": "a", "/v1/café/a": "a" },
     "/v1/a/{name}": { "/v1/%61/a": "a" },
-    "/%76%31/{name}": { "/v1/a": "a" },
     "/v1/a%2Fb/{name}": { "/v1/a%2Fb/c": "c" },
-    "/v1/a%3Ab/{name}": { "/v1/a:b/c": "c" },
     "/v1/constructor/{name}": { "/v1/constructor/a": "a" },
-    "/v1/{name=messages/*}": { "/v1/m%65ssages/a": "messages/a" },
     // Verbs.
     "/v1/{name}:go": {
       "/v1/a:go": "a",
@@ -83,7 +71,6 @@ describe("matching a template against a path", () => {
       "/v1/a:go?": "a",
     },
     "/v1/{name=**}:go": { "/v1/a/b:go": "a/b", "/v1/a:b/c:go": "a:b/c", "/v1:go": "" },
-    "/v1/{name=x/*}:go": { "/v1/x/a:go": "x/a" },
     "/v1/{name}/x:go": { "/v1/a/x:go": "a" },
   };
   for (const [template, paths] of Object.entries(table)) {
@@ -97,12 +84,7 @@ describe("matching a template against a path", () => {
     "/v1/{name}": ["/v1", "/v1/", "/v1//", "/v1//a", "//v1/a", "/v1/a/", "/v1/a/b", "/V1/a", "/v1/x/../a"],
     "/v1/{name}/x": ["/v1//x", "/v1/a/x/", "/v1/a/X", "/v1/a%2Fx"],
     "/{name}": ["/"],
-    "/v1/{name=x}": ["/v1/y"],
     "/v1/{name=*/*}": ["/v1/a%2Fb"],
-    "/v1/x/{name}": ["/v1/x%2Fa"],
-    "/v1/{name=**}": ["/v2/a"],
-    "/v1/{name=x/**}": ["/v1"],
-    "/v1/{name=x/*/**}": ["/v1/x"],
     "/v1/a%2Fb/{name}": ["/v1/a/b/c"],
     "/v1/{name}:go": ["/v1/a%3Ago", "/v1/a", "/v1/a:stop", "/v1/a:Go", "/v1/a:go/", "/v1/:go"],
     "/v1/{name=**}:go": ["/v1/a/b%3Ago"],
@@ -140,17 +122,12 @@ describe("several templates for one path", () => {
   const restVerb = "RestVerb: GET /v1/{name=**}:go";
   const rows: [what: string, rules: WrittenRule[], path: string, rpc: string, name?: string][] = [
     ["a literal wins over *", [one, literal], "/v1/x", "Literal"],
-    ["* serves what no literal does", [literal, one], "/v1/y", "One", "y"],
-    ["a literal wins over **", [rest, literal], "/v1/x", "Literal"],
     ["* goes before **", [rest, one], "/v1/y", "One", "y"],
-    ["** serves several segments", [one, rest], "/v1/y/z", "Rest", "y/z"],
     ["** serves no segment", [one, rest], "/v1", "Rest"],
     ["** serves an empty segment", [one, rest], "/v1/", "Rest"],
     ["an empty path wins over an empty **", [rest, "Bare: GET /v1"], "/v1", "Bare"],
     ["a verb wins over no verb", [one, verb], "/v1/a:go", "Verb", "a"],
-    ["an unknown verb is not a verb", [one, verb], "/v1/a:stop", "One", "a:stop"],
     ["an encoded colon does not begin a verb", [one, verb], "/v1/a%3Ago", "One", "a:go"],
-    ["an empty segment has no verb", [one, verb], "/v1/:go", "One", ":go"],
     ["a verb wins over a literal with a colon", ["Colon: GET /v1/a%3Ago", verb], "/v1/a:go", "Verb", "a"],
     ["a verb after ** wins over *", [one, restVerb], "/v1/a:go", "RestVerb", "a"],
     ["a verb after * wins over a verb after **", [restVerb, verb], "/v1/a:go", "Verb", "a"],
@@ -166,26 +143,14 @@ describe("several templates for one path", () => {
     ],
     ["backtracks from * to **", ["GET /v1/*/y", rest], "/v1/x/z", "Rest", "x/z"],
     [
-      "backtracks from a longer prefix to ** after a shorter one",
+      "backtracks to ** after less",
       ["GET /v1/a/*/y", "Rest: GET /{name=**}"],
       "/v1/a/b/z",
       "Rest",
       "v1/a/b/z",
     ],
-    [
-      "** after a longer prefix wins over ** after a shorter one",
-      ["GET /v1/**", "Long: GET /v1/a/{name=**}"],
-      "/v1/a/b/c",
-      "Long",
-      "b/c",
-    ],
-    [
-      "the first literal decides, not the number of literals",
-      ["GET /v1/*/y", "First: GET /v1/x/{name}"],
-      "/v1/x/y",
-      "First",
-      "y",
-    ],
+    ["** after more wins", ["GET /v1/**", "Long: GET /v1/a/{name=**}"], "/v1/a/b/c", "Long", "b/c"],
+    ["the first literal decides", ["GET /v1/*/y", "First: GET /v1/x/{name}"], "/v1/x/y", "First", "y"],
   ];
   it.each(rows)("%s, in any order", async (_what, rules, path, rpc, name) => {
     const expected = { rpc, request: name === undefined ? {} : { name } };
@@ -199,17 +164,14 @@ describe("several methods for one path", () => {
   const any = "Any: * /v1/{name}";
   const rows: [what: string, rules: WrittenRule[], line: string, rpc: string, name?: string][] = [
     ["backtracks from a literal without the method to *", ["POST /v1/x", get], "GET /v1/x", "Get", "x"],
-    ["backtracks from * to **", ["POST /v1/*", "Rest: GET /v1/{name=**}"], "GET /v1/x", "Rest", "x"],
     ["backtracks from a verb to no verb", ["POST /v1/*:go", get], "GET /v1/a:go", "Get", "a:go"],
     ["a method wins over any method", ["* /v1/*", get], "GET /v1/a", "Get", "a"],
     ["any method serves the others", ["GET /v1/*", any], "DELETE /v1/a", "Any", "a"],
     ["any method on a literal wins over a method on *", ["GET /v1/*", "Any: * /v1/x"], "GET /v1/x", "Any"],
     ["any method includes unknown methods", [any], "BREW /v1/a", "Any", "a"],
-    ["any method includes OPTIONS", [any], "OPTIONS /v1/a", "Any", "a"],
     ["OPTIONS can have its own rule", ["Options: OPTIONS /v1/{name}"], "OPTIONS /v1/a", "Options", "a"],
     ["HEAD is GET", [get, "POST /v1/x"], "HEAD /v1/x", "Get", "x"],
     ["HEAD can have its own rule", ["GET /v1/*", "Head: HEAD /v1/{name}"], "HEAD /v1/a", "Head", "a"],
-    ["HEAD uses GET rather than any method on the path", [get, "* /v1/*"], "HEAD /v1/a", "Get", "a"],
     ["HEAD uses GET rather than any method on everything", [get, "* /**"], "HEAD /v1/a", "Get", "a"],
   ];
   it.each(rows)("%s", async (_what, rules, line, rpc, name) => {
@@ -225,31 +187,29 @@ describe("several methods for one path", () => {
     ["GET and so HEAD", ["GET /v1/x"], "POST /v1/x", "GET, HEAD, OPTIONS"],
     ["a custom method", ["PURGE /v1/x"], "GET /v1/x", "OPTIONS, PURGE"],
     [
-      "the methods of every matching template",
-      ["POST /v1/x", "GET /v1/{name}", "DELETE /v1/**"],
-      "PUT /v1/x",
-      "DELETE, GET, HEAD, OPTIONS, POST",
+      "all templates",
+      ["POST /v1/x", "GET /v1/{name}", "PUT /v1/**"],
+      "DELETE /v1/x",
+      "GET, HEAD, OPTIONS, POST, PUT",
     ],
     [
-      "no methods of templates that do not match",
-      ["POST /v1/x", "GET /v1/y", "PUT /v1/x/y", "DELETE /v1/x:go"],
+      "matching templates only",
+      ["POST /v1/x", "GET /v1/y", "PUT /v1/x/y", "PUT /v1/x:go"],
       "GET /v1/x",
       "OPTIONS, POST",
     ],
-    [
-      "the methods with the verb and without, because it may not be a verb",
-      ["POST /v1/*:go", "GET /v1/*"],
-      "PUT /v1/a:go",
-      "GET, HEAD, OPTIONS, POST",
-    ],
+    ["verb or no verb", ["POST /v1/*:go", "GET /v1/*"], "PUT /v1/a:go", "GET, HEAD, OPTIONS, POST"],
   ];
   it.each(allows)("a refusal and OPTIONS list the allowed methods, without a call: %s", async (...row) => {
     await expectAllowed(...row);
   });
 
-  it("OPTIONS on an unknown path is refused", async () => {
-    expect(await received({ get: "/v1" }, "OPTIONS /v2")).toEqual(notFound);
-  });
+  it.each(["OPTIONS /v2", "POST /testing.Ruled/Rpc1"])(
+    "a path without a rule is unknown: %s",
+    async (line) => {
+      expect(await received({ get: "/v1" }, line)).toEqual(notFound);
+    },
+  );
 
   it("OPTIONS * describes the server (RFC 9110, section 9.3.7)", async () => {
     const { transcoder, calls } = serveRules(["GET /{name=**}"]);
@@ -257,10 +217,6 @@ describe("several methods for one path", () => {
     // RFC 9112, section 3.2.4: the target * is for no other method.
     expect((await send(transcoder, "GET *")).status).toBeGreaterThanOrEqual(400);
     expect(calls).toEqual([]);
-  });
-
-  it("an RPC without a rule has no path", async () => {
-    expect(await received({ get: "/v1" }, "POST /testing.Ruled/Rpc1")).toEqual(notFound);
   });
 });
 
@@ -306,7 +262,6 @@ describe('the path convention "openapi"', () => {
   const rows: [what: string, rules: WrittenRule[], line: string][] = [
     ["a literal hides *", shadowed, "GET /v1/mint"],
     ["a literal hides * from HEAD", shadowed, "HEAD /v1/mint"],
-    ["* hides **", ["POST /v1/*", "GET /v1/{name=**}"], "GET /v1/x"],
     ["a verb hides a path without a verb", ["POST /v1/*:go", "GET /v1/{name}"], "GET /v1/a:go"],
     ["the rest of a literal hides *", ["POST /v1/x/**", "GET /v1/*/{name}"], "GET /v1/x/y"],
   ];

@@ -8,7 +8,6 @@ import {
 import { describe, expect, it } from "vitest";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { HttpRuleSchema } from "#gen/google/api/http_pb.ts";
-import { HttpBodySchema } from "#gen/google/api/httpbody_pb.ts";
 import { NestedSchema } from "../gen/testing/kinds_pb.ts";
 import { defaultBodyLimits } from "../server/default-limits.ts";
 import { send } from "./client.ts";
@@ -37,18 +36,14 @@ describe("a rule that could never work prevents the start, and is named in the e
     ["a template that violates the grammar", { get: "/v1/{name" }, "column 10"],
     ["an empty template", { get: "" }, "column 1"],
     ["a rule without a method and a path", {}],
-    ["a rule with only a body", { body: "*" }],
     ["a custom rule without a method", { custom: { kind: "", path: "/v1" } }],
     ["a custom method that is not a token", { custom: { kind: "BAD METHOD", path: "/v1" } }, "BAD METHOD"],
     ["a custom rule without a path", { custom: { kind: "PURGE", path: "" } }, "column 1"],
     ["two variables of one oneof", { get: "/v1/{text}/{number}" }, "text", "number"],
-    ["two variables inside one oneof", { get: "/v1/{text}/{part.id}" }, "text", "part"],
     ["two variables of one nested oneof", { get: "/v1/{nested.first}/{nested.second}" }, "first", "second"],
     ["an unknown body field", { post: "/v1", body: "bogus" }, "bogus"],
     ["a body field below the top level", { post: "/v1", body: "nested.id" }, "nested.id"],
-    ["a body field by its JSON name", { post: "/v1", body: "displayName" }, "displayName"],
     ["a body field that is already in the path", { post: "/v1/{name}", body: "name" }, "name"],
-    ["a body field of a oneof that is already in the path", { post: "/v1/{text}", body: "part" }, "text"],
     ["a GET body", { get: "/v1", body: "*" }, "GET"],
     ["a HEAD body", { custom: { kind: "HEAD", path: "/v1" }, body: "nested" }, "HEAD"],
     ["an unknown response_body", { get: "/v1", responseBody: "bogus" }, "bogus"],
@@ -93,18 +88,11 @@ describe("a rule for the path of an RPC prevents the start", () => {
 describe("two rules that match the same requests prevent the start", () => {
   it.each<[what: string, one: Rule, other: Rule]>([
     ["variables with different names", { get: "/v1/{name}" }, { get: "/v1/{display_name}" }],
-    ["a variable and a wildcard", { get: "/v1/{name}" }, { get: "/v1/*" }],
     ["a variable and its literals spelled out", { get: "/v1/{name=x/*}" }, { get: "/v1/x/{name}" }],
-    ["a variable of literals and literals", { get: "/v1/{name=x/y}" }, { get: "/v1/x/y" }],
     ["a rest under literals", { get: "/v1/{name=x/**}" }, { get: "/v1/x/{display_name=**}" }],
     ["the same verb", { post: "/v1/{name}:go" }, { post: "/v1/*:go" }],
     ["literals that differ only in their encoding", { get: "/v1/caf%C3%A9/%61" }, { get: "/v1/caf%c3%a9/a" }],
-    ["verbs, one of them encoded needlessly", { get: "/v1:%61" }, { get: "/v1:a" }],
-    [
-      "a method and the same method as a custom one",
-      { get: "/v1" },
-      { custom: { kind: "GET", path: "/v1" } },
-    ],
+    ["a method and a custom one", { get: "/v1" }, { custom: { kind: "GET", path: "/v1" } }],
     ["any method twice", { custom: { kind: "*", path: "/v1/x" } }, { custom: { kind: "*", path: "/v1/x" } }],
     ["different bodies", { post: "/v1", body: "*" }, { post: "/v1" }],
   ])("%s", (_what, one, other) => {
@@ -128,21 +116,10 @@ describe("two rules that match the same requests prevent the start", () => {
 
 describe("rules that differ are accepted", () => {
   it.each<[what: string, ...rules: RuledRpc[]]>([
-    ["different methods", { get: "/v1/{name}" }, { delete: "/v1/{name}" }],
-    ["a method and any method", { get: "/v1" }, { custom: { kind: "*", path: "/v1" } }],
-    ["GET and a HEAD of its own", { get: "/v1" }, { custom: { kind: "HEAD", path: "/v1" } }],
-    ["a literal and a variable", { get: "/v1/x" }, { get: "/v1/{name}" }],
-    ["one segment and the rest", { get: "/v1/*" }, { get: "/v1/**" }],
-    ["a verb and no verb", { get: "/v1/{name}:go" }, { get: "/v1/{name}" }],
     ["verbs in different case", { get: "/v1/{name}:go" }, { get: "/v1/{name}:Go" }],
-    ["crossed literals", { get: "/v1/x/*" }, { get: "/v1/*/x" }],
-    ["nothing and the rest", { get: "/v1" }, { get: "/v1/**" }],
     ["an encoded slash and a slash", { get: "/v1/a%2Fb" }, { get: "/v1/a/b" }],
-    ["a body with any method", { custom: { kind: "*", path: "/v1" }, body: "*" }],
-    ["a variable inside the body field", { patch: "/v1/{nested.id}", body: "nested" }],
     ["a variable of a oneof", { get: "/v1/{part.id}/{part.long_name}" }],
     ["a variable with presence", { get: "/v1/{nickname}/{optional_count}" }],
-    ["HttpBody as the whole request", { post: "/v1", body: "*", input: HttpBodySchema }],
     ["the root", { get: "/" }],
     ["a message of a different type", { get: "/v1/{child.child.child.id}", input: NestedSchema }],
   ])("%s", (_what, ...rules) => {
@@ -156,14 +133,12 @@ describe("the routes of a transcoder", () => {
       { get: "/v1/b", additionalBindings: [{ post: "/v1/c", body: "*" }] },
       { custom: { kind: "PURGE", path: "/v1/a" } },
     ]);
-    const rows = transcoder.routes.map(({ httpMethod, template, origin }) => [
-      `${httpMethod} ${template.text}`,
-      origin,
-    ]);
-    expect(rows).toEqual([
-      ["GET /v1/b", "testing.Ruled.Rpc1"],
-      ["POST /v1/c", "testing.Ruled.Rpc1, additional binding 1"],
-      ["PURGE /v1/a", "testing.Ruled.Rpc2"],
+    expect(
+      transcoder.routes.map(({ httpMethod, template, origin }) => [httpMethod, template.text, origin]),
+    ).toEqual([
+      ["GET", "/v1/b", "testing.Ruled.Rpc1"],
+      ["POST", "/v1/c", "testing.Ruled.Rpc1, additional binding 1"],
+      ["PURGE", "/v1/a", "testing.Ruled.Rpc2"],
     ]);
   });
 

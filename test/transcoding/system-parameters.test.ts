@@ -39,11 +39,9 @@ describe("an answer", () => {
   });
 
   it.each([
-    ["prettyPrint=true", /^\{\n {2}"name": "",\n/],
     ["$prettyPrint=1", /^\{\n {2}"name": "",\n/],
     ["", /^\{"name":"",.*\}\n$/],
     ["prettyPrint=false", /^\{"name":"",.*\}\n$/],
-    ["$prettyPrint=0", /^\{"name":"",.*\}\n$/],
   ])("to ?%s has its members on one line or on several", async (query, form) => {
     const { text } = await call(`GET /v1/a?${query}`);
     expect(text).toMatch(form);
@@ -76,6 +74,12 @@ describe("parameters for Google's billing", () => {
     expect(await received(`GET /v1/a?${query}`)).toEqual({ name: "a", displayName: "b", tags: ["c&d"] });
   });
 
+  it("may stand next to a field mask, whose names may have the proto form as Google's Node client sends them", async () => {
+    const query = "mask=display_name%2Cnested.long_name&key=x";
+    expect(await received(`GET /v1/a?${query}`)).toEqual({ name: "a", mask: "displayName,nested.longName" });
+    expect(await received("GET /v1/a?mask=_name")).toMatch(/^mask: /);
+  });
+
   it("are accepted by a call whose fields are all in its body", async () => {
     const post = { post: "/v1/{name}", body: "*" };
     expect(await received("POST /v1/a?key=x&$alt=json", post, '{"displayName":"b"}')).toEqual({
@@ -88,7 +92,6 @@ describe("parameters for Google's billing", () => {
 describe("a parameter that cannot take effect is refused by name", () => {
   it.each([
     ["fields=name", "fields", /answers are always complete/],
-    ["$fields=name", "$fields", /answers are always complete/],
     ["access_token=secret", "access_token", /authorization header/],
     ["callback=f", "callback", /JSONP/],
     ["uploadType=media", "uploadType", /uploads/],
@@ -117,19 +120,14 @@ describe("a parameter that cannot take effect is refused by name", () => {
 });
 
 describe("a request field with the name of a system parameter", () => {
-  const systematic: RuledRpc = { get: "/v1/{name}", input: SystematicSchema };
-
-  it("is set without the dollar sign", async () => {
-    expect(await received("GET /v1/a?key=b&fields=c", systematic)).toEqual({
-      name: "a",
-      key: "b",
-      fields: "c",
-    });
-  });
-
-  it("is not set with the dollar sign", async () => {
-    expect(await received("GET /v1/a?$key=b", systematic)).toEqual({ name: "a" });
-    expect(await received("GET /v1/a?key=c&$key=b", systematic)).toEqual({ name: "a", key: "c" });
+  it.each([
+    ["key=b&fields=c", { name: "a", key: "b", fields: "c" }],
+    ["$key=b", { name: "a" }],
+    ["key=c&$key=b", { name: "a", key: "c" }],
+  ])("is set without the dollar sign only: ?%s", async (query, expected) => {
+    expect(await received(`GET /v1/a?${query}`, { get: "/v1/{name}", input: SystematicSchema })).toEqual(
+      expected,
+    );
   });
 });
 
@@ -171,14 +169,8 @@ describe("an error", () => {
     profiles: { "google.Test": { restStyle: "google" } },
   };
   const transcoder = createRestServer(options);
-  const details = [
-    {
-      "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-      reason: "KEY_NOT_FOUND",
-      domain: "quantum-safe-playground",
-      metadata: { keyId: "k" },
-    },
-  ];
+  const info = { reason: "KEY_NOT_FOUND", domain: "quantum-safe-playground", metadata: { keyId: "k" } };
+  const details = [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", ...info }];
 
   it("from a service with Google's conventions has Google's form, with our details and our HTTP status", async () => {
     const { status, text } = await send(transcoder, "GET /v1/a");
@@ -197,11 +189,9 @@ describe("an error", () => {
     ["GET /v1/b", 404, "google"],
     ["DELETE /v1/a", 405, "google"],
     ["GET /v1/%zz", 400, "google"],
-    ["GET /api/b", 404, "own"],
     ["DELETE /api/a", 405, "own"],
     ["GET /shared/a", 404, "google"],
     ["GET /shared/c", 404, "own"],
-    ["GET /elsewhere", 404, "own"],
     ["GET /", 404, "own"],
   ])("of %s has status %i and the form %s", async (line, status, form) => {
     const answer = await send(transcoder, line);
