@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { formatDistinguishedName, parseDistinguishedName } from "../../src/crypto/distinguished-name.ts";
 import { refusal } from "./refusal.ts";
 
-/** The parts of each name, the most general first. */
+/** Names, and their parts with the most general first. */
 const read: Record<string, readonly string[]> = {
   "": [],
   "cn=release,O=Example": ["O: Example", "CN: release"],
