@@ -7,6 +7,7 @@ import { type App, createApp } from "../../src/app.ts";
 import type { Config } from "../../src/config.ts";
 import type { Database, DatabaseLocation } from "../../src/database/database.ts";
 import type { Schema } from "../../src/database/schema.ts";
+import { storeSettings } from "../../src/settings/store-settings.ts";
 import type { AtEnd } from "../support/at-end.ts";
 import { watchReasons } from "../support/declared-reasons.ts";
 import { makeStoreDirectory } from "../support/empty-store.ts";
@@ -195,4 +196,17 @@ export function tamperWith(location: DatabaseLocation, atEnd: AtEnd): ServerUnde
     opening ??= open();
     return await change((await opening).writer);
   };
+}
+
+/** Starts the whole program as configured, and puts it under test with a gRPC connection. */
+export async function startUnderTest(config: Config, atEnd: AtEnd) {
+  const app = await serveApp(config);
+  const { grpc, disconnect } = openConnections(app.url);
+  const stop = async (): Promise<void> => {
+    disconnect();
+    app.server.destroy();
+    await app.close();
+  };
+  const { location } = storeSettings(config);
+  return { grpc, ...putUnderTest({ url: app.url, location, stop }, atEnd) };
 }

@@ -6,7 +6,7 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { readConfig } from "../../../src/config.ts";
 import { present } from "../../../test/services/answers.ts";
-import { openConnections, serveApp } from "../../../test/services/app-under-test.ts";
+import { startUnderTest } from "../../../test/services/app-under-test.ts";
 import type { AtEnd } from "../../../test/support/at-end.ts";
 import { makeStoreDirectory } from "../../../test/support/empty-store.ts";
 import { parseCheckpoint } from "../checkpoint.ts";
@@ -14,46 +14,31 @@ import { parseNote } from "../note.ts";
 import { settings } from "../settings.ts";
 
 /** A server with gRPC clients. */
-export interface LogServer {
-  readonly url: string;
-  readonly dataDir: string;
-  readonly logs: Client<typeof LogService>;
-  readonly kms: Client<typeof KmsService>;
-  readonly chain: Client<typeof BlockchainService>;
-  close(): Promise<void>;
-}
+export type LogServer = Awaited<ReturnType<typeof startLogServer>>;
 
 /** Starts a server on a directory, by default a new one. */
 export async function startLogServer(
   flags: readonly string[] = [],
   given?: string,
   atEnd: AtEnd = onTestFinished,
-): Promise<LogServer> {
+) {
   const dataDir = given ?? (await makeStoreDirectory(atEnd));
-  const app = await serveApp(readConfig(["--port", "0", "--data-dir", dataDir, ...flags], {}, [settings]));
-  const { grpc, disconnect } = openConnections(app.url);
-  let closing: Promise<void> | undefined;
-  const close = (): Promise<void> => {
-    closing ??= (async () => {
-      disconnect();
-      app.server.destroy();
-      await app.close();
-    })();
-    return closing;
-  };
-  atEnd(close);
+  const config = readConfig(["--port", "0", "--data-dir", dataDir, ...flags], {}, [settings]);
+  const server = await startUnderTest(config, atEnd);
   return {
-    url: app.url,
+    ...server,
     dataDir,
-    logs: createClient(LogService, grpc),
-    kms: createClient(KmsService, grpc),
-    chain: createClient(BlockchainService, grpc),
-    close,
+    logs: createClient(LogService, server.grpc),
+    kms: createClient(KmsService, server.grpc),
+    chain: createClient(BlockchainService, server.grpc),
   };
 }
 
 /** Writes this many audit entries. The first creates a key. */
-export async function writeUses({ kms }: Pick<LogServer, "kms">, count: number): Promise<void> {
+export async function writeUses(
+  { kms }: { readonly kms: Client<typeof KmsService> },
+  count: number,
+): Promise<void> {
   const { keyId } = present((await kms.createKey({})).result);
   for (let i = 1; i < count; i++) await kms.sign({ keyId, data: Buffer.from(`use ${i}`) });
 }
@@ -62,7 +47,7 @@ export async function writeUses({ kms }: Pick<LogServer, "kms">, count: number):
 export async function fetchNote(url: string, log = "audit"): Promise<Uint8Array> {
   const response = await fetch(`${url}/api/logs/${log}/checkpoint`);
   if (!response.ok) throw new Error(await response.text());
-  return new Uint8Array(await response.arrayBuffer());
+  return response.bytes();
 }
 
 /** Waits until a log has published this size, and returns its note and checkpoint. */

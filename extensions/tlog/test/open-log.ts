@@ -13,17 +13,18 @@ export const origin = "log.example/audit";
 /** One clock shared by all of a store's logs. */
 let nowMs = Date.now();
 
-/** A log whose interval has passed at every call. */
+function skipInterval(): Date {
+  nowMs += 60_000;
+  return new Date(nowMs);
+}
+
+/** A log whose interval has passed at every call, unless it has another clock. */
 export async function openAuditLog(
   store: Store,
-  { origin: given = origin, atEnd = onTestFinished as AtEnd } = {},
+  { origin: given = origin, now = skipInterval, atEnd = onTestFinished as AtEnd } = {},
 ): Promise<Log> {
   const provider = await createCryptoProvider("openssl");
   atEnd(() => provider.close());
-  const now = (): Date => {
-    nowMs += 60_000;
-    return new Date(nowMs);
-  };
   const log = await openLog({ store, provider, source: createAuditSource(store), origin: given, now });
   atEnd(() => log.close());
   return log;
