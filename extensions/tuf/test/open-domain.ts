@@ -1,6 +1,6 @@
 /** Repositories on a store without a server, with a fake clock and clients over the real codec. */
 import { createHash } from "node:crypto";
-import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
+import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { onTestFinished } from "vitest";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
@@ -18,33 +18,17 @@ import { createSchedule } from "../schedule.ts";
 import { repositoryService } from "../service.ts";
 import { createTufStore } from "../store.ts";
 import { addTarget } from "../targets.ts";
+import { repository } from "./tuf-server.ts";
 
 /** A clock that a test sets. */
 export interface Clock {
   now: Date;
 }
 
-export interface Domain {
-  readonly deps: TufDeps;
-  readonly tuf: Client<typeof RepositoryService>;
-  readonly defi: Client<typeof DefiService>;
-  readonly kms: Client<typeof KmsService>;
-  /** Removed contents. */
-  readonly removed: readonly string[];
-  /** Adds a draft whose content is its text. */
-  upload(path: string, content: string): Promise<void>;
-  /** Does the work of the schedule that is due. */
-  renewDue(): Promise<void>;
-  /** Number of renewals that this schedule published. */
-  readonly renewals: () => number;
-  /** Reads a published metadata file. */
-  read(path: string): Promise<Signed>;
-  /** Whether a file can be read. */
-  has(path: string): Promise<boolean>;
-}
+export type Domain = Awaited<ReturnType<typeof openDomain>>;
 
 /** Metadata, as JSON. */
-export interface Signed {
+interface Signed {
   readonly signatures: readonly { readonly keyid: string }[];
   readonly signed: {
     readonly version: number;
@@ -57,9 +41,7 @@ export interface Signed {
   };
 }
 
-export const repository = "firmware";
-
-export async function openDomain(store: Store, clock: Clock): Promise<Domain> {
+export async function openDomain(store: Store, clock: Clock) {
   const provider = await createCryptoProvider("openssl");
   onTestFinished(() => provider.close());
   const now = (): Date => clock.now;
@@ -100,11 +82,13 @@ export async function openDomain(store: Store, clock: Clock): Promise<Domain> {
   let uploads = 0;
   return {
     deps,
-    removed,
+    /** Removed contents. */
+    removed: removed as readonly string[],
     tuf: createClient(RepositoryService, transport),
     defi: createClient(DefiService, transport),
     kms: createClient(KmsService, transport),
-    async upload(path, content) {
+    /** Adds a draft whose content is its text. */
+    async upload(path: string, content: string): Promise<void> {
       const hash = (algorithm: string) => createHash(algorithm).update(content).digest();
       await store.write((transaction) =>
         addTarget(deps, transaction, repository, {
@@ -118,15 +102,19 @@ export async function openDomain(store: Store, clock: Clock): Promise<Domain> {
         }),
       );
     },
+    /** Does the work of the schedule that is due. */
     renewDue: () => schedule.doDue(),
+    /** Number of renewals that this schedule published. */
     renewals: () => renewals,
-    async read(path) {
+    /** Reads a published metadata file. */
+    async read(path: string): Promise<Signed> {
       const file = await find(path);
       if (file === undefined) throw new Error(`${path} is not published`);
       const parts = await Array.fromAsync(file.read({ from: 0, to: file.length }));
       return JSON.parse(Buffer.concat(parts).toString()) as Signed;
     },
-    has: async (path) => (await find(path)) !== undefined,
+    /** Whether a file can be read. */
+    has: async (path: string) => (await find(path)) !== undefined,
   };
 }
 

@@ -5,39 +5,55 @@ import { expect, it } from "vitest";
 import { present } from "../../../test/services/answers.ts";
 import { freshOrder } from "../../../test/services/service-server.ts";
 import { describeStores } from "../../../test/support/on-both.ts";
-import { failureOf, outcomesOf, refusal } from "../../../test/support/refusal.ts";
-import { invalid } from "../../../test/support/refusals.ts";
-import { type Clock, type Domain, openDomain, repository } from "./open-domain.ts";
-import { createSigners, openRepository, publishRoot, signMetadata, toSignRequest } from "./tuf-server.ts";
+import { failureOf, outcomeOf, outcomesOf, refusal } from "../../../test/support/refusal.ts";
+import { type Clock, openDomain } from "./open-domain.ts";
+import {
+  createSigners,
+  openRepository,
+  proposeRoot,
+  publishRoot,
+  type RootSigner,
+  repository,
+  signMetadata,
+  toSignRequest,
+} from "./tuf-server.ts";
 
 const day = 24 * 3600 * 1000;
 
 describeStores("a root", (makePlace) => {
-  async function open(clock: Clock = { now: new Date() }): Promise<Domain> {
-    return openDomain(await (await makePlace()).open(), clock);
+  async function open(clock: Clock = { now: new Date() }) {
+    const domain = await openDomain(await (await makePlace()).open(), clock);
+    return {
+      ...domain,
+      /** How signing a root ends. */
+      sign: (...request: Parameters<typeof toSignRequest>) =>
+        outcomeOf(domain.tuf.signRoot(toSignRequest(...request))),
+      findProposal: async (proposalId: string) =>
+        present((await domain.tuf.getRootProposal({ repository, proposalId })).proposal),
+    };
   }
+  /** With a published root. */
+  async function openPublished(clock?: Clock) {
+    const domain = await open(clock);
+    return { ...domain, ...(await openRepository(domain)) };
+  }
+  const addressesOf = (signers: readonly { signer: string }[]) => signers.map(({ signer }) => signer).sort();
 
   it("is proposed in the current wallet, as the canonical JSON to sign, and expires with its proposal", async () => {
     const domain = await open();
     const { walletId, signers } = await createSigners(domain, 3, 2);
     await domain.tuf.createRepository({ repository, walletId, validity: { rootSeconds: 86_400 } });
-    const { proposal } = await domain.tuf.proposeRoot({ repository });
-    const { metadata, proposalId, expiresAt, currentThreshold, ...more } = present(proposal);
-    const { proposals } = await domain.defi.listProposals({});
-    expect(proposals).toMatchObject([
-      { proposalId, walletId, data: metadata, expiresAt, title: "TUF root 1 of firmware" },
+    const proposal = await proposeRoot(domain);
+    const { metadata, proposalId, expiresAt } = proposal;
+    const title = "TUF root 1 of firmware";
+    expect((await domain.defi.listProposals({})).proposals).toMatchObject([
+      { proposalId, walletId, data: metadata, expiresAt, title },
     ]);
     expect(Buffer.from(metadata).toString()).toMatch(
       /^\{"_type":"root","consistent_snapshot":true,"expires":"/,
     );
-    expect({ currentThreshold, ...more }).toMatchObject({
-      currentThreshold: 2,
-      newThreshold: 2,
-      proposalStatus: "PENDING",
-    });
-    expect(more.signers.map(({ signer }) => signer).sort()).toEqual(
-      signers.map(({ signer }) => signer).sort(),
-    );
+    expect(proposal).toMatchObject({ currentThreshold: 2, newThreshold: 2, proposalStatus: "PENDING" });
+    expect(addressesOf(proposal.signers)).toEqual(addressesOf(signers));
     const { repository: described } = await domain.tuf.getRepository({ repository });
     expect(described).toMatchObject({ rootProposalIds: [proposalId], rootVersion: 0 });
   });
@@ -46,196 +62,166 @@ describeStores("a root", (makePlace) => {
     const domain = await open();
     const { walletId, signers } = await createSigners(domain, 2, 2);
     await domain.tuf.createRepository({ repository, walletId });
-    const proposal = present((await domain.tuf.proposeRoot({ repository })).proposal);
-    const [ada, bob] = [present(signers[0]), present(signers[1])];
+    const proposal = await proposeRoot(domain);
+    const [ada, bob] = signers as [RootSigner, RootSigner];
     const right = toSignRequest(ada, proposal);
-    const refusedWith = (request: { vote?: Uint8Array; rootSignature?: Uint8Array }) =>
-      refusal(domain.tuf.signRoot({ ...right, ...request }));
-    const vote = present(right.vote);
-    expect(await refusedWith({ vote: new Uint8Array() })).toMatchObject({ reason: "SIGNATURE_MISSING" });
+    const signWith = (request: { vote?: Uint8Array; rootSignature?: Uint8Array }) =>
+      outcomeOf(domain.tuf.signRoot({ ...right, ...request }));
+    expect(await signWith({ vote: new Uint8Array() })).toBe("SIGNATURE_MISSING");
     const wrongVote = await failureOf(domain.tuf.signRoot({ ...right, vote: right.rootSignature }));
     expect(wrongVote.message).toMatch(/vote: is not the signature/);
-    expect(await refusedWith({ rootSignature: vote })).toMatchObject({ reason: "SIGNATURE_INVALID" });
-    expect(await refusedWith({ rootSignature: signMetadata(bob, proposal.metadata) })).toMatchObject({
-      reason: "SIGNATURE_INVALID",
-    });
-    const untouched = present((await domain.tuf.getRootProposal(right)).proposal);
-    expect(untouched.signers).toMatchObject([
-      { hasVoted: false, hasSigned: false },
-      { hasVoted: false, hasSigned: false },
-    ]);
+    for (const rootSignature of [present(right.vote), signMetadata(bob, proposal.metadata)])
+      expect(await signWith({ rootSignature })).toBe("SIGNATURE_INVALID");
+    const nothing = { hasVoted: false, hasSigned: false };
+    expect((await domain.findProposal(proposal.proposalId)).signers).toMatchObject([nothing, nothing]);
     const { proposal: signed } = await domain.tuf.signRoot(right);
     const own = present(signed).signers.find(({ signer }) => signer === ada.signer);
     expect(own).toMatchObject({ hasVoted: true, hasSigned: true, isCurrent: true, isNew: true });
-    expect(await refusedWith({})).toMatchObject({ reason: "ALREADY_SIGNED" });
-    const outsider = {
-      signer: `0x${"00".repeat(20)}`,
-      privateKey: generateKeyPairSync("ml-dsa-65").privateKey,
-    };
-    expect(await refusal(domain.tuf.signRoot(toSignRequest(outsider, proposal)))).toMatchObject({
-      reason: "SIGNER_UNKNOWN",
-    });
+    expect(await signWith({})).toBe("ALREADY_SIGNED");
+    const { privateKey } = generateKeyPairSync("ml-dsa-65");
+    expect(await domain.sign({ signer: `0x${"00".repeat(20)}`, privateKey }, proposal)).toBe(
+      "SIGNER_UNKNOWN",
+    );
   });
 
   it("can be published once its proposal is executed and both thresholds have signed", async () => {
-    const domain = await open();
-    const old = await openRepository(domain);
+    const domain = await openPublished();
+    const { tuf, defi, sign: signRoot } = domain;
     const next = await createSigners(domain, 2, 2);
-    const proposal = present(
-      (await domain.tuf.proposeRoot({ repository, walletId: next.walletId })).proposal,
-    );
+    const proposal = await proposeRoot(domain, { walletId: next.walletId });
     const { proposalId } = proposal;
-    const publish = () => refusal(domain.tuf.publishRoot({ repository, proposalId }));
-    expect(await publish()).toMatchObject({ reason: "PROPOSAL_NOT_EXECUTED" });
-    const [ada, bob, cid] = old.signers.map(present) as [Signer, Signer, Signer];
+    const publish = () => outcomeOf(tuf.publishRoot({ repository, proposalId }));
+    expect(await publish()).toBe("PROPOSAL_NOT_EXECUTED");
+    const [ada, bob, cid] = domain.signers as [RootSigner, RootSigner, RootSigner];
     // Votes alone execute the proposal, but do not sign the root.
     for (const { signer, privateKey } of [ada, bob])
-      await domain.defi.signProposal({
+      await defi.signProposal({
         proposalId,
         signer,
         signature: sign(null, proposal.signingHash, privateKey),
       });
-    await domain.defi.executeProposal({ proposalId });
-    expect(await publish()).toMatchObject({ reason: "THRESHOLD_NOT_REACHED" });
-    await domain.tuf.signRoot(toSignRequest(ada, proposal, false));
+    await defi.executeProposal({ proposalId });
+    expect(await publish()).toBe("THRESHOLD_NOT_REACHED");
+    expect(await signRoot(ada, proposal, false)).toBe("answer");
     // The proposal is decided, so a late vote is ignored.
-    await domain.tuf.signRoot(toSignRequest(cid, proposal));
-    expect(await publish()).toMatchObject({ reason: "THRESHOLD_NOT_REACHED" });
-    const [dan, eve] = next.signers.map(present) as [Signer, Signer];
-    expect(await refusal(domain.tuf.signRoot(toSignRequest(dan, proposal)))).toMatchObject({
-      fields: ["vote"],
-    });
-    await domain.tuf.signRoot(toSignRequest(dan, proposal, false));
-    expect(await publish()).toMatchObject({ reason: "THRESHOLD_NOT_REACHED" });
-    await domain.tuf.signRoot(toSignRequest(eve, proposal, false));
-    await domain.tuf.publishRoot({ repository, proposalId });
+    expect(await signRoot(cid, proposal)).toBe("answer");
+    expect(await publish()).toBe("THRESHOLD_NOT_REACHED");
+    const [dan, eve] = next.signers as [RootSigner, RootSigner];
+    expect(await refusal(tuf.signRoot(toSignRequest(dan, proposal)))).toMatchObject({ fields: ["vote"] });
+    expect(await signRoot(dan, proposal, false)).toBe("answer");
+    expect(await publish()).toBe("THRESHOLD_NOT_REACHED");
+    expect(await signRoot(eve, proposal, false)).toBe("answer");
+    expect(await publish()).toBe("answer");
     const root = await domain.read("metadata/2.root.json");
     expect(root.signatures).toHaveLength(4);
     expect(root.signed.roles.root).toMatchObject({ threshold: 2, keyids: { length: 2 } });
-    expect(await domain.read("metadata/1.root.json")).toMatchObject({ signed: { version: 1 } });
-    expect((await domain.tuf.getRootProposal({ repository, proposalId })).proposal?.proposalStatus).toBe(
-      "PUBLISHED",
-    );
+    expect((await domain.findProposal(proposalId)).proposalStatus).toBe("PUBLISHED");
     // The keys of the other roles are the same, so their metadata are too.
-    expect(await domain.read("metadata/timestamp.json")).toMatchObject({ signed: { version: 1 } });
+    for (const path of ["metadata/1.root.json", "metadata/timestamp.json"])
+      expect(await domain.read(path)).toMatchObject({ signed: { version: 1 } });
     // Now the new signers decide.
-    const third = present((await domain.tuf.proposeRoot({ repository })).proposal);
-    expect(third.signers.map(({ signer }) => signer).sort()).toEqual([dan.signer, eve.signer].sort());
+    expect(addressesOf((await proposeRoot(domain)).signers)).toEqual(addressesOf(next.signers));
   });
 
   it("is published once, even if callers race for one version", async () => {
-    const domain = await open();
-    const { signers } = await openRepository(domain);
-    const proposals = [];
-    for (const expiresAt of [40, 50].map((days) => timestampFromDate(new Date(Date.now() + days * day)))) {
-      const proposal = present((await domain.tuf.proposeRoot({ repository, expiresAt })).proposal);
-      for (const signer of signers.slice(1)) await domain.tuf.signRoot(toSignRequest(signer, proposal));
+    const domain = await openPublished();
+    const proposals: string[] = [];
+    for (const days of [40, 50]) {
+      const expiresAt = timestampFromDate(new Date(Date.now() + days * day));
+      const proposal = await proposeRoot(domain, { expiresAt });
+      for (const signer of domain.signers.slice(1)) await domain.sign(signer, proposal);
       await domain.defi.executeProposal({ proposalId: proposal.proposalId });
-      proposals.push(proposal);
+      proposals.push(proposal.proposalId);
     }
-    const calls = [...proposals, ...proposals].map(({ proposalId }) =>
+    const calls = [...proposals, ...proposals].map((proposalId) =>
       domain.tuf.publishRoot({ repository, proposalId }),
     );
     const { answered, refusals } = await outcomesOf(calls);
-    expect(answered).toBe(1);
-    expect(refusals.map(({ reason }) => reason)).toEqual(Array(3).fill("ROOT_OUTDATED"));
-    const states = await Promise.all(
-      proposals.map(
-        async ({ proposalId }) =>
-          (await domain.tuf.getRootProposal({ repository, proposalId })).proposal?.proposalStatus,
-      ),
-    );
+    expect([answered, ...refusals.map(({ reason }) => reason)]).toEqual([
+      1,
+      ...Array(3).fill("ROOT_OUTDATED"),
+    ]);
+    const states = (await Promise.all(proposals.map(domain.findProposal))).map((one) => one.proposalStatus);
     expect(states.sort()).toEqual(["OUTDATED", "PUBLISHED"]);
     expect(await domain.has("metadata/3.root.json")).toBe(false);
   });
 
   it("with a new role key comes with metadata signed by it, and by rotation in kms or newKeys", async () => {
-    const domain = await open();
-    const { signers } = await openRepository(domain);
+    const domain = await openPublished();
     await domain.upload("esp32/draft.bin", "not to be published yet");
     const before = present((await domain.tuf.getRepository({ repository })).repository);
     const keyOf = (role: string, { roles } = before) => present(roles.find((one) => one.role === role)).keyId;
     await domain.kms.rotateKey({ keyId: keyOf("snapshot") });
-    const { proposal } = await domain.tuf.proposeRoot({ repository, newKeys: ["targets"] });
-    const after = await publishRoot(domain, present(proposal), signers.slice(0, 2));
-    expect(keyOf("timestamp", after)).toBe(keyOf("timestamp"));
+    const proposal = await proposeRoot(domain, { newKeys: ["targets"] });
+    const after = await publishRoot(domain, proposal, domain.signers.slice(0, 2));
+    const isSame = ["targets", "snapshot", "timestamp"].map((role) => keyOf(role, after) === keyOf(role));
+    expect(isSame).toEqual([false, false, true]);
     const { roles } = (await domain.read("metadata/2.root.json")).signed;
-    for (const role of ["targets", "snapshot", "timestamp"]) {
-      const path = role === "timestamp" ? "metadata/timestamp.json" : `metadata/2.${role}.json`;
-      const { signatures, signed } = await domain.read(path);
+    for (const [role, name] of [
+      ["targets", "2.targets"],
+      ["snapshot", "2.snapshot"],
+      ["timestamp", "timestamp"],
+    ] as const) {
+      const { signatures, signed } = await domain.read(`metadata/${name}.json`);
       expect(signed.version).toBe(2);
       expect(signatures.map(({ keyid }) => keyid)).toEqual(roles[role]?.keyids);
-      if (role !== "timestamp") expect(keyOf(role, after)).not.toBe(keyOf(role));
     }
     expect((await domain.read("metadata/2.targets.json")).signed.targets).toEqual({});
   });
 
-  it("is not published if a key that it needs was destroyed, and nothing of it is visible", async () => {
-    const domain = await open();
-    const { signers } = await openRepository(domain);
-    const proposal = present((await domain.tuf.proposeRoot({ repository, newKeys: ["timestamp"] })).proposal);
+  it("is not published if a key that it needs is disabled, and nothing of it is visible", async () => {
+    const domain = await openPublished();
+    const proposal = await proposeRoot(domain, { newKeys: ["timestamp"] });
     const { keys } = await domain.kms.listKeys({});
-    const fresh = present(keys.findLast(({ alias }) => alias === "TUF firmware timestamp"));
-    await domain.kms.disableKey({ keyId: fresh.keyId });
-    const publishing = publishRoot(domain, proposal, signers.slice(0, 2));
-    expect(await refusal(publishing)).toMatchObject({ reason: "KEY_STATE_INVALID" });
+    const { keyId } = present(keys.findLast(({ alias }) => alias === "TUF firmware timestamp"));
+    await domain.kms.disableKey({ keyId });
+    const publishing = publishRoot(domain, proposal, domain.signers.slice(0, 2));
+    expect(await outcomeOf(publishing)).toBe("KEY_STATE_INVALID");
     expect(await domain.has("metadata/2.root.json")).toBe(false);
-    await domain.kms.enableKey({ keyId: fresh.keyId });
+    await domain.kms.enableKey({ keyId });
     await domain.tuf.publishRoot({ repository, proposalId: proposal.proposalId });
     expect((await domain.read("metadata/timestamp.json")).signed.version).toBe(2);
   });
 
   it("must fit into a proposal, and belong to signers who keep their own keys", async () => {
-    const domain = await open();
-    const many = await createSigners(domain, 20, 2);
-    const creating = domain.tuf.createRepository({ repository, walletId: many.walletId });
-    expect(await refusal(creating)).toMatchObject({ reason: "ROOT_TOO_LARGE" });
-    expect((await domain.kms.listKeys({})).keys).toEqual([]);
-    const few = await createSigners(domain, 2, 2);
-    await domain.tuf.createRepository({ repository, walletId: few.walletId });
-    const growing = domain.tuf.proposeRoot({ repository, walletId: many.walletId });
-    expect(await refusal(growing)).toMatchObject({ reason: "ROOT_TOO_LARGE" });
-    const fitting = await createSigners(domain, 19, 2);
-    await domain.tuf.proposeRoot({ repository, walletId: fitting.walletId });
-    const { walletId } = await domain.defi.createMultisig({ signerCount: 2, threshold: 2 });
-    expect(await refusal(domain.tuf.proposeRoot({ repository, walletId }))).toMatchObject({
-      reason: "WALLET_UNSUITABLE",
-    });
+    const { tuf, defi, kms } = await open();
+    const { walletId: tooMany } = await createSigners({ defi }, 20, 2);
+    expect(await outcomeOf(tuf.createRepository({ repository, walletId: tooMany }))).toBe("ROOT_TOO_LARGE");
+    expect((await kms.listKeys({})).keys).toEqual([]);
+    const { walletId } = await createSigners({ defi }, 2, 2);
+    await tuf.createRepository({ repository, walletId });
+    const { walletId: fitting } = await createSigners({ defi }, 19, 2);
+    const { walletId: serverHeld } = await defi.createMultisig({ signerCount: 2, threshold: 2 });
+    const outcomes = [];
+    for (const next of [tooMany, fitting, serverHeld])
+      outcomes.push(await outcomeOf(proposeRoot({ tuf }, { walletId: next })));
+    expect(outcomes).toEqual(["ROOT_TOO_LARGE", "answer", "WALLET_UNSUITABLE"]);
   });
 
   it("is returned to a retry of its proposal, even after it expired", async () => {
     const clock = { now: new Date() };
-    const domain = await open(clock);
-    await openRepository(domain);
+    const { tuf } = await openPublished(clock);
     const expiresAt = timestampFromDate(new Date(clock.now.getTime() + day / 24));
     const retried = freshOrder();
-    const propose = () => domain.tuf.proposeRoot({ repository, expiresAt }, retried);
+    const propose = () => tuf.proposeRoot({ repository, expiresAt }, retried);
     const { proposal } = await propose();
     clock.now = new Date(clock.now.getTime() + day / 12);
     expect((await propose()).proposal).toEqual(proposal);
-    expect(await refusal(domain.tuf.proposeRoot({ repository, expiresAt }))).toEqual(invalid("expiresAt"));
+    expect(await refusal(tuf.proposeRoot({ repository, expiresAt }))).toMatchObject({
+      fields: ["expiresAt"],
+    });
   });
 
   it("cannot be signed or published after it expired", async () => {
     const clock = { now: new Date() };
-    const domain = await open(clock);
-    const { signers } = await openRepository(domain);
+    const domain = await openPublished(clock);
     const expiresAt = timestampFromDate(new Date(clock.now.getTime() + day));
-    const [one, two] = [
-      present((await domain.tuf.proposeRoot({ repository, expiresAt })).proposal),
-      present((await domain.tuf.proposeRoot({ repository, expiresAt })).proposal),
-    ];
-    for (const signer of signers.slice(1)) await domain.tuf.signRoot(toSignRequest(signer, one));
-    await domain.defi.executeProposal({ proposalId: one.proposalId });
+    const [one, two] = [await proposeRoot(domain, { expiresAt }), await proposeRoot(domain, { expiresAt })];
+    const { proposalId } = one;
+    for (const signer of domain.signers.slice(1)) await domain.sign(signer, one);
+    await domain.defi.executeProposal({ proposalId });
     clock.now = new Date(clock.now.getTime() + 2 * day);
-    const expired = { reason: "PROPOSAL_EXPIRED" };
-    expect(await refusal(domain.tuf.publishRoot({ repository, proposalId: one.proposalId }))).toMatchObject(
-      expired,
-    );
-    expect(await refusal(domain.tuf.signRoot(toSignRequest(present(signers[0]), two)))).toMatchObject(
-      expired,
-    );
+    expect(await outcomeOf(domain.tuf.publishRoot({ repository, proposalId }))).toBe("PROPOSAL_EXPIRED");
+    expect(await domain.sign(present(domain.signers[0]), two)).toBe("PROPOSAL_EXPIRED");
   });
 });
-
-type Signer = Parameters<typeof toSignRequest>[0];

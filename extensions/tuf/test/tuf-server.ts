@@ -1,46 +1,37 @@
 /** A complete server with a repository, its root signers, and clients. */
 import { createHash, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
 import { onTestFinished } from "vitest";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
-import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import {
-  type CreateRepositoryRequestSchema,
-  RepositoryService,
-  type RootProposal,
-} from "#gen/tuf/repository_service_pb.ts";
+import { RepositoryService, type RootProposal } from "#gen/tuf/repository_service_pb.ts";
 import { readConfig } from "../../../src/config.ts";
 import { present } from "../../../test/services/answers.ts";
-import { openConnections, serveApp } from "../../../test/services/app-under-test.ts";
+import { startUnderTest } from "../../../test/services/app-under-test.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { settings } from "../settings.ts";
 
-/** A server with clients. */
-export interface TufServer {
-  readonly url: string;
-  readonly dataDir: string;
+/** The repository of the tests. */
+export const repository = "firmware";
+
+/** The clients that a repository's owner needs. */
+export interface TufClients {
   readonly tuf: Client<typeof RepositoryService>;
   readonly defi: Client<typeof DefiService>;
-  readonly kms: Client<typeof KmsService>;
 }
 
+/** A server with clients. */
+export type TufServer = Awaited<ReturnType<typeof startTufServer>>;
+
 /** Starts a server, which stops with the test. */
-export async function startTufServer(...flags: readonly string[]): Promise<TufServer> {
+export async function startTufServer(...flags: readonly string[]) {
   const dataDir = makeTemporaryDirectory();
-  const app = await serveApp(readConfig(["--port", "0", "--data-dir", dataDir, ...flags], {}, [settings]));
-  const { grpc, disconnect } = openConnections(app.url);
-  onTestFinished(async () => {
-    disconnect();
-    app.server.destroy();
-    await app.close();
-  });
+  const config = readConfig(["--port", "0", "--data-dir", dataDir, ...flags], {}, [settings]);
+  const server = await startUnderTest(config, onTestFinished);
   return {
-    url: app.url,
+    ...server,
     dataDir,
-    tuf: createClient(RepositoryService, grpc),
-    defi: createClient(DefiService, grpc),
-    kms: createClient(KmsService, grpc),
+    tuf: createClient(RepositoryService, server.grpc),
+    defi: createClient(DefiService, server.grpc),
   };
 }
 
@@ -50,17 +41,12 @@ export interface RootSigner {
   readonly privateKey: KeyObject;
 }
 
-/** A wallet with its signers. */
-export interface Signers {
-  readonly walletId: string;
-  readonly signers: readonly RootSigner[];
-}
-
+/** Creates a wallet with signers. */
 export async function createSigners(
-  { defi }: Pick<TufServer, "defi">,
+  { defi }: Pick<TufClients, "defi">,
   count: number,
   threshold: number,
-): Promise<Signers> {
+): Promise<{ readonly walletId: string; readonly signers: readonly RootSigner[] }> {
   const pairs = Array.from({ length: count }, () => generateKeyPairSync("ml-dsa-65"));
   const signerPublicKeys = pairs.map(({ publicKey }) =>
     publicKey.export({ format: "der", type: "spki" }).subarray(-1952),
@@ -93,9 +79,17 @@ export function toSignRequest(
   };
 }
 
+/** Proposes a root. */
+export async function proposeRoot(
+  { tuf }: Pick<TufClients, "tuf">,
+  request: Parameters<TufClients["tuf"]["proposeRoot"]>[0] = {},
+): Promise<RootProposal> {
+  return present((await tuf.proposeRoot({ repository, ...request })).proposal);
+}
+
 /** Lets signers vote and sign, and publishes the root. */
 export async function publishRoot(
-  { tuf, defi }: Pick<TufServer, "tuf" | "defi">,
+  { tuf, defi }: TufClients,
   proposal: RootProposal,
   current: readonly RootSigner[],
   added: readonly RootSigner[] = [],
@@ -107,14 +101,10 @@ export async function publishRoot(
   return present((await tuf.publishRoot({ repository, proposalId })).repository);
 }
 
-/** Creates a repository whose root 2 of 3 signers sign, and publishes its first root. */
-export async function openRepository(
-  server: Pick<TufServer, "tuf" | "defi">,
-  { repository = "firmware", ...more }: MessageInitShape<typeof CreateRepositoryRequestSchema> = {},
-): Promise<Signers> {
-  const signers = await createSigners(server, 3, 2);
-  await server.tuf.createRepository({ repository, walletId: signers.walletId, ...more });
-  const { proposal } = await server.tuf.proposeRoot({ repository });
-  await publishRoot(server, present(proposal), signers.signers.slice(0, 2));
-  return signers;
+/** Creates the repository, whose root 2 of 3 signers sign, and publishes its first root. */
+export async function openRepository(server: TufClients) {
+  const made = await createSigners(server, 3, 2);
+  await server.tuf.createRepository({ repository, walletId: made.walletId });
+  await publishRoot(server, await proposeRoot(server), made.signers.slice(0, 2));
+  return made;
 }
