@@ -81,7 +81,7 @@ describeStores("a publication", (makePlace) => {
     const { readNewest } = tuf;
     // The transaction reads what it has written, for the answer.
     tuf.readNewest = async (name, db) => {
-      if (db !== undefined) throw new Error("the database is gone");
+      if (db !== undefined) throw new Error("the database has left");
       return readNewest(name, db);
     };
     await expect(domain.publish()).rejects.toThrow("internal error");
