@@ -20,6 +20,7 @@ import {
   mldsaKey,
   nameOf,
   oids,
+  type RequestParts,
 } from "../../../test/crypto/requests.ts";
 import { flipBit } from "../../../test/support/bytes.ts";
 import { maxRequestFileBytes, readCertificateRequest } from "../read-certificate-request.ts";
@@ -95,52 +96,68 @@ describe("parsing a certificate request", () => {
   });
 });
 
-const commonName = (value: Uint8Array): Uint8Array => nameOf(oids.commonName, value);
-/** Requests with a common name, with attributes, and with alternative names. */
-const named = (tag: number, value?: Uint8Array) =>
-  makeRequest({ subject: commonName(der(tag, ...(value ? [value] : []))) });
-const asked = (...attributes: Uint8Array[]) => makeRequest({ attributes });
-const askedFor = (...list: Uint8Array[]) => asked(askingForNames(...list));
+type Given = Uint8Array | RequestParts;
 
-/** Unusual requests that are accepted, and what is read from them. */
-const accepted: Record<string, [Uint8Array, object]> = {
-  "a PrintableString": [
-    makeRequest({ subject: nameOf(oids.commonName, der(0x13, ascii("release"))) }),
-    { subject: [{ type: "CN", value: "release" }] },
-  ],
-  "an ECDSA key": [
-    makeRequest({ key: makeRequestKey("ec", der(0x30, oids.ecdsaWithSha256)) }),
-    { algorithm: "ECDSA-P256" },
-  ],
-  "extensions that request a CA certificate": [
-    makeRequest({
-      attributes: [
-        asking(
-          extension(oids.basicConstraints, hex("30030101ff"), hex("0101ff")),
-          extension(oids.keyUsage, hex("03020106")),
-        ),
-      ],
-    }),
-    { alternativeNames: [], otherWishes: ["2.5.29.19", "2.5.29.15"] },
-  ],
-  "a challenge password": [
-    asked(attribute(oids.challengePassword, der(0x0c, ascii("secret")))),
-    { otherWishes: ["1.2.840.113549.1.9.7"] },
-  ],
-};
-
+const commonName = (tag: number, ...value: Uint8Array[]) => nameOf(oids.commonName, der(tag, ...value));
+const named = (tag: number, ...value: Uint8Array[]) => ({ subject: commonName(tag, ...value) });
+const asked = (...attributes: Uint8Array[]) => ({ attributes });
+const askedFor = (...names: Uint8Array[]) => asked(askingForNames(...names));
+const signedAs = (...parts: Uint8Array[]) => ({ signatureAlgorithm: der(0x30, ...parts) });
+const signedBy = (signature: Uint8Array) => ({ signature: () => signature });
 const dns = (text: string): Uint8Array => der(0x82, ascii(text));
-const valid = askedFor(dns("a.test"));
-/** The same document with one length encoded in one byte too many. */
-const padded = (document: Uint8Array): Uint8Array =>
-  Uint8Array.from([0x30, 0x83, 0, document[2] ?? 0, document[3] ?? 0, ...document.subarray(4)]);
+const utf8 = (text: string): Uint8Array => der(0x0c, ascii(text));
+const namesExtension = (...names: Uint8Array[]) => extension(oids.subjectAltName, der(0x30, ...names));
+
 const otherKey = makeRequestKey("ml-dsa-44", der(0x30, oids.mldsa44));
 const ecKey = makeRequestKey("ec", der(0x30, oids.ecdsaWithSha256));
 const kemKey = Uint8Array.from(
   generateKeyPairSync("ml-kem-512").publicKey.export({ type: "spki", format: "der" }),
 );
+const nullValue = hex("0500");
+const caWishes = [
+  extension(oids.basicConstraints, hex("30030101ff"), hex("0101ff")),
+  extension(oids.keyUsage, hex("03020106")),
+];
+
+/** Unusual requests that are accepted, and what is read from them. */
+const accepted: Readonly<Record<string, [RequestParts, object]>> = {
+  "a PrintableString": [named(0x13, ascii("release")), { subject: [{ type: "CN", value: "release" }] }],
+  "an ECDSA key": [{ key: ecKey }, { algorithm: "ECDSA-P256" }],
+  "extensions that request a CA certificate": [
+    asked(asking(...caWishes)),
+    { alternativeNames: [], otherWishes: ["2.5.29.19", "2.5.29.15"] },
+  ],
+  "a challenge password": [
+    asked(attribute(oids.challengePassword, utf8("secret"))),
+    { otherWishes: ["1.2.840.113549.1.9.7"] },
+  ],
+};
+
+const valid = makeRequest(askedFor(dns("a.test")));
+/** The same document with one length encoded in one byte too many. */
+const padded = Uint8Array.from([0x30, 0x83, 0, valid[2] ?? 0, valid[3] ?? 0, ...valid.subarray(4)]);
+const nested = Array.from({ length: 40 }).reduce<Uint8Array>((inner) => der(0x30, inner), nullValue);
+const manyNulls = der(
+  0x30,
+  new Uint8Array(20_002).map((_, i) => (i % 2 === 0 ? 5 : 0)),
+);
+const keyParameters = der(0x30, der(0x30, oids.mldsa44, nullValue), mldsaKey.publicKey.subarray(17));
+const shortKey = der(0x30, der(0x30, oids.mldsa44), der(0x03, new Uint8Array(100)));
+const offCurve = flipBit(ecKey.publicKey, ecKey.publicKey.length - 1);
+const namePart = (oid: Uint8Array, text: string) => der(0x30, oid, utf8(text));
+const twoAttributes = der(0x31, namePart(oids.commonName, "a"), namePart(oids.organization, "b"));
+const twoNames = ["a", "b"].map((text) => der(0x31, namePart(oids.commonName, text)));
+const attributes = Array.from({ length: 17 }, (_, i) =>
+  attribute(der(0x06, Uint8Array.of(0x55, i)), nullValue),
+);
+const manyNames = Array.from({ length: 101 }, (_, i) => dns(`a${i}.test`));
+const longIdentifier = der(0x06, new Uint8Array(65).fill(1));
+const email = nameOf(hex("06092a864886f70d010901"), der(0x16, ascii("a@b.test")));
+const mlKem = hex("0609608648016503040401");
+const trailing = Uint8Array.from([...der(0x30, dns("a.test")), 0]);
+
 /** Rejected requests, and a word of each message. */
-const refused: Record<string, [Uint8Array, string]> = {
+const refused: Readonly<Record<string, [Given, string]>> = {
   "no bytes": [new Uint8Array(), "PEM"],
   "a different text": [ascii("release"), "PEM"],
   "a certificate in PEM": [ascii(encodePem("CERTIFICATE", valid)), "expected CERTIFICATE REQUEST"],
@@ -148,113 +165,46 @@ const refused: Record<string, [Uint8Array, string]> = {
   "a file that is too large": [new Uint8Array(maxRequestFileBytes + 1).fill(0x30), "limit"],
   "a trailing byte": [Uint8Array.from([...valid, 0]), "follow"],
   "a missing byte": [valid.subarray(0, -1), "longer"],
-  "a length in more bytes than necessary": [padded(valid), "shortest"],
+  "a length in more bytes than necessary": [padded, "shortest"],
   "an indefinite length": [Uint8Array.from([0x30, 0x80, ...valid.subarray(4), 0, 0]), "indefinite"],
-  "elements nested without end": [
-    Array.from({ length: 40 }).reduce<Uint8Array>((inner) => der(0x30, inner), hex("0500")),
-    "too deep",
-  ],
-  "too many elements": [
-    der(
-      0x30,
-      new Uint8Array(20_002).map((_, i) => (i % 2 === 0 ? 5 : 0)),
-    ),
-    "too many",
-  ],
+  "elements nested without end": [nested, "too deep"],
+  "too many elements": [manyNulls, "too many"],
   "a different document's structure": [der(0x30, hex("020100")), "PKCS#10"],
-  "an unknown version": [makeRequest({ version: hex("020101") }), "version"],
-  "an additional element": [makeRequest({ rest: [der(0xa0), hex("0500")] }), "PKCS#10"],
-  "no attributes, not even an empty set": [makeRequest({ rest: [] }), "PKCS#10"],
-  "a signature by a different key": [
-    makeRequest({ publicKey: otherKey.publicKey, key: mldsaKey }),
-    "does not verify",
-  ],
+  "an unknown version": [{ version: hex("020101") }, "version"],
+  "an additional element": [{ rest: [der(0xa0), nullValue] }, "PKCS#10"],
+  "no attributes, not even an empty set": [{ rest: [] }, "PKCS#10"],
+  "a signature by a different key": [{ publicKey: otherKey.publicKey, key: mldsaKey }, "does not verify"],
   "a changed signature": [flipBit(valid, valid.length - 1), "does not verify"],
-  "no signature": [makeRequest({ signature: () => new Uint8Array() }), "does not verify"],
-  "a signature that is too long": [
-    makeRequest({ signature: () => new Uint8Array(100_000) }),
-    "does not verify",
-  ],
-  "the identifier of a different signature algorithm": [
-    makeRequest({ signatureAlgorithm: der(0x30, oids.mldsa65) }),
-    "different algorithm",
-  ],
-  "the identifier of an ECDSA signature": [
-    makeRequest({ signatureAlgorithm: der(0x30, oids.ecdsaWithSha256) }),
-    "different algorithm",
-  ],
-  "parameters of the signature algorithm": [
-    makeRequest({ signatureAlgorithm: der(0x30, oids.mldsa44, hex("0500")) }),
-    "parameters",
-  ],
+  "no signature": [signedBy(new Uint8Array()), "does not verify"],
+  "a signature that is too long": [signedBy(new Uint8Array(100_000)), "does not verify"],
+  "the identifier of a different signature algorithm": [signedAs(oids.mldsa65), "different algorithm"],
+  "the identifier of an ECDSA signature": [signedAs(oids.ecdsaWithSha256), "different algorithm"],
+  "parameters of the signature algorithm": [signedAs(oids.mldsa44, nullValue), "parameters"],
   "parameters of an ECDSA signature": [
-    makeRequest({ key: ecKey, signatureAlgorithm: der(0x30, oids.ecdsaWithSha256, hex("0500")) }),
+    { key: ecKey, ...signedAs(oids.ecdsaWithSha256, nullValue) },
     "parameters",
   ],
-  "two parameters": [
-    makeRequest({ signatureAlgorithm: der(0x30, oids.mldsa44, hex("0500"), hex("0500")) }),
-    "PKCS#10",
-  ],
-  "parameters of the key algorithm": [
-    makeRequest({
-      publicKey: der(0x30, der(0x30, oids.mldsa44, hex("0500")), mldsaKey.publicKey.subarray(17)),
-    }),
-    "requester's key",
-  ],
-  "a key of the wrong length": [
-    makeRequest({ publicKey: der(0x30, der(0x30, oids.mldsa44), der(0x03, new Uint8Array(100))) }),
-    "requester's key",
-  ],
-  "a point that is not on the curve": [
-    makeRequest({ key: ecKey, publicKey: flipBit(ecKey.publicKey, ecKey.publicKey.length - 1) }),
-    "point on its curve",
-  ],
-  "an ECDSA signature that is not DER": [
-    makeRequest({ key: ecKey, signature: () => new Uint8Array(64).fill(7) }),
-    "does not verify",
-  ],
-  "a key that cannot sign": [
-    makeRequest({ publicKey: kemKey, signatureAlgorithm: der(0x30, hex("0609608648016503040401")) }),
-    "requester's key",
-  ],
+  "two parameters": [signedAs(oids.mldsa44, nullValue, nullValue), "PKCS#10"],
+  "parameters of the key algorithm": [{ publicKey: keyParameters }, "requester's key"],
+  "a key of the wrong length": [{ publicKey: shortKey }, "requester's key"],
+  "a point that is not on the curve": [{ key: ecKey, publicKey: offCurve }, "point on its curve"],
+  "an ECDSA signature that is not DER": [{ key: ecKey, ...signedBy(new Uint8Array(64)) }, "does not verify"],
+  "a key that cannot sign": [{ publicKey: kemKey, ...signedAs(mlKem) }, "requester's key"],
   "a TeletexString": [named(0x14, ascii("release")), "UTF8String"],
   "a BMPString": [named(0x1e, ascii("\0r\0e")), "UTF8String"],
   "a UniversalString": [named(0x1c, ascii("\0\0\0r")), "UTF8String"],
-  "an INTEGER as a name": [makeRequest({ subject: commonName(hex("020101")) }), "UTF8String"],
+  "an INTEGER as a name": [named(0x02, Uint8Array.of(1)), "UTF8String"],
   "a UTF8String that is not UTF-8": [named(0x0c, hex("ff")), "UTF8String"],
   "a PrintableString that is not ASCII": [named(0x13, hex("c3a4")), "UTF8String"],
-  "a constructed string": [named(0x2c, der(0x0c, ascii("a"))), "several parts"],
+  "a constructed string": [named(0x2c, utf8("a")), "several parts"],
   "a NUL in the subject": [named(0x0c, ascii("a\0b")), "control"],
   "a line break in the subject": [named(0x0c, ascii("a\nb")), "control"],
   "an empty name": [named(0x0c), "0 characters"],
   "a name that is too long": [named(0x0c, new Uint8Array(65).fill(97)), "65 characters"],
-  "an unknown subject attribute": [
-    makeRequest({ subject: nameOf(hex("06092a864886f70d010901"), der(0x16, ascii("a@b.test"))) }),
-    "1.2.840.113549.1.9.1",
-  ],
-  "a subject part with two attributes": [
-    makeRequest({
-      subject: der(
-        0x30,
-        der(
-          0x31,
-          der(0x30, oids.commonName, der(0x0c, ascii("a"))),
-          der(0x30, oids.organization, der(0x0c, ascii("b"))),
-        ),
-      ),
-    }),
-    "part with 2 attributes",
-  ],
-  "a subject part without an attribute": [makeRequest({ subject: der(0x30, der(0x31)) }), ""],
-  "two common names": [
-    makeRequest({
-      subject: der(
-        0x30,
-        ...["a", "b"].map((text) => der(0x31, der(0x30, oids.commonName, der(0x0c, ascii(text))))),
-      ),
-    }),
-    "twice",
-  ],
+  "an unknown subject attribute": [{ subject: email }, "1.2.840.113549.1.9.1"],
+  "a subject part with two attributes": [{ subject: der(0x30, twoAttributes) }, "part with 2 attributes"],
+  "a subject part without an attribute": [{ subject: der(0x30, der(0x31)) }, ""],
+  "two common names": [{ subject: der(0x30, ...twoNames) }, "twice"],
   "two extensionRequest attributes": [
     asked(askingForNames(dns("a.test")), askingForNames(dns("b.test"))),
     "twice",
@@ -265,61 +215,45 @@ const refused: Record<string, [Uint8Array, string]> = {
   ],
   "an extensionRequest without a value": [asked(attribute(oids.extensionRequest)), "exactly one"],
   "an extensionRequest of the wrong type": [
-    asked(attribute(oids.extensionRequest, hex("0500"))),
+    asked(attribute(oids.extensionRequest, nullValue)),
     "list of extensions",
   ],
   "an extension with an additional element": [
-    asked(asking(der(0x30, oids.keyUsage, der(0x04, hex("03020780")), hex("0500")))),
+    asked(asking(der(0x30, oids.keyUsage, der(0x04, hex("03020780")), nullValue))),
     "",
   ],
   "an encoded default value": [asked(asking(extension(oids.keyUsage, hex("03020780"), hex("010100")))), ""],
   "a duplicate extension": [
-    makeRequest({
-      attributes: [
-        asking(
-          extension(oids.subjectAltName, der(0x30, dns("a.test"))),
-          extension(oids.subjectAltName, der(0x30, dns("b.test"))),
-        ),
-      ],
-    }),
+    asked(asking(namesExtension(dns("a.test")), namesExtension(dns("b.test")))),
     "twice",
   ],
-  "17 attributes": [
-    makeRequest({
-      attributes: Array.from({ length: 17 }, (_, i) =>
-        attribute(der(0x06, Uint8Array.of(0x55, i)), hex("0500")),
-      ),
-    }),
-    "limit",
-  ],
+  "17 attributes": [{ attributes }, "limit"],
   "an empty list of names": [askedFor(), "0 names"],
-  "101 names": [
-    asked(askingForNames(...Array.from({ length: 101 }, (_, i) => dns(`a${i}.test`)))),
-    "101 names",
-  ],
+  "101 names": [askedFor(...manyNames), "101 names"],
   "trailing bytes after the list of names": [
-    asked(asking(extension(oids.subjectAltName, Uint8Array.from([...der(0x30, dns("a.test")), 0])))),
+    asked(asking(extension(oids.subjectAltName, trailing))),
     "follow",
   ],
   "a host name of 200,000 bytes": [askedFor(dns("a".repeat(200_000))), "200000 bytes"],
   "an object identifier that is too long": [
-    asked(attribute(der(0x06, new Uint8Array(65).fill(1)), hex("0500"))),
+    asked(attribute(longIdentifier, nullValue)),
     "OBJECT IDENTIFIER of 65 bytes",
   ],
   "a host name with a NUL": [askedFor(dns("a.test\0.example.com")), "host name"],
   "a host name with non-ASCII bytes": [askedFor(dns("\xe4.test")), "host name"],
   "an IP address of 8 bytes, which is a network": [askedFor(der(0x87, hex("0a000000ff000000"))), "8 bytes"],
-  "an otherName": [askedFor(der(0xa0, hex("06032a0304"), der(0xa0, hex("0500")))), "unsupported kind"],
-  "a directory name": [askedFor(der(0xa4, commonName(der(0x0c, ascii("a"))))), "unsupported kind"],
+  "an otherName": [askedFor(der(0xa0, hex("06032a0304"), der(0xa0, nullValue))), "unsupported kind"],
+  "a directory name": [askedFor(der(0xa4, commonName(0x0c, ascii("a")))), "unsupported kind"],
   "a host name in constructed form": [askedFor(der(0xa2, der(0x16, ascii("a.test")))), ""],
 };
 
 describe("an untrusted certificate request", () => {
-  it.each(Object.entries(accepted))("is accepted with %s", async (_what, [request, expected]) => {
-    expect(await read(request)).toMatchObject(expected);
+  it.each(Object.entries(accepted))("is accepted with %s", async (_what, [parts, expected]) => {
+    expect(await read(makeRequest(parts))).toMatchObject(expected);
   });
 
-  it.each(Object.entries(refused))("is rejected with %s", async (_what, [request, word]) => {
+  it.each(Object.entries(refused))("is rejected with %s", async (_what, [given, word]) => {
+    const request = given instanceof Uint8Array ? given : makeRequest(given);
     const code = await refusal(() => read(request));
     expect(code).toMatch(/^INVALID_(ARGUMENT|KEY)$/);
     await expect(read(request)).rejects.toThrow(word);
@@ -328,10 +262,7 @@ describe("an untrusted certificate request", () => {
   it("is rejected whichever bit of its structure is flipped", async () => {
     // The bytes before the key, around the names, and at the start of the signature. The rest is uniform.
     const namesAt = Buffer.from(valid).indexOf("a.test") - 50;
-    const places = [
-      ...Array.from({ length: 80 }, (_, i) => i),
-      ...Array.from({ length: 90 }, (_, i) => namesAt + i),
-    ];
+    const places = Array.from({ length: 170 }, (_, i) => (i < 80 ? i : namesAt + i - 80));
     for (const place of places) {
       for (let bit = 0; bit < 8; bit += 1) {
         const changed = flipBit(valid, place, 1 << bit);

@@ -19,14 +19,12 @@ import {
 import {
   ascii,
   asking,
-  askingForNames,
   der,
   extension,
   hex,
   makeRequest,
   makeRequestKey,
   mldsaKey,
-  nameOf,
   oids,
 } from "../../../test/crypto/requests.ts";
 import { runToEndHere } from "../../../test/support/run-here.ts";
@@ -128,15 +126,8 @@ describe("ca issue --csr", { timeout }, () => {
 
   it("uses the operator's subject and names instead of the requested ones", async () => {
     const there = await place(ascii(encodePem("CERTIFICATE REQUEST", greedy)));
-    const chosenNames = ["--name", "dns:b.test", "--name", "uri:urn:example:b"];
-    const text = await issue(
-      there,
-      "--subject",
-      "CN=signer,O=Example",
-      ...chosenNames,
-      "--purpose",
-      "document",
-    );
+    const names = "--name dns:b.test --name uri:urn:example:b --purpose document".split(" ");
+    const text = await issue(there, "--subject", "CN=signer,O=Example", ...names);
     expect(read(there).subject).toBe("O=Example\nCN=signer");
     expect(read(there).subjectAltName).toBe("DNS:b.test, URI:urn:example:b");
     expect(text).toMatch(/^left out +CN=release, dns:a\.test, ip:10\.0\.0\.1, email:ada@a\.test, extension/m);
@@ -171,22 +162,23 @@ describe("ca issue --csr", { timeout }, () => {
     expect(read(late).validToDate).toEqual(caEnd);
   });
 
-  it("leaves the CA's files unchanged, and writes a world-readable certificate", async () => {
+  it("leaves the CA's files unchanged, and writes a world-readable certificate once", async () => {
     const there = await place();
     const before = contentOf(there.dataDir);
     await issue(there, ...sufficient);
     expect(contentOf(there.dataDir)).toEqual(before);
     expect((statSync(there.out).mode & 0o777).toString(8)).toBe("644");
+    const certificate = readFileSync(there.out);
+    expect(await refusedIn(there, ...sufficient)).toContain(there.out);
+    expect(readFileSync(there.out)).toEqual(certificate);
   });
 
-  it.each(["a file", "a link to nothing"])("does not overwrite %s", async (what) => {
+  it("does not write through a link", async () => {
     const there = await place();
-    const { dataDir, out } = there;
-    if (what === "a file") writeFileSync(out, "kept");
-    else symlinkSync(join(dataDir, "elsewhere"), out);
-    expect(await refusedIn(there, ...sufficient)).toContain(out);
-    expect(existsSync(join(dataDir, "elsewhere"))).toBe(false);
-    if (what === "a file") expect(readFileSync(out, "utf8")).toBe("kept");
+    const elsewhere = join(there.dataDir, "elsewhere");
+    symlinkSync(elsewhere, there.out);
+    expect(await refusedIn(there, ...sufficient)).toContain(there.out);
+    expect(existsSync(elsewhere)).toBe(false);
   });
 
   it("stops reading a file at the maximum CSR size", async () => {
@@ -194,20 +186,9 @@ describe("ca issue --csr", { timeout }, () => {
     expect(await refusedIn(there, ...sufficient)).toContain("limit");
   });
 
-  const forged = makeRequest({ signature: () => new Uint8Array(2420) });
-  const hidden = makeRequest({ subject: nameOf(oids.commonName, der(0x0c, ascii("a\u001b[2J"))) });
-  const bad: Record<string, [Uint8Array | string, string]> = {
-    "a signature that does not verify": [forged, "does not verify"],
-    "a control character in a name": [hidden, "control"],
-    "a certificate": [encodePem("CERTIFICATE", greedy), "CERTIFICATE REQUEST"],
-    "an invalid host name": [
-      makeRequest({ attributes: [askingForNames(der(0x82, ascii("a.test\0.b.test")))] }),
-      "host name",
-    ],
-  };
-  it.each(Object.entries(bad))("rejects a request with %s", async (_what, [request, word]) => {
-    const there = await place(request);
-    expect(await refusedIn(there, ...sufficient)).toContain(word);
+  it("rejects a request whose signature does not verify", async () => {
+    const there = await place(makeRequest({ signature: () => new Uint8Array(2420) }));
+    expect(await refusedIn(there, ...sufficient)).toContain("does not verify");
     expect(existsSync(there.out)).toBe(false);
   });
 
@@ -230,14 +211,10 @@ describe("ca issue --csr", { timeout }, () => {
     expect(existsSync(there.out)).toBe(false);
   });
 
-  it.each([
-    ["--copy", "subject"],
-    ["--purpose", "code"],
-    ["--out", "x"],
-    ["--name", "dns:a"],
-  ])("rejects %s %s without a request", async (...args) => {
-    expect(await refused("localhost", ...args)).toContain("--csr");
-  });
+  it.each(["--copy subject", "--purpose code", "--out x", "--name dns:a"])(
+    "rejects %s without a request",
+    async (option) => expect(await refused("localhost", ...option.split(" "))).toContain("--csr"),
+  );
 
   it("rejects a command line with neither a request nor a server name", async () => {
     expect(await refused()).toContain("NAME…");

@@ -16,25 +16,14 @@ async function makeKey(algorithm = "ML-DSA-44"): Promise<string> {
 describe("qsp kms csr", { timeout }, () => {
   it("writes a request with all names in the order of the options", async () => {
     const place = server.place();
-    const names = [
-      "--dns",
-      "a.test",
-      "--dns",
-      "b.test",
-      "--ip",
-      "::1",
-      "--email",
-      "a@a.test",
-      "--uri",
-      "urn:a:b",
-    ];
+    const names = "--dns a.test --dns b.test --ip ::1 --email a@a.test --uri urn:a:b".split(" ");
     const args = ["kms", "csr", await makeKey(), "--subject", "CN=release\\, x", ...names, "--out", "a.csr"];
     expect(await qspDone(args, place)).toMatch(/^a\.csr: request of [\d,]+ bytes, ML-DSA-44\n$/);
     const request = await readRequest(readFileSync(join(place.cwd, "a.csr")));
     expect(formatDistinguishedName(request.subject)).toBe("CN=release\\, x");
-    expect(request.alternativeNames.map(formatAlternativeName)).toEqual([
-      ...["dns:a.test", "dns:b.test", "ip:::1", "email:a@a.test", "uri:urn:a:b"],
-    ]);
+    expect(request.alternativeNames.map(formatAlternativeName).join(" ")).toBe(
+      "dns:a.test dns:b.test ip:::1 email:a@a.test uri:urn:a:b",
+    );
     expect((statSync(join(place.cwd, "a.csr")).mode & 0o777).toString(8)).toBe("644");
   });
 
