@@ -1,5 +1,4 @@
 /** Hostile callers of the authorization server. */
-import { Writable } from "node:stream";
 import { pino } from "pino";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { signJwt } from "../../../src/crypto/jwt.ts";
@@ -30,13 +29,7 @@ let server: AccessServer;
 let name: string;
 
 beforeAll(async () => {
-  const log = new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      lines.push(chunk.toString());
-      done();
-    },
-  });
-  const logger = pino({ level: "trace" }, log);
+  const logger = pino({ level: "trace" }, { write: (line) => void lines.push(line) });
   const args = ["--max-failed-logins", "3"];
   server = await startAccessServer({ atEnd, logger, args });
   name = await makeClient(server, { scopes: ["kms.read"] });
@@ -57,10 +50,8 @@ describe("wrong secrets", { timeout }, () => {
   });
 
   it("do not keep users on the same network from logging in", async () => {
-    await server.office.users.add(
-      { name: "ada", role: "user", passwordHash: hashCheaply(password) },
-      new Date(),
-    );
+    const ada = { name: "ada", role: "user", passwordHash: hashCheaply(password) } as const;
+    await server.office.users.add(ada, new Date());
     await failOften("nobody");
     const { token } = await server.connect().tokens.issueToken({ username: "ada", password });
     expect(token).not.toBe("");
@@ -141,12 +132,7 @@ describe("an error message", { timeout }, () => {
     expect(answer.headers.get("set-cookie")).toBeNull();
     expect(answer.headers.get("www-authenticate") ?? "").not.toContain("evil");
     expect(answer.body.error_description).toMatch(/^[ !#-[\]-~]+$/);
-    expect(
-      lines
-        .join("")
-        .split("\n")
-        .filter((line) => /^set-cookie/.test(line)),
-    ).toEqual([]);
+    expect(lines.join("")).not.toMatch(/^set-cookie/m);
   });
 });
 
@@ -188,33 +174,23 @@ describe("a page of a different site", { timeout }, () => {
 describe("an idempotency key", { timeout }, () => {
   it("gives nobody another caller's token, and returns no token twice", async () => {
     const other = await makeClient(server, { scopes: ["kms.read"] });
-    const key = { "idempotency-key": "same" };
-    const request = (client: string) =>
-      postForm(server, "/oauth/token", grant, { ...basicOf(client), ...key });
-    const subjects = [];
-    const ids = new Set();
-    for (const client of [name, other, name]) {
-      const { sub, jti } = claimsOf((await request(client)).body.access_token);
-      subjects.push(sub);
-      ids.add(jti);
-    }
-    expect(subjects).toEqual([name, other, name]);
-    expect(ids.size).toBe(3);
-    const wrong = await postForm(server, "/oauth/token", grant, { ...basicOf(name, "no"), ...key });
-    expect(wrong.status).toBe(401);
+    const request = (client: string, password?: string) =>
+      postForm(server, "/oauth/token", grant, { ...basicOf(client, password), "idempotency-key": "same" });
+    const answers = [await request(name), await request(other), await request(name)];
+    const claims = answers.map(({ body }) => claimsOf(body.access_token));
+    expect(claims.map(({ sub }) => sub)).toEqual([name, other, name]);
+    expect(new Set(claims.map(({ jti }) => jti)).size).toBe(3);
+    expect((await request(name, "no")).status).toBe(401);
   });
 });
 
 describe("a token in the wrong place", { timeout }, () => {
   /** Signs tokens that the issuer would never sign. */
-  async function forge(
-    { type, algorithm = "ML-DSA-65" }: { type?: "at+jwt"; algorithm?: "ML-DSA-65" | "ML-DSA-44" },
-    payload: object,
-  ): Promise<string> {
-    const { provider } = server.office;
+  async function forge(algorithm: "ML-DSA-65" | "ML-DSA-44", payload: object): Promise<string> {
+    const { provider, issuer } = server.office;
     const { secretKey } = await provider.generateKeyPair(algorithm);
-    const [{ kid = "" } = {}] = await server.office.issuer.publicJwks();
-    return signJwt(provider, secretKey, { keyId: kid, ...(type && { type }), payload: payload as never });
+    const [{ kid = "" } = {}] = await issuer.publicJwks();
+    return signJwt(provider, secretKey, { keyId: kid, type: "at+jwt", payload: payload as never });
   }
 
   it("cannot pass as an access token if it comes from a log-in, and vice versa", async () => {
@@ -241,7 +217,7 @@ describe("a token in the wrong place", { timeout }, () => {
   it("is rejected if a key of a different algorithm signed it under the issuer's kid", async () => {
     const claims = { ...claimsOf((await requestToken(server, name)).body.access_token) };
     for (const algorithm of ["ML-DSA-65", "ML-DSA-44"] as const)
-      expect(await useToken(server, await forge({ type: "at+jwt", algorithm }, claims))).toMatch(/^401 /);
+      expect(await useToken(server, await forge(algorithm, claims))).toMatch(/^401 /);
   });
 
   it("is not read from a URL or a body", async () => {

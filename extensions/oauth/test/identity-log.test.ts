@@ -28,11 +28,9 @@ describeAccess("the identity log", (shared) => {
     await exchange(server, name, ada.token, { scope: "kms.sign" });
     const entries = await readUntilRefused(logOf(await server.makePerson("auditor")), name);
     const { jti } = claimsOf(body.access_token);
+    const rights = /^role=user, scopes=kms.read, exchange=true, generation=\S{36}$/;
     expect(entries.map(({ operation, details }) => [operation, details])).toEqual([
-      [
-        "CREATE_CLIENT",
-        expect.stringMatching(/^role=user, scopes=kms.read, exchange=true, generation=\S{36}$/),
-      ],
+      ["CREATE_CLIENT", expect.stringMatching(rights)],
       ["ISSUE_TOKEN", `token=${jti}, for=${ada.name}, scopes=kms.read, audiences=${issuerUrl}`],
       ["ISSUE_TOKEN", "reason=SCOPE_INVALID"],
     ]);

@@ -70,12 +70,12 @@ describe("the token endpoint", { timeout }, () => {
   });
 
   it("ignores unknown parameters and parameters without a value", async () => {
-    const form = [...Object.entries(grant), ["scope", ""], ["bogus", "1"], ["bogus", "2"], ["resource", ""]];
-    expect(errorOf(await post(form as [string, string][]))).toEqual([200, undefined]);
+    const form = "grant_type=client_credentials&scope=&bogus=1&bogus=2&resource=";
+    expect(errorOf(await post(form))).toEqual([200, undefined]);
   });
 
   it.each(["grant_type", "scope", "client_id"])("rejects a repeated %s", async (parameter) => {
-    const form = [...Object.entries(grant), [parameter, "a"], [parameter, "b"]] as [string, string][];
+    const form = `grant_type=client_credentials&${parameter}=a&${parameter}=b`;
     expect(errorOf(await post(form))).toEqual([400, "invalid_request"]);
   });
 
@@ -91,17 +91,9 @@ describe("the token endpoint", { timeout }, () => {
     ["a resource that is not a URL", { ...grant, resource: "ledger" }, "invalid_target"],
     ["a resource with a fragment", { ...grant, resource: `${api}#a` }, "invalid_target"],
     ["an unregistered resource", { ...grant, resource: "https://other.example.com" }, "invalid_target"],
-    [
-      "a resource that starts like a registered one",
-      { ...grant, resource: `${api}.evil.com` },
-      "invalid_target",
-    ],
+    ["a resource that begins like another", { ...grant, resource: `${api}.evil.com` }, "invalid_target"],
     ["an unregistered audience", { ...grant, audience: "other" }, "invalid_target"],
-    [
-      "an exchange without permission",
-      { grant_type: exchangeGrant, subject_token: "a" },
-      "unauthorized_client",
-    ],
+    ["an unpermitted exchange", { grant_type: exchangeGrant, subject_token: "a" }, "unauthorized_client"],
   ])("rejects %s", async (_what, form, error) => {
     const answer = await post(form as Record<string, string>);
     expect(errorOf(answer)).toEqual([400, error]);
@@ -110,13 +102,9 @@ describe("the token endpoint", { timeout }, () => {
   });
 
   it("issues a token for several resources and audiences", async () => {
-    const form = [
-      ...Object.entries(grant),
-      ["resource", api],
-      ["resource", issuerUrl],
-      ["audience", "ledger"],
-    ];
-    const { body } = await post(form as [string, string][]);
+    const query = new URLSearchParams({ ...grant, resource: api, audience: "ledger" });
+    query.append("resource", issuerUrl);
+    const { body } = await post(query.toString());
     expect(claimsOf(body.access_token).aud).toEqual([api, issuerUrl, "ledger"]);
   });
 
@@ -130,17 +118,9 @@ describe("the token endpoint", { timeout }, () => {
     expect(found.body).not.toHaveProperty("scope");
   });
 
-  it("rejects GET", async () => {
+  it("rejects GET and other media types", async () => {
     const response = await fetch(`${server.url}/oauth/token`);
     expect([response.status, await response.json()]).toMatchObject([405, { error: "invalid_request" }]);
-  });
-
-  it("accepts JSON too, as the API description says", async () => {
-    const body = { ...grant, client_id: name, client_secret: secret };
-    expect((await server.rest("POST /oauth/token", body)).status).toBe(200);
-  });
-
-  it("rejects other media types", async () => {
     const headers = { ...basicOf(name), "content-type": "text/plain" };
     expect(errorOf(await post("grant_type=client_credentials", headers))).toEqual([415, "invalid_request"]);
   });
@@ -155,16 +135,12 @@ describe("the token endpoint", { timeout }, () => {
 });
 
 describe("client authentication", { timeout }, () => {
-  const byForm = (clientId: string, clientSecret: string) => ({
-    ...grant,
-    client_id: clientId,
-    client_secret: clientSecret,
-  });
+  const byForm = (clientId: string) => ({ ...grant, client_id: clientId, client_secret: secret });
 
   it.each(["a+b@example.com", "Zürich", "клиент"])("accepts the name %s in both forms", async (other) => {
     await makeClient(server, {}, other);
     expect((await post(grant, basicOf(other))).status).toBe(200);
-    expect((await post(byForm(other, secret), {})).status).toBe(200);
+    expect((await post(byForm(other), {})).status).toBe(200);
   });
 
   it("accepts unnecessary percent-encoding in HTTP Basic", async () => {
@@ -174,7 +150,7 @@ describe("client authentication", { timeout }, () => {
   });
 
   it("rejects both methods at once", async () => {
-    expect(errorOf(await post(byForm(name, secret)))).toEqual([400, "invalid_request"]);
+    expect(errorOf(await post(byForm(name)))).toEqual([400, "invalid_request"]);
     expect(errorOf(await post({ ...grant, client_id: "other" }))).toEqual([400, "invalid_request"]);
   });
 
@@ -257,23 +233,14 @@ describe("token exchange", { timeout }, () => {
       check: async () => claims,
       issueAccessToken: async () => ({ issuedAt: expiresAt, expiresAt }),
     };
-    const accounts = { users: undefined, clients: { find: async () => undefined } };
-    const client = { mayExchange: true, scopes: [], resources: [] };
-    const request = {
-      ...{ grantType: exchangeGrant, subjectToken: "token", subjectTokenType: accessTokenType },
-      ...{
-        requestedTokenType: "",
-        actorToken: "",
-        actorTokenType: "",
-        scope: "",
-        resource: [],
-        audience: [],
-      },
-    };
-    const call = { client, isAbout() {} };
-    expect(
-      await refusal(issueToken({ issuer, accounts, issuerUrl } as never, call as never, request)),
-    ).toMatchObject({ reason: "SUBJECT_TOKEN_INVALID" });
+    const deps = { issuer, issuerUrl, accounts: { clients: { find: async () => undefined } } };
+    const call = { client: { mayExchange: true, scopes: [], resources: [] }, isAbout() {} };
+    const types = { grantType: exchangeGrant, subjectTokenType: accessTokenType, requestedTokenType: "" };
+    const given = { subjectToken: "token", actorToken: "", actorTokenType: "", scope: "" };
+    const request = { ...types, ...given, resource: [], audience: [] };
+    expect(await refusal(issueToken(deps as never, call as never, request))).toMatchObject({
+      reason: "SUBJECT_TOKEN_INVALID",
+    });
   });
 
   it("lists all clients that acted for the user, and is refused after a few exchanges", async () => {
@@ -302,43 +269,35 @@ describe("token exchange", { timeout }, () => {
     const { body: beside } = await exchange(server, gateway, first.access_token);
     await revoke(server, gateway, second.access_token);
     const isActive = async (token: string) => (await introspect(server, gateway, token)).body.active;
-    expect(
-      await Promise.all([first, second, third, beside].map(({ access_token }) => isActive(access_token))),
-    ).toEqual([true, false, false, true]);
+    const active = [first, second, third, beside].map(({ access_token }) => isActive(access_token));
+    expect(await Promise.all(active)).toEqual([true, false, false, true]);
   });
 
   it("does not restore a scope that the token has lost", async () => {
     const { body } = await exchange(server, gateway, ada.token, { scope: "kms.read" });
     const again = await exchange(server, gateway, body.access_token);
     expect(again.body.scope).toBe("kms.read");
-    expect(errorOf(await exchange(server, gateway, body.access_token, { scope: "kms.sign" }))).toEqual([
-      400,
-      "invalid_scope",
-    ]);
+    const more = await exchange(server, gateway, body.access_token, { scope: "kms.sign" });
+    expect(errorOf(more)).toEqual([400, "invalid_scope"]);
   });
 
+  const typeOf = (name: string) => `urn:ietf:params:oauth:token-type:${name}`;
   it.each<[string, Record<string, string>]>([
     ["no subject_token", { subject_token: "" }],
     ["an invalid token", { subject_token: "abc" }],
     ["no subject_token_type", { subject_token_type: "" }],
-    ["an ID token", { subject_token_type: "urn:ietf:params:oauth:token-type:id_token" }],
-    [
-      "a request for a refresh token",
-      { requested_token_type: "urn:ietf:params:oauth:token-type:refresh_token" },
-    ],
+    ["an ID token", { subject_token_type: typeOf("id_token") }],
+    ["a request for a refresh token", { requested_token_type: typeOf("refresh_token") }],
     ["an actor", { actor_token: "abc" }],
     ["an actor token type without an actor token", { actor_token_type: accessTokenType }],
   ])("rejects %s with invalid_request, as RFC 8693, section 2.2.2, specifies", async (_what, form) => {
     expect(errorOf(await exchange(server, gateway, ada.token, form))).toEqual([400, "invalid_request"]);
   });
 
-  it("rejects an audience that the client may not request", async () => {
-    const answer = await exchange(server, gateway, ada.token, { audience: "ledger" });
-    expect(errorOf(answer)).toEqual([400, "invalid_target"]);
-  });
-
-  it("rejects a token that names neither this server nor the client", async () => {
+  it("rejects an audience not allowed to the client, and a token that names neither this server nor the client", async () => {
     const { body } = await exchange(server, gateway, ada.token, { resource: api });
+    const foreign = await exchange(server, gateway, ada.token, { audience: "ledger" });
+    expect(errorOf(foreign)).toEqual([400, "invalid_target"]);
     const other = await makeClient(server, { scopes: ["kms.read"], mayExchange: true });
     expect(errorOf(await exchange(server, other, body.access_token))).toEqual([400, "invalid_request"]);
     const named = await makeClient(server, { scopes: ["kms.read"], resources: [api], mayExchange: true });

@@ -26,11 +26,7 @@ const api = "https://api.example.com";
 const scopes = ["kms.read", "kms.sign", "kms.admin"];
 const inactive = { active: false };
 
-async function tokenOf(
-  server: AccessServer,
-  name: string,
-  form: Record<string, string> = {},
-): Promise<string> {
+async function tokenOf(server: AccessServer, name: string, form = {}): Promise<string> {
   const { status, body } = await requestToken(server, name, form);
   expect(status, JSON.stringify(body)).toBe(200);
   return body.access_token;
@@ -50,19 +46,8 @@ describeAccess("an access token", (shared) => {
     const outsider = await makeClient(server, { resources: [`${api}/`] });
     const token = await tokenOf(server, name, { resource: api });
     const { exp, iat, jti } = claimsOf(token);
-    const known = {
-      active: true,
-      client_id: name,
-      sub: name,
-      role: "user",
-      token_type: "Bearer",
-      scope: scopes.join(" "),
-      aud: [api],
-      iss: issuerUrl,
-      exp,
-      iat,
-      jti,
-    };
+    const own = { active: true, client_id: name, sub: name, role: "user", scope: scopes.join(" ") };
+    const known = { ...own, token_type: "Bearer", aud: [api], iss: issuerUrl, exp, iat, jti };
     for (const one of [name, audience]) {
       const { status, headers, body } = await introspect(server, one, token);
       expect([status, headers.get("cache-control"), body]).toEqual([200, "no-store", known]);
@@ -121,27 +106,26 @@ describeAccess("an access token", (shared) => {
   it("from an exchange ends with the user, the user's password or the client", async () => {
     const server = await shared();
     const name = await makeClient(server, { scopes, mayExchange: true });
-    const people = [await server.makePerson(), await server.makePerson(), await server.makePerson()];
-    const tokens = [];
-    for (const { token } of people) tokens.push((await exchange(server, name, token)).body.access_token);
-    const [removed = "", changed = "", spared = ""] = tokens;
-    await server.office.users.remove(people[0]?.name ?? "");
-    await server.office.users.setPassword(people[1]?.name ?? "", "none");
-    expect(await useToken(server, removed)).toBe("401 TOKEN_REVOKED");
-    expect(await useToken(server, changed)).toBe("401 TOKEN_REVOKED");
-    expect(await useToken(server, spared)).toBe("200");
-    await server.office.clients.remove(name);
-    expect(await useToken(server, spared)).toBe("401 TOKEN_REVOKED");
+    const { users, clients } = server.office;
+    const exchanged = async () => {
+      const { name: user, token } = await server.makePerson();
+      return { user, token: (await exchange(server, name, token)).body.access_token };
+    };
+    const [removed, changed, spared] = [await exchanged(), await exchanged(), await exchanged()];
+    await users.remove(removed.user);
+    await users.setPassword(changed.user, "none");
+    const use = () => Promise.all([removed, changed, spared].map(({ token }) => useToken(server, token)));
+    expect(await use()).toEqual(["401 TOKEN_REVOKED", "401 TOKEN_REVOKED", "200"]);
+    await clients.remove(name);
+    expect(await use()).toEqual(Array(3).fill("401 TOKEN_REVOKED"));
   });
 
   it.each(["removed", "given a new secret"])(
     "from several exchanges ends when any client in the chain is %s",
     async (change) => {
       const server = await shared();
-      const [first, second] = [
-        await makeClient(server, { scopes, mayExchange: true }),
-        await makeClient(server, { scopes, mayExchange: true }),
-      ];
+      const make = () => makeClient(server, { scopes, mayExchange: true });
+      const [first, second] = [await make(), await make()];
       const { body } = await exchange(server, first, (await server.makePerson()).token);
       const { body: further } = await exchange(server, second, body.access_token);
       expect(await useToken(server, further.access_token)).toBe("200");
@@ -159,11 +143,7 @@ describeAccess("an access token", (shared) => {
     const token = await tokenOf(server, name);
     const stream = server.connect(`Bearer ${token}`).chain.watchBlocks({})[Symbol.asyncIterator]();
     await stream.next();
-    const end = refusal(
-      (async () => {
-        while (!(await stream.next()).done);
-      })(),
-    );
+    const end = refusal(Array.fromAsync({ [Symbol.asyncIterator]: () => stream }));
     await revoke(server, name, token);
     expect(await end).toEqual({ code: "Unauthenticated", reason: "TOKEN_REVOKED" });
   });
@@ -196,9 +176,8 @@ describeAccess("an access token", (shared) => {
     const ada = await makePerson();
     const client = await makeClient(await shared());
     const { secretHash = "", ...rest } = (await office.clients.find(client)) ?? {};
-    expect(await office.clients.add({ ...rest, secretHash, name: ada.name } as never, new Date())).toBe(
-      false,
-    );
+    const twin = { ...rest, secretHash, name: ada.name } as never;
+    expect(await office.clients.add(twin, new Date())).toBe(false);
     expect(await office.users.add({ name: client, role: "user", passwordHash: "" }, new Date())).toBe(false);
   });
 
@@ -235,10 +214,8 @@ describeAccess("an access token", (shared) => {
     const other = await tokenOf(server, name, { resource: api });
     expect(await tokens.verifyToken({ token: other })).toMatchObject({ valid: false });
     await revoke(server, name, token);
-    expect(await tokens.verifyToken({ token })).toMatchObject({
-      valid: false,
-      reason: expect.stringMatching(/revoked/),
-    });
+    const reason = expect.stringMatching(/revoked/);
+    expect(await tokens.verifyToken({ token })).toMatchObject({ valid: false, reason });
   });
 
   it("reads /metrics with the scope metrics.read and the auditor role", async () => {
@@ -263,10 +240,8 @@ describeAccess("an access token", (shared) => {
     const other = await makeClient(server, { scopes, role: "admin" });
     const token = await tokenOf(server, name, { scope: "pqc.use" });
     expect(await useToken(server, token, "GET /api/secure")).toBe("200");
-    expect(
-      (await postForm(server, "/oauth/token", { grant_type: "client_credentials" }, basicOf(name, "no")))
-        .status,
-    ).toBe(401);
+    const grant = { grant_type: "client_credentials" };
+    expect((await postForm(server, "/oauth/token", grant, basicOf(name, "no"))).status).toBe(401);
     const { tokens } = server.connect();
     const logIn = async (username: string) => (await tokens.issueToken({ username })).token;
     expect((await exchange(server, name, await logIn("ada"))).status).toBe(200);

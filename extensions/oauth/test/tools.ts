@@ -27,13 +27,9 @@ export async function postForm(
   const body =
     typeof form === "string" ? form : new URLSearchParams(form as Record<string, string>).toString();
   const type = { "content-type": "application/x-www-form-urlencoded" };
-  const response = await fetch(url + path, { method: "POST", body, headers: { ...type, ...headers } });
-  const text = await response.text();
-  return {
-    status: response.status,
-    headers: response.headers,
-    body: text === "" ? undefined : JSON.parse(text),
-  };
+  const answer = await fetch(url + path, { method: "POST", body, headers: { ...type, ...headers } });
+  const text = await answer.text();
+  return { status: answer.status, headers: answer.headers, body: text === "" ? undefined : JSON.parse(text) };
 }
 
 /** HTTP Basic with both parts form-encoded (RFC 6749, section 2.3.1). */
@@ -62,21 +58,12 @@ export async function makeClient(
 }
 
 /** Requests a token for the client itself. */
-export function requestToken(
-  server: Pick<AccessServer, "url">,
-  name: string,
-  form: Record<string, string> = {},
-): Promise<Answer> {
+export function requestToken(server: Pick<AccessServer, "url">, name: string, form = {}) {
   return postForm(server, "/oauth/token", { grant_type: "client_credentials", ...form }, basicOf(name));
 }
 
 /** Exchanges a token. */
-export function exchange(
-  server: Pick<AccessServer, "url">,
-  name: string,
-  token: string,
-  form: Record<string, string> = {},
-): Promise<Answer> {
+export function exchange(server: Pick<AccessServer, "url">, name: string, token: string, form = {}) {
   const given = { grant_type: exchangeGrant, subject_token: token, subject_token_type: accessTokenType };
   return postForm(server, "/oauth/token", { ...given, ...form }, basicOf(name));
 }
@@ -94,22 +81,15 @@ export function revoke(server: Pick<AccessServer, "url">, name: string, token: s
  *
  * @returns status and reason
  */
-export async function useToken(
-  server: AccessServer,
-  token: string,
-  line = "GET /api/kms/keys",
-): Promise<string> {
+export async function useToken(server: AccessServer, token: string, line = "GET /api/kms/keys") {
   const response = await server.rest(line, undefined, { authorization: `Bearer ${token}` });
   const body = (await response.json()) as { details?: { reason?: string }[] };
   return [response.status, body.details?.[0]?.reason].filter((part) => part !== undefined).join(" ");
 }
 
-/** Decodes a token's claims. */
-export function claimsOf(token: string): Record<string, unknown> {
-  return JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
+function decode(token: string, part: number): Record<string, unknown> {
+  return JSON.parse(Buffer.from(token.split(".")[part] ?? "", "base64url").toString());
 }
 
-/** Decodes a token's header. */
-export function headerOf(token: string): Record<string, unknown> {
-  return JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString());
-}
+export const headerOf = (token: string) => decode(token, 0);
+export const claimsOf = (token: string) => decode(token, 1);
