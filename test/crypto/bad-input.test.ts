@@ -38,13 +38,6 @@ describeProviders("%s, given bad input,", async (provider, name) => {
       const signature = await provider.sign(secretKey, message);
       expect(await provider.verify(keys("ML-DSA-44").publicKey, message, signature)).toBe(false);
     });
-
-    it.each([0, 1, 63, 65, 1000])("an ECDSA signature of %i zeros, in both encodings", async (length) => {
-      const { publicKey } = keys("ECDSA-P256");
-      const zeros = new Uint8Array(length);
-      expect(await provider.verify(publicKey, message, zeros)).toBe(false);
-      expect(await provider.verify(publicKey, message, zeros, { ecdsaEncoding: "ieee-p1363" })).toBe(false);
-    });
   });
 
   describe("rejects with INVALID_ARGUMENT", () => {
@@ -164,27 +157,6 @@ describeProviders("%s, given bad input,", async (provider, name) => {
         refusal(() => provider.importSecretKey(algorithm, { raw: flipBit(raw, place, 1 << (place % 8)) })),
       );
     expect(await Promise.all(refusals)).toEqual(places.map(() => "INVALID_KEY"));
-  });
-
-  describe("accepts as a different, valid key, because no check can detect it,", () => {
-    it.each([
-      ["an ML-DSA key with a changed K", "ML-DSA-65", 32],
-      ["an SLH-DSA key with a changed SK.prf", "SLH-DSA-SHA2-128f", 16],
-    ] as const)("%s", async (_name, algorithm, byteIndex) => {
-      const { publicKey, secretKey } = keys(algorithm);
-      const raw = flipBit(secretKey.exportRaw(), byteIndex);
-      const changed = await provider.importSecretKey(algorithm, { raw });
-      expect(await provider.verify(publicKey, message, await provider.sign(changed, message))).toBe(true);
-    });
-
-    it("an ML-KEM key with a changed z", async () => {
-      const { publicKey, secretKey } = keys("ML-KEM-768");
-      const changed = await provider.importSecretKey("ML-KEM-768", {
-        raw: flipBit(secretKey.exportRaw(), 2399),
-      });
-      const { ciphertext, sharedSecret } = await provider.encapsulate(publicKey);
-      expect(await provider.decapsulate(changed, ciphertext)).toEqual(sharedSecret);
-    });
   });
 
   it.each(["SLH-DSA-SHA2-128f", "ECDSA-P256"] as const)(

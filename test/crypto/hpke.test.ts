@@ -16,7 +16,6 @@ import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import {
   generateWrappingKey,
   type HpkeAlgorithm,
-  isWrappingMethod,
   maxPlaintextBytes,
   type SealContext,
   unwrap,
@@ -132,18 +131,12 @@ describeProviders("HPKE with %s", (provider) => {
   });
 });
 
-describe("the wrapping methods", () => {
-  it("are the ones in the table", () => {
-    expect(wrappingMethods.every(isWrappingMethod)).toBe(true);
-    expect(["constructor", "hpke_xwing_hkdf_sha256_aes_256_gcm", ""].some(isWrappingMethod)).toBe(false);
-  });
-
-  it("reject an unknown name", async () => {
-    const provider = await createCryptoProvider("openssl");
-    const unknown = "HPKE_XWING" as WrappingMethod;
-    expect(await refusal(() => generateWrappingKey(provider, unknown))).toBe("INVALID_ARGUMENT");
-    await provider.close();
-  });
+it.each(["HPKE_XWING", "constructor"])("%s is no wrapping method", async (unknown) => {
+  const provider = await createCryptoProvider("openssl");
+  expect(await refusal(() => generateWrappingKey(provider, unknown as WrappingMethod))).toBe(
+    "INVALID_ARGUMENT",
+  );
+  await provider.close();
 });
 
 const hex = Uint8Array.fromHex;

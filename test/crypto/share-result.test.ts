@@ -1,7 +1,6 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createSignCheck, healthMs } from "../../src/crypto/can-sign.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { shareResult } from "../../src/crypto/share-result.ts";
 
 /** A result that is kept for 5 seconds, on a manual clock. */
@@ -65,23 +64,13 @@ describe("shareResult", () => {
 });
 
 describe("the algorithm health check", () => {
-  it("generates one key pair per algorithm, however many callers check", async () => {
+  it("names the algorithms that work, and generates one key pair for each, however many callers check", async () => {
     const provider = await createCryptoProvider("openssl");
-    let pairs = 0;
-    const system: CryptoProvider = Object.create(provider, {
-      generateKeyPair: {
-        value: (...args: Parameters<CryptoProvider["generateKeyPair"]>) => {
-          pairs += 1;
-          return provider.generateKeyPair(...args);
-        },
-      },
-      sign: { value: provider.sign.bind(provider) },
-      verify: { value: provider.verify.bind(provider) },
-    });
-    const check = createSignCheck({ ...provider, system }, ["ML-DSA-44", "ECDSA-P256"]);
+    const generated = vi.spyOn(provider.system, "generateKeyPair");
+    const check = createSignCheck(provider, ["ML-DSA-44", "ECDSA-P256"]);
     const answers = await Promise.all(Array.from({ length: 300 }, check));
     expect(new Set(answers)).toEqual(new Set([new Set(["ML-DSA-44", "ECDSA-P256"])]));
-    expect(pairs).toBe(2);
+    expect(generated).toHaveBeenCalledTimes(2);
     await provider.close();
   });
 
