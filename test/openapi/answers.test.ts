@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest";
 import type { Json } from "../../src/calls/example.ts";
 import { loadExamples } from "./call-examples.ts";
-import { cleanAnswer, secretNames, shortenRuns, tokenSample } from "./clean-answer.ts";
+import { cleanAnswer, secretNames, tokenSample } from "./clean-answer.ts";
 import { listRecorded } from "./read-answers.ts";
 
 const examples = await loadExamples();
@@ -83,39 +83,11 @@ describe("the recorded answers", () => {
   });
 });
 
-describe("recording an answer", () => {
-  it("keeps short bytes whole, and only the start of long ones", () => {
-    const short = Buffer.alloc(64, 0xfb).toString("base64");
-    const long = Buffer.alloc(3309, 0xfb).toString("base64");
-    expect(cleanAnswer({ short, long })).toEqual({
-      short,
-      long: `${long.slice(0, 64)}//SHORTENED/FROM/3309/BYTES/////`,
-    });
-  });
-
-  it("keeps PEM and base64url valid", () => {
-    const long = Buffer.alloc(300, 0xfb);
-    const pem = `-----BEGIN PUBLIC KEY-----\n${long.toString("base64").replace(/.{1,64}/g, "$&\n")}-----END PUBLIC KEY-----\n`;
-    expect(shortenRuns(pem).split("\n").slice(2)).toEqual([
-      "//SHORTENED/FROM/300/BYTES//",
-      "-----END PUBLIC KEY-----",
-      "",
-    ]);
-    expect(shortenRuns(long.toString("base64url"))).toMatch(/^[\w-]{64}__SHORTENED_FROM_300_BYTES__$/);
-  });
-
-  it.each(["token", "access_token", "privateKey", "privateKeySeed", "client_secret", "password"])(
-    "removes %s anywhere",
-    (name) => {
-      const secret = Buffer.alloc(32, 0xfb).toString("base64");
-      for (const text of [secret, "eyJhbGciOiJub25lIn0.e30.c2ln", "correct horse"])
-        expect(JSON.stringify(cleanAnswer({ list: [{ [name]: text }] }))).not.toContain(text);
-    },
-  );
-
-  it("removes a token in the middle of a text", () => {
-    expect(cleanAnswer({ note: "use eyJhbGciOiJub25lIn0.e30.c2ln now" })).toEqual({
-      note: `use ${tokenSample} now`,
-    });
-  });
-});
+it.each(["token", "access_token", "privateKey", "privateKeySeed", "client_secret", "password"])(
+  "recording an answer removes %s anywhere",
+  (name) => {
+    const secret = Buffer.alloc(32, 0xfb).toString("base64");
+    for (const text of [secret, "eyJhbGciOiJub25lIn0.e30.c2ln", "correct horse"])
+      expect(JSON.stringify(cleanAnswer({ list: [{ [name]: text }] }))).not.toContain(text);
+  },
+);

@@ -82,8 +82,10 @@ function callAsShown(
   return fetch(shown, { method });
 }
 
-it("the API description passes Redocly's strict rules for references, names, parameters and examples", async () => {
-  const config = await createConfig({ extends: ["recommended-strict"] });
+it("the API description passes Redocly's strict rules for references, names, examples and descriptions", async () => {
+  const described = ["operation-summary", "operation-description", "parameter-description"];
+  const rules = Object.fromEntries(described.map((rule) => [rule, "error"] as const));
+  const config = await createConfig({ extends: ["recommended-strict"], rules });
   const problems = await lintFromString({ source: JSON.stringify(serverOf("token").document), config });
   expect(problems.map(({ ruleId, message }) => `${ruleId}: ${message}`)).toEqual([]);
 });
@@ -117,14 +119,8 @@ describe.each(modes)("the API description of a server with --auth %s", (mode) =>
     expect(text.match(/.{0,60}\*\/.{0,20}/g)).toBeNull();
   });
 
-  it("describes every operation, parameter, schema and field in words", () => {
+  it("describes every schema and field in words", () => {
     const { document } = serverOf(mode);
-    const silent = listOperations(document).flatMap(({ operation }) => [
-      ...(operation.summary && operation.description ? [] : [operation.operationId]),
-      ...(operation.parameters ?? []).flatMap((one) =>
-        "$ref" in one || one.description ? [] : [`${operation.operationId} ${one.name}`],
-      ),
-    ]);
     const fields = Object.entries(document.components.schemas).flatMap(
       ([name, { description, properties }]) => [
         ...(description ? [] : [name]),
@@ -135,7 +131,7 @@ describe.each(modes)("the API description of a server with --auth %s", (mode) =>
         ),
       ],
     );
-    expect([...silent, ...fields]).toEqual([]);
+    expect(fields).toEqual([]);
   });
 
   it("uses JSON field names, even in prose", () => {
@@ -244,52 +240,39 @@ interface ApiError {
 describe("who may call, in the API description", () => {
   it.each([
     ["open", "pqc.TokenService.Hello", []],
-    ["open", "pqc.TokenService.GetSecureData", [{ bearer: [] }]],
     ["open", "oauth.AuthorizationService.IssueToken", [{ basic: [] }, {}]],
     ["open", "kms.KmsService.Sign", [{}, { bearer: [] }]],
-    ["open", "kms.KmsService.GetAuditLog", [{}, { bearer: [] }]],
-    ["token", "pqc.TokenService.Hello", []],
-    ["token", "pqc.TokenService.GetSecureData", [{ bearer: [] }]],
     ["token", "kms.KmsService.Sign", [{ bearer: [] }]],
-    ["token", "kms.KmsService.GetAuditLog", [{ bearer: [] }]],
   ])("with --auth %s, %s", (mode, rpc, security) => {
     expect(operationOf(rpc, mode).security).toEqual(security);
   });
 
   it("includes 401 and 403 only for calls that may require a token", () => {
-    const statuses = (mode: string, rpc: string) => Object.keys(failuresOf(rpc, mode));
-    expect(statuses("open", "kms.KmsService.Sign")).not.toContain("401");
-    expect(statuses("token", "pqc.TokenService.Hello")).not.toContain("403");
+    expect(failuresOf("kms.KmsService.Sign")).not.toHaveProperty("401");
+    expect(failuresOf("pqc.TokenService.Hello", "token")).not.toHaveProperty("403");
   });
 });
 
 describe("how a call fails, in the API description", () => {
   it.each([
-    ["kms.KmsService.Sign", "404", ["KEY_NOT_FOUND"]],
-    [
-      "kms.KmsService.Sign",
-      "400",
-      ["KEY_STATE_INVALID", "KEY_USAGE_MISMATCH", "FIELD_INVALID", "JSON_INVALID"],
-    ],
-    ["kms.KmsService.Sign", "500", ["KEY_DAMAGED", "INTERNAL"]],
-    ["kms.KmsService.CreateKey", "409", ["IDEMPOTENCY_KEY_REUSED"]],
+    ["kms.KmsService.Sign", "400", ["KEY_STATE_INVALID", "FIELD_INVALID", "JSON_INVALID"]],
     ["kms.KmsService.Sign", "413", ["BODY_TOO_LARGE"]],
+    ["kms.KmsService.CreateKey", "409", ["IDEMPOTENCY_KEY_REUSED"]],
     ["kms.KmsService.BatchSign", "404", ["KEY_NOT_FOUND"]],
-    ["vpn.VpnService.Rekey", "404", ["TUNNEL_NOT_FOUND"]],
     ["vpn.VpnService.RegisterPeer", "429", ["ADDRESS_POOL_EMPTY", "SERVER_BUSY"]],
     ["defi.DefiService.SignProposal", "403", ["SIGNER_UNKNOWN"]],
     ["kms.KmsService.GetKey", "400", ["BODY_UNEXPECTED", "PARAMETER_UNKNOWN"]],
     ["kms.KmsService.GetKey", "431", ["METADATA_TOO_LARGE"]],
+    ["kms.KmsService.GetKey", "500", ["KEY_DAMAGED", "INTERNAL"]],
     ["kms.KmsService.GetKey", "503", ["STORE_UNAVAILABLE", "SHUTTING_DOWN"]],
   ])("%s has %s with %j", (rpc, status, reasons) => {
     const text = failuresOf(rpc)[status] ?? "";
     expect(reasons.filter((reason) => !text.includes(`\`${reason}\``))).toEqual([]);
   });
 
-  it("may state a retry delay", () => {
-    const { Busy, Unavailable } = serverOf("open").document.components.responses;
-    for (const response of [Busy, Unavailable])
-      expect(response).toMatchObject({ headers: { "Retry-After": {} } });
+  it.each(["Busy", "Unavailable"])("may state a retry delay: %s", (name) => {
+    const response = serverOf("open").document.components.responses[name];
+    expect(response).toMatchObject({ headers: { "Retry-After": {} } });
   });
 
   it.each([
@@ -316,9 +299,6 @@ it("the schema of a stream's messages does not match the error that may end it",
 
 it.each([
   ["kms.SignResponse", ["status", "result"]],
-  ["kms.WatchAuditLogResponse", ["status", "entry"]],
-  ["kms.WatchAuditVerificationResponse", ["status", "entriesVerified", "entriesTotal"]],
-  ["kms.DestroyKeyResponse", ["status", "keyId", "newStatus"]],
   ["oauth.IntrospectTokenResponse", undefined],
 ])("the API description requires in %s the fields that are always present: %j", (message, fields) => {
   expect(schemaOf(message).required).toEqual(fields);
@@ -361,21 +341,14 @@ describe("a GET, in the API description", () => {
   });
 });
 
-describe("the example of a failure, in the API description", () => {
-  it("matches the server's response, except for call-specific parts", async () => {
-    const { url, document } = serverOf("open");
-    const found = findOperation(document, "kms.KmsService.GetKey");
-    const response = found.operation.responses["404"];
-    const shown =
-      response && "content" in response ? response.content?.["application/json"]?.example : undefined;
-    const answer = (await (await callAsShown(url, found)).json()) as ApiError;
-    const [info] = answer.details;
-    expect({
-      ...answer,
-      message: "what is wrong, and the valid form",
-      details: [{ ...info, metadata: {} }],
-    }).toEqual(shown);
-  });
+it("the example of a failure matches the server's response, except for call-specific parts", async () => {
+  const { url, document } = serverOf("open");
+  const found = findOperation(document, "kms.KmsService.GetKey");
+  const content = (found.operation.responses["404"] as OpenApiResponse).content ?? {};
+  const answer = (await (await callAsShown(url, found)).json()) as ApiError;
+  const details = [{ ...answer.details[0], metadata: {} }];
+  const shown = { ...answer, message: "what is wrong, and the valid form", details };
+  expect(content["application/json"]?.example).toEqual(shown);
 });
 
 it.each([
@@ -387,16 +360,6 @@ it.each([
   expect(JSON.stringify(operationOf(rpc).parameters ?? []).includes("IdempotencyKey")).toBe(isKeyed);
 });
 
-describe("a call without an OpenAPI path", () => {
-  it("is mentioned in the description of its service", () => {
-    const { tags } = serverOf("open").document;
-    const texts = new Map(tags.map(({ name, description }) => [name, description]));
-    expect(texts.get("kms.KmsService")).toContain("`kms.KmsService.SignStream`: Signs a message of any size");
-    expect(texts.get("vpn.VpnService")).toContain("`vpn.VpnService.Tunnel`");
-    expect(texts.get("wallet.WalletService")).not.toContain("gRPC");
-  });
-});
-
 /** Returns a schema from the open server's document. */
 function schemaOf(name: string): NonNullable<OpenApiDocument["components"]["schemas"][string]> {
   const schema = serverOf("open").document.components.schemas[name];
@@ -405,37 +368,27 @@ function schemaOf(name: string): NonNullable<OpenApiDocument["components"]["sche
 }
 
 describe("the proto rules in the API description", () => {
+  /** The type says it already. */
+  const withoutRule = expect.not.stringContaining("ust be a whole number");
+
   it.each([
     ["kms.CreateKeyRequest", "alias", { maxLength: 255, pattern: "^[^\\x00-\\x1f\\x7f-\\x9f]*$" }],
-    ["kms.SignRequest", "keyId", { minLength: 1, maxLength: 600 }],
-    ["kms.SignRequest", "context", { contentEncoding: "base64", maxLength: 340 }],
     ["kms.SignRequest", "mu", { pattern: "^(?:[A-Za-z0-9+/_-]{86}(?:==)?)?$", maxLength: 88 }],
     [
       "kms.CreateKeyRequest",
       "usage",
-      { anyOf: [{ type: "string", enum: ["", "SIGN", "KEM", "ENCRYPT"] }, { type: "null" }] },
+      { anyOf: [{ enum: ["", "SIGN", "KEM", "ENCRYPT"] }, { type: "null" }] },
     ],
-    ["kms.BatchSignRequest", "data", { type: "array", minItems: 1, maxItems: 1000 }],
-    ["vpn.SendPacketRequest", "size", { type: ["integer", "null"], minimum: 0, maximum: 65536 }],
-    ["defi.CreateMultisigRequest", "signerPublicKeys", { maxItems: 100, uniqueItems: true }],
-    ["defi.SignProposalRequest", "signer", { pattern: "^0x[0-9a-fA-F]{40}$" }],
+    ["iot.SendTelemetryRequest", "sequence", { type: ["integer", "null"], description: withoutRule }],
   ])("%s.%s", (name, field, expected) => {
     expect(schemaOf(name).properties?.[field]).toMatchObject(expected);
   });
 
   it.each([
-    ["kms.SignRequest", ["keyId"]],
     ["kms.BatchSignRequest", ["keyId", "data"]],
-    ["vpn.ReceivePacketRequest", ["tunnelId", "packet"]],
     ["kms.CreateKeyRequest", undefined],
   ])("%s requires %j", (name, required) => {
     expect(schemaOf(name).required).toEqual(required);
-  });
-
-  it("do not repeat what an integer type says", () => {
-    const { sequence } = schemaOf("iot.SendTelemetryRequest").properties ?? {};
-    expect(sequence).toMatchObject({ type: ["integer", "null"] });
-    expect(sequence?.description).not.toContain("ust be a whole number");
   });
 
   it("describe an upload as the bytes of a file", () => {
@@ -462,9 +415,7 @@ describe("the proto rules in the API description", () => {
 
   it.each([
     ["kms.SignRequest", undefined, "Set exactly one of data and mu."],
-    ["defi.CreateMultisigRequest", undefined, "Threshold must be from 1 to signerCount"],
     ["defi.CreateProposalRequest", "expiresAt", "Must be in the future."],
-    ["blockchain.ConnectPeerRequest", "address", "Must be a host and a port, as host:port."],
     ["kms.CreateKeyRequest", undefined, "rotationPeriodSeconds needs a name"],
     ["google.cloud.kms.v1.CryptoKey", "nextRotationTime", "2. Mark the new version as primary."],
   ])("%s %s is described as %j", (name, field, sentence) => {

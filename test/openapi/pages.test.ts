@@ -106,15 +106,4 @@ describe("a path of the API description", () => {
       expect([path, status, headers.get("accept-query")]).toEqual([path, 400, types]);
     }
   });
-
-  it("returns 405 for each undescribed method", async () => {
-    for (const [path, operations] of Object.entries(api.document.paths)) {
-      for (const method of ["GET", "PUT", "POST", "DELETE", "PATCH"]) {
-        if (Object.hasOwn(operations, method.toLowerCase())) continue;
-        const { status } = await fetch(api.url + path.replace(/\{[^}]+\}/g, "some-id"), { method });
-        const expected = listRefused(path).includes(method) ? 501 : 405;
-        expect([method, path, status]).toEqual([method, path, expected]);
-      }
-    }
-  });
 });

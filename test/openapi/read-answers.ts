@@ -26,7 +26,7 @@ export function listRecorded(examples: readonly Example[]): Readonly<Record<stri
 }
 
 /**
- * Returns the shape of an answer: its members, the types of their values, and the values that are names. A
+ * Returns the shape of an answer: its members, the types of their values, and the values that are names or verdicts. A
  * list has each distinct shape of its elements once.
  */
 export function shapeOf(value: Json): unknown {
@@ -35,6 +35,7 @@ export function shapeOf(value: Json): unknown {
     const sorted = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
     return Object.fromEntries(sorted.map(([name, part]) => [name, shapeOf(part)]));
   }
+  if (typeof value === "boolean") return value;
   if (typeof value !== "string") return typeof value;
   if (/\bSHORTENED[/_]FROM\b/.test(value)) return "long bytes";
   return /^[A-Z]{2}[A-Z0-9_-]*$|SECRET|^\(secret\)$/.test(value) ? value : "text";

@@ -21,22 +21,19 @@ function checkMessage(message: MessageInitShape<typeof EverythingSchema>): strin
 }
 
 describe("a field's schema", () => {
-  it.each<[field: string, schema: Schema]>([
-    ["name", { type: "string" }],
-    ["boolValue", { type: "boolean" }],
-    ["int32Value", { type: "integer", format: "int32", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 }],
-    ["sfixed32Value", { type: "integer", format: "int32", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 }],
-    ["sint32Value", { type: "integer", format: "int32", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 }],
-    ["uint32Value", { type: "integer", format: "int64", minimum: 0, maximum: 4294967295 }],
-    ["fixed32Value", { type: "integer", format: "int64", minimum: 0, maximum: 4294967295 }],
-    ["int64Value", { type: "string", format: "int64" }],
-    ["sint64Value", { type: "string", format: "int64" }],
-    ["sfixed64Value", { type: "string", format: "int64" }],
-    ["uint64Value", { type: "string", format: "uint64" }],
-    ["fixed64Value", { type: "string", format: "uint64" }],
+  it.each<[fields: string, schema: Schema]>([
+    ["name mask other-name", { type: "string" }],
+    ["boolValue boolWrapper", { type: "boolean" }],
+    [
+      "int32Value sint32Value sfixed32Value",
+      { type: "integer", format: "int32", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 },
+    ],
+    ["uint32Value fixed32Value", { type: "integer", format: "int64", minimum: 0, maximum: 4294967295 }],
+    ["int64Value sint64Value sfixed64Value int64Wrapper", { type: "string", format: "int64" }],
+    ["uint64Value fixed64Value", { type: "string", format: "uint64" }],
     ["floatValue", { type: "number", format: "float" }],
     ["doubleValue", { type: "number", format: "double" }],
-    ["bytesValue", { type: "string", format: "byte", contentEncoding: "base64" }],
+    ["bytesValue bytesWrapper", { type: "string", format: "byte", contentEncoding: "base64" }],
     ["color", { type: "string", enum: ["COLOR_UNSPECIFIED", "RED", "GREEN", "ULTRAVIOLET"] }],
     ["tags", { type: "array", items: { type: "string" } }],
     ["nesteds", { type: "array", items: { $ref: "#/components/schemas/testing.Nested" } }],
@@ -45,17 +42,12 @@ describe("a field's schema", () => {
     ["nested", { $ref: "#/components/schemas/testing.Nested" }],
     ["timestamp", { type: "string", format: "date-time" }],
     ["duration", { type: "string", pattern: "^-?[0-9]+(\\.[0-9]{1,9})?s$" }],
-    ["mask", { type: "string" }],
     ["struct", { type: "object", additionalProperties: true }],
     ["value", {}],
     ["list", { type: "array", items: {} }],
     ["empty", { type: "object", additionalProperties: false }],
-    ["boolWrapper", { type: "boolean" }],
-    ["int64Wrapper", { type: "string", format: "int64" }],
-    ["bytesWrapper", { type: "string", format: "byte", contentEncoding: "base64" }],
-    ["other-name", { type: "string" }],
-  ])("%s is %j", (field, schema) => {
-    expect(everything[field]).toEqual(schema);
+  ])("%s is %j", (fields, schema) => {
+    for (const field of fields.split(" ")) expect(everything[field], field).toEqual(schema);
   });
 
   it("matches the JSON of an empty message and of a full one", () => {
@@ -121,41 +113,42 @@ describe("proto comments", () => {
   });
 });
 
-/** Rules of one kind, as a proto writes them: `string.min_len = 3`. */
-const text = (value: object): Rules => ({ type: { case: "string", value } });
-const int32 = (value: object): Rules => ({ type: { case: "int32", value } });
+const kinds = {
+  string: Type.STRING,
+  bytes: Type.BYTES,
+  bool: Type.BOOL,
+  int32: Type.INT32,
+  double: Type.DOUBLE,
+};
+
+/** Rules for a field of one type, as a proto writes them: `string.min_len = 3`. */
+function of(kind: keyof typeof kinds, value: object): [Type, Rules] {
+  return [kinds[kind], { type: { case: kind, value } }];
+}
 
 describe("a protovalidate rule", () => {
+  const bounds = (above: string, low: number, below: string, high: number) =>
+    of("int32", { greaterThan: { case: above, value: low }, lessThan: { case: below, value: high } });
+
   it.each<[what: string, type: Type, rules: Rules, value: Schema]>([
-    ["string.const", Type.STRING, text({ const: "a" }), { const: "a" }],
-    ["string.len", Type.STRING, text({ len: 3n }), { minLength: 3, maxLength: 3 }],
-    ["string.min_len", Type.STRING, text({ minLen: 3n }), { minLength: 3 }],
-    ["string.max_bytes", Type.STRING, text({ maxBytes: 9n }), { maxLength: 9 }],
-    ["string.min_bytes", Type.STRING, text({ minBytes: 9n }), { minLength: 3 }],
-    ["string.in", Type.STRING, text({ in: ["a", "b"] }), { enum: ["a", "b"] }],
-    ["string.not_in", Type.STRING, text({ notIn: ["a"] }), { not: { enum: ["a"] } }],
-    ["string.pattern", Type.STRING, text({ pattern: "^a$" }), { pattern: "^a$" }],
-    ["string.uuid", Type.STRING, text({ wellKnown: { case: "uuid", value: true } }), { format: "uuid" }],
+    ["string.const", ...of("string", { const: "a" }), { const: "a" }],
+    ["string.len", ...of("string", { len: 3n }), { minLength: 3, maxLength: 3 }],
+    ["string.min_len", ...of("string", { minLen: 3n }), { minLength: 3 }],
+    ["string.max_bytes", ...of("string", { maxBytes: 9n }), { maxLength: 9 }],
+    ["string.min_bytes", ...of("string", { minBytes: 9n }), { minLength: 3 }],
+    ["string.in", ...of("string", { in: ["a", "b"] }), { enum: ["a", "b"] }],
+    ["string.not_in", ...of("string", { notIn: ["a"] }), { not: { enum: ["a"] } }],
+    ["string.pattern", ...of("string", { pattern: "^a$" }), { pattern: "^a$" }],
+    ["string.uuid", ...of("string", { wellKnown: { case: "uuid", value: true } }), { format: "uuid" }],
+    ["bytes.len", ...of("bytes", { len: 32n }), { minLength: 43, maxLength: 44 }],
+    ["bool.const", ...of("bool", { const: true }), { const: true }],
+    ["double.in", ...of("double", { in: [0.5] }), { enum: [0.5] }],
+    ["int32 inside bounds", ...bounds("gte", 1, "lt", 9), { minimum: 1, exclusiveMaximum: 9 }],
     [
-      "bytes.len",
-      Type.BYTES,
-      { type: { case: "bytes", value: { len: 32n } } },
-      { minLength: 43, maxLength: 44 },
-    ],
-    ["bool.const", Type.BOOL, { type: { case: "bool", value: { const: true } } }, { const: true }],
-    [
-      "int32 inclusive bounds",
-      Type.INT32,
-      int32({ greaterThan: { case: "gte", value: 1 }, lessThan: { case: "lt", value: 9 } }),
-      { minimum: 1, exclusiveMaximum: 9 },
-    ],
-    [
-      "int32 exclusive bounds",
-      Type.INT32,
-      int32({ greaterThan: { case: "gt", value: 9 }, lessThan: { case: "lte", value: 1 } }),
+      "int32 outside bounds",
+      ...bounds("gt", 9, "lte", 1),
       { anyOf: [{ maximum: 1 }, { exclusiveMinimum: 9 }] },
     ],
-    ["double.in", Type.DOUBLE, { type: { case: "double", value: { in: [0.5] } } }, { enum: [0.5] }],
     ["required for a string", Type.STRING, { required: true }, { minLength: 1 }],
     ["required for a number", Type.INT32, { required: true }, { not: { const: 0 } }],
     ["required for an int64", Type.INT64, { required: true }, { not: { const: "0" } }],
@@ -165,54 +158,40 @@ describe("a protovalidate rule", () => {
   });
 
   it("for a list applies to the list and to its items", () => {
-    const rules: Rules = {
-      type: {
-        case: "repeated",
-        value: { minItems: 1n, unique: true, items: { type: { case: "string", value: { maxLen: 5n } } } },
-      },
-    };
-    expect(describeRuled(Type.STRING, rules, Label.REPEATED).properties?.value).toMatchObject({
-      minItems: 1,
-      uniqueItems: true,
-      items: { type: "string", maxLength: 5 },
+    const items = { type: { case: "string", value: { maxLen: 5n } } } as const;
+    const rules: Rules = { type: { case: "repeated", value: { minItems: 1n, unique: true, items } } };
+    expect(describeRuled(Type.STRING, rules, Label.REPEATED)).toMatchObject({
+      properties: { value: { minItems: 1, uniqueItems: true, items: { type: "string", maxLength: 5 } } },
+      required: ["value"],
     });
   });
 
+  const above5: Rules = { type: { case: "int64", value: { greaterThan: { case: "gt", value: 5n } } } };
   it.each<[what: string, type: Type, rules: Rules, sentence: string]>([
     [
-      "an RE2 expression that ECMA-262 does not support",
-      Type.STRING,
-      text({ pattern: "(?P<a>b)" }),
-      "Must match the RE2 expression `(?P<a>b)`.",
+      "an RE2 expression that ECMA-262 lacks",
+      ...of("string", { pattern: "(?P<a>b)" }),
+      "RE2 expression `(?P<a>b)`.",
     ],
+    ["a 64-bit bound", Type.INT64, above5, 'Must hold: int64.gt = "5".'],
     [
-      "a 64-bit bound",
-      Type.INT64,
-      { type: { case: "int64", value: { greaterThan: { case: "gt", value: 5n } } } },
-      'Must hold: int64.gt = "5".',
+      "a form without a format",
+      ...of("string", { wellKnown: { case: "ulid", value: true } }),
+      "be a valid ulid.",
     ],
-    [
-      "a well-known form without a JSON Schema format",
-      Type.STRING,
-      text({ wellKnown: { case: "ulid", value: true } }),
-      "Must be a valid ulid.",
-    ],
+    ["a byte length that base64 blurs", ...of("bytes", { maxLen: 64n }), "Must be at most 64 bytes."],
     [
       "CEL with a message",
       Type.STRING,
-      { cel: [{ id: "a", message: "be good", expression: "this == 'a'" }] },
+      { cel: [{ id: "a", message: "be good", expression: "!this" }] },
       "Be good.",
-    ],
-    [
-      "a byte length that base64 cannot express exactly",
-      Type.BYTES,
-      { type: { case: "bytes", value: { maxLen: 64n } } },
-      "Must be at most 64 bytes.",
     ],
     ["CEL without one", Type.STRING, { celExpression: ["this == 'a'"] }, "Must hold: `this == 'a'`."],
   ])("%s becomes a sentence", (_, type, rules, sentence) => {
-    expect(describeRuled(type, rules).properties?.value?.description).toBe(sentence);
+    expect(describeRuled(type, rules).properties?.value?.description).toContain(sentence);
   });
+
+  const text = (value: object): Rules => of("string", value)[1];
 
   it("that does not apply is omitted", () => {
     const schema = describeRuled(Type.STRING, { ...text({ minLen: 3n }), ignore: Ignore.ALWAYS });

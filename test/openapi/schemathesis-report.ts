@@ -11,32 +11,22 @@ export interface Finding {
   readonly response: string;
 }
 
-interface Content {
-  readonly $base64?: string;
-}
+type Content = { readonly $base64?: string } | null;
 
-interface Body {
-  readonly body?: Content | null;
-  readonly content?: Content | null;
+interface Interaction {
+  readonly request: { readonly method: string; readonly uri: string; readonly body?: Content };
+  readonly response: {
+    readonly status_code: number;
+    readonly content?: Content;
+    readonly body?: Content;
+  } | null;
 }
 
 interface Recorder {
   readonly label: string;
   /** Absent if a scenario made no call. */
   readonly checks?: Readonly<Record<string, readonly { readonly name: string; readonly status: string }[]>>;
-  readonly interactions?: Readonly<
-    Record<
-      string,
-      {
-        readonly request: Body & { readonly method: string; readonly uri: string };
-        readonly response: (Body & { readonly status_code: number }) | null;
-      }
-    >
-  >;
-}
-
-interface Event {
-  readonly ScenarioFinished?: { readonly phase: string; readonly recorder: Recorder };
+  readonly interactions?: Readonly<Record<string, Interaction>>;
 }
 
 export interface Report {
@@ -49,7 +39,7 @@ export function readReport(text: string): Report {
   const recorders = text
     .split("\n")
     .filter((line) => line !== "")
-    .flatMap((line) => (JSON.parse(line) as Event).ScenarioFinished?.recorder ?? []);
+    .flatMap((line): Recorder[] => JSON.parse(line).ScenarioFinished?.recorder ?? []);
   return {
     findings: recorders.flatMap(listFindings),
     calls: recorders.reduce((sum, { interactions }) => sum + Object.keys(interactions ?? {}).length, 0),
@@ -74,7 +64,7 @@ function listFindings({ label, checks = {}, interactions = {} }: Recorder): Find
   );
 }
 
-function textOf(content: Content | null | undefined): string {
+function textOf(content: Content | undefined): string {
   return content?.$base64 === undefined ? "" : Buffer.from(content.$base64, "base64").toString();
 }
 

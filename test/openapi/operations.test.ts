@@ -1,30 +1,24 @@
 import { createServiceImplSpec } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
+import { OperationSchema } from "#gen/google/longrunning/operations_pb.ts";
+import type { Schema } from "../../src/openapi/document.ts";
 import { Library } from "../gen/testing/library_pb.ts";
 import type { Rule } from "../transcoding/rules.ts";
 import { findOperation, listOperations } from "./call-examples.ts";
 import { describeRule, describeRules, describeServices, parametersOf } from "./describe-rules.ts";
 
 const library = describeServices([createServiceImplSpec(Library, {})]);
+const bookRef = { $ref: "#/components/schemas/testing.Book" };
+const bookInputRef = { $ref: "#/components/schemas/testing.BookInput" };
 
 describe("an OpenAPI path", () => {
   it.each([
     ["uses the JSON name of a field", "/v1/{display_name}", "/v1/{displayName}", ["displayName"]],
     ["names a nested field", "/v1/{nested.long_name}", "/v1/{nested.longName}", ["nested.longName"]],
     ["includes the fixed part of a field", "/v1/{name=shelves/*}", "/v1/shelves/{name}", ["name"]],
-    [
-      "has a parameter for each free segment of a field",
-      "/v1/{name=shelves/*/books/*}",
-      "/v1/shelves/{name1}/books/{name2}",
-      ["name1", "name2"],
-    ],
+    ["has one for each free segment", "/v1/{name=a/*/b/*}", "/v1/a/{name1}/b/{name2}", ["name1", "name2"]],
     ["has one parameter for the rest of a path", "/v1/{name=files/**}", "/v1/files/{name}", ["name"]],
-    [
-      "has parameters for segments outside of any field",
-      "/v1/*/x/*",
-      "/v1/{segment1}/x/{segment2}",
-      ["segment1", "segment2"],
-    ],
+    ["names other segments", "/v1/*/x/*", "/v1/{segment1}/x/{segment2}", ["segment1", "segment2"]],
     ["keeps the custom verb", "/v1/{name}:cancel", "/v1/{name}:cancel", ["name"]],
     ["encodes fixed segments", "/v1/a%20b/{name}", "/v1/a%20b/{name}", ["name"]],
     ["can be the root", "/", "/", []],
@@ -42,18 +36,14 @@ describe("an OpenAPI path", () => {
     expect(new Set(parameters.map(({ description }) => description))).toEqual(new Set([text]));
   });
 
-  it("is shared by calls that name its parameters differently", () => {
-    const document = describeRules([{ get: "/v1/{name}" }, { delete: "/v1/{display_name}" }]);
-    expect(Object.keys(document.paths)).toEqual(["/v1/{name}"]);
-    const remove = findOperation(document, "testing.Ruled.Rpc2").operation;
-    expect(parametersOf(remove, "path").map(({ name }) => name)).toEqual(["name"]);
-  });
-
-  it("explains a field by the names of the path that it shares", () => {
+  it("is shared by calls that name its parameters differently, and explains its fields by the shared names", () => {
     const document = describeRules([{ get: "/v1/{name=a/*/b/*}" }, { delete: "/v1/{display_name=a/*/b/*}" }]);
+    expect(Object.keys(document.paths)).toEqual(["/v1/a/{name1}/b/{name2}"]);
     const remove = findOperation(document, "testing.Ruled.Rpc2").operation;
-    for (const { description } of parametersOf(remove, "path"))
-      expect(description).toBe("The value of the field is `a/{name1}/b/{name2}`.");
+    expect(parametersOf(remove, "path").map(({ name, description }) => [name, description])).toEqual([
+      ["name1", "The value of the field is `a/{name1}/b/{name2}`."],
+      ["name2", "The value of the field is `a/{name1}/b/{name2}`."],
+    ]);
   });
 });
 
@@ -108,11 +98,7 @@ describe("the OpenAPI query", () => {
     ["fields in the path", { get: "/v1/{name}/{nested.id}" }, /^(name|nested\.id)$/],
     ["the body field", { post: "/v1", body: "nested" }, /^nested/],
     ["other members of a oneof in the path", { get: "/v1/{text}" }, /^(text|number|wrapped)$/],
-    [
-      "other members of a oneof in a nested message in the path",
-      { get: "/v1/{part.id}" },
-      /^(text|number|wrapped)$/,
-    ],
+    ["other members of a nested oneof", { get: "/v1/{part.id}" }, /^(text|number|wrapped)$/],
     ["other members of a oneof in the body", { post: "/v1", body: "text" }, /^(text|number|wrapped)$/],
   ])("omits %s", (_what, rule, omitted) => {
     const names = namesOf(rule);
@@ -131,5 +117,88 @@ describe("the OpenAPI query", () => {
       ["application/json", "schema", "type"],
       "object",
     );
+  });
+});
+
+function requestOf(rpc: string) {
+  return findOperation(library, `testing.Library.${rpc}`).operation.requestBody;
+}
+
+function answerOf(rpc: string) {
+  const answer = findOperation(library, `testing.Library.${rpc}`).operation.responses["200"];
+  return answer !== undefined && "content" in answer ? (answer.content ?? {}) : {};
+}
+
+const json = (schema: object) => ({ "application/json": { schema } });
+
+describe("a request body", () => {
+  it.each<[what: string, rpc: string, content: object | undefined]>([
+    ["can be a single field", "CreateBook", json(bookInputRef)],
+    ["accepts anything for a google.api.HttpBody field", "PutCover", { "*/*": { schema: {} } }],
+    ["is absent if the HTTP rule has none", "DeleteBook", undefined],
+  ])("%s", (_what, rpc, content) => {
+    expect(requestOf(rpc)?.content).toEqual(content);
+  });
+
+  it("refers to the whole message by name", () => {
+    const { operation } = describeRule({ post: "/v1", body: "*" });
+    expect(operation.requestBody?.content).toEqual(
+      json({ $ref: "#/components/schemas/testing.EverythingInput" }),
+    );
+  });
+
+  it("omits fields in the path, even nested ones", () => {
+    const { operation } = describeRule({ post: "/v1/{nested.id}/{name}", body: "*" });
+    const properties = operation.requestBody?.content["application/json"]?.schema.properties ?? {};
+    expect(properties).toHaveProperty("displayName");
+    expect(properties).not.toHaveProperty("name");
+    expect(properties.nested?.properties).toHaveProperty("longName");
+    expect(properties.nested?.properties).not.toHaveProperty("id");
+  });
+
+  it("is one JSON text per line, or an array, for a client stream", () => {
+    const content = requestOf("ImportBooks")?.content;
+    expect(content?.["application/x-ndjson"]?.schema).toMatchObject(bookInputRef);
+    expect(content?.["application/json"]?.schema).toEqual({ type: "array", items: bookInputRef });
+  });
+
+  it("rejects unknown fields", () => {
+    expect(library.components.schemas["testing.BookInput"]?.additionalProperties).toBe(false);
+    expect(library.components.schemas["testing.Book"]?.additionalProperties).toBeUndefined();
+  });
+});
+
+describe("a response body", () => {
+  it.each<[what: string, rpc: string, content: object]>([
+    ["is the whole message", "GetBook", json(bookRef)],
+    ["can be a single field", "ListTitles", json({ type: "array", items: { type: "string" } })],
+    ["allows anything for a google.api.HttpBody", "GetCover", { "*/*": { schema: {} } }],
+    ["allows anything for a field with one", "StoreBlob", { "*/*": { schema: {} } }],
+  ])("%s", (_what, rpc, content) => {
+    expect(answerOf(rpc)).toEqual(content);
+  });
+
+  it("can be a field whose message is in another package", () => {
+    const { operation, document } = describeRule({
+      get: "/v1",
+      output: OperationSchema,
+      responseBody: "error",
+    });
+    expect(JSON.stringify(operation.responses["200"])).toContain('"#/components/schemas/google.rpc.Status"');
+    expect(document.components.schemas).toHaveProperty(["google.rpc.Status", "properties", "message"]);
+  });
+
+  it("is null if that field is not set", () => {
+    const { operation } = describeRule({ get: "/v1", responseBody: "nickname" });
+    const content = json({ anyOf: [{ type: "string" }, { type: "null" }] });
+    expect(operation.responses["200"]).toMatchObject({ content });
+  });
+
+  it("describes a server stream as lines or events, not as an array, which may never end", () => {
+    const content = answerOf("WatchBooks");
+    const each: Schema = { anyOf: [bookRef, { $ref: "#/components/schemas/ApiError" }] };
+    expect(Object.keys(content)).toEqual(["application/x-ndjson", "text/event-stream"]);
+    expect(content["application/x-ndjson"]?.schema).toMatchObject(each);
+    expect(content["text/event-stream"]?.schema).toMatchObject({ type: "string" });
   });
 });
