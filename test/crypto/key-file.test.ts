@@ -1,6 +1,6 @@
 /** Secret key files from other programs: every form of every family, and invalid files. */
 import { generateKeyPairSync } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import {
   type Algorithm,
   algorithms,
@@ -16,7 +16,7 @@ import { importKeyFile } from "../../src/crypto/key-file.ts";
 import { encodePem } from "../../src/crypto/pem.ts";
 import type { SecretKey } from "../../src/crypto/provider.ts";
 import { bytesOf, flipBit } from "../support/bytes.ts";
-import { describeProviders } from "../support/crypto-providers.ts";
+import { describeProviders, makeKeyPairs } from "../support/crypto-providers.ts";
 import draft from "../vectors/x-wing.json" with { type: "json" };
 import { refusal } from "./refusal.ts";
 import { der as tlv } from "./requests.ts";
@@ -94,27 +94,19 @@ describeProviders("a key file for %s", (provider) => {
     },
   );
 
-  it("accepts PEM after the text that openssl writes before it", async () => {
-    const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
-    const text = `Bag Attributes\n    friendlyName: signer\nKey Attributes: <No Attributes>\n${secretKey.toPem()}`;
-    const imported = await importKeyFile(provider, "ML-DSA-44", bytesOf(text));
-    expect(imported.exportRaw()).toEqual(secretKey.exportRaw());
-  });
-
   it("rejects DER whose seed and expanded key, or scalar and point, do not match", async () => {
-    const { secretKey: lattice } = await provider.generateKeyPair("ML-DSA-65");
-    const { secretKey: curve } = await provider.generateKeyPair("ECDSA-P256");
-    const { publicKey: otherPoint } = await provider.generateKeyPair("ECDSA-P256");
-    const { secretKey: kem } = await provider.generateKeyPair("ML-KEM-768");
-    const bothOf = (key: SecretKey) =>
-      encodePkcs8(key.algorithm, {
-        seed: flipBit(key.exportSeed() ?? new Uint8Array()),
-        raw: key.exportRaw(),
-      });
-    const ofTwo = encodePkcs8("ECDSA-P256", { raw: curve.exportRaw(), publicKey: otherPoint.exportRaw() });
+    const pairOf = await makeKeyPairs(provider, ["ML-DSA-65", "ML-KEM-768", "ECDSA-P256"]);
+    const { publicKey } = await provider.generateKeyPair("ECDSA-P256");
+    const bothOf = (algorithm: Algorithm) => {
+      const { secretKey } = pairOf(algorithm);
+      const seed = flipBit(secretKey.exportSeed() ?? new Uint8Array());
+      return encodePkcs8(algorithm, { seed, raw: secretKey.exportRaw() });
+    };
+    const raw = pairOf("ECDSA-P256").secretKey.exportRaw();
+    const ofTwo = encodePkcs8("ECDSA-P256", { raw, publicKey: publicKey.exportRaw() });
     for (const [algorithm, der] of [
-      ["ML-DSA-65", bothOf(lattice)],
-      ["ML-KEM-768", bothOf(kem)],
+      ["ML-DSA-65", bothOf("ML-DSA-65")],
+      ["ML-KEM-768", bothOf("ML-KEM-768")],
       ["ECDSA-P256", ofTwo],
     ] as const)
       expect(await refusal(() => importKeyFile(provider, algorithm, der))).toBe("INVALID_KEY");
@@ -157,10 +149,8 @@ describe("a key file", async () => {
   ] as const)("in no known form is rejected with a list of the %s forms", async (algorithm, bare) => {
     const forms = `PKCS#8 in PEM, or PKCS#8 in strict DER, or ${bare}`;
     const message = `33 bytes are not an ${algorithm} secret key in a known form: ${forms}`;
-    await expect(importKeyFile(provider, algorithm, new Uint8Array(33))).rejects.toMatchObject({
-      code: "INVALID_KEY",
-      message,
-    });
+    const reading = importKeyFile(provider, algorithm, new Uint8Array(33));
+    await expect(reading).rejects.toMatchObject({ code: "INVALID_KEY", message });
   });
 
   it("for a different algorithm is rejected with the algorithm's name, in DER and PEM", async () => {
@@ -177,46 +167,38 @@ describe("a key file", async () => {
     await expect(importKeyFile(provider, "SLH-DSA-SHA2-256f", pem)).rejects.toThrow("contains an X-Wing key");
   });
 
-  describe("in PKCS#8 of RFC 5958", () => {
+  describe("in PKCS#8 of RFC 5958", async () => {
     const algorithm = "ML-DSA-44";
     const name = tlv(0x30, Uint8Array.fromHex("0609608648016503040311"));
     // friendlyName, as PKCS#12 tools write it.
-    const attribute = tlv(
-      0x30,
-      Uint8Array.fromHex("06092a864886f70d010914"),
-      tlv(0x31, tlv(0x1e, Uint8Array.fromHex("006b00650079"))),
-    );
+    const friendlyName = Uint8Array.fromHex("06092a864886f70d010914");
+    const attribute = tlv(0x30, friendlyName, tlv(0x31, tlv(0x1e, Uint8Array.fromHex("006b00650079"))));
     const attributes = tlv(0xa0, attribute);
     const zero = Uint8Array.of(0);
     const bits = (publicKey: Uint8Array) => tlv(0x81, zero, publicKey);
     const write = (version: number, ...rest: Uint8Array[]) =>
       tlv(0x30, tlv(0x02, Uint8Array.of(version)), name, ...rest);
-    let secretKey: SecretKey;
-    let forms: Record<string, Uint8Array>;
-    let publicKey: Uint8Array;
-    beforeAll(async () => {
-      ({ secretKey } = await provider.generateKeyPair(algorithm));
-      publicKey = secretKey.publicKey.exportRaw();
-      const [seed, raw] = [secretKey.exportSeed() ?? new Uint8Array(), secretKey.exportRaw()];
-      forms = {
-        seed: tlv(0x04, tlv(0x80, seed)),
-        expandedKey: tlv(0x04, tlv(0x04, raw)),
-        both: tlv(0x04, tlv(0x30, tlv(0x04, seed), tlv(0x04, raw))),
-        "bare seed": tlv(0x04, seed),
-        "bare expanded key": tlv(0x04, raw),
-      };
-    });
-    const form = (of: string) => forms[of] ?? new Uint8Array();
+    const secretKey = await provider.importSecretKey(algorithm, { seed: new Uint8Array(32) });
+    const [publicKey, raw, seed] = [
+      secretKey.publicKey.exportRaw(),
+      secretKey.exportRaw(),
+      new Uint8Array(32),
+    ];
+    const forms = {
+      seed: tlv(0x04, tlv(0x80, seed)),
+      expandedKey: tlv(0x04, tlv(0x04, raw)),
+      both: tlv(0x04, tlv(0x30, tlv(0x04, seed), tlv(0x04, raw))),
+    };
     const read = (file: Uint8Array) => importKeyFile(provider, algorithm, file);
 
-    it.each(["seed", "expandedKey", "both"])(
+    it.each(Object.entries(forms))(
       "is accepted with its public key, with attributes and with both: %s",
-      async (of) => {
+      async (_form, form) => {
         for (const file of [
-          write(1, form(of), bits(publicKey)),
-          write(0, form(of), attributes),
-          write(0, form(of), tlv(0xa0)),
-          write(1, form(of), attributes, bits(publicKey)),
+          write(1, form, bits(publicKey)),
+          write(0, form, attributes),
+          write(0, form, tlv(0xa0)),
+          write(1, form, attributes, bits(publicKey)),
         ]) {
           const pem = bytesOf(encodePem("PRIVATE KEY", file));
           for (const given of [file, pem])
@@ -225,59 +207,38 @@ describe("a key file", async () => {
       },
     );
 
-    it.each<[string, () => Uint8Array, string]>([
+    it.each<[string, Uint8Array, string]>([
       [
         "another public key",
-        () => write(1, form("seed"), bits(flipBit(publicKey))),
-        "does not match its private",
+        write(1, forms.seed, bits(flipBit(publicKey))),
+        "does not match its private key",
       ],
       [
         "a cut public key",
-        () => write(1, form("seed"), bits(publicKey.subarray(1))),
-        "does not match its private",
+        write(1, forms.seed, bits(publicKey.subarray(1))),
+        "does not match its private key",
       ],
-      [
-        "a public key in version 0",
-        () => write(0, form("seed"), bits(publicKey)),
-        "version 0 with a public key",
-      ],
-      [
-        "no public key in version 1",
-        () => write(1, form("seed"), attributes),
-        "version 1 without a public key",
-      ],
-      ["version 2", () => write(2, form("seed"), bits(publicKey)), "version 2 with a public key"],
-      ["stray bits", () => write(1, form("seed"), tlv(0x81, Uint8Array.of(1), publicKey)), "in a known form"],
-      [
-        "an explicit tag",
-        () => write(1, form("seed"), tlv(0xa1, tlv(0x03, zero, publicKey))),
-        "in a known form",
-      ],
-      ["two public keys", () => write(1, form("seed"), bits(publicKey), bits(publicKey)), "in a known form"],
-      ["attributes after it", () => write(1, form("seed"), bits(publicKey), attributes), "in a known form"],
-      ["a bare seed", () => write(0, form("bare seed")), "early drafts; give these 32 bytes as a raw key"],
-      [
-        "a bare expanded key",
-        () => write(0, form("bare expanded key")),
-        "give these 2560 bytes as a raw key",
-      ],
-      ["a wrong length", () => write(0, tlv(0x04, new Uint8Array(7))), "with 7 bytes, which match no form"],
-    ])("is rejected with %s", async (_, write, message) => {
-      await expect(read(write())).rejects.toMatchObject({
-        code: "INVALID_KEY",
-        message: expect.stringContaining(message),
-      });
+      ["a public key in version 0", write(0, forms.seed, bits(publicKey)), "version 0 with a public key"],
+      ["no public key in version 1", write(1, forms.seed, attributes), "version 1 without a public key"],
+      ["version 2", write(2, forms.seed, bits(publicKey)), "version 2 with a public key"],
+      ["stray bits", write(1, forms.seed, tlv(0x81, Uint8Array.of(1), publicKey)), "in a known form"],
+      ["an explicit tag", write(1, forms.seed, tlv(0xa1, tlv(0x03, zero, publicKey))), "in a known form"],
+      ["two public keys", write(1, forms.seed, bits(publicKey), bits(publicKey)), "in a known form"],
+      ["attributes after it", write(1, forms.seed, bits(publicKey), attributes), "in a known form"],
+      ["a bare seed", write(0, tlv(0x04, seed)), "early drafts; give these 32 bytes as a raw key"],
+      ["a bare expanded key", write(0, tlv(0x04, raw)), "give these 2560 bytes as a raw key"],
+      ["a wrong length", write(0, tlv(0x04, new Uint8Array(7))), "with 7 bytes, which match no form"],
+    ])("is rejected with %s", async (_, file, text) => {
+      const message = expect.stringContaining(text);
+      await expect(read(file)).rejects.toMatchObject({ code: "INVALID_KEY", message });
     });
   });
 
-  describe("that is a JWK", () => {
-    let secretKey: SecretKey;
-    let jwk: Record<string, unknown>;
-    beforeAll(async () => {
-      ({ secretKey } = await provider.generateKeyPair("ML-DSA-65"));
-      const { kid, use, ...members } = toPublicJwk(secretKey.publicKey);
-      jwk = { ...members, priv: encodeBase64url(secretKey.exportSeed() ?? new Uint8Array()) };
-    });
+  describe("that is a JWK", async () => {
+    const secretKey = await provider.importSecretKey("ML-DSA-65", { seed: new Uint8Array(32) });
+    const publicKey = secretKey.publicKey.exportRaw();
+    const { kid, use, ...members } = toPublicJwk(secretKey.publicKey);
+    const jwk = { ...members, priv: encodeBase64url(new Uint8Array(32)) };
     const read = (members: object) =>
       importKeyFile(provider, "ML-DSA-65", bytesOf(JSON.stringify({ ...jwk, ...members })));
 
@@ -289,28 +250,18 @@ describe("a key file", async () => {
       expect(imported.exportSeed()).toEqual(secretKey.exportSeed());
     });
 
-    it.each([
-      [
-        "another public key",
-        () => ({ pub: encodeBase64url(flipBit(secretKey.publicKey.exportRaw())) }),
-        "does not match",
-      ],
-      ["no priv", () => ({ priv: undefined }), "the JWK has no priv"],
-      ["a short priv", () => ({ priv: "AAAA" }), "priv of the JWK must be the seed of ML-DSA-65: 32 bytes"],
-      ["a priv with padding", () => ({ priv: `${jwk.priv}=` }), "priv of the JWK must be the seed"],
-      [
-        "the expanded key",
-        () => ({ priv: encodeBase64url(secretKey.exportRaw()) }),
-        "which RFC 9964 does not allow",
-      ],
-      ["different operations", () => ({ key_ops: ["verify"] }), 'key_ops of the JWK must include "sign"'],
-      ["a priv that is not a string", () => ({ priv: [1] }), "priv of the JWK must be the seed"],
-      ["a JWK set", () => ({ keys: [] }), "the file is a JWK set"],
-    ])("is rejected with %s", async (_, members, message) => {
-      await expect(read(members())).rejects.toMatchObject({
-        code: "INVALID_KEY",
-        message: expect.stringContaining(message),
-      });
+    it.each<[string, object, string]>([
+      ["another public key", { pub: encodeBase64url(flipBit(publicKey)) }, "does not match"],
+      ["no priv", { priv: undefined }, "the JWK has no priv"],
+      ["a short priv", { priv: "AAAA" }, "priv of the JWK must be the seed of ML-DSA-65: 32 bytes"],
+      ["a priv with padding", { priv: `${jwk.priv}=` }, "priv of the JWK must be the seed"],
+      ["the expanded key", { priv: encodeBase64url(secretKey.exportRaw()) }, "which RFC 9964 does not allow"],
+      ["different operations", { key_ops: ["verify"] }, 'key_ops of the JWK must include "sign"'],
+      ["a priv that is not a string", { priv: [1] }, "priv of the JWK must be the seed"],
+      ["a JWK set", { keys: [] }, "the file is a JWK set"],
+    ])("is rejected with %s", async (_, changed, text) => {
+      const message = expect.stringContaining(text);
+      await expect(read(changed)).rejects.toMatchObject({ code: "INVALID_KEY", message });
     });
 
     it("for a different algorithm is rejected with the algorithm's name", async () => {
