@@ -125,14 +125,6 @@ describe("WorkQueue", () => {
     expect([begun, queue.depth]).toEqual([["slow 1"], 2]);
   });
 
-  it("does not reject slow work because of waiting quick work", () => {
-    const { ask, slow, begun } = createQueue(2);
-    const quick = ask(15, true);
-    for (let i = 0; i < 1000; i++) void quick(`quick ${i}`);
-    void slow("slow");
-    expect(begun).toContain("slow");
-  });
-
   it("counts only the remaining time of running slow work", () => {
     const { slow, queue, pass } = createQueue(2);
     void slow("slow 1");
