@@ -42,6 +42,7 @@ const refused: Record<string, [string, string]> = {
   "a mark that changes the text direction": ["CN=a\u202eb", "format"],
   "an invisible character": ["CN=a\u200bb", "format"],
   "an invisible letter": ["CN=\u3164", "invisible"],
+  "a variation selector": ["CN=a\ufe0fb", "invisible"],
   "a space character other than U+0020": ["CN=a\u00a0b", "invisible"],
   "a byte order mark": ["CN=\\EF\\BB\\BFa", "format"],
   "half a surrogate pair": ["CN=\ud800", "surrogate"],

@@ -120,6 +120,7 @@ describe("verifyJwt rejects as MALFORMED a correctly signed token with", () => {
     jwk: header({ jwk: { ...jwk } }),
     jku: header({ jku: "https://attacker.example/jwks" }),
     x5u: header({ x5u: "https://attacker.example/x5u" }),
+    x5c: header({ x5c: ["MII"] }),
     "a duplicate header member": header().replace("{", '{"alg":"ML-DSA-65",'),
     "an empty header": "",
   };

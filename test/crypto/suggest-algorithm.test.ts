@@ -18,6 +18,7 @@ describe("the suggestion for an algorithm name", () => {
 
   it.each([
     ["Dilithium2", "Dilithium became ML-DSA (FIPS 204)", "ML-DSA-44"],
+    ["dilithium3", "Dilithium became ML-DSA (FIPS 204)", "ML-DSA-65"],
     ["CRYSTALS-Dilithium-5", "Dilithium became ML-DSA (FIPS 204)", "ML-DSA-87"],
     ["CRYSTALS-KYBER-768", "Kyber became ML-KEM (FIPS 203)", "ML-KEM-768"],
     ["SPHINCS+-SHA2-256s", "SPHINCS+ became SLH-DSA (FIPS 205)", "SLH-DSA-SHA2-256s"],
