@@ -14,6 +14,7 @@ const accepted: readonly (readonly [AlternativeNameKind, string, string])[] = [
   ["dns", "Example.COM", "example.com"],
   ["dns", "*.example.com", "*.example.com"],
   ["dns", "xn--bcher-kva.example", "xn--bcher-kva.example"],
+  ["ip", "127.0.0.1", "127.0.0.1"],
   ["ip", "2001:DB8:0::1", "2001:db8::1"],
   ["email", "ada@example.com", "ada@example.com"],
   ["email", "Ada.L+x@Example.com", "Ada.L+x@Example.com"],

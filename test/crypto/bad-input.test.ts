@@ -75,6 +75,7 @@ describeProviders("%s, given bad input,", async (provider, name) => {
       "a string as the ciphertext": () => provider.decapsulate(keys("ML-KEM-768").secretKey, untyped("text")),
       "an unknown algorithm": () => provider.generateKeyPair(untyped("ML-DSA-66")),
       "a string as a raw public key": () => provider.importPublicKey("ML-DSA-65", untyped({ raw: "text" })),
+      "null as the key material": () => provider.importPublicKey("ML-DSA-65", untyped(null)),
       "key material in two forms": () =>
         provider.importSecretKey("ML-DSA-65", untyped({ seed: message, raw: message })),
       "key material without a form": () => provider.importSecretKey("ML-DSA-65", untyped({})),

@@ -281,6 +281,7 @@ describe("a key file", async () => {
     "is empty": new Uint8Array(),
     "is longer than any key": new Uint8Array(16_385),
     "is truncated DER": der.subarray(0, -1),
+    "is DER with an extra byte": Uint8Array.of(...der, 0),
     "has parameters of NULL": tlv(0x30, tlv(0x02, Uint8Array.of(0)), withNull, seedForm),
     "is a public key": bytesOf(encodePem("PUBLIC KEY", new Uint8Array(1974))),
     "is an encrypted key": bytesOf(encodePem("ENCRYPTED PRIVATE KEY", der)),

@@ -72,15 +72,6 @@ describe("the recorded answers", () => {
     );
     expect(others).toEqual([]);
   });
-
-  it("mark shortened bytes, in valid base64", () => {
-    const shortened = texts.flatMap(({ text }) => text.match(/[\w+/-]*SHORTENED[/_]FROM[/_][\w+/-]*/g) ?? []);
-    expect(shortened.length).toBeGreaterThan(50);
-    for (const run of shortened) {
-      expect(run).toMatch(/SHORTENED([/_])FROM\1\d+\1BYTES/);
-      expect(Buffer.from(run, "base64").length * 4).toBe(run.length * 3);
-    }
-  });
 });
 
 it.each(["token", "access_token", "privateKey", "privateKeySeed", "client_secret", "password"])(

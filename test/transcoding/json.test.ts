@@ -168,6 +168,7 @@ describe("an integer that a JSON number cannot hold is refused and its field nam
     ['{"nesteds":[{},{"count":9007199254740993}]}', "nesteds[1].count"],
     ['{"doubleValue":9007199254740993,"int64Value":9007199254740993}', "int64Value"],
     ['{"any":{"@type":"type.googleapis.com/testing.Nested","count":9007199254740993}}', "any.count"],
+    ['{"any":{"@type":"t/google.protobuf.Int64Value","value":9007199254740993}}', "any.value"],
   ])("%s", async (body, field) => {
     expect(await post(body)).toEqual(invalid("FIELD_INVALID", field));
   });

@@ -1,18 +1,9 @@
-import { create, createFileRegistry, setExtension } from "@bufbuild/protobuf";
-import {
-  Edition,
-  FieldDescriptorProto_Type,
-  FileDescriptorProtoSchema,
-  MethodOptionsSchema,
-} from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
-import { http } from "#gen/google/api/annotations_pb.ts";
-import { HttpRuleSchema } from "#gen/google/api/http_pb.ts";
 import { NestedSchema } from "../gen/testing/kinds_pb.ts";
 import { defaultBodyLimits } from "../server/default-limits.ts";
 import { send } from "./client.ts";
 import { createRestServer } from "./rest-server.ts";
-import { implementUnary, type Rule, type RuledRpc, received, serveRules, startRefusal } from "./rules.ts";
+import { type Rule, type RuledRpc, received, serveRules, startRefusal } from "./rules.ts";
 
 describe("a rule that could never work prevents the start, and is named in the error", () => {
   const variables: Readonly<Record<string, readonly string[]>> = {
@@ -150,34 +141,5 @@ describe("the routes of a transcoder", () => {
 
   it.each(["GET", "PUT", "POST", "DELETE", "PATCH", "PURGE", "M-SEARCH"])("include %s", async (method) => {
     expect(await received(`${method} /v1/{name}`, `${method} /v1/a`)).toEqual({ name: "a" });
-  });
-});
-
-describe("a service in Edition 2026", () => {
-  it("is served like a proto3 service", async () => {
-    const { STRING, INT32 } = FieldDescriptorProto_Type;
-    const options = create(MethodOptionsSchema);
-    setExtension(options, http, create(HttpRuleSchema, { pattern: { case: "get", value: "/v1/{name}" } }));
-    const inputType = ".testing.edition.Thing";
-    const fields = [
-      { name: "name", jsonName: "name", number: 1, type: STRING },
-      { name: "count", jsonName: "count", number: 2, type: INT32 },
-    ];
-    const file = create(FileDescriptorProtoSchema, {
-      name: "edition.proto",
-      package: "testing.edition",
-      syntax: "editions",
-      edition: Edition.EDITION_2026,
-      messageType: [{ name: "Thing", field: fields }],
-      service: [{ name: "Things", method: [{ name: "Get", inputType, outputType: inputType, options }] }],
-    });
-    const service = createFileRegistry(file, () => undefined).getService("testing.edition.Things");
-    if (service === undefined) throw new Error("the service was not built");
-    const echo = implementUnary(service, () => (message) => ({ ...message }));
-    const transcoder = createRestServer({ ...defaultBodyLimits, services: [echo] });
-    expect(await send(transcoder, "GET /v1/a?count=0")).toMatchObject({
-      status: 200,
-      text: '{"name":"a","count":0}\n',
-    });
   });
 });
