@@ -296,11 +296,7 @@ interface Answer {
 }
 
 async function openStore(directory: string): Promise<SmallStore> {
-  return {
-    directory,
-    server: await startKmsServer({ dataDir: directory }),
-    evidence: createEvidence(),
-  };
+  return { directory, server: await startKmsServer({ dataDir: directory }), evidence: createEvidence() };
 }
 
 /** Loads a store while a foreign file fills its disk, until calls have failed. */

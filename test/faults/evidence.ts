@@ -70,13 +70,7 @@ export interface Evidence {
 
 /** Starts with an unused store. */
 export function createEvidence(): Evidence {
-  return {
-    keys: new Map(),
-    orders: new Map(),
-    signatures: [],
-    failures: [],
-    contradictions: [],
-  };
+  return { keys: new Map(), orders: new Map(), signatures: [], failures: [], contradictions: [] };
 }
 
 /** Lists the different kinds of failures. */
@@ -103,16 +97,11 @@ export function noteKey({ keys, orders }: Evidence, record: KeyRecord): void {
   });
 }
 
-/** Makes calls and records what they prove. No method throws; each returns whether the call was answered. */
-export interface Witness {
-  create(order: { alias: string; algorithm: string; idempotencyKey?: string }): Promise<boolean>;
-  /** Only for a key that nobody has asked to rotate. */
-  rotate(key: KeyEvidence, idempotencyKey?: string): Promise<boolean>;
-  /** Only for a key that nobody has asked to destroy. */
-  destroy(key: KeyEvidence): Promise<boolean>;
-  sign(key: KeyEvidence, data: Uint8Array): Promise<boolean>;
-  batchSign(key: KeyEvidence, data: readonly Uint8Array[]): Promise<boolean>;
-  verify(signed: SignatureEvidence): Promise<boolean>;
+/** A key to create. */
+interface NewKey {
+  readonly alias: string;
+  readonly algorithm: string;
+  readonly idempotencyKey?: string | undefined;
 }
 
 /** Result of a call. */
@@ -126,8 +115,13 @@ interface Outcome<Answer> {
 /** Maximum number of signatures to keep for verification. */
 const keptSignatures = 50;
 
-/** Creates a witness; one store may have several. */
-export function createWitness(evidence: Evidence, kms: KmsClient): Witness {
+export type Witness = ReturnType<typeof createWitness>;
+
+/**
+ * Makes calls and records what they prove. No method throws; each returns whether the call was answered. One store may
+ * have several witnesses.
+ */
+export function createWitness(evidence: Evidence, kms: KmsClient) {
   const { keys, orders, signatures, failures, contradictions } = evidence;
 
   /** @param mayBeRetired whether another caller requested a change that makes the service reject this call */
@@ -161,50 +155,47 @@ export function createWitness(evidence: Evidence, kms: KmsClient): Witness {
     return outcome;
   };
 
+  const order = async (
+    rpc: string,
+    { alias, idempotencyKey, of }: Omit<NewKey, "algorithm"> & { readonly of?: KeyEvidence },
+    send: KeyInput["send"],
+  ): Promise<Outcome<KeyRecord>> => {
+    orders.set(alias, { alias, send, isRepeatable: idempotencyKey !== undefined, keyId: undefined });
+    const isRetired = () => of !== undefined && of.destroyed !== "no";
+    const outcome = await attempt(rpc, isRetired, () => send(kms));
+    if (outcome.answer) noteKey(evidence, outcome.answer);
+    if (outcome.isRefused) orders.delete(alias);
+    return outcome;
+  };
+
   const keep = (signed: SignatureEvidence): void => {
     signatures.push(signed);
     if (signatures.length > keptSignatures) signatures.shift();
   };
 
   return {
-    async create({ alias, algorithm, idempotencyKey }) {
-      const send = async (client: KmsClient) =>
-        present((await client.createKey({ alias, algorithm }, headersOf(idempotencyKey))).result);
-      orders.set(alias, { alias, send, isRepeatable: idempotencyKey !== undefined, keyId: undefined });
-      const outcome = await attempt(
-        "CreateKey",
-        () => false,
-        () => send(kms),
+    async create({ alias, algorithm, idempotencyKey }: NewKey): Promise<boolean> {
+      const { isAnswered } = await order("CreateKey", { alias, idempotencyKey }, async (client) =>
+        present((await client.createKey({ alias, algorithm }, headersOf(idempotencyKey))).result),
       );
-      if (outcome.answer) noteKey(evidence, outcome.answer);
-      if (outcome.isRefused) orders.delete(alias);
-      return outcome.isAnswered;
+      return isAnswered;
     },
 
-    async rotate(key, idempotencyKey) {
+    /** Only for a key that nobody has asked to rotate. */
+    async rotate(key: KeyEvidence, idempotencyKey?: string): Promise<boolean> {
       const { keyId } = key;
-      const alias = `${key.alias}-rotated`;
-      const send = async (client: KmsClient) =>
-        present((await client.rotateKey({ keyId }, headersOf(idempotencyKey))).newKey);
-      orders.set(alias, { alias, send, isRepeatable: idempotencyKey !== undefined, keyId: undefined });
       key.rotated = "unknown";
-      const outcome = await attempt(
-        "RotateKey",
-        () => key.destroyed !== "no",
-        () => send(kms),
+      const ordered = { alias: `${key.alias}-rotated`, idempotencyKey, of: key };
+      const { answer, isRefused, isAnswered } = await order("RotateKey", ordered, async (client) =>
+        present((await client.rotateKey({ keyId }, headersOf(idempotencyKey))).newKey),
       );
-      if (outcome.answer) {
-        noteKey(evidence, outcome.answer);
-        key.rotated = "yes";
-      }
-      if (outcome.isRefused) {
-        orders.delete(alias);
-        key.rotated = "no";
-      }
-      return outcome.isAnswered;
+      if (answer) key.rotated = "yes";
+      if (isRefused) key.rotated = "no";
+      return isAnswered;
     },
 
-    async destroy(key) {
+    /** Only for a key that nobody has asked to destroy. */
+    async destroy(key: KeyEvidence): Promise<boolean> {
       const { keyId } = key;
       key.destroyed = "unknown";
       const outcome = await attempt(
@@ -217,7 +208,7 @@ export function createWitness(evidence: Evidence, kms: KmsClient): Witness {
       return outcome.isAnswered;
     },
 
-    async sign(key, data) {
+    async sign(key: KeyEvidence, data: Uint8Array): Promise<boolean> {
       const { keyId } = key;
       const uses = { count: key.signatures, uses: 1 };
       const { answer, isAnswered } = await use("Sign", key, uses, () => kms.sign({ keyId, data }));
@@ -225,7 +216,7 @@ export function createWitness(evidence: Evidence, kms: KmsClient): Witness {
       return isAnswered;
     },
 
-    async batchSign(key, data) {
+    async batchSign(key: KeyEvidence, data: readonly Uint8Array[]): Promise<boolean> {
       const { keyId } = key;
       const uses = { count: key.signatures, uses: data.length };
       const { answer, isAnswered } = await use("BatchSign", key, uses, () =>
@@ -238,7 +229,7 @@ export function createWitness(evidence: Evidence, kms: KmsClient): Witness {
       return isAnswered;
     },
 
-    async verify({ keyId, data, signature }) {
+    async verify({ keyId, data, signature }: SignatureEvidence): Promise<boolean> {
       const key = present(keys.get(keyId));
       const uses = { count: key.verifications, uses: 1 };
       const { answer, isAnswered } = await use("Verify", key, uses, () =>

@@ -4,34 +4,16 @@ import { createWitness, type Evidence, type KeyEvidence, type Witness } from "./
 import type { KmsServer } from "./kms-server.ts";
 import type { Random } from "./mutations.ts";
 
-/** Calls that continue until stopped. */
-export interface Load {
-  /**
-   * Waits for a number of further answers.
-   *
-   * @throws Error if a program ends before
-   */
-  answers(count: number): Promise<void>;
-  /** Starts no more calls, and waits for the running ones. */
-  stop(): Promise<void>;
-}
-
-/** What the callers of a load use. */
-export interface LoadOptions {
-  readonly evidence: Evidence;
-  /** The programs to call, in turn. */
-  readonly servers: readonly KmsServer[];
-  readonly random: Random;
-  readonly callers?: number;
-}
-
 /** Pause of a caller after a failed call, in milliseconds, so that a failing load does not spin. */
 const pauseMs = 5;
 /** Callers work with the newest keys. */
 const keysInUse = 30;
 
-/** Starts the callers. */
-export function startLoad({ evidence, servers, random, callers = 16 }: LoadOptions): Load {
+const callers = 16;
+
+/** Starts callers of programs, which they call in turn until stopped. */
+export function startLoad(options: { evidence: Evidence; servers: readonly KmsServer[]; random: Random }) {
+  const { evidence, servers, random } = options;
   let isStopped = false;
   let answered = 0;
   const waiting = new Set<{ readonly at: number; readonly resolve: () => void }>();
@@ -50,15 +32,21 @@ export function startLoad({ evidence, servers, random, callers = 16 }: LoadOptio
   const witnesses = servers.map(({ kms }) => createWitness(evidence, kms));
   const running = Array.from({ length: callers }, (_, i) => call(witnesses[i % witnesses.length] as Witness));
   return {
-    answers: (count) =>
-      new Promise((resolve, reject) => {
+    /**
+     * Waits for a number of further answers.
+     *
+     * @throws Error if a program ends before
+     */
+    answers: (count: number) =>
+      new Promise<void>((resolve, reject) => {
         waiting.add({ at: answered + count, resolve });
         for (const { exit } of servers)
           void exit.then(({ code, stderr }) =>
             reject(new Error(`a program ended with ${code}: ${stderr.slice(-2000)}`)),
           );
       }),
-    async stop() {
+    /** Starts no more calls, and waits for the running ones. */
+    async stop(): Promise<void> {
       isStopped = true;
       await Promise.all(running);
     },

@@ -50,13 +50,8 @@ function unmount(path: string): void {
   rmdirSync(path);
 }
 
-/** A file that does not belong to the program. */
-export interface ForeignFile {
-  remove(): void;
-}
-
-/** Writes a foreign file of at most this many bytes, or until the disk is full. */
-export function writeForeignFile(directory: string, maxBytes = Number.MAX_SAFE_INTEGER): ForeignFile {
+/** Writes a file that does not belong to the program, of at most this many bytes, or until the disk is full. */
+export function writeForeignFile(directory: string, maxBytes = Number.MAX_SAFE_INTEGER) {
   const path = join(directory, "foreign");
   const file = openSync(path, "w");
   const block = Buffer.alloc(4096, 1);
