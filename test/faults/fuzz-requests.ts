@@ -224,20 +224,8 @@ function makeWatch(random: Random): FuzzRequest {
 }
 
 const pages = [
-  "/",
-  "/livez",
-  "/readyz",
-  "/metrics",
-  "/reference",
-  "/console",
-  "/console/",
-  "/openapi.json",
-  "/nothing",
-  "/nothing.Service/Nothing",
-  "/pqc.PqcService/Nothing",
-  "*",
-  "//",
-  "/%",
+  ...["/", "/livez", "/readyz", "/metrics", "/reference", "/console", "/console/", "/openapi.json"],
+  ...["/nothing", "/nothing.Service/Nothing", "/pqc.PqcService/Nothing", "*", "//", "/%"],
 ];
 
 function makePage(random: Random): FuzzRequest {
@@ -315,16 +303,9 @@ function mutateText(random: Random, text: string): string {
 }
 
 const contentTypes = [
-  "application/json",
-  "application/proto",
-  "application/grpc",
-  "application/grpc-web-text",
-  "application/connect+json",
-  "text/plain",
-  "multipart/form-data; boundary=x",
-  "application/x-www-form-urlencoded",
-  "x",
-  "",
+  ...["application/json", "application/proto", "application/grpc", "application/grpc-web-text"],
+  ...["application/connect+json", "text/plain", "multipart/form-data; boundary=x"],
+  ...["application/x-www-form-urlencoded", "x", ""],
 ];
 
 function encode(message: Message, schema: DescMessage, asJson: boolean): Buffer {

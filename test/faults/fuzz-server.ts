@@ -148,9 +148,7 @@ async function expectCalls({ url, ca, api }: FuzzedServer): Promise<void> {
     expect(await createClient(PqcService, transport).getHealth({})).toMatchObject({ status: "success" });
     expect(
       await createClient(PqcService, transport).exchangeKeys({ algorithm: "ML-KEM-512" }, { headers }),
-    ).toMatchObject({
-      status: "success",
-    });
+    ).toMatchObject({ status: "success" });
   }
 }
 

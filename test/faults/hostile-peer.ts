@@ -5,7 +5,14 @@ import net from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, onTestFinished, vi } from "vitest";
 import { envelope } from "../server/raw.ts";
-import { emptySettings, frameTypes, writeFrame } from "../support/http2-frames.ts";
+import {
+  emptySettings,
+  frameTypes,
+  writeFields,
+  writeFrame,
+  writeSettings,
+  writeUint32,
+} from "../support/http2-frames.ts";
 import { createRandom } from "./mutations.ts";
 
 /** How a peer treats a connection. */
@@ -74,6 +81,11 @@ export async function startHostilePeer(
   };
 }
 
+/** Makes a peer for each of some numbers. */
+function each(values: Iterable<number>, make: (value: number) => [name: string, Behaviour]) {
+  return Object.fromEntries(Array.from(values, make));
+}
+
 function randomBytes(seed: number, count: number): Buffer {
   const random = createRandom(seed);
   return Buffer.from(Array.from({ length: count }, () => random.below(256)));
@@ -129,9 +141,7 @@ export const foreignPeers: Readonly<Record<string, Behaviour>> = {
   "answers with a TLS alert and closes": reply(Buffer.from([0x15, 3, 3, 0, 2, 2, 70]), (socket) =>
     socket.end(),
   ),
-  ...Object.fromEntries(
-    [1, 2, 3].map((seed) => [`greets with garbage ${seed}`, greet(randomBytes(seed, 65_536))]),
-  ),
+  ...each([1, 2, 3], (seed) => [`greets with garbage ${seed}`, greet(randomBytes(seed, 65_536))]),
   "sends endless garbage": pour(Buffer.alloc(0), randomBytes(4, 65_536)),
   "sends an endless HTTP/1.1 body": pour(
     Buffer.from("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n"),
@@ -157,17 +167,7 @@ export const silent: Readonly<Record<string, Behaviour>> = {
 };
 
 function numbers(...values: number[]): Buffer {
-  const bytes = Buffer.alloc(4 * values.length);
-  for (const [i, value] of values.entries()) bytes.writeUInt32BE(value >>> 0, 4 * i);
-  return bytes;
-}
-
-/** One parameter of SETTINGS. */
-function setting(id: number, value: number): Buffer {
-  const bytes = Buffer.alloc(6);
-  bytes.writeUInt16BE(id, 0);
-  bytes.writeUInt32BE(value >>> 0, 2);
-  return bytes;
+  return Buffer.concat(values.map(writeUint32));
 }
 
 const after = (...frames: Uint8Array[]): Behaviour => greet(Buffer.concat([emptySettings, ...frames]));
@@ -195,66 +195,51 @@ function hasHeaders(bytes: Buffer): boolean {
   return false;
 }
 
-/** ":status: 200" of the static table (RFC 7541, appendix A), and a literal field without Huffman coding. */
+/** ":status: 200" of the static table (RFC 7541, appendix A). */
 const status200 = Buffer.from([0x88]);
-const field = (name: string, value: string): Buffer =>
-  Buffer.concat([
-    Buffer.from([0x00, name.length]),
-    Buffer.from(name),
-    Buffer.from([value.length]),
-    Buffer.from(value),
-  ]);
-const grpcHead = Buffer.concat([status200, field("content-type", "application/grpc")]);
+const grpcHead = Buffer.concat([status200, writeFields([["content-type", "application/grpc"]])]);
 /** A block of 16 KB with fields of 100 bytes. */
-const manyFields = Buffer.concat(Array.from({ length: 150 }, (_, i) => field(`x-${i}`, "v".repeat(95))));
+const manyFields = writeFields(Array.from({ length: 150 }, (_, i) => [`x-${i}`, "v".repeat(95)]));
 const goawayCodes = [0, 1, 2, 7, 11, 0xffffffff];
 const resetCodes = [...Array(14).keys(), 0xdeadbeef];
 
 /** Peers whose frames are invalid or unwelcome. */
 export const frameErrors: Readonly<Record<string, Behaviour>> = {
   "greets with HTTP/2 and then garbage": after(randomBytes(5, 4096)),
-  ...Object.fromEntries(
-    [...Array(11).keys()].map((kind) => [
-      `sends a frame of type ${kind} with garbage`,
-      onRequest(writeFrame(kind, 0x05, kind % 2, randomBytes(kind, 40))),
-    ]),
-  ),
-  ...Object.fromEntries(
-    goawayCodes.map((code) => [
-      `sends GOAWAY ${code} at once`,
-      after(writeFrame(frameTypes.goaway, 0, 0, numbers(0, code))),
-    ]),
-  ),
-  ...Object.fromEntries(
-    goawayCodes.map((code) => [
-      `answers the request with GOAWAY ${code} and closes`,
-      ((socket) => {
-        onRequest(writeFrame(frameTypes.goaway, 0, 0, numbers(0, code)))(socket);
-        socket.on("data", (bytes: Buffer) => void (hasHeaders(bytes) && socket.end()));
-      }) satisfies Behaviour,
-    ]),
-  ),
+  ...each(Array(11).keys(), (kind) => [
+    `sends a frame of type ${kind} with garbage`,
+    onRequest(writeFrame(kind, 0x05, kind % 2, randomBytes(kind, 40))),
+  ]),
+  ...each(goawayCodes, (code) => [
+    `sends GOAWAY ${code} at once`,
+    after(writeFrame(frameTypes.goaway, 0, 0, numbers(0, code))),
+  ]),
+  ...each(goawayCodes, (code) => [
+    `answers the request with GOAWAY ${code} and closes`,
+    (socket) => {
+      onRequest(writeFrame(frameTypes.goaway, 0, 0, numbers(0, code)))(socket);
+      socket.on("data", (bytes: Buffer) => void (hasHeaders(bytes) && socket.end()));
+    },
+  ]),
   "sends GOAWAY because of too many pings": after(
     writeFrame(frameTypes.goaway, 0, 0, Buffer.concat([numbers(0, 11), Buffer.from("too_many_pings")])),
   ),
-  ...Object.fromEntries(
-    resetCodes.map((code) => [
-      `resets the request with ${code}`,
-      onRequest(writeFrame(frameTypes.rstStream, 0, 1, numbers(code))),
-    ]),
-  ),
-  ...Object.fromEntries(
-    [0, 2, 8].map((code) => [
-      `begins an answer and resets it with ${code}`,
-      onRequest(
-        writeFrame(frameTypes.headers, 4, 1, grpcHead),
-        writeFrame(frameTypes.rstStream, 0, 1, numbers(code)),
-      ),
-    ]),
-  ),
+  ...each(resetCodes, (code) => [
+    `resets the request with ${code}`,
+    onRequest(writeFrame(frameTypes.rstStream, 0, 1, numbers(code))),
+  ]),
+  ...each([0, 2, 8], (code) => [
+    `begins an answer and resets it with ${code}`,
+    onRequest(
+      writeFrame(frameTypes.headers, 4, 1, grpcHead),
+      writeFrame(frameTypes.rstStream, 0, 1, numbers(code)),
+    ),
+  ]),
   "resets an unopened stream": after(writeFrame(frameTypes.rstStream, 0, 7, numbers(2))),
   "sends DATA before HEADERS": onRequest(writeFrame(frameTypes.data, 1, 1, envelope(""))),
-  "ends with HEADERS that have no status": onRequest(writeFrame(frameTypes.headers, 5, 1, field("x", "y"))),
+  "ends with HEADERS that have no status": onRequest(
+    writeFrame(frameTypes.headers, 5, 1, writeFields([["x", "y"]])),
+  ),
   "sends HEADERS with a broken block": onRequest(
     writeFrame(frameTypes.headers, 5, 1, Buffer.from([0xff, 0xff, 0xff])),
   ),
@@ -277,8 +262,10 @@ export const frameErrors: Readonly<Record<string, Behaviour>> = {
   "opens a window of zero bytes": after(writeFrame(frameTypes.windowUpdate, 0, 0, numbers(0))),
   "opens a window beyond the limit": after(writeFrame(frameTypes.windowUpdate, 0, 0, numbers(0x7fffffff))),
   "sends SETTINGS with a wrong length": after(writeFrame(frameTypes.settings, 0, 0, Buffer.alloc(5))),
-  "sets a window beyond the limit": after(writeFrame(frameTypes.settings, 0, 0, setting(4, 0xffffffff))),
-  "sets a frame size of zero": after(writeFrame(frameTypes.settings, 0, 0, setting(5, 0))),
+  "sets a window beyond the limit": after(
+    writeFrame(frameTypes.settings, 0, 0, writeSettings([[4, 0xffffffff]])),
+  ),
+  "sets a frame size of zero": after(writeFrame(frameTypes.settings, 0, 0, writeSettings([[5, 0]]))),
   "acknowledges unsent SETTINGS": after(
     ...Array<Buffer>(10).fill(writeFrame(frameTypes.settings, 1, 0, Buffer.alloc(0))),
   ),
@@ -290,8 +277,8 @@ export const frameErrors: Readonly<Record<string, Behaviour>> = {
 
 /** Peers that keep a connection busy or useless, so that only a deadline ends a call. */
 export const endlessFrames: Readonly<Record<string, Behaviour>> = {
-  "allows no streams": after(writeFrame(frameTypes.settings, 0, 0, setting(3, 0))),
-  "allows no body": after(writeFrame(frameTypes.settings, 0, 0, setting(4, 0))),
+  "allows no streams": after(writeFrame(frameTypes.settings, 0, 0, writeSettings([[3, 0]]))),
+  "allows no body": after(writeFrame(frameTypes.settings, 0, 0, writeSettings([[4, 0]]))),
   "sends endless SETTINGS": pour(emptySettings, Buffer.concat(Array<Buffer>(1000).fill(emptySettings))),
   "sends endless PING": pour(
     emptySettings,
@@ -347,15 +334,13 @@ export const grpcErrors: Readonly<Record<string, Behaviour>> = {
     stream.respond({ ":status": 200, "content-type": "text/html" });
     stream.end("<p>no");
   }),
-  ...Object.fromEntries(
-    [100, 204, 301, 401, 404, 429, 503].map((status) => [
-      `answers ${status}`,
-      over2((stream) => {
-        if (status === 100) stream.additionalHeaders({ ":status": status });
-        stream.respond({ ":status": status === 100 ? 500 : status }, { endStream: true });
-      }),
-    ]),
-  ),
+  ...each([100, 204, 301, 401, 404, 429, 503], (status) => [
+    `answers ${status}`,
+    over2((stream) => {
+      if (status === 100) stream.additionalHeaders({ ":status": status });
+      stream.respond({ ":status": status === 100 ? 500 : status }, { endStream: true });
+    }),
+  ]),
   ...Object.fromEntries(
     ["", "-1", "17", "abc", "99999999999999999999", "0, 0"].map((status) => [
       `ends with the status "${status}"`,

@@ -4,17 +4,10 @@ import { runQsp } from "../cli/qsp.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type Behaviour, maxTakenBytes, startHostilePeer, waitUntilClosed } from "./hostile-peer.ts";
 
-/** The verb's peer. */
-export interface HostileServer {
-  readonly scheme: string;
-  readonly behaviour: Behaviour;
-  readonly atEnd: (end: () => void) => void;
-}
-
 /** Runs a verb, which must report the problem in one line. */
 export async function requireSentence(
   args: readonly string[],
-  { scheme, behaviour, atEnd }: HostileServer,
+  { scheme, behaviour, atEnd }: { scheme: string; behaviour: Behaviour; atEnd: (end: () => void) => void },
 ): Promise<void> {
   const peer = await startHostilePeer(behaviour, atEnd);
   const cwd = makeTemporaryDirectory(atEnd);

@@ -67,16 +67,9 @@ const oddLines = [
 function frameBody(random: Random, body: Buffer): readonly [string[], Buffer] {
   if (body.length === 0 && random.below(3) > 0) return [[], body];
   if (random.below(2) === 0) {
-    const length = random.pick([
-      body.length,
-      body.length,
-      body.length,
-      body.length + 1,
-      body.length - 1,
-      -1,
-      1e15,
-    ]);
-    return [[`content-length: ${length}`], body];
+    const { length } = body;
+    const announced = random.pick([length, length, length, length + 1, length - 1, -1, 1e15]);
+    return [[`content-length: ${announced}`], body];
   }
   return [["transfer-encoding: chunked"], writeChunks(random, body)];
 }
@@ -93,14 +86,7 @@ function writeChunks(random: Random, body: Buffer): Buffer {
     parts.push(Buffer.from(`${shown}${extension}\r\n`), body.subarray(at, at + size), Buffer.from(end));
     at += size;
   }
-  const last = random.pick([
-    "0\r\n\r\n",
-    "0\r\n\r\n",
-    "0\r\n\r\n",
-    "0\r\nx-trailer: 1\r\n\r\n",
-    "0\r\n",
-    "",
-    "0\r\n:\r\n\r\n",
-  ]);
+  const end = "0\r\n\r\n";
+  const last = random.pick([end, end, end, "0\r\nx-trailer: 1\r\n\r\n", "0\r\n", "", "0\r\n:\r\n\r\n"]);
   return Buffer.concat([...parts, Buffer.from(last)]);
 }

@@ -210,12 +210,8 @@ function writeData(random: Random, id: number, bytes: Buffer, flag: number): Buf
   if (random.below(10) > 0) return writeFrame(frameTypes.data, flag, id, bytes);
   const padding = Buffer.alloc(random.below(30));
   const length = random.below(8) === 0 ? 255 : padding.length;
-  return writeFrame(
-    frameTypes.data,
-    flag | flags.padded,
-    id,
-    Buffer.concat([Buffer.from([length]), bytes, padding]),
-  );
+  const padded = Buffer.concat([Buffer.from([length]), bytes, padding]);
+  return writeFrame(frameTypes.data, flag | flags.padded, id, padded);
 }
 
 /** An empty DATA frame, or trailers, some of which are forbidden. */
@@ -225,20 +221,13 @@ function endStream(random: Random, id: number): Buffer[] {
   return writeHeaders(random, id, writeFields(fields), random.below(8) === 0 ? 0 : flags.endStream);
 }
 
+const resetCodes = [...Array(15).keys(), 0, 0, 8, 0x1f, 0x7fffffff, 0xffffffff];
+
 const resetStream: MakePiece = (connection) => {
   const { random } = connection;
-  const code = random.pick([
-    0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 9, 10, 11, 12, 13, 14, 0x1f, 0x7fffffff, 0xffffffff,
-  ]);
-  const payload = writeUint32(code);
-  return [
-    writeFrame(
-      frameTypes.rstStream,
-      0,
-      connection.anyId(),
-      random.below(40) === 0 ? payload.subarray(1) : payload,
-    ),
-  ];
+  const payload = writeUint32(random.pick(resetCodes));
+  const sent = random.below(40) === 0 ? payload.subarray(1) : payload;
+  return [writeFrame(frameTypes.rstStream, 0, connection.anyId(), sent)];
 };
 
 const windowUpdate: MakePiece = (connection) => {
@@ -261,14 +250,10 @@ const settings: MakePiece = ({ random }) => {
   }
 };
 
-const ping: MakePiece = ({ random }) => [
-  writeFrame(
-    frameTypes.ping,
-    random.pick([0, 0, 0, flags.ack]),
-    0,
-    Buffer.alloc(random.below(12) === 0 ? 7 : 8),
-  ),
-];
+const ping: MakePiece = ({ random }) => {
+  const payload = Buffer.alloc(random.below(12) === 0 ? 7 : 8);
+  return [writeFrame(frameTypes.ping, random.pick([0, 0, 0, flags.ack]), 0, payload)];
+};
 
 const goaway: MakePiece = ({ random }) => {
   const last = writeUint32(random.pick([0, 1, 3, 0x7fffffff]));
@@ -281,24 +266,14 @@ const oddFrame: MakePiece = (connection) => {
   const { random } = connection;
   const id = connection.anyId();
   switch (random.below(5)) {
-    case 0:
-      return [
-        writeFrame(
-          frameTypes.priority,
-          0,
-          id,
-          Buffer.concat([writeUint32(random.pick([0, id])), Buffer.from([1])]),
-        ),
-      ];
-    case 1:
-      return [
-        writeFrame(
-          frameTypes.pushPromise,
-          flags.endHeaders,
-          id,
-          Buffer.concat([writeUint32(2), writeFields([])]),
-        ),
-      ];
+    case 0: {
+      const priority = Buffer.concat([writeUint32(random.pick([0, id])), Buffer.from([1])]);
+      return [writeFrame(frameTypes.priority, 0, id, priority)];
+    }
+    case 1: {
+      const promise = Buffer.concat([writeUint32(2), writeFields([])]);
+      return [writeFrame(frameTypes.pushPromise, flags.endHeaders, id, promise)];
+    }
     case 2:
       return [writeFrame(frameTypes.continuation, flags.endHeaders, id, writeFields([["x", "y"]]))];
     default: {
@@ -316,19 +291,10 @@ const brokenFrame: MakePiece = (connection) => {
 
 /** Weights: most connections should last long enough to be harmed later. */
 const pieces: readonly MakePiece[] = [
-  openRequest,
-  openRequest,
-  openRequest,
-  sendData,
-  sendData,
-  sendData,
-  resetStream,
-  resetStream,
-  windowUpdate,
-  windowUpdate,
-  settings,
-  ping,
-  goaway,
-  oddFrame,
+  ...Array<MakePiece>(3).fill(openRequest),
+  ...Array<MakePiece>(3).fill(sendData),
+  ...Array<MakePiece>(2).fill(resetStream),
+  ...Array<MakePiece>(2).fill(windowUpdate),
+  ...[settings, ping, goaway, oddFrame],
   (connection) => (connection.random.below(4) === 0 ? brokenFrame(connection) : openRequest(connection)),
 ];

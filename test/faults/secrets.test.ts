@@ -73,9 +73,8 @@ describe("a server that logs everything, and creates, uses, rotates and destroys
 
   it("was searched where its answers are", () => {
     const answered = [...remains.publicKeys, ...remains.ofCallers.filter(({ name }) => name !== "message")];
-    expect(namesOf(findSecrets(remains.answers, answered))).toEqual(
-      namesOf(answered.map(({ name }) => name)),
-    );
+    const names = answered.map(({ name }) => name);
+    expect(namesOf(findSecrets(remains.answers, answered))).toEqual(namesOf(names));
   });
 
   it("was searched where its log is", () => {
@@ -175,16 +174,6 @@ interface CreatedKey {
   readonly publicKey: string;
 }
 
-/** Makes calls over REST, and keeps the answers. */
-interface Caller {
-  readonly answers: string[];
-  /** What callers sent, and nobody else may see. */
-  readonly secrets: Secret[];
-  send(method: string, path: string, body?: string, headers?: Record<string, string>): Promise<Answer>;
-  /** To the key service, as JSON. */
-  post(path: string, body: object, headers?: Record<string, string>): Promise<Answer>;
-}
-
 /** The fields of answers that the test uses. */
 interface Answer {
   readonly result: CreatedKey & {
@@ -195,25 +184,26 @@ interface Answer {
   readonly token: string;
 }
 
-function createCaller({ url }: RunningServer): Caller {
+type Caller = ReturnType<typeof createCaller>;
+
+/** Makes calls over REST, and keeps the answers, and what callers sent and nobody else may see. */
+function createCaller({ url }: RunningServer) {
   const answers: string[] = [];
-  const send: Caller["send"] = async (method, path, body, headers = {}) => {
-    const init = body === undefined ? {} : { body };
+  const secrets: Secret[] = [];
+  const send = async (method: string, path: string, body?: string, headers = {}): Promise<Answer> => {
     const response = await fetch(url + path, {
       method,
       headers: { "content-type": "application/json", ...headers },
-      ...init,
+      ...(body !== undefined && { body }),
     });
     const text = await response.text();
     answers.push(text, JSON.stringify([...response.headers]));
     return JSON.parse(text);
   };
-  return {
-    answers,
-    secrets: [],
-    send,
-    post: (path, body, headers) => send("POST", `/api/kms/${path}`, JSON.stringify(body), headers),
-  };
+  /** Calls the key service. */
+  const post = (path: string, body: object, headers = {}) =>
+    send("POST", `/api/kms/${path}`, JSON.stringify(body), headers);
+  return { answers, secrets, send, post };
 }
 
 /** Each length of a secret key: the store treats other parameter sets of SLH-DSA like these. */

@@ -2,22 +2,12 @@
 import type { Worker } from "node:worker_threads";
 import { onTestFinished } from "vitest";
 
-/** Threads that started since the watch began. */
-export interface WatchedThreads {
-  /** The running threads. */
-  list(): readonly Worker[];
-  /** Terminates the running threads, and resolves when they have ended. */
-  endAll(): Promise<void>;
-  /** The number of threads started so far. */
-  readonly started: number;
-}
-
 /**
  * Watches threads with this name that start from now on, until the end of the test.
  *
  * @param options.endAtOnce terminates each thread before it runs any code
  */
-export function watchThreads(name: string, { endAtOnce = false } = {}): WatchedThreads {
+export function watchThreads(name: string, { endAtOnce = false } = {}) {
   const running = new Set<Worker>();
   let started = 0;
   const onWorker = (worker: Worker): void => {
@@ -30,11 +20,14 @@ export function watchThreads(name: string, { endAtOnce = false } = {}): WatchedT
   process.on("worker", onWorker);
   onTestFinished(() => void process.off("worker", onWorker));
   return {
-    list: () => [...running],
-    async endAll() {
+    /** The running threads. */
+    list: (): readonly Worker[] => [...running],
+    /** Terminates the running threads, and resolves when they have ended. */
+    async endAll(): Promise<void> {
       await Promise.all([...running].map((worker) => worker.terminate()));
     },
-    get started() {
+    /** The number of threads started so far. */
+    get started(): number {
       return started;
     },
   };
