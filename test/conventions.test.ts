@@ -1,8 +1,9 @@
-/** The files that hosts and editors read: CI, dependency updates, the version of Node. */
-import { globSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+/** The files that hosts and tools read: CI, dependencies, the version of Node, the list of extensions. */
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import { extensions } from "../extensions/index.ts";
 import { neededNode } from "../src/setup/find-node.mjs";
 
 const root = join(import.meta.dirname, "..");
@@ -60,5 +61,60 @@ describe("the Dependabot configuration", () => {
 describe(".nvmrc", () => {
   it("names the Node that the program is compiled for", () => {
     expect(read(".nvmrc")).toBe(`${neededNode}\n`);
+  });
+});
+
+interface LockedPackage {
+  readonly version?: string;
+  readonly integrity?: string;
+  readonly resolved?: string;
+  readonly link?: boolean;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+
+const { packages } = JSON.parse(read("package-lock.json")) as {
+  readonly packages: Readonly<Record<string, LockedPackage>>;
+};
+/** All except this repository's own packages and the links to them. */
+const installed = Object.entries(packages).filter(
+  ([path, { link = false }]) => path.startsWith("node_modules/") && !link,
+);
+
+describe("package-lock.json", () => {
+  // `npm ci` rejects a lock file that omits a package, even one for a different platform.
+  it("names every package that any platform installs", () => {
+    const missing = Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>
+      Object.keys(optionalDependencies).filter(
+        (name) =>
+          packages[`node_modules/${name}`] === undefined &&
+          packages[`${path}/node_modules/${name}`] === undefined,
+      ),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  it("pins every package to its content, without naming a registry", () => {
+    expect(installed.length).toBeGreaterThan(100);
+    const own = Object.keys(packages).filter((path) => !path.startsWith("node_modules/"));
+    expect(own).toEqual(["", "bundled"]);
+    expect(packages["node_modules/qsp-bundled"]?.resolved).toBe("bundled");
+    expect(installed.filter(([, entry]) => entry.integrity === undefined).map(([path]) => path)).toEqual([]);
+    expect(installed.filter(([, entry]) => entry.resolved !== undefined).map(([path]) => path)).toEqual([]);
+  });
+});
+
+describe("the list of extensions", () => {
+  it("equals the folders in extensions/", () => {
+    const folders = globSync("extensions/*/", { cwd: root }).map((path) => basename(path));
+    expect(extensions.map(({ name }) => name).toSorted()).toEqual(folders.toSorted());
+  });
+
+  it("has a page and tests for each", () => {
+    const missing = extensions.flatMap(({ name }) =>
+      ["README.md", "extension.ts", "test"]
+        .map((part) => join(root, "extensions", name, part))
+        .filter((path) => !existsSync(path)),
+    );
+    expect(missing).toEqual([]);
   });
 });

@@ -1,11 +1,10 @@
 /** Servers that use one store and share a port: --reuse-port. */
 import { existsSync } from "node:fs";
-import { get } from "node:http";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { readConfig } from "../src/config.ts";
 import { requireReusablePort } from "../src/settings/reuse-port.ts";
+import { callRest } from "./services/answers.ts";
 import { makeSqlitePlace, type Place } from "./support/on-both.ts";
 import { runToEndHere } from "./support/run-here.ts";
 import { startServer } from "./support/start-server.ts";
@@ -22,22 +21,16 @@ async function start({ directory, settings }: Pick<Place, "directory" | "setting
   return { ...server, port: new URL(server.url).port };
 }
 
-/** Makes a request on its own connection. */
-async function fetchOnce(url: string): Promise<{ status: number | undefined; body: string }> {
-  const { promise, resolve, reject } = Promise.withResolvers<{ status: number | undefined; body: string }>();
-  get(url, { agent: false }, (res) => {
-    text(res).then((body) => resolve({ status: res.statusCode, body }), reject);
-  }).on("error", reject);
-  return promise;
-}
-
-function fetchFromAll(url: string) {
-  return Promise.all(Array.from({ length: connections }, () => fetchOnce(url)));
-}
-
-function call(url: string, body: object): Promise<Response> {
+/** Makes requests on connections of their own, and returns the different statuses of the answers. */
+async function fetchFromAll(url: string, body?: object): Promise<Set<number>> {
   const headers = { "content-type": "application/json", connection: "close" };
-  return fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+  const content = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+  const statuses = Array.from({ length: connections }, async () => {
+    const answer = await fetch(url, { headers, ...content });
+    await answer.arrayBuffer();
+    return answer.status;
+  });
+  return new Set(await Promise.all(statuses));
 }
 
 describe("two servers with --reuse-port", () => {
@@ -47,19 +40,13 @@ describe("two servers with --reuse-port", () => {
     // Only the first one has metrics, to distinguish them.
     const second = await start(place, ...shared, "--port", first.port, "--metrics", "off");
     expect(second.url).toBe(first.url);
-    const metrics = await fetchFromAll(`${first.url}/metrics`);
-    expect(new Set(metrics.map(({ status }) => status))).toEqual(new Set([200, 404]));
-    const created = await call(`${first.url}/api/kms/create-key`, { algorithm: "ML-DSA-44" });
-    const { result } = (await created.json()) as { result: { keyId: string } };
-    const signed = await Promise.all(
-      Array.from({ length: connections }, () =>
-        call(`${first.url}/api/kms/sign`, { keyId: result.keyId, data: "aGVsbG8=" }),
-      ),
-    );
-    expect(new Set(signed.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(await fetchFromAll(`${first.url}/metrics`)).toEqual(new Set([200, 404]));
+    const { json } = await callRest(first.url, "POST /api/kms/create-key", { algorithm: "ML-DSA-44" });
+    const { keyId } = json.result as { keyId: string };
+    const signed = await fetchFromAll(`${first.url}/api/kms/sign`, { keyId, data: "aGVsbG8=" });
+    expect(signed).toEqual(new Set([200]));
     expect(await first.stop()).toMatchObject({ code: 0 });
-    const answers = await fetchFromAll(`${second.url}/metrics`);
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([404]));
+    expect(await fetchFromAll(`${second.url}/metrics`)).toEqual(new Set([404]));
   });
 });
 
