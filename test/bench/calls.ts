@@ -58,10 +58,7 @@ const signing: Readonly<Record<string, { target: string; load: (keyId: string) =
     target: "at least 2.0",
     load: (keyId) => ({ call: grpc(KmsService.method.sign, { keyId, data }) }),
   },
-  SignData: {
-    target: "at least 2.2",
-    load: () => ({ call: grpc(PqcService.method.signData, { data }) }),
-  },
+  SignData: { target: "at least 2.2", load: () => ({ call: grpc(PqcService.method.signData, { data }) }) },
   "BatchSign of 100": {
     target: "at least 3.5",
     load: (keyId) => ({

@@ -12,11 +12,7 @@ const connections = 128;
 
 /** Loads one server and a pair of servers in turn. Requires h2load and Linux. */
 export async function measureServers(dataDir: string): Promise<void> {
-  const check: H2Load = {
-    call: grpc(Health.method.check, {}),
-    connections,
-    inFlight: connections,
-  };
+  const check: H2Load = { call: grpc(Health.method.check, {}), connections, inFlight: connections };
   const alone = await begin(join(dataDir, "alone"));
   const shared = ["--reuse-port", "--services", "pqc,kms"];
   const first = await begin(join(dataDir, "pair"), ...shared);

@@ -13,11 +13,7 @@ const entries = 200_000;
 export async function measureVerification(dataDir: string): Promise<void> {
   const folder = join(dataDir, "verification");
   const provider = await createCryptoProvider("auto");
-  const store = await openStore({
-    location: sqliteIn(folder),
-    masterKey: masterKeyIn(folder),
-    provider,
-  });
+  const store = await openStore({ location: sqliteIn(folder), masterKey: masterKeyIn(folder), provider });
   try {
     showProgress(`writing ${entries.toLocaleString("en")} entries`);
     await writeLongLog(store, entries);

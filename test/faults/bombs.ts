@@ -88,16 +88,12 @@ function restOf(text: string): Bomb {
 
 function connectOf(content: string | Uint8Array): Bomb {
   const type = typeof content === "string" ? json : "application/proto";
-  return {
-    path: batch.rpc,
-    headers: { "content-type": type, "content-encoding": "gzip" },
-    body: gzipSync(content),
-  };
+  const headers = { "content-type": type, "content-encoding": "gzip" };
+  return { path: batch.rpc, headers, body: gzipSync(content) };
 }
 
 function grpcOf(type: string, content: string | Uint8Array): Bomb {
-  const headers = { "content-type": type, "grpc-encoding": "gzip", te: "trailers" };
-  return { path: batch.rpc, headers, body: envelope(gzipSync(content), 1) };
+  return streamOf(batch.rpc, type, envelope(gzipSync(content), 1), { "grpc-encoding": "gzip" });
 }
 
 function streamOf(path: string, type: string, body: Uint8Array, more: Record<string, string> = {}): Bomb {
@@ -107,28 +103,26 @@ function streamOf(path: string, type: string, body: Uint8Array, more: Record<str
 const repeated = (part: Uint8Array, count: number): Buffer =>
   Buffer.concat(Array.from({ length: count }, () => part));
 
+const grpcType = "application/grpc";
+const connectType = "application/connect+json";
+const bigMessage = envelope(gzipSync(Buffer.alloc(maxBytes - 100, 0x2b)), 1);
+const bigJson = envelope(gzipSync(`{"deviceId":"${"d".repeat(maxBytes - 100)}"}`), 1);
+
 const streams: Record<string, Bomb> = {
-  "gRPC, 12,000 empty messages": streamOf(readings.rpc, "application/grpc", repeated(envelope(""), 12_000)),
-  "gRPC, 12,000 empty chunks": streamOf(
+  "gRPC, 12,000 empty messages": streamOf(readings.rpc, grpcType, repeated(envelope(""), 12_000)),
+  "gRPC, 9,000 empty chunks": streamOf(
     images.rpc,
-    "application/grpc",
+    grpcType,
     repeated(envelope(Buffer.from([0x12, 0])), 9000),
   ),
-  "Connect, 9,000 JSON messages": streamOf(
-    readings.rpc,
-    "application/connect+json",
-    repeated(envelope("{}"), 9000),
-  ),
-  "gRPC, 12 messages that expand to 4 MiB each": streamOf(
-    images.rpc,
-    "application/grpc",
-    repeated(envelope(gzipSync(Buffer.alloc(maxBytes - 100, 0x2b)), 1), 12),
-    { "grpc-encoding": "gzip" },
-  ),
+  "Connect, 9,000 JSON messages": streamOf(readings.rpc, connectType, repeated(envelope("{}"), 9000)),
+  "gRPC, 12 messages that expand to 4 MiB each": streamOf(images.rpc, grpcType, repeated(bigMessage, 12), {
+    "grpc-encoding": "gzip",
+  }),
   "Connect, 12 JSON messages that expand to 4 MiB each": streamOf(
     readings.rpc,
-    "application/connect+json",
-    repeated(envelope(gzipSync(`{"deviceId":"${"d".repeat(maxBytes - 100)}"}`), 1), 12),
+    connectType,
+    repeated(bigJson, 12),
     { "connect-content-encoding": "gzip" },
   ),
 };

@@ -1,6 +1,6 @@
 /** Callers who each take keys through their life cycle, and some who compete for one name. */
 import { generateKeyPairSync } from "node:crypto";
-import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import { isWrappingMethod, wrap } from "../../src/crypto/hpke.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { present } from "../services/answers.ts";
@@ -121,11 +121,28 @@ async function sign({ lives, server }: LifeLoad, line: Line): Promise<boolean> {
   return true;
 }
 
+type Change = (kms: KmsClient, input: { keyId: string; afterSeconds: number }) => Promise<Changed>;
+
+/** What changes a key answer. */
+interface Changed {
+  readonly status: string;
+  readonly newKey?: { readonly keyId: string } | undefined;
+  readonly destroyAt?: Timestamp | undefined;
+}
+
+const changes: Readonly<Record<string, Change>> = {
+  ROTATE: (kms, { keyId }) => kms.rotateKey({ keyId }),
+  DISABLE: (kms, { keyId }) => kms.disableKey({ keyId }),
+  ENABLE: (kms, { keyId }) => kms.enableKey({ keyId }),
+  SCHEDULE_DESTROY: (kms, input) => kms.destroyKey(input),
+  RESTORE: (kms, { keyId }) => kms.restoreKey({ keyId }),
+};
+
 /** Operations to try on a version next. */
 function listOperations({ state, destroyAtMs }: Version, isPrimary: boolean): string[] {
   if (destroyAtMs !== undefined && destroyAtMs < Date.now()) return [];
-  const operations = ["ROTATE", "DISABLE", "ENABLE", "ENABLE", "SCHEDULE_DESTROY", "RESTORE", "RESTORE"];
-  return operations.filter(
+  // More of what makes a key usable again.
+  return [...Object.keys(changes), "ENABLE", "RESTORE"].filter(
     (operation) => (operation !== "ROTATE" || isPrimary) && move(state, operation, false) !== undefined,
   );
 }
@@ -142,7 +159,7 @@ async function change(load: LifeLoad, line: Line): Promise<boolean> {
   const allowed = operation === "RESTORE" ? ["KEY_STATE_INVALID"] : [];
   const afterSeconds = random.pick([1, 1, longSeconds]);
   const { answer, reason } = await attempt(lives, operation, allowed, () =>
-    callFor(server.kms, operation, version.keyId, afterSeconds),
+    present(changes[operation])(server.kms, { keyId: version.keyId, afterSeconds }),
   );
   if (answer === undefined && reason === undefined) return false;
   line.pending = undefined;
@@ -150,27 +167,8 @@ async function change(load: LifeLoad, line: Line): Promise<boolean> {
   version.state = present(move(version.state, operation, version.wasRotated));
   version.destroyAtMs = answer.destroyAt && timestampDate(answer.destroyAt).getTime();
   version.wasRotated ||= operation === "ROTATE";
-  if (answer.newKeyId !== undefined) line.versions.push(newVersion(answer.newKeyId));
+  if (answer.newKey !== undefined) line.versions.push(newVersion(answer.newKey.keyId));
   return true;
-}
-
-async function callFor(kms: KmsClient, operation: string, keyId: string, afterSeconds: number) {
-  const nothing = { newKeyId: undefined, destroyAt: undefined };
-  switch (operation) {
-    case "ROTATE":
-      return { ...nothing, newKeyId: present((await kms.rotateKey({ keyId })).newKey).keyId };
-    case "DISABLE":
-      await kms.disableKey({ keyId });
-      return nothing;
-    case "ENABLE":
-      await kms.enableKey({ keyId });
-      return nothing;
-    case "RESTORE":
-      await kms.restoreKey({ keyId });
-      return nothing;
-    default:
-      return { ...nothing, destroyAt: (await kms.destroyKey({ keyId, afterSeconds })).destroyAt };
-  }
 }
 
 async function grant({ lives, server }: LifeLoad, { name }: Line): Promise<boolean> {

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe } from "vitest";
-import { freshDatabaseUrl, sharedPostgres } from "../support/postgres.ts";
+import { freshDatabaseUrl, hasPostgres } from "../support/postgres.ts";
 import { testSteps } from "./readme-steps.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -32,9 +32,7 @@ describe.each([
   "docs/operate.md",
 ])("the commands of %s, as printed except for the ports,", (page) => {
   testSteps(readFileSync(join(root, page), "utf8"), {
-    surroundings: async () => ({
-      ...(sharedPostgres() !== undefined && { databaseUrl: await freshDatabaseUrl() }),
-    }),
+    surroundings: async () => (hasPostgres() ? { databaseUrl: await freshDatabaseUrl() } : {}),
     isRepeatable: ({ section }) => readAgain.includes(page) && !setUpOnce.includes(section),
   });
 });

@@ -15,31 +15,19 @@ export function runsOn(kind: DatabaseLocation["kind"]): boolean {
   return inject("databases").includes(kind);
 }
 
-/** The PostgreSQL server that all test files of a run share. */
-export interface SharedPostgres {
-  /** Creates an empty database once the server is ready, and returns its URL. */
-  freshDatabaseUrl(): Promise<string>;
-}
-
-/** The server of this run, managed by global-setup.ts; undefined if PostgreSQL is not installed. */
-export function sharedPostgres(): SharedPostgres | undefined {
-  const desk = inject("postgresDesk");
-  if (desk === undefined) return undefined;
-  return {
-    freshDatabaseUrl: async () => {
-      const response = await fetch(`${desk}/${process.pid}`, { method: "POST" });
-      const answer = await response.text();
-      if (!response.ok) throw new Error(`no database: ${answer}`);
-      return answer;
-    },
-  };
+/** Whether PostgreSQL is installed; global-setup.ts manages one server for the run. */
+export function hasPostgres(): boolean {
+  return inject("postgresDesk") !== undefined;
 }
 
 /** Creates an empty database on this run's server once it is ready, and returns its URL. */
 export async function freshDatabaseUrl(): Promise<string> {
-  const postgres = sharedPostgres();
-  if (postgres === undefined) throw new Error(postgresNeeded);
-  return postgres.freshDatabaseUrl();
+  const desk = inject("postgresDesk");
+  if (desk === undefined) throw new Error(postgresNeeded);
+  const response = await fetch(`${desk}/${process.pid}`, { method: "POST" });
+  const answer = await response.text();
+  if (!response.ok) throw new Error(`no database: ${answer}`);
+  return answer;
 }
 
 /**
@@ -48,6 +36,6 @@ export async function freshDatabaseUrl(): Promise<string> {
  */
 export function describePostgres(name: string, define: () => void): void {
   if (!runsOn("postgres")) return;
-  const isSkipped = process.env.QSP_TEST_REQUIRE_ALL !== "1" && sharedPostgres() === undefined;
+  const isSkipped = process.env.QSP_TEST_REQUIRE_ALL !== "1" && !hasPostgres();
   describe.skipIf(isSkipped)(isSkipped ? `${name}: ${postgresNeeded}` : name, define);
 }
