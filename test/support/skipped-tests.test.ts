@@ -20,31 +20,35 @@ function summarize(names: readonly string[], missing: readonly string[], file = 
 }
 
 describe("the summary of skipped tests", () => {
-  it("counts the tests of each missing program, most affected first, with the install command", () => {
-    const names = ["a > b (needs zsh)", "c (needs grpcurl)", "d, which needs grpcurl, e"];
-    expect(summarize(names, ["zsh", "grpcurl"])).toEqual([
-      "2 | grpcurl | go install github.com/fullstorydev/grpcurl/cmd/grpcurl@latest",
-      "1 | zsh | apt-get install zsh",
-    ]);
-  });
-
-  it("names only the missing ones of several programs", () => {
-    expect(summarize(["a (needs mvn and javac)"], ["mvn"])).toEqual(["1 | mvn | apt-get install maven"]);
-    expect(summarize(["the gateway: needs envoy, PostgreSQL 15 or newer"], ["envoy"])).toHaveLength(2);
-  });
-
-  it("reports a program that is too old", () => {
-    expect(summarize(["signs (needs openssl 3.5)"], [])).toEqual([expect.stringContaining("1 | openssl | ")]);
+  const grpcurl = "go install github.com/fullstorydev/grpcurl/cmd/grpcurl@latest";
+  it.each<[does: string, names: string[], missing: string[], rows: unknown[]]>([
+    [
+      "counts the tests of each missing program, most affected first, with the install command",
+      ["a > b (needs zsh)", "c (needs grpcurl)", "d, which needs grpcurl, e"],
+      ["zsh", "grpcurl"],
+      [`2 | grpcurl | ${grpcurl}`, "1 | zsh | apt-get install zsh"],
+    ],
+    [
+      "names only the missing ones of several programs",
+      ["a (needs mvn and javac)", "the gateway: needs envoy, curl or newer"],
+      ["mvn", "envoy"],
+      ["1 | mvn | apt-get install maven", "1 | envoy | as install_envoy in .ci/run does"],
+    ],
+    [
+      "reports a program that is too old",
+      ["signs (needs openssl 3.5)"],
+      [],
+      [expect.stringContaining("1 | openssl | ")],
+    ],
+    ["lists the files of other skipped tests", ["takes long"], [], [`1 | something else | in ${thisFile}`]],
+  ])("%s", (_does, names, missing, rows) => {
+    expect(summarize(names, missing)).toEqual(rows);
   });
 
   it("finds the program even if the tests do not name it", () => {
     const file = join(makeTemporaryDirectory(), "some.test.ts");
     writeFileSync(file, 'describe.skipIf(isMissing("bash") || isMissing("git"))("a group", () => {});');
     expect(summarize(["a group > a test"], ["git"], file)).toEqual(["1 | git | apt-get install git"]);
-  });
-
-  it("lists the files of other skipped tests", () => {
-    expect(summarize(["takes long"], [])).toEqual([`1 | something else | in ${thisFile}`]);
   });
 
   it("knows the programs that .ci/run installs, and their install commands", () => {

@@ -1,5 +1,6 @@
 /** Explains why tests were skipped: what is missing, and how to install it. */
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { isMissing } from "../interop/tools.ts";
 
 /** A skipped test. */
@@ -10,61 +11,10 @@ export interface SkippedTest {
   readonly name: string;
 }
 
-const withGo = (module: string): string => `go install ${module}`;
-const withApt = (name: string): string => `apt-get install ${name}`;
-const as = (step: string): string => `as ${step} in .ci/run does`;
-
 /** Install commands on Debian, by the program names in test titles. */
-export const installations: Readonly<Record<string, string>> = {
-  age: withGo("filippo.io/age/cmd/...@v1.3.2"),
-  "age-encryption": "npm ci --ignore-scripts --prefix extensions/age/test/node",
-  "age-keygen": withGo("filippo.io/age/cmd/...@v1.3.2"),
-  bash: withApt("bash"),
-  "Bouncy Castle": as("install_java_libraries"),
-  "check-jsonschema": as("install_deploy_linters"),
-  "chromium-headless-shell": withApt("chromium-headless-shell"),
-  connectconformance: withGo("connectrpc.com/conformance/cmd/connectconformance@v1.0.5"),
-  curl: withApt("curl"),
-  envoy: as("install_envoy"),
-  fish: withApt("fish"),
-  git: withApt("git"),
-  go: "https://go.dev/dl, version 1.26 or newer",
-  "google-cloud-kms": as("install_python"),
-  grpcurl: withGo("github.com/fullstorydev/grpcurl/cmd/grpcurl@latest"),
-  hadolint: as("install_deploy_linters"),
-  helm: as("install_deploy_linters"),
-  ip: withApt("iproute2"),
-  java: withApt("default-jdk-headless"),
-  javac: withApt("default-jdk-headless"),
-  logrotate: withApt("logrotate"),
-  mvn: withApt("maven"),
-  "npm run native": "npm run native",
-  openssl: `${withApt("openssl")}, from Debian 13 for version 3.5`,
-  "openapi-generator": as("install_openapi_tools"),
-  "openapi-python-client": as("install_openapi_tools"),
-  PostgreSQL: withApt("postgresql"),
-  prometheus: withApt("prometheus"),
-  promtool: withApt("prometheus"),
-  protoc: withApt("protobuf-compiler"),
-  "protoc-gen-go": withGo("google.golang.org/protobuf/cmd/protoc-gen-go@latest"),
-  psql: withApt("postgresql"),
-  Python: as("install_python"),
-  python3: withApt("python3"),
-  QSP_TEST_LONG: "export QSP_TEST_LONG=1",
-  QSP_TEST_VECTORS: "export QSP_TEST_VECTORS=… with the folder of the official vectors",
-  root: "run the tests as root",
-  schemathesis: as("install_openapi_tools"),
-  script: withApt("bsdutils"),
-  securesystemslib: as("install_python"),
-  sops: withGo("github.com/getsops/sops/v3/cmd/sops@v3.13.3"),
-  strace: withApt("strace"),
-  "systemd-analyze": withApt("systemd"),
-  tun: "modprobe tun; a container needs /dev/net/tun and CAP_NET_ADMIN",
-  unshare: "util-linux, and the right to create user namespaces",
-  wg: withApt("wireguard-tools"),
-  wireguard: withGo("golang.zx2c4.com/wireguard@v0.0.0-20260522210424-ecfc5a8d5446"),
-  zsh: withApt("zsh"),
-};
+export const installations: Readonly<Record<string, string>> = JSON.parse(
+  readFileSync(join(import.meta.dirname, "installations.json"), "utf8"),
+);
 
 /** The reason for tests whose titles state none. */
 const unknown = "something else";
