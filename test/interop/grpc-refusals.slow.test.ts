@@ -35,10 +35,6 @@ const refusals: Record<string, Refused> = {
       metadata: { path: "/probing.Probe/Nothing" },
     },
   },
-  "an unknown service": {
-    call: { path: "/probing.Nobody/Ask" },
-    expected: { code: Code.Unimplemented, reason: "RPC_NOT_FOUND" },
-  },
   "a path of 10,000 characters": {
     call: { path: `/probing.Probe/${"N".repeat(10_000)}` },
     expected: { code: Code.Unimplemented, reason: "RPC_NOT_FOUND" },
