@@ -1,22 +1,29 @@
 import { once } from "node:events";
 import http2 from "node:http2";
-import { connect, createServer, type Socket } from "node:net";
-import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import type { ConnectRouter } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { expect, it, onTestFinished } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { present, readPages } from "./answers.ts";
+import { expectTimeSince } from "../support/times.ts";
+import { readPages } from "./answers.ts";
 import { addBlocks } from "./chain.ts";
 import { describeService } from "./service-server.ts";
 
-/** Returns a local port where nothing listens. */
-async function closedPort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
+/** Lets a server listen on a free port, and returns its address. */
+async function listen(server: Server): Promise<string> {
+  server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const address = server.address();
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Returns a local address where nothing listens. */
+async function closedAddress(): Promise<string> {
+  const server = createServer();
+  const address = await listen(server);
   server.close();
   await once(server, "close");
-  return typeof address === "object" && address ? address.port : 0;
+  return address;
 }
 
 /** A proxy in front of a server that counts its open connections. */
@@ -30,14 +37,12 @@ async function countingGate(port: number) {
     socket.on("close", () => onward.destroy());
     onward.on("close", () => socket.destroy());
     socket.pipe(onward).pipe(socket);
-  }).listen(0, "127.0.0.1");
-  await once(gate, "listening");
+  });
   onTestFinished(() => {
     for (const socket of open) socket.destroy();
     gate.close();
   });
-  const address = gate.address();
-  return { open, address: `127.0.0.1:${typeof address === "object" ? address?.port : ""}` };
+  return { open, address: await listen(gate) };
 }
 
 describeService("BlockchainService.ConnectPeer", BlockchainService, (start, shared) => {
@@ -45,10 +50,10 @@ describeService("BlockchainService.ConnectPeer", BlockchainService, (start, shar
     const [{ client }, peer] = [await start(), await start()];
     await peer.client.registerNode({});
     await addBlocks(peer.client, 2);
-    const before = Date.now();
-    const first = present((await client.connectPeer({ address: peer.authority })).peer);
+    const beforeMs = Date.now();
+    const { peer: first } = await client.connectPeer({ address: peer.authority });
     expect(first).toMatchObject({ peerStatus: "CONNECTED", height: 3 });
-    expect(timestampDate(present(first.lastSeenAt)).getTime()).toBeGreaterThanOrEqual(before);
+    expectTimeSince(beforeMs, first?.lastSeenAt);
     await addBlocks(peer.client, 1);
     expect((await client.connectPeer({ address: peer.authority })).peer?.height).toBe(4);
     await peer.close();
@@ -60,9 +65,9 @@ describeService("BlockchainService.ConnectPeer", BlockchainService, (start, shar
 
   it("returns UNREACHABLE for a port without a listener", async () => {
     const { client } = await shared();
-    const address = `127.0.0.1:${await closedPort()}`;
-    const { status, peer } = await client.connectPeer({ address });
-    expect([status, peer?.address, peer?.peerStatus]).toEqual(["success", address, "UNREACHABLE"]);
+    const address = await closedAddress();
+    const { peer } = await client.connectPeer({ address });
+    expect(peer).toMatchObject({ address, peerStatus: "UNREACHABLE" });
     expect([peer?.height, peer?.lastSeenAt]).toEqual([undefined, undefined]);
   });
 
@@ -70,14 +75,10 @@ describeService("BlockchainService.ConnectPeer", BlockchainService, (start, shar
     const { client } = await shared();
     const heights = [0, -1, 1.5, 2 ** 53, Number.NaN, Number.POSITIVE_INFINITY];
     const getHealth = () => ({ chainLength: heights.shift() ?? 1 });
-    const adapter = connectNodeAdapter({
-      routes: (router) => router.service(BlockchainService, { getHealth }),
-    });
-    const peer = http2.createServer(adapter).listen(0, "127.0.0.1");
-    await once(peer, "listening");
+    const routes = (router: ConnectRouter) => router.service(BlockchainService, { getHealth });
+    const peer = http2.createServer(connectNodeAdapter({ routes }));
     onTestFinished(() => void peer.close());
-    const listening = peer.address();
-    const address = `127.0.0.1:${typeof listening === "object" ? listening?.port : ""}`;
+    const address = await listen(peer);
     const shown: unknown[] = [];
     while (heights.length > 0) shown.push((await client.connectPeer({ address })).peer);
     expect(shown).toEqual(shown.map(() => expect.objectContaining({ peerStatus: "UNREACHABLE" })));
@@ -87,7 +88,7 @@ describeService("BlockchainService.ConnectPeer", BlockchainService, (start, shar
   it("lists peers in order of first connection, page by page", async () => {
     const { client } = await start();
     const addresses: string[] = [];
-    for (let i = 0; i < 3; i += 1) addresses.push(`127.0.0.1:${await closedPort()}`);
+    for (let i = 0; i < 3; i += 1) addresses.push(await closedAddress());
     for (const address of [...addresses, ...addresses.toReversed()]) await client.connectPeer({ address });
     const pages = await readPages(
       (pageToken) => client.listPeers({ pageSize: 2, pageToken }),

@@ -1,7 +1,5 @@
 import { expect, it } from "vitest";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
-import { refusal } from "../support/refusal.ts";
-import { invalid } from "../support/refusals.ts";
 import { sha256, verifiesOutside } from "./node-crypto.ts";
 import { describeService } from "./service-server.ts";
 
@@ -26,20 +24,5 @@ describeService("DappService.DeployContract", DappService, (_start, shared) => {
     expect(one.publicKey).not.toEqual(other.publicKey);
     expect(one.codeHash).toBe(other.codeHash);
     expect(one.contractId).not.toBe(other.contractId);
-  });
-
-  it("accepts 1 MiB of code", async () => {
-    const { client } = await shared();
-    const code = "a".repeat(1024 * 1024);
-    expect((await client.deployContract({ code })).codeHash).toBe(sha256(code));
-  });
-
-  it.each([
-    ["no code", { code: "" }, "code"],
-    ["a name of 256 characters", { code: "x", name: "a".repeat(256) }, "name"],
-    ["a control character in the name", { code: "x", name: "a\tb" }, "name"],
-  ])("rejects %s", async (_what, request, field) => {
-    const { client } = await shared();
-    expect(await refusal(client.deployContract(request))).toEqual(invalid(field));
   });
 });

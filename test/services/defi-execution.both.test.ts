@@ -2,10 +2,9 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { Kysely } from "kysely";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
-import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import type { Schema } from "../../src/database/schema.ts";
 import { bytesOf, flipBit } from "../support/bytes.ts";
-import { failureOf, outcomesOf, refusal } from "../support/refusal.ts";
+import { describeRefusal, failureOf, outcomesOf, refusal } from "../support/refusal.ts";
 import { damaged } from "../support/refusals.ts";
 import { present } from "./answers.ts";
 import { type Proposed, propose, readProposal } from "./proposals.ts";
@@ -30,11 +29,8 @@ describeService("DefiService.ExecuteProposal", DefiService, (_start, shared) => 
   it("rejects a proposal below the threshold, names both numbers, and leaves it PENDING", async () => {
     const { client } = await shared();
     const { proposalId, signers } = await propose(client, { signerCount: 9, threshold: 7, signed: 4 });
-    expect(await refusal(client.executeProposal({ proposalId }))).toEqual(tooFew);
     const failure = await failureOf(client.executeProposal({ proposalId }));
-    expect(failure.findDetails(ErrorInfoSchema)[0]?.metadata).toMatchObject({
-      ...{ signatureCount: "4", threshold: "7" },
-    });
+    expect(describeRefusal(failure)).toEqual(tooFew);
     expect(failure.rawMessage).toMatch(/\b4\b.*\b7\b/);
     expect((await readProposal(client, proposalId)).proposalStatus).toBe("PENDING");
     for (const signer of signers.slice(4, 6)) await client.signProposal({ proposalId, signer });
@@ -66,12 +62,6 @@ describeService("DefiService.ExecuteProposal", DefiService, (_start, shared) => 
     vi.setSystemTime(expiresAt.getTime() - 10_000);
     expect((await client.executeProposal({ proposalId })).executed).toBe(true);
   });
-
-  it("rejects an unknown proposal", async () => {
-    const { client } = await shared();
-    const call = client.executeProposal({ proposalId: "proposal-x" });
-    expect(await refusal(call)).toEqual({ code: "NotFound", reason: "PROPOSAL_NOT_FOUND" });
-  });
 });
 
 describeReplicas("DefiService.ExecuteProposal", DefiService, (startTwo) => {
@@ -101,36 +91,25 @@ const signatureRow =
     await update.where("proposal_id", "=", proposalId).where("signer", "=", signer).execute();
   };
 
+const withoutSignature: Change = (db, { proposalId, signers: [signer = ""] }) => {
+  const rows = db.deleteFrom("defi_signatures").where("proposal_id", "=", proposalId);
+  return rows.where("signer", "=", signer).execute();
+};
+const withoutSigner: Change = (db, { signers: [signer = ""] }) =>
+  db.deleteFrom("defi_signers").where("address", "=", signer).execute();
+const otherKey: Change = async (db, { signers: [signer = "", other = ""] }) => {
+  const rows = db.selectFrom("defi_signers").selectAll();
+  const { public_key } = await rows.where("address", "=", other).executeTakeFirstOrThrow();
+  await db.updateTable("defi_signers").set({ public_key }).where("address", "=", signer).execute();
+};
+
 describeService("a proposal that was tampered with in the database", DefiService, (_start, shared) => {
   it.each<[string, Change]>([
     ["a stored signature", signatureRow((signature) => flipBit(signature, 20))],
-    [
-      "a stored signature, which was deleted,",
-      (db, { proposalId, signers }) =>
-        db
-          .deleteFrom("defi_signatures")
-          .where("proposal_id", "=", proposalId)
-          .where("signer", "=", signers[0] ?? "")
-          .execute(),
-    ],
+    ["a stored signature, which was deleted,", withoutSignature],
     ["data", proposalRow({ data: bytesOf("pay 500 to mallory") })],
-    [
-      "signer's public key",
-      async (db, { signers }) => {
-        const [signer = "", other = ""] = signers;
-        const rows = db.selectFrom("defi_signers").selectAll();
-        const { public_key } = await rows.where("address", "=", other).executeTakeFirstOrThrow();
-        await db.updateTable("defi_signers").set({ public_key }).where("address", "=", signer).execute();
-      },
-    ],
-    [
-      "signer, who was deleted,",
-      (db, { signers }) =>
-        db
-          .deleteFrom("defi_signers")
-          .where("address", "=", signers[0] ?? "")
-          .execute(),
-    ],
+    ["signer's public key", otherKey],
+    ["signer, who was deleted,", withoutSigner],
   ])("does not execute after tampering with its %s", async (_what, change) => {
     const { client, tamper } = await shared();
     const [one, other] = [await propose(client, { signed: 2 }), await propose(client, { signed: 2 })];

@@ -1,9 +1,7 @@
-import { sign } from "node:crypto";
 import { expect, it } from "vitest";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { flipBit } from "../support/bytes.ts";
 import { outcomesOf, refusal } from "../support/refusal.ts";
-import { invalid } from "../support/refusals.ts";
 import { verifiesOutside } from "./node-crypto.ts";
 import { data, type Owner, propose, proposeToOwners, readProposal } from "./proposals.ts";
 import { describeReplicas, describeService } from "./service-server.ts";
@@ -36,8 +34,8 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
   it("accepts a signature that a signer made with its own key", async () => {
     const { client } = await shared();
     const { proposalId, signingHash, owners } = await proposeToOwners(client);
-    for (const { privateKey, signer } of owners)
-      await client.signProposal({ proposalId, signer, signature: sign(null, signingHash, privateKey) });
+    for (const { sign, signer } of owners)
+      await client.signProposal({ proposalId, signer, signature: sign(signingHash) });
     const { proposal, executed } = await client.executeProposal({ proposalId });
     expect([executed, proposal?.signedBy]).toEqual([true, owners.map(({ signer }) => signer)]);
   });
@@ -59,21 +57,15 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
     expect(await readProposal(client, proposalId)).toMatchObject({ signatureCount: 0, signedBy: [] });
   });
 
-  it.each([
-    [
-      "over other bytes",
-      (hash: Uint8Array, [{ privateKey }]: [Owner, Owner]) => sign(null, flipBit(hash, 20), privateKey),
-    ],
-    [
-      "by another signer",
-      (hash: Uint8Array, owners: [Owner, Owner]) => sign(null, hash, owners[1].privateKey),
-    ],
-    ["over the data", (_: Uint8Array, [{ privateKey }]: [Owner, Owner]) => sign(null, data, privateKey)],
+  it.each<[string, (hash: Uint8Array, one: Owner, other: Owner) => Uint8Array<ArrayBuffer>]>([
+    ["over other bytes", (hash, { sign }) => sign(flipBit(hash, 20))],
+    ["by another signer", (hash, _, { sign }) => sign(hash)],
+    ["over the data", (_, { sign }) => sign(data)],
     ["of nothing", () => new Uint8Array(3309)],
   ])("rejects a signature %s, and does not count it", async (_what, make) => {
     const { client } = await shared();
     const { proposalId, signingHash, owners } = await proposeToOwners(client);
-    const signature = make(signingHash, owners);
+    const signature = make(signingHash, ...owners);
     const call = client.signProposal({ proposalId, signer: owners[0].signer, signature });
     expect(await refusal(call)).toEqual(notSigned);
     expect(await readProposal(client, proposalId)).toMatchObject({ signatureCount: 0, signedBy: [] });
@@ -106,15 +98,11 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
     expect((await client.executeProposal({ proposalId })).executed).toBe(true);
   });
 
-  it.each([
-    ["an unknown proposal", {}, { code: "NotFound", reason: "PROPOSAL_NOT_FOUND" }],
-    ["no proposal", { proposalId: "" }, invalid("proposalId")],
-    ["no signer", { signer: "" }, invalid("signer")],
-    ["a signature of 3308 bytes", { signature: new Uint8Array(3308) }, invalid("signature")],
-  ])("rejects %s", async (_what, change, expected) => {
+  it("rejects an unknown proposal", async () => {
     const { client } = await shared();
-    const request = { proposalId: "proposal-x", signer: `0x${"0".repeat(40)}`, ...change };
-    expect(await refusal(client.signProposal(request))).toEqual(expected);
+    const request = { proposalId: "proposal-x", signer: `0x${"0".repeat(40)}` };
+    const unknown = { code: "NotFound", reason: "PROPOSAL_NOT_FOUND" };
+    expect(await refusal(client.signProposal(request))).toEqual(unknown);
   });
 });
 

@@ -1,4 +1,3 @@
-import { generateKeyPairSync } from "node:crypto";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { expect, it } from "vitest";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
@@ -6,17 +5,14 @@ import { bytesOf } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
 import { fieldInvalid, invalid, wrongKey } from "../support/refusals.ts";
 import { present, readPages } from "./answers.ts";
-import { addressOf, sha256 } from "./node-crypto.ts";
+import { addressOf, makeSigner, sha256 } from "./node-crypto.ts";
 import { describeService } from "./service-server.ts";
 
 const data = bytesOf("pay 5 to bob");
 const noWallet = { code: "NotFound", reason: "WALLET_NOT_FOUND" };
 
 /** Returns the raw public key of a signer that keeps its own secret key. */
-function ownKey(): Buffer {
-  const { publicKey } = generateKeyPairSync("ml-dsa-65");
-  return publicKey.export({ format: "der", type: "spki" }).subarray(-1952);
-}
+const ownKey = () => makeSigner("ml-dsa-65").publicKey;
 
 describeService("DefiService.CreateMultisig", DefiService, (_start, shared) => {
   it.each([
@@ -38,26 +34,15 @@ describeService("DefiService.CreateMultisig", DefiService, (_start, shared) => {
   });
 
   const key = ownKey();
+  const [keys, shortKey] = [{ signerPublicKeys: [key] }, { signerPublicKeys: [key, key.subarray(1)] }];
   it.each([
     ["a threshold of 0", { signerCount: 3, threshold: 0 }, fieldInvalid],
-    ["a threshold below 0", { signerCount: 3, threshold: -1 }, fieldInvalid],
     ["a threshold above signerCount", { signerCount: 3, threshold: 4 }, fieldInvalid],
-    ["101 signers", { signerCount: 101, threshold: 1 }, invalid("signerCount")],
-    ["101 signers of whom 101 must sign", { signerCount: 101, threshold: 101 }, fieldInvalid],
     ["no signers", { threshold: 1 }, fieldInvalid],
-    ["signerCount and keys", { signerCount: 1, signerPublicKeys: [key], threshold: 1 }, fieldInvalid],
-    ["a threshold above the number of keys", { signerPublicKeys: [key], threshold: 2 }, fieldInvalid],
+    ["signerCount and keys", { ...keys, signerCount: 1, threshold: 1 }, fieldInvalid],
+    ["a threshold above the number of keys", { ...keys, threshold: 2 }, fieldInvalid],
     ["a duplicate key", { signerPublicKeys: [key, key], threshold: 1 }, invalid("signerPublicKeys")],
-    [
-      "a key that is too short",
-      { signerPublicKeys: [key, key.subarray(1)], threshold: 1 },
-      wrongKey("signerPublicKeys[1]"),
-    ],
-    [
-      "101 keys",
-      { signerPublicKeys: Array.from({ length: 101 }, (_, i) => Buffer.alloc(1952, i)), threshold: 1 },
-      invalid("signerPublicKeys"),
-    ],
+    ["a key that is too short", { ...shortKey, threshold: 1 }, wrongKey("signerPublicKeys[1]")],
   ])("rejects %s", async (_what, request, expected) => {
     const { client } = await shared();
     expect(await refusal(client.createMultisig(request))).toMatchObject(expected);
@@ -102,24 +87,12 @@ describeService("DefiService.CreateProposal", DefiService, (_start, shared) => {
   });
 
   it.each([
-    ["an unknown wallet", { walletId: "multisig-x" }, noWallet],
-    ["no wallet", { walletId: "" }, invalid("walletId")],
-    ["no data", { data: new Uint8Array() }, invalid("data")],
-    ["more than 64 KiB", { data: new Uint8Array(65_537) }, invalid("data")],
-    ["a title of 256 characters", { title: "a".repeat(256) }, invalid("title")],
+    ["an unknown wallet", {}, noWallet],
     ["an expiry time in the past", { expiresAt: { seconds: 1n } }, invalid("expiresAt")],
   ])("rejects %s", async (_what, change, expected) => {
     const { client } = await shared();
     const request = { walletId: "multisig-x", data, ...change };
     expect(await refusal(client.createProposal(request))).toEqual(expected);
-  });
-
-  it("accepts 64 KiB", async () => {
-    const { client } = await shared();
-    const { walletId } = await client.createMultisig({ signerCount: 1, threshold: 1 });
-    const largest = Buffer.alloc(65_536, 7);
-    const { proposal } = await client.createProposal({ walletId, data: largest });
-    expect(Buffer.from(present(proposal).data).equals(largest)).toBe(true);
   });
 });
 

@@ -2,13 +2,12 @@ import { expect, it } from "vitest";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { flipBit } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
-import { invalid, wrongKey, wrongLength } from "../support/refusals.ts";
+import { fieldInvalid, invalid, wrongKey, wrongLength } from "../support/refusals.ts";
 import { readPages } from "./answers.ts";
 import { addressOf, sha256, verifiesOutside } from "./node-crypto.ts";
 import { describeService } from "./service-server.ts";
 
 const metadata = { name: "Dawn", description: "oil on canvas", artworkUri: "ipfs://bafy" };
-const unknown = { code: "NotFound", reason: "TOKEN_NOT_FOUND" };
 const bob = `0x${"b0".repeat(20)}`;
 
 describeService("NftService.Mint", NftService, (_start, shared) => {
@@ -34,9 +33,7 @@ describeService("NftService.Mint", NftService, (_start, shared) => {
     const { client } = await shared();
     const { metadataHash, tokenId } = await client.mint(given);
     expect(metadataHash).toBe(sha256(canonical));
-    const token = await client.getToken({ tokenId });
-    expect(token.metadataHash).toBe(metadataHash);
-    expect(token.metadata).toMatchObject(given);
+    expect(await client.getToken({ tokenId })).toMatchObject({ metadataHash, metadata: given });
     expect(await client.verify({ tokenId })).toMatchObject({ valid: true, reason: "" });
   });
 
@@ -52,79 +49,39 @@ describeService("NftService.Mint", NftService, (_start, shared) => {
     expect(one.owner).toBe(one.creatorAddress);
   });
 
-  it.each([
-    ["no name", { name: "" }, "name"],
-    ["a name of 256 characters", { name: "a".repeat(256) }, "name"],
-    ["a line break in the name", { name: "a\nb" }, "name"],
-    ["a description of 10,001 characters", { description: "a".repeat(10_001) }, "description"],
-    ["NUL in the description", { description: "a\0" }, "description"],
-    ["a URI of 2,001 characters", { artworkUri: "a".repeat(2001) }, "artworkUri"],
-    ["a line break in the URI", { artworkUri: "a\n" }, "artworkUri"],
-  ])("rejects %s", async (_what, change, field) => {
-    const { client } = await shared();
-    expect(await refusal(client.mint({ ...metadata, ...change }))).toEqual(invalid(field));
-  });
-
   it("accepts the maximum of every field", async () => {
     const { client } = await shared();
-    const largest = {
-      ...{ name: "ж".repeat(255), description: "ж".repeat(10_000), artworkUri: "ж".repeat(2000) },
-    };
+    const texts = { description: "ж".repeat(10_000), artworkUri: "ж".repeat(2000) };
+    const largest = { name: "ж".repeat(255), ...texts };
     const { tokenId } = await client.mint(largest);
     expect((await client.getToken({ tokenId })).metadata).toMatchObject(largest);
   });
 });
 
 describeService("NftService.Verify", NftService, (_start, shared) => {
-  /** Returns a valid request with changes. */
-  async function request(client: Awaited<ReturnType<typeof shared>>["client"], change: object = {}) {
-    const { signature: creatorSignature, metadataHash, creatorPublicKey } = await client.mint(metadata);
-    return { metadataHash, creatorSignature, creatorPublicKey, ...change };
-  }
-
-  it("accepts the key as PEM, and the hash in upper case", async () => {
+  it("accepts the key as PEM, and the hash in upper case, but no changed signature", async () => {
     const { client } = await shared();
-    const { signature, metadataHash, creatorPublicKeyPem } = await client.mint(metadata);
-    const whole = {
-      metadataHash: metadataHash.toUpperCase(),
-      creatorSignature: signature,
-      creatorPublicKeyPem,
-    };
+    const { signature, metadataHash: hash, creatorPublicKeyPem } = await client.mint(metadata);
+    const whole = { metadataHash: hash.toUpperCase(), creatorSignature: signature, creatorPublicKeyPem };
     expect(await client.verify(whole)).toMatchObject({ valid: true, reason: "" });
-  });
-
-  it("reports a modified signature as not valid", async () => {
-    const { client } = await shared();
-    const whole = await request(client);
-    const changed = { ...whole, creatorSignature: flipBit(whole.creatorSignature, 20) };
+    const changed = { ...whole, creatorSignature: flipBit(signature, 20) };
     expect(await client.verify(changed)).toMatchObject({ valid: false, reason: "SIGNATURE" });
   });
 
+  const [noKey, shortKey] = [new Uint8Array(), new Uint8Array(1951)];
+  const notPem = { creatorPublicKey: noKey, creatorPublicKeyPem: "x" };
   it.each([
-    ["an unknown token", { tokenId: "token-x" }, unknown],
-    ["nothing", {}, { code: "InvalidArgument", reason: "FIELD_INVALID" }],
-  ])("rejects %s", async (_what, whole, expected) => {
-    const { client } = await shared();
-    expect(await refusal(client.verify(whole))).toMatchObject(expected);
-  });
-
-  it.each([
-    ["a token and a signature", { tokenId: "token-x" }, { reason: "FIELD_INVALID" }],
-    ["two keys", { creatorPublicKeyPem: "x" }, { reason: "FIELD_INVALID" }],
-    ["no hash", { metadataHash: "" }, { reason: "FIELD_INVALID" }],
-    ["a hash of 63 digits", { metadataHash: "0".repeat(63) }, invalid("metadataHash")],
-    ["a hash that is not hexadecimal", { metadataHash: "g".repeat(64) }, invalid("metadataHash")],
+    ["a token and a signature", { tokenId: "token-x" }, fieldInvalid],
+    ["two keys", { creatorPublicKeyPem: "x" }, fieldInvalid],
+    ["no hash", { metadataHash: "" }, fieldInvalid],
     ["a short signature", { creatorSignature: new Uint8Array(3308) }, wrongLength("creatorSignature")],
-    ["a short key", { creatorPublicKey: new Uint8Array(1951) }, wrongKey("creatorPublicKey")],
-    [
-      "text that is not PEM",
-      { creatorPublicKey: new Uint8Array(), creatorPublicKeyPem: "x" },
-      wrongKey("creatorPublicKeyPem"),
-    ],
+    ["a short key", { creatorPublicKey: shortKey }, wrongKey("creatorPublicKey")],
+    ["text that is not PEM", notPem, wrongKey("creatorPublicKeyPem")],
   ])("rejects %s", async (_what, change, expected) => {
     const { client } = await shared();
-    const call = client.verify(await request(client, change));
-    expect(await refusal(call)).toMatchObject({ code: "InvalidArgument", ...expected });
+    const { signature: creatorSignature, metadataHash, creatorPublicKey } = await client.mint(metadata);
+    const request = { metadataHash, creatorSignature, creatorPublicKey, ...change };
+    expect(await refusal(client.verify(request))).toMatchObject(expected);
   });
 });
 
@@ -146,20 +103,15 @@ describeService("NftService.ListTokens", NftService, (start) => {
     expect(await read(`0x${"B0".repeat(20)}`)).toEqual(ofBob);
     await client.transfer({ tokenId: third, newOwner: `0x${"a".repeat(40)}` });
     expect(await read(bob)).toEqual({ rows: [first, fifth], sizes: [2], totals: [2] });
-  });
 
-  it("rejects a page token from another owner's list, and from a history", async () => {
-    const { client } = await start();
-    const { tokenId } = await client.mint(metadata);
-    await client.mint(metadata);
-    for (const newOwner of [bob, `0x${"a".repeat(40)}`]) await client.transfer({ tokenId, newOwner });
-    const { nextPageToken } = await client.listTokens({ pageSize: 1 });
-    expect(nextPageToken).not.toBe("");
-    const wrong = invalid("pageToken");
-    expect(await refusal(client.listTokens({ owner: bob, pageToken: nextPageToken }))).toEqual(wrong);
-    const history = await client.getHistory({ tokenId, pageSize: 1 });
-    expect(history.nextPageToken).not.toBe("");
-    expect(await refusal(client.listTokens({ pageToken: history.nextPageToken }))).toEqual(wrong);
-    expect(await refusal(client.getHistory({ tokenId, pageToken: nextPageToken }))).toEqual(wrong);
+    // A page token belongs to one list.
+    const { nextPageToken: ofAll } = await client.listTokens({ pageSize: 1 });
+    const { nextPageToken: ofHistory } = await client.getHistory({ tokenId: third, pageSize: 1 });
+    for (const call of [
+      client.listTokens({ owner: bob, pageToken: ofAll }),
+      client.listTokens({ pageToken: ofHistory }),
+      client.getHistory({ tokenId: third, pageToken: ofAll }),
+    ])
+      expect(await refusal(call)).toEqual(invalid("pageToken"));
   });
 });

@@ -1,10 +1,10 @@
 /** Helpers for governance tests: wallets with proposals, some of them signed. */
-import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import type { DefiService, Proposal } from "#gen/defi/defi_service_pb.ts";
 import { bytesOf } from "../support/bytes.ts";
-import { present } from "./answers.ts";
+import { present, readPages } from "./answers.ts";
+import { makeSigner, type Signer } from "./node-crypto.ts";
 
 export type DefiClient = Client<typeof DefiService>;
 
@@ -32,31 +32,25 @@ export async function propose(
 
 /** Creates a proposal in a wallet whose signers keep their own keys. */
 export async function proposeToOwners(client: DefiClient) {
-  const pairs = [generateKeyPairSync("ml-dsa-65"), generateKeyPairSync("ml-dsa-65")];
-  const signerPublicKeys = pairs.map(({ publicKey }) =>
-    publicKey.export({ format: "der", type: "spki" }).subarray(-1952),
-  );
+  const pairs = [makeSigner("ml-dsa-65"), makeSigner("ml-dsa-65")];
+  const signerPublicKeys = pairs.map(({ publicKey }) => publicKey);
   const { walletId, signers } = await client.createMultisig({ signerPublicKeys, threshold: 2 });
   const { proposal } = await client.createProposal({ walletId, data });
   const { proposalId, signingHash } = present(proposal);
-  const owners = pairs.map(({ privateKey }, i) => ({ privateKey, signer: signers[i] ?? "" }));
+  const owners = pairs.map(({ sign }, i) => ({ sign, signer: signers[i] ?? "" }));
   return { proposalId, signingHash, owners: owners as [Owner, Owner] };
 }
 
 /** A signer that keeps its own key. */
-export interface Owner {
-  readonly privateKey: KeyObject;
+export interface Owner extends Pick<Signer, "sign"> {
   readonly signer: string;
 }
 
 /** Reads a proposal from the list. */
 export async function readProposal(client: DefiClient, proposalId: string): Promise<Proposal> {
-  let pageToken = "";
-  do {
-    const page = await client.listProposals({ pageToken });
-    const found = page.proposals.find((one) => one.proposalId === proposalId);
-    if (found) return found;
-    pageToken = page.nextPageToken;
-  } while (pageToken !== "");
-  throw new Error(`no proposal ${proposalId}`);
+  const { rows } = await readPages(
+    (pageToken) => client.listProposals({ pageToken }),
+    ({ proposals }) => proposals,
+  );
+  return present(rows.find((one) => one.proposalId === proposalId));
 }

@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import type { CallOptions } from "@connectrpc/connect";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { failureOf, refusal } from "../support/refusal.ts";
+import { describeRefusal, failureOf, refusal } from "../support/refusal.ts";
+import { fieldInvalid } from "../support/refusals.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type PqcServer, startPqcServer } from "./pqc-server.ts";
 
@@ -29,77 +30,36 @@ describe.each(["PqcService", "TokenService"] as const)("%s.IssueToken", (name) =
     name === "PqcService" ? pqc.issueToken(request) : tokens.issueToken(request);
 
   it("issues a token of about 4,500 characters that expires after 3600 seconds", async () => {
-    const answer = await issue({ username: "ada" });
-    expect(answer.status).toBe("success");
-    expect(answer.token.length).toBeGreaterThan(4400);
-    expect(answer.token.length).toBeLessThan(4700);
-    expect(answer.expiresAt).toMatchObject({ seconds: BigInt((startMs + lifetimeMs) / 1000), nanos: 0 });
+    const { token, expiresAt } = await issue({ username: "ada" });
+    expect(token.length).toBeGreaterThan(4400);
+    expect(token.length).toBeLessThan(4700);
+    expect(expiresAt).toMatchObject({ seconds: BigInt((startMs + lifetimeMs) / 1000), nanos: 0 });
   });
 
-  it("writes exactly the specified header", async () => {
-    const { header } = takeApart((await issue({ username: "ada" })).token);
-    const [key] = (await tokens.getJwks({})).keys;
-    const common = { alg: "ML-DSA-65", typ: "JWT", kid: key?.kid };
-    expect(header).toEqual(name === "PqcService" ? { ...common, use: "grpc" } : common);
-  });
-
-  it("writes exactly sub, iat in whole seconds, and exp = iat + 3600", async () => {
+  it("writes exactly the specified header, sub, iat in whole seconds, and exp = iat + 3600", async () => {
     nowMs = startMs + 999;
-    const { payload } = takeApart((await issue({ username: "Ada Lovelace ♥" })).token);
+    // The server is open: it accepts any password.
+    const { token } = await issue({ username: "Ada Lovelace ♥", password: "secret" });
+    const [key] = (await tokens.getJwks({})).keys;
     const iat = startMs / 1000;
-    expect(payload).toEqual({ sub: "Ada Lovelace ♥", iat, exp: iat + 3600 });
-  });
-
-  it("accepts a username of 255 characters and any password while the server is open", async () => {
-    const username = "ü".repeat(255);
-    const { token } = await issue({ username, password: "secret" });
-    expect(takeApart(token).payload).toMatchObject({ sub: username });
-  });
-
-  it.each([
-    ["no username", {}, "username"],
-    ["a username of 256 characters", { username: "x".repeat(256) }, "username"],
-    ["a username with a line break", { username: "ada\nadmin" }, "username"],
-    ["a username with a NUL", { username: "ada\0" }, "username"],
-    ["a password of 1025 bytes", { username: "ada", password: "x".repeat(1025) }, "password"],
-  ])("rejects %s", async (_what, request, field) => {
-    expect(await refusal(issue(request))).toEqual({
-      code: "InvalidArgument",
-      reason: "FIELD_INVALID",
-      fields: [field],
+    expect(takeApart(token)).toEqual({
+      header: {
+        ...{ alg: "ML-DSA-65", typ: "JWT", kid: key?.kid },
+        ...(name === "PqcService" && { use: "grpc" }),
+      },
+      payload: { sub: "Ada Lovelace ♥", iat, exp: iat + 3600 },
     });
   });
 });
 
 describe.each(["PqcService", "TokenService"] as const)("%s.GetJwks", (name) => {
   it("lists the issuing key in RFC 9964 form, with its RFC 7638 thumbprint as kid", async () => {
-    const { status, keys } = await (name === "PqcService" ? pqc.getJwks({}) : tokens.getJwks({}));
-    expect(status).toBe("success");
-    expect(keys).toHaveLength(1);
-    const { $typeName, ...key } = keys[0] ?? {};
+    const { keys } = await (name === "PqcService" ? pqc.getJwks({}) : tokens.getJwks({}));
     const { pub = "" } = keys[0] ?? {};
     expect(Buffer.from(pub, "base64url")).toHaveLength(1952);
     const canonical = `{"alg":"ML-DSA-65","kty":"AKP","pub":"${pub}"}`;
     const kid = createHash("sha256").update(canonical).digest("base64url");
-    expect(key).toEqual({ kty: "AKP", alg: "ML-DSA-65", pub, kid, use: "sig" });
-  });
-});
-
-describe("TokenService.Hello", () => {
-  it("greets anyone", async () => {
-    const { status, message } = await tokens.hello({});
-    expect([status, message]).toEqual(["success", expect.stringMatching(/\S/)]);
-  });
-});
-
-describe("TokenService.GetHealth", () => {
-  it("returns UP, and the active implementation", async () => {
-    expect(await tokens.getHealth({})).toMatchObject({
-      status: "success",
-      serviceStatus: "UP",
-      cryptoProvider: `OpenSSL ${process.versions.openssl}`,
-      cryptoProviderActive: true,
-    });
+    expect(keys).toMatchObject([{ kty: "AKP", alg: "ML-DSA-65", pub, kid, use: "sig" }]);
   });
 });
 
@@ -109,23 +69,19 @@ describe("TokenService.VerifyToken with a token", () => {
     async (name) => {
       const { token } = await (name === "PqcService" ? pqc : tokens).issueToken({ username: "ada" });
       const answer = await tokens.verifyToken({ token });
-      expect(answer).toMatchObject({ status: "success", valid: true, subject: "ada" });
+      expect(answer).toMatchObject({ valid: true, subject: "ada", roles: ["user"] });
       expect(answer.expiresAt?.seconds).toBe(BigInt((startMs + lifetimeMs) / 1000));
-      expect(answer.reason).toBeUndefined();
       const use = name === "PqcService" ? "grpc" : undefined;
-      expect([answer.use, answer.roles]).toEqual([use, ["user"]]);
+      expect([answer.use, answer.reason]).toEqual([use, undefined]);
     },
   );
 
-  it("returns neither subject nor expiry time for an invalid token", async () => {
-    const answer = await tokens.verifyToken({ token: forge(await adasToken()) });
-    expect([answer.subject, answer.expiresAt]).toEqual([undefined, undefined]);
-  });
-
-  it("says why a token is not valid", async () => {
+  it("says why a token is not valid, but neither its subject nor its expiry time", async () => {
     const token = await adasToken();
     expect(await tokens.verifyToken({ token: "hello" })).toMatchObject(invalid(/not a JWT/));
-    expect(await tokens.verifyToken({ token: forge(token) })).toMatchObject(invalid(/signature/));
+    const forged = await tokens.verifyToken({ token: forge(token) });
+    expect(forged).toMatchObject(invalid(/signature/));
+    expect([forged.subject, forged.expiresAt]).toEqual([undefined, undefined]);
     nowMs = startMs + lifetimeMs;
     expect(await tokens.verifyToken({ token })).toMatchObject(invalid(/expired/));
   });
@@ -136,15 +92,12 @@ describe("TokenService.VerifyToken with a signature", () => {
   const { publicKey, secretKey } = ml_dsa65.keygen();
   const signature = ml_dsa65.sign(data, secretKey);
 
-  it("accepts a valid signature", async () => {
+  it("accepts a valid signature, and says why another is not", async () => {
     const answer = await tokens.verifyToken({ data, signature, publicKey });
-    expect(answer).toMatchObject({ status: "success", valid: true });
+    expect(answer.valid).toBe(true);
     expect([answer.reason, answer.subject, answer.expiresAt]).toEqual([undefined, undefined, undefined]);
-  });
-
-  it("rejects an invalid signature, and says why", async () => {
-    const answer = await tokens.verifyToken({ data: Buffer.from("hallo"), signature, publicKey });
-    expect(answer).toMatchObject(invalid(/signature/));
+    const changed = await tokens.verifyToken({ data: Buffer.from("hallo"), signature, publicKey });
+    expect(changed).toMatchObject(invalid(/signature/));
   });
 
   it.each([
@@ -155,10 +108,7 @@ describe("TokenService.VerifyToken with a signature", () => {
     ["no data", { signature, publicKey }],
     ["two public keys", { data, signature, publicKey, publicKeyPem: "x" }],
   ])("rejects %s", async (_what, request) => {
-    expect(await refusal(tokens.verifyToken(request))).toMatchObject({
-      code: "InvalidArgument",
-      reason: "FIELD_INVALID",
-    });
+    expect(await refusal(tokens.verifyToken(request))).toMatchObject(fieldInvalid);
   });
 });
 
@@ -177,7 +127,7 @@ describe("the Authorization header", () => {
     ["text that is not a token", async () => "Bearer hello"],
   ])("is rejected with %s, and the error says how to authenticate", async (_what, make) => {
     const error = await failureOf(call(await make()));
-    expect(await refusal(Promise.reject(error))).toMatchObject({ reason: "TOKEN_MALFORMED" });
+    expect(describeRefusal(error)).toMatchObject({ reason: "TOKEN_MALFORMED" });
     expect(error.metadata.get("www-authenticate")).toBe('Bearer error="invalid_token"');
   });
 });
@@ -185,9 +135,10 @@ describe("the Authorization header", () => {
 describe("TokenService.GetSecureData", () => {
   it("returns the contents of the caller's token", async () => {
     const answer = await tokens.getSecureData({}, withAuthorization(`Bearer ${await adasToken()}`));
-    expect(answer).toMatchObject({ status: "success", subject: "ada" });
-    expect(answer.issuedAt?.seconds).toBe(BigInt(startMs / 1000));
-    expect(answer.expiresAt?.seconds).toBe(BigInt((startMs + lifetimeMs) / 1000));
+    const [issuedAt, expiresAt] = [startMs, startMs + lifetimeMs].map((ms) => ({
+      seconds: BigInt(ms / 1000),
+    }));
+    expect(answer).toMatchObject({ subject: "ada", issuedAt, expiresAt });
     expect(answer.message).toContain("ada");
   });
 
@@ -199,10 +150,9 @@ describe("TokenService.GetSecureData", () => {
 });
 
 describe("TokenService.GetCryptoInfo", () => {
-  it("lists the same parameter sets as GetAlgorithmInfo: 3 of ML-KEM, X-Wing, 3 of ML-DSA, 12 of SLH-DSA", async () => {
+  it("lists the same parameter sets as GetAlgorithmInfo", async () => {
     const { algorithms } = await tokens.getCryptoInfo({}, withAuthorization(`Bearer ${await adasToken()}`));
     expect(algorithms).toEqual((await pqc.getAlgorithmInfo({})).algorithms);
-    expect(algorithms).toHaveLength(19);
   });
 });
 

@@ -1,4 +1,4 @@
-/** Peers of the gateway, built from the proto's specification with only node:crypto. */
+/** Peers of the gateway, built from the proto's specification without the code of the gateway. */
 import {
   createCipheriv,
   createDecipheriv,
@@ -11,23 +11,18 @@ import {
   hkdfSync,
   randomBytes,
 } from "node:crypto";
+import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
+import { present } from "./answers.ts";
 import type { VpnClient } from "./devices-and-tunnels.ts";
 import { rawOf } from "./node-crypto.ts";
 
-/** Someone with their own ML-KEM-1024 key. */
-export interface Peer {
-  readonly publicKey: Uint8Array<ArrayBuffer>;
-  readonly publicKeyPem: string;
-  decapsulate(ciphertext: Uint8Array): Uint8Array<ArrayBuffer>;
-}
-
-/** Generates a key pair outside the gateway. */
-export function makePeer(): Peer {
+/** Generates an ML-KEM-1024 key pair outside the gateway. */
+export function makePeer() {
   const { publicKey, privateKey } = generateKeyPairSync("ml-kem-1024");
   return {
     publicKey: rawOf(publicKey),
     publicKeyPem: publicKey.export({ format: "pem", type: "spki" }).toString(),
-    decapsulate: (ciphertext) => Uint8Array.from(decapsulate(privateKey, ciphertext)),
+    decapsulate: (ciphertext: Uint8Array) => Uint8Array.from(decapsulate(privateKey, ciphertext)),
   };
 }
 
@@ -38,18 +33,37 @@ export async function encapsulateTo(vpn: VpnClient) {
   return { sessionKey: Uint8Array.from(sharedKey), ciphertext: Uint8Array.from(ciphertext) };
 }
 
-/** A peer whose tunnel has a session. */
-export interface Connected extends Peer {
-  readonly tunnelId: string;
-  readonly sessionKey: Uint8Array<ArrayBuffer>;
+/** Registers a peer with its own key. */
+export async function registerPeer(vpn: VpnClient, peerName = "") {
+  const peer = makePeer();
+  const { tunnelId } = await vpn.registerPeer({ peerName, publicKey: peer.publicKey });
+  return { ...peer, tunnelId };
 }
 
 /** Registers a peer with its own key, and makes a handshake. */
-export async function connectPeer(vpn: VpnClient, peerName = ""): Promise<Connected> {
-  const peer = makePeer();
-  const { tunnelId } = await vpn.registerPeer({ peerName, publicKey: peer.publicKey });
-  const { ciphertext } = await vpn.handshake({ tunnelId });
-  return { ...peer, tunnelId, sessionKey: peer.decapsulate(ciphertext) };
+export async function connectPeer(vpn: VpnClient, peerName = "") {
+  const peer = await registerPeer(vpn, peerName);
+  const { ciphertext } = await vpn.handshake({ tunnelId: peer.tunnelId });
+  return { ...peer, sessionKey: peer.decapsulate(ciphertext) };
+}
+
+export type Connected = Awaited<ReturnType<typeof connectPeer>>;
+
+/** Registers a peer that encapsulates to the gateway, and makes a handshake. */
+export async function connectGiven(vpn: VpnClient) {
+  const { tunnelId } = await registerPeer(vpn);
+  const { sessionKey, ciphertext } = await encapsulateTo(vpn);
+  await vpn.handshake({ tunnelId, ciphertext });
+  return { tunnelId, sessionKey, ciphertext };
+}
+
+/** Makes a session with a peer whose pair the gateway generates. */
+export async function connectMade(vpn: VpnClient) {
+  const { tunnelId, publicKey, privateKey } = await vpn.registerPeer({});
+  const answer = await vpn.handshake({ tunnelId });
+  const secretKey = Uint8Array.from(present(privateKey));
+  const sessionKey = ml_kem1024.decapsulate(Uint8Array.from(answer.ciphertext), secretKey);
+  return { tunnelId, publicKey, secretKey, sessionKey, answer };
 }
 
 /** Seals a packet: 12 bytes of initialization vector, ciphertext, 16 bytes of tag (AES-256-GCM). */

@@ -3,14 +3,13 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync, readSync } from "node:fs";
 import { join } from "node:path";
-import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { bytesOf } from "../support/bytes.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { present } from "./answers.ts";
-import { connectTo, type VpnClient } from "./devices-and-tunnels.ts";
+import { connectTo } from "./devices-and-tunnels.ts";
 import { openSession, outcomeOf, sealed } from "./open-session.ts";
-import { connectPeer, encapsulateTo, makePeer, openAsPeer, sealAsPeer } from "./vpn-peer.ts";
+import { connectGiven, connectMade, connectPeer, openAsPeer, sealAsPeer } from "./vpn-peer.ts";
 
 const data = bytesOf("the quick brown fox");
 
@@ -55,22 +54,6 @@ async function startGateway() {
       return readFileSync(path);
     },
   };
-}
-
-/** Connects a tunnel whose key pair the gateway generates. */
-async function connectMade(vpn: VpnClient) {
-  const { tunnelId, privateKey } = await vpn.registerPeer({});
-  const { ciphertext } = await vpn.handshake({ tunnelId });
-  const secretKey = Uint8Array.from(present(privateKey));
-  return { tunnelId, sessionKey: ml_kem1024.decapsulate(Uint8Array.from(ciphertext), secretKey) };
-}
-
-/** Connects a tunnel whose peer encapsulates to the gateway. */
-async function connectGiven(vpn: VpnClient) {
-  const { tunnelId } = await vpn.registerPeer({ publicKey: makePeer().publicKey });
-  const { sessionKey, ciphertext } = await encapsulateTo(vpn);
-  await vpn.handshake({ tunnelId, ciphertext });
-  return { tunnelId, sessionKey };
 }
 
 /** The allocator keeps the second half of a key that is freed but not overwritten. */
