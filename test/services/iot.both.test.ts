@@ -22,7 +22,6 @@ import {
   describeReplicas,
   findListed,
   type IotClient,
-  settingsIn,
   startApp,
   type TestApp,
 } from "./devices-and-tunnels.ts";
@@ -396,7 +395,7 @@ describeApp("iot.IotService.ListDevices", (start, shared) => {
     const { deviceId, publicKeyPem } = await first.iot.registerDevice({ simulated: true });
     await first.iot.sendTelemetry(readingOf(device, 9));
     await first.close();
-    const { iot } = await start(first.config);
+    const { iot } = await start(first.database);
     expect(await iot.getHealth({})).toMatchObject({ serviceStatus: "UP", deviceCount: 2 });
     expect(await iot.sendTelemetry(readingOf(device, 9))).toMatchObject({ reason: "SEQUENCE_OLD" });
     const { signature } = await iot.simulatedSign({ deviceId, data: telemetry });
@@ -409,7 +408,8 @@ describePostgres("iot.IotService.GetHealth and vpn.VpnService.GetHealth", () => 
     const postgres = await startPostgres({ durable: false });
     onTestFinished(() => postgres.close());
     const databaseUrl = await postgres.createDatabase();
-    const { rest } = await startApp(settingsIn(makeTemporaryDirectory(), "--database-url", databaseUrl));
+    const database = ["--data-dir", makeTemporaryDirectory(), "--database-url", databaseUrl];
+    const { rest } = await startApp({ database: async () => database, atEnd: onTestFinished });
     await postgres.stop();
     const isDown = { status: "success", serviceStatus: "DOWN" };
     const hasAlgorithms = { mlDsa44Available: true, mlDsa87Available: true };

@@ -3,13 +3,13 @@ import { createDecipheriv, createHash, createHmac, verify, X509Certificate } fro
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import {
   type HandshakeInput,
   HandshakeRecorder,
   type RecordedHandshake,
 } from "../../src/services/pqc/record-handshake.ts";
-import { failureOf, refusal } from "../support/refusal.ts";
+import { describeRefusal, failureOf } from "../support/refusal.ts";
 import { invalid } from "../support/refusals.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type PqcServer, startPqcServer } from "./pqc-server.ts";
@@ -190,39 +190,15 @@ describe("PqcService.RecordHandshake", { timeout }, () => {
   afterAll(() => server.close());
 
   it("records the hybrid group with an ECDSA certificate by default", async () => {
-    // The flood below may come first, when tests are shuffled.
-    const record = () => server.pqc.recordHandshake({});
-    const { status, group, certificate, records } = await vi.waitFor(record, { timeout: 100_000 });
-    expect([status, group, records.length]).toEqual(["success", "X25519MLKEM768", 13]);
+    const { group, certificate, records } = await server.pqc.recordHandshake({});
+    expect([group, records.length]).toEqual(["X25519MLKEM768", 13]);
     expect(new X509Certificate(certificate).publicKey.asymmetricKeyType).toBe("ec");
   });
 
   it.each(["group", "certificate"])("refuses an unknown %s, and names the known ones", async (field) => {
-    const call = () => server.pqc.recordHandshake({ [field]: "RSA" });
-    expect(await refusal(call())).toEqual(invalid(field));
-    expect((await failureOf(call())).message).toMatch(/X25519MLKEM768|ML-DSA-65/);
-  });
-
-  it("answers a flood of calls with few recordings, and refuses the rest for now", async () => {
-    const startedMs = performance.now();
-    const calls = Array.from({ length: 300 }, (_none, index) => {
-      const { group = "", certificate = "" } = rows[index % rows.length] ?? {};
-      return server.pqc.recordHandshake({ group, certificate });
-    });
-    const [outcomes, health] = await Promise.all([Promise.allSettled(calls), server.pqc.getHealth({})]);
-    const seconds = Math.ceil((performance.now() - startedMs) / 1000);
-    expect(health.serviceStatus).toBe("UP");
-    const keyLogs = outcomes.flatMap((one) => (one.status === "fulfilled" ? [one.value.keyLog] : []));
-    expect(new Set(keyLogs).size).toBeLessThanOrEqual(2 * (seconds + 1));
-    const refused = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
-    expect(refused.length).toBeGreaterThan(0);
-    for (const error of refused) {
-      expect(await refusal(Promise.reject(error))).toEqual({
-        code: "ResourceExhausted",
-        reason: "RATE_LIMITED",
-      });
-      expect(Number(error.metadata.get("retry-after"))).toBe(1);
-    }
+    const error = await failureOf(server.pqc.recordHandshake({ [field]: "RSA" }));
+    expect(describeRefusal(error)).toEqual(invalid(field));
+    expect(error.message).toMatch(/X25519MLKEM768|ML-DSA-65/);
   });
 });
 

@@ -113,7 +113,7 @@ describeApp("a response to a challenge", (start, shared) => {
     await first.tamper((db) => db.deleteFrom("iot_challenges").execute());
     expect(await first.iot.sendTelemetry(reading)).toMatchObject(refused);
     await first.close();
-    const { iot } = await start(first.config);
+    const { iot } = await start(first.database);
     expect(await iot.sendTelemetry(reading)).toMatchObject(refused);
   });
 
@@ -127,7 +127,7 @@ describeApp("a response to a challenge", (start, shared) => {
     const challenge = makeChallenge(store, new Uint8Array(16));
     await store.close();
     await provider.close();
-    const { iot } = await start(first.config);
+    const { iot } = await start(first.database);
     const telemetry = Uint8Array.from(challenge.subarray(8));
     const reading = { deviceId, sequence: 0, telemetry, signature: sign(challenge) };
     expect(await iot.sendTelemetry(reading)).toMatchObject(refused);

@@ -46,7 +46,7 @@ describeApp("a recorded handshake", (start, shared) => {
     const { tunnelId, sessionKey, ciphertext } = await connectGiven(first.vpn);
     await first.vpn.receivePacket({ tunnelId, packet: sealAsPeer(sessionKey, data) });
     await first.close();
-    const { vpn } = await start(first.config);
+    const { vpn } = await start(first.database);
     expect(await refusal(vpn.handshake({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
     await vpn.handshake({ tunnelId, ciphertext: (await encapsulateTo(vpn)).ciphertext });
   });

@@ -1,7 +1,7 @@
-/** Starts one service in the whole app, on either database. */
+/** Starts one service, or the whole app, on either database. */
 import type { DescService } from "@bufbuild/protobuf";
-import { type Client, createClient } from "@connectrpc/connect";
-import { readConfig } from "../../src/config.ts";
+import { type Client, createClient, type Transport } from "@connectrpc/connect";
+import { type Config, readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import { openStore } from "../support/open-store.ts";
@@ -19,28 +19,28 @@ import {
   type TestDatabase,
 } from "./app-under-test.ts";
 
-/** A server that serves one package. */
-export interface ServiceServer<Service extends DescService> extends ServerUnderTest {
+/** A running server. */
+export interface Served extends ServerUnderTest {
   /** "127.0.0.1:port". */
   readonly authority: string;
-  /** Over gRPC. */
-  readonly client: Client<Service>;
   readonly database: TestDatabase;
+  readonly config: Config;
 }
 
-/** Describes tests that use servers of one service. */
-type DescribeService = <Service extends DescService>(
+/** A server that serves one package, with a client over gRPC. */
+export type ServiceServer<Service extends DescService> = Served & { readonly client: Client<Service> };
+
+/** Describes tests on SQLite that use servers of one service: see `describeOnSqlite`. */
+export function describeService<Service extends DescService>(
   name: string,
   service: Service,
   define: (
     start: Start<TestDatabase, ServiceServer<Service>>,
     shared: Shared<ServiceServer<Service>>,
   ) => void,
-) => void;
-
-/** Describes tests on SQLite: see `describeOnSqlite`. */
-export const describeService: DescribeService = (name, service, define) =>
+): void {
   describeOnSqlite(name, startOf(service), define);
+}
 
 /** Describes tests of replicas: see `describeTwoOnOne`. */
 export function describeReplicas<Service extends DescService>(
@@ -51,13 +51,19 @@ export function describeReplicas<Service extends DescService>(
   describeTwoOnOne(name, startOf(service), define);
 }
 
-function startOf<Service extends DescService>(
-  service: Service,
-): StartIn<TestDatabase, ServiceServer<Service>> {
+function startOf<Service extends DescService>(service: Service) {
   const packageName = service.typeName.split(".")[0] ?? "";
+  return startWith((grpc) => ({ client: createClient(service, grpc) }), ["--services", packageName]);
+}
+
+/** Returns a function that starts servers with clients over gRPC. */
+export function startWith<Clients>(
+  connect: (grpc: Transport) => Clients,
+  flags: readonly string[] = [],
+): StartIn<TestDatabase, Served & Clients> {
   return async (place, given) => {
     const database = given ?? (await place.database());
-    const config = readConfig(["--port", "0", "--services", packageName, ...database], {});
+    const config = readConfig(["--port", "0", ...flags, ...database], {});
     const app = await serveApp(config);
     const { grpc, disconnect } = openConnections(app.url);
     const stop = async (): Promise<void> => {
@@ -65,19 +71,16 @@ function startOf<Service extends DescService>(
       app.server.destroy();
       await app.close();
     };
-    return {
-      ...putUnderTest({ url: app.url, location: storeSettings(config).location, stop }, place.atEnd),
-      authority: new URL(app.url).host,
-      client: createClient(service, grpc),
-      database,
-    };
+    const running = { url: app.url, location: storeSettings(config).location, stop };
+    const authority = new URL(app.url).host;
+    return { ...connect(grpc), ...putUnderTest(running, place.atEnd), authority, database, config };
   };
 }
 
 /** Opens a secret in a database that no server has open, as anyone with its master key can. */
-export async function readSecret(database: TestDatabase, identity: string): Promise<Uint8Array | undefined> {
+export async function readSecret({ config }: Served, identity: string): Promise<Uint8Array | undefined> {
   const provider = await createCryptoProvider("openssl");
-  const store = await openStore({ ...storeSettings(readConfig(database, {})), provider });
+  const store = await openStore({ ...storeSettings(config), provider });
   try {
     return await store.readSecret(identity);
   } finally {

@@ -26,6 +26,8 @@ export function makePeer() {
   };
 }
 
+export type Peer = ReturnType<typeof makePeer>;
+
 /** Creates a session key, and the ciphertext that transports it to the gateway. */
 export async function encapsulateTo(vpn: VpnClient) {
   const { kemPublicKeyPem } = await vpn.getGatewayInfo({});

@@ -63,7 +63,7 @@ describeApp("vpn.VpnService.GetGatewayInfo", (start, shared) => {
     const first = await start();
     const before = await first.vpn.getGatewayInfo({});
     await first.close();
-    const again = await start(first.config);
+    const again = await start(first.database);
     expect(keysOf(await again.vpn.getGatewayInfo({}))).toEqual(keysOf(before));
     const other = await (await start()).vpn.getGatewayInfo({});
     expect(other.kemPublicKey).not.toEqual(before.kemPublicKey);
@@ -79,7 +79,7 @@ describeApp("vpn.VpnService.GetGatewayInfo", (start, shared) => {
     await first.vpn.registerPeer({});
     await first.tamper((db) => db.deleteFrom("sealed_secrets").where("identity", "like", lost).execute());
     await first.close();
-    await expect(start(first.config)).rejects.toThrow(said);
+    await expect(start(first.database)).rejects.toThrow(said);
   });
 });
 
@@ -356,7 +356,7 @@ describeApp("vpn.VpnService.ListTunnels and GetHealth", (start) => {
     await first.vpn.sendPacket({ tunnelId, size: 100 });
     const [before] = await listAll(first.vpn);
     await first.close();
-    const { vpn } = await start(first.config);
+    const { vpn } = await start(first.database);
     const { assignedIp } = present(before);
     const registered = { tunnelId, assignedIp, sessionStatus: "REGISTERED", packetCount: 0 };
     expect(await listAll(vpn)).toMatchObject([registered]);

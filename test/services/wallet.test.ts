@@ -34,14 +34,15 @@ describeService("WalletService", WalletService, (start, shared) => {
   });
 
   it("never returns the secret key", async () => {
-    const { rest, close, database } = await start();
+    const server = await start();
+    const { rest } = server;
     const { text, json } = await rest("POST /api/wallet/create", {}, freshOrder().headers);
     const id = String(json.walletId);
     const texts = [text];
     for (const line of [`POST /api/wallet/${id}/sign-transaction`, "GET /api/wallet/list"])
       texts.push((await rest(line, line.startsWith("POST") ? { data: "eA==" } : undefined)).text);
-    await close();
-    const secret = Buffer.from((await readSecret(database, `wallets/${id}/secret-key`)) ?? "");
+    await server.close();
+    const secret = Buffer.from((await readSecret(server, `wallets/${id}/secret-key`)) ?? "");
     expect(secret).toHaveLength(32);
     const bytes = texts.flatMap((one) => [...one.matchAll(/"([A-Za-z0-9+/=]{40,})"/g)]).map(([, b]) => b);
     expect(bytes).toContain(json.publicKey);
