@@ -35,6 +35,23 @@ async function serve(onPing: (socket: net.Socket) => void) {
   return { url: `http://127.0.0.1:${port}`, countConnections: () => connections };
 }
 
+/** Connects, makes a call, and then lets a minute pass. Returns a function that makes another one. */
+async function connect(url: string) {
+  const connection = new OutgoingConnection(url, { isLongLived: true });
+  onTestFinished(() => connection.abort());
+  const ask = async (): Promise<unknown> => {
+    const stream = await connection.request("POST", "/x", {}, {});
+    stream.resume().end();
+    const [headers] = await once(stream, "response");
+    return headers[http2.constants.HTTP2_HEADER_STATUS];
+  };
+  expect(await ask()).toBe(200);
+  const laterMs = performance.now() + 60_000;
+  vi.spyOn(performance, "now").mockReturnValue(laterMs);
+  onTestFinished(() => void vi.restoreAllMocks());
+  return { connection, ask };
+}
+
 describe("a connection that was silent", () => {
   // GOAWAY without an error, and the end of the socket: no event reports an error.
   const goaway = writeFrame(frameTypes.goaway, 0, 0, Buffer.alloc(8));
@@ -44,18 +61,7 @@ describe("a connection that was silent", () => {
     ["resets it", (socket) => socket.resetAndDestroy()],
   ])("is replaced for the next calls if the server %s while it is pinged", async (_, onPing) => {
     const { url, countConnections } = await serve(onPing);
-    const connection = new OutgoingConnection(url, { isLongLived: true });
-    onTestFinished(() => connection.abort());
-    const ask = async (): Promise<unknown> => {
-      const stream = await connection.request("POST", "/x", {}, {});
-      stream.resume().end();
-      const [headers] = await once(stream, "response");
-      return headers[http2.constants.HTTP2_HEADER_STATUS];
-    };
-    expect(await ask()).toBe(200);
-    const laterMs = performance.now() + 60_000;
-    vi.spyOn(performance, "now").mockReturnValue(laterMs);
-    onTestFinished(() => void vi.restoreAllMocks());
+    const { ask } = await connect(url);
     // Concurrent calls share the check, and so does the next one.
     expect(await Promise.all([ask(), ask(), ask()])).toEqual([200, 200, 200]);
     expect(await ask()).toBe(200);
@@ -65,19 +71,11 @@ describe("a connection that was silent", () => {
   it("lets a call that waits for the check continue if it is closed locally", async () => {
     const pinged = Promise.withResolvers<void>();
     const { url } = await serve(() => pinged.resolve());
-    const connection = new OutgoingConnection(url, { isLongLived: true });
-    const first = await connection.request("POST", "/x", {}, {});
-    first.resume().end();
-    await once(first, "response");
-    const laterMs = performance.now() + 60_000;
-    vi.spyOn(performance, "now").mockReturnValue(laterMs);
-    onTestFinished(() => void vi.restoreAllMocks());
+    const { connection } = await connect(url);
     const waiting = connection.request("POST", "/x", {}, {});
     await pinged.promise;
     connection.abort();
     // It settles: the check ends, and the call starts on a new connection.
-    const stream = await waiting;
-    stream.close();
-    connection.abort();
+    (await waiting).close();
   });
 });

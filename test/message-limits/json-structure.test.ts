@@ -7,36 +7,32 @@ const complex = { code: "InvalidArgument", reason: "MESSAGE_TOO_COMPLEX" };
 const refusalOf = (text: string, maxElements?: number) =>
   refusal(Promise.resolve().then(() => scan(text, maxElements)));
 
-describe("scanJson counts the members of all objects", () => {
-  const rows: [text: string, members: number][] = [
-    ["", 0],
-    ["7", 0],
-    ["{}", 0],
-    ['{"a":1}', 1],
-    ['{"a":1,"a":2}', 2],
-    ['{"a":{"b":[{"c":1},{}]},"d":":"}', 4],
-    ['{"a\\":":"{\\"b\\":1}"}', 1],
-    ['{"a":"\\\\"}', 1],
-  ];
-  it.each(rows)("%s", (text, members) => {
-    expect(scan(text).members).toBe(members);
-  });
+const memberRows: [text: string, members: number][] = [
+  ["", 0],
+  ["7", 0],
+  ["{}", 0],
+  ['{"a":1}', 1],
+  ['{"a":1,"a":2}', 2],
+  ['{"a":{"b":[{"c":1},{}]},"d":":"}', 4],
+  ['{"a\\":":"{\\"b\\":1}"}', 1],
+  ['{"a":"\\\\"}', 1],
+];
+it.each(memberRows)("scanJson counts the members of all objects: %s", (text, members) => {
+  expect(scan(text).members).toBe(members);
 });
 
-describe("scanJson detects numbers that a double may round", () => {
-  const rows: [text: string, hasLongNumber: boolean][] = [
-    ['{"a":999999999999999}', false],
-    ['{"a":"9007199254740993"}', false],
-    ['{"a":[true,false,null]}', false],
-    ['{"1e5":1.5}', false],
-    ['{"a":9007199254740993}', true],
-    ["[1e18]", true],
-    ["[1E+18]", true],
-    ["[9.007199254740993e15]", true],
-  ];
-  it.each(rows)("%s: %s", (text, hasLongNumber) => {
-    expect(scan(text).hasLongNumber).toBe(hasLongNumber);
-  });
+const numberRows: [text: string, hasLongNumber: boolean][] = [
+  ['{"a":999999999999999}', false],
+  ['{"a":"9007199254740993"}', false],
+  ['{"a":[true,false,null]}', false],
+  ['{"1e5":1.5}', false],
+  ['{"a":9007199254740993}', true],
+  ["[1e18]", true],
+  ["[1E+18]", true],
+  ["[9.007199254740993e15]", true],
+];
+it.each(numberRows)("scanJson detects numbers that a double may round: %s: %s", (text, hasLongNumber) => {
+  expect(scan(text).hasLongNumber).toBe(hasLongNumber);
 });
 
 describe("scanJson refuses", () => {

@@ -1,14 +1,16 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { refuse, refuseForNow } from "../../src/errors.ts";
 import { createAnswerPace } from "../../src/server/answer-pace.ts";
-
-beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "setImmediate", "performance"] }));
-afterEach(() => void vi.useRealTimers());
+import { serveProbe } from "./probe.ts";
+import { connectHttp2, request } from "./raw.ts";
 
 const me = (): string => "me";
 const attacker = (): string => "attacker";
 
 describe("the pace of answers outside calls", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "setImmediate", "performance"] }));
+  afterEach(() => void vi.useRealTimers());
+
   /**
    * Sends answers of 1 ms each to one client.
    *
@@ -92,4 +94,26 @@ describe("the pace of answers outside calls", () => {
     await vi.advanceTimersByTimeAsync(150);
     expect(onSent).toHaveBeenCalledOnce();
   });
+});
+
+const floods = {
+  "paths that do not exist": { ":path": "/nope" },
+  "methods that a path does not take": { ":path": "/livez", ":method": "DELETE" },
+  "RPCs that do not exist": { ":path": "/a.b/C", ":method": "POST", "content-type": "application/grpc" },
+  "requests of other sites": { ":path": "/probe/look", origin: "http://evil.example" },
+  pages: { ":path": "/livez" },
+};
+
+it.each(Object.entries(floods))("do not delay a call that arrives after them: %s", async (_what, head) => {
+  const { url } = await serveProbe({ look: () => ({}) });
+  const session = connectHttp2(url);
+  const order: string[] = [];
+  // All in one segment. Without pacing, they would be answered in order.
+  const flood = Array.from({ length: 300 }, () => request(session, head).then(() => order.push("flood")));
+  const call = request(session, { ":path": "/probe/look" }).then(({ headers }) => {
+    expect(headers[":status"]).toBe(200);
+    order.push("call");
+  });
+  await Promise.all([...flood, call]);
+  expect(order.indexOf("call")).toBeLessThan(150);
 });

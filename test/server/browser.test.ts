@@ -1,18 +1,8 @@
-import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { refuse } from "../../src/errors.ts";
-import { Probe } from "../gen/probing/probe_pb.ts";
 import { type AtEnd, endAfterAll } from "../support/at-end.ts";
 import { runToEndHere } from "../support/run-here.ts";
-import {
-  envelope,
-  exchangeBytes,
-  type RawAnswer,
-  type SameRequest,
-  type ServerPlace,
-  versions,
-} from "./raw.ts";
-import { serve } from "./serve.ts";
+import { serveProbe } from "./probe.ts";
+import { envelope, type RawAnswer, type SameRequest, type ServerPlace, versions } from "./raw.ts";
 import { serveTls } from "./tls-clients.ts";
 
 const timeout = 180_000;
@@ -52,39 +42,21 @@ const requests: Readonly<Record<string, SameRequest>> = {
   "a refusal of a bad media type": post("/probe/ask", "nonsense;;", "{}"),
 };
 
-const handlers: Partial<ServiceImpl<typeof Probe>> = {
-  ask: (item) => item,
-  look: ({ text }) => {
-    if (text === "refuse") throw refuse("KEY_NOT_FOUND", "there is none");
-    return { text };
-  },
-  async *watch(item) {
-    yield item;
-  },
-  collect: () => {
-    throw new Error("a bug");
-  },
+const collect = (): never => {
+  throw new Error("a bug");
 };
 
-/** Serves probing.Probe for the whole file. */
-async function start({
-  atEnd = onTestFinished,
-  corsOrigins = [],
-  isTls = false,
-}: {
-  atEnd?: AtEnd;
-  corsOrigins?: readonly string[];
-  isTls?: boolean;
-} = {}): Promise<ServerPlace> {
-  const services = [createServiceImplSpec<typeof Probe>(Probe, handlers)];
-  return isTls ? serveTls({ services }, atEnd) : serve({ services, corsOrigins }, atEnd);
+/** Serves for the whole file. */
+function start(atEnd: AtEnd = onTestFinished, corsOrigins: readonly string[] = []): Promise<ServerPlace> {
+  return serveProbe({ collect }, {}, { corsOrigins, atEnd });
 }
 
 /** Headers that every answer has, and headers that none has. */
 const securityHeaders = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
 /** For a year, over TLS only. */
 const hsts = "strict-transport-security";
-const hiddenHeaders = ["server", "x-powered-by", "via", "x-runtime", "x-aspnet-version"];
+const hiddenIn = ({ headers }: RawAnswer): string[] =>
+  Object.keys(headers).filter((name) => /^(server|via|x-powered-by|x-runtime|x-aspnet-version)$/.test(name));
 
 /** The CORS headers of an answer. */
 function corsOf({ headers }: RawAnswer): Record<string, unknown> {
@@ -106,9 +78,9 @@ describe.each(versions)("over $over", { timeout }, ({ ask }) => {
   let secure: ServerPlace;
   let open: ServerPlace;
   beforeAll(async () => {
-    plain = await start({ atEnd });
-    secure = await start({ atEnd, isTls: true });
-    open = await start({ atEnd, corsOrigins: [listed, "http://localhost:5173"] });
+    plain = await start(atEnd);
+    secure = await serveTls({}, atEnd);
+    open = await start(atEnd, [listed, "http://localhost:5173"]);
   }, timeout);
 
   it.each(Object.entries(requests))("%s has the headers that protect browsers", async (_name, request) => {
@@ -116,7 +88,7 @@ describe.each(versions)("over $over", { timeout }, ({ ask }) => {
       ask(place, { ...request, headers: { ...request.headers, ...(origin && { origin }) } });
     const answer = await from(plain, listed);
     expect(answer.headers).toMatchObject(securityHeaders);
-    expect(Object.keys(answer.headers).filter((name) => hiddenHeaders.includes(name))).toEqual([]);
+    expect(hiddenIn(answer)).toEqual([]);
     expect(answer.headers).not.toHaveProperty(hsts);
     expect((await from(secure)).headers[hsts]).toBe("max-age=31536000");
     // While no origin is listed, there is nothing that a cache could mix up.
@@ -138,6 +110,7 @@ describe.each(versions)("over $over", { timeout }, ({ ask }) => {
     ["gRPC-Web", "POST", "/probing.Probe/Ask", "content-type,x-grpc-web,x-user-agent"],
     ["REST with a token", "DELETE", "/probe/ask", "authorization,idempotency-key"],
     ["REST without headers", "PATCH", "/probe/look", undefined],
+    ["REST with a query in its body", "QUERY", "/probe/look", "content-type"],
     ["an unknown path", "PUT", "/nowhere", "authorization"],
   ])("a listed origin may call %s after a preflight", async (_what, method, path, names) => {
     const asked = {
@@ -159,13 +132,13 @@ describe.each(versions)("over $over", { timeout }, ({ ask }) => {
   });
 
   it.each([
-    { what: "an unlisted origin", origin: unlisted },
-    { what: "an origin that is null", origin: "null" },
-    { what: "an origin that begins like a listed one", origin: `${listed}.example.org` },
-    { what: "an origin with another scheme", origin: "http://console.example.com" },
-    { what: "an origin with a path", origin: `${listed}/` },
-    { what: "an origin in other letters", origin: "https://Console.example.com" },
-  ])("a preflight from $what gets no CORS headers", async ({ origin }) => {
+    ["an unlisted origin", unlisted],
+    ["an origin that is null", "null"],
+    ["an origin that begins like a listed one", `${listed}.example.org`],
+    ["an origin with another scheme", "http://console.example.com"],
+    ["an origin with a path", `${listed}/`],
+    ["an origin in other letters", "https://Console.example.com"],
+  ])("a preflight from %s gets no CORS headers", async (_what, origin) => {
     const headers = { origin, "access-control-request-method": "POST" };
     const answer = await ask(open, { method: "OPTIONS", path: "/probing.Probe/Ask", headers });
     expect(corsOf(answer)).toEqual({});
@@ -175,15 +148,15 @@ describe.each(versions)("over $over", { timeout }, ({ ask }) => {
 
 describe("a server with TLS", { timeout }, () => {
   it.each([
-    { host: "localhost", isTold: false },
-    { host: "localhost:8443", isTold: false },
-    { host: "LOCALHOST:8443", isTold: false },
-    { host: "console.localhost:8443", isTold: false },
-    { host: "localhost.example.com", isTold: true },
-    { host: "notlocalhost", isTold: true },
-    { host: "gateway.example.com:8443", isTold: true },
-  ])("addressed as $host: sends HSTS: $isTold", async ({ host, isTold }) => {
-    const place = await start({ isTls: true });
+    ["localhost", false],
+    ["localhost:8443", false],
+    ["LOCALHOST:8443", false],
+    ["console.localhost:8443", false],
+    ["localhost.example.com", true],
+    ["notlocalhost", true],
+    ["gateway.example.com:8443", true],
+  ])("addressed as %s: sends HSTS: %s", async (host, isTold) => {
+    const place = await serveTls();
     const [{ ask: ask1 }, { ask: ask2 }] = versions;
     const one = await ask1(place, { path: "/livez", headers: { host } });
     const two = await ask2(place, { path: "/livez", headers: { ":authority": host } });
@@ -191,38 +164,14 @@ describe("a server with TLS", { timeout }, () => {
   });
 });
 
-describe("the answer to a unary gRPC call", () => {
-  const unary = post("/probing.Probe/Ask", "application/grpc", envelope(""));
-
-  it("does not reveal the server software, and has no CORS header while no origin is listed", async () => {
-    const place = await start();
-    const own = `http://127.0.0.1:${place.port}`;
-    const answer = await versions[1].ask(place, { ...unary, headers: { ...unary.headers, origin: own } });
-    expect(answer.trailers["grpc-status"]).toBe("0");
-    expect(Object.keys(answer.headers).filter((name) => hiddenHeaders.includes(name))).toEqual([]);
-    expect(corsOf(answer)).toEqual({});
-  });
-});
-
-describe("the answer to an invalid HTTP/1.1 request", () => {
-  it.each([
-    { what: "garbage", bytes: "garbage\r\n\r\n" },
-    { what: "a header that is none", bytes: "GET / HTTP/1.1\r\nhost: x\r\nno header\r\n\r\n" },
-    {
-      what: "two lengths",
-      bytes: "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
-    },
-    { what: "another version", bytes: "GET / HTTP/3.7\r\nhost: x\r\n\r\n" },
-    { what: "a request without a host", bytes: "GET / HTTP/1.1\r\nconnection: close\r\n\r\n" },
-  ])("such as $what does not reveal the server software, and sets nosniff", async ({ bytes }) => {
-    const { port } = await start();
-    const head = (await exchangeBytes(port, bytes)).split("\r\n\r\n")[0]?.toLowerCase() ?? "";
-    const [status = "", ...lines] = head.split("\r\n");
-    expect(status).toMatch(/^http\/1\.1 4\d\d /);
-    const names = lines.map((line) => line.slice(0, line.indexOf(":")));
-    expect(names.filter((name) => hiddenHeaders.includes(name))).toEqual([]);
-    expect(lines).toContain("x-content-type-options: nosniff");
-  });
+it("the answer to a unary gRPC call does not reveal the server software, and has no CORS header while no origin is listed", async () => {
+  const place = await start();
+  const { headers, ...unary } = post("/probing.Probe/Ask", "application/grpc", envelope(""));
+  const origin = `http://127.0.0.1:${place.port}`;
+  const answer = await versions[1].ask(place, { ...unary, headers: { ...headers, origin } });
+  expect(answer.trailers["grpc-status"]).toBe("0");
+  expect(hiddenIn(answer)).toEqual([]);
+  expect(corsOf(answer)).toEqual({});
 });
 
 describe("--cors-origins", { timeout }, () => {
@@ -230,8 +179,6 @@ describe("--cors-origins", { timeout }, () => {
     "*",
     "null",
     "console.example.com",
-    "//console.example.com",
-    "https://console.example.com/",
     "https://console.example.com/path",
     "https://console.example.com:443",
     "https://Console.example.com",
@@ -239,8 +186,6 @@ describe("--cors-origins", { timeout }, () => {
     "https://*.example.com",
     "https://a.example.com,,https://b.example.com",
     "https://a.example.com https://b.example.com",
-    "file:///index.html",
-    "javascript:alert(1)",
     "ftp://console.example.com",
   ])("rejects %j with exit code 2 and a sentence, because it is not an origin", async (origins) => {
     const args = ["serve", "--data-dir", "/dev/null/data", "--host", "192.0.2.1", "--danger-open-to-network"];

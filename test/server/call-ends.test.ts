@@ -1,12 +1,15 @@
-import { fromBinary } from "@bufbuild/protobuf";
-import { Code } from "@connectrpc/connect";
+import { type DescMessage, fromBinary } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { StatusSchema } from "#gen/google/rpc/status_pb.ts";
+import { encodeGrpcMessage } from "../../src/server/grpc-status.ts";
+import { failureOf } from "../support/refusal.ts";
+import { drain } from "../support/streams.ts";
 import { afterOneMessage, always, refuseAtLength, refuseText } from "./failing.ts";
 import { connectFramed, type FramedAnswer, type FramedConnection } from "./frames.ts";
-import { headOf, serveProbe } from "./probe.ts";
-import { envelope, readEnvelopes } from "./raw.ts";
+import { connectProbe, headOf, protocols, serveProbe } from "./probe.ts";
+import { connectHttp2, envelope, grpcStatusOf, readEnvelopes, request } from "./raw.ts";
 
 const methods = ["Ask", "Watch", "Collect", "Chat"];
 
@@ -14,16 +17,12 @@ const methods = ["Ask", "Watch", "Collect", "Chat"];
 describe("a gRPC call", () => {
   const call = (connection: FramedConnection, method: string) =>
     connection.send(headOf(method), envelope(""));
+  const refused = { status: "trailers", code: Code.InvalidArgument, reason: "KEY_INVALID" };
 
   it.each(["Watch", "Chat"])("of %s that fails after a message ends in trailers", async (method) => {
     const { port } = await serveProbe(afterOneMessage);
-    const answer = await call(connectFramed(port), method);
-    expect(endOf(answer)).toEqual({
-      status: "trailers",
-      frames: ["HEADERS", "DATA", "HEADERS END_STREAM"],
-      code: Code.InvalidArgument,
-      reason: "KEY_INVALID",
-    });
+    const frames = ["HEADERS", "DATA", "HEADERS END_STREAM"];
+    expect(endOf(await call(connectFramed(port), method))).toEqual({ ...refused, frames });
   });
 
   it("whose handler set headers ends in trailers after them, even without a message", async () => {
@@ -35,12 +34,7 @@ describe("a gRPC call", () => {
       },
     });
     const answer = await call(connectFramed(port), "Watch");
-    expect(endOf(answer)).toEqual({
-      status: "trailers",
-      frames: ["HEADERS", "HEADERS END_STREAM"],
-      code: Code.InvalidArgument,
-      reason: "KEY_INVALID",
-    });
+    expect(endOf(answer)).toEqual({ ...refused, frames: ["HEADERS", "HEADERS END_STREAM"] });
     expect([answer.headers["x-own"], answer.trailers["x-own"]]).toEqual(["one", undefined]);
   });
 
@@ -51,22 +45,14 @@ describe("a gRPC call", () => {
     expect(answer.trailers["grpc-status"]).toBe("0");
   });
 
-  it("carries its message, ErrorInfo and BadRequest in both forms", async () => {
+  it.each(["Ask", "Watch"])("of %s carries its message, ErrorInfo and BadRequest", async (method) => {
     const { port } = await serveProbe({ ...afterOneMessage, ask: refuseText });
-    const connection = connectFramed(port);
-    for (const method of ["Ask", "Watch"]) {
-      const { fields, details } = statusOf(await call(connection, method));
-      expect(fields["grpc-message"]).toBe("text: is no key, see 100%25");
-      const [info, badRequest] = details;
-      expect(fromBinary(ErrorInfoSchema, info?.value ?? new Uint8Array())).toMatchObject({
-        reason: "KEY_INVALID",
-        domain: "quantum-safe-playground",
-        metadata: { field: "text" },
-      });
-      expect(
-        fromBinary(BadRequestSchema, badRequest?.value ?? new Uint8Array()).fieldViolations,
-      ).toMatchObject([{ field: "text", description: "is no key" }]);
-    }
+    const { fields, info, badRequest } = statusOf(await call(connectFramed(port), method));
+    expect(fields["grpc-message"]).toBe("text: is no key, see 100%25");
+    const domain = "quantum-safe-playground";
+    expect(info).toMatchObject({ reason: "KEY_INVALID", domain, metadata: { field: "text" } });
+    const fieldViolations = [{ field: "text", description: "is no key" }];
+    expect(badRequest).toMatchObject({ fieldViolations });
   });
 });
 
@@ -75,25 +61,20 @@ describe("a Connect or gRPC-Web stream", () => {
 
   it.each(types)("of %s that is refused ends in the frame of its only envelope", async (contentType) => {
     const { port } = await serveProbe({}, { maxMessageBytes: 100 });
-    const answer = await connectFramed(port).send(
-      headOf("Watch", contentType),
-      envelope(new Uint8Array(200)),
-    );
+    const large = envelope(new Uint8Array(200));
+    const answer = await connectFramed(port).send(headOf("Watch", contentType), large);
     // After reading its outcome, a client may reset the stream, or be reset, before another frame.
-    const frames = answer.frames.map(({ type, endStream }) => [type, endStream]);
-    expect(frames).toEqual([
-      ["HEADERS", false],
-      ["DATA", true],
+    expect(answer.frames.map(({ type, endStream }) => `${type} ${endStream}`)).toEqual([
+      "HEADERS false",
+      "DATA true",
     ]);
     expect(readEnvelopes(answer.body).map(({ flags }) => flags)).toEqual([0x02]);
   });
 
   it.each(types)("of %s ends after its messages", async (contentType) => {
     const { port } = await serveProbe(afterOneMessage);
-    const answer = await connectFramed(port).send(
-      headOf("Watch", contentType),
-      envelope(contentType.endsWith("json") ? "{}" : ""),
-    );
+    const message = envelope(contentType.endsWith("json") ? "{}" : "");
+    const answer = await connectFramed(port).send(headOf("Watch", contentType), message);
     expect(readEnvelopes(answer.body).map(({ flags }) => flags)).toEqual([0, 0x02]);
     expect(answer.frames.at(-1)).toMatchObject({ type: "DATA", endStream: true });
   });
@@ -118,13 +99,8 @@ describe("the status of a gRPC call", () => {
     const answer = await connectFramed(port).send(headOf(method), envelope(""));
     expect(endOf(answer)).toMatchObject({ code: Code.InvalidArgument, reason: "FIELD_INVALID" });
     expect(bytesOf(answer.headers)).toBeLessThan(clientLimitBytes);
-    const [, badRequest] = statusOf(answer).details;
-    expect(
-      fromBinary(BadRequestSchema, badRequest?.value ?? new Uint8Array()).fieldViolations[0],
-    ).toMatchObject({
-      field: "items[0]",
-      description: expect.stringMatching(/^ü+…$/),
-    });
+    const { fieldViolations: [violation] = [] } = statusOf(answer).badRequest;
+    expect(violation).toMatchObject({ field: "items[0]", description: expect.stringMatching(/^ü+…$/) });
   });
 
   it("fits into what clients accept, even for the longest allowed path", async () => {
@@ -135,34 +111,76 @@ describe("the status of a gRPC call", () => {
   });
 });
 
+it.each([
+  ["letters, spaces and signs of ASCII", `a: b, [c]; "d" 'e' <f>/?#=&+$@!~`, undefined],
+  ["a percent sign", "100% of %3A", "100%25 of %253A"],
+  ["line breaks, a tab and other controls", "a\r\nb\tc\0\x1f\x7f", "a%0D%0Ab%09c%00%1F%7F"],
+  ["non-ASCII characters, as UTF-8", "ü€🔑", "%C3%BC%E2%82%AC%F0%9F%94%91"],
+  ["half a surrogate pair", "a\ud83d", "a%EF%BF%BD"],
+  ["spaces at the ends", "  a b  ", "%20 a b %20"],
+  ["nothing", "", ""],
+])("a text for grpc-message encodes no more than necessary: %s", (_what, text, encoded = text) => {
+  expect(encodeGrpcMessage(text)).toBe(encoded);
+});
+
+const text = ' tab\t, a line break\n, [ML-DSA-44]; 100% of %3A and %2C; a/b? #1 & c=d + "ü€🔑" and spaces ';
+
+it.each(protocols)("the text of a refusal reaches a client of connect-node over %s", async (protocol) => {
+  // Without details, because clients that find the status in these read its text from there.
+  const fail = ({ text }: { text: string }): never => {
+    throw new ConnectError(text, Code.InvalidArgument);
+  };
+  const { url } = await serveProbe({
+    ask: fail,
+    // biome-ignore lint/correctness/useYield: it fails before any answer
+    async *watch(item) {
+      fail(item);
+    },
+  });
+  const client = connectProbe(protocol, url);
+  expect((await failureOf(client.ask({ text }))).rawMessage).toBe(text);
+  expect((await failureOf(drain(client.watch({ text })))).rawMessage).toBe(text);
+});
+
+const bodies = ['{"text\\ud800":"a"}', '{"number":"\\ud800"}', '{"te\\ud800":"a","te\\ud800":"a"}'];
+it.each(bodies)(
+  "JSON with half a surrogate pair, which the refusal quotes is refused with a status: %s",
+  async (body) => {
+    const { url } = await serveProbe();
+    for (const type of ["application/grpc+json", "application/grpc-web+json"]) {
+      for (const method of ["Ask", "Watch"]) {
+        const answer = await request(connectHttp2(url), headOf(method, type), envelope(body));
+        expect(grpcStatusOf(answer)).toEqual({ status: Code.InvalidArgument, reason: "FIELD_INVALID" });
+      }
+    }
+  },
+);
+
 function bytesOf(fields: Readonly<Record<string, unknown>>): number {
-  return Object.entries(fields).reduce(
-    (sum, [name, value]) => sum + name.length + String(value).length + 32,
-    0,
-  );
+  const lengths = Object.entries(fields).map(([name, value]) => name.length + String(value).length + 32);
+  return lengths.reduce((sum, length) => sum + length, 0);
 }
 
 function statusOf({ headers, trailers }: FramedAnswer) {
-  const isTrailersOnly = headers["grpc-status"] !== undefined;
-  const fields = isTrailersOnly ? headers : trailers;
-  const bytes = Buffer.from(String(fields["grpc-status-details-bin"] ?? ""), "base64");
-  return { isTrailersOnly, fields, ...fromBinary(StatusSchema, bytes) };
+  const where = headers["grpc-status"] === undefined ? "trailers" : "headers";
+  const fields = where === "trailers" ? trailers : headers;
+  const status = fromBinary(StatusSchema, Buffer.from(String(fields["grpc-status-details-bin"]), "base64"));
+  const find = <Desc extends DescMessage>(desc: Desc) => {
+    const any = status.details.find(({ typeUrl }) => typeUrl === `type.googleapis.com/${desc.typeName}`);
+    return fromBinary(desc, any?.value ?? new Uint8Array());
+  };
+  return { where, fields, status, info: find(ErrorInfoSchema), badRequest: find(BadRequestSchema) };
 }
 
 /** How a call ended, with everything that clients need; compares its two codes. */
 function endOf(answer: FramedAnswer) {
   expect(answer.status).toBe(200);
   expect(answer.headers["content-type"]).toMatch(/^application\/grpc/);
-  const { isTrailersOnly, fields, code, message, details } = statusOf(answer);
-  expect(fields["grpc-status"]).toBe(String(code));
-  expect(message).not.toBe("");
-  const info = details.find(({ typeUrl }) => typeUrl === "type.googleapis.com/google.rpc.ErrorInfo");
-  return {
-    status: isTrailersOnly ? "headers" : "trailers",
-    frames: answer.frames
-      .filter(({ type }) => type !== "RST_STREAM")
-      .map(({ type, endStream }) => (endStream ? `${type} END_STREAM` : type)),
-    code,
-    reason: info && fromBinary(ErrorInfoSchema, info.value).reason,
-  };
+  const { where, fields, status, info } = statusOf(answer);
+  expect(fields["grpc-status"]).toBe(String(status.code));
+  expect(status.message).not.toBe("");
+  const frames = answer.frames
+    .filter(({ type }) => type !== "RST_STREAM")
+    .map(({ type, endStream }) => (endStream ? `${type} END_STREAM` : type));
+  return { status: where, frames, code: status.code, reason: info.reason };
 }

@@ -6,6 +6,7 @@ import { callerKey, clientKey, type Role } from "../../src/calls/call-values.ts"
 import { systemCaller } from "../../src/crypto/lane.ts";
 import { findNetwork, listNetworks } from "../../src/http/networks.ts";
 import { callerInterceptor, chargeTo, currentCall } from "../../src/server/interceptors/caller.ts";
+import { ada } from "./probe.ts";
 
 type Next = Parameters<typeof callerInterceptor>[0];
 
@@ -20,60 +21,55 @@ function requestFrom(address: string) {
   return { contextValues, method: TokenService.method.hello, stream: false };
 }
 
-/** Makes a call that answers who it is charged to. */
-function call(address: string, { subject, role = "user" }: { subject?: string; role?: Role } = {}) {
+const run = (next: (req: unknown) => Promise<unknown>, req: unknown) =>
+  // The interceptor reads nothing else from a request.
+  callerInterceptor(next as Next)(req as Parameters<ReturnType<typeof callerInterceptor>>[0]);
+
+/** Makes a call. Returns who it is charged to before and after its caller is known. */
+async function call(address: string, { subject, role = "user" }: { subject?: string; role?: Role } = {}) {
   const req = requestFrom(address);
   const next = async (): Promise<unknown> => {
     const before = await findCaller();
-    if (subject !== undefined)
-      req.contextValues.set(callerKey, { subject, role, issuedAt: new Date(0), expiresAt: new Date(0) });
+    if (subject !== undefined) req.contextValues.set(callerKey, { ...ada, subject, role });
     return { stream: false, message: [before, await findCaller()] };
   };
-  // The interceptor reads nothing else from a request.
-  return callerInterceptor(next as Next)(
-    req as unknown as Parameters<ReturnType<typeof callerInterceptor>>[0],
-  );
+  return (await run(next, req)).message;
 }
 
 describe("a call is charged to", () => {
-  it("its network until it is authenticated, and then to its user", async () => {
-    const { message } = await call("192.0.2.1", { subject: "ada" });
-    expect(message).toEqual(["network 192.0.2.1", "user ada"]);
-  });
-
-  it("the /48 of an IPv6 address, which one customer may have", async () => {
-    const { message } = await call("2001:db8:1:2::3");
-    expect(message).toEqual(Array(2).fill("network 2001:db8:1::/48"));
-  });
-
-  it("all devices in a network if the caller is a device, because a user can have any number of them", async () => {
-    const { message } = await call("192.0.2.1", { subject: "device-1", role: "device" });
-    expect(message).toEqual(["network 192.0.2.1", "devices of 192.0.2.1"]);
+  it.each<[what: string, address: string, caller: Parameters<typeof call>[1], expected: string[]]>([
+    ["its network, and then its user", "192.0.2.1", { subject: "ada" }, ["network 192.0.2.1", "user ada"]],
+    [
+      "the /48 of an IPv6 address, which one customer may have",
+      "2001:db8:1:2::3",
+      {},
+      ["network 2001:db8:1::/48", "network 2001:db8:1::/48"],
+    ],
+    [
+      "all devices in a network if the caller is a device, because a user can have any number of them",
+      "192.0.2.1",
+      { subject: "device-1", role: "device" },
+      ["network 192.0.2.1", "devices of 192.0.2.1"],
+    ],
+  ])("%s", async (_what, address, caller, expected) => {
+    expect(await call(address, caller)).toEqual(expected);
   });
 
   it("the same caller in every message of its stream, whoever reads it", async () => {
-    const req = { ...requestFrom("192.0.2.1"), stream: true };
     async function* produce(): AsyncGenerator<string | undefined> {
       yield await findCaller();
       yield await findCaller();
     }
     const next = async (): Promise<unknown> => ({ stream: true, message: produce() });
-    const res = await callerInterceptor(next as Next)(
-      req as unknown as Parameters<ReturnType<typeof callerInterceptor>>[0],
-    );
-    const seen: unknown[] = [];
-    await chargeTo("the reader", async () => {
-      if (res.stream) for await (const message of res.message) seen.push(message);
-    });
+    const res = await run(next, { ...requestFrom("192.0.2.1"), stream: true });
+    const seen = await chargeTo("the reader", () => Array.fromAsync(res.message as AsyncIterable<unknown>));
     expect(seen).toEqual(["network 192.0.2.1", "network 192.0.2.1"]);
   });
 
   it("its own caller, however many calls run at the same time", async () => {
-    const calls = Array.from({ length: 100 }, (_, i) => call("192.0.2.1", { subject: `user ${i}` }));
-    const answers = await Promise.all(calls);
-    expect(answers.map(({ message }) => message)).toEqual(
-      Array.from({ length: 100 }, (_, i) => ["network 192.0.2.1", `user user ${i}`]),
-    );
+    const names = Array.from({ length: 100 }, (_, i) => `user ${i}`);
+    const answers = await Promise.all(names.map((subject) => call("192.0.2.1", { subject })));
+    expect(answers).toEqual(names.map((name) => ["network 192.0.2.1", `user ${name}`]));
   });
 
   it("the server itself outside any call", () => {
@@ -83,18 +79,13 @@ describe("a call is charged to", () => {
   });
 });
 
-describe("the networks of an address", () => {
-  it.each([
-    ["192.0.2.1", ["192.0.2.1"]],
-    ["unknown", ["unknown"]],
-    [
-      "2001:db8:1234:5678:9abc::1",
-      ["2001:db8:1234:5678::/64", "2001:db8:1234:5600::/56", "2001:db8:1234::/48"],
-    ],
-    ["2001:DB8::1", ["2001:db8:0:0::/64", "2001:db8:0:0::/56", "2001:db8:0::/48"]],
-    ["::1", ["0:0:0:0::/64", "0:0:0:0::/56", "0:0:0::/48"]],
-  ])("%s", (address, networks) => {
-    expect(listNetworks(address)).toEqual(networks);
-    expect(findNetwork(address)).toBe(networks[0]);
-  });
+it.each([
+  ["192.0.2.1", ["192.0.2.1"]],
+  ["unknown", ["unknown"]],
+  ["2001:db8:1:5678::1", ["2001:db8:1:5678::/64", "2001:db8:1:5600::/56", "2001:db8:1::/48"]],
+  ["2001:DB8::1", ["2001:db8:0:0::/64", "2001:db8:0:0::/56", "2001:db8:0::/48"]],
+  ["::1", ["0:0:0:0::/64", "0:0:0:0::/56", "0:0:0::/48"]],
+])("the networks of %s", (address, networks) => {
+  expect(listNetworks(address)).toEqual(networks);
+  expect(findNetwork(address)).toBe(networks[0]);
 });

@@ -48,18 +48,12 @@ function recordsOf(bytes: Buffer, length: number): Buffer {
 }
 
 describe("readClientHello", () => {
-  it("returns the offered groups and signature algorithms, in the client's order", () => {
-    expect(readClientHello(record(message))).toEqual(offers);
-  });
-
-  it("reads a ClientHello that is spread over records", () => {
-    expect(readClientHello(recordsOf(message, 10))).toEqual(offers);
-  });
-
-  it("ignores what follows", () => {
-    expect(readClientHello(Buffer.concat([record(message), Buffer.from("140303000101", "hex")]))).toEqual(
-      offers,
-    );
+  it.each([
+    ["in one record", record(message)],
+    ["in several records", recordsOf(message, 10)],
+    ["before other records", Buffer.concat([record(message), Buffer.from("140303000101", "hex")])],
+  ])("returns the offered groups and signature algorithms, in the client's order: %s", (_, bytes) => {
+    expect(readClientHello(bytes)).toEqual(offers);
   });
 
   it("waits for the rest of a ClientHello, wherever it is cut", () => {
@@ -85,34 +79,24 @@ describe("readClientHello", () => {
     expect(read).toEqual({ groups: kept, signatureAlgorithms: kept });
   });
 
-  it.each<{ what: string; bytes: Buffer }>([
-    { what: "HTTP", bytes: Buffer.from("GET / HTTP/1.1\r\n\r\n") },
-    { what: "the first byte of something else", bytes: Buffer.of(0x80) },
-    { what: "an alert", bytes: Buffer.from("15030100020100", "hex") },
-    {
-      what: "a different handshake message",
-      bytes: record(Buffer.concat([Buffer.of(2), message.subarray(1)])),
-    },
-    {
-      what: "a list longer than its extension",
-      bytes: record(helloWith(extension(10, Buffer.of(0, 9, 0, 29)))),
-    },
-    { what: "an extension longer than the message", bytes: record(helloWith(Buffer.of(0, 10, 1, 0))) },
-    {
-      what: "a message without extensions",
-      bytes: record(Buffer.concat([Buffer.of(1), vector(3, Buffer.alloc(36))])),
-    },
-    { what: "a message longer than 16 KiB", bytes: record(helloWith(padding(17_000)).subarray(0, 100)) },
-    {
-      what: "a record beyond 16 KiB that never ends",
-      bytes: Buffer.concat([Buffer.from("160301ffff010000", "hex"), Buffer.alloc(17_000)]),
-    },
-    { what: "more than 32 records", bytes: recordsOf(message, 1).subarray(0, 33 * 6) },
-    {
-      what: "empty records",
-      bytes: Buffer.concat(Array.from({ length: 33 }, () => record(Buffer.alloc(0)))),
-    },
-  ])("gives up on $what", ({ bytes }) => {
+  const handshakeOf = (type: number, ...content: Buffer[]): Buffer =>
+    record(Buffer.concat([Buffer.of(type), ...content]));
+  it.each<[what: string, bytes: Buffer]>([
+    ["HTTP", Buffer.from("GET / HTTP/1.1\r\n\r\n")],
+    ["the first byte of something else", Buffer.of(0x80)],
+    ["an alert", Buffer.from("15030100020100", "hex")],
+    ["a different handshake message", handshakeOf(2, message.subarray(1))],
+    ["a list longer than its extension", record(helloWith(extension(10, Buffer.of(0, 9, 0, 29))))],
+    ["an extension longer than the message", record(helloWith(Buffer.of(0, 10, 1, 0)))],
+    ["a message without extensions", handshakeOf(1, vector(3, Buffer.alloc(36)))],
+    ["a message longer than 16 KiB", record(helloWith(padding(17_000)).subarray(0, 100))],
+    [
+      "a record that never ends",
+      Buffer.concat([Buffer.from("160301ffff010000", "hex"), Buffer.alloc(17_000)]),
+    ],
+    ["more than 32 records", recordsOf(message, 1).subarray(0, 33 * 6)],
+    ["empty records", Buffer.concat(Array.from({ length: 33 }, () => record(Buffer.alloc(0))))],
+  ])("gives up on %s", (_what, bytes) => {
     expect(readClientHello(bytes)).toBeUndefined();
   });
 

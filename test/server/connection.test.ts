@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import https from "node:https";
 import net, { type AddressInfo } from "node:net";
-import type { TLSSocket } from "node:tls";
+import type { ConnectionOptions, TLSSocket } from "node:tls";
 import { createServiceImplSpec } from "@connectrpc/connect";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
@@ -34,27 +34,13 @@ async function reportOf(place: TlsPlace, options: Parameters<typeof requestHttp1
   return JSON.parse((await requestHttp1(place, path, options)).body.toString());
 }
 
-/** The report over an open connection, which the server closes afterwards. */
-async function reportOn(socket: TLSSocket) {
+/** The report over a connection, which the server closes afterwards. */
+async function reportOver(place: TlsPlace, options: ConnectionOptions) {
+  const socket = await shakeHands(place, options);
+  const isResumed = socket.isSessionReused();
   socket.write(`GET ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`);
-  return JSON.parse((await readToEnd(socket)).split("\r\n\r\n")[1] ?? "");
-}
-
-/** A relay that changes the client's first bytes. Returns its port. */
-async function relayTo(port: number, send: (hello: Buffer, to: net.Socket) => void): Promise<number> {
-  const relay = net.createServer((client) => {
-    const server = connectTcp(port);
-    client.once("data", (hello: Buffer) => {
-      send(hello, server);
-      client.pipe(server);
-    });
-    server.pipe(client);
-    client.on("error", () => void server.destroy());
-  });
-  onTestFinished(() => void relay.close());
-  relay.listen(0, "127.0.0.1");
-  await once(relay, "listening");
-  return (relay.address() as AddressInfo).port;
+  const report = JSON.parse((await readToEnd(socket)).split("\r\n\r\n")[1] ?? "");
+  return { isResumed, report };
 }
 
 describe("GetConnection over the server's own TLS", { timeout }, () => {
@@ -64,67 +50,46 @@ describe("GetConnection over the server's own TLS", { timeout }, () => {
     place = await serveTls({ services }, atEnd);
   }, timeout);
 
-  const groups = [
-    {
-      curves: "X25519MLKEM768:X25519",
-      offered: ["X25519MLKEM768", "x25519"],
-      group: "X25519MLKEM768",
-      hybrid: true,
-    },
-    { curves: "X25519", offered: ["x25519"], group: "x25519", hybrid: false },
-    { curves: "P-384", offered: ["secp384r1"], group: "secp384r1", hybrid: false },
+  const hybrid = "X25519MLKEM768";
+  const groups: [ecdhCurve: string, offered: string[], group: string][] = [
+    [`${hybrid}:X25519`, [hybrid, "x25519"], hybrid],
+    ["X25519", ["x25519"], "x25519"],
+    ["P-384", ["secp384r1"], "secp384r1"],
     // The server asks for a different key share (HelloRetryRequest).
-    {
-      curves: "P-256:X25519MLKEM768",
-      offered: ["secp256r1", "X25519MLKEM768"],
-      group: "X25519MLKEM768",
-      hybrid: true,
-    },
-    { curves: "P-256:P-384", offered: ["secp256r1", "secp384r1"], group: "secp384r1", hybrid: false },
+    [`P-256:${hybrid}`, ["secp256r1", hybrid], hybrid],
+    ["P-256:P-384", ["secp256r1", "secp384r1"], "secp384r1"],
   ];
 
-  it.each(groups)("names the groups that a client offers ($curves), and the agreed one", async (row) => {
-    const socket = await shakeHands(place, { ecdhCurve: row.curves, ALPNProtocols: ["http/1.1"] });
-    const { group, hybrid, offered: offeredGroups } = row;
-    expect(await reportOn(socket)).toMatchObject({ group, hybrid, offeredGroups });
-  });
-
-  it.each(groups)("names them after a resumption with a different group: $curves", async (row) => {
+  it.each(groups)("reports the offers %s and the agreed group", async (ecdhCurve, offeredGroups, group) => {
+    const expected = { offeredGroups, group, hybrid: group === hybrid };
+    const { report } = await reportOver(place, { ecdhCurve, ALPNProtocols: ["http/1.1"] });
+    expect(report).toMatchObject(expected);
+    // Even after a resumption with another group.
     const first = await shakeHands(place, { ecdhCurve: "X25519" });
     const [session]: Buffer[] = await once(first, "session");
-    const socket = await shakeHands(place, { ecdhCurve: row.curves, session: session as Buffer });
-    expect(socket.isSessionReused()).toBe(true);
-    const { group, hybrid, offered: offeredGroups } = row;
-    expect(await reportOn(socket)).toMatchObject({ group, hybrid, offeredGroups });
+    const second = await reportOver(place, { ecdhCurve, session: session as Buffer });
+    expect(second).toMatchObject({ isResumed: true, report: expected });
   });
 
-  it("describes everything else as the client sees it", async () => {
+  const suites = ["TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"];
+  it.each(suites)("describes everything else as the client sees it, with %s", async (ciphers) => {
     const sigalgs = "ecdsa_secp256r1_sha256:mldsa65:rsa_pss_rsae_sha384";
-    const socket = await shakeHands(place, { sigalgs, ALPNProtocols: ["http/1.1"] });
-    const { standardName } = socket.getCipher();
-    const report = await reportOn(socket);
+    const { report } = await reportOver(place, { ciphers, sigalgs, ALPNProtocols: ["http/1.1"] });
     expect(report).toMatchObject({
       tls: true,
       version: "TLS 1.3",
-      cipherSuite: standardName,
+      cipherSuite: ciphers,
       alpn: "http/1.1",
       offeredSignatureAlgorithms: sigalgs.split(":"),
       terminatedBy: "server",
     });
   });
 
-  it.each(["TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"])(
-    "names the cipher suite %s",
-    async (ciphers) => {
-      expect(await reportOf(place, { ciphers })).toMatchObject({ cipherSuite: ciphers });
-    },
-  );
-
   it("describes every request on an HTTP/2 connection", async () => {
-    const session = await connectSession(place, { ecdhCurve: "X25519MLKEM768" });
+    const session = await connectSession(place, { ecdhCurve: hybrid });
     const ask = async () => JSON.parse((await request(session, { ":path": path })).body.toString());
     const first = await ask();
-    expect(first).toMatchObject({ alpn: "h2", group: "X25519MLKEM768", offeredGroups: ["X25519MLKEM768"] });
+    expect(first).toMatchObject({ alpn: "h2", group: hybrid, offeredGroups: [hybrid] });
     expect(await ask()).toEqual(first);
   });
 
@@ -137,25 +102,28 @@ describe("GetConnection over the server's own TLS", { timeout }, () => {
 
   // client-hello.test.ts reads it in several records, and with other bytes after it.
   it("reads a ClientHello that arrives byte by byte", async () => {
-    const port = await relayTo(place.port, (hello, to) => {
-      to.setNoDelay();
-      for (const byte of hello) to.write(Buffer.of(byte));
+    const relay = net.createServer((client) => {
+      const server = connectTcp(place.port);
+      client.once("data", (hello: Buffer) => {
+        for (const byte of hello) server.write(Buffer.of(byte));
+        client.pipe(server);
+      });
+      server.pipe(client);
+      client.on("error", () => void server.destroy());
     });
-    const report = await reportOf({ ...place, port }, { ecdhCurve: "X25519MLKEM768" });
-    expect(report).toMatchObject({ group: "X25519MLKEM768", offeredGroups: ["X25519MLKEM768"] });
+    onTestFinished(() => void relay.close());
+    relay.listen(0, "127.0.0.1");
+    await once(relay, "listening");
+    const { port } = relay.address() as AddressInfo;
+    const report = await reportOf({ ...place, port }, { ecdhCurve: hybrid });
+    expect(report).toMatchObject({ group: hybrid, offeredGroups: [hybrid] });
   });
 
   it("serves a client whose ClientHello is too long to be read, without its offers", async () => {
-    const ALPNProtocols = [
-      "http/1.1",
-      ...Array.from({ length: 100 }, (_none, index) => `${index}`.padEnd(200, "x")),
-    ];
-    const socket = await shakeHands(place, { ALPNProtocols });
-    expect(await reportOn(socket)).toMatchObject({
-      tls: true,
-      group: "X25519MLKEM768",
-      offeredGroups: [],
-      offeredSignatureAlgorithms: [],
+    const others = Array.from({ length: 100 }, (_none, index) => `${index}`.padEnd(200, "x"));
+    const { report } = await reportOver(place, { ALPNProtocols: ["http/1.1", ...others] });
+    expect(report).toMatchObject({
+      ...{ tls: true, group: hybrid, offeredGroups: [], offeredSignatureAlgorithms: [] },
     });
   });
 
@@ -165,82 +133,61 @@ describe("GetConnection over the server's own TLS", { timeout }, () => {
   });
 });
 
-describe("GetConnection without TLS", () => {
-  it("reports only that", async () => {
-    const { url } = await serve({ services });
-    const headers = { "x-forwarded-proto": "https", "x-tls-version": "TLSv1.3" };
-    for (const options of [{}, { headers }]) {
-      const { body } = await requestAt(`${url}${path}`, options);
-      expect(JSON.parse(body.toString())).toEqual({
-        status: "success",
-        tls: false,
-        offeredGroups: [],
-        offeredSignatureAlgorithms: [],
-      });
-    }
-  });
-});
+const proxied = { tls: true, terminatedBy: "proxy" };
+const fromEnvoy = {
+  "x-tls-version": "TLSv1.3",
+  "x-tls-group": "X25519MLKEM768",
+  "x-tls-cipher-suite": "TLS_AES_256_GCM_SHA384",
+};
+const ofEnvoy = {
+  ...{ version: "TLS 1.3", group: "X25519MLKEM768", hybrid: true },
+  cipherSuite: "TLS_AES_256_GCM_SHA384",
+};
+const invalid = { "x-tls-group": "x".repeat(65), "x-tls-version": "<b>1.3</b>" };
 
-describe("GetConnection behind a trusted proxy", () => {
+it.each<[what: string, proxy: string, headers: Record<string, string>, report: object]>([
+  [
+    "nothing without a trusted proxy",
+    "192.0.2.1",
+    { "x-forwarded-proto": "https", ...fromEnvoy },
+    { tls: false },
+  ],
+  [
+    "what Envoy reports",
+    "127.0.0.1",
+    { "x-forwarded-proto": "https", ...fromEnvoy },
+    { ...proxied, ...ofEnvoy },
+  ],
+  [
+    "a group by its IANA name",
+    "127.0.0.1",
+    { "x-forwarded-proto": "https", "x-tls-group": "P-384" },
+    { ...proxied, group: "secp384r1", hybrid: false },
+  ],
+  [
+    "nothing that the proxy does not",
+    "127.0.0.1",
+    { "x-forwarded-proto": "https", "x-tls-group": "-", "x-tls-version": "" },
+    proxied,
+  ],
+  ["no texts that cannot be names", "127.0.0.1", { "x-forwarded-proto": "https", ...invalid }, proxied],
+  ["a client without TLS", "127.0.0.1", { "x-forwarded-proto": "http" }, { tls: false }],
+  ["a local client that comes past the proxy", "127.0.0.1", { "x-tls-group": "x448" }, { tls: false }],
+])("GetConnection without own TLS reports %s", async (_what, proxy, headers, report) => {
+  const { url } = await serve({ services, trustedProxies: [proxy] });
+  const { body } = await requestAt(`${url}${path}`, { headers });
   const noOffers = { offeredGroups: [], offeredSignatureAlgorithms: [] };
-
-  it.each([
-    {
-      what: "what Envoy reports",
-      headers: {
-        "x-forwarded-proto": "https",
-        "x-tls-version": "TLSv1.3",
-        "x-tls-group": "X25519MLKEM768",
-        "x-tls-cipher-suite": "TLS_AES_256_GCM_SHA384",
-      },
-      report: {
-        tls: true,
-        version: "TLS 1.3",
-        group: "X25519MLKEM768",
-        hybrid: true,
-        cipherSuite: "TLS_AES_256_GCM_SHA384",
-        terminatedBy: "proxy",
-      },
-    },
-    {
-      what: "a group by its IANA name",
-      headers: { "x-forwarded-proto": "https", "x-tls-group": "P-384" },
-      report: { tls: true, group: "secp384r1", hybrid: false, terminatedBy: "proxy" },
-    },
-    {
-      what: "nothing that the proxy does not",
-      headers: { "x-forwarded-proto": "https", "x-tls-group": "-", "x-tls-version": "" },
-      report: { tls: true, terminatedBy: "proxy" },
-    },
-    {
-      what: "no texts that cannot be names",
-      headers: { "x-forwarded-proto": "https", "x-tls-group": "x".repeat(65), "x-tls-version": "<b>1.3</b>" },
-      report: { tls: true, terminatedBy: "proxy" },
-    },
-    { what: "a client without TLS", headers: { "x-forwarded-proto": "http" }, report: { tls: false } },
-    {
-      what: "a local client that comes past the proxy",
-      headers: { "x-tls-group": "x448" },
-      report: { tls: false },
-    },
-  ])("reports $what", async ({ headers, report }) => {
-    const { url } = await serve({ services, trustedProxies: ["127.0.0.1"] });
-    const { body } = await requestAt(`${url}${path}`, { headers });
-    expect(JSON.parse(body.toString())).toEqual({ status: "success", ...report, ...noOffers });
-  });
-
-  it("reports the client's connection, not the proxy's own", { timeout }, async () => {
-    const place = await serveTls({ services, trustedProxies: ["127.0.0.1"] });
-    const headers = { "x-forwarded-proto": "https", "x-tls-group": "X25519" };
-    expect(await reportOf(place, { headers, ecdhCurve: "P-384" })).toMatchObject({
-      group: "x25519",
-      terminatedBy: "proxy",
-      offeredGroups: [],
-    });
-  });
+  expect(JSON.parse(body.toString())).toEqual({ status: "success", ...report, ...noOffers });
 });
 
 describe("a server with its own TLS", { timeout }, () => {
+  it("behind a trusted proxy reports the client's connection, not the proxy's own", async () => {
+    const place = await serveTls({ services, trustedProxies: ["127.0.0.1"] });
+    const headers = { "x-forwarded-proto": "https", "x-tls-group": "X25519" };
+    const report = await reportOf(place, { headers, ecdhCurve: "P-384" });
+    expect(report).toMatchObject({ group: "x25519", terminatedBy: "proxy", offeredGroups: [] });
+  });
+
   it("closes the connection of a client whose ClientHello takes too long, however often a byte arrives", async () => {
     const { port } = await serveTls({ limits: { maxHeaderMs: 300 } });
     const socket = connectTcp(port);

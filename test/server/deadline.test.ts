@@ -1,10 +1,12 @@
+/** Deadlines, callers who disconnect, and what remains of a call once it has ended. */
 import { once } from "node:events";
-import { setTimeout as delay } from "node:timers/promises";
-import { ConnectError } from "@connectrpc/connect";
+import { setTimeout as delay, setImmediate } from "node:timers/promises";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { describeRefusal, refusal } from "../support/refusal.ts";
-import { createOutgoing } from "../support/streams.ts";
-import { connectProbe, type Protocol, protocols, serveProbe } from "./probe.ts";
+import { createOutgoing, streamOf } from "../support/streams.ts";
+import { connectProbe, headOf, type Protocol, protocols, serveProbe } from "./probe.ts";
+import { connectHttp2, envelope, readStream } from "./raw.ts";
 
 const exceeded = { code: "DeadlineExceeded", reason: "DEADLINE_EXCEEDED" };
 const never = () => new Promise<never>(() => {});
@@ -17,9 +19,25 @@ function deadline(protocol: Protocol, grpc: string, connect: string) {
   return protocol.startsWith("Connect") ? { "connect-timeout-ms": connect } : { "grpc-timeout": grpc };
 }
 
-describe.each(protocols)("over %s", (protocol) => {
-  const short = { headers: deadline(protocol, "50m", "50") };
+/** What a stream sent before it ended, and how it was refused, if it was. */
+async function readAll(items: AsyncIterable<{ text: string }>) {
+  const texts: string[] = [];
+  try {
+    for await (const { text } of items) texts.push(text);
+    return [texts, undefined];
+  } catch (error) {
+    return [texts, describeRefusal(ConnectError.from(error))];
+  }
+}
 
+/** Sends a message, and then nothing. */
+function sendOne() {
+  const items = createOutgoing<{ text: string }>();
+  items.send({ text: "one" });
+  return items;
+}
+
+describe.each(protocols)("over %s", (protocol) => {
   it("the handler signal aborts when the caller disconnects", async () => {
     const asked = Promise.withResolvers<AbortSignal>();
     const ask = (_item: unknown, { signal }: { signal: AbortSignal }) => {
@@ -35,117 +53,111 @@ describe.each(protocols)("over %s", (protocol) => {
     await aborted;
   });
 
-  it("a stream without a deadline outlives the limit on unary calls", async () => {
-    const { url } = await serveProbe(
-      {
-        async *watch() {
-          yield { text: "one" };
-          await delay(60);
-          yield { text: "two" };
-        },
+  it("the handler signal aborts when the handler has failed, so that remaining work stops", async () => {
+    const signals: AbortSignal[] = [];
+    const { url } = await serveProbe({
+      ask: (_item, { signal }) => {
+        signals.push(signal);
+        throw new ConnectError("no", Code.Aborted);
       },
-      { maxCallMs: 20 },
-    );
+    });
+    expect(await refusal(connectProbe(protocol, url).ask({}))).toMatchObject({ code: "Aborted" });
+    await expect.poll(() => signals.map(({ aborted }) => aborted)).toEqual([true]);
+  });
+
+  it("each call aborted by shutdown has its own request ID", async () => {
+    let begun = 0;
+    const untilAborted = async (_item: unknown, { signal }: { signal: AbortSignal }): Promise<never> => {
+      begun += 1;
+      await once(signal, "abort");
+      throw signal.reason;
+    };
+    const { url, server } = await serveProbe({
+      ask: untilAborted,
+      // biome-ignore lint/correctness/useYield: it waits until it is aborted
+      async *watch(item, context) {
+        await untilAborted(item, context);
+      },
+    });
+    const probe = connectProbe(protocol, url);
+    const names = ["one-1", "two-2", "three-3"];
+    const calls = names.flatMap((id) => {
+      const options = { headers: { "x-request-id": id } };
+      return [probe.ask({}, options), Array.fromAsync(probe.watch({}, options))];
+    });
+    const idOf = (error: unknown) => ConnectError.from(error).metadata.get("x-request-id");
+    const ids = Promise.all(calls.map((call) => call.then(() => "ended", idOf)));
+    await expect.poll(() => begun).toBe(6);
+    const closed = server.close();
+    expect(await ids).toEqual(names.flatMap((id) => [id, id]));
+    await closed;
+  });
+
+  it("a stream without a deadline outlives the limit on unary calls", async () => {
+    const watch = async function* () {
+      yield { text: "one" };
+      await delay(60);
+      yield { text: "two" };
+    };
+    const { url } = await serveProbe({ watch }, { maxCallMs: 20 });
     expect(await readAll(connectProbe(protocol, url).watch({}))).toEqual([["one", "two"], undefined]);
   });
 
   it("a client stream that never ends fails at the deadline", async () => {
     const { url } = await serveProbe();
-    const items = createOutgoing<{ text: string }>();
-    items.send({ text: "one" });
-    const call = connectProbe(protocol, url).collect(items, short);
+    const items = sendOne();
+    const call = connectProbe(protocol, url).collect(items, { headers: deadline(protocol, "50m", "50") });
     expect(await refusal(call)).toEqual(exceeded);
     items.end();
   });
 
   it.each([
-    ["99999999S", "9999999999"],
-    ["99999999H", "9999999999"],
-    ["2147484S", "2147483648"],
-  ])("a deadline of %s, or %s ms, does not fire at once for any kind of call", async (grpc, connect) => {
+    // Longer than a timer. The deadline of the other protocol is ignored.
+    ["99999999S", "9999999999", "0m", "0"],
+    ["99999999H", "9999999999", "not a time", "not a time"],
+    ["2147484S", "2147483648", "0m", "0"],
+  ])("a deadline of %s, or %s ms, does not fire at once", async (grpc, connect, otherGrpc, otherConnect) => {
     const { url } = await serveProbe({
       async ask(item) {
         await delay(20);
         return item;
       },
-      async *watch(item) {
-        await delay(20);
-        yield item;
-      },
-    });
-    const client = connectProbe(protocol, url);
-    const options = { headers: deadline(protocol, grpc, connect) };
-    expect((await client.ask({ text: "a" }, options)).text).toBe("a");
-    expect(await readAll(client.watch({ text: "a" }, options))).toEqual([["a"], undefined]);
-    expect((await client.collect(slowly("a", "b"), options)).text).toBe("ab");
-  });
-});
-
-it.each(["gRPC", "Connect over HTTP/2"] as const)(
-  "over %s, the deadline of the other protocol is ignored",
-  async (protocol) => {
-    const { url } = await serveProbe({
       async *watch(item, { signal }) {
         await Promise.race([delay(20), once(signal, "abort")]);
         yield item;
       },
     });
     const client = connectProbe(protocol, url);
-    const other = protocol === "gRPC" ? "Connect over HTTP/2" : "gRPC";
-    // Longer than a timer.
-    const own = deadline(protocol, "99999999H", "9999999999");
-    for (const [grpc, connect] of [
-      ["0m", "0"],
-      ["not a time", "not a time"],
-    ] as const) {
-      const headers = { ...own, ...deadline(other, grpc, connect) };
-      expect((await client.ask({ text: "a" }, { headers })).text).toBe("a");
-      expect(await readAll(client.watch({ text: "a" }, { headers }))).toEqual([["a"], undefined]);
-    }
-  },
-);
+    const others = { "grpc-timeout": otherGrpc, "connect-timeout-ms": otherConnect };
+    const options = { headers: { ...others, ...deadline(protocol, grpc, connect) } };
+    expect((await client.ask({ text: "a" }, options)).text).toBe("a");
+    expect(await readAll(client.watch({ text: "a" }, options))).toEqual([["a"], undefined]);
+    expect((await client.collect(streamOf({ text: "a" }, { text: "b" }), options)).text).toBe("ab");
+  });
+});
 
-/** For a call that has to do something before its deadline on a busy machine. */
-const longer = (protocol: Protocol) => ({ headers: deadline(protocol, "2000m", "2000") });
+describe("over every protocol at once,", () => {
+  /** For a call that has to do something before its deadline on a busy machine. */
+  const longer = (protocol: Protocol) => ({ headers: deadline(protocol, "2000m", "2000") });
+  const overHttp2 = ["gRPC", "gRPC with JSON", "Connect over HTTP/2"] as const;
 
-/** Uses all protocols at once: each waits for its deadline. */
-async function expectOverAll<Result>(
-  names: readonly Protocol[],
-  use: (protocol: Protocol) => Promise<Result>,
-  expected: Result,
-): Promise<void> {
-  const results = await Promise.all(names.map(async (name) => [name, await use(name)] as const));
-  expect(results).toEqual(names.map((name) => [name, expected]));
-}
-
-describe("over every protocol", () => {
-  it.each([
-    ["a stream whose handler waits forever fails at the deadline, after its earlier messages", never],
-    [
-      "a stream whose handler simply stops at the deadline fails, and does not look complete",
-      (signal: AbortSignal) => once(signal, "abort"),
-    ],
-  ])("%s", async (_title, wait) => {
+  it.each<[what: string, names: readonly Protocol[], wait: (signal: AbortSignal) => Promise<unknown>]>([
+    ["whose handler waits forever", protocols, never],
+    ["whose handler simply stops at the deadline", protocols, (signal) => once(signal, "abort")],
+    ["that is bidirectional", overHttp2, never],
+  ])("a stream %s fails at the deadline, after its earlier messages", async (what, names, wait) => {
     const { url } = await serveProbe({
       async *watch(_item, { signal }) {
         yield { text: "one" };
         await wait(signal);
       },
     });
-    const read = (protocol: Protocol) => readAll(connectProbe(protocol, url).watch({}, longer(protocol)));
-    await expectOverAll(protocols, read, [["one"], exceeded]);
-  });
-
-  it("a bidirectional stream fails at the deadline", async () => {
-    const { url } = await serveProbe();
-    const chat = async (protocol: Protocol) => {
-      const items = createOutgoing<{ text: string }>();
-      items.send({ text: "one" });
-      const read = await readAll(connectProbe(protocol, url).chat(items, longer(protocol)));
-      items.end();
-      return read;
+    const read = async (protocol: Protocol) => {
+      const client = connectProbe(protocol, url);
+      const isChat = what === "that is bidirectional";
+      return readAll(isChat ? client.chat(sendOne(), longer(protocol)) : client.watch({}, longer(protocol)));
     };
-    await expectOverAll(["gRPC", "gRPC with JSON", "Connect over HTTP/2"], chat, [["one"], exceeded]);
+    expect(await Promise.all(names.map(read))).toEqual(names.map(() => [["one"], exceeded]));
   });
 });
 
@@ -155,20 +167,31 @@ it("over REST, a handler that ignores its signal ends at the server limit", asyn
   expect((await fetch(`${url}/probe/look`)).status).toBe(504);
 });
 
-/** What a stream sent before it ended, and how it was refused, if it was. */
-async function readAll(items: AsyncIterable<{ text: string }>) {
-  const texts: string[] = [];
-  try {
-    for await (const { text } of items) texts.push(text);
-    return [texts, undefined];
-  } catch (error) {
-    return [texts, describeRefusal(ConnectError.from(error))];
-  }
-}
+const json = Buffer.from('{"text":"a"}');
+const restHead = { ...headOf("Ask", "application/json"), ":path": "/probe/ask" };
 
-async function* slowly(...texts: string[]) {
-  for (const text of texts) {
-    await delay(20);
-    yield { text };
+it.each([
+  ["gRPC", headOf("Ask"), envelope("")],
+  ["gRPC with JSON", headOf("Ask", "application/grpc+json"), envelope(json)],
+  ["gRPC-Web", headOf("Ask", "application/grpc-web+proto"), envelope("")],
+  ["Connect", headOf("Ask", "application/proto"), Buffer.from("\n\x01a")],
+  ["Connect with JSON", headOf("Ask", "application/json"), json],
+  ["REST", restHead, json],
+])("over %s, a call whose deadline passes on its way is not handled", async (_, head, body) => {
+  let calls = 0;
+  const ask = (item: object) => {
+    calls += 1;
+    return item;
+  };
+  const { url } = await serveProbe({ ask });
+  for (const ms of [0, 50]) {
+    const timeout = { "grpc-timeout": `${ms}m`, "connect-timeout-ms": `${ms}` };
+    const stream = connectHttp2(url).request({ ...head, ...timeout });
+    const answered = readStream(stream);
+    stream.write(body.subarray(0, ms === 0 ? body.length : 3));
+    await answered;
+    stream.end(ms === 0 ? undefined : body.subarray(3));
+    await setImmediate();
   }
-}
+  expect(calls).toBe(0);
+});

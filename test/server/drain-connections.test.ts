@@ -9,51 +9,49 @@ import { headOf, serveProbe } from "./probe.ts";
 import { connectTcp, envelope, readToEnd, request } from "./raw.ts";
 import { connectSession, serveTls, shakeHands } from "./tls-clients.ts";
 
-const maxDrainMs = 600_000;
+const limits = { maxDrainMs: 600_000 };
 const look = (text: string): string => `GET /probe/look?text=${text} HTTP/1.1\r\nhost: x\r\n\r\n`;
 const answersIn = (text: string): string[] => text.split(/(?=HTTP\/1\.1 \d)/).filter(Boolean);
-const isLast = (answer: string): boolean => /\r\nconnection: close\r\n/i.test(answer);
+/** Serves with a connection on which one request has been answered. */
+async function serveIdle() {
+  const { server, port } = await serveProbe({}, limits);
+  return { server, socket: await useOnce(connectTcp(port)) };
+}
 
-/** A connection on which one request has been answered. */
-async function openIdle(port: number): Promise<net.Socket> {
-  const socket = connectTcp(port);
+async function useOnce<Socket extends net.Socket>(socket: Socket): Promise<Socket> {
   socket.write(look("first"));
   await once(socket, "data");
   return socket;
 }
 
 describe("a stopping server, over HTTP/1.1,", () => {
-  it("answers a request waiting on an idle connection, and marks the answer as the last", async () => {
-    const { server, port } = await serveProbe({}, { maxDrainMs });
-    const socket = await openIdle(port);
-    const answer = readToEnd(socket);
-    socket.write(look("second"));
-    const closed = server.close();
-    expect(await answer).toMatch(/^HTTP\/1\.1 200 .*\r\nconnection: close\r\n.*"second"/is);
-    await closed;
-  });
-
-  it("answers all requests of a pipeline, including those in flight, and then closes the connection", async () => {
-    const { server, port } = await serveProbe({}, { maxDrainMs });
-    const socket = await openIdle(port);
+  it.each([
+    ["a request that waits on an idle connection", look("one"), "", [true]],
+    ["a request in flight", "", look("one"), [true]],
+    ["a request whose end arrives later", look("one").slice(0, 20), look("one").slice(20), [true]],
+    ["a pipeline, partly in flight", look("one") + look("two"), look("three"), [false, false, false]],
+  ])("answers %s, and then closes the connection", async (_what, early, late, areLast) => {
+    const { server, socket } = await serveIdle();
     const answers = readToEnd(socket);
-    socket.write(look("one") + look("two"));
+    socket.write(early);
     const closed = server.close();
     for (let turns = 0; turns < 20; turns += 1) await turn();
-    socket.write(look("three"));
-    expect(answersIn(await answers).map(isLast)).toEqual([false, false, false]);
+    socket.write(late);
+    const all = answersIn(await answers);
+    expect(all.map((answer) => /\r\nconnection: close\r\n/i.test(answer))).toEqual(areLast);
+    for (const answer of all) expect(answer).toMatch(/^HTTP\/1\.1 200 .*"(one|two|three)"/s);
     await closed;
   });
 
   it("answers requests that follow a running one", async () => {
     const left = Promise.withResolvers<void>();
     const entered = Promise.withResolvers<void>();
-    const slow = async (item: { readonly text: string }) => {
+    const slow = async ({ text }: { readonly text: string }) => {
       entered.resolve();
-      if (item.text === "slow") await left.promise;
-      return { text: item.text };
+      if (text === "slow") await left.promise;
+      return { text };
     };
-    const { server, port } = await serveProbe({ look: slow }, { maxDrainMs });
+    const { server, port } = await serveProbe({ look: slow }, limits);
     const socket = connectTcp(port);
     const answers = readToEnd(socket);
     socket.write(look("slow"));
@@ -66,19 +64,8 @@ describe("a stopping server, over HTTP/1.1,", () => {
     await closed;
   });
 
-  it("answers a request in flight", async () => {
-    const { server, port } = await serveProbe({}, { maxDrainMs });
-    const socket = await openIdle(port);
-    const answer = readToEnd(socket);
-    const closed = server.close();
-    for (let turns = 0; turns < 20; turns += 1) await turn();
-    socket.write(look("late"));
-    expect(await answer).toMatch(/^HTTP\/1\.1 200 .*\r\nconnection: close\r\n.*"late"/is);
-    await closed;
-  });
-
   it("answers on connections that it has not accepted yet", async () => {
-    const { server, port } = await serveProbe({}, { maxDrainMs });
+    const { server, port } = await serveProbe({}, limits);
     const sockets = Array.from({ length: 30 }, () => connectTcp(port));
     const answers = sockets.map(readToEnd);
     for (const socket of sockets) socket.write(look("hello"));
@@ -88,25 +75,11 @@ describe("a stopping server, over HTTP/1.1,", () => {
     await closed;
   });
 
-  it("answers a request whose end arrives later", async () => {
-    const { server, port } = await serveProbe({}, { maxDrainMs });
-    const socket = await openIdle(port);
-    const answer = readToEnd(socket);
-    const request = look("halves");
-    socket.write(request.slice(0, 20));
-    const closed = server.close();
-    for (let turns = 0; turns < 20; turns += 1) await turn();
-    socket.write(request.slice(20));
-    expect(await answer).toMatch(/^HTTP\/1\.1 200 .*"halves"/s);
-    await closed;
-  });
-
   it("closes connections that stay idle", async () => {
-    const { server, port } = await serveProbe({}, { maxDrainMs });
-    const sockets = [await openIdle(port), await openIdle(port)];
-    const rest = sockets.map(readToEnd);
+    const { server, socket } = await serveIdle();
+    const rest = readToEnd(socket);
     await server.close();
-    expect(await Promise.all(rest)).toEqual(["", ""]);
+    expect(await rest).toBe("");
   });
 });
 
@@ -129,8 +102,6 @@ function connectRaw2(port: number) {
   return { socket, closed, frames };
 }
 
-const lastStreams = (frames: readonly RawFrame[]): number[] =>
-  frames.filter((one) => one.type === frameTypes.goaway).map(({ payload }) => payload.readUInt32BE(0));
 const endedStreams = (frames: readonly RawFrame[]): number[] =>
   frames
     .filter((one) => one.type === frameTypes.headers && (one.flags & 1) === 1)
@@ -138,7 +109,7 @@ const endedStreams = (frames: readonly RawFrame[]): number[] =>
 
 describe("a stopping server, over HTTP/2,", () => {
   it("answers calls waiting on an idle connection, and then names the last one", async () => {
-    const { server, port } = await serveProbe({}, { maxDrainMs });
+    const { server, port } = await serveProbe({}, limits);
     const { socket, closed, frames } = connectRaw2(port);
     socket.write(ask(1));
     await expect.poll(() => endedStreams(frames)).toEqual([1]);
@@ -146,12 +117,13 @@ describe("a stopping server, over HTTP/2,", () => {
     const stopped = server.close();
     const all = await closed;
     expect(endedStreams(all)).toEqual([1, 3, 5]);
-    expect(new Set(lastStreams(all))).toEqual(new Set([0x7fffffff, 5]));
+    const goaways = all.filter((one) => one.type === frameTypes.goaway);
+    expect(new Set(goaways.map(({ payload }) => payload.readUInt32BE(0)))).toEqual(new Set([0x7fffffff, 5]));
     await stopped;
   });
 
   it("answers calls opened before its first GOAWAY arrived", async () => {
-    const { server, port } = await serveProbe({}, { maxDrainMs });
+    const { server, port } = await serveProbe({}, limits);
     const { socket, closed, frames } = connectRaw2(port);
     await expect.poll(() => frames.length).toBeGreaterThan(0);
     const stopped = server.close();
@@ -161,7 +133,7 @@ describe("a stopping server, over HTTP/2,", () => {
   });
 
   it("answers on connections that it has not accepted yet", async () => {
-    const { server, port } = await serveProbe({}, { maxDrainMs });
+    const { server, port } = await serveProbe({}, limits);
     const connections = Array.from({ length: 20 }, () => connectRaw2(port));
     for (const { socket } of connections) socket.write(ask(1));
     await Promise.all(connections.map(({ socket }) => once(socket, "connect")));
@@ -169,24 +141,12 @@ describe("a stopping server, over HTTP/2,", () => {
     for (const { closed } of connections) expect(endedStreams(await closed)).toEqual([1]);
     await stopped;
   });
-
-  it("does not wait long for a client that answers no pings", async () => {
-    const { server, port } = await serveProbe({}, { maxDrainMs });
-    const socket = connectTcp(port);
-    socket.write(opening);
-    await once(socket, "data");
-    const rest = readToEnd(socket);
-    await server.close();
-    await rest;
-  });
 });
 
 describe("a stopping server, over TLS,", () => {
   it("answers a request waiting on an idle connection", async () => {
-    const { server, port, ca } = await serveTls({ limits: { maxDrainMs } });
-    const socket = await shakeHands({ port, ca }, { ALPNProtocols: ["http/1.1"] });
-    socket.write(look("first"));
-    await once(socket, "data");
+    const { server, ...place } = await serveTls({ limits });
+    const socket = await useOnce(await shakeHands(place, { ALPNProtocols: ["http/1.1"] }));
     const answer = readToEnd(socket);
     socket.write(look("second"));
     const closed = server.close();
@@ -195,8 +155,8 @@ describe("a stopping server, over TLS,", () => {
   });
 
   it("answers running HTTP/2 calls, many at a time", async () => {
-    const { server, port, ca } = await serveTls({ limits: { maxDrainMs } });
-    const session = await connectSession({ port, ca });
+    const { server, ...place } = await serveTls({ limits });
+    const session = await connectSession(place);
     const open = () => request(session, headOf("Ask"), envelope(""));
     await open();
     const calls = Array.from({ length: 100 }, open);

@@ -1,10 +1,10 @@
 /** Streams that never end by themselves, on a stopping server whose drain time no test could wait for. */
-import { getOption } from "@bufbuild/protobuf";
+import { getOption, type MessageInitShape } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { Drain, drain } from "#gen/qsp/drain_pb.ts";
-import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { type TunnelRequestSchema, VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { readConfig } from "../../src/config.ts";
 import { present } from "../services/answers.ts";
 import { openConnections, serveApp } from "../services/app-under-test.ts";
@@ -29,29 +29,21 @@ async function start() {
 }
 
 describe("a stopping server", { timeout: 120_000 }, () => {
-  it("ends a watch of the audit log", async () => {
+  it("ends a watch of the audit log, also over REST with the reason", async () => {
     const app = await start();
     const kms = createClient(KmsService, app.grpc);
     await kms.createKey({});
     const entries = kms.watchAuditLog({ afterSequence: 0 })[Symbol.asyncIterator]();
     await entries.next();
     const ended = refusal(entries.next());
-    const closed = app.server.close();
-    expect(await ended).toEqual(stopping);
-    await closed;
-  });
-
-  it("ends a watch over REST with the reason", async () => {
-    const app = await start();
-    await createClient(KmsService, app.grpc).createKey({});
     const response = await fetch(`${app.url}/api/kms/audit/watch?afterSequence=0`);
     const chunks = present(response.body ?? undefined)[Symbol.asyncIterator]();
     await chunks.next();
     const closed = app.server.close();
+    expect(await ended).toEqual(stopping);
     const last = await chunks.next();
-    expect(Buffer.from(last.value ?? new Uint8Array()).toString()).toMatch(
-      /"retryDelay":"1s".*"SHUTTING_DOWN"|"SHUTTING_DOWN".*"retryDelay":"1s"/,
-    );
+    const text = Buffer.from(last.value ?? new Uint8Array()).toString();
+    for (const part of ['"retryDelay":"1s"', '"SHUTTING_DOWN"']) expect(text).toContain(part);
     await closed;
   });
 
@@ -60,8 +52,7 @@ describe("a stopping server", { timeout: 120_000 }, () => {
     const vpn = createClient(VpnService, app.grpc);
     const { tunnelId } = await vpn.registerPeer({});
     await vpn.handshake({ tunnelId });
-    const packets =
-      createOutgoing<Parameters<typeof vpn.tunnel>[0] extends AsyncIterable<infer T> ? T : never>();
+    const packets = createOutgoing<MessageInitShape<typeof TunnelRequestSchema>>();
     const replies = vpn.tunnel(packets)[Symbol.asyncIterator]();
     packets.send({ packet: { case: "send", value: { tunnelId, data: bytesOf("hello") } } });
     expect((await replies.next()).value?.result?.case).toBe("sent");

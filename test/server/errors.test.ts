@@ -21,19 +21,26 @@ const invalidField = { code: "invalid_argument", reason: "FIELD_INVALID" };
 /** The first integer that a double cannot hold. */
 const unsafe = "9007199254740993";
 
-describe("the stack of a refusal", () => {
-  it("is collected only for a server fault, where the log shows it", () => {
+describe("a refusal", () => {
+  it("has a stack only for a server fault, where the log shows it", () => {
     const frame = /\n\s+at /;
     expect(refuse("KEY_NOT_FOUND", "the key does not exist").stack).not.toMatch(frame);
     expect(refuse("INTERNAL", "internal error").stack).toMatch(frame);
   });
-});
 
-describe("a refusal", () => {
   it("names at most 20 fields", () => {
     const violations = Array.from({ length: 21 }, (_, i) => ({ field: `f${i}`, description: "is wrong" }));
     const { fields } = describeRefusal(refuse("FIELD_INVALID", "wrong", {}, violations));
     expect(fields).toEqual(violations.slice(0, 20).map(({ field }) => field));
+  });
+
+  // shutdown.test.ts tests that each protocol says so.
+  it("of a call that cannot reach the store says when to retry", async () => {
+    const cause = new StoreFailureError("UNAVAILABLE", new Error("gone"));
+    const error = await failureOf(Promise.reject(explainFailure(cause)));
+    expect(describeRefusal(error)).toEqual({ code: "Unavailable", reason: "STORE_UNAVAILABLE" });
+    expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 1n, nanos: 0 } }]);
+    expect(error.metadata.get("retry-after")).toBe("1");
   });
 });
 
@@ -42,8 +49,7 @@ describe("a refused REST call", () => {
     const answer = await fetch(`${url}/probe/look?nobody=1`);
     expect(answer.status).toBe(400);
     expect(answer.headers.get("content-type")).toBe("application/json");
-    const body = await answer.json();
-    expect(body).toEqual({
+    expect(await answer.json()).toEqual({
       status: "error",
       code: "INVALID_ARGUMENT",
       message: expect.stringContaining("nobody"),
@@ -71,56 +77,41 @@ describe("a refused REST call", () => {
 });
 
 describe("an integer beyond 2^53 - 1 that JSON would round", () => {
-  const json = { method: "POST", headers: { "content-type": "application/json" } };
+  const type = { "content-type": "application/json" };
   const number = `{"number":${unsafe}}`;
   const look = "/probing.Probe/Look?connect=v1&encoding=json";
+  const send = (headers: Record<string, string>, body?: string | Uint8Array) =>
+    request(connectHttp2(url), headers, body);
+  const ask = (number: string) => send(headOf("Ask", "application/json"), `{"number":${number}}`);
 
-  it.each([unsafe, `-${unsafe}`, "9007199254740992", "1e30", "123456789012345678901234567890"])(
-    "is refused as %s over Connect, naming the field",
-    async (number) => {
-      const answer = await fetch(`${url}/probing.Probe/Ask`, { ...json, body: `{"number":${number}}` });
-      const body = await answer.text();
-      expect([answer.status, jsonRefusalOf(body)]).toEqual([400, invalidField]);
-      expect(body).toContain("number");
-    },
-  );
-
-  it("is accepted exactly as a string", async () => {
-    const answer = await fetch(`${url}/probing.Probe/Ask`, { ...json, body: `{"number":"${unsafe}"}` });
-    expect(await answer.json()).toMatchObject({ number: unsafe });
+  const numbers = [unsafe, `-${unsafe}`, "9007199254740992", "1e30", "123456789012345678901234567890"];
+  it.each(numbers)("is refused as %s over Connect, naming the field", async (number) => {
+    const { status, body } = await ask(number);
+    expect([status, jsonRefusalOf(body)]).toEqual([400, invalidField]);
+    expect(body.toString()).toContain("number");
   });
 
   it.each([
-    ["in a compressed body", "/probing.Probe/Ask", { "content-encoding": "gzip" }, gzipSync(number)],
-    ["in a Connect GET", `${look}&message=${encodeURIComponent(number)}`, {}, undefined],
+    ["2^53 - 1 itself", "9007199254740991", "9007199254740991"],
+    ["a string", `"${unsafe}"`, unsafe],
+  ])("is not %s", async (_what, sent, number) => {
+    expect(JSON.parse(String((await ask(sent)).body))).toMatchObject({ number });
+  });
+
+  it.each([
+    ["a compressed body", { ...headOf("Ask"), ...type, "content-encoding": "gzip" }, gzipSync(number)],
+    ["a Connect GET", { ":path": `${look}&message=${encodeURIComponent(number)}` }, undefined],
     [
-      "in a Connect GET with base64",
-      `${look}&base64=1&message=${Buffer.from(number).toString("base64url")}`,
-      {},
+      "base64",
+      { ":path": `${look}&base64=1&message=${Buffer.from(number).toString("base64url")}` },
       undefined,
     ],
-  ])("is refused %s", async (_where, path, headers, body) => {
-    const own = { ":path": path, ...(body && { "content-type": "application/json" }), ...headers };
-    expect(jsonRefusalOf((await request(connectHttp2(url), own, body)).body)).toEqual(invalidField);
-  });
-
-  it("is not mistaken for 2^53 - 1 itself", async () => {
-    const answer = await fetch(`${url}/probing.Probe/Ask`, { ...json, body: '{"number":9007199254740991}' });
-    expect(await answer.json()).toMatchObject({ number: "9007199254740991" });
-  });
-});
-
-describe.each([
-  ["an unknown field", '{"nobody":1}'],
-  ["an integer that JSON would round", `{"number":${unsafe}}`],
-])("JSON with %s", (_what, body) => {
-  it("is refused over Connect", async () => {
-    const answer = await request(connectHttp2(url), headOf("Ask", "application/json"), body);
-    expect(jsonRefusalOf(answer.body)).toEqual(invalidField);
+  ])("is refused in %s", async (_where, headers, body) => {
+    expect(jsonRefusalOf((await send(headers, body)).body)).toEqual(invalidField);
   });
 
   it.each(["Watch", "Collect", "Chat"])("is refused in a %s stream", async (method) => {
-    const send = (type: string) => request(connectHttp2(url), headOf(method, type), envelope(body));
+    const send = (type: string) => request(connectHttp2(url), headOf(method, type), envelope(number));
     expect(endRefusalOf(await send("application/connect+json"))).toEqual(invalidField);
     for (const type of ["application/grpc+json", "application/grpc-web+json"])
       expect(grpcStatusOf(await send(type))).toEqual({ status: 3, reason: "FIELD_INVALID" });
@@ -143,17 +134,5 @@ describe.each(protocols)("over %s", (protocol) => {
     });
     const error = await failureOf(drain(connectProbe(protocol, url).watch({})));
     expect([describeRefusal(error).reason, error.rawMessage]).toEqual(["INTERNAL", "internal error"]);
-  });
-});
-
-describe("a call that failed because the store cannot be reached", () => {
-  // shutdown.test.ts tests that each protocol says so.
-  it("says when to retry", async () => {
-    const error = await failureOf(
-      Promise.reject(explainFailure(new StoreFailureError("UNAVAILABLE", new Error("gone")))),
-    );
-    expect(describeRefusal(error)).toEqual({ code: "Unavailable", reason: "STORE_UNAVAILABLE" });
-    expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 1n, nanos: 0 } }]);
-    expect(error.metadata.get("retry-after")).toBe("1");
   });
 });

@@ -24,17 +24,6 @@ export interface FramedAnswer extends RawAnswer {
   readonly frames: readonly Frame[];
 }
 
-/** A connection that closes with the test. */
-export interface FramedConnection {
-  readonly session: http2.ClientHttp2Session;
-  /** Frames of all streams, in order of arrival. */
-  readonly frames: readonly Frame[];
-  /** Sends a request and reads the answer. An undefined body leaves the request open. */
-  send(headers: http2.OutgoingHttpHeaders, body: Uint8Array | string | undefined): Promise<FramedAnswer>;
-  /** Reads the answer of a stream that the test writes. */
-  read(stream: http2.ClientHttp2Stream): Promise<FramedAnswer>;
-}
-
 const frameHeaderBytes = 9;
 const streamFrames: Readonly<Record<number, Frame["type"]>> = { 0: "DATA", 1: "HEADERS", 3: "RST_STREAM" };
 
@@ -95,8 +84,11 @@ export function encodeCall(streamId: number, path: string, message: Uint8Array):
   ]);
 }
 
+/** A connection that closes with the test. */
+export type FramedConnection = ReturnType<typeof connectFramed>;
+
 /** Opens a plaintext connection. */
-export function connectFramed(port: number): FramedConnection {
+export function connectFramed(port: number) {
   const frames: Frame[] = [];
   const decode = createFrameDecoder();
   const record = (bytes: Buffer): void => {
@@ -121,7 +113,8 @@ export function connectFramed(port: number): FramedConnection {
     session,
     frames,
     read,
-    send: (headers, body) => {
+    /** Sends a request and reads the answer. An undefined body leaves the request open. */
+    send: (headers: http2.OutgoingHttpHeaders, body: Uint8Array | string | undefined) => {
       const stream = session.request({ ":method": "POST", ...headers });
       if (body !== undefined) stream.end(body);
       return read(stream);

@@ -1,6 +1,6 @@
 /** How the bytes of unfinished requests and unread responses are counted. */
 import { setImmediate } from "node:timers/promises";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { ByteBudget } from "../../src/server/byte-budget.ts";
 import { Clients } from "../../src/server/clients.ts";
 import { splitEnvelopes } from "../../src/server/protocols/envelopes.ts";
@@ -11,12 +11,14 @@ import { envelope } from "./raw.ts";
 const limited = { code: "ResourceExhausted", reason: "BUFFER_LIMITED" };
 const reasonOf = (run: () => unknown) => refusal((async () => run())());
 
+const createBudget = (limits = { maxBufferedBytes: 1e9, maxBufferedBytesPerClient: 1e9 }) => {
+  const clients = new Clients();
+  const budget = new ByteBudget(limits, clients);
+  return { budget, clients, open: (client: string) => budget.open(clients.claim(client), client) };
+};
+
 describe("the byte budget", () => {
-  function create() {
-    const clients = new Clients();
-    const budget = new ByteBudget({ maxBufferedBytes: 10_000, maxBufferedBytesPerClient: 5000 }, clients);
-    return { budget, clients, open: (client: string) => budget.open(clients.claim(client), client) };
-  }
+  const create = () => createBudget({ maxBufferedBytes: 10_000, maxBufferedBytesPerClient: 5000 });
 
   it("refuses what exceeds one client's share, without affecting other clients", async () => {
     const { open } = create();
@@ -54,22 +56,17 @@ describe("the byte budget", () => {
 
 describe("the turns of large messages", () => {
   const large = 4_000_000;
-  const createTurns = () => {
-    const clients = new Clients();
-    const budget = new ByteBudget({ maxBufferedBytes: 1e9, maxBufferedBytesPerClient: 1e9 }, clients);
-    return (client: string, bytes: number) => budget.open(clients.claim(client), client).takeTurn(bytes);
-  };
 
   it("pass small messages at once", () => {
-    const take = createTurns();
-    for (let i = 0; i < 10; i += 1) expect(take("ada", 1000)).toBeUndefined();
+    const { open } = createBudget();
+    for (let i = 0; i < 10; i += 1) expect(open("ada").takeTurn(1000)).toBeUndefined();
   });
 
   it("pass one large message per event-loop turn", async () => {
-    const take = createTurns();
+    const { open } = createBudget();
     let passed = 0;
     for (let i = 0; i < 10; i += 1) {
-      const turn = take("ada", large);
+      const turn = open("ada").takeTurn(large);
       if (turn === undefined) passed += 1;
       else void turn.then(() => (passed += 1));
     }
@@ -80,11 +77,14 @@ describe("the turns of large messages", () => {
   });
 
   it("alternate between clients", async () => {
-    const take = createTurns();
-    const order: string[] = [];
-    for (let i = 0; i < 50; i += 1) void take("attacker", large)?.then(() => order.push("attacker"));
-    await take("ada", large);
-    expect(order.length).toBeLessThanOrEqual(3);
+    const { open } = createBudget();
+    let passed = 0;
+    for (let i = 0; i < 50; i += 1)
+      void open("attacker")
+        .takeTurn(large)
+        ?.then(() => (passed += 1));
+    await open("ada").takeTurn(large);
+    expect(passed).toBeLessThanOrEqual(3);
   });
 });
 
@@ -95,14 +95,13 @@ describe("the meter of a stream", () => {
    * @returns the maximum number of bytes held, and the number at the end
    */
   async function measure(stream: Buffer, pieceBytes: number, maxBytes = 1000) {
-    const clients = new Clients();
-    const budget = new ByteBudget({ maxBufferedBytes: 1e9, maxBufferedBytesPerClient: 1e9 }, clients);
+    const { budget, open } = createBudget();
     const pieces = async function* () {
       for (let at = 0; at < stream.length; at += pieceBytes) yield stream.subarray(at, at + pieceBytes);
     };
     let most = 0;
     const passed: Uint8Array[] = [];
-    const meter = budget.open(clients.claim("ada"), "user ada");
+    const meter = open("ada");
     const body = { chunks: pieces(), headers: new Headers(), signal: new AbortController().signal, meter };
     const reading = (async () => {
       for await (const message of splitEnvelopes(body, maxBytes)) {
@@ -118,16 +117,13 @@ describe("the meter of a stream", () => {
   }
   const messages = Buffer.concat(Array.from({ length: 200 }, () => envelope(Buffer.alloc(300))));
 
-  it.each([1, 4, 5, 7, 305, 306, 1000, 100_000])(
-    "holds at most one message, in pieces of %i bytes",
-    async (size) => {
-      const { most, last, passed } = await measure(messages, size);
-      expect(passed).toEqual(messages);
-      // 305 bytes and the cost of their pieces.
-      expect(most).toBeLessThanOrEqual(305 + 200 * Math.ceil(305 / Math.min(size, 305)) + 200);
-      expect(last).toBe(0);
-    },
-  );
+  it.each([1, 4, 5, 7, 305, 306, 1000, 100_000])("holds at most a message, in pieces of %i", async (size) => {
+    const { most, last, passed } = await measure(messages, size);
+    expect(passed).toEqual(messages);
+    // 305 bytes and the cost of their pieces.
+    expect(most).toBeLessThanOrEqual(305 + 200 * Math.ceil(305 / Math.min(size, 305)) + 200);
+    expect(last).toBe(0);
+  });
 
   it.each([304, 2])("keeps counting a message that ends after %i bytes", async (bytes) => {
     const unfinished = messages.subarray(0, messages.length - 305 + bytes);
@@ -136,50 +132,38 @@ describe("the meter of a stream", () => {
     expect(failure).toMatchObject({ reason: "BODY_INCOMPLETE" });
   });
 
-  it.each([5, 100_000])(
-    "refuses a message whose prefix announces too many bytes, after the messages before it",
-    async (size) => {
-      const failure = { code: "ResourceExhausted", reason: "BODY_TOO_LARGE" };
-      // The second never arrives: 4 GiB, the largest number.
-      for (const large of [envelope(Buffer.alloc(1001)), Buffer.of(0, 255, 255, 255, 255)]) {
-        const stream = Buffer.concat([messages, large]);
-        expect(await measure(stream, size)).toMatchObject({ failure, passed: messages });
-      }
-    },
-  );
-});
-
-describe("unread responses", () => {
-  it("are dropped once they make no progress within their time limit", async () => {
-    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
-    try {
-      let nowMs = 0;
-      const dropped: string[] = [];
-      const clients = new Clients();
-      const unread = createUnreadResponses(
-        5000,
-        () => {},
-        clients,
-        () => nowMs,
-      );
-      const pending: Record<string, number> = { stalled: 100, steady: 100, slow: 100_000, read: 0 };
-      for (const name of Object.keys(pending))
-        unread.watch({
-          client: () => "ada",
-          pendingBytes: () => pending[name] ?? 0,
-          writtenBytes: () => (name === "steady" ? nowMs : 0),
-          drop: () => void dropped.push(name),
-        });
-      for (let second = 1; second <= 8; second += 1) {
-        nowMs = second * 1000;
-        pending.slow = (pending.slow ?? 0) - 100;
-        vi.advanceTimersByTime(1000);
-      }
-      expect(dropped).toEqual(["stalled"]);
-      expect(clients.claim("ada").sum("unread")).toBe(100 + (pending.slow ?? 0));
-      expect(clients.claim("bob").sum("unread")).toBe(0);
-    } finally {
-      vi.useRealTimers();
+  it.each([5, 100_000])("refuses a prefix that announces too much, in pieces of %i", async (size) => {
+    const failure = { code: "ResourceExhausted", reason: "BODY_TOO_LARGE" };
+    // The second never arrives: 4 GiB, the largest number.
+    for (const large of [envelope(Buffer.alloc(1001)), Buffer.of(0, 255, 255, 255, 255)]) {
+      const stream = Buffer.concat([messages, large]);
+      expect(await measure(stream, size)).toMatchObject({ failure, passed: messages });
     }
   });
+});
+
+it("unread responses are dropped once they make no progress within their time limit", () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  let nowMs = 0;
+  const dropped: string[] = [];
+  const { clients } = createBudget();
+  const now = () => nowMs;
+  const unread = createUnreadResponses(5000, () => {}, clients, now);
+  const pending = { stalled: 100, steady: 100, slow: 100_000, read: 0 };
+  for (const name of ["stalled", "steady", "slow", "read"] as const)
+    unread.watch({
+      client: () => "ada",
+      pendingBytes: () => pending[name],
+      writtenBytes: () => (name === "steady" ? nowMs : 0),
+      drop: () => void dropped.push(name),
+    });
+  for (let second = 1; second <= 8; second += 1) {
+    nowMs = second * 1000;
+    pending.slow -= 100;
+    vi.advanceTimersByTime(1000);
+  }
+  expect(dropped).toEqual(["stalled"]);
+  expect(clients.claim("ada").sum("unread")).toBe(100 + pending.slow);
+  expect(clients.claim("bob").sum("unread")).toBe(0);
 });

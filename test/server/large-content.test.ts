@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import http from "node:http";
 import { createServiceImplSpec } from "@connectrpc/connect";
-import { expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openContent } from "../../src/http/byte-ranges.ts";
 import { Library } from "../gen/testing/library_pb.ts";
 import { connectHttp2 } from "./raw.ts";
@@ -34,8 +34,8 @@ async function serveContent(announced = length) {
 }
 
 /** A response that is not read yet. */
-async function open(url: string, path = "/v1/files/a"): Promise<http.IncomingMessage> {
-  const request = http.get(`${url}${path}`, { agent: new http.Agent({ keepAlive: true }) });
+async function open(url: string): Promise<http.IncomingMessage> {
+  const request = http.get(`${url}/v1/files/a`, { agent: new http.Agent({ keepAlive: true }) });
   const [response] = (await once(request, "response")) as [http.IncomingMessage];
   return response;
 }
@@ -58,32 +58,31 @@ it("is read from the store no faster than its reader reads, and completely", asy
   expect(countRead()).toBe(pieces);
 });
 
-it.each(["HTTP/1.1", "HTTP/2"])("is sent completely to a slow, steady reader, over %s", async (version) => {
-  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
-  onTestFinished(() => void vi.useRealTimers());
-  const { url } = await serveContent();
-  const source =
-    version === "HTTP/1.1" ? await open(url) : connectHttp2(url).request({ ":path": "/v1/files/a" });
-  let bytes = 0;
-  for await (const chunk of source) {
-    bytes += chunk.length;
-    // 100 seconds in all. The limit for a reader without progress is 20.
-    vi.advanceTimersByTime((100 * chunk.length) / piece.length);
-  }
-  expect(bytes).toBe(length);
-});
+describe.each([
+  ["HTTP/1.1", open],
+  ["HTTP/2", async (url: string) => connectHttp2(url).request({ ":path": "/v1/files/a" })],
+] as const)("over %s,", (_version, open) => {
+  it("is sent completely to a slow, steady reader", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { url } = await serveContent();
+    let bytes = 0;
+    for await (const chunk of await open(url)) {
+      bytes += chunk.length;
+      // 100 seconds in all. The limit for a reader without progress is 20.
+      vi.advanceTimersByTime((100 * chunk.length) / piece.length);
+    }
+    expect(bytes).toBe(length);
+  });
 
-it.each(["HTTP/1.1", "HTTP/2"])("is read no further once its reader leaves, over %s", async (version) => {
-  const { url, ended, countRead } = await serveContent();
-  if (version === "HTTP/1.1") {
-    (await open(url)).destroy();
-  } else {
-    const stream = connectHttp2(url).request({ ":path": "/v1/files/a" });
-    await once(stream, "response");
-    stream.close();
-  }
-  await ended;
-  expect(countRead()).toBeLessThan(pieces);
+  it("is read no further once its reader leaves", async () => {
+    const { url, ended, countRead } = await serveContent();
+    const stream = await open(url);
+    await once(stream, "readable");
+    stream.destroy();
+    await ended;
+    expect(countRead()).toBeLessThan(pieces);
+  });
 });
 
 it("of more bytes than announced breaks its connection, so that they do not enter the next answer", async () => {

@@ -20,9 +20,7 @@ beforeEach(async () => {
 // A caller's mistake is not a server fault.
 afterEach(() => expect(lines).toEqual([]));
 
-/**
- * Sends a request over HTTP/1.1 and HTTP/2, and reads the status, the allow header and the reason of each.
- */
+/** The status, the allow header and the reason of a request, which are the same over HTTP/1.1 and HTTP/2. */
 async function send(method: string, path: string) {
   const over2 = await request(connectHttp2(url), { ":method": method, ":path": path }, "");
   const lines = [`${method} ${path} HTTP/1.1`, "host: x", "connection: close", "", ""];
@@ -30,109 +28,98 @@ async function send(method: string, path: string) {
   const [head = "", body = ""] = text.split("\r\n\r\n");
   const [, status] = /^HTTP\/1\.1 (\d+) /.exec(head) ?? [];
   const [, allow] = /^allow: (.*)$/im.exec(head) ?? [];
-  return [
-    { status: Number(status), allow, ...jsonRefusalOf(body) },
-    { status: over2.status, allow: over2.headers.allow, ...jsonRefusalOf(over2.body) },
-  ];
+  const answer = { status: over2.status, allow: over2.headers.allow, ...jsonRefusalOf(over2.body) };
+  expect({ status: Number(status), allow, ...jsonRefusalOf(body) }).toEqual(answer);
+  return answer;
 }
 
 const paths = ["/probe/look", "/probing.Probe/Ask", "/livez", "/", "/console/a.js", "/nothing"];
+const unknown = { code: "UNIMPLEMENTED", reason: "METHOD_UNKNOWN" };
 
-describe("an unregistered method", () => {
-  it.each(["BREW", "get", "A".repeat(100), "X-1"])(
-    "is refused with 501 on every path: %s",
-    async (method) => {
-      const refused = { status: 501, allow: undefined, code: "UNIMPLEMENTED", reason: "METHOD_UNKNOWN" };
-      for (const path of paths) expect(await send(method, path)).toEqual([refused, refused]);
-    },
-  );
+it.each(["BREW", "get", "A".repeat(100), "X-1"])("the method %s is refused on every path", async (method) => {
+  for (const path of paths) expect(await send(method, path)).toEqual({ status: 501, ...unknown });
 });
 
-describe.each(["QUERY", "PROPFIND", "TRACE", "PATCH"])("the method %s", (method) => {
-  it.each([
-    ["/probe/look", "GET, HEAD, OPTIONS"],
-    ["/probe/look?text=a", "GET, HEAD, OPTIONS"],
-    ["/probe/ask", "OPTIONS, POST"],
-    ["/probing.Probe/Ask", "POST"],
-    ["/livez", "GET, HEAD"],
-    ["/metrics", "GET, HEAD"],
-    ["/", "GET, HEAD"],
-    ["/console/a.js", "GET, HEAD"],
-  ])("is refused with 405 and Allow at %s", async (path, allow) => {
-    const refused = { status: 405, allow, code: "UNIMPLEMENTED", reason: "METHOD_NOT_ALLOWED" };
-    expect(await send(method, path)).toEqual([refused, refused]);
-  });
-
-  it.each(["/nothing", "/console/a/b"])("finds nothing at %s", async (path) => {
-    for (const answer of await send(method, path)) {
-      expect(answer).toMatchObject({ status: 404, reason: "ROUTE_NOT_FOUND" });
-    }
-  });
+it.each([
+  ["/probe/look", "GET, HEAD, OPTIONS"],
+  ["/probe/look?text=a", "GET, HEAD, OPTIONS"],
+  ["/probe/ask", "OPTIONS, POST"],
+  ["/probing.Probe/Ask", "POST"],
+  ["/livez", "GET, HEAD"],
+  ["/metrics", "GET, HEAD"],
+  ["/", "GET, HEAD"],
+  ["/console/a.js", "GET, HEAD"],
+  ["/nothing", undefined],
+  ["/console/a/b", undefined],
+])("another method at %s is refused with Allow: %s", async (path, allow) => {
+  const refused = allow
+    ? { status: 405, allow, code: "UNIMPLEMENTED", reason: "METHOD_NOT_ALLOWED" }
+    : { status: 404, code: "NOT_FOUND", reason: "ROUTE_NOT_FOUND" };
+  for (const method of ["QUERY", "PROPFIND", "TRACE", "PATCH"])
+    expect(await send(method, path)).toEqual(refused);
 });
 
 describe("a Connect GET", () => {
+  const look = (query: string) => request(connectHttp2(url), { ":path": `/probing.Probe/Look?${query}` });
+
+  const unsupported = "415 MEDIA_TYPE_UNSUPPORTED";
   it.each([
-    ["/probing.Probe/Look?message=%7B%7D", "encoding is missing; add encoding=json or encoding=proto"],
-    ["/probing.Probe/Look?message=%7B%7D&encoding=xml", 'encoding is \\"xml\\"; add encoding=json'],
-  ])("reports what its query lacks: %s", async (path, message) => {
-    const answer = await request(connectHttp2(url), { ":path": path });
-    expect([answer.status, jsonRefusalOf(answer.body).reason]).toEqual([415, "MEDIA_TYPE_UNSUPPORTED"]);
-    expect(answer.body.toString()).toContain(message);
-  });
-
-  it.each(["connect=v1", "encoding=json", "base64=1", "message=%7B%7D"])(
-    "must have each parameter only once: %s",
-    async (parameter) => {
-      const path = `/probing.Probe/Look?connect=v1&encoding=json&base64=1&message=e30&${parameter}`;
-      const answer = await request(connectHttp2(url), { ":path": path });
-      expect([answer.status, jsonRefusalOf(answer.body).reason]).toEqual([400, "PARAMETER_DUPLICATE"]);
-    },
-  );
-
-  it.each(["%ff", "%", "%zz"])("must be valid percent-encoded UTF-8: %s", async (text) => {
-    const path = `/probing.Probe/Look?encoding=json&message=%7B%22text%22:%22${text}%22%7D`;
-    const answer = await request(connectHttp2(url), { ":path": path });
-    expect([answer.status, jsonRefusalOf(answer.body).reason]).toEqual([400, "TARGET_INVALID"]);
+    ["message=%7B%7D", unsupported, "encoding is missing; add encoding=json or encoding=proto"],
+    ["message=%7B%7D&encoding=xml", unsupported, 'encoding is \\"xml\\"; add encoding=json'],
+    ["connect=v1&encoding=json&message=e30&connect=v1", "400 PARAMETER_DUPLICATE", "connect"],
+    ["encoding=json&message=e30&encoding=json", "400 PARAMETER_DUPLICATE", "encoding"],
+    ["encoding=json&base64=1&message=e30&base64=1", "400 PARAMETER_DUPLICATE", "base64"],
+    ["encoding=json&message=e30&message=e30", "400 PARAMETER_DUPLICATE", "message"],
+    ["encoding=json&message=%7B%22text%22:%22%ff%22%7D", "400 TARGET_INVALID", ""],
+    ["encoding=json&message=%7B%22text%22:%22%%22%7D", "400 TARGET_INVALID", ""],
+    ["encoding=json&message=%7B%22text%22:%22%zz%22%7D", "400 TARGET_INVALID", ""],
+  ])("with the query %j is refused: %s %s", async (query, refused, text) => {
+    const answer = await look(query);
+    expect(`${answer.status} ${jsonRefusalOf(answer.body).reason}`).toBe(refused);
+    expect(answer.body.toString()).toContain(text);
   });
 
   it("is answered and may not be cached", async () => {
-    const path = "/probing.Probe/Look?encoding=json&message=%7B%7D";
-    const answer = await request(connectHttp2(url), { ":path": path });
+    const answer = await look("encoding=json&message=%7B%7D");
     expect([answer.status, answer.headers["cache-control"]]).toEqual([200, "no-store"]);
   });
 
   it("cannot call a stream", async () => {
-    const path = "/probing.Probe/Watch?encoding=json&message=%7B%7D";
-    const answer = await request(connectHttp2(url), { ":path": path });
+    const answer = await request(connectHttp2(url), {
+      ":path": "/probing.Probe/Watch?encoding=json&message=%7B%7D",
+    });
     expect([answer.status, answer.headers.allow]).toEqual([405, "POST"]);
     expect(answer.body.toString()).toContain("a stream cannot be called with GET");
   });
 });
 
-describe("a Connect stream called like a unary call", () => {
-  it("reports the supported media types", async () => {
-    const answer = await request(connectHttp2(url), headOf("Watch", "application/json"), "{}");
-    expect(answer.status).toBe(415);
-    expect(answer.body.toString()).toContain("send application/connect+json, application/connect+proto");
-  });
+it("a Connect stream called like a unary call is told the supported media types", async () => {
+  const answer = await request(connectHttp2(url), headOf("Watch", "application/json"), "{}");
+  expect(answer.status).toBe(415);
+  expect(answer.body.toString()).toContain("send application/connect+json, application/connect+proto");
 });
 
-describe("the method CONNECT", () => {
-  const refused = { code: "UNIMPLEMENTED", reason: "METHOD_UNKNOWN" };
-
-  it("is refused with 501 over HTTP/1.1, and ends the connection", async () => {
+describe("the method CONNECT is refused with 501", () => {
+  it("over HTTP/1.1, and ends the connection", async () => {
     const answer = await exchangeBytes(
       port,
       "CONNECT example.org:443 HTTP/1.1\r\nhost: example.org:443\r\n\r\n",
     );
     expect(answer).toMatch(/^HTTP\/1\.1 501 /);
-    expect(jsonRefusalOf(answer.slice(answer.indexOf("\r\n\r\n")))).toEqual(refused);
+    expect(jsonRefusalOf(answer.slice(answer.indexOf("\r\n\r\n")))).toEqual(unknown);
   });
 
-  it("is refused with 501 over HTTP/2, and the connection keeps working", async () => {
+  it("over HTTP/2, and the connection keeps working", async () => {
     const session = connectHttp2(url);
     const answer = await request(session, { ":method": "CONNECT", ":authority": "example.org:443" }, "");
-    expect([answer.status, jsonRefusalOf(answer.body)]).toEqual([501, refused]);
+    expect([answer.status, jsonRefusalOf(answer.body)]).toEqual([501, unknown]);
     expect((await request(session, { ":path": "/livez" })).status).toBe(200);
   });
+});
+
+it("GET / lists every REST call, and announces a longer keep-alive than load balancers use", async () => {
+  const answer = await fetch(url);
+  expect(answer.headers.get("keep-alive")).toBe("timeout=75");
+  expect(answer.headers.get("content-type")).toMatch(/^text\/plain/);
+  expect(await answer.text()).toMatch(/^POST +\/probe\/ask +probing\.Probe\.Ask$/m);
 });

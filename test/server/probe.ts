@@ -1,4 +1,6 @@
 /** A probing.Probe server whose behaviour the test defines, and clients over every protocol. */
+import { once } from "node:events";
+import type { DescService } from "@bufbuild/protobuf";
 import {
   type Client,
   createClient,
@@ -13,6 +15,9 @@ import {
   Http2SessionManager,
 } from "@connectrpc/connect-node";
 import { onTestFinished } from "vitest";
+import { Access } from "#gen/qsp/access_pb.ts";
+import type { ServiceProfile } from "../../src/calls/service-profile.ts";
+import type { AccessPolicy } from "../../src/server/interceptors/access.ts";
 import type { ServerLimits } from "../../src/server/limits.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import type { AtEnd } from "../support/at-end.ts";
@@ -48,6 +53,49 @@ export function serveProbe(
   return serve({ services, limits: { maxDrainMs: 0, ...limits }, ...options }, atEnd);
 }
 
+/** A caller with a token. */
+export const ada = {
+  role: "user",
+  subject: "ada",
+  issuedAt: new Date(0),
+  expiresAt: new Date(8.64e15),
+} as const;
+
+/** Gives every call of a service the same access, as its own proto cannot. */
+export function profilesWith(
+  access: Access,
+  { typeName, methods }: DescService = Probe,
+  restStyle: ServiceProfile["restStyle"] = "own",
+): Readonly<Record<string, ServiceProfile>> {
+  const rpcs = methods.map(({ name }) => [name, { access, scope: "probe.use", comment: `${name}.` }]);
+  return { [typeName]: { restStyle, comment: "Probes.", rpcs: Object.fromEntries(rpcs) } };
+}
+
+/** Serves callers whom the test admits. */
+export function serveAdmitting(
+  behaviour: ProbeBehaviour,
+  authenticate: AccessPolicy["authenticate"],
+  options: Partial<BareOptions> = {},
+): Promise<LocalServer> {
+  const access = { mode: "token", authenticate } as const;
+  return serveProbe(behaviour, {}, { access, profiles: profilesWith(Access.AUTHENTICATED), ...options });
+}
+
+/** Watches that send nothing and last until their callers disconnect. */
+export function makeWatches() {
+  const begun: AbortSignal[] = [];
+  let ended = 0;
+  const behaviour: ProbeBehaviour = {
+    // biome-ignore lint/correctness/useYield: it sends nothing
+    async *watch(_item, { signal }) {
+      begun.push(signal);
+      if (!signal.aborted) await once(signal, "abort");
+      ended += 1;
+    },
+  };
+  return { behaviour, begun, countRunning: () => begun.length - ended };
+}
+
 /** Serves until the test has finished, and counts the calls that reach a handler. */
 export async function serveCounted(options: Partial<BareOptions> = {}) {
   let handled = 0;
@@ -65,19 +113,23 @@ export async function serveCounted(options: Partial<BareOptions> = {}) {
   return { ...(await serveProbe(handlers, {}, options)), handled: () => handled };
 }
 
-/** Every variant of the protocols. Only those over HTTP/2 support bidirectional streams. */
-export const protocols = [
-  "gRPC",
-  "gRPC with JSON",
-  "gRPC-Web over HTTP/1.1",
-  "gRPC-Web over HTTP/2",
-  "Connect over HTTP/1.1",
-  "Connect over HTTP/2",
-  "Connect with JSON",
-] as const;
+type Connection = ReturnType<typeof connect>;
+const transports = {
+  gRPC: (options: Connection) => createGrpcTransport(options),
+  "gRPC with JSON": (options: Connection) => createGrpcTransport({ ...options, useBinaryFormat: false }),
+  "gRPC-Web over HTTP/1.1": ({ baseUrl }: Connection) =>
+    createGrpcWebTransport({ baseUrl, httpVersion: "1.1" }),
+  "gRPC-Web over HTTP/2": (options: Connection) => createGrpcWebTransport({ ...options, httpVersion: "2" }),
+  "Connect over HTTP/1.1": ({ baseUrl }: Connection) =>
+    createConnectTransport({ baseUrl, httpVersion: "1.1" }),
+  "Connect over HTTP/2": (options: Connection) => createConnectTransport({ ...options, httpVersion: "2" }),
+  "Connect with JSON": ({ baseUrl }: Connection) =>
+    createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: false }),
+};
 
-/** The name of a protocol. */
-export type Protocol = (typeof protocols)[number];
+/** The name of a variant of a protocol. Only those over HTTP/2 support bidirectional streams. */
+export type Protocol = keyof typeof transports;
+export const protocols = Object.keys(transports) as Protocol[];
 
 /** The head of a call of probing.Probe over HTTP/2. */
 export const headOf = (method: string, type = "application/grpc") => ({
@@ -98,24 +150,5 @@ export const connectGrpc = (url: string): Transport => createGrpcTransport(conne
 
 /** A client with its own connection, which closes with the test. */
 export function connectProbe(protocol: Protocol, baseUrl: string): Client<typeof Probe> {
-  const options = connect(baseUrl);
-  switch (protocol) {
-    case "gRPC":
-      return createClient(Probe, createGrpcTransport(options));
-    case "gRPC with JSON":
-      return createClient(Probe, createGrpcTransport({ ...options, useBinaryFormat: false }));
-    case "gRPC-Web over HTTP/1.1":
-      return createClient(Probe, createGrpcWebTransport({ baseUrl, httpVersion: "1.1" }));
-    case "gRPC-Web over HTTP/2":
-      return createClient(Probe, createGrpcWebTransport({ ...options, httpVersion: "2" }));
-    case "Connect over HTTP/1.1":
-      return createClient(Probe, createConnectTransport({ baseUrl, httpVersion: "1.1" }));
-    case "Connect over HTTP/2":
-      return createClient(Probe, createConnectTransport({ ...options, httpVersion: "2" }));
-    case "Connect with JSON":
-      return createClient(
-        Probe,
-        createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: false }),
-      );
-  }
+  return createClient(Probe, transports[protocol](connect(baseUrl)));
 }

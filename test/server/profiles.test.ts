@@ -2,128 +2,88 @@
 import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { Access } from "#gen/qsp/access_pb.ts";
-import type { ServiceProfile } from "../../src/calls/service-profile.ts";
 import { refuse } from "../../src/errors.ts";
-import type { AccessPolicy } from "../../src/server/interceptors/access.ts";
 import type { ServerLimits } from "../../src/server/limits.ts";
 import { Library } from "../gen/testing/library_pb.ts";
+import { ada, profilesWith } from "./probe.ts";
 import { serve } from "./serve.ts";
 
-const profile: ServiceProfile = {
-  restStyle: "google",
-  comment: "Lends books.",
-  rpcs: Object.fromEntries(
-    Library.methods.map(({ name }) => [
-      name,
-      { access: Access.AUTHENTICATED, scope: "library.use", comment: `${name}.` },
-    ]),
-  ),
-};
-
-const policy: AccessPolicy = {
-  mode: "token",
-  authenticate: async (authorization) => {
-    if (authorization !== "Bearer good") throw refuse("TOKEN_MISSING", "no token");
-    return { role: "user", subject: "ada", issuedAt: new Date(0), expiresAt: new Date(0) };
-  },
-};
-
-interface Options {
-  readonly access?: AccessPolicy;
-  readonly limits?: Partial<ServerLimits>;
-  readonly handlers?: Partial<ServiceImpl<typeof Library>>;
-}
-
-/**
- * Starts a library that stops with the test.
- *
- * @returns a function that calls it and returns status and JSON
- */
-async function startLibrary({ access = policy, limits = {}, handlers = {} }: Options = {}) {
-  const getBook: ServiceImpl<typeof Library>["getBook"] = ({ name }) => ({ name });
-  const services = [createServiceImplSpec<typeof Library>(Library, { getBook, ...handlers } as never)];
+/** Serves a library. Returns a function that calls it and returns status and JSON. */
+async function startLibrary(
+  limits: Partial<ServerLimits> = {},
+  getBook: ServiceImpl<typeof Library>["getBook"] = ({ name }) => ({ name }),
+) {
   const { url } = await serve({
-    services,
-    access,
+    services: [createServiceImplSpec<typeof Library>(Library, { getBook } as never)],
+    access: {
+      mode: "token",
+      authenticate: async (authorization) => {
+        if (authorization === null) throw refuse("TOKEN_MISSING", "no token");
+        return ada;
+      },
+    },
     limits,
-    profiles: { [Library.typeName]: profile },
+    profiles: profilesWith(Access.AUTHENTICATED, Library, "google"),
   });
-  return async (line: string, { token = "good", body }: { token?: string; body?: string } = {}) => {
+  return async (line: string, { token = "ada", body }: { token?: string; body?: string } = {}) => {
     const [method = "", path = ""] = line.split(" ");
-    const headers = {
-      ...(token && { authorization: `Bearer ${token}` }),
-      ...(body !== undefined && { "content-type": "application/json" }),
-    };
-    const response = await fetch(url + path, { method, headers, ...(body !== undefined && { body }) });
+    const headers = { ...(token && { authorization: token }), "content-type": "application/json" };
+    const response = await fetch(url + path, { method, headers, body: body ?? null });
     return { status: response.status, headers: response.headers, json: await response.json() };
   };
 }
 
 /** The fields of an error in Google's form that programs use. */
-function errorOf({ status, json }: { status: number; json: unknown }): unknown {
+function errorOf({ status, json }: { status: number; json: unknown }): string {
   const { error, ...others } = json as {
     error: { code: number; status: string; message: string; details: { reason: string }[] };
   };
-  expect(others).toEqual({});
-  expect(error.code).toBe(status);
-  return [status, error.status, error.details[0]?.reason];
+  expect([others, error.code]).toEqual([{}, status]);
+  return `${status} ${error.status} ${error.details[0]?.reason}`;
 }
 
 describe("a service with Google's conventions", () => {
   it("answers a caller that its profile admits", async () => {
     const call = await startLibrary();
-    expect(await call("GET /v1/books/a?$alt=json&key=AIza")).toMatchObject({
-      status: 200,
-      json: { name: "a" },
-    });
+    const answer = await call("GET /v1/books/a?$alt=json&key=AIza");
+    expect(answer).toMatchObject({ status: 200, json: { name: "a" } });
   });
 
-  type Refused = [what: string, line: string, parts: { token?: string; body?: string }, expected: unknown[]];
-  const refused: Refused[] = [
-    ["no token", "GET /v1/books/a", { token: "" }, [401, "UNAUTHENTICATED", "TOKEN_MISSING"]],
-    ["an unknown parameter", "GET /v1/books/a?x=1", {}, [400, "INVALID_ARGUMENT", "PARAMETER_UNKNOWN"]],
-    ["no JSON", "POST /v1/shelves/a/books", { body: "{" }, [400, "INVALID_ARGUMENT", "JSON_INVALID"]],
-    ["an unknown path below its own", "GET /v1/nothing", {}, [404, "NOT_FOUND", "ROUTE_NOT_FOUND"]],
-    ["a wrong method", "DELETE /v1/books/a", {}, [405, "UNIMPLEMENTED", "METHOD_NOT_ALLOWED"]],
-    [
-      "metadata above the limit",
-      `GET /v1/books/${"a".repeat(20_000)}`,
-      {},
-      [431, "RESOURCE_EXHAUSTED", "METADATA_TOO_LARGE"],
-    ],
-  ];
-  it.each(refused)("refuses %s in Google's form", async (_what, line, parts, expected) => {
+  const far = `GET /v1/books/${"a".repeat(20_000)}`;
+  it.each<[string, string, { token?: string; body?: string }, string]>([
+    ["no token", "GET /v1/books/a", { token: "" }, "401 UNAUTHENTICATED TOKEN_MISSING"],
+    ["an unknown parameter", "GET /v1/books/a?x=1", {}, "400 INVALID_ARGUMENT PARAMETER_UNKNOWN"],
+    ["no JSON", "POST /v1/shelves/a/books", { body: "{" }, "400 INVALID_ARGUMENT JSON_INVALID"],
+    ["an unknown path below its own", "GET /v1/nothing", {}, "404 NOT_FOUND ROUTE_NOT_FOUND"],
+    ["a wrong method", "DELETE /v1/books/a", {}, "405 UNIMPLEMENTED METHOD_NOT_ALLOWED"],
+    ["metadata above the limit", far, {}, "431 RESOURCE_EXHAUSTED METADATA_TOO_LARGE"],
+  ])("refuses %s in Google's form", async (_what, line, parts, expected) => {
     const call = await startLibrary();
-    expect(errorOf(await call(line, parts))).toEqual(expected);
+    expect(errorOf(await call(line, parts))).toBe(expected);
   });
 
   it("refuses a call above the rate in Google's form, with a retry delay", async () => {
-    const call = await startLibrary({ limits: { maxCallsPerSecond: 0.001 } });
+    const call = await startLibrary({ maxCallsPerSecond: 0.001 });
     await call("GET /v1/books/a");
-    const late = await call("GET /v1/books/a");
-    expect(errorOf(late)).toEqual([429, "RESOURCE_EXHAUSTED", "RATE_LIMITED"]);
-    expect(Number(late.headers.get("retry-after"))).toBeGreaterThan(0);
+    const refused = await call("GET /v1/books/a");
+    expect(errorOf(refused)).toBe("429 RESOURCE_EXHAUSTED RATE_LIMITED");
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
   });
 
   it("hides a bug behind Google's form", async () => {
-    const getBook = () => {
+    const call = await startLibrary({}, () => {
       throw new Error("secret");
-    };
-    const call = await startLibrary({ handlers: { getBook } });
+    });
     const answer = await call("GET /v1/books/a");
-    expect(errorOf(answer)).toEqual([500, "INTERNAL", "INTERNAL"]);
+    expect(errorOf(answer)).toBe("500 INTERNAL INTERNAL");
     expect(JSON.stringify(answer.json)).not.toContain("secret");
   });
 
-  it("answers an unknown path outside its own in our form", async () => {
+  it("has our form for paths outside its own, and Connect's form for Connect", async () => {
     const call = await startLibrary();
-    const { status, json } = await call("GET /elsewhere");
-    expect([status, json]).toMatchObject([404, { status: "error", code: "NOT_FOUND" }]);
-  });
-
-  it("speaks Connect like any other service", async () => {
-    const call = await startLibrary();
-    const { status, json } = await call(`POST /${Library.typeName}/GetBook`, { token: "", body: "{}" });
-    expect([status, json]).toMatchObject([401, { code: "unauthenticated", message: "no token" }]);
+    const elsewhere = await call("GET /elsewhere");
+    expect(elsewhere).toMatchObject({ status: 404, json: { status: "error", code: "NOT_FOUND" } });
+    const connect = await call(`POST /${Library.typeName}/GetBook`, { token: "", body: "{}" });
+    expect(connect).toMatchObject({ status: 401, json: { code: "unauthenticated", message: "no token" } });
   });
 });

@@ -35,17 +35,9 @@ export function request(
   headers: http2.OutgoingHttpHeaders,
   body?: Uint8Array | string,
 ): Promise<RawAnswer> {
-  return readStream(openStream(session, headers, body));
-}
-
-function openStream(
-  session: http2.ClientHttp2Session,
-  headers: http2.OutgoingHttpHeaders,
-  body?: Uint8Array | string,
-): http2.ClientHttp2Stream {
   const stream = session.request({ ":method": body === undefined ? "GET" : "POST", ...headers });
   stream.end(body);
-  return stream;
+  return readStream(stream);
 }
 
 /** Reads an answer to its end. */
@@ -99,25 +91,23 @@ export interface ServerPlace {
   readonly ca?: string | undefined;
 }
 
-function askHttp1({ port, ca }: ServerPlace, { path, ...sent }: SameRequest): Promise<RawAnswer> {
-  const tls = ca === undefined ? {} : { ca, servername: "localhost" };
-  return requestHttp1(`${ca === undefined ? "http" : "https"}://127.0.0.1:${port}${path}`, {
-    ...sent,
-    ...tls,
-  });
+const urlOf = ({ port, ca }: ServerPlace): string =>
+  `${ca === undefined ? "http" : "https"}://127.0.0.1:${port}`;
+
+function askHttp1(place: ServerPlace, { path, ...sent }: SameRequest): Promise<RawAnswer> {
+  const tls = place.ca === undefined ? {} : { ca: place.ca, servername: "localhost" };
+  return requestHttp1(`${urlOf(place)}${path}`, { ...sent, ...tls });
 }
 
 async function askHttp2(
-  { port, ca }: ServerPlace,
+  place: ServerPlace,
   { method = "GET", path, headers, body }: SameRequest,
 ): Promise<RawAnswer> {
-  const session = http2.connect(`${ca === undefined ? "http" : "https"}://127.0.0.1:${port}`, { ca });
+  const session = http2.connect(urlOf(place), { ca: place.ca });
   session.on("error", () => {});
   try {
     const head = { ":method": method, ":path": path, ...headers };
-    const stream = session.request(head, { endStream: body === undefined });
-    if (body !== undefined) stream.end(body);
-    return await readStream(stream);
+    return await readStream(session.request(head, { endStream: body === undefined }).end(body));
   } finally {
     session.destroy();
   }
@@ -172,13 +162,8 @@ export function grpcStatusOf(answer: RawAnswer): { status: number; reason: strin
 function readWebTrailers({ headers, body }: RawAnswer): Record<string, string> {
   if (!String(headers["content-type"]).startsWith("application/grpc-web")) return {};
   const trailers = readEnvelopes(body).find(({ flags }) => (flags & 0x80) !== 0)?.message ?? "";
-  const lines = trailers.toString().split("\r\n").filter(Boolean);
-  return Object.fromEntries(
-    lines.map((line) => [
-      line.slice(0, line.indexOf(":")).toLowerCase(),
-      line.slice(line.indexOf(":") + 1).trim(),
-    ]),
-  );
+  const fields = trailers.toString().matchAll(/^([^:\r\n]+): *([^\r\n]*)/gm);
+  return Object.fromEntries([...fields].map(([, name = "", value = ""]) => [name.toLowerCase(), value]));
 }
 
 /** The refusal in the JSON of a REST or Connect answer. */
@@ -198,8 +183,8 @@ export function jsonRefusalOf(body: Uint8Array | string): { code: string; reason
  *
  * @param allowHalfOpen whether it stays open for sending after the server has closed its half
  */
-export function connectTcp(port: number, allowHalfOpen = false): net.Socket {
-  const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen, noDelay: true });
+export function connectTcp(port: number, allowHalfOpen = false, localAddress = "127.0.0.1"): net.Socket {
+  const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen, localAddress, noDelay: true });
   socket.on("error", () => {}); // The other side may reset it; the reader sees the end.
   onTestFinished(() => void socket.destroy());
   return socket;

@@ -2,18 +2,16 @@
  * Every refusal in every protocol over both HTTP versions: where its status is, and that it is sent once, has
  * an ID, is counted and logged once, and leaves the connection usable for the next call.
  */
-import { once } from "node:events";
 import { Code } from "@connectrpc/connect";
 import { beforeAll, describe, expect, it } from "vitest";
 import { Access } from "#gen/qsp/access_pb.ts";
 import { refuse } from "../../src/errors.ts";
 import type { ServerLimits } from "../../src/server/limits.ts";
 import { createMetrics, type Metrics } from "../../src/server/metrics.ts";
-import { Probe } from "../gen/probing/probe_pb.ts";
 import { type AtEnd, endAfterAll } from "../support/at-end.ts";
 import { always, crash, hang, refuseText } from "./failing.ts";
 import { connectFramed, type FramedAnswer } from "./frames.ts";
-import { type ProbeBehaviour, serveProbe } from "./probe.ts";
+import { ada, type ProbeBehaviour, profilesWith, serveProbe } from "./probe.ts";
 import {
   connectTcp,
   endRefusalOf,
@@ -70,6 +68,7 @@ const hasBody = ({ method }: Form): boolean => method === "POST";
 const isCall = ({ protocol }: Form): boolean => protocol !== "page";
 const isRest = ({ protocol }: Form): boolean => protocol === "rest";
 const isRpc = ({ protocol }: Form): boolean => protocol !== "page" && protocol !== "rest";
+const isGrpc = ({ protocol }: Form): boolean => protocol.startsWith("grpc");
 
 /** Whether the answer has an HTTP status. */
 const isOneOfHttp = ({ protocol }: Form): boolean => protocol === "connect" || protocol === "rest";
@@ -139,9 +138,12 @@ const only =
   (isRefused: (form: Form) => boolean, change: Change = all): Change =>
   (form, version) =>
     isRefused(form) ? change(form, version) : undefined;
-const withHeaders =
-  (headers: Sent["headers"]): Change =>
-  () => ({ headers });
+const withSent =
+  (sent: Partial<Sent>): Change =>
+  () =>
+    sent;
+const withHeaders = (headers: Sent["headers"]): Change => withSent({ headers });
+const withPath = (path: string): Change => withSent({ path });
 const withMessage = (message: (form: Form) => string | Buffer): Change =>
   only(hasBody, (form) => ({ body: pack(form, message(form)) }));
 const inEncoding = ({ protocol }: Form, encoding: string): Sent["headers"] => {
@@ -158,311 +160,252 @@ const retryAfter: Row["headers"] = ({ protocol }) =>
   protocol === "connect-stream" ? {} : { "retry-after": expect.stringMatching(/^[1-9]\d*$/) };
 const timeout = (form: Form, grpc: string, connect: string): Sent["headers"] =>
   form.protocol.startsWith("grpc") ? { "grpc-timeout": grpc } : { "connect-timeout-ms": connect };
-const asRest = (): "rest" => "rest";
+const authenticate =
+  (challenge: string): NonNullable<Row["headers"]> =>
+  (form) =>
+    isOneOfHttp(form) ? { "www-authenticate": challenge } : {};
 const isHttp1 = (version: Version): boolean => version === "HTTP/1.1";
 const fail = (act: () => never | Promise<never>): ProbeBehaviour => ({ ...always(act), look: act });
 /** Bytes that cannot be parsed as a message. */
 const unwritable = { data: 5 as unknown as Uint8Array<ArrayBuffer> };
 
+type Refused = Row["refusal"];
+const invalid = (reason: string, status = 400): Refused => [reason, Code.InvalidArgument, status];
+const exhausted = (reason: string, status = 429): Refused => [reason, Code.ResourceExhausted, status];
+const denied = (reason: string): Refused => [reason, Code.PermissionDenied, 403];
+const unimplemented = (reason: string, status = 501): Refused => [reason, Code.Unimplemented, status];
+const notFound: Refused = ["ROUTE_NOT_FOUND", Code.NotFound, 404];
+const fault: Refused = ["INTERNAL", Code.Internal, 500];
+const late = (reason: string, status: number): Refused => [reason, Code.DeadlineExceeded, status];
+
+type Others = Omit<Partial<Row>, "refusal" | "change">;
+/** Refuses a request for its head, before the server looks for a call. */
+const ofHead = (refusal: Refused, change: Change, others: Others = {}): Row => {
+  return { refusal, change, isEarly: true, counted: "request", ...others };
+};
+/** Refuses a request for which there is no call. */
+const ofNoCall = (refusal: Refused, change: Change, others: Others = {}): Row => {
+  return { refusal, change, counted: "nothing", ...others };
+};
+const ofCall = (refusal: Refused, change: Change, others: Others = {}): Row => {
+  return { refusal, change, counted: "call", ...others };
+};
+const early = { isEarly: true } as const;
+const inRest = { as: (): "rest" => "rest" };
+
 const rows: Readonly<Record<string, Row>> = {
-  "a host that is not allowed": {
-    refusal: ["HOST_NOT_ALLOWED", Code.PermissionDenied, 403],
-    change: withHeaders({ host: "elsewhere.example" }),
-    isEarly: true,
-    counted: "request",
-  },
-  "a page of another site": {
-    refusal: ["CROSS_SITE_REFUSED", Code.PermissionDenied, 403],
-    change: withHeaders({ origin: "https://elsewhere.example" }),
-    isEarly: true,
-    counted: "request",
-  },
-  "metadata above the limit": {
-    refusal: ["METADATA_TOO_LARGE", Code.ResourceExhausted, 431],
-    change: withHeaders({ "x-large": "x".repeat(20_000) }),
-    isEarly: true,
-    counted: "request",
-  },
-  "a header that occurs twice": {
-    refusal: ["HTTP_INVALID", Code.InvalidArgument, 400],
-    change: withHeaders({ "idempotency-key": ["one", "two"] }),
-    isEarly: true,
-    counted: "request",
-  },
-  "a body without a type": {
-    refusal: ["MEDIA_TYPE_UNSUPPORTED", Code.InvalidArgument, 415],
-    change: only(hasBody, () => ({ headers: { "content-type": undefined }, body: Buffer.from("x") })),
-    as: (form) => (form.protocol === "rest" ? "rest" : "connect"),
-    isEarly: true,
-    counted: "request",
-  },
-  "an RPC that does not exist": {
-    refusal: ["RPC_NOT_FOUND", Code.Unimplemented, 404],
-    change: only(isRpc, ({ path }) => ({ path: path.replace(/(Ask|Look|Watch|Collect|Chat)/, "Nothing") })),
-    isEarly: true,
-    counted: "nothing",
-  },
-  "a service that does not exist": {
-    refusal: ["RPC_NOT_FOUND", Code.Unimplemented, 404],
-    change: only(
-      ({ protocol }) => protocol.startsWith("grpc"),
-      () => ({ path: "/probing.Nobody/Ask" }),
-    ),
-    isEarly: true,
-    counted: "nothing",
-  },
-  "a path that is not UTF-8": {
-    refusal: ["TARGET_INVALID", Code.InvalidArgument, 400],
-    change: only(
-      (form) => !isRpc(form),
-      () => ({ path: "/probe/%ff" }),
-    ),
-    as: asRest,
-    counted: "nothing",
-  },
-  "a path that does not exist": {
-    refusal: ["ROUTE_NOT_FOUND", Code.NotFound, 404],
-    change: only(
-      (form) => !isRpc(form),
-      () => ({ path: "/nothing" }),
-    ),
-    as: asRest,
-    counted: "nothing",
-  },
+  "a host that is not allowed": ofHead(
+    denied("HOST_NOT_ALLOWED"),
+    withHeaders({ host: "elsewhere.example" }),
+  ),
+  "a page of another site": ofHead(
+    denied("CROSS_SITE_REFUSED"),
+    withHeaders({ origin: "https://elsewhere.example" }),
+  ),
+  "metadata above the limit": ofHead(
+    exhausted("METADATA_TOO_LARGE", 431),
+    withHeaders({ "x-large": "x".repeat(20_000) }),
+  ),
+  "a header that occurs twice": ofHead(
+    invalid("HTTP_INVALID"),
+    withHeaders({ "idempotency-key": ["one", "two"] }),
+  ),
+  "a body without a type": ofHead(
+    invalid("MEDIA_TYPE_UNSUPPORTED", 415),
+    only(hasBody, () => ({ headers: { "content-type": undefined }, body: Buffer.from("x") })),
+    { as: (form) => (isRest(form) ? "rest" : "connect") },
+  ),
+  "an RPC that does not exist": ofNoCall(
+    unimplemented("RPC_NOT_FOUND", 404),
+    only(isRpc, ({ path }) => ({ path: path.replace(/(Ask|Look|Watch|Collect|Chat)/, "Nothing") })),
+    early,
+  ),
+  "a service that does not exist": ofNoCall(
+    unimplemented("RPC_NOT_FOUND", 404),
+    only(isGrpc, withPath("/probing.Nobody/Ask")),
+    early,
+  ),
+  "a path that is not UTF-8": ofNoCall(
+    invalid("TARGET_INVALID"),
+    only((form) => !isRpc(form), withPath("/probe/%ff")),
+    inRest,
+  ),
+  "a path that does not exist": ofNoCall(
+    notFound,
+    only((form) => !isRpc(form), withPath("/nothing")),
+    inRest,
+  ),
   "a method that nobody registered": {
-    refusal: ["METHOD_UNKNOWN", Code.Unimplemented, 501],
-    change: () => ({ method: "BREW" }),
-    as: asRest,
     // Over HTTP/1.1, Node's parser refuses the bytes.
+    ...ofHead(unimplemented("METHOD_UNKNOWN"), () => ({ method: "BREW" }), inRest),
     counted: (_form, version) => (isHttp1(version) ? "request" : "nothing"),
     ends: isHttp1,
   },
-  "a method that the path does not take": {
-    refusal: ["METHOD_NOT_ALLOWED", Code.Unimplemented, 405],
-    change: () => ({ method: "DELETE", headers: { "content-type": undefined }, body: undefined }),
-    as: asRest,
-    counted: "nothing",
-  },
-  "a type that no protocol has": {
-    refusal: ["MEDIA_TYPE_UNSUPPORTED", Code.InvalidArgument, 415],
-    change: only(hasBody, withHeaders({ "content-type": "image/jpeg" })),
-    as: asRest,
-    counted: ({ protocol }) => (protocol === "rest" ? "call" : "nothing"),
-  },
-  "gRPC over HTTP/1.1": {
-    refusal: ["HTTP_INVALID", Code.InvalidArgument, 400],
-    change: (form, version) => (form.protocol === "grpc" && isHttp1(version) ? {} : undefined),
-    as: asRest,
-    counted: "nothing",
-  },
-  "no room for calls": {
-    refusal: ["SERVER_BUSY", Code.ResourceExhausted, 429],
-    limits: { maxCalls: 0, maxStreams: 0 },
+  "a method that the path does not take": ofNoCall(
+    unimplemented("METHOD_NOT_ALLOWED", 405),
+    () => ({ method: "DELETE", headers: { "content-type": undefined }, body: undefined }),
+    inRest,
+  ),
+  "a type that no protocol has": ofNoCall(
+    invalid("MEDIA_TYPE_UNSUPPORTED", 415),
+    only(hasBody, withHeaders({ "content-type": "image/jpeg" })),
+    { ...inRest, counted: (form) => (isRest(form) ? "call" : "nothing") },
+  ),
+  "gRPC over HTTP/1.1": ofNoCall(
+    invalid("HTTP_INVALID"),
+    (form, version) => (form.protocol === "grpc" && isHttp1(version) ? {} : undefined),
+    inRest,
+  ),
+  "no room for calls": ofCall(
+    exhausted("SERVER_BUSY"),
     // Even while the request is open.
-    change: only(isCall, (form) => (hasBody(form) ? { body: pack(form, large(form)), sentBytes: 1 } : {})),
-    headers: retryAfter,
-    isEarly: true,
-    counted: "call",
-    // There may be thousands a second.
-    isLogged: ({ isStream = false }) => isStream,
-  },
-  "a call above the rate": {
-    refusal: ["RATE_LIMITED", Code.ResourceExhausted, 429],
+    only(isCall, (form) => (hasBody(form) ? { body: pack(form, large(form)), sentBytes: 1 } : {})),
+    {
+      ...early,
+      limits: { maxCalls: 0, maxStreams: 0 },
+      headers: retryAfter,
+      // There may be thousands a second.
+      isLogged: ({ isStream = false }) => isStream,
+    },
+  ),
+  "a call above the rate": ofCall(exhausted("RATE_LIMITED"), only(isCall), {
+    ...early,
     limits: { maxCallsPerSecond: 0.001 },
-    change: only(isCall),
     headers: retryAfter,
-    isEarly: true,
-    counted: "call",
-  },
-  "no token": {
-    refusal: ["TOKEN_MISSING", Code.Unauthenticated, 401],
+  }),
+  "no token": ofCall(["TOKEN_MISSING", Code.Unauthenticated, 401], only(isCall), {
+    ...early,
     isGuarded: true,
-    change: only(isCall),
-    headers: (form) => (isOneOfHttp(form) ? { "www-authenticate": "Bearer" } : {}),
-    isEarly: true,
-    counted: "call",
-  },
-  "a role that may not call": {
-    refusal: ["ROLE_MISSING", Code.PermissionDenied, 403],
-    isGuarded: true,
-    change: only(isCall, withHeaders({ authorization: "ada" })),
-    // RFC 6750, section 3.
-    headers: (form) => (isOneOfHttp(form) ? { "www-authenticate": 'Bearer error="insufficient_scope"' } : {}),
-    isEarly: true,
-    counted: "call",
-  },
-  "a timeout that is no time": {
-    refusal: ["TIMEOUT_INVALID", Code.InvalidArgument, 400],
-    change: only(isCall, (form) => ({ headers: timeout(form, "soon", "soon") })),
-    isEarly: "streams",
-    counted: "call",
-  },
-  "another version of Connect": {
-    refusal: ["HTTP_INVALID", Code.InvalidArgument, 400],
-    change: only(
+    headers: authenticate("Bearer"),
+  }),
+  // RFC 6750, section 3.
+  "a role that may not call": ofCall(
+    denied("ROLE_MISSING"),
+    only(isCall, withHeaders({ authorization: "ada" })),
+    { ...early, isGuarded: true, headers: authenticate('Bearer error="insufficient_scope"') },
+  ),
+  "a timeout that is no time": ofCall(
+    invalid("TIMEOUT_INVALID"),
+    only(isCall, (form) => ({ headers: timeout(form, "soon", "soon") })),
+    { isEarly: "streams" },
+  ),
+  "another version of Connect": ofCall(
+    invalid("HTTP_INVALID"),
+    only(
       ({ protocol }) => protocol.startsWith("connect"),
       ({ path }) => ({ path: path.replace("v1", "v2"), headers: { "connect-protocol-version": "2" } }),
     ),
-    counted: "call",
-  },
-  "a parameter that does not exist": {
-    refusal: ["PARAMETER_UNKNOWN", Code.InvalidArgument, 400],
-    change: only(isRest, ({ path }) => ({ path: `${path}?none=1` })),
-    counted: "call",
-  },
-  "an answer in a form that does not exist": {
-    refusal: ["NOT_ACCEPTABLE", Code.InvalidArgument, 406],
-    change: only(isRest, withHeaders({ accept: "text/html" })),
-    counted: "call",
-  },
-  "a compression that the server does not know": {
-    refusal: ["ENCODING_UNSUPPORTED", Code.Unimplemented, 415],
-    change: only(hasBody, (form) => ({ headers: inEncoding(form, "snappy") })),
-    headers: ({ protocol }) => (protocol.startsWith("grpc") ? { "grpc-accept-encoding": "gzip,br" } : {}),
-    isEarly: "streams",
-    counted: "call",
-  },
-  "a compressed message without an encoding": {
-    refusal: ["ENCODING_MISSING", Code.Internal, 500],
-    change: only(isFramed, (form) => ({ body: pack(form, empty(form), 1, 1) })),
-    counted: "call",
-  },
-  "bytes that are not compressed as announced": {
-    refusal: ["ENCODING_INVALID", Code.InvalidArgument, 400],
-    change: only(hasBody, (form) => ({
-      headers: inEncoding(form, "gzip"),
-      body: pack(form, "no gzip", 1, 1),
-    })),
-    counted: "call",
-  },
-  "flags that mean nothing": {
-    refusal: ["MESSAGE_MALFORMED", Code.InvalidArgument, 400],
-    change: only(
-      ({ protocol }) => protocol.startsWith("grpc"),
-      (form) => ({ body: pack(form, empty(form), 1, 0x02) }),
-    ),
-    counted: "call",
-  },
-  "a message above the limit": {
-    refusal: ["BODY_TOO_LARGE", Code.ResourceExhausted, 413],
+  ),
+  "a parameter that does not exist": ofCall(
+    invalid("PARAMETER_UNKNOWN"),
+    only(isRest, ({ path }) => ({ path: `${path}?none=1` })),
+  ),
+  "an answer in a form that does not exist": ofCall(
+    invalid("NOT_ACCEPTABLE", 406),
+    only(isRest, withHeaders({ accept: "text/html" })),
+  ),
+  "a compression that the server does not know": ofCall(
+    unimplemented("ENCODING_UNSUPPORTED", 415),
+    only(hasBody, (form) => ({ headers: inEncoding(form, "snappy") })),
+    {
+      isEarly: "streams",
+      headers: (form): Record<string, string> => (isGrpc(form) ? { "grpc-accept-encoding": "gzip,br" } : {}),
+    },
+  ),
+  "a compressed message without an encoding": ofCall(
+    ["ENCODING_MISSING", Code.Internal, 500],
+    only(isFramed, (form) => ({ body: pack(form, empty(form), 1, 1) })),
+  ),
+  "bytes that are not compressed as announced": ofCall(
+    invalid("ENCODING_INVALID"),
+    only(hasBody, (form) => ({ headers: inEncoding(form, "gzip"), body: pack(form, "no gzip", 1, 1) })),
+  ),
+  "flags that mean nothing": ofCall(
+    invalid("MESSAGE_MALFORMED"),
+    only(isGrpc, (form) => ({ body: pack(form, empty(form), 1, 0x02) })),
+  ),
+  "a message above the limit": ofCall(exhausted("BODY_TOO_LARGE", 413), withMessage(large), {
     limits: { maxMessageBytes: 1000 },
-    change: withMessage(large),
-    counted: "call",
-  },
-  "a message above the limit that is only announced": {
-    refusal: ["BODY_TOO_LARGE", Code.ResourceExhausted, 413],
-    limits: { maxMessageBytes: 1000 },
-    change: only(
+  }),
+  "a message above the limit that is only announced": ofCall(
+    exhausted("BODY_TOO_LARGE", 413),
+    only(
       (form) => form.protocol === "grpc" || (form.isStream === true && isFramed(form)),
       (form) => ({ body: pack(form, large(form)), sentBytes: 5 }),
     ),
-    counted: "call",
-  },
-  "a request that ends within a message": {
-    refusal: ["BODY_INCOMPLETE", Code.InvalidArgument, 400],
-    change: only(isFramed, (form) => ({ body: pack(form, "{}").subarray(0, 6) })),
-    counted: "call",
-  },
-  "bytes that are no message": {
-    refusal: ["MESSAGE_MALFORMED", Code.InvalidArgument, 400],
-    change: only(
+    { limits: { maxMessageBytes: 1000 } },
+  ),
+  "a request that ends within a message": ofCall(
+    invalid("BODY_INCOMPLETE"),
+    only(isFramed, (form) => ({ body: pack(form, "{}").subarray(0, 6) })),
+  ),
+  "bytes that are no message": ofCall(
+    invalid("MESSAGE_MALFORMED"),
+    only(
       (form) => !isJson(form),
       withMessage(() => Buffer.of(0x0a, 5, 0x61)),
     ),
-    counted: "call",
-  },
-  "a text that is no JSON": {
-    refusal: ["JSON_INVALID", Code.InvalidArgument, 400],
-    change: only(
+  ),
+  "a text that is no JSON": ofCall(
+    invalid("JSON_INVALID"),
+    only(
       isJson,
       withMessage(() => "{"),
     ),
-    counted: "call",
-  },
-  "a field that is not valid": {
-    refusal: ["FIELD_INVALID", Code.InvalidArgument, 400],
-    change: only(
+  ),
+  "a field that is not valid": ofCall(
+    invalid("FIELD_INVALID"),
+    only(
       (form) => isCall(form) && isJson(form),
       (form) => {
         if (hasBody(form)) return { body: pack(form, '{"number":"x"}') };
-        return { path: form.protocol === "rest" ? `${form.path}?number=x` : `${look}{"number":"x"}` };
+        return { path: isRest(form) ? `${form.path}?number=x` : `${look}{"number":"x"}` };
       },
     ),
-    counted: "call",
-  },
-  "several messages where one belongs": {
-    refusal: ["NOT_IMPLEMENTED", Code.Unimplemented, 501],
-    change: withMessages(2),
-    counted: "call",
-  },
-  "no message where one belongs": {
-    refusal: ["NOT_IMPLEMENTED", Code.Unimplemented, 501],
-    change: withMessages(0),
-    counted: "call",
-  },
-  "a message of too many parts": {
-    refusal: ["MESSAGE_TOO_COMPLEX", Code.InvalidArgument, 400],
+  ),
+  "several messages where one belongs": ofCall(unimplemented("NOT_IMPLEMENTED"), withMessages(2)),
+  "no message where one belongs": ofCall(unimplemented("NOT_IMPLEMENTED"), withMessages(0)),
+  "a message of too many parts": ofCall(invalid("MESSAGE_TOO_COMPLEX"), withMessage(complex), {
     limits: { maxMessageElements: 2 },
-    change: withMessage(complex),
-    counted: "call",
-  },
-  "a request that does not arrive in time": {
-    refusal: ["REQUEST_TOO_SLOW", Code.DeadlineExceeded, 408],
-    limits: { maxReceiveMs: 50 },
-    change: only(
+  }),
+  "a request that does not arrive in time": ofCall(
+    late("REQUEST_TOO_SLOW", 408),
+    only(
       (form) => hasBody(form) && form.isStream !== true,
       (form) => ({ body: pack(form, large(form)), sentBytes: 6, isHeld: true }),
     ),
-    counted: "call",
-    ends: isHttp1,
-  },
-  "a deadline that passes": {
-    refusal: ["DEADLINE_EXCEEDED", Code.DeadlineExceeded, 504],
-    behaviour: fail(hang),
-    change: only(isCall, (form) => ({ headers: timeout(form, "20m", "20") })),
-    counted: "call",
-  },
-  "a handler that refuses": {
-    refusal: ["KEY_INVALID", Code.InvalidArgument, 400],
-    behaviour: fail(refuseText),
-    change: only(isCall),
-    counted: "call",
-  },
-  "a handler that breaks": {
-    refusal: ["INTERNAL", Code.Internal, 500],
-    behaviour: fail(crash),
-    change: only(isCall),
-    counted: "call",
-  },
-  "an answer that cannot be written": {
-    refusal: ["INTERNAL", Code.Internal, 500],
-    behaviour: { ask: () => unwritable, look: () => unwritable },
-    change: only((form) => isCall(form) && form.isStream !== true),
-    // The handler has succeeded. The log has the fault.
-    counted: "nothing",
-    isLogged: () => true,
-  },
+    { limits: { maxReceiveMs: 50 }, ends: isHttp1 },
+  ),
+  "a deadline that passes": ofCall(
+    late("DEADLINE_EXCEEDED", 504),
+    only(isCall, (form) => ({ headers: timeout(form, "20m", "20") })),
+    { behaviour: fail(hang) },
+  ),
+  "a handler that refuses": ofCall(invalid("KEY_INVALID"), only(isCall), { behaviour: fail(refuseText) }),
+  "a handler that breaks": ofCall(fault, only(isCall), { behaviour: fail(crash) }),
+  // The handler has succeeded. The log has the fault.
+  "an answer that cannot be written": ofNoCall(
+    fault,
+    only((form) => isCall(form) && form.isStream !== true),
+    { behaviour: { ask: () => unwritable, look: () => unwritable }, isLogged: () => true },
+  ),
 };
 
 /** Creates a server for a row, and records what it counts and logs. */
 async function serveRow({ limits, behaviour, isGuarded = false }: Row, atEnd: AtEnd) {
   const { lines, logger } = collectLines();
   const metrics = createMetrics();
-  const admins = Object.fromEntries(
-    Probe.methods.map(({ name }) => [name, { access: Access.ADMIN, scope: "", comment: "Does it." }]),
-  );
   const options: Partial<BareOptions> = {
     logger,
     metrics,
     isHostAllowed: (host) => host === "127.0.0.1",
     ...(isGuarded && {
-      profiles: { "probing.Probe": { restStyle: "own", rpcs: admins } },
+      profiles: profilesWith(Access.ADMIN),
       access: {
         mode: "token",
         authenticate: async (authorization) => {
           if (authorization === null) throw refuse("TOKEN_MISSING", "there is no token");
-          const role = authorization === "admin" ? "admin" : "user";
-          return { role, subject: authorization, issuedAt: new Date(0), expiresAt: new Date(0) };
+          return ada;
         },
       },
     }),
@@ -471,44 +414,30 @@ async function serveRow({ limits, behaviour, isGuarded = false }: Row, atEnd: At
   return { port, metrics, lines };
 }
 
-/** What every refusal has in common. */
-interface Refusal {
-  readonly status: number;
-  readonly type: string;
-  readonly where: "headers" | "trailers" | "trailer frame" | "end of stream" | "body";
-  readonly code: string | undefined;
-  readonly reason: string | undefined;
-  readonly cacheControl: string | undefined;
-}
-
-function expectedOf(row: Row, form: Form): Refusal {
-  const [reason, code, status] = row.refusal;
+function expectedOf(row: Row, form: Form) {
+  const [reason, code, httpStatus] = row.refusal;
+  const { type = "" } = form;
   const protocol = row.as?.(form) ?? form.protocol;
   const snake = (Code[code] ?? "").replace(/(?<=[a-z])(?=[A-Z])/g, "_");
-  const common = { reason, cacheControl: undefined };
-  const uncached = { reason, status, where: "body", cacheControl: "no-store" } as const;
+  const [lower, upper] = [snake.toLowerCase(), snake.toUpperCase()];
+  const isEarly = row.isEarly === "streams" ? form.isStream : row.isEarly;
+  const framed = { reason, type, status: 200, cacheControl: undefined };
+  const uncached = { reason, status: httpStatus, where: "body", cacheControl: "no-store" };
   switch (protocol) {
     case "grpc":
-      return { ...common, status: 200, type: form.type ?? "", where: "headers", code: String(code) };
-    case "grpc-web": {
-      const isEarly = row.isEarly === "streams" ? form.isStream : row.isEarly;
-      const where = isEarly ? "headers" : "trailer frame";
-      return { ...common, status: 200, type: form.type ?? "", where, code: String(code) };
-    }
+      return { ...framed, where: "headers", code: String(code) };
+    case "grpc-web":
+      return { ...framed, where: isEarly ? "headers" : "trailer frame", code: String(code) };
     case "connect-stream":
-      return {
-        ...common,
-        status: 200,
-        type: form.type ?? "",
-        where: "end of stream",
-        code: snake.toLowerCase(),
-      };
+      return { ...framed, where: "end of stream", code: lower };
     case "connect":
-      return { ...uncached, type: "application/json", code: snake.toLowerCase() };
-    default: {
-      const type = expect.stringMatching(/^application\/json(; charset=utf-8)?$/);
-      return { ...uncached, type, code: snake.toUpperCase() };
-    }
+      return { ...uncached, type: "application/json", code: lower };
+    default:
+      return {
+        ...uncached,
+        type: expect.stringMatching(/^application\/json(; charset=utf-8)?$/),
+        code: upper,
+      };
   }
 }
 
@@ -525,10 +454,10 @@ function bodyOf({ headers, body }: RawAnswer): Buffer {
   return /-text/.test(String(headers["content-type"])) ? Buffer.from(body.toString(), "base64") : body;
 }
 
-function refusalOf(answer: RawAnswer): Refusal {
+function refusalOf(answer: RawAnswer) {
   const { status, headers } = answer;
   const type = String(headers["content-type"]);
-  const common = { status, type, cacheControl: headers["cache-control"] as string | undefined };
+  const common = { status, type, cacheControl: headers["cache-control"] };
   if (type.startsWith("application/grpc")) {
     const { status: code, reason } = grpcStatusOf({ ...answer, body: bodyOf(answer) });
     const inHeaders = headers["grpc-status"] === undefined ? undefined : "headers";
@@ -584,39 +513,30 @@ function connectOver2(port: number): Connection {
 
 function connectOver1(port: number): Connection {
   const socket = connectTcp(port);
+  const chunks: AsyncIterator<Buffer> = socket[Symbol.asyncIterator]();
   let received = "";
-  let wake = (): void => {};
-  socket.on("data", (chunk) => {
-    received += chunk.toString("latin1");
-    wake();
-  });
-  const closed = once(socket, "close").then(() => wake());
-  const more = async (): Promise<void> => {
-    if (socket.destroyed) throw new Error(`the connection ended after ${JSON.stringify(received)}`);
-    await new Promise<void>((resolve) => {
-      wake = resolve;
-    });
+  /** Reads until the end of what is wanted has arrived. */
+  const take = async (findEnd: () => number): Promise<string> => {
+    for (;;) {
+      const end = findEnd();
+      if (end >= 0 && end <= received.length) {
+        const taken = received.slice(0, end);
+        received = received.slice(end);
+        return taken;
+      }
+      const { done, value } = await chunks.next();
+      if (done) throw new Error(`the connection ended after ${JSON.stringify(received)}`);
+      received += value.toString("latin1");
+    }
   };
-  const take = (length: number): string => {
-    const taken = received.slice(0, length);
-    received = received.slice(length);
-    return taken;
-  };
-  const takeUntil = async (end: string): Promise<string> => {
-    while (!received.includes(end)) await more();
-    return take(received.indexOf(end) + end.length).slice(0, -end.length);
-  };
-  const takeExactly = async (length: number): Promise<string> => {
-    while (received.length < length) await more();
-    return take(length);
-  };
+  const takeLines = (end: string): Promise<string> =>
+    take(() => (received.includes(end) ? received.indexOf(end) + end.length : -1));
   const readBody = async (headers: Readonly<Record<string, string>>): Promise<string> => {
-    if (headers["transfer-encoding"] === undefined) return takeExactly(Number(headers["content-length"]));
+    if (headers["transfer-encoding"] === undefined) return take(() => Number(headers["content-length"]));
     let body = "";
     for (;;) {
-      const size = Number.parseInt(await takeUntil("\r\n"), 16);
-      body += await takeExactly(size);
-      await takeExactly(2);
+      const size = Number.parseInt(await takeLines("\r\n"), 16);
+      body += (await take(() => size + 2)).slice(0, -2);
       if (size === 0) return body;
     }
   };
@@ -628,21 +548,17 @@ function connectOver1(port: number): Connection {
       );
       socket.write(`${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n`);
       socket.write(body.subarray(0, sentBytes));
-      const [first = "", ...fields] = (await takeUntil("\r\n\r\n")).split("\r\n");
-      const pairs = fields.map((line) => {
-        const at = line.indexOf(": ");
-        return [line.slice(0, at).toLowerCase(), line.slice(at + 2)] as const;
-      });
-      const received = Object.fromEntries(pairs);
-      const content = Buffer.from(await readBody(received), "latin1");
+      const head = await takeLines("\r\n\r\n");
+      const pairs = [...head.matchAll(/^([^:\r\n]+): (.*)\r$/gm)];
+      const fields = Object.fromEntries(
+        pairs.map(([, name = "", value = ""]) => [name.toLowerCase(), value]),
+      );
+      const content = Buffer.from(await readBody(fields), "latin1");
       if (sentBytes !== undefined && !isHeld) socket.write(body.subarray(sentBytes));
-      return { status: Number(first.split(" ")[1]), headers: received, trailers: {}, body: content };
+      return { status: Number(head.split(" ")[1]), headers: fields, trailers: {}, body: content };
     },
-    async hasEnded() {
-      await closed;
-      return true;
-    },
-    expectNoMore: () => expect(received).toBe(""),
+    hasEnded: async () => (await chunks.next().catch(() => ({ done: true }))).done === true,
+    expectNoMore: () => expect([received, socket.readableLength]).toEqual(["", 0]),
   };
 }
 

@@ -1,10 +1,9 @@
 /** HTTP/2 peers that fall silent while a stream is open. */
 import { once } from "node:events";
-import type net from "node:net";
 import { expect, it } from "vitest";
 import { flags, frameTypes, opening, writeFrame } from "../support/http2-frames.ts";
 import { createFrameDecoder, encodeCall } from "./frames.ts";
-import { serveProbe } from "./probe.ts";
+import { makeWatches, serveProbe } from "./probe.ts";
 import { connectTcp, readToEnd } from "./raw.ts";
 
 /** The first bytes of a PING request: length 8, type, no flags, stream 0. */
@@ -12,34 +11,20 @@ const ping = Buffer.from([0, 0, 8, frameTypes.ping, 0, 0, 0, 0, 0]);
 /** GOAWAY with NO_ERROR: its sender opens no more streams. */
 const goaway = writeFrame(frameTypes.goaway, 0, 0, Buffer.alloc(8));
 
-/** Serves a stream that sends nothing until its caller disconnects. */
-async function serveSilence() {
-  const { promise: left, resolve: leave } = Promise.withResolvers<void>();
-  const { port } = await serveProbe(
-    {
-      // biome-ignore lint/correctness/useYield: it sends nothing
-      async *watch(_item, { signal }) {
-        if (!signal.aborted) await once(signal, "abort");
-        leave();
-      },
-    },
-    { maxWriteMs: 200 },
-  );
-  return { port, left };
-}
-
-/** Opens the stream by hand, because a Node client would answer PING. */
-function openStream(port: number): net.Socket {
+/** Opens a watch by hand, because a Node client would answer PING. */
+async function openWatch() {
+  const { behaviour, ...watches } = makeWatches();
+  const { port } = await serveProbe(behaviour, { maxWriteMs: 200 });
   const socket = connectTcp(port);
   socket.write(Buffer.concat([opening, encodeCall(1, "/probing.Probe/Watch", Buffer.alloc(0))]));
-  return socket;
+  await expect.poll(watches.countRunning).toBe(1);
+  return { socket, ...watches };
 }
 
 it("a peer that does not answer PING loses its connection, and its call ends", async () => {
-  const { port, left } = await serveSilence();
-  const socket = openStream(port);
+  const { socket, countRunning } = await openWatch();
   const text = await readToEnd(socket);
-  await left;
+  await expect.poll(countRunning).toBe(0);
   expect(text).toContain(ping.toString("latin1"));
 });
 
@@ -47,8 +32,7 @@ it.each([
   { what: "answers PING", type: frameTypes.ping, first: [] },
   { what: "closes its connection, and answers SETTINGS,", type: frameTypes.settings, first: [goaway] },
 ])("a peer that $what may send nothing else", async ({ type, first }) => {
-  const { port } = await serveSilence();
-  const socket = openStream(port);
+  const { socket } = await openWatch();
   for (const bytes of first) socket.write(bytes);
   const decode = createFrameDecoder();
   let answered = 0;
@@ -65,11 +49,10 @@ it.each([
 });
 
 it("a peer that closes, breaks the protocol and disconnects is noticed", async () => {
-  const { port, left } = await serveSilence();
-  const socket = openStream(port);
+  const { socket, countRunning } = await openWatch();
   const broken = writeFrame(frameTypes.data, 0, 0, Buffer.alloc(1));
   socket.write(Buffer.concat([goaway, broken]));
   await once(socket, "data");
   socket.resetAndDestroy();
-  await left;
+  await expect.poll(countRunning).toBe(0);
 });

@@ -1,8 +1,8 @@
 /** Clients that do not read their answers, do not wait for them, or keep sending after them. */
 import { once } from "node:events";
 import http2 from "node:http2";
-import net from "node:net";
-import { describe, expect, it, onTestFinished } from "vitest";
+import type net from "node:net";
+import { describe, expect, it } from "vitest";
 import { createMetrics } from "../../src/server/metrics.ts";
 import { frameTypes, opening, writeFrame, writeUint32 } from "../support/http2-frames.ts";
 import { encodeHead } from "./frames.ts";
@@ -22,9 +22,7 @@ const requests: Record<string, http2.OutgoingHttpHeaders> = {
 
 it.each(Object.entries(requests))("an unread HTTP/2 answer is reset: to %s", async (_what, headers) => {
   const { url } = await serveProbe({}, limits);
-  const session = http2.connect(url, { settings: { initialWindowSize: 0 } });
-  session.on("error", () => {});
-  onTestFinished(() => session.destroy());
+  const session = connectHttp2(url, { settings: { initialWindowSize: 0 } });
   const stream = session.request(headers, { endStream: false });
   stream.on("error", () => {});
   stream.end(headers[":method"] === "POST" ? envelope("") : undefined);
@@ -44,8 +42,7 @@ it("a second message of a unary call is refused on arrival", async () => {
   const { url } = await serveProbe({}, limits);
   const stream = connectHttp2(url).request(headOf("Ask"), { endStream: false });
   stream.write(Buffer.concat([envelope(""), envelope("")]));
-  const { status } = grpcStatusOf(await readStream(stream));
-  expect(status).toBe(12);
+  expect(grpcStatusOf(await readStream(stream)).status).toBe(12);
 });
 
 describe("one-byte chunks over HTTP/1.1", () => {
@@ -85,18 +82,9 @@ describe("a client that does not wait for its answers", () => {
   // One connection and ten requests.
   const rate = { maxConnectionsPerSecond: 1 };
   const never = { ask: () => new Promise<never>(() => {}) };
-  const connect = (url: string): net.Socket => {
-    const { hostname: host, port } = new URL(url);
-    const socket = net.connect({ host, port: Number(port), localAddress: "127.0.0.2" });
-    socket.on("error", () => {});
-    onTestFinished(() => void socket.destroy());
-    return socket;
-  };
-  const connectSession = (url: string): http2.ClientHttp2Session => {
-    const session = http2.connect(url, { createConnection: () => connect(url) });
-    session.on("error", () => {});
-    return session;
-  };
+  const connect = (url: string): net.Socket => connectTcp(Number(new URL(url).port), false, "127.0.0.2");
+  const connectSession = (url: string): http2.ClientHttp2Session =>
+    connectHttp2(url, { createConnection: () => connect(url) });
 
   it("loses its HTTP/2 connection", async () => {
     const { url } = await serveProbe(never, rate);
@@ -107,8 +95,7 @@ describe("a client that does not wait for its answers", () => {
       stream.on("error", () => {});
       stream.close(http2.constants.NGHTTP2_CANCEL);
     }
-    const [code] = await ended;
-    expect(code).toBe(http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    expect((await ended)[0]).toBe(http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
   });
 
   it("is counted by its address, even if its resets end its connection", async () => {

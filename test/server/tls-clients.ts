@@ -1,7 +1,7 @@
 /** TLS servers with certificates from `qsp ca issue`, and clients that trust only its CA. */
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { copyFileSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import type http2 from "node:http2";
 import net, { type AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -134,50 +134,15 @@ export async function captureClientHello(): Promise<Buffer> {
   return hello as Buffer;
 }
 
-/** Ways to damage a certificate or key while it is in use. */
-export const damages: readonly { what: string; damage: (dataDir: string) => void }[] = [
-  { what: "the key is deleted", damage: (dataDir) => rmSync(tlsFile(dataDir, "gateway.key")) },
-  { what: "the certificate is deleted", damage: (dataDir) => rmSync(tlsFile(dataDir, "gateway.crt")) },
-  {
-    what: "the key is replaced by one of a different certificate",
-    damage: (dataDir) => copyFileSync(tlsFile(dataDir, "ca.key"), tlsFile(dataDir, "gateway.key")),
-  },
-  {
-    what: "the certificate is replaced by one of a different key",
-    damage: (dataDir) => copyFileSync(tlsFile(dataDir, "ca.crt"), tlsFile(dataDir, "gateway.crt")),
-  },
-  {
-    // A link to itself: the system answers ELOOP, as it answers EACCES for a closed directory.
-    what: "the certificate is unreadable",
-    damage: (dataDir) => {
-      rmSync(tlsFile(dataDir, "gateway.crt"));
-      symlinkSync("gateway.crt", tlsFile(dataDir, "gateway.crt"));
-    },
-  },
-  {
-    what: "the certificate is only half written",
-    damage: (dataDir) => {
-      const path = tlsFile(dataDir, "gateway.crt");
-      writeFileSync(path, firstHalf(readFileSync(path)));
-    },
-  },
-];
-
 export const ecdsa = "ecdsa_secp256r1_sha256";
 
-export function optionsOf2({ port, ca }: TlsPlace) {
+/** gRPC over a connection of its own, which closes with the test. */
+export function openGrpc({ port, ca }: TlsPlace) {
   const baseUrl = `https://127.0.0.1:${port}`;
   const sessionManager = new Http2SessionManager(baseUrl, {}, { ca });
   onTestFinished(() => sessionManager.abort());
-  return { baseUrl, httpVersion: "2" as const, sessionManager };
+  return { transport: createGrpcTransport({ baseUrl, sessionManager }), sessionManager };
 }
-
-export function openGrpc(place: TlsPlace) {
-  const options = optionsOf2(place);
-  return { transport: createGrpcTransport(options), sessionManager: options.sessionManager };
-}
-
-export const firstHalf = (bytes: Buffer): Buffer => bytes.subarray(0, bytes.length >> 1);
 
 export function fingerprintOf(dataDir: string, name: string): string {
   return new X509Certificate(readFileSync(tlsFile(dataDir, `${name}.crt`))).fingerprint256;
@@ -214,41 +179,4 @@ export function watchAudit(kms: Client<typeof KmsService>) {
     await expect(entries.next()).rejects.toMatchObject({ code: Code.Canceled });
   };
   return { sees, stop };
-}
-
-/** A log line. */
-interface LogLine {
-  readonly level: number;
-  readonly msg: string;
-}
-
-/** Reads what the program logs from now on. */
-export function readLog({ process: child }: TlsServer) {
-  let text = "";
-  child.stderr?.on("data", (chunk) => {
-    text += chunk;
-  });
-  const lines = (): LogLine[] => {
-    const whole = text.slice(0, text.lastIndexOf("\n") + 1);
-    return whole
-      .split("\n")
-      .filter(Boolean)
-      .map((line) => JSON.parse(line));
-  };
-  return { text: () => text, lines };
-}
-
-/** Fails if a text contains a key, as PEM or in any other common encoding. */
-export function expectNoSecret(text: string, pem: string): void {
-  const [, body = ""] = /-----BEGIN[^-]*-----\s*([^-]*)-----END/.exec(pem) ?? [];
-  const raw = Buffer.from(body, "base64");
-  expect(raw.length).toBeGreaterThan(32);
-  const forms = [
-    ...body.trim().split("\n"),
-    raw.toString("hex"),
-    raw.subarray(-32).toString("hex"),
-    raw.subarray(-32).toString("base64url"),
-    raw.subarray(-8).join(","),
-  ];
-  expect(forms.filter((form) => text.includes(form))).toEqual([]);
 }

@@ -46,133 +46,99 @@ function read(input: { certificate?: string | Uint8Array; key?: string | Uint8Ar
 }
 
 describe("the files of --tls-cert and --tls-key", () => {
-  it.each([
-    ["text before and after it", { certificate: `Subject: CN=x\n\n${pair.certificatePem}end\n` }],
-    ["spaces at the end of its lines", { certificate: pair.certificatePem.replaceAll("\n", " \n") }],
-    ["CRLF line endings", { certificate: pair.certificatePem.replaceAll("\n", "\r\n") }],
-    ["a byte order mark", { certificate: `\uFEFF${pair.certificatePem}` }],
-    [
-      "the label used by older programs",
-      { certificate: encodePem("X509 CERTIFICATE", der(pair.certificatePem)) },
-    ],
-    ["its key in the same file", { certificate: pair.secretKeyPem + pair.certificatePem }],
-    ["a key with CRLF line endings", { key: pair.secretKeyPem.replaceAll("\n", "\r\n") }],
+  const { certificatePem: certificate, secretKeyPem: key } = pair;
+
+  it.each<[what: string, input: Parameters<typeof read>[0]]>([
+    ["text before and after it", { certificate: `Subject: CN=x\n\n${certificate}end\n` }],
+    ["spaces at the end of its lines", { certificate: certificate.replaceAll("\n", " \n") }],
+    ["CRLF line endings", { certificate: certificate.replaceAll("\n", "\r\n") }],
+    ["a byte order mark", { certificate: `\uFEFF${certificate}` }],
+    ["the label used by older programs", { certificate: encodePem("X509 CERTIFICATE", der(certificate)) }],
+    ["its key in the same file", { certificate: key + certificate }],
+    ["a key with CRLF line endings", { key: key.replaceAll("\n", "\r\n") }],
     ["a key in the older SEC1 form", { key: exportKey("sec1") }],
     ["a key after its parameters, as written by openssl ecparam", { key: parameters + exportKey("sec1") }],
-    ["a key next to its certificate", { key: pair.secretKeyPem + pair.certificatePem }],
+    ["a key next to its certificate", { key: key + certificate }],
   ])("are accepted with %s", (_, input) => {
-    const { cert, key } = read(input);
-    expect(cert.map((pem) => der(String(pem)))).toEqual([der(pair.certificatePem)]);
-    expect(key).toHaveLength(1);
+    const options = read(input);
+    expect(options.cert.map((pem) => der(String(pem)))).toEqual([der(certificate)]);
+    expect(options.key).toHaveLength(1);
   });
 
   it("yield the whole chain in its order", () => {
-    const { cert } = read({ certificate: pair.certificatePem + rest });
+    const { cert } = read({ certificate: certificate + rest });
     expect(String(cert[0]).match(/BEGIN/g)).toHaveLength(2);
-    expect(der(String(cert[0]))).toEqual(der(pair.certificatePem));
+    expect(der(String(cert[0]))).toEqual(der(certificate));
   });
 
-  // Followed by another certificate or key, which OpenSSL would use.
-  it.each([
-    [
-      "an indented BEGIN line",
-      { certificate: indent(another.certificatePem) + pair.certificatePem },
-      /server\.crt: line 1 is not a whole BEGIN or END line/,
-    ],
-    [
-      "an indented BEGIN line in its chain",
-      { certificate: pair.certificatePem + indent(rest) },
-      /server\.crt: line \d+ is not a whole BEGIN or END line/,
-    ],
-    [
-      "four dashes",
-      { certificate: another.certificatePem.slice(1) + pair.certificatePem },
-      /server\.crt: line 1 is not a whole BEGIN or END line/,
-    ],
+  const longer = encodePem("CERTIFICATE", Buffer.concat([der(certificate), Buffer.of(0)]));
+  // Followed by another certificate, which OpenSSL would use.
+  it.each<[what: string, certificate: string | Uint8Array, message: RegExp]>([
+    ["an indented BEGIN line", indent(another.certificatePem) + certificate, /crt: line 1 is not a whole/],
+    ["an indented BEGIN line in its chain", certificate + indent(rest), /crt: line \d+ is not a whole/],
+    ["four dashes", another.certificatePem.slice(1) + certificate, /crt: line 1 is not a whole/],
     [
       "a non-certificate block before it",
-      { certificate: junk + pair.certificatePem },
-      /server\.crt: the CERTIFICATE in line 1 is not an X\.509 certificate; export it again/,
+      junk + certificate,
+      /crt: .* line 1 is not an X\.509 certificate; export/,
     ],
     [
       "a non-certificate block in its chain",
-      { certificate: pair.certificatePem + junk },
-      /server\.crt: the CERTIFICATE in line \d+ is not an X\.509 certificate/,
+      certificate + junk,
+      /crt: .* line \d+ is not an X\.509 certificate/,
+    ],
+    ["bytes after it", longer, /crt: .* line 1 is not an X\.509 certificate/],
+    [
+      "trust settings",
+      encodePem("TRUSTED CERTIFICATE", der(certificate)),
+      /crt: .*openssl x509 -in FILE -out/,
+    ],
+    ["UTF-16", utf16(certificate), /crt: .*UTF-16; save it as UTF-8/],
+    ["DER", der(certificate), /crt: no certificate in PEM.*openssl x509 -in FILE -out NEW/],
+    ["a key instead", key, /crt: 1 PEM block \(PRIVATE KEY in line 1\), and no certificate/],
+    ["no bytes", "", /crt: no certificate in PEM/],
+    ["no PEM", "this is no PEM\n", /crt: no certificate in PEM/],
+  ])("are refused with a certificate that has %s", (_, certificate, message) => {
+    expect(() => read({ certificate })).toThrow(message);
+  });
+
+  const broken = key.replace(/\n[^\n]{8}/, "\n!!!!!!!!");
+  it.each<[what: string, key: string | Uint8Array, message: RegExp]>([
+    ["that is a certificate", certificate, /key: 1 PEM block \(CERTIFICATE in line 1\), and no private key/],
+    ["with an indented BEGIN line", indent(another.secretKeyPem) + key, /key: line 1 is not a whole/],
+    [
+      "next to another",
+      key + another.secretKeyPem,
+      /key: 2 PEM blocks \(PRIVATE KEY in line 1, PRIVATE KEY in/,
+    ],
+    ["in UTF-16", utf16(key), /key: .*UTF-16; save it as UTF-8/],
+    ["that is encrypted", exportKey("pkcs8", "passphrase"), /key: .*is encrypted; decrypt it first/],
+    [
+      "that is encrypted in the older form",
+      exportKey("sec1", "passphrase"),
+      /key: .*is encrypted; decrypt it first/,
+    ],
+    ["that is not PEM", "this is no PEM\n", /key: /],
+    ["that is broken", broken, /key: the PRIVATE KEY in line 1 is not valid base64/],
+    [
+      "that is none",
+      encodePem("PRIVATE KEY", Uint8Array.of(1)),
+      /key: .*is not a private key that OpenSSL can read/,
     ],
     [
-      "bytes after its certificate",
-      { certificate: encodePem("CERTIFICATE", Buffer.concat([der(pair.certificatePem), Buffer.of(0)])) },
-      /server\.crt: the CERTIFICATE in line 1 is not an X\.509 certificate/,
+      "of OpenSSH",
+      encodePem("OPENSSH PRIVATE KEY", Uint8Array.of(1)),
+      /key: the OPENSSH .* line 1 .*openssl pkey/,
     ],
-    [
-      "OpenSSL trust settings",
-      { certificate: encodePem("TRUSTED CERTIFICATE", der(pair.certificatePem)) },
-      /server\.crt: .*openssl x509 -in FILE -out NEW/,
-    ],
-    ["UTF-16", { certificate: utf16(pair.certificatePem) }, /server\.crt: .*UTF-16; save it as UTF-8/],
-    [
-      "DER",
-      { certificate: der(pair.certificatePem) },
-      /server\.crt: no certificate in PEM.*openssl x509 -in FILE -out NEW/,
-    ],
-    [
-      "key and certificate swapped",
-      { certificate: pair.secretKeyPem, key: pair.certificatePem },
-      /server\.crt: 1 PEM block \(PRIVATE KEY in line 1\), and no certificate/,
-    ],
-    [
-      "a certificate instead of a key",
-      { key: pair.certificatePem },
-      /server\.key: 1 PEM block \(CERTIFICATE in line 1\), and no private key/,
-    ],
-    [
-      "an indented BEGIN line in the key",
-      { key: indent(another.secretKeyPem) + pair.secretKeyPem },
-      /server\.key: line 1 is not a whole BEGIN or END line/,
-    ],
-    [
-      "two keys",
-      { key: pair.secretKeyPem + another.secretKeyPem },
-      /server\.key: 2 PEM blocks \(PRIVATE KEY in line 1, PRIVATE KEY in line \d+\); expected one private key/,
-    ],
-    ["a key in UTF-16", { key: utf16(pair.secretKeyPem) }, /server\.key: .*UTF-16; save it as UTF-8/],
-    [
-      "an encrypted key",
-      { key: exportKey("pkcs8", "passphrase") },
-      /server\.key: .*is encrypted; decrypt it first/,
-    ],
-    [
-      "an encrypted key in the older PEM form",
-      { key: exportKey("sec1", "passphrase") },
-      /server\.key: .*is encrypted; decrypt it first/,
-    ],
-    ["no bytes", { certificate: "" }, /server\.crt: no certificate in PEM/],
-    ["no PEM", { certificate: "this is no PEM\n" }, /server\.crt: no certificate in PEM/],
-    ["a key that is not PEM", { key: "this is no PEM\n" }, /server\.key: /],
-    [
-      "a broken key",
-      { key: pair.secretKeyPem.replace(/\n[^\n]{8}/, "\n!!!!!!!!") },
-      /server\.key: the PRIVATE KEY in line 1 is not valid base64/,
-    ],
-    [
-      "a block that is not a key",
-      { key: encodePem("PRIVATE KEY", Uint8Array.of(1)) },
-      /server\.key: the PRIVATE KEY in line 1 is not a private key that OpenSSL can read/,
-    ],
-    [
-      "an OpenSSH key",
-      { key: encodePem("OPENSSH PRIVATE KEY", Uint8Array.of(1)) },
-      /server\.key: the OPENSSH PRIVATE KEY in line 1 .*openssl pkey/,
-    ],
-    ["another's key", { key: another.secretKeyPem }, /server\.key does not contain the key of .*server\.crt/],
-  ])("are refused with %s", (_, input, message) => {
-    expect(() => read(input)).toThrow(message);
+    ["of another certificate", another.secretKeyPem, /key does not contain the key of .*server\.crt/],
+  ])("are refused with a key %s", (_, key, message) => {
+    expect(() => read({ key })).toThrow(message);
   });
 
   it.each(["certificate", "key"] as const)("are refused if the %s is missing or a directory", (which) => {
     const directory = makeTemporaryDirectory();
     const good = join(directory, "good.pem");
-    writeFileSync(good, pair.secretKeyPem + pair.certificatePem);
+    writeFileSync(good, key + certificate);
     for (const bad of [join(directory, "nowhere"), directory])
       expect(() => readTlsOptions([{ certificate: good, key: good, [which]: bad }])).toThrow(bad);
   });

@@ -21,44 +21,45 @@ import {
 const timeout = 180_000;
 const soon = { timeout: 100_000, interval: 50 };
 
-describe("the program, when its certificates are renewed,", { timeout }, () => {
-  it("uses the new ones soon, and drops no connection, call or stream", async () => {
-    const server = await startTlsServer();
-    const { transport } = openGrpc(server);
-    const kms = createClient(KmsService, transport);
-    const audit = watchAudit(kms);
-    await audit.sees(await createKey(kms));
-    const old = await shakeHands(server);
-    const load = startCalling(server);
-    const before = await shownBy(server);
+it("the program, when its certificates are renewed, uses the new ones soon, and drops no connection, call or stream", {
+  timeout,
+}, async () => {
+  const server = await startTlsServer();
+  const { transport } = openGrpc(server);
+  const kms = createClient(KmsService, transport);
+  const audit = watchAudit(kms);
+  await audit.sees(await createKey(kms));
+  const old = await shakeHands(server);
+  const load = startCalling(server);
+  const before = await shownBy(server);
 
-    await issue(server.dataDir);
-    const renewed = fingerprintOf(server.dataDir, "gateway");
-    expect(renewed).not.toBe(before);
-    // tls.test.ts tests with a fake clock that it polls once a second.
-    await vi.waitUntil(async () => (await shownBy(server)) === renewed, soon);
+  await issue(server.dataDir);
+  const renewed = fingerprintOf(server.dataDir, "gateway");
+  expect(renewed).not.toBe(before);
+  // tls.test.ts tests with a fake clock that it polls once a second.
+  await vi.waitUntil(async () => (await shownBy(server)) === renewed, soon);
 
-    expect(await shownBy(server, { sigalgs: "mldsa65" })).toBe(
-      fingerprintOf(server.dataDir, "gateway-mldsa"),
-    );
-    const keyId = await createKey(kms);
-    await audit.sees(keyId);
-    await audit.stop();
-    old.write("GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n");
-    expect(String((await once(old, "data"))[0])).toMatch(/^HTTP\/1\.1 200 /);
-    await expect.poll(load.countAnswered).toBeGreaterThan(10);
-    expect(await load.stop()).toEqual([]);
-  });
+  expect(await shownBy(server, { sigalgs: "mldsa65" })).toBe(fingerprintOf(server.dataDir, "gateway-mldsa"));
+  const keyId = await createKey(kms);
+  await audit.sees(keyId);
+  await audit.stop();
+  old.write("GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n");
+  expect(String((await once(old, "data"))[0])).toMatch(/^HTTP\/1\.1 200 /);
+  await expect.poll(load.countAnswered).toBeGreaterThan(10);
+  load.stop();
+  expect(await load.failures).toEqual([]);
 });
 
 /** Makes calls one after the other, over a lasting connection and new ones, until stopped. */
 function startCalling(place: TlsPlace) {
-  const { transport } = openGrpc(place);
-  const tokens = createClient(TokenService, transport);
+  const tokens = createClient(TokenService, openGrpc(place).transport);
   const failures: unknown[] = [];
   let answered = 0;
   let isStopped = false;
-  const call = async (): Promise<void> => {
+  const stop = (): void => {
+    isStopped = true;
+  };
+  const call = async (): Promise<readonly unknown[]> => {
     while (!isStopped) {
       const calls = [tokens.hello({}), requestHttp1(place, "/api/hello")];
       for (const result of await Promise.allSettled(calls)) {
@@ -66,16 +67,8 @@ function startCalling(place: TlsPlace) {
         else answered += 1;
       }
     }
-  };
-  const calling = call();
-  onTestFinished(() => {
-    isStopped = true;
-  });
-  /** @returns why calls failed */
-  const stop = async () => {
-    isStopped = true;
-    await calling;
     return failures;
   };
-  return { stop, countAnswered: () => answered };
+  onTestFinished(stop);
+  return { stop, failures: call(), countAnswered: () => answered };
 }
