@@ -22,35 +22,18 @@ const accepted: readonly (readonly [AlternativeNameKind, string, string])[] = [
   ["uri", "spiffe://example.com/release", "spiffe://example.com/release"],
 ];
 
-const refused: Readonly<Record<AlternativeNameKind, readonly string[]>> = {
-  dns: [
-    ...[
-      "",
-      "a\0.example.com",
-      "bücher.example",
-      "a_b.example",
-      "example.com.",
-      "*.com",
-      "*",
-      "a.*.example.com",
-    ],
-    ...["127.0.0.1", "0x7f.1", "a, dns:b", `${"a".repeat(64)}.test`, `${"a.".repeat(127)}test`],
+const refused: readonly (readonly [AlternativeNameKind, readonly string[]])[] = [
+  ["dns", ["", "a\0.example.com", "bücher.example", "a_b.example", "example.com.", "127.0.0.1", "0x7f.1"]],
+  ["dns", ["*.com", "*", "a.*.example.com", "a, dns:b", `${"a".repeat(64)}.test`, `${"a.".repeat(127)}test`]],
+  ["ip", ["127.0.0.1/8", "127.1", "fe80::1%eth0", "[::1]", "example.com"]],
+  [
+    "email",
+    ["ada", "@example.com", "ada@", "ada@example.com\n", "Ada <ada@example.com>", "a..b@example.com"],
   ],
-  ip: ["127.0.0.1/8", "127.1", "fe80::1%eth0", "[::1]", "example.com"],
-  email: [
-    ...["ada", "@example.com", "ada@", "ada@example.com\n", "Ada <ada@example.com>", "a..b@example.com"],
-    ...["ada@*.example.com", "ädä@example.com", `${"a".repeat(65)}@example.com`, '"a b"@example.com'],
-  ],
-  uri: [
-    ...["/release", "example.com", "https://", "spiffe:///release", "https://example.com/a b"],
-    ...[
-      "https://example.com/%zz",
-      "https://example.com/ä",
-      "https://example.com/\r\n",
-      `urn:${"a".repeat(2045)}`,
-    ],
-  ],
-};
+  ["email", ["ada@*.example.com", "ädä@example.com", `${"a".repeat(65)}@example.com`, '"a b"@example.com']],
+  ["uri", ["/release", "example.com", "https://", "spiffe:///release", `urn:${"a".repeat(2045)}`]],
+  ["uri", ["https://example.com/a b", "https://e.test/%zz", "https://e.test/ä", "https://e.test/\r\n"]],
+];
 
 describe("a subject alternative name", () => {
   it.each(accepted)("of kind %s can be %j", (kind, text, value) => {
@@ -58,9 +41,9 @@ describe("a subject alternative name", () => {
     expect(parseAlternativeName(`${kind}:${text}`)).toEqual({ kind, value });
   });
 
-  for (const [kind, texts] of Object.entries(refused)) {
+  for (const [kind, texts] of refused) {
     it.each(texts)(`of kind ${kind} rejects %j and quotes it`, async (text) => {
-      const read = () => readAlternativeName(kind as AlternativeNameKind, text);
+      const read = () => readAlternativeName(kind, text);
       expect(await refusal(read)).toBe("INVALID_ARGUMENT");
       expect(read).toThrow(JSON.stringify(text));
     });

@@ -119,9 +119,8 @@ describe("a client stream of one JSON array", () => {
     expect(await imported({ body })).toEqual(titles.map((title) => `shelves/1: ${title}`));
   });
 
-  it.each([
-    ...["[", '[{"title":"a"},]', '[,{"title":"a"}]', '[{"title":"a"}]]', '[{"title":"a"}{"title":"b"}]', "x"],
-  ])("refuses %s", async (body) => {
+  const broken = ["[", '[{"title":"a"},]', '[,{"title":"a"}]', '[{"title":"a"}]]', '[{}{"title":"b"}]', "x"];
+  it.each(broken)("refuses %s", async (body) => {
     expect(await imported({ body })).toEqual(invalid("JSON_INVALID"));
   });
 

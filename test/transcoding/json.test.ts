@@ -47,9 +47,8 @@ describe("a JSON body sets fields", () => {
 });
 
 describe("an unknown field is refused and named", () => {
-  it.each([
-    ...["bogus", "Name", "DisplayName", "", "__proto__", "constructor", "$typeName", "choice", "nested.id"],
-  ])('{"%s":{}}', async (name) => {
+  const names = ["bogus", "Name", "", "__proto__", "constructor", "$typeName", "choice", "nested.id"];
+  it.each(names)('{"%s":{}}', async (name) => {
     expect(await post(`{"name":"a","${name}":{}}`)).toEqual(invalid("FIELD_INVALID", name));
   });
 
