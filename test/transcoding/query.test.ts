@@ -101,24 +101,9 @@ describe("an invalid query value is refused and its field named", () => {
 describe("an unknown query name is refused and quoted", () => {
   const refused: Readonly<Record<string, readonly string[]>> = {
     "not a field": ["bogus", "Name", "DisplayName", "", "%20name", "name%00", "alt", "$typeName", "choice"],
-    "not a path of fields": [
-      "name.x",
-      "name.",
-      ".name",
-      "nested.",
-      "nested..id",
-      "nested.bogus",
-      "choice.text",
-    ],
+    "not a path of fields": ["name.x", "name.", ".name", "nested..id", "nested.bogus", "choice.text"],
     "not a value": ["nested", "nested.child", "nesteds", "labels", "nested.labels", "any", "empty", "raw"],
-    "a part of a value": [
-      "nesteds.id",
-      "nesteds[0].id",
-      "tags[]",
-      "tags.0",
-      "labels.a",
-      "stringWrapper.value",
-    ],
+    "a part of a value": ["nesteds.id", "nesteds[0].id", "tags.0", "labels.a", "stringWrapper.value"],
     "a name from Object.prototype": ["__proto__", "constructor.prototype", "nested.__proto__"],
     "too deep": [`nested.${"child.".repeat(300)}id`],
   };
