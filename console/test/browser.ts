@@ -54,6 +54,8 @@ export async function visitIn(context: BrowserContext, url: string, path: string
 
 /**
  * Opens a console page in an existing tab. Whatever the tab showed is dropped, unless it was the same page.
+ *
+ * @param path the part of its address after "/#/", or with a slash the whole path: "/reference"
  */
 export async function visitTab(page: Page, url: string, path: string): Promise<Visit> {
   page.setDefaultTimeout(60_000);
@@ -70,8 +72,8 @@ export async function visitTab(page: Page, url: string, path: string): Promise<V
   page.on("request", (request) => {
     if (new URL(request.url()).origin !== url) foreign.push(request.url());
   });
-  await page.goto(`${url}/#/${path}`);
-  await page.getByRole("heading", { level: 1 }).waitFor();
+  await page.goto(url + (path.startsWith("/") ? path : `/#/${path}`));
+  await page.locator("main h1").waitFor();
   return { page, complaints, foreign };
 }
 

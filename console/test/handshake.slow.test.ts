@@ -23,26 +23,13 @@ describe.skipIf(lacksBrowser)(`the handshake page${needsBrowser}`, { timeout: 18
     return visited;
   }
 
+  const upload = (page: Page, buffer: Buffer) =>
+    page.locator("input[type=file]").setInputFiles({ name: "x", mimeType: "application/json", buffer });
   const titlesOf = (page: Page) =>
     page.locator(".flown-head button").evaluateAll((all) => all.map((one) => one.lastChild?.textContent));
 
   it("records a handshake, decrypts it, and verifies its signatures", async () => {
     const { page, complaints, foreign } = await open();
-    expect(await titlesOf(page)).toEqual([
-      "ClientHello",
-      "ServerHello",
-      "ChangeCipherSpec",
-      "EncryptedExtensions",
-      "Certificate",
-      "CertificateVerify",
-      "Finished",
-      "ChangeCipherSpec",
-      "Finished",
-      "application data",
-      "application data",
-      "Alert: close_notify",
-      "Alert: close_notify",
-    ]);
     const shares = page.locator(".compared");
     expect(await shares.first().innerText()).toContain(
       "1,216 = 1,184 ML-KEM-768 encapsulation key ‖ 32 X25519",
@@ -54,9 +41,8 @@ describe.skipIf(lacksBrowser)(`the handshake page${needsBrowser}`, { timeout: 18
       .toMatch(/verified the signature, with @noble\/post-quantum/);
     expect(await page.evaluate("document.documentElement.scrollHeight")).toBeLessThanOrEqual(2500);
     await page.getByLabel("Key exchange").selectOption("P-384");
-    await expect
-      .poll(() => shares.first().innerText())
-      .toBe("Client’s share 97 UncompressedPointRepresentation");
+    const share = "Client’s share 97 UncompressedPointRepresentation";
+    await expect.poll(() => shares.first().innerText()).toBe(share);
     expect([complaints, foreign]).toEqual([[], []]);
   });
 
@@ -74,26 +60,10 @@ describe.skipIf(lacksBrowser)(`the handshake page${needsBrowser}`, { timeout: 18
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     await expect.poll(() => textOf(page.locator(".findings"))).toContain("The client stops: Finished");
-    expect(await textOf(page.locator(".answer"))).toBe(
-      "The client sends the alert decrypt_error, and closes",
-    );
+    expect(await textOf(page.locator(".answer"))).toContain("The client sends the alert decrypt_error");
   });
 
-  it("explains a recording of a different program", async () => {
-    const { page } = await open();
-    const [, retried] = goRecordings;
-    if (retried === undefined) throw new Error("the recording is missing");
-    const buffer = Buffer.from(writeRecording(retried.recording));
-    await page
-      .locator("input[type=file]")
-      .setInputFiles({ name: "go.json", mimeType: "application/json", buffer });
-    await expect
-      .poll(() => titlesOf(page))
-      .toEqual(expect.arrayContaining(["HelloRetryRequest", "CertificateRequest"]));
-    expect(await textOf(page.locator(".findings"))).toContain("checks of both ends hold");
-  });
-
-  it("compares no recording with an earlier one's size", async () => {
+  it("explains a recording of a different program, and does not compare it with an earlier one's size", async () => {
     const { page } = await open();
     const { promise: isReleased, resolve: release } = Promise.withResolvers<void>();
     const isClassical = (body: string | null) => body?.includes('"X25519"') === true;
@@ -106,39 +76,29 @@ describe.skipIf(lacksBrowser)(`the handshake page${needsBrowser}`, { timeout: 18
       page.getByRole("button", { name: "Record a new one" }).click(),
     ]);
     const [, retried] = goRecordings;
-    const buffer = Buffer.from(writeRecording(retried?.recording ?? { records: [], keyLog: "" }));
-    await page
-      .locator("input[type=file]")
-      .setInputFiles({ name: "go.json", mimeType: "application/json", buffer });
-    await expect.poll(() => titlesOf(page)).toContain("HelloRetryRequest");
+    await upload(page, Buffer.from(writeRecording(retried?.recording ?? { records: [], keyLog: "" })));
+    await expect
+      .poll(() => titlesOf(page))
+      .toEqual(expect.arrayContaining(["HelloRetryRequest", "CertificateRequest"]));
+    expect(await textOf(page.locator(".findings"))).toContain("checks of both ends hold");
     release();
     await (await asked.response())?.finished();
     await page.evaluate("fetch('/').then((response) => response.text())");
     expect(await textOf(page.locator(".telling"))).not.toContain("X25519 alone");
   });
 
-  it("saves the recording in a form that it opens", async () => {
+  it("saves the recording in a form that it opens, and keeps it if a file is unreadable", async () => {
     const { page } = await open();
     const [download] = await Promise.all([
       page.waitForEvent("download"),
       page.getByRole("button", { name: "Save it" }).click(),
     ]);
-    const saved = readFileSync(await download.path());
-    await page
-      .locator("input[type=file]")
-      .setInputFiles({ name: "own.json", mimeType: "application/json", buffer: saved });
-    await expect
-      .poll(() => textOf(page.locator(".telling")))
-      .toMatch(/^3,\d{3} bytes in 13 records: X25519MLKEM768/);
-  });
-
-  it("says what is wrong with a file, and keeps the last recording", async () => {
-    const { page } = await open();
-    await page
-      .locator("input[type=file]")
-      .setInputFiles({ name: "x", mimeType: "text/plain", buffer: Buffer.from("hello") });
+    const ownSize = /^3,\d{3} bytes in 13 records: X25519MLKEM768/;
+    await upload(page, readFileSync(await download.path()));
+    await expect.poll(() => textOf(page.locator(".telling"))).toMatch(ownSize);
+    await upload(page, Buffer.from("hello"));
     expect(await textOf(page.getByRole("alert"))).toContain("The file is not JSON.");
-    expect(await titlesOf(page)).toContain("ServerHello");
+    expect(await textOf(page.locator(".telling"))).toMatch(ownSize);
   });
 
   it("describes the visitor's connection", async () => {

@@ -18,31 +18,14 @@ describe.skipIf(lacksBrowser)(
       expect(await textOf(page().getByText("There are no keys yet."))).toContain("press Create");
     });
 
-    it("creates a named key and selects it", async () => {
-      await createKey(page(), {
-        Name: "release/signing",
-        Labels: "team=payments, stage=live",
-        "Rotate every": "90",
-      });
+    it("creates a named key and selects it, unless its name is taken", async () => {
+      const labels = "team=payments, stage=live";
+      await createKey(page(), { Name: "release/signing", Labels: labels, "Rotate every": "90" });
       await page().getByRole("heading", { level: 2, name: "release/signing version 1, primary" }).waitFor();
       expect(await textOf(rowOf(page(), "release/signing"))).toMatch(/ML-DSA-65[\s\S]*ACTIVE/);
       expect(await textOf(page().locator(".panel .facts-list"))).toMatch(
         /every 90 days\s+Labels\s+stage=live, team=payments/,
       );
-      expect(await call("sign", { keyId: "name/release/signing", data: "aGVsbG8=" })).toMatchObject({
-        status: "success",
-      });
-    });
-
-    it("creates a composite key, and shows the version of its draft", async () => {
-      await createKey(page(), { Name: "hybrid", Algorithm: "MLDSA65-ECDSA-P256-SHA512" });
-      expect(await textOf(rowOf(page(), "hybrid"))).toMatch(/MLDSA65-ECDSA-P256-SHA512\s+draft 19, SIGN/);
-      await expect
-        .poll(() => textOf(factOf(page(), "Standard")))
-        .toContain("draft-ietf-lamps-pq-composite-sigs-19");
-    });
-
-    it("shows the server's message if a name is taken", async () => {
       await createKey(page(), { Name: "release/signing" });
       expect(await textOf(page().getByRole("alert"))).toContain("NAME_TAKEN");
     });
@@ -71,9 +54,8 @@ describe.skipIf(lacksBrowser)(
       await expect.poll(() => textOf(factOf(page(), "Status"))).toContain("ROTATED");
       await versions.getByRole("link", { name: "version 2, primary" }).click();
       await page().getByRole("heading", { level: 2, name: "release/signing version 2, primary" }).waitFor();
-      expect(await textOf(rowOf(page(), "release/signing"))).toContain(
-        "version 2, primary, and 1 other version",
-      );
+      const row = await textOf(rowOf(page(), "release/signing"));
+      expect(row).toContain("version 2, primary, and 1 other version");
     });
 
     it("disables, enables, schedules destruction, and restores", async () => {
@@ -107,9 +89,7 @@ describe.skipIf(lacksBrowser)(
 
     it("shows the refusal of a change that became impossible", async () => {
       await createKey(page(), { Name: "raced" });
-      await page()
-        .getByRole("heading", { level: 2, name: /^raced/ })
-        .waitFor();
+      await page().getByRole("heading", { level: 2, name: "raced" }).waitFor();
       await call("disable-key", { keyId: "name/raced" });
       await actionOf(page(), "Rotate").getByRole("button").click();
       expect(await textOf(page().getByRole("alert"))).toContain("KEY_STATE_INVALID");
@@ -118,12 +98,10 @@ describe.skipIf(lacksBrowser)(
     });
 
     it("marks a key whose record was modified outside the service", async () => {
-      await meddle(page(), "kms.KmsService/ListKeys", (list) => ({
-        ...list,
-        keys: (list.keys as { keyId: string }[]).map((key, at) =>
-          at === 0 ? { keyId: key.keyId, damaged: true } : key,
-        ),
-      }));
+      await meddle(page(), "kms.KmsService/ListKeys", (list) => {
+        const [{ keyId } = { keyId: "" }, ...others] = list.keys as { keyId: string }[];
+        return { ...list, keys: [{ keyId, damaged: true }, ...others] };
+      });
       await page().reload();
       await page().getByRole("region", { name: "Keys" }).getByText("DAMAGED").waitFor();
     });
@@ -146,20 +124,7 @@ describe.skipIf(lacksBrowser)(
       await page().getByText("No other user may use this key.").waitFor();
     });
 
-    it("searches names, IDs, labels, algorithms and states", async () => {
-      await rowOf(page(), "life").waitFor();
-      const names = () => page().getByRole("region", { name: "Keys" }).locator("tbody th a").allInnerTexts();
-      for (const [typed, found] of [
-        ["PAYMENTS release", "release/signing"],
-        ["destroyed", "doomed"],
-        ["mldsa65 sign", "hybrid"],
-      ] as const) {
-        await page().getByLabel("Search").fill(typed);
-        await expect.poll(names).toEqual([found]);
-      }
-    });
-
-    it("loads more keys than fit on a page", async () => {
+    it("loads more keys than fit on a page, and searches them", async () => {
       // More at once would exceed the limit on a caller's calls in progress.
       for (let batch = 0; batch < 51; batch += 1)
         await Promise.all(Array.from({ length: 10 }, () => call("create-key", { alias: `many ${batch}` })));
@@ -169,26 +134,25 @@ describe.skipIf(lacksBrowser)(
       const before = await rows.count();
       await page().getByRole("button", { name: "Load more keys" }).click();
       await expect.poll(() => rows.count()).toBeGreaterThan(before);
+      await page().getByLabel("Search").fill("PAYMENTS release");
+      await expect.poll(() => rows.allInnerTexts()).toEqual([expect.stringContaining("release/signing")]);
     });
 
-    for (const size of ["desk", "phone"] as const)
-      it(`has no accessibility violations and does not scroll sideways with the longest values, on a ${size}`, async () => {
-        const name = `${size}-${"n".repeat(240)}`;
-        const labels = { ["l".repeat(63)]: "v".repeat(255) };
-        const { result } = await call("create-key", { name, alias: "a".repeat(255), labels });
-        await page().goto(`${stage().server.url}/#/keys/manage?key=${result.keyId}`);
-        await page().getByRole("heading", { level: 2, name }).waitFor();
-        await expectFits(page(), size);
-      });
+    it("has no accessibility violations and does not scroll sideways with the longest values", async () => {
+      const name = "n".repeat(240);
+      const labels = { ["l".repeat(63)]: "v".repeat(255) };
+      const { result } = await call("create-key", { name, alias: "a".repeat(255), labels });
+      await page().goto(`${stage().server.url}/#/keys/manage?key=${result.keyId}`);
+      await page().getByRole("heading", { level: 2, name }).waitFor();
+      for (const size of ["desk", "phone"] as const) await expectFits(page(), size);
+    });
 
     it("creates a key by keyboard alone", async () => {
       await page().locator("summary", { hasText: "Create a key" }).press("Enter");
       await page().keyboard.press("Tab");
       await page().keyboard.type("typed");
       await page().keyboard.press("Enter");
-      await page()
-        .getByRole("heading", { level: 2, name: /^typed/ })
-        .waitFor();
+      await page().getByRole("heading", { level: 2, name: "typed" }).waitFor();
     });
 
     for (const size of ["desk", "phone"] as const)

@@ -2,21 +2,15 @@ import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type RunningServer, startServer } from "../../test/support/start-server.ts";
-import { makeTemporaryDirectory } from "../../test/support/temporary-directory.ts";
+import { describe, expect, it } from "vitest";
+import { useRunningServer } from "../../test/support/running-server.ts";
 
 const accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
-const dataDir = makeTemporaryDirectory(afterAll);
-let server: RunningServer;
-beforeAll(async () => {
-  server = await startServer({ dataDir });
-}, 180_000);
-afterAll(() => server?.stop());
+const server = useRunningServer();
 
 /** Requests a path with only these headers; fetch would add some. */
 async function ask(path: string, headers: Record<string, string> = {}, method = "GET") {
-  const sent = request(`${server.url}${path}`, { method, headers }).end();
+  const sent = request(`${server().url}${path}`, { method, headers }).end();
   const [response]: IncomingMessage[] = await once(sent, "response");
   if (response === undefined) throw new Error("no response");
   const body = await buffer(response);
@@ -50,14 +44,16 @@ describe.each([
 });
 
 describe("the console's address", () => {
-  for (const other of [undefined, "*/*", "text/plain", "application/json", "text/html;q=0, */*"]) {
-    it(`serves the list of REST calls to clients that accept ${other ?? "nothing in particular"}`, async () => {
-      const { headers, text } = await ask("/", other === undefined ? {} : { accept: other });
+  const others = ["*/*", "text/plain", "application/json", "text/html;q=0, */*"];
+  it.each([{}, ...others.map((other) => ({ accept: other }))])(
+    "serves the list of REST calls to other clients: %o",
+    async (sent) => {
+      const { headers, text } = await ask("/", sent);
       expect(headers["content-type"]).toContain("text/plain");
       expect(headers.vary).toContain("accept");
       expect(text).toMatch(/^POST +\/api\/grpc\/sign +pqc\.PqcService\.SignData$/m);
-    });
-  }
+    },
+  );
 
   it("has its own preview picture, with the declared size", async () => {
     const { text } = await ask("/", { accept });
@@ -68,16 +64,6 @@ describe("the console's address", () => {
     expect(picture.body.length).toBeLessThan(100_000);
   });
 
-  it("uses the server's URL for the picture if configured", async () => {
-    const args = ["--issuer-url", "https://qsp.example.com"];
-    const known = await startServer({ dataDir: makeTemporaryDirectory(), args });
-    const page = await (await fetch(known.url, { headers: { accept } })).text();
-    await known.stop();
-    expect(page).toMatch(
-      /property="og:image" content="https:\/\/qsp\.example\.com\/console\/share-\w+\.png"/,
-    );
-  });
-
   it("answers 304 to clients that have the page, and HEAD with headers only", async () => {
     const { headers } = await ask("/", { accept });
     const again = await ask("/", { accept, "if-none-match": String(headers.etag) });
@@ -85,6 +71,17 @@ describe("the console's address", () => {
     const head = await ask("/", { accept }, "HEAD");
     expect([head.status, head.text]).toEqual([200, ""]);
     expect(head.headers["content-type"]).toContain("text/html");
+  });
+});
+
+describe("a server with a configured URL", () => {
+  const known = useRunningServer(["--issuer-url", "https://qsp.example.com"]);
+
+  it("uses it for the picture", async () => {
+    const page = await (await fetch(known().url, { headers: { accept } })).text();
+    expect(page).toMatch(
+      /property="og:image" content="https:\/\/qsp\.example\.com\/console\/share-\w+\.png"/,
+    );
   });
 });
 

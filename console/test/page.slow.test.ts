@@ -1,26 +1,15 @@
 import { createPublicKey } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
+import type { BrowserContext, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { isMissing, run } from "../../test/interop/tools.ts";
-import { type RunningServer, startServer } from "../../test/support/start-server.ts";
-import { makeTemporaryDirectory } from "../../test/support/temporary-directory.ts";
+import { useRunningServer } from "../../test/support/running-server.ts";
 import { loadPackages } from "../../test/support/whole-program.ts";
 import { findBarriers } from "./axe.ts";
-import {
-  lacksBrowser,
-  needsBrowser,
-  openBrowser,
-  runStep,
-  runStory,
-  stepOf,
-  textOf,
-  visit,
-  visitIn,
-} from "./browser.ts";
+import { lacksBrowser, needsBrowser, runStep, runStory, stepOf, textOf, visit, visitIn } from "./browser.ts";
 import { unfold, viewports } from "./expect-fits.ts";
-import { readStory } from "./telling.ts";
+import { readStory, setUpStage } from "./telling.ts";
 
 /** Maximum compressed bytes of the whole console. */
 const maxTransferBytes = 300_000;
@@ -48,69 +37,37 @@ const paths = ["", ...storyPaths, ...toolPaths, ...viewPaths];
 
 const { desk, phone } = viewports;
 
-const dataDir = makeTemporaryDirectory(afterAll);
-let server: RunningServer;
-let browser: Browser;
-/** For tests that leave nothing in it. */
-let sharedContext: BrowserContext;
+/** What to do on the pages that are not stories, until they show everything. */
+const openers: Readonly<Record<string, (page: Page) => Promise<void>>> = {
+  "": (page) => breakSignature(page),
+  algorithms: (page) => page.locator(".algorithms tbody tr").first().waitFor(),
+  activity: (page) => page.getByText("Calls per second").waitFor(),
+  async handshake(page) {
+    await page.getByRole("button", { name: "Flip a bit of it" }).click();
+    await page.getByText("The client sends the alert bad_record_mac").waitFor();
+  },
+  async "tokens/inspect"(page) {
+    await page.getByRole("button", { name: "Issue a token" }).click();
+    await page.getByText(/^Valid for key /).waitFor();
+  },
+  "keys/audit": (page) => firstRecord(page).waitFor(),
+  inventory: (page) => firstRecord(page).waitFor(),
+  async "keys/manage"(page) {
+    await firstRecord(page).getByRole("link").first().click();
+    await page.locator(".panel .facts-list").waitFor();
+  },
+};
 
-/** Opens a tab for one test that shares a profile with others. */
-async function open(path: string, { url = server.url } = {}): Promise<Page> {
-  const { page } = await visitIn(sharedContext, url, path);
-  onTestFinished(() => page.close());
-  return page;
-}
+const firstRecord = (page: Page) => page.locator(".records tbody tr").first();
 
-/** Opens a page for one test, like a first-time visitor. */
-async function openFirst(path: string, options: BrowserContextOptions = {}): Promise<Page> {
-  const { page } = await visit(browser, server.url, path, options);
-  onTestFinished(() => page.context().close());
-  return page;
-}
+/** Waits until both sides have found the home page's signature valid or invalid. */
+const waitForVerdicts = (page: Page, found: "valid" | "invalid") =>
+  page.locator(`.verdicts [data-found="${found}"]`).nth(1).waitFor();
 
-/**
- * Does all steps of a story, selects a tool's record or a token, or breaks the home page's signature.
- *
- * @returns the story
- */
-async function openWhole(page: Page, path: string): Promise<string | undefined> {
-  let story: string | undefined;
-  if (toolPaths.includes(path)) await openRecord(page, path);
-  else if (path === "") await breakSignature(page);
-  else if (path === "algorithms") await page.locator(".algorithms tbody tr").first().waitFor();
-  else if (path === "handshake") await flipHandshake(page);
-  else if (path === "tokens/inspect") await inspectToken(page);
-  else if (path === "activity") await page.getByText("Calls per second").waitFor();
-  else story = await readStory(page);
-  await unfold(page);
-  return story;
-}
-
-/** Flips a bit of the home page's signature once it is verified. */
 async function breakSignature(page: Page): Promise<void> {
-  await page.locator('.verdicts [data-found="valid"]').nth(1).waitFor();
+  await waitForVerdicts(page, "valid");
   await page.getByRole("button", { name: "Flip one bit" }).click();
-  await page.locator('.verdicts [data-found="invalid"]').nth(1).waitFor();
-}
-
-/** Flips a bit of the recorded handshake's first key share, and waits until the checks have found it. */
-async function flipHandshake(page: Page): Promise<void> {
-  await page.getByRole("button", { name: "Flip a bit of it" }).click();
-  await page.getByText("The client sends the alert bad_record_mac").waitFor();
-}
-
-/** Issues a token, and waits until it is verified. */
-async function inspectToken(page: Page): Promise<void> {
-  await page.getByRole("button", { name: "Issue a token" }).click();
-  await page.getByText(/^Valid for key /).waitFor();
-}
-
-async function openRecord(page: Page, path: string): Promise<void> {
-  const record = page.locator(".records tbody tr").first();
-  await record.waitFor();
-  if (path !== "keys/manage") return;
-  await record.getByRole("link").first().click();
-  await page.locator(".panel .facts-list").waitFor();
+  await waitForVerdicts(page, "invalid");
 }
 
 /** Expects that nothing is wider than the page after a change of width. */
@@ -134,27 +91,24 @@ async function tabTo(page: Page, text: string): Promise<void> {
 /**
  * Copies the commands for all of a story's calls, and the tokens that they need, with the page's own buttons.
  */
-async function copyCommands(page: Page, tool: string): Promise<string[]> {
+async function copyCommands(page: Page): Promise<string[]> {
   await page.setViewportSize(desk);
   await unfold(page);
   const commands: string[] = [];
   for (const call of await page.locator("details.call").all()) {
-    await call.getByRole("button", { name: tool, exact: true }).click();
-    await call.getByRole("button", { name: `Copy ${tool} command` }).click();
-    await call.getByText("Copied").waitFor();
-    const command = await page.evaluate<string>("navigator.clipboard.readText()");
-    await page.keyboard.press("Tab");
-    const copyToken = call.getByRole("button", { name: "Copy token" });
-    if ((await copyToken.count()) === 0) {
-      commands.push(command);
-      continue;
-    }
-    await copyToken.click();
-    await call.getByText("Copied").waitFor();
-    const token = await page.evaluate<string>("navigator.clipboard.readText()");
+    const copy = async (name: string): Promise<string> => {
+      await call.getByRole("button", { name }).click();
+      await call.getByText("Copied").waitFor();
+      const text = await page.evaluate<string>("navigator.clipboard.readText()");
+      await page.keyboard.press("Tab");
+      return text;
+    };
+    await call.getByRole("button", { name: "curl", exact: true }).click();
+    const command = await copy("Copy curl command");
+    const hasToken = (await call.getByRole("button", { name: "Copy token" }).count()) > 0;
+    const token = hasToken ? await copy("Copy token") : "none";
     expect(command).not.toContain(token);
     commands.push(`export QSP_TOKEN=${token}\n${command}`);
-    await page.keyboard.press("Tab");
   }
   return commands;
 }
@@ -181,28 +135,35 @@ function readOutcome(output: string): string | undefined {
 }
 
 describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, { timeout: 180_000 }, () => {
+  const stage = setUpStage();
+  /** For tests that leave nothing in it. */
+  let sharedContext: BrowserContext;
   beforeAll(async () => {
-    server = await startServer({ dataDir });
-    browser = await openBrowser();
-    sharedContext = await browser.newContext();
-  }, 180_000);
-  afterAll(async () => {
-    await browser?.close();
-    await server?.stop();
+    sharedContext = await stage().browser.newContext();
   });
 
-  it("has pages", () => {
-    expect(storyPaths.length).toBeGreaterThanOrEqual(4);
-  });
+  /** Opens a tab for one test that shares a profile with others. */
+  async function open(path: string, { url = stage().server.url } = {}): Promise<Page> {
+    const { page } = await visitIn(sharedContext, url, path);
+    onTestFinished(() => page.close());
+    return page;
+  }
+
+  /** Opens a page for one test, like a first-time visitor. */
+  async function openFirst(path: string, options: BrowserContextOptions = {}): Promise<Page> {
+    const { page } = await visit(stage().browser, stage().server.url, path, options);
+    onTestFinished(() => page.context().close());
+    return page;
+  }
 
   describe("with every story played, in one tab,", () => {
     let page: Page;
     /** Compressed bytes of each file that the tab has loaded. */
     const sizes = new Map<string, number>();
-    const played = new Map<string, string | undefined>();
+    const played = new Map<string, unknown>();
 
     beforeAll(async () => {
-      const context = await browser.newContext();
+      const context = await stage().browser.newContext();
       await context.grantPermissions(["clipboard-read", "clipboard-write"]);
       page = await context.newPage();
       page.on("response", (response) => {
@@ -214,15 +175,17 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
           encoding === "br" || pathname === "/" ? Number(length) : Number.POSITIVE_INFINITY,
         );
       });
-      await page.goto(server.url);
+      await page.goto(stage().server.url);
     }, 180_000);
     afterAll(() => page?.context().close());
 
     async function play(path: string): Promise<void> {
       // A tool shows records that the stories created.
       if (toolPaths.includes(path) && !played.has("keys")) await play("keys");
-      await page.goto(`${server.url}/#/${path}`);
-      played.set(path, await openWhole(page, path));
+      await page.goto(`${stage().server.url}/#/${path}`);
+      const opener = openers[path];
+      played.set(path, await (opener?.(page) ?? readStory(page)));
+      await unfold(page);
     }
 
     for (const path of paths) {
@@ -231,7 +194,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
 
         if (storyPaths.includes(path)) {
           it("states each step's outcome, and which side checked what", async () => {
-            const story = maskVarying(played.get(path) ?? "");
+            const story = maskVarying(String(played.get(path)));
             await expect(`${story}\n`).toMatchFileSnapshot(`story-texts/${path}.txt`);
           });
         }
@@ -252,42 +215,24 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
           await expectNoScrolling(page, phone.width);
         });
 
-        if (path === "sign" || path === "tokens") {
-          for (const tool of ["curl", "grpcurl"] as const) {
-            const lacks = isMissing(tool);
-            it.skipIf(lacks)(
-              `offers commands that return what the page got: ${tool}${lacks ? ` (needs ${tool})` : ""}`,
-              async () => {
-                const shown = await page.locator("details.call > summary").allInnerTexts();
-                const refused = shown.map((text) => /refused with (\w+)/.exec(text)?.[1]);
-                const answers = [];
-                for (const command of await copyCommands(page, tool))
-                  answers.push(await run("sh", ["-c", command]));
-                expect(answers.map(({ stdout, stderr }) => readOutcome(stdout + stderr))).toEqual(refused);
-              },
-            );
-          }
-        }
-
-        if (path === "keys") {
+        if (path === "sign" || path === "tokens")
           it.skipIf(isMissing("curl"))(
-            "has commands to copy that put a key's name into the path and a number into the query",
+            "offers commands that return what the page got (needs curl)",
             async () => {
-              const commands = await copyCommands(page, "curl");
-              const reads = commands.filter((command) =>
-                /\/key\/key-[\w-]+$|pageSize=2&newestFirst=true'?$/m.test(command),
-              );
-              const answers = await Promise.all(reads.map((command) => run("sh", ["-c", command])));
-              expect(answers.map(({ stdout }) => JSON.parse(stdout).status)).toEqual(["success", "success"]);
+              const shown = await page.locator("details.call > summary").allInnerTexts();
+              const refused = shown.map((text) => /refused with (\w+)/.exec(text)?.[1]);
+              const answers = [];
+              for (const command of await copyCommands(page)) answers.push(await run("sh", ["-c", command]));
+              expect(answers.map(({ stdout }) => readOutcome(stdout))).toEqual(refused);
             },
           );
-        }
       });
     }
 
     it(`loads less than ${maxTransferBytes} bytes, compressed`, async () => {
       for (const path of paths) if (!played.has(path)) await play(path);
       const files = [...sizes].filter(([path]) => path === "/" || path.startsWith("/console/"));
+      expect(storyPaths.length).toBeGreaterThanOrEqual(4);
       expect(files.length).toBeGreaterThan(8);
       expect(files.reduce((sum, [, size]) => sum + size, 0)).toBeLessThan(maxTransferBytes);
     });
@@ -299,8 +244,12 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     expect(await findBarriers(page)).not.toEqual([]);
   });
 
-  it("runs the signature story by keyboard alone", async () => {
+  it("runs the signature story by keyboard alone, from a skip link on, and shows what has the focus", async () => {
     const page = await open("sign");
+    await tabTo(page, "Skip to content");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+    expect(await page.evaluate("document.activeElement.closest('main') !== null")).toBe(true);
     for (const [button, title] of [
       ["Sign", "Sign a message"],
       ["Verify", "Verify it on both sides"],
@@ -309,33 +258,21 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
       ["Cut and verify", "Cut the signature short"],
     ] as const) {
       await tabTo(page, button);
+      expect(await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")).toBe("solid");
       await page.keyboard.press("Enter");
       await stepOf(page, title).locator(".outcome:not(:empty)").waitFor();
     }
   });
 
-  it("starts with a skip link for keyboard users", async () => {
-    const page = await open("sign");
-    await page.keyboard.press("Tab");
-    expect(await focusedText(page)).toBe("Skip to content");
-    await page.keyboard.press("Enter");
-    await page.keyboard.press("Tab");
-    expect(await page.evaluate("document.activeElement.closest('main') !== null")).toBe(true);
-  });
-
-  it("shows what has the focus", async () => {
-    const page = await open("sign");
-    await tabTo(page, "Sign");
-    expect(await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")).toBe("solid");
-  });
-
-  it("moves the focus to the story that a reader opens, and updates the title", async () => {
+  it("moves the focus to the story that a reader opens, updates the title, and reports an unknown address", async () => {
     const page = await open("");
     await page.getByRole("navigation").getByRole("link", { name: "Key exchange" }).click();
     await page.getByRole("heading", { level: 1, name: "Key exchange" }).waitFor();
     await expect.poll(() => page.evaluate("document.activeElement.tagName")).toBe("MAIN");
     await expect.poll(() => page.title()).toBe("Key exchange – Quantum-Safe Playground");
     expect(await textOf(page.locator("nav [aria-current=page]"))).toBe("Key exchange");
+    await page.goto(`${stage().server.url}/#/nothing`);
+    await page.getByRole("heading", { level: 1, name: "Page not found" }).waitFor();
   });
 
   it("keeps a story's state, with secret keys in memory only, until the page is reloaded", async () => {
@@ -362,8 +299,10 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     expect(await page.locator(".outcome:not(:empty)").count()).toBe(0);
   });
 
-  it("resets a story on demand", async () => {
+  it("reports an unreachable server, and resets a story on demand", async () => {
     const page = await open("sign");
+    await page.route("**/pqc.PqcService/SignData", (route) => route.abort(), { times: 1 });
+    expect(await runStep(page, "Sign a message")).toContain("UNREACHABLE");
     await page.getByLabel("Message", { exact: true }).fill("mine");
     await runStep(page, "Sign a message");
     await page.getByRole("button", { name: "Restart this story" }).click();
@@ -393,48 +332,27 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     await expect.poll(() => link.isVisible()).toBe(false);
   });
 
-  it("remembers the reader's choice of light or dark", async () => {
-    const page = await openFirst("", { colorScheme: "light" });
-    const light = await page.evaluate("getComputedStyle(document.body).backgroundColor");
-    await page.getByLabel("Theme").selectOption("Dark");
-    const readDark = () => page.evaluate("getComputedStyle(document.body).backgroundColor");
-    await expect.poll(readDark).not.toBe(light);
-    const dark = await readDark();
-    await page.reload();
-    await page.getByLabel("Theme").waitFor();
-    await expect.poll(readDark).toBe(dark);
-  });
-
-  it("remembers the byte format that the reader chooses for display and copying", async () => {
+  it("remembers the byte format and the programming language that the reader chooses", async () => {
     const page = await openFirst("sign", { permissions: ["clipboard-read", "clipboard-write"] });
     await runStep(page, "Sign a message");
+    await runStep(page, "Verify it on both sides");
+    await unfold(page);
     const step = stepOf(page, "Sign a message");
     await step.getByLabel("Format of Public key").selectOption("PEM");
     await step.getByRole("button", { name: "Copy Public key as PEM" }).click();
     await step.getByText("Copied").waitFor();
     const pem = await page.evaluate<string>("navigator.clipboard.readText()");
     expect(createPublicKey(pem).asymmetricKeyType).toBe("ml-dsa-65");
-    const message = step.locator(".bytes").first();
-    expect(await textOf(message.locator(".hex"))).toBe("UGF5IDEwMCB0byBBZGE=");
-    await page.reload();
-    await runStep(page, "Sign a message");
-    expect(await step.getByLabel("Format of Public key").inputValue()).toBe("PEM");
-  });
-
-  it("writes all calls in the language chosen for one of them, and remembers it", async () => {
-    const page = await openFirst("sign");
-    await runStep(page, "Sign a message");
-    await runStep(page, "Verify it on both sides");
-    await unfold(page);
+    expect(await textOf(step.locator(".bytes .hex").first())).toBe("UGF5IDEwMCB0byBBZGE=");
     const chosen = page.getByRole("button", { name: "TypeScript", exact: true, pressed: true });
     await page.getByRole("button", { name: "TypeScript", exact: true }).first().click();
     await expect.poll(() => chosen.count()).toBe(2);
-    expect(await page.locator(".program").allInnerTexts()).toEqual([
-      expect.stringContaining("/api/grpc/sign"),
-      expect.stringContaining("/api/grpc/verify"),
-    ]);
+    expect(await page.locator(".program").allInnerTexts()).toEqual(
+      ["/api/grpc/sign", "/api/grpc/verify"].map((path) => expect.stringContaining(path)),
+    );
     await page.reload();
-    await page.locator("main details.call").first().waitFor({ state: "attached" });
+    await runStep(page, "Sign a message");
+    expect(await step.getByLabel("Format of Public key").inputValue()).toBe("PEM");
     await unfold(page);
     await chosen.first().waitFor();
   });
@@ -443,7 +361,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     const page = await open("sign");
     await page.getByLabel("Message", { exact: true }).fill("x".repeat(50_000));
     await runStory(page);
-    await page.goto(`${server.url}/#/contracts`);
+    await page.goto(`${stage().server.url}/#/contracts`);
     await page.locator("li.step").first().waitFor();
     for (const field of await page.locator("main input[type=text], main textarea").all())
       await field.fill("x".repeat(50_000));
@@ -453,7 +371,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
       await step.locator(".act button").click();
     await expect.poll(() => outcomes.count()).toBeGreaterThan(1);
     for (const path of ["contracts", "sign"]) {
-      await page.goto(`${server.url}/#/${path}`);
+      await page.goto(`${stage().server.url}/#/${path}`);
       await page.locator("li.step").first().waitFor();
       await unfold(page);
       for (const width of [390, 1440]) {
@@ -463,25 +381,18 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     }
   });
 
-  it("reports an address without a page", async () => {
-    const page = await open("nothing");
-    expect(await textOf(page.getByRole("heading", { level: 1 }))).toBe("Page not found");
-  });
-
   it("takes apart only tokens of two JSON objects, whatever is pasted or typed", async () => {
-    const { page, complaints } = await visitIn(sharedContext, server.url, "tokens/inspect?token=e30.bnVsbA.");
+    const path = "tokens/inspect?token=e30.bnVsbA.";
+    const { page, complaints } = await visitIn(sharedContext, stage().server.url, path);
     onTestFinished(() => page.close());
     await page.getByText("This is not a token: the payload is not a JSON object.").waitFor();
-    await inspectToken(page);
-    const payload = page.getByLabel("Payload");
-    await payload.fill("null");
+    await openers["tokens/inspect"]?.(page);
+    await page.getByLabel("Payload").fill("null");
     await expect.poll(() => textOf(page.locator(".outcome"))).toMatch(/^Not verified/);
     await page.getByText("Not JSON yet: it is not a JSON object.").waitFor();
-    const unsigned = [{}, { sub: "grace" }].map((part) =>
-      Buffer.from(JSON.stringify(part)).toString("base64url"),
-    );
+    const unsigned = [{}, { sub: "grace" }].map((part) => btoa(JSON.stringify(part)).replaceAll("=", ""));
     await page.getByLabel("Token", { exact: true }).fill(`${unsigned.join(".")}.`);
-    await expect.poll(() => payload.inputValue()).toContain('"sub": "grace"');
+    await expect.poll(() => page.getByLabel("Payload").inputValue()).toContain('"sub": "grace"');
     expect(complaints).toEqual([]);
   });
 
@@ -498,22 +409,14 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     expect(await page.locator("li.step[data-status=done]").count()).toBe(0);
   });
 
-  it("reports an unreachable server", async () => {
-    const page = await open("sign");
-    await page.route("**/pqc.PqcService/SignData", (route) => route.abort());
-    expect(await runStep(page, "Sign a message")).toContain("UNREACHABLE");
-  });
-
   it("compares algorithms: sorted, filtered, to scale, and measured on this server", async () => {
     const page = await open("algorithms");
     const rows = page.getByRole("region", { name: "Algorithms" }).locator("tbody tr");
     await rows.first().waitFor();
     const readNames = async () =>
       (await rows.locator("th").allInnerTexts()).map((text) => text.split("\n")[0]);
-    expect(await readNames()).toEqual(expect.arrayContaining(["RSA-3072", "X25519", "SLH-DSA-SHAKE-256f"]));
     await page.getByLabel("Family").selectOption("ML-KEM");
-    await page.getByRole("button", { name: "Public key" }).click();
-    await page.getByRole("button", { name: "Public key" }).click();
+    for (const _press of [1, 2]) await page.getByRole("button", { name: "Public key" }).click();
     expect(await readNames()).toEqual(["ML-KEM-1024", "ML-KEM-768", "ML-KEM-512"]);
     const widths = await rows
       .locator("td:nth-child(3) .family")
@@ -537,53 +440,37 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     expect(await textOf(page.locator(".facts-list > div").first())).toMatch(/^Calls per second\s+[1-9]/);
   });
 
-  describe("starts with a signature", () => {
-    it("that one click on a square breaks, and a second click restores", async () => {
-      const page = await openFirst("");
-      await page.locator('.verdicts [data-found="valid"]').nth(1).waitFor();
-      const corner = { position: { x: 2, y: 2 } };
-      await page.locator(".area").click(corner);
-      await expect
-        .poll(() => textOf(page.locator(".telling")))
-        .toBe("You flipped one of 26,472 bits, in byte 0. Both sides reject the whole signature.");
-      expect(await page.locator(".verdicts").innerText()).toBe("Server invalid\nBrowser invalid");
-      await page.locator(".area").click(corner);
-      await page.locator('.verdicts [data-found="valid"]').nth(1).waitFor();
-    });
-
-    it("that the keyboard can break", async () => {
-      const page = await openFirst("");
-      await page.locator('.verdicts [data-found="valid"]').nth(1).waitFor();
-      await page.getByRole("slider").focus();
-      for (const key of ["ArrowRight", "ArrowRight", "Enter"]) await page.keyboard.press(key);
-      await expect.poll(() => textOf(page.locator(".telling"))).toContain("in byte 2. Both sides reject");
-    });
-
-    it("without moving what is already on the page", async () => {
-      const page = await openFirst("");
-      await page.locator('.verdicts [data-found="valid"]').nth(1).waitFor();
-      const shift = await page.evaluate<number>(
-        `new Promise((resolve) => {
-          let sum = 0;
-          new PerformanceObserver((list) => { for (const { value } of list.getEntries()) sum += value; })
-            .observe({ type: "layout-shift", buffered: true });
-          requestAnimationFrame(() => requestAnimationFrame(() => resolve(sum)));
-        })`,
-      );
-      expect(shift).toBeLessThan(0.02);
-    });
+  it("starts with a signature that pointer and keyboard break and restore, without moving the page", async () => {
+    const page = await openFirst("");
+    await waitForVerdicts(page, "valid");
+    const shift = await page.evaluate<number>(
+      `new Promise((resolve) => {
+        let sum = 0;
+        new PerformanceObserver((list) => { for (const { value } of list.getEntries()) sum += value; })
+          .observe({ type: "layout-shift", buffered: true });
+        requestAnimationFrame(() => requestAnimationFrame(() => resolve(sum)));
+      })`,
+    );
+    expect(shift).toBeLessThan(0.02);
+    const corner = { position: { x: 2, y: 2 } };
+    await page.locator(".area").click(corner);
+    await expect
+      .poll(() => textOf(page.locator(".telling")))
+      .toBe("You flipped one of 26,472 bits, in byte 0. Both sides reject the whole signature.");
+    expect(await page.locator(".verdicts").innerText()).toBe("Server invalid\nBrowser invalid");
+    await page.locator(".area").click(corner);
+    await waitForVerdicts(page, "valid");
+    await page.getByRole("slider").focus();
+    for (const key of ["ArrowRight", "ArrowRight", "Enter"]) await page.keyboard.press(key);
+    await expect.poll(() => textOf(page.locator(".telling"))).toContain("in byte 2. Both sides reject");
   });
 
   describe("on a new server with one service", () => {
-    let small: RunningServer;
-    const smallDir = makeTemporaryDirectory(afterAll);
-    beforeAll(async () => {
-      small = await startServer({ dataDir: smallDir, args: ["--services", "kms"] });
-    }, 180_000);
-    afterAll(() => small?.stop("SIGKILL"));
+    const small = useRunningServer(["--services", "kms"]);
+    const openSmall = (path: string) => open(path, { url: small().url });
 
     it("watches an audit log that is still empty", async () => {
-      const page = await open("keys", { url: small.url });
+      const page = await openSmall("keys");
       await runStep(page, "Watch the audit log");
       await page.getByRole("button", { name: "Stop watching" }).waitFor();
       await runStep(page, "Create a key");
@@ -592,7 +479,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     });
 
     it("hides the stories of services that are not running", async () => {
-      const page = await open("", { url: small.url });
+      const page = await openSmall("");
       await page.locator("main").getByRole("heading", { name: "See it at work" }).waitFor();
       const others = ["Activity", "Key manager", "Audit log", "Inventory"];
       const stories = ["Managed keys", "Encryption"];
@@ -601,7 +488,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     });
 
     it("lists the newest records first in one inventory", async () => {
-      const page = await open("inventory", { url: small.url });
+      const page = await openSmall("inventory");
       const kinds = page.getByRole("group", { name: "Kind" }).getByRole("button");
       await expect
         .poll(() => kinds.allInnerTexts())

@@ -1,5 +1,5 @@
 /** Plays stories in tests: a server and a browser per test file, and their pages. */
-import type { Browser, Page, Request } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { type RunningServer, startServer } from "../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../test/support/temporary-directory.ts";
@@ -73,30 +73,21 @@ export async function runSteps(page: Page, ...titles: string[]): Promise<string>
   return outcome;
 }
 
-/** Records a page's future calls of an RPC. */
-export function recordCalls(page: Page, rpc: string): Request[] {
-  const calls: Request[] = [];
-  page.on("request", (request) => {
-    if (request.url().endsWith(`/${rpc}`)) calls.push(request);
-  });
-  return calls;
-}
-
-/** The key service's answers, as far as tests read them. */
-interface KmsAnswer {
-  readonly status: string;
-  readonly result: { readonly keyId: string };
-}
-
-/** Calls the key service over REST, like another program while a reader looks at a page. */
-export async function callKms({ server }: Stage, path: string, body: object): Promise<KmsAnswer> {
+/** Calls the server over REST, like another program while a reader looks at a page. */
+export async function post<Answer>(url: string, body: object): Promise<Answer> {
   const headers = { "content-type": "application/json" };
-  const response = await fetch(`${server.url}/api/kms/${path}`, {
-    method: "POST",
-    headers,
-    body: JSON.stringify(body),
-  });
-  return (await response.json()) as KmsAnswer;
+  const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+  return (await response.json()) as Answer;
+}
+
+/** Requests a token. */
+export async function requestToken(url: string, login: object): Promise<string> {
+  return (await post<{ readonly token: string }>(`${url}/api/auth/token`, login)).token;
+}
+
+/** Calls the key service. */
+export function callKms({ server }: Stage, path: string, body: object) {
+  return post<{ readonly result: { readonly keyId: string } }>(`${server.url}/api/kms/${path}`, body);
 }
 
 type Message = Record<string, unknown>;

@@ -16,6 +16,7 @@ import {
   textOf,
   visitIn,
 } from "./browser.ts";
+import { requestToken } from "./telling.ts";
 
 let place: Place;
 let server: RunningServer;
@@ -23,13 +24,7 @@ let browser: Browser;
 /** For tabs that share the console's files; each has its own session. */
 let context: BrowserContext;
 
-/** Adds users with precomputed hashes that are cheap to check. */
-async function addUsers(users: Readonly<Record<string, UserRole>>): Promise<void> {
-  const store = await place.open({ atEnd: afterAll });
-  for (const [name, role] of Object.entries(users))
-    await createUserStore(store).add({ name, role, passwordHash: hashCheaply(password) }, new Date());
-  await store.close();
-}
+const users: Readonly<Record<string, UserRole>> = { ada: "user", grace: "auditor", eve: "user" };
 
 async function open(path: string): Promise<Page> {
   const { page, complaints, foreign } = await visitIn(context, server.url, path);
@@ -53,11 +48,18 @@ async function openAs(username: string, path: string): Promise<Page> {
   return page;
 }
 
+const logOut = (page: Page) => page.getByRole("button", { name: "Log out" });
+/** Waits for a page with this title. */
+const waitForPage = (page: Page, name: string) => page.getByRole("heading", { level: 1, name }).waitFor();
+
 const title = `the console of a server with users, in a real browser${needsBrowser}`;
 describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
   beforeAll(async () => {
     place = await makeSqlitePlace(afterAll);
-    await addUsers({ ada: "user", grace: "auditor", eve: "user" });
+    const store = await place.open({ atEnd: afterAll });
+    for (const [name, role] of Object.entries(users))
+      await createUserStore(store).add({ name, role, passwordHash: hashCheaply(password) }, new Date());
+    await store.close();
     server = await startServer({ dataDir: place.directory, args: ["--auth", "token"] });
     browser = await openBrowser();
     context = await browser.newContext();
@@ -82,59 +84,55 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
   });
 
   it("takes over only a token that the server accepts, and needs no log-in page then", async () => {
-    const answer = await fetch(`${server.url}/api/auth/token`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ username: "eve", password }),
-    });
-    const { token } = (await answer.json()) as { token: string };
+    const token = await requestToken(server.url, { username: "eve", password });
     const [header, , signature] = token.split(".");
     const forged = [header, Buffer.from('{"sub":"ada","exp":9999999999}').toString("base64url"), signature];
     const page = await open("log-in");
     await page.getByText("Use an existing token").click();
     const use = page.getByRole("button", { name: "Use the token" });
+    await page.getByLabel("Token").fill("hunter2");
+    await use.click();
+    expect(await textOf(page.getByRole("alert"))).toContain("three base64url parts");
     await page.getByLabel("Token").fill(forged.join("."));
     await use.click();
     expect(await textOf(page.getByRole("alert"))).toContain("The server does not accept this token.");
-    await page.getByLabel("Token").fill(token);
+    await page.getByLabel("Token").fill(`Bearer ${token}\n`);
     await use.click();
-    await page.getByRole("button", { name: "Log out" }).waitFor();
+    await logOut(page).waitFor();
     await page.goto(`${server.url}/#/log-in`);
     await page.locator(".verdicts").waitFor();
   });
 
-  it("shows the algorithms to everyone, and measures them after the log-in", async () => {
+  it("shows the algorithms to everyone, the activity to auditors, and explains to others why they see none", async () => {
     const page = await open("algorithms");
     await page.locator(".algorithms tbody tr").first().waitFor();
     expect(await textOf(page.locator(".note"))).toContain("Log in to measure times");
-  });
-
-  it("shows the activity to auditors, and explains to others why they see none", async () => {
-    const page = await open("activity");
+    await page.goto(`${server.url}/#/activity`);
     expect(await textOf(page.getByRole("alert"))).toContain("TOKEN_MISSING");
     await page.locator("main").getByRole("link", { name: "Log in" }).click();
     await logIn(page, "ada");
-    await page.getByRole("button", { name: "Log out" }).waitFor();
+    await logOut(page).waitFor();
     await page.goto(`${server.url}/#/activity`);
     expect(await textOf(page.getByRole("alert"))).toContain("ROLE_MISSING");
     const auditor = await open("log-in");
     await logIn(auditor, "grace");
-    await auditor.getByRole("button", { name: "Log out" }).waitFor();
+    await logOut(auditor).waitFor();
     await auditor.goto(`${server.url}/#/activity`);
     await auditor.getByText("Calls per second").waitFor();
   });
 
-  it("asks visitors of a story to log in, and continues there", async () => {
+  it("asks visitors of a story to log in, and continues there after the right password", async () => {
     const page = await open("sign");
-    expect(await textOf(page.getByRole("heading", { level: 1 }))).toBe("Log in");
+    await waitForPage(page, "Log in");
     expect(await page.title()).toBe("Log in – Quantum-Safe Playground");
+    await logIn(page, "ada", "not the password");
+    expect(await textOf(page.getByRole("alert"))).toContain("LOGIN_FAILED");
     await logIn(page, "ada");
-    await page.getByRole("heading", { level: 1, name: "Sign and verify" }).waitFor();
+    await waitForPage(page, "Sign and verify");
     expect(await page.title()).toBe("Sign and verify – Quantum-Safe Playground");
     // The button that had the focus was removed.
     expect(await page.evaluate("document.activeElement.id")).toBe("main");
-    const outcomes = await runStory(page);
-    expect(outcomes[0]).toContain("3,309 bytes");
+    expect((await runStory(page))[0]).toContain("3,309 bytes");
   });
 
   it.each([
@@ -147,50 +145,21 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     expect(await runStory(await openAs("ada", path))).toContain(outcome);
   });
 
-  it("marks calls of the reference that require a token, and leads to the log-in and back", async () => {
-    const page = await open("");
-    await page.goto(`${server.url}/reference#/kms_KmsService_ListKeys`);
-    await page.getByText("Requires a token.", { exact: true }).waitFor();
-    expect(await page.locator(".commands pre").textContent()).toContain("$QSP_TOKEN");
-    await page.getByRole("link", { name: "Log in" }).click();
-    await logIn(page, "ada");
-    await page.waitForURL(/\/reference#\/kms_KmsService_ListKeys$/);
-    await page.getByRole("button", { name: "Send" }).click();
-    await page.locator(".sent").getByText("200").waitFor();
-    expect(await page.content()).not.toContain(password);
-  });
-
-  it("shows the refusal of a wrong password", async () => {
-    const page = await open("sign");
-    await logIn(page, "ada", "not the password");
-    expect(await textOf(page.getByRole("alert"))).toContain("LOGIN_FAILED");
-  });
-
-  it("keeps the token for the tab only", async () => {
+  it("keeps the token for the tab only, and drops it and the stories' state at log-out", async () => {
     const page = await openAs("ada", "sign");
     await page.reload();
-    await page.getByRole("heading", { level: 1, name: "Sign and verify" }).waitFor();
-    const other = await open("sign");
-    await other.getByRole("heading", { level: 1, name: "Log in" }).waitFor();
-  });
-
-  it("drops the token at log-out", async () => {
-    const page = await openAs("ada", "sign");
-    await page.getByRole("button", { name: "Log out" }).click();
-    await page.getByRole("heading", { level: 1, name: "Log in" }).waitFor();
-    expect(await page.evaluate("sessionStorage.length")).toBe(0);
-  });
-
-  it("drops a story's state when the reader logs out", async () => {
-    const page = await openAs("ada", "sign");
+    await waitForPage(page, "Sign and verify");
+    await waitForPage(await open("sign"), "Log in");
     await runStep(page, "Sign a message");
     await page.getByRole("link", { name: "Key exchange" }).click();
-    await page.getByRole("heading", { level: 1, name: "Key exchange" }).waitFor();
-    await page.getByRole("button", { name: "Log out" }).click();
+    await waitForPage(page, "Key exchange");
+    await logOut(page).click();
+    await waitForPage(page, "Log in");
+    expect(await page.evaluate("sessionStorage.length")).toBe(0);
     await logIn(page, "grace");
-    await page.getByRole("heading", { level: 1, name: "Key exchange" }).waitFor();
+    await waitForPage(page, "Key exchange");
     await page.getByRole("link", { name: "Sign and verify" }).click();
-    await page.getByRole("heading", { level: 1, name: "Sign and verify" }).waitFor();
+    await waitForPage(page, "Sign and verify");
     expect(await page.locator("li.step[data-status=done]").count()).toBe(0);
   });
 
@@ -202,12 +171,10 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
       await isReleased;
       await route.continue();
     });
-    const later: string[] = [];
-    page.on("request", (request) => {
-      if (request.url().endsWith("/Verify")) later.push(request.url());
-    });
+    const calls: string[] = [];
+    page.on("request", (request) => calls.push(request.url()));
     await page.getByRole("button", { name: "Sign and verify", exact: true }).click();
-    await page.getByRole("button", { name: "Log out" }).click();
+    await logOut(page).click();
     await logIn(page, "grace");
     await page.locator("li.step").first().waitFor();
     const answer = page.waitForResponse("**/kms.KmsService/Sign");
@@ -215,7 +182,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     await (await answer).finished();
     // The page handles the answer before the answer to a later request.
     await page.evaluate("fetch('/').then((response) => response.text())");
-    expect(later).toEqual([]);
+    expect(calls.filter((url) => url.endsWith("/Verify"))).toEqual([]);
   });
 
   it("shows a user's records in the inventory, and none of them to the next user", async () => {
@@ -224,7 +191,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     await page.getByRole("link", { name: "Inventory" }).click();
     const records = page.getByRole("region", { name: "Records" });
     expect(await textOf(records)).toMatch(/Savings\s+wallet/);
-    await page.getByRole("button", { name: "Log out" }).click();
+    await logOut(page).click();
     await logIn(page, "grace");
     await page.getByRole("button", { name: "Wallets 0", exact: true }).click();
     expect(await textOf(page.locator(".note"))).toContain("None yet.");
@@ -235,7 +202,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     const args = ["user", "remove", "eve", "--data-dir", place.directory];
     expect(await runHere(args, { env: inheritedEnvironment() })).toMatchObject({ code: 0 });
     await page.getByRole("button", { name: "Sign", exact: true }).click();
-    await page.getByRole("heading", { level: 1, name: "Log in" }).waitFor();
+    await waitForPage(page, "Log in");
   });
 
   it("decodes a token that was issued for a password", async () => {
@@ -275,10 +242,9 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     expect(await textOf(page.getByRole("list", { name: "Grants" }))).toContain("grace");
     await page.getByRole("link", { name: "All versions" }).click();
     const rows = page.getByRole("region", { name: "Entries" }).locator("tbody tr");
+    const operations = ["CREATE_GRANT", "CREATE_GRANT", "CREATE"];
     await expect
       .poll(() => rows.allInnerTexts())
-      .toEqual(
-        ["CREATE_GRANT", "CREATE_GRANT", "CREATE"].map((operation) => expect.stringContaining(operation)),
-      );
+      .toEqual(operations.map((operation) => expect.stringContaining(operation)));
   });
 });

@@ -46,17 +46,8 @@ describe("the picture of a tree", () => {
   });
 
   it("folds everything off the path to the leaf for a large log", () => {
-    expect(listEnds(buildTree(1000, 998)).map(nameRange)).toEqual([
-      "leaves 0 to 511",
-      "leaves 512 to 767",
-      "leaves 768 to 895",
-      "leaves 896 to 959",
-      "leaves 960 to 991",
-      "leaves 992 to 995",
-      "leaves 996 to 997",
-      "leaf 998",
-      "leaf 999",
-    ]);
+    const starts = listEnds(buildTree(1000, 998)).map(({ start }) => start);
+    expect(starts).toEqual([0, 512, 768, 896, 960, 992, 996, 998, 999]);
   });
 
   it("keeps every node inside", () => {

@@ -1,21 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Findings } from "../../../src/client/tunnel-end.ts";
-import {
-  attack,
-  find,
-  judge,
-  nameParties,
-  type Party,
-  placeArrow,
-  placeBox,
-  placeText,
-  refuse,
-  send,
-  withSize,
-} from "../../page/parts/diagrams/sequence.ts";
+import * as diagram from "../../page/parts/diagrams/sequence.ts";
 import { judgeHandshake } from "../../page/stories/tunnel/handshake.ts";
 
-const parties: readonly Party[] = [
+const parties: readonly diagram.Party[] = [
   { name: "Your browser" },
   { name: "Mallory", isAttacker: true },
   { name: "Gateway" },
@@ -23,38 +11,39 @@ const parties: readonly Party[] = [
 
 describe("a sequence diagram", () => {
   it("draws arrows between the middles of two parties, in either direction", () => {
-    expect(placeArrow({ from: 0, to: 2 })).toEqual({ start: 2, end: 6 });
-    expect(placeArrow({ from: 2, to: 1 })).toEqual({ start: 4, end: 6 });
+    expect(diagram.placeArrow({ from: 0, to: 2 })).toEqual({ start: 2, end: 6 });
+    expect(diagram.placeArrow({ from: 2, to: 1 })).toEqual({ start: 4, end: 6 });
   });
 
   it("gives texts more room than their arrows, within the diagram", () => {
-    expect(placeText({ from: 1, to: 2 }, 4, "valid")).toEqual({ start: 3, end: 7 });
-    expect(placeText({ from: 1, to: 2 }, 4, "refused: SIGNATURE_INVALID")).toEqual({ start: 1, end: 9 });
-    expect(placeText({ from: 0, to: 3 }, 4, "valid")).toEqual({ start: 1, end: 9 });
+    expect(diagram.placeText({ from: 1, to: 2 }, 4, "valid")).toEqual({ start: 3, end: 7 });
+    expect(diagram.placeText({ from: 1, to: 2 }, 4, "refused: SIGNATURE_INVALID")).toEqual({
+      start: 1,
+      end: 9,
+    });
+    expect(diagram.placeText({ from: 0, to: 3 }, 4, "valid")).toEqual({ start: 1, end: 9 });
   });
 
   it("keeps adjacent boxes apart", () => {
-    expect([0, 1, 2].map((at) => placeBox(at, false, 3))).toEqual([
-      { start: 1, end: 3 },
-      { start: 3, end: 5 },
-      { start: 5, end: 7 },
-    ]);
-    expect(placeBox(2, true, 3)).toEqual({ start: 4, end: 7 });
+    const boxes = [0, 1, 2].map((at) => diagram.placeBox(at, false, 3));
+    expect(boxes.map(({ start, end }) => [start, end])).toEqual([1, 3, 5].map((at) => [at, at + 2]));
+    expect(diagram.placeBox(2, true, 3)).toEqual({ start: 4, end: 7 });
   });
 
   it("names the parties for readers who do not see the lines", () => {
-    expect(nameParties(attack(1, 2, "packet"), parties)).toBe("Mallory (attacker) to Gateway");
-    expect(nameParties(find([0, 2], "secret"), parties)).toBe("Your browser and Gateway");
+    expect(diagram.nameParties(diagram.attack(1, 2, "packet"), parties)).toBe(
+      "Mallory (attacker) to Gateway",
+    );
+    expect(diagram.nameParties(diagram.find([0, 2], "secret"), parties)).toBe("Your browser and Gateway");
   });
 
-  it("states a size only if it is known", () => {
-    expect(withSize("packet", undefined)).toBe("packet");
-    expect(withSize("packet", new Uint8Array(1568))).toBe("packet, 1,568 bytes");
-  });
-
-  it("has no verdict before a result exists", () => {
-    expect([judge(undefined, "yes", "no"), refuse(undefined)]).toEqual([undefined, undefined]);
-    expect(send(0, 1, "packet", judge(true, "yes", "no")).verdict).toEqual({ holds: true, says: "yes" });
+  it("has no size and no verdict before they are known", () => {
+    expect(diagram.withSize("packet", undefined)).toBe("packet");
+    expect(diagram.withSize("packet", new Uint8Array(1568))).toBe("packet, 1,568 bytes");
+    expect([diagram.judge(undefined, "yes", "no"), diagram.refuse(undefined)]).toEqual([
+      undefined,
+      undefined,
+    ]);
   });
 });
 

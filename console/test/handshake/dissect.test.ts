@@ -47,15 +47,8 @@ function expectTiled(bytes: Uint8Array, field: Field): void {
 }
 
 /** Fields whose sentence would say too little about what they contain. */
-const outer = new Set([
-  "TLSPlaintext",
-  "TLSCiphertext",
-  "fragment",
-  "encrypted_record",
-  "TLSInnerPlaintext",
-  "content",
-]);
-for (const name of messageTypes.values()) outer.add(name);
+const wrappers = "TLSPlaintext TLSCiphertext fragment encrypted_record TLSInnerPlaintext content";
+const outer = new Set([...wrappers.split(" "), ...messageTypes.values()]);
 
 function expectExplained({ records, opened, checks }: Reading): void {
   expect(opened.obstacle).toBeUndefined();
@@ -65,9 +58,8 @@ function expectExplained({ records, opened, checks }: Reading): void {
   }
   const leaves = records.flatMap(({ field }) => listLeaves(field).map(({ start }) => findPath(field, start)));
   const inner = leaves.map((path) => path.filter(({ name }) => !outer.has(name)));
-  expect(
-    inner.filter((path) => describeField(path) === undefined).map((path) => path.map(({ name }) => name)),
-  ).toEqual([]);
+  const unexplained = inner.filter((path) => describeField(path) === undefined);
+  expect(unexplained.map((path) => path.map(({ name }) => name))).toEqual([]);
   expect(checks.filter(({ holds }) => !holds)).toEqual([]);
 }
 
@@ -80,36 +72,22 @@ describe.each(goRecordings)("a recording of Go's crypto/tls: $name", ({ recordin
     const reading = await readHandshake(recording);
     const all = listAll(reading);
     const { facts } = reading.messages.find(({ name }) => name === "ClientHello") ?? {};
-    const groupNames: Record<string, string> = {
-      x25519: "X25519",
-      secp256r1: "CurveP256",
-      secp384r1: "CurveP384",
-      secp521r1: "CurveP521",
-    };
-    const nameGroup = (name = "") => groupNames[name] ?? name;
-    const offered =
-      all.length > 0 ? reading.records.flatMap(({ field }) => listValues(field, "NamedGroup")) : [];
+    const curves: Record<string, string> = { x25519: "X25519" };
+    for (const bits of [256, 384, 521]) curves[`secp${bits}r1`] = `CurveP${bits}`;
+    const nameGroup = (name = "") => curves[name] ?? name;
+    const valuesIn = (name: string) => reading.records.flatMap(({ field }) => listValues(field, name));
+    const offered = valuesIn("NamedGroup").slice(0, go.offeredGroups.length);
     const has = (title: string) => reading.messages.some(({ name }) => name === title);
-    const data = reading.records.flatMap(({ field }) => listValues(field, "application data"));
     const server = reading.messages.find(({ name }) => name === "EncryptedExtensions");
-    expect({
+    expect(go).toMatchObject({
       cipherSuite: reading.cipherSuite,
       group: nameGroup(reading.group),
       serverName: facts?.serverName,
       alpn: server?.facts.alpn[0] ?? "",
       didResume: !has("Certificate"),
       helloRetryRequest: has("HelloRetryRequest"),
-      offeredGroups: offered.slice(0, go.offeredGroups.length).map((name) => nameGroup(name.split(", ")[1])),
-      exchanged: data,
-    }).toEqual({
-      cipherSuite: go.cipherSuite,
-      group: go.group,
-      serverName: go.serverName,
-      alpn: go.alpn,
-      didResume: go.didResume,
-      helloRetryRequest: go.helloRetryRequest,
-      offeredGroups: go.offeredGroups,
-      exchanged: go.exchanged,
+      offeredGroups: offered.map((name) => nameGroup(name.split(", ")[1])),
+      exchanged: valuesIn("application data"),
     });
     // A resumed connection has no certificates; Go remembers the first connection's.
     const serials = valuesOf(all, ["serialNumber/contents"]);
@@ -155,29 +133,27 @@ describe("the key shares of X25519MLKEM768", () => {
 });
 
 describe("protection", () => {
-  it.each([4865, 4866, 4867])(
-    "of suite %i opens what node:crypto has sealed, and nothing else",
-    async (codePoint) => {
-      const suite = findSuite(codePoint);
-      if (suite === undefined) throw new Error("the suite is unknown");
-      const secret = Uint8Array.from(randomBytes(suite.hashBytes));
-      const keys = await deriveKeys(suite, secret);
-      const ciphers = { 4865: "aes-128-gcm", 4866: "aes-256-gcm", 4867: "chacha20-poly1305" } as const;
-      const sequence = 0x1_0000_0002;
-      const nonce = Buffer.from(keys.iv);
-      nonce.writeUInt32BE((nonce.readUInt32BE(8) ^ 2) >>> 0, 8);
-      nonce[7] = (nonce[7] ?? 0) ^ 1;
-      const cipher = createCipheriv(ciphers[codePoint as 4865] as "aes-128-gcm", keys.key, nonce, {
-        authTagLength: 16,
-      });
-      const header = Buffer.from([23, 3, 3, 0, 5 + 16]);
-      cipher.setAAD(header, { plaintextLength: 5 });
-      const sealed = Buffer.concat([header, cipher.update("hello"), cipher.final(), cipher.getAuthTag()]);
-      const opened = await openRecord(keys, sequence, Uint8Array.from(sealed));
-      expect(Buffer.from(opened ?? []).toString()).toBe("hello");
-      expect(await openRecord(keys, sequence + 1, Uint8Array.from(sealed))).toBeUndefined();
-    },
-  );
+  it.each([
+    [4865, "aes-128-gcm"],
+    [4866, "aes-256-gcm"],
+    [4867, "chacha20-poly1305"],
+  ])("of suite %i opens what node:crypto has sealed with %s, and nothing else", async (codePoint, name) => {
+    const suite = findSuite(codePoint);
+    if (suite === undefined) throw new Error("the suite is unknown");
+    const secret = Uint8Array.from(randomBytes(suite.hashBytes));
+    const keys = await deriveKeys(suite, secret);
+    const sequence = 0x1_0000_0002;
+    const nonce = Buffer.from(keys.iv);
+    nonce.writeUInt32BE((nonce.readUInt32BE(8) ^ 2) >>> 0, 8);
+    nonce[7] = (nonce[7] ?? 0) ^ 1;
+    const cipher = createCipheriv(name as "aes-128-gcm", keys.key, nonce, { authTagLength: 16 });
+    const header = Buffer.from([23, 3, 3, 0, 5 + 16]);
+    cipher.setAAD(header, { plaintextLength: 5 });
+    const sealed = Buffer.concat([header, cipher.update("hello"), cipher.final(), cipher.getAuthTag()]);
+    const opened = await openRecord(keys, sequence, Uint8Array.from(sealed));
+    expect(Buffer.from(opened ?? []).toString()).toBe("hello");
+    expect(await openRecord(keys, sequence + 1, Uint8Array.from(sealed))).toBeUndefined();
+  });
 });
 
 describe("a KeyUpdate", () => {
@@ -198,11 +174,7 @@ describe("a KeyUpdate", () => {
 
   /** HKDF-Expand-Label (RFC 8446, section 7.1), with SHA-256 and an empty context. */
   function expand(secret: Uint8Array, label: string, length: number): Uint8Array<ArrayBuffer> {
-    const info = Buffer.concat([
-      Buffer.from([0, length, 6 + label.length]),
-      Buffer.from(`tls13 ${label}`),
-      Buffer.from([0]),
-    ]);
+    const info = Buffer.from(`\0${String.fromCharCode(length, 6 + label.length)}tls13 ${label}\0`);
     const digest = createHmac("sha256", secret).update(info).update(Uint8Array.of(1)).digest();
     return Uint8Array.from(digest.subarray(0, length));
   }
@@ -212,9 +184,8 @@ describe("a KeyUpdate", () => {
     nonce[11] = (nonce[11] ?? 0) ^ sequence;
     const header = Buffer.from([23, 3, 3, 0, inner.length + 16]);
     const cipher = createCipheriv("aes-128-gcm", expand(secret, "key", 16), nonce).setAAD(header);
-    return Uint8Array.from(
-      Buffer.concat([header, cipher.update(Uint8Array.from(inner)), cipher.final(), cipher.getAuthTag()]),
-    );
+    const sealed = cipher.update(Uint8Array.from(inner));
+    return Uint8Array.from(Buffer.concat([header, sealed, cipher.final(), cipher.getAuthTag()]));
   }
 });
 
@@ -264,17 +235,13 @@ it("takes a message in many records apart once for each of them", () => {
   message.set([11, 0, 23, 116, 0, 0, 23, 112]);
   const records = Array.from({ length: 20 }, (_none, at) => {
     const content = message.subarray(at * 301, (at + 1) * 301);
-    return {
-      fromClient: false,
-      bytes: Uint8Array.of(22, 3, 3, content.length >> 8, content.length, ...content),
-    };
+    const bytes = Uint8Array.of(22, 3, 3, content.length >> 8, content.length, ...content);
+    return { fromClient: false, bytes };
   });
   const cut = vi.spyOn(Array.prototype, "flatMap");
   const { messages } = dissect(records);
   const { length } = cut.mock.calls;
   cut.mockRestore();
-  expect(messages.map(({ name, isCut, pieces }) => [name, isCut, pieces.length])).toEqual([
-    ["Certificate", false, 20],
-  ]);
+  expect(messages).toMatchObject([{ name: "Certificate", isCut: false, pieces: { length: 20 } }]);
   expect(length).toBeLessThan(15_000);
 });

@@ -24,6 +24,7 @@ import { buildHttp, buildMessage, type Draft, draftRequest } from "../../page/re
 import { describeCall } from "../../page/snippets/call.ts";
 import type { SnippetInput } from "../../page/snippets/input.ts";
 import { type LanguageName, languageNames, languages } from "../../page/snippets/languages.ts";
+import { requestToken } from "../telling.ts";
 import { hostileName } from "../tools/hostile-texts.ts";
 
 const python = findPython("requests");
@@ -38,12 +39,7 @@ beforeAll(async () => {
   api = await startApi("open", atEnd);
   directory = makeTemporaryDirectory(atEnd);
   page = readDocument(JSON.parse(JSON.stringify(api.document)));
-  const issued = await fetch(`${api.url}/api/auth/token`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: '{"username":"ada"}',
-  });
-  token = ((await issued.json()) as { token: string }).token;
+  token = await requestToken(api.url, { username: "ada" });
 }, 180_000);
 
 function findOperation(id: string): Operation {
@@ -64,111 +60,86 @@ function inputOf(operation: Operation, draft: Draft = draftRequest(operation, ""
   };
 }
 
-/** How to run a language's snippet. */
-interface Runner {
-  readonly program: string;
-  readonly file: string;
-  readonly args: readonly string[];
-}
-
-const runners: Readonly<Record<string, Runner>> = {
-  curl: { program: "sh", file: "call.sh", args: [] },
-  grpcurl: { program: "sh", file: "call.sh", args: [] },
-  Python: { program: python ?? "python3", file: "call.py", args: [] },
-  Go: { program: "go", file: "call.go", args: ["run"] },
-  TypeScript: { program: process.execPath, file: "call.mts", args: [] },
-};
-const needed: Readonly<Record<string, boolean>> = {
-  curl: isMissing("curl"),
-  grpcurl: isMissing("grpcurl"),
-  Python: python === undefined && process.env.QSP_TEST_REQUIRE_ALL !== "1",
-  Go: isMissing("go"),
-  TypeScript: false,
+/** How to run a language's snippet: a program, its arguments and a file; and whether the program is missing. */
+const runners: Readonly<Record<LanguageName, { readonly words: string[]; readonly isMissing: boolean }>> = {
+  curl: { words: ["sh", "call.sh"], isMissing: isMissing("curl") },
+  grpcurl: { words: ["sh", "call.sh"], isMissing: isMissing("grpcurl") },
+  Python: {
+    words: [python ?? "python3", "call.py"],
+    isMissing: python === undefined && process.env.QSP_TEST_REQUIRE_ALL !== "1",
+  },
+  Go: { words: ["go", "run", "call.go"], isMissing: isMissing("go") },
+  TypeScript: { words: [process.execPath, "call.mts"], isMissing: false },
 };
 
 async function runSnippet(language: LanguageName, input: SnippetInput) {
-  const runner = runners[language];
-  if (runner === undefined) throw new Error(`no runner for ${language}`);
-  const path = join(directory, runner.file);
+  const { words } = runners[language];
+  const path = join(directory, words.at(-1) ?? "");
   writeFileSync(path, languages[language].write(input));
   // The token is in the variable that the snippets use.
-  return run("env", [`QSP_TOKEN=${token}`, runner.program, ...runner.args, path]);
+  return run("env", [`QSP_TOKEN=${token}`, ...words.slice(0, -1), path]);
 }
 
-describe.each(languageNames)("a %s snippet", { timeout: 120_000 }, (language) => {
-  const skips = needed[language] === true;
+async function listAliases(query: string): Promise<string[]> {
+  const listed = await fetch(`${api.url}/api/kms/keys?${query}`);
+  return ((await listed.json()) as { keys: { alias: string }[] }).keys.map(({ alias }) => alias);
+}
 
-  it.skipIf(skips)("makes a call without a body", async () => {
-    const { code, stdout, stderr } = await runSnippet(
-      language,
-      inputOf(findOperation("pqc_TokenService_Hello")),
-    );
-    expect({ code, stderr, stdout }).toMatchObject({
-      code: 0,
-      stdout: expect.stringContaining("Playground"),
+for (const language of languageNames)
+  describe.skipIf(runners[language].isMissing)(`a ${language} snippet`, { timeout: 120_000 }, () => {
+    it.each([
+      ["makes a call without a body", "pqc_TokenService_Hello", "Playground"],
+      ["sends the token of QSP_TOKEN", "pqc_TokenService_GetSecureData", "ada"],
+    ])("%s", async (_what, id, output) => {
+      const outcome = await runSnippet(language, inputOf(findOperation(id)));
+      expect(outcome).toMatchObject({ code: 0, stdout: expect.stringContaining(output) });
+    });
+
+    it("sends a body whose texts have every kind of quote", async () => {
+      const alias = `it's "mine" \`now\` $HOME \\ é 🔑`;
+      const body = JSON.stringify({ alias, algorithm: "ML-DSA-44", rotationPeriodSeconds: null }, null, 2);
+      const input = inputOf(findOperation("kms_KmsService_CreateKey"), { parameters: {}, body });
+      expect(await runSnippet(language, input)).toMatchObject({ code: 0 });
+      expect(await listAliases("pageSize=100")).toContain(alias);
+    });
+
+    it("makes a call of the console with the reader's own texts, none of which is run", async () => {
+      const method = KmsService.method.createKey;
+      const team = language.toLowerCase();
+      const request = create(method.input, { alias: hostileName, labels: { team } });
+      const input = describeCall({ method, request, token: undefined }, api.url);
+      expect(await runSnippet(language, input)).toMatchObject({ code: 0, stderr: "" });
+      expect(await listAliases(`label=team%3D${team}`)).toEqual([hostileName]);
+      expect(readdirSync(".")).not.toContain("pwned");
+    });
+
+    it("sends parameters in path and query", async () => {
+      const operation = findOperation("google_cloud_kms_v1_KeyManagementService_CreateKeyRing");
+      const draft = draftRequest(operation, "");
+      const parameters = { ...draft.parameters, keyRingId: `ring-${language}`, parent1: "snippets" };
+      const ring = `projects/snippets/locations/global/keyRings/ring-${language}`;
+      const outcome = await runSnippet(language, inputOf(operation, { ...draft, parameters }));
+      expect(outcome).toMatchObject({ code: 0, stdout: expect.stringContaining(ring) });
+    });
+
+    it("ends with a failure if the server refuses the call", async () => {
+      const operation = findOperation("kms_KmsService_GetKey");
+      const { code, stdout, stderr } = await runSnippet(language, inputOf(operation));
+      expect(code).not.toBe(0);
+      expect(stdout + stderr).toMatch(/404|NotFound|KEY_NOT_FOUND/);
     });
   });
 
-  it.skipIf(skips)("sends a body whose texts have every kind of quote", async () => {
-    const operation = findOperation("kms_KmsService_CreateKey");
-    const alias = `it's "mine" \`now\` $HOME \\ é 🔑`;
-    const body = JSON.stringify({ alias, algorithm: "ML-DSA-44", rotationPeriodSeconds: null }, null, 2);
-    const { code, stderr } = await runSnippet(language, inputOf(operation, { parameters: {}, body }));
-    expect({ code, stderr }).toMatchObject({ code: 0 });
-    const listed = await fetch(`${api.url}/api/kms/keys?pageSize=100`);
-    const { keys } = (await listed.json()) as { keys: { alias: string }[] };
-    expect(keys.map((key) => key.alias)).toContain(alias);
-  });
-
-  it.skipIf(skips)(
-    "makes a call of the console with the reader's own texts, none of which is run",
-    async () => {
-      const method = KmsService.method.createKey;
-      const labels = { team: language.toLowerCase() };
-      const request = create(method.input, { alias: hostileName, labels });
-      const input = describeCall({ method, request, token: undefined }, api.url);
-      expect(await runSnippet(language, input)).toMatchObject({ code: 0, stderr: "" });
-      const listed = await fetch(`${api.url}/api/kms/keys?label=team%3D${labels.team}`);
-      const { keys } = (await listed.json()) as { keys: { alias: string }[] };
-      expect(keys.map((key) => key.alias)).toEqual([hostileName]);
-      expect(readdirSync(".")).not.toContain("pwned");
-    },
-  );
-
-  it.skipIf(skips)("sends parameters in path and query", async () => {
-    const operation = findOperation("google_cloud_kms_v1_KeyManagementService_CreateKeyRing");
-    const draft = draftRequest(operation, "");
-    const parameters = { ...draft.parameters, keyRingId: `ring-${language}`, parent1: "snippets" };
-    const { code, stdout, stderr } = await runSnippet(language, inputOf(operation, { ...draft, parameters }));
-    expect({ code, stderr }).toMatchObject({ code: 0 });
-    expect(stdout).toContain(`projects/snippets/locations/global/keyRings/ring-${language}`);
-  });
-
-  it.skipIf(skips)("sends the token of QSP_TOKEN", async () => {
-    const input = inputOf(findOperation("pqc_TokenService_GetSecureData"));
-    expect(input.hasToken).toBe(true);
-    const { code, stdout, stderr } = await runSnippet(language, input);
-    expect({ code, stderr }).toMatchObject({ code: 0 });
-    expect(stdout).toContain("ada");
-  });
-
-  it.skipIf(skips)("ends with a failure if the server refuses the call", async () => {
-    const { code, stdout, stderr } = await runSnippet(
-      language,
-      inputOf(findOperation("kms_KmsService_GetKey")),
-    );
-    expect(code).not.toBe(0);
-    expect(stdout + stderr).toMatch(/404|NotFound|KEY_NOT_FOUND/);
-  });
-});
-
 describe("the snippets of every operation", { timeout: 120_000 }, () => {
   const inputs = () => page.operations.map((operation) => inputOf(operation));
-  const folder = (name: string): string => {
-    const path = join(directory, name);
+  /** Writes the snippets into their own folder, and returns it. */
+  function writeAll(language: LanguageName, ending: string): string {
+    const path = join(directory, language);
     mkdirSync(path);
+    for (const [i, input] of inputs().entries())
+      writeFileSync(join(path, `call${i}.${ending}`), `${languages[language].write(input)}\n`);
     return path;
-  };
+  }
 
   it("send by gRPC the message of the first example", () => {
     for (const operation of page.operations) {
@@ -193,29 +164,19 @@ describe("the snippets of every operation", { timeout: 120_000 }, () => {
       await transform(languages.TypeScript.write(input), { loader: "ts", format: "esm", target: "esnext" });
   });
 
-  it.skipIf(needed.Python)("are valid Python", async () => {
-    const path = folder("python");
-    inputs().forEach((input, i) => {
-      writeFileSync(join(path, `call${i}.py`), languages.Python.write(input));
-    });
-    const { code, stdout } = await run(python ?? "python3", ["-m", "compileall", "-q", path]);
-    expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
+  it.skipIf(runners.Python.isMissing)("are valid Python", async () => {
+    const words = ["-m", "compileall", "-q", writeAll("Python", "py")];
+    expect(await run(python ?? "python3", words)).toMatchObject({ code: 0, stdout: "" });
   });
 
   it.skipIf(isMissing("gofmt"))("are Go as gofmt writes it", async () => {
-    const path = folder("go");
-    inputs().forEach((input, i) => {
-      writeFileSync(join(path, `call${i}.go`), `${languages.Go.write(input)}\n`);
-    });
-    expect(await run("gofmt", ["-l", "-e", path])).toMatchObject({ code: 0, stdout: "", stderr: "" });
+    const outcome = await run("gofmt", ["-l", "-e", writeAll("Go", "go")]);
+    expect(outcome).toMatchObject({ code: 0, stdout: "", stderr: "" });
   });
 
   it.each(["curl", "grpcurl"] as const)("are valid for a shell: %s", async (language) => {
-    const path = folder(language);
-    for (const [i, input] of inputs().entries()) {
-      const file = join(path, `call${i}.sh`);
-      writeFileSync(file, languages[language].write(input));
-      expect(await run("sh", ["-n", file])).toMatchObject({ code: 0, stderr: "" });
-    }
+    const folder = writeAll(language, "sh");
+    for (const file of readdirSync(folder))
+      expect(await run("sh", ["-n", join(folder, file)])).toMatchObject({ code: 0, stderr: "" });
   });
 });

@@ -3,18 +3,7 @@ import { p256 } from "@noble/curves/nist.js";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
-import {
-  breaking,
-  breakingComposite,
-  composing,
-  deploying,
-  halves,
-  mirroring,
-  rewriting,
-  signing,
-  stripping,
-  verifying,
-} from "../../page/stories/contracts/page.tsx";
+import * as story from "../../page/stories/contracts/page.tsx";
 import { runStep, serve } from "./fake-caller.ts";
 
 const mldsa = ml_dsa65.keygen();
@@ -55,68 +44,53 @@ const caller = serve(DappService, {
   }),
   dualVerify: () => ({ ecdsaValid: true, mldsaValid: true, bothValid: true }),
 });
-const message = await runStep(signing, caller, { text: "grüße" });
+const message = await runStep(story.signing, caller, { text: "grüße" });
 const bothValid = { ecdsaValid: true, mldsaValid: true };
 
-describe("deploying", () => {
-  it("finds the code's hash and signature right", async () => {
-    const deployed = await runStep(deploying, caller, { code: "pay(100)", name: "Escrow" });
-    expect(deployed).toMatchObject({ isHashEqual: true, isSigned: true });
-  });
-});
+describe("deployed code", () => {
+  const deploy = (code: string) => runStep(story.deploying, caller, { code, name: "Escrow" });
 
-describe("rewriting", () => {
-  for (const [code, changed] of [
+  it("has the hash and the signature that the server returned", async () => {
+    expect(await deploy("pay(100)")).toMatchObject({ isHashEqual: true, isSigned: true });
+  });
+
+  it.each([
     ["pay(100) or (10)", "pay(100) or (90)"],
     ["pay()", "pay(!"],
-  ] as const) {
-    it(`turns “${code}” into “${changed}”, and finds that it was not signed`, async () => {
-      const deployed = await runStep(deploying, caller, { code, name: "Escrow" });
-      const found = await runStep(rewriting, caller, { deploying: deployed });
-      expect(new TextDecoder().decode(found.change.after)).toBe(changed);
-      expect(found).toMatchObject({ isHashEqual: false, isSigned: false });
-    });
-  }
+  ])("turned from “%s” into “%s” was not signed", async (code, changed) => {
+    const found = await runStep(story.rewriting, caller, { deploying: await deploy(code) });
+    expect(new TextDecoder().decode(found.change.after)).toBe(changed);
+    expect(found).toMatchObject({ isHashEqual: false, isSigned: false });
+  });
 });
 
 describe("two signatures", () => {
-  it("are verified separately", async () => {
-    const { browser } = await runStep(verifying, caller, { signing: message });
-    expect(browser).toEqual(bothValid);
+  it("are valid separately and as a composite", async () => {
+    const given = { signing: message };
+    const separate = await runStep(story.verifying, caller, given);
+    const composite = await runStep(story.composing, caller, given);
+    expect([separate.browser, composite.browser]).toEqual([bothValid, bothValid]);
   });
 
   it("stay valid with different bytes if the ECDSA signature is mirrored", async () => {
-    const { original, mirrored, browser } = await runStep(mirroring, caller, { signing: message });
+    const { original, mirrored, browser } = await runStep(story.mirroring, caller, { signing: message });
     expect(browser).toEqual(bothValid);
     expect(mirrored).not.toEqual(original);
   });
-});
 
-describe("the composite", () => {
-  it("is found valid", async () => {
-    const { browser } = await runStep(composing, caller, { signing: message });
-    expect(browser).toEqual(bothValid);
-  });
-
-  it("has no half that is a signature by itself", async () => {
-    const { browser } = await runStep(stripping, caller, { signing: message });
+  it("are no signatures by themselves if they are halves of a composite", async () => {
+    const { browser } = await runStep(story.stripping, caller, { signing: message });
     expect(browser).toEqual({ ecdsaValid: true, mldsaValid: false });
   });
 });
 
-for (const one of [breaking, breakingComposite]) {
-  describe(one.title, () => {
-    for (const half of halves) {
-      it(`finds the ${half} half broken, even if the server disagrees`, async () => {
-        const broken = await runStep(one, caller, { signing: message, half });
-        const isEcdsa = half === "ECDSA";
-        expect(broken.browser).toEqual({ ecdsaValid: !isEcdsa, mldsaValid: isEcdsa });
-        expect(one.says(broken)).toContain("which should not happen");
-        const { browser } = broken;
-        expect(one.says({ ...broken, server: { ...browser, bothValid: false } })).toContain(
-          `the ${half} half`,
-        );
-      });
-    }
+describe.each([story.breaking, story.breakingComposite])("$title", (one) => {
+  it.each(story.halves)("finds the %s half broken, even if the server disagrees", async (half) => {
+    const broken = await runStep(one, caller, { signing: message, half });
+    const { browser } = broken;
+    expect(browser).toEqual({ ecdsaValid: half !== "ECDSA", mldsaValid: half === "ECDSA" });
+    expect(one.says(broken)).toContain("which should not happen");
+    const agreed = one.says({ ...broken, server: { ...browser, bothValid: false } });
+    expect(agreed).toContain(`the ${half} half`);
   });
-}
+});

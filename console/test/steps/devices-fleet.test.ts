@@ -1,6 +1,7 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, it, onTestFinished } from "vitest";
-import { IotService, type ReportedFirmware } from "#gen/iot/iot_service_pb.ts";
+import { IotService, type ReportedFirmwareSchema } from "#gen/iot/iot_service_pb.ts";
 import { RepositoryService } from "#gen/tuf/repository_service_pb.ts";
 import { settings } from "../../page/settings.ts";
 import { listing, reporting } from "../../page/stories/devices/fleet-steps.tsx";
@@ -11,24 +12,20 @@ const installed = { version: "2", firmwareHash: "07".repeat(32) };
 const given = { registering: { deviceId: "device-1" }, reporting: installed };
 
 /** A server with a device that reported, and one that did not. */
-function startServer(
-  reportedFirmware: Partial<Pick<ReportedFirmware, "version" | "firmwareHash" | "previousVersion">>,
-) {
+function startServer(reportedFirmware: MessageInitShape<typeof ReportedFirmwareSchema>) {
+  const reportedAt = timestampFromMs(1000);
   const reports: unknown[] = [];
   const calls: string[] = [];
   const caller = createFakeCaller(({ service }) => {
     service(IotService, {
-      reportFirmware: ({ version, firmwareHash }) => {
-        reports.push({ version, firmwareHash });
+      reportFirmware: ({ version, firmwareHash }, { requestHeader }) => {
+        reports.push({ version, firmwareHash, by: requestHeader.get("authorization") });
         return {};
       },
       listDevices: () => ({
         devices: [
           { deviceId: "device-2" },
-          {
-            deviceId: "device-1",
-            reportedFirmware: { ...reportedFirmware, reportedAt: timestampFromMs(1000) },
-          },
+          { deviceId: "device-1", reportedFirmware: { ...reportedFirmware, reportedAt } },
         ],
         totalSize: 2,
       }),
@@ -38,7 +35,7 @@ function startServer(
         repositories: [
           { repository: "new" },
           { repository: "damaged", damaged: true },
-          { repository: "plant", expiresAt: timestampFromMs(1000) },
+          { repository: "plant", expiresAt: reportedAt },
         ],
       }),
       getRepository: ({ repository }) => {
@@ -61,8 +58,8 @@ it("a device reports the delivered image, then the installed one", async () => {
   const given = { authenticating: { token: "token" }, installing: { digest } };
   expect(await runStep(reporting, caller, given)).toMatchObject(installed);
   expect(reports).toEqual([
-    { version: "1", firmwareHash: expect.stringMatching(/^(?!0707)[0-9a-f]{64}$/) },
-    installed,
+    { version: "1", firmwareHash: expect.stringMatching(/^(?!0707)[0-9a-f]{64}$/), by: "token" },
+    { ...installed, by: "token" },
   ]);
 });
 

@@ -21,22 +21,23 @@ const tokenSignature = ml_dsa65.sign(Buffer.from(`${header}.${payload}`), issuer
 const token = `${header}.${payload}.${Buffer.from(tokenSignature).toString("base64url")}`;
 const pub = Buffer.from(issuer.publicKey).toString("base64url");
 
+const isSent = (header: Headers, token: string) => header.get("authorization") === token;
+
 /**
- * A server that believes everything.
+ * A server that believes everybody with the right token: none before the log-in, then the device's own.
  *
  * @param privateKey included in the answer to a registration
  */
 function startServer({ privateKey }: { readonly privateKey?: Uint8Array } = {}) {
   return createFakeCaller(({ service }) => {
     service(IotService, {
-      registerDevice: ({ publicKey = new Uint8Array() }) => ({
-        deviceId: "device-1",
-        publicKey,
-        ...(privateKey && { privateKey }),
-      }),
+      registerDevice({ publicKey = new Uint8Array(), signingContexts }) {
+        expect(signingContexts).toBe(true);
+        return { deviceId: "device-1", publicKey, ...(privateKey && { privateKey }) };
+      },
       issueChallenge: () => ({ challenge: new Uint8Array(32) }),
-      authenticate: () => ({ authenticated: true, token }),
-      sendTelemetry: () => ({ verified: true }),
+      authenticate: (_request, { requestHeader }) => ({ authenticated: isSent(requestHeader, ""), token }),
+      sendTelemetry: (_request, { requestHeader }) => ({ verified: isSent(requestHeader, token) }),
     });
     service(TokenService, {
       getJwks: () => ({ keys: [{ kid: "issuer", kty: "AKP", alg: "ML-DSA-65", pub }] }),
@@ -97,10 +98,16 @@ describe("reading", () => {
 });
 
 describe("readings", () => {
-  it("are signed after their 8-byte number", () => {
-    expect([...sent.signed.subarray(0, 9)]).toEqual([0, 0, 0, 0, 0, 0, 0, 1, "g".charCodeAt(0)]);
-    expect(sent.verdicts).toEqual({ server: true, browser: true });
-  });
+  it.each([0, 1])(
+    "are numbered consecutively, and signed after their 8-byte number: after %i",
+    async (current) => {
+      const { signed, verdicts } = await runStep(measuring, caller, { ...given, text: "grüße" }, { current });
+      expect(Buffer.from(signed)).toEqual(
+        Buffer.from(`\0\0\0\0\0\0\0${String.fromCharCode(current + 1)}grüße`),
+      );
+      expect(verdicts).toEqual({ server: true, browser: true });
+    },
+  );
 
   it("are found changed, even if the server disagrees", async () => {
     const { verdicts } = await runStep(alteringReading, caller, { ...given, measuring: sent });

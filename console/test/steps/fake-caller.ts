@@ -10,12 +10,16 @@ import {
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import type { Caller } from "../../page/caller.ts";
 
-/** @param routes adds the services, each with the methods that the test needs */
+/**
+ * Calls the routes, with the token as the header "authorization".
+ *
+ * @param routes adds the services, each with the methods that the test needs
+ */
 export function createFakeCaller(routes: (router: ConnectRouter) => void): Caller {
   const transport = createRouterTransport(routes);
   return {
-    call: async (method, request) =>
-      (await transport.unary(method, undefined, undefined, undefined, request)).message,
+    call: async (method, request, { token = "of the session" } = {}) =>
+      (await transport.unary(method, undefined, undefined, { authorization: token ?? "" }, request)).message,
   };
 }
 

@@ -1,39 +1,44 @@
-import { ml_kem768 } from "@noble/post-quantum/ml-kem.js";
+import { ml_kem768_x25519 } from "@noble/post-quantum/hybrid.js";
+import { ml_kem512, ml_kem768, ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { breaking, decapsulating, encapsulating, preparing } from "../../page/stories/key-exchange/page.tsx";
 import { runStep, serve } from "./fake-caller.ts";
 
+const kems = {
+  "ML-KEM-512": ml_kem512,
+  "ML-KEM-768": ml_kem768,
+  "ML-KEM-1024": ml_kem1024,
+  "X-Wing": ml_kem768_x25519,
+};
 const caller = serve(PqcService, {
-  exchangeKeys({ publicKey }) {
-    const { cipherText, sharedSecret } = ml_kem768.encapsulate(publicKey);
+  exchangeKeys({ algorithm, publicKey }) {
+    const { cipherText, sharedSecret } = kems[algorithm as "X-Wing"].encapsulate(publicKey);
     return { encapsulatedKey: cipherText, sharedSecret };
   },
 });
-const keyPair = await runStep(preparing, caller, { algorithm: "ML-KEM-768" });
-const exchange = await runStep(encapsulating, caller, { preparing: keyPair });
+
+async function exchangeWith(algorithm = "ML-KEM-768") {
+  const keyPair = await runStep(preparing, caller, { algorithm });
+  return { preparing: keyPair, encapsulating: await runStep(encapsulating, caller, { preparing: keyPair }) };
+}
 
 describe("decapsulating", () => {
-  it("finds the server's secret", async () => {
-    const found = await runStep(decapsulating, caller, { preparing: keyPair, encapsulating: exchange });
+  it.each(Object.keys(kems))("finds the server's secret, with %s", async (algorithm) => {
+    const found = await runStep(decapsulating, caller, await exchangeWith(algorithm));
     expect(found).toMatchObject({ isEqual: true });
   });
 
   it("detects that the server shows a different secret", async () => {
-    const other = { ...exchange, sharedSecret: new Uint8Array(32) };
-    const found = await runStep(decapsulating, caller, { preparing: keyPair, encapsulating: other });
-    expect(found).toMatchObject({ isEqual: false });
+    const given = await exchangeWith();
+    const other = { ...given, encapsulating: { ...given.encapsulating, sharedSecret: new Uint8Array(32) } };
+    expect(await runStep(decapsulating, caller, other)).toMatchObject({ isEqual: false });
   });
 });
 
 describe("breaking", () => {
   it("results in a different secret, and no error", async () => {
-    const given = { preparing: keyPair, encapsulating: exchange };
-    const { change, ours, isEqual } = await runStep(breaking, caller, given);
-    expect({ index: change.index, bytes: ours.length, isEqual }).toEqual({
-      index: 544,
-      bytes: 32,
-      isEqual: false,
-    });
+    const { change, ours, isEqual } = await runStep(breaking, caller, await exchangeWith());
+    expect([change.index, ours.length, isEqual]).toEqual([544, 32, false]);
   });
 });

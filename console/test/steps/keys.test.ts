@@ -32,42 +32,35 @@ function startKeyService() {
 }
 
 describe("watching", () => {
-  for (const [sequences, afterSequence] of [
+  it.each<[number[], number]>([
     [[], 0],
     [[1], 0],
     [[9, 8, 7], 7],
     // Between them are entries of other users, whom the caller does not see.
     [[900, 500, 3], 499],
-  ] as const) {
-    it(`starts after entry ${afterSequence} if the caller sees ${sequences.join(", ") || "none"}`, async () => {
-      const caller = serve(KmsService, {
-        getAuditLog: ({ pageSize, newestFirst }) => ({
-          auditLog: (newestFirst ? sequences : sequences.toReversed())
-            .slice(0, pageSize)
-            .map((sequence) => ({ sequence })),
-          totalSize: sequences.length,
-        }),
-      });
-      const started = await runStep(watching, caller, {}, { open: () => {} });
-      expect(started).toEqual({ totalSize: sequences.length, afterSequence });
+  ])("of the entries %j starts after %i", async (sequences, afterSequence) => {
+    const caller = serve(KmsService, {
+      getAuditLog: ({ pageSize, newestFirst }) => ({
+        auditLog: (newestFirst ? sequences : sequences.toReversed())
+          .slice(0, pageSize)
+          .map((sequence) => ({ sequence })),
+        totalSize: sequences.length,
+      }),
     });
-  }
+    const started = await runStep(watching, caller, {}, { open: () => {} });
+    expect(started).toEqual({ totalSize: sequences.length, afterSequence });
+  });
 });
 
 describe("a key's life", () => {
-  it("signs, and both sides find the signature valid", async () => {
-    const caller = startKeyService();
-    const key = await runStep(creating, caller, { alias: "release" });
-    const { verdicts } = await runStep(signing, caller, { creating: key });
-    expect(verdicts).toEqual({ server: true, browser: true });
-  });
-
-  it("detects that a different key signed", async () => {
-    const caller = startKeyService();
-    const { keyId } = await runStep(creating, caller, { alias: "release" });
-    const key = { keyId, publicKey: ml_dsa65.keygen().publicKey };
-    const { verdicts } = await runStep(signing, caller, { creating: key });
-    expect(verdicts).toEqual({ server: true, browser: false });
+  it.each([
+    ["signs, and both sides find the signature valid", publicKey, true],
+    ["detects that a different key signed", ml_dsa65.keygen().publicKey, false],
+  ])("%s", async (_what, publicKey, browser) => {
+    const { verdicts } = await runStep(signing, startKeyService(), {
+      creating: { keyId: "key-1", publicKey },
+    });
+    expect(verdicts).toEqual({ server: true, browser });
   });
 
   it("shows the refusal to sign after rotation, and to verify after destruction", async () => {
@@ -83,21 +76,13 @@ describe("a key's life", () => {
 });
 
 describe("proving", () => {
-  for (const [statement, isCheckpointSigned] of [
-    ["entry 3", true],
-    ["entry 4", false],
-  ] as const) {
-    it(`finds a checkpoint of “entry 3” that says “${statement}” ${isCheckpointSigned ? "" : "not "}signed`, async () => {
-      const signature = ml_dsa65.sign(new TextEncoder().encode("entry 3"), secretKey);
-      const caller = serve(KmsService, {
-        verifyAuditLog: () => ({ checkpoint: { statement, signature, publicKey } }),
-      });
-      expect(await runStep(proving, caller, {})).toMatchObject({ isCheckpointSigned });
-    });
-  }
-
-  it("finds no signature if no checkpoint exists", async () => {
-    const caller = serve(KmsService, { verifyAuditLog: () => ({}) });
-    expect(await runStep(proving, caller, {})).toMatchObject({ isCheckpointSigned: false });
+  const signature = ml_dsa65.sign(new TextEncoder().encode("entry 3"), secretKey);
+  it.each([
+    [{ statement: "entry 3", signature, publicKey }, true],
+    [{ statement: "entry 4", signature, publicKey }, false],
+    [undefined, false],
+  ])("finds whether the checkpoint is signed: %#", async (checkpoint, isCheckpointSigned) => {
+    const caller = serve(KmsService, { verifyAuditLog: () => ({ ...(checkpoint && { checkpoint }) }) });
+    expect(await runStep(proving, caller, {})).toMatchObject({ isCheckpointSigned });
   });
 });

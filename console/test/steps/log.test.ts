@@ -41,13 +41,10 @@ describe("proving", () => {
 });
 
 describe("breaking", () => {
-  for (const place of [0, 1, 99])
-    it(`leads to a different root if a bit is flipped at place ${place}`, async () => {
-      const proved = await prove(leaves[0], [second]);
-      const given = { reading: head, proving: proved, place: String(place) };
-      const broken = await runStep(breaking, serve(LogService, {}), given);
-      expect(broken.isInTree).toBe(false);
-    });
+  it.each(["0", "1", "99"])("leads to a different root if a bit is flipped at place %s", async (place) => {
+    const given = { reading: head, proving: await prove(leaves[0], [second]), place };
+    expect((await runStep(breaking, serve(LogService, {}), given)).isInTree).toBe(false);
+  });
 });
 
 describe("reading", () => {
@@ -60,8 +57,8 @@ describe("reading", () => {
     });
     const found = await runStep(reading, caller, { log: "blockchain" });
     expect(found.checkpoint).toMatchObject({ size: 2, isSigned: false });
-    expect(
-      found.leafHashes.map((hash) => Buffer.compare(hash, first) && Buffer.compare(hash, second)),
-    ).toEqual([0, 0]);
+    expect(found.leafHashes.map((hash) => Buffer.from(hash))).toEqual(
+      [first, second].map((hash) => Buffer.from(hash)),
+    );
   });
 });

@@ -35,18 +35,11 @@ function startIssuer({ isOpen = false, keys = [{ ...key, kid }] } = {}) {
 
 const issued = await runStep(issuing, startIssuer(), { username: "ada", password: "" });
 
-describe("issuing", () => {
-  it("decodes the token", () => {
-    expect(issued.parts).toMatchObject({ header: { kid }, payload: { sub: "ada" } });
-  });
-});
-
 describe("verifying", () => {
   it("finds the token valid, and the key's name equal to its thumbprint", async () => {
-    expect(await runStep(verifying, startIssuer(), { issuing: issued })).toMatchObject({
-      thumbprint: kid,
-      verdicts: { server: true, browser: true },
-    });
+    expect(issued.parts).toMatchObject({ header: { kid }, payload: { sub: "ada" } });
+    const { thumbprint, verdicts } = await runStep(verifying, startIssuer(), { issuing: issued });
+    expect([thumbprint, verdicts]).toEqual([kid, { server: true, browser: true }]);
   });
 
   it("detects that a different key was published under the name", async () => {

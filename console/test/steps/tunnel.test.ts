@@ -46,7 +46,10 @@ function startGateway({ swapKey = (it) => it, signingKey = identity.secretKey }:
       peerKey = swapKey(publicKey);
       return { tunnelId: "tunnel-1" };
     },
-    handshake: () => answerHandshake(peerKey, signingKey),
+    handshake({ keyForm }) {
+      expect(keyForm).toBe("PER_DIRECTION");
+      return answerHandshake(peerKey, signingKey);
+    },
     verifyHandshake: () => ({ valid: true }),
     receivePacket: () => ({ data: Buffer.from("opened") }),
     disconnect: () => ({ tunnelStatus: "REMOVED" }),
@@ -67,42 +70,33 @@ async function openTunnel(options: GatewayOptions = {}) {
 }
 
 const outsider = ml_dsa65.keygen();
+const allTrue = { isOurTranscript: true, isSigned: true, isConfirmed: true };
 
 describe("meeting", () => {
-  it("finds the identity's signature over the other key", async () => {
-    expect(await runStep(meeting, startGateway(), {})).toMatchObject({ isVouched: true });
-  });
-
-  it("detects that a different identity signed", async () => {
-    const gateway = startGateway({ signingKey: outsider.secretKey });
-    expect(await runStep(meeting, gateway, {})).toMatchObject({ isVouched: false });
+  it.each([
+    ["finds the identity's signature over the other key", identity, true],
+    ["detects that a different identity signed", outsider, false],
+  ])("%s", async (_what, { secretKey: signingKey }, isVouched) => {
+    expect(await runStep(meeting, startGateway({ signingKey }), {})).toMatchObject({ isVouched });
   });
 });
 
 describe("shaking", () => {
   it("uses the key from a valid handshake", async () => {
     const { end, shaken } = await openTunnel();
-    expect(shaken.findings).toEqual({ isOurTranscript: true, isSigned: true, isConfirmed: true });
+    expect(shaken.findings).toEqual(allTrue);
     expect(end.current).toBeDefined();
   });
 
-  const frauds: Record<string, { options: GatewayOptions; findings: object }> = {
-    "a key swapped in transit": {
-      options: { swapKey: () => ml_kem1024.keygen().publicKey },
-      findings: { isOurTranscript: false, isSigned: true, isConfirmed: false },
-    },
-    "a different signer": {
-      options: { signingKey: outsider.secretKey },
-      findings: { isOurTranscript: true, isSigned: false, isConfirmed: true },
-    },
-  };
-  for (const [name, { options, findings }] of Object.entries(frauds)) {
-    it(`uses no key from a handshake with ${name}`, async () => {
-      const { end, shaken } = await openTunnel(options);
-      expect(shaken.findings).toEqual(findings);
-      expect(end.current).toBeUndefined();
-    });
-  }
+  const otherKey = () => ml_kem1024.keygen().publicKey;
+  it.each<[string, GatewayOptions, object]>([
+    ["a key swapped in transit", { swapKey: otherKey }, { isOurTranscript: false, isConfirmed: false }],
+    ["a different signer", { signingKey: outsider.secretKey }, { isSigned: false }],
+  ])("uses no key from a handshake with %s", async (_what, options, faults) => {
+    const { end, shaken } = await openTunnel(options);
+    expect(shaken.findings).toEqual({ ...allTrue, ...faults });
+    expect(end.current).toBeUndefined();
+  });
 });
 
 describe("packets", () => {

@@ -17,7 +17,7 @@ import { runStep, serve } from "./fake-caller.ts";
  *
  * @param address each wallet's address, instead of its key's
  */
-function startWallets({ address }: { readonly address?: string } = {}) {
+function startWallets(address?: string) {
   const keys: ReturnType<typeof ml_dsa65.keygen>[] = [];
   return serve(WalletService, {
     async createWallet() {
@@ -41,15 +41,12 @@ async function startStory() {
 }
 
 describe("creating", () => {
-  it("finds the key's address", async () => {
-    const created = await runStep(creating, startWallets(), { label: "" });
-    expect(created).toMatchObject({ isAddressEqual: true });
-  });
-
-  it("detects that the address belongs to a different key", async () => {
-    const caller = startWallets({ address: `0x${"0".repeat(40)}` });
-    const created = await runStep(creating, caller, { label: "" });
-    expect(created).toMatchObject({ isAddressEqual: false });
+  it.each([
+    ["finds the key's address", undefined, true],
+    ["detects that the address belongs to a different key", `0x${"0".repeat(40)}`, false],
+  ])("%s", async (_what, address, isAddressEqual) => {
+    const created = await runStep(creating, startWallets(address), { label: "" });
+    expect(created).toMatchObject({ isAddressEqual });
   });
 });
 
@@ -90,19 +87,13 @@ describe("replaying", () => {
 });
 
 describe("searching", () => {
-  it("finds every field public", async () => {
+  it("finds every field public, and detects bytes that are not a public key", async () => {
     const { caller, given } = await startStory();
     const { fields, unknownCount } = await runStep(searching, caller, given);
-    expect(fields).toContainEqual(
-      expect.objectContaining({ name: "public_key", is: "the public key: the address is its hash" }),
-    );
+    const publicKey = { name: "public_key", is: "the public key: the address is its hash" };
+    expect(fields).toContainEqual(expect.objectContaining(publicKey));
     // This server leaves status and algorithm empty, which is not their public form.
     expect(unknownCount).toBe(fields.filter(({ bytes }) => bytes === 0).length);
-  });
-
-  it("detects bytes that are not a public key", async () => {
-    const { caller, given } = await startStory();
-    const { unknownCount } = await runStep(searching, caller, given);
     const wallet = { ...given.creating.wallet, publicKey: new Uint8Array(4032) };
     const leaking = { ...given, creating: { ...given.creating, wallet } };
     expect((await runStep(searching, caller, leaking)).unknownCount).toBe(unknownCount + 1);

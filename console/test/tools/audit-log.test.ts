@@ -25,18 +25,15 @@ describe("toQuery", () => {
     return [read(from), read(to)];
   };
 
-  for (const [period, from] of [
+  it.each([
     ["All time", undefined],
     ["Last hour", "2026-11-23T11:00:00.000Z"],
     ["Last 24 hours", "2026-11-22T12:00:00.000Z"],
     ["Last 7 days", "2026-11-16T12:00:00.000Z"],
-  ] as const)
-    it(`starts ${period} at ${from ?? "the first entry"}`, () => {
-      expect(timesOf({ period, from: "2020-01-01T00:00", to: "2020-01-01T00:00" })).toEqual([
-        from,
-        undefined,
-      ]);
-    });
+  ])("starts %s at %s", (period, from) => {
+    const times = timesOf({ period, from: "2020-01-01T00:00", to: "2020-01-01T00:00" });
+    expect(times).toEqual([from, undefined]);
+  });
 
   it("accepts both ends of a custom period, in UTC", () => {
     const filters = { period: log.ownPeriod, from: "2026-01-02T03:04", to: "2026-02-03T04:05" };
@@ -46,16 +43,15 @@ describe("toQuery", () => {
 });
 
 describe("toHandle", () => {
-  for (const [typed, handle] of [
+  it.each([
     ["", ""],
     [" release ", "name/release"],
     ["key-1", "key-1"],
     ["name/release/2", "name/release/2"],
     ["user/ada/name/release", "user/ada/name/release"],
-  ] as const)
-    it(`reads “${typed}” as “${handle}”`, () => {
-      expect(log.toHandle(typed)).toBe(handle);
-    });
+  ])("reads “%s” as “%s”", (typed, handle) => {
+    expect(log.toHandle(typed)).toBe(handle);
+  });
 });
 
 describe("loadEntries", () => {
@@ -122,48 +118,29 @@ describe("checkLink", () => {
     );
   }
 
-  const changed = (at: number) => (chain: AuditEntry[]) =>
-    chain.map((entry) => (entry.sequence === at ? { ...entry, user: "eve" } : entry));
+  const changed = (at: number, fields: Partial<AuditEntry>) => (chain: AuditEntry[]) =>
+    chain.map((entry) => (entry.sequence === at ? { ...entry, ...fields } : entry));
+  const without = (at: number) => (chain: AuditEntry[]) => chain.filter(({ sequence }) => sequence !== at);
 
-  for (const [title, sequence, change, link] of [
-    ["accepts an unchanged entry", 2, changed(0), "holds"],
-    ["accepts the first entry, which has none before it", 1, changed(0), "holds"],
-    ["finds a changed field", 2, changed(2), "broken"],
-    [
-      "finds that the entry before was replaced",
-      3,
-      (chain: AuditEntry[]) =>
-        chain.map((entry) => (entry.sequence === 2 ? { ...entry, entryHash: "0".repeat(64) } : entry)),
-      "broken",
-    ],
-    [
-      "checks nothing if the reader may not see the entry before it",
-      2,
-      (chain: AuditEntry[]) => chain.filter(({ sequence: own }) => own !== 1),
-      "anchor",
-    ],
-  ] as const)
-    it(title, async () => {
-      expect(await check(sequence, change)).toBe(link);
-    });
+  it.each([
+    ["accepts an unchanged entry", 2, without(9), "holds"],
+    ["accepts the first entry, which has none before it", 1, without(9), "holds"],
+    ["finds a changed field", 2, changed(2, { user: "eve" }), "broken"],
+    ["finds that the entry before was replaced", 3, changed(2, { entryHash: "0".repeat(64) }), "broken"],
+    ["checks nothing if the reader may not see the entry before it", 2, without(1), "anchor"],
+  ])("%s", async (_what, sequence, change, link) => {
+    expect(await check(sequence, change)).toBe(link);
+  });
 });
 
 describe("splitDetails", () => {
-  for (const [details, parts] of [
-    ["", []],
-    ["input=data", [["input", "data"]]],
-    [
-      "usage=SIGN, note=a=1, b, c=d",
-      [
-        ["usage", "SIGN"],
-        ["note", "a=1, b"],
-        ["c", "d"],
-      ],
-    ],
-  ] as const)
-    it(`splits “${details}” into ${parts.length}`, () => {
-      expect(log.splitDetails(details)).toEqual(parts);
-    });
+  it.each([
+    ["", {}],
+    ["input=data", { input: "data" }],
+    ["usage=SIGN, note=a=1, b, c=d", { usage: "SIGN", note: "a=1, b", c: "d" }],
+  ])("splits “%s”", (details, parts) => {
+    expect(Object.fromEntries(log.splitDetails(details))).toEqual(parts);
+  });
 });
 
 describe("readEntry", () => {
@@ -177,9 +154,6 @@ describe("the sentence above the entries", () => {
     const list = { items: makeEntries(1, 2), nextPageToken: "next", totalSize: 1234 };
     expect(log.describeList(list)).toBe("2 of 1,234 entries, newest first.");
     expect(log.describeStream(3, true)).toContain("3 entries, newest first");
-  });
-
-  it("suggests what to do if none match", () => {
     expect(log.describeList({ items: [], nextPageToken: "", totalSize: 0 })).toContain("longer period");
   });
 });

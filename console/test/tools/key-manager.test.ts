@@ -44,25 +44,17 @@ describe("loadKeys", () => {
       };
     },
   });
-  it("requests one page", async () => {
-    const list = await keys.loadKeys(caller, 50);
-    expect(list).toMatchObject({ nextPageToken: "50", totalSize: 2500 });
-    expect(asked.at(-1)).toMatchObject({ pageSize: 50, pageToken: "" });
+  it("requests one page, and continues it", async () => {
+    const first = await keys.loadKeys(caller, 50);
+    expect(first).toMatchObject({ nextPageToken: "50", totalSize: 2500 });
+    expect(asked).toMatchObject([{ pageSize: 50, pageToken: "" }]);
+    expect((await keys.loadKeys(caller, 100, first)).items).toEqual(all.slice(0, 100));
   });
 
-  it("continues a list", async () => {
-    const known = await keys.loadKeys(caller, 50);
-    const list = await keys.loadKeys(caller, 100, known);
-    expect(list.items.map(({ keyId }) => keyId)).toEqual(all.slice(0, 100).map(({ keyId }) => keyId));
-  });
-
-  it("requests several pages for more keys than fit on a page", async () => {
+  it("requests several pages for more keys than fit on a page, up to the end of the list", async () => {
     expect((await keys.loadKeys(caller, 2100)).items).toHaveLength(2100);
-  });
-
-  it("stops at the end of the list", async () => {
-    const list = await keys.loadKeys(caller, 9999);
-    expect([list.items.length, list.nextPageToken]).toEqual([2500, ""]);
+    const { items, nextPageToken } = await keys.loadKeys(caller, 9999);
+    expect([items.length, nextPageToken]).toEqual([2500, ""]);
   });
 });
 
@@ -74,10 +66,7 @@ describe("groupKeys", () => {
 
   it("puts all versions of a name into the row of the primary one", () => {
     const rows = group(makeVersion(1), makeKey({ keyId: "key-9" }), makeVersion(3), makeVersion(2, true));
-    expect(rows).toEqual([
-      ["key-2", 3],
-      ["key-9", 1],
-    ]);
+    expect(Object.fromEntries(rows)).toEqual({ "key-2": 3, "key-9": 1 });
   });
 
   it("shows the newest version if the primary one is not in the list", () => {
@@ -86,32 +75,25 @@ describe("groupKeys", () => {
 
   it("keeps the keys of two users with equal names apart", () => {
     const [ada, bob] = [makeVersion(1, true, "key-ada"), makeVersion(2, true, "key-bob")];
-    expect(group(ada, { ...bob, owner: "bob" })).toEqual([
-      ["key-ada", 1],
-      ["key-bob", 1],
-    ]);
+    const rows = group(ada, { ...bob, owner: "bob" });
+    expect(Object.fromEntries(rows)).toEqual({ "key-ada": 1, "key-bob": 1 });
   });
 
-  for (const [count, text] of [
+  it.each([
     [1, "version 1, primary"],
     [2, "version 1, primary, and 1 other version"],
     [3, "version 1, primary, and 2 other versions"],
-  ] as const)
-    it(`describes ${count} versions`, () => {
-      const key = makeVersion(1, true);
-      expect(keys.describeRow({ key, versions: Array(count).fill(key) })).toBe(text);
-    });
+  ])("describes %i versions as %s", (count, text) => {
+    const key = makeVersion(1, true);
+    expect(keys.describeRow({ key, versions: Array(count).fill(key) })).toBe(text);
+  });
 });
 
 describe("searchKeys", () => {
-  const release = makeKey({
-    keyId: "key-1",
-    name: "team/release",
-    algorithm: "ML-DSA-65",
-    labels: { stage: "live" },
-  });
+  const labels = { stage: "live" };
+  const release = makeKey({ keyId: "key-1", name: "team/release", algorithm: "ML-DSA-65", labels });
   const invoices = makeKey({ keyId: "key-2", alias: "Invoices", status: "DISABLED" });
-  for (const [text, found] of [
+  it.each([
     ["", [release, invoices]],
     ["RELEASE", [release]],
     ["invoices", [invoices]],
@@ -120,73 +102,58 @@ describe("searchKeys", () => {
     ["ml-dsa-65 active", [release]],
     ["disabled", [invoices]],
     ["live invoices", []],
-  ] as const)
-    it(`finds ${found.length} of 2 keys for “${text}”`, () => {
-      expect(keys.searchKeys([release, invoices], text)).toEqual(found);
-    });
+  ])("finds the keys of which every word is known: “%s”", (text, found) => {
+    expect(keys.searchKeys([release, invoices], text)).toEqual(found);
+  });
 });
 
 describe("loadDetails", () => {
   const named = makeKey({ keyId: "key-2", name: "release", version: 2 });
-  const getKey = (versions: readonly KeyRecord[]) =>
-    serve(KmsService, {
-      getKey: ({ keyId }) => (keyId === "name/release" ? { versions: [...versions] } : { result: named }),
-    });
+  const ofBob = { ...named, owner: "bob" };
 
-  it("lists the name's versions", async () => {
-    const versions = [makeKey({ name: "release", version: 1 }), named];
-    const details = await keys.loadDetails(getKey(versions), "key-2");
-    expect([details.versions.length, details.handle]).toEqual([2, "name/release"]);
+  it.each([
+    ["name/release", named],
+    ["user/bob/name/release", ofBob],
+  ])("lists the versions of %s", async (handle, result) => {
+    const versions = [makeKey({ version: 1 }), result];
+    const caller = serve(KmsService, {
+      getKey: ({ keyId }) => (keyId === handle ? { versions } : { result }),
+    });
+    const details = await keys.loadDetails(caller, "key-2");
+    expect([details.versions.length, details.handle]).toEqual([2, handle]);
   });
 
-  it("lists the versions of another user's name by their full handle", async () => {
-    const caller = serve(KmsService, {
-      getKey: ({ keyId }) => ({
-        ...(keyId === "user/bob/name/release"
-          ? { versions: [named] }
-          : { result: { ...named, owner: "bob" } }),
-      }),
+  const failing = (code: Code, known?: KeyRecord) =>
+    serve(KmsService, {
+      getKey({ keyId }) {
+        if (keyId === known?.keyId) return { result: known };
+        throw new ConnectError("not loaded", code);
+      },
     });
-    expect(await keys.loadDetails(caller, "key-2")).toMatchObject({
-      ...{ versions: [{ keyId: "key-2" }], handle: "user/bob/name/release" },
-    });
+
+  it("shows a key alone whose owner was removed", async () => {
+    const loaded = await keys.loadDetails(failing(Code.NotFound, named), "key-2");
+    expect(loaded).toMatchObject({ handle: "key-2", versions: [] });
   });
 
   it.each([
-    ["fails if the versions cannot be loaded", Code.Unavailable, undefined],
-    ["shows a key alone whose owner was removed", Code.NotFound, "key-2"],
-  ])("%s", async (_what, code, handle) => {
-    const caller = serve(KmsService, {
-      getKey({ keyId }) {
-        if (keyId === "key-2") return { result: named };
-        throw new ConnectError("no versions", code);
-      },
-    });
-    const loaded = keys.loadDetails(caller, "key-2");
-    if (handle === undefined) await expect(loaded).rejects.toThrow("no versions");
-    else expect(await loaded).toMatchObject({ handle, versions: [] });
-  });
-
-  it("fails if the server fails", async () => {
-    const caller = serve(KmsService, {
-      getKey() {
-        throw new ConnectError("damaged", Code.DataLoss);
-      },
-    });
-    await expect(keys.loadDetails(caller, "key-2")).rejects.toThrow("damaged");
+    ["the versions", failing(Code.Unavailable, named)],
+    ["the key", failing(Code.DataLoss)],
+  ])("fails if %s cannot be loaded", async (_what, caller) => {
+    await expect(keys.loadDetails(caller, "key-2")).rejects.toThrow("not loaded");
   });
 });
 
 describe("createNewKey", () => {
   async function createWith(fields: Partial<keys.NewKey>): Promise<CreateKeyRequest | undefined> {
-    let asked: CreateKeyRequest | undefined;
+    const asked: CreateKeyRequest[] = [];
     const caller = serve(KmsService, {
       createKey(request) {
-        asked = request;
+        asked.push(request);
         return { result: makeKey() };
       },
     });
-    const blank = {
+    const given = {
       name: "",
       alias: "",
       usage: "SIGN",
@@ -194,34 +161,27 @@ describe("createNewKey", () => {
       labels: "",
       rotationDays: "",
     };
-    await keys.createNewKey(caller, { ...blank, ...fields });
-    return asked;
+    await keys.createNewKey(caller, { ...given, ...fields });
+    return asked[0];
   }
 
-  it("sends name, labels and the period in seconds", async () => {
+  it("sends name, labels and the period in seconds, and no period if the field is empty", async () => {
     const request = await createWith({ name: "release", labels: "team=a, stage=b", rotationDays: "90" });
-    expect(request).toMatchObject({
-      name: "release",
-      labels: { team: "a", stage: "b" },
-      rotationPeriodSeconds: 7_776_000,
-    });
-  });
-
-  it("sends no period if the field is empty", async () => {
+    const labels = { team: "a", stage: "b" };
+    expect(request).toMatchObject({ name: "release", labels, rotationPeriodSeconds: 7_776_000 });
     expect((await createWith({}))?.rotationPeriodSeconds).toBeUndefined();
   });
 });
 
 describe("labels", () => {
-  for (const [text, labels] of [
+  it.each([
     ["", {}],
     [" team = payments , ,stage=", { team: "payments", stage: "" }],
     ["note=a=b", { note: "a=b" }],
     ["alone", { alone: "" }],
-  ] as const)
-    it(`are parsed from “${text}”`, () => {
-      expect(keys.parseLabels(text)).toEqual(labels);
-    });
+  ])("are parsed from “%s”", (text, labels) => {
+    expect(keys.parseLabels(text)).toEqual(labels);
+  });
 
   it("are shown in order", () => {
     expect(keys.formatLabels({ b: "2", a: "1" })).toBe("a=1, b=2");
@@ -229,33 +189,27 @@ describe("labels", () => {
 });
 
 describe("describeAlias", () => {
-  const keyId = "key-1f2e3d4c-0000-4000-8000-0123456789ab";
-  for (const [alias, shown] of [
-    ["invoices", "invoices"],
-    [keyId, ""],
-    ["invoices-rotated", "invoices-rotated"],
-  ] as const)
-    it(`shows “${shown}” for ${alias}`, () => {
-      expect(keys.describeAlias({ alias, keyId })).toBe(shown);
-    });
+  it("hides an alias that is only the key's ID", () => {
+    const keyId = "key-1f2e3d4c-0000-4000-8000-0123456789ab";
+    const shown = ["invoices", keyId, "invoices-rotated"].map((alias) =>
+      keys.describeAlias({ alias, keyId }),
+    );
+    expect(shown).toEqual(["invoices", "", "invoices-rotated"]);
+  });
 });
 
 describe("listActions", () => {
   const schedule = "Destroy after 30 days";
   const destroy = "Destroy now";
-  for (const [status, labels] of Object.entries({
-    ACTIVE: ["Rotate", "Disable", schedule, destroy],
-    ROTATED: [schedule, destroy],
-    DISABLED: ["Enable", schedule, destroy],
-    DESTROY_SCHEDULED: ["Restore", destroy],
-    DESTROYED: [],
-  }))
-    it(`offers for a key that is ${status}: ${labels.join(", ") || "nothing"}`, () => {
-      expect(listActions(makeKey({ status })).map(({ label }) => label)).toEqual(labels);
-    });
-
-  it("offers nothing for a damaged key", () => {
-    expect(listActions(makeKey({ damaged: true }))).toEqual([]);
+  it.each([
+    [{ status: "ACTIVE" }, ["Rotate", "Disable", schedule, destroy]],
+    [{ status: "ROTATED" }, [schedule, destroy]],
+    [{ status: "DISABLED" }, ["Enable", schedule, destroy]],
+    [{ status: "DESTROY_SCHEDULED" }, ["Restore", destroy]],
+    [{ status: "DESTROYED" }, []],
+    [{ damaged: true }, []],
+  ])("offers for a key that is %o: %j", (fields, labels) => {
+    expect(listActions(makeKey(fields)).map(({ label }) => label)).toEqual(labels);
   });
 
   it("asks for confirmation only before an immediate destruction", () => {
@@ -266,33 +220,28 @@ describe("listActions", () => {
   const effectOf = (label: string, fields: MessageInitShape<typeof KeyRecordSchema>) =>
     listActions(makeKey(fields)).find((action) => action.label === label)?.effect;
 
-  it("describes a rotation's effect for each kind of key", () => {
-    expect([
-      effectOf("Rotate", { name: "release" }),
-      effectOf("Rotate", {}),
-      effectOf("Rotate", { name: "transport", usage: "KEM" }),
-    ]).toEqual([
-      "A new version signs from now on; this one only verifies. Programs that use name/release need no change.",
-      "A new key with a new ID signs from now on; this one only verifies.",
-      "A new version encapsulates from now on; this one only decapsulates. Programs that use name/transport need no change.",
-    ]);
+  it.each([
+    ["Rotate", { name: "release" }, /A new version signs from now on; this one only verifies.*name\/release/],
+    ["Rotate", {}, /^A new key with a new ID signs from now on; this one only verifies\.$/],
+    ["Rotate", { name: "transport", usage: "KEM" }, /encapsulates from now on; this one only decapsulates/],
+    [
+      "Enable",
+      { status: "DISABLED", replacedBy: "key-2" },
+      /only verifies, because a newer key has replaced it/,
+    ],
+  ])("describes the effect: %s %o", (label, fields, effect) => {
+    expect(effectOf(label, fields)).toMatch(effect);
   });
 
-  it("states that a replaced key cannot sign again", () => {
-    const fields = { status: "DISABLED", replacedBy: "key-2" };
-    expect(effectOf("Enable", fields)).toBe("The key only verifies, because a newer key has replaced it.");
-  });
-
-  for (const [usage, loss] of [
+  it.each([
     ["SIGN", undefined],
     ["KEM", "can no longer be recovered"],
     ["ENCRYPT", "All data that is encrypted with it is lost"],
-  ] as const)
-    it(`warns before each destruction of a key with usage ${usage} ${loss ? "of the loss" : "of nothing"}`, () => {
-      const warnings = listActions(makeKey({ usage })).map(({ warning }) => warning);
-      const warned = loss === undefined ? undefined : expect.stringContaining(loss);
-      expect(warnings).toEqual([undefined, undefined, warned, warned]);
-    });
+  ])("warns before each destruction of a key with usage %s of the loss: %s", (usage, loss) => {
+    const warnings = listActions(makeKey({ usage })).map(({ warning }) => warning);
+    const warned = loss && expect.stringContaining(loss);
+    expect(warnings).toEqual([undefined, undefined, warned, warned]);
+  });
 
   it("states that the end of a primary version is the end of its name", () => {
     const end = expect.stringContaining("Calls with name/release fail from now on");
@@ -315,15 +264,14 @@ describe("listActions", () => {
 });
 
 describe("grants", () => {
-  for (const [usage, status, operations] of [
+  it.each([
     ["SIGN", "ACTIVE", ["SIGN", "VERIFY", "GET_KEY"]],
     ["SIGN", "ROTATED", ["VERIFY", "GET_KEY"]],
     ["KEM", "ACTIVE", ["ENCAPSULATE", "DECAPSULATE", "GET_KEY"]],
     ["ENCRYPT", "ROTATED", ["DECRYPT", "GET_KEY"]],
-  ] as const)
-    it(`for ${usage} and ${status} can allow ${operations.join(", ")}`, () => {
-      expect(keys.listOperations({ usage, status })).toEqual(operations);
-    });
+  ])("for %s and %s can allow %j", (usage, status, operations) => {
+    expect(keys.listOperations({ usage, status })).toEqual(operations);
+  });
 
   it("are loaded to the last page", async () => {
     const caller = serve(KmsService, {
@@ -336,41 +284,32 @@ describe("grants", () => {
     expect(grants.map(({ grantId }) => grantId)).toEqual(["grant-", "grant-2"]);
   });
 
-  for (const [end, seconds] of [
+  it.each([
     ["2099-01-02T03:04", BigInt(Date.UTC(2099, 0, 2, 3, 4) / 1000)],
     ["", undefined],
-  ] as const)
-    it(`end at “${end}”, in UTC`, async () => {
-      let asked: CreateGrantRequest | undefined;
-      const caller = serve(KmsService, {
-        createGrant(request) {
-          asked = request;
-          return {};
-        },
-      });
-      await createNewGrant(caller, { handle: "name/a", grantee: "bob", operations: ["SIGN"], end });
-      expect(asked).toMatchObject({ keyId: "name/a", grantee: "bob", operations: ["SIGN"] });
-      expect(asked?.expiresAt?.seconds).toBe(seconds);
+  ])("end at “%s”, in UTC", async (end, seconds) => {
+    const asked: CreateGrantRequest[] = [];
+    const caller = serve(KmsService, {
+      createGrant(request) {
+        asked.push(request);
+        return {};
+      },
     });
-
-  it("are not created with an end that is no time", async () => {
-    const grant = { handle: "key-1", grantee: "bob", operations: ["SIGN"], end: "12026-01-01T00:00" };
-    const caller = serve(KmsService, { createGrant: () => ({}) });
-    await expect(createNewGrant(caller, grant)).rejects.toMatchObject({ reason: "TIME_INVALID" });
+    const grant = { handle: "name/a", grantee: "bob", operations: ["SIGN"] };
+    await createNewGrant(caller, { ...grant, end });
+    expect(asked).toMatchObject([{ keyId: "name/a", grantee: "bob", operations: ["SIGN"] }]);
+    expect(asked[0]?.expiresAt?.seconds).toBe(seconds);
+    const wrong = createNewGrant(caller, { ...grant, end: "12026-01-01T00:00" });
+    await expect(wrong).rejects.toMatchObject({ reason: "TIME_INVALID" });
   });
 
-  for (const [keyId, scope] of [
-    ["", "all versions"],
-    ["key-2", "version 2"],
-    ["key-9", "this key"],
-  ] as const)
-    it(`for “${keyId}” are for ${scope}`, () => {
-      const grant = create(GrantSchema, { keyId, operations: ["SIGN", "VERIFY"] });
-      const said = describeGrant(grant, [{ keyId: "key-2", version: 2 }]);
-      expect(said).toBe(`may SIGN, VERIFY with ${scope}`);
-    });
-
-  it("that are damaged allow nothing", () => {
-    expect(describeGrant(create(GrantSchema, { damaged: true }), [])).toContain("may do nothing");
+  it.each([
+    [{ keyId: "" }, "may SIGN, VERIFY with all versions"],
+    [{ keyId: "key-2" }, "may SIGN, VERIFY with version 2"],
+    [{ keyId: "key-9" }, "may SIGN, VERIFY with this key"],
+    [{ damaged: true }, "may do nothing"],
+  ])("%o are described: %s", (fields, described) => {
+    const grant = create(GrantSchema, { operations: ["SIGN", "VERIFY"], ...fields });
+    expect(describeGrant(grant, [{ keyId: "key-2", version: 2 }])).toContain(described);
   });
 });

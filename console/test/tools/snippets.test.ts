@@ -46,6 +46,13 @@ describe("a story's call as a program", () => {
     expect(written).not.toContain("-plaintext");
   });
 
+  it("puts names into the path and numbers into the query", () => {
+    const get = plan(KmsService.method.getKey, { keyId: "name/release" });
+    const list = plan(KmsService.method.getAuditLog, { pageSize: 2, newestFirst: true });
+    expect(write("curl", get)).toMatch(/\/key\/name%2Frelease/);
+    expect(write("curl", list)).toMatch(/pageSize=2&newestFirst=true/);
+  });
+
   it("passes a body that exceeds shell argument limits through standard input", () => {
     const call = plan(PqcService.method.signData, { data: new Uint8Array(50_000) });
     for (const name of ["curl", "grpcurl"] as const)
