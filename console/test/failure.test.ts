@@ -9,15 +9,13 @@ describe("a step that expects a refusal", () => {
     expect(refusal.reason).toBe("OWNER_MISMATCH");
   });
 
-  for (const [name, outcome, reason] of [
+  it.each([
     ["the server is unreachable", ConnectError.from(new TypeError("Failed to fetch")), "UNREACHABLE"],
     ["a proxy answers for the server", new ConnectError("HTTP 502", Code.Unavailable), "UNAVAILABLE"],
     ["the log-in has expired", refusalOf("TOKEN_EXPIRED"), "TOKEN_EXPIRED"],
     ["the server accepts the call", undefined, "NOT_REFUSED"],
-  ] as const) {
-    it(`fails if ${name}`, async () => {
-      const call = outcome === undefined ? Promise.resolve() : Promise.reject(outcome);
-      await expect(expectRefusal(call, "OWNER_MISMATCH")).rejects.toMatchObject({ reason });
-    });
-  }
+  ])("fails if %s", async (_what, outcome, reason) => {
+    const call = outcome === undefined ? Promise.resolve() : Promise.reject(outcome);
+    await expect(expectRefusal(call, "OWNER_MISMATCH")).rejects.toMatchObject({ reason });
+  });
 });

@@ -22,27 +22,20 @@ function makeToken(alg: keyof typeof generators, header: object = {}) {
 }
 
 describe("the token inspector", () => {
-  it.each(["ES256", "RS256", "EdDSA", "ML-DSA-44"] as const)(
-    "verifies %s with a pasted key set",
-    async (alg) => {
-      const { token, jwk } = makeToken(alg, { kid: "one" });
-      const keys = readKeySet(
-        JSON.stringify({
-          keys: [
-            { ...makeToken(alg).jwk, kid: "two" },
-            { ...jwk, kid: "one" },
-          ],
-        }),
-      );
-      expect(await verifyJws(readToken(token), keys)).toMatchObject({
-        holds: true,
-        says: expect.stringMatching(/^Valid for key one, by /),
-      });
-      const [header, , signature] = token.split(".");
-      const forged = readToken([header, encode({ sub: "mallory" }), signature].join("."));
-      expect(await verifyJws(forged, keys)).toMatchObject({ holds: false });
-    },
-  );
+  const algorithms = Object.keys(generators) as (keyof typeof generators)[];
+  it.each(algorithms)("verifies %s with a pasted key set", async (alg) => {
+    const { token, jwk } = makeToken(alg, { kid: "one" });
+    const set = [
+      { ...makeToken(alg).jwk, kid: "two" },
+      { ...jwk, kid: "one" },
+    ];
+    const keys = readKeySet(JSON.stringify({ keys: set }));
+    const says = expect.stringMatching(/^Valid for key one, by /);
+    expect(await verifyJws(readToken(token), keys)).toMatchObject({ holds: true, says });
+    const [header, , signature] = token.split(".");
+    const forged = readToken([header, encode({ sub: "mallory" }), signature].join("."));
+    expect(await verifyJws(forged, keys)).toMatchObject({ holds: false });
+  });
 
   it("tries each key for a token without a key ID", async () => {
     const { token, jwk } = makeToken("EdDSA");

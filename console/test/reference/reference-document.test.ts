@@ -28,17 +28,13 @@ function find(rpc: string): Operation {
 
 it("does not list specification extensions as calls", () => {
   expect(api.document.paths["/api/kms/verify"]).toHaveProperty("x-query");
-  expect(page.operations.filter(({ path }) => path === "/api/kms/verify").map(({ verb }) => verb)).toEqual([
-    "POST",
-  ]);
+  const listed = page.operations.filter(({ path }) => path === "/api/kms/verify");
+  expect(listed.map(({ verb }) => verb)).toEqual(["POST"]);
 });
 
 it("names the call whose answer contains a sample's value", () => {
   const [source] = listSources(page, find("kms.KmsService/Decapsulate"), "");
-  expect(source).toEqual({
-    ...{ field: "keyId", path: "result.keyId" },
-    ...{ operationId: "kms_KmsService_CreateKey", name: "CreateKey" },
-  });
+  expect(source).toMatchObject({ field: "keyId", path: "result.keyId", name: "CreateKey" });
 });
 
 it("names what a browser does not send", () => {
@@ -47,9 +43,7 @@ it("names what a browser does not send", () => {
   const withKey = (key: string) => ({ ...draft, parameters: { "Idempotency-Key": key } });
   expect(create.parameters.map(({ name }) => name)).toContain("Idempotency-Key");
   expect(findFault(create, withKey("key 1"))).toBe("");
-  expect(findFault(create, withKey("ключ"))).toBe(
-    "Idempotency-Key may have only printable ASCII characters.",
-  );
+  expect(findFault(create, withKey("ключ"))).toMatch(/^Idempotency-Key may have only printable ASCII/);
   expect(findFault(create, { ...draft, body: "{" })).toContain("not JSON");
   const get = find("kms.KmsService/GetKey");
   expect(findFault(get, { ...draftRequest(get, ""), parameters: {} })).toMatch(/^Fill in /);

@@ -1,7 +1,11 @@
+import { createHash } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ml_dsa44, ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { IotService } from "#gen/iot/iot_service_pb.ts";
+import { IotService, type ReportedFirmwareSchema } from "#gen/iot/iot_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { RepositoryService } from "#gen/tuf/repository_service_pb.ts";
 import { settings } from "../../page/settings.ts";
 import {
   authenticating,
@@ -10,8 +14,21 @@ import {
   reading,
   registering,
 } from "../../page/stories/devices/enrolment-steps.tsx";
+import {
+  altering,
+  impersonating,
+  installing,
+  rollingBack,
+} from "../../page/stories/devices/firmware-steps.tsx";
+import { listing, reporting } from "../../page/stories/devices/fleet-steps.tsx";
 import { alteringReading, measuring, repeatingReading } from "../../page/stories/devices/page.tsx";
 import { createFakeCaller, runStep } from "./fake-caller.ts";
+
+/** Enables a service for one test. */
+function enable({ typeName }: { readonly typeName: string }): void {
+  settings.services.add(typeName);
+  onTestFinished(() => void settings.services.delete(typeName));
+}
 
 const issuer = ml_dsa65.keygen();
 const [header, payload] = [{ alg: "ML-DSA-65", kid: "issuer" }, { sub: "device-1" }].map((part) =>
@@ -27,8 +44,15 @@ const isSent = (header: Headers, token: string) => header.get("authorization") =
  * A server that believes everybody with the right token: none before the log-in, then the device's own.
  *
  * @param privateKey included in the answer to a registration
+ * @param hash the answered hash of any firmware
  */
-function startServer({ privateKey }: { readonly privateKey?: Uint8Array } = {}) {
+function startServer({
+  privateKey,
+  hash,
+}: {
+  readonly privateKey?: Uint8Array;
+  readonly hash?: string;
+} = {}) {
   return createFakeCaller(({ service }) => {
     service(IotService, {
       registerDevice({ publicKey = new Uint8Array(), signingContexts }) {
@@ -37,6 +61,11 @@ function startServer({ privateKey }: { readonly privateKey?: Uint8Array } = {}) 
       },
       issueChallenge: () => ({ challenge: new Uint8Array(32) }),
       authenticate: (_request, { requestHeader }) => ({ authenticated: isSent(requestHeader, ""), token }),
+      updateFirmware: ({ firmware, version }) => ({
+        result: "FIRMWARE_ACCEPTED",
+        reason: `version ${version}`,
+        firmwareHash: hash ?? createHash("sha256").update(firmware).digest("hex"),
+      }),
       sendTelemetry: (_request, { requestHeader }) => ({ verified: isSent(requestHeader, token) }),
     });
     service(TokenService, {
@@ -79,8 +108,7 @@ describe("authenticating", () => {
 
 describe("reading", () => {
   it("verifies the token with the published key", async () => {
-    settings.services.add(TokenService.typeName);
-    onTestFinished(() => void settings.services.delete(TokenService.typeName));
+    enable(TokenService);
     const found = await runStep(reading, caller, given);
     expect(found).toMatchObject({ isSubject: true, isSigned: true });
   });
@@ -119,4 +147,112 @@ describe("readings", () => {
     const { sequence, verdicts } = repeated;
     expect({ sequence, ...verdicts }).toEqual({ sequence: 1, server: true, browser: true });
   });
+});
+
+describe("firmware", () => {
+  it("from the vendor has the hash that the server computed, and the vendor's signature", async () => {
+    const found = { reason: "version 2", isAccepted: true, isSameHash: true, isVendors: true };
+    expect(await runStep(installing, caller, given)).toMatchObject(found);
+  });
+
+  it("of an older version has a valid signature", async () => {
+    const found = await runStep(rollingBack, caller, given);
+    expect(found).toMatchObject({ reason: "version 1", isVendors: true });
+  });
+
+  it("from a different vendor is found to be signed by that vendor", async () => {
+    const found = await runStep(impersonating, caller, given);
+    expect(found).toMatchObject({ isVendors: false, isOthers: true });
+  });
+
+  it("with one bit changed is found not to be signed", async () => {
+    const installed = await runStep(installing, caller, given);
+    const changed = await runStep(altering, caller, { ...given, installing: installed });
+    expect(changed).toMatchObject({ isSameHash: true, isVendors: false });
+  });
+
+  it("hashed differently by the server is found to be different", async () => {
+    const found = await runStep(installing, startServer({ hash: "0".repeat(64) }), given);
+    expect(found).toMatchObject({ isSameHash: false });
+  });
+});
+
+const digest = new Uint8Array(32).fill(7);
+const installed = { version: "2", firmwareHash: "07".repeat(32) };
+const fleet = { registering: { deviceId: "device-1" }, reporting: installed };
+
+/** A server with a device that reported, and one that did not. */
+function startFleet(reportedFirmware: MessageInitShape<typeof ReportedFirmwareSchema>) {
+  const reportedAt = timestampFromMs(1000);
+  const reports: unknown[] = [];
+  const calls: string[] = [];
+  const caller = createFakeCaller(({ service }) => {
+    service(IotService, {
+      reportFirmware: ({ version, firmwareHash }, { requestHeader }) => {
+        reports.push({ version, firmwareHash, by: requestHeader.get("authorization") });
+        return {};
+      },
+      listDevices: () => ({
+        devices: [
+          { deviceId: "device-2" },
+          { deviceId: "device-1", reportedFirmware: { ...reportedFirmware, reportedAt } },
+        ],
+        totalSize: 2,
+      }),
+    });
+    service(RepositoryService, {
+      listRepositories: () => ({
+        repositories: [
+          { repository: "new" },
+          { repository: "damaged", damaged: true },
+          { repository: "plant", expiresAt: reportedAt },
+        ],
+      }),
+      getRepository: ({ repository }) => {
+        calls.push(repository);
+        return { repository: { repository, roles: [{ role: "root", version: 1 }] } };
+      },
+      listTargets: () => ({
+        targets: [
+          { path: "app.bin", sha256: digest, targetStatus: "PUBLISHED" },
+          { path: "next.bin", targetStatus: "DRAFT" },
+        ],
+      }),
+    });
+  });
+  return { caller, reports, calls };
+}
+
+it("a device reports the delivered image, then the installed one", async () => {
+  const { caller, reports } = startFleet({});
+  const given = { authenticating: { token: "token" }, installing: { digest } };
+  expect(await runStep(reporting, caller, given)).toMatchObject(installed);
+  expect(reports).toEqual([
+    { version: "1", firmwareHash: expect.stringMatching(/^(?!0707)[0-9a-f]{64}$/), by: "token" },
+    { ...installed, by: "token" },
+  ]);
+});
+
+it("the fleet begins with the devices that reported last, and is compared with the report", async () => {
+  const { caller } = startFleet({ ...installed, previousVersion: "1" });
+  const found = await runStep(listing, caller, fleet);
+  expect(found).toMatchObject({ isSame: true, hasPrevious: true, totalSize: 2, published: undefined });
+  expect(found.devices.map(({ deviceId }) => deviceId)).toEqual(["device-1", "device-2"]);
+});
+
+it.each([
+  ["version", { version: "1" }],
+  ["hash", { firmwareHash: "08".repeat(32) }],
+])("a different %s in the list is detected", async (_what, changed) => {
+  const { caller } = startFleet({ ...installed, ...changed });
+  expect(await runStep(listing, caller, fleet)).toMatchObject({ isSame: false, hasPrevious: false });
+});
+
+it("repositories are read if the server has them: the first to expire first, without drafts and damaged ones", async () => {
+  enable(RepositoryService);
+  const { caller, calls } = startFleet(installed);
+  const { published = [] } = await runStep(listing, caller, fleet);
+  expect(published.map(({ repository }) => repository.repository)).toEqual(["plant", "new"]);
+  expect(calls.toSorted()).toEqual(["new", "plant"]);
+  expect(published[0]?.targets.map(({ path }) => path)).toEqual(["app.bin"]);
 });

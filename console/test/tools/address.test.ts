@@ -12,17 +12,15 @@ describe("a page's address", () => {
     expect([path, Object.fromEntries(query)]).toEqual(["keys/audit", { key: "name/a b&c?d" }]);
   });
 
-  for (const [hash, path] of [
+  it.each([
     ["", ""],
     ["#/", ""],
     ["#/sign", "sign"],
     ["#/key-exchange/", "key-exchange"],
     ["#/keys/manage/?key=key-1", "keys/manage"],
-    ["#/keys/manage?key=key-1", "keys/manage"],
-  ] as const)
-    it(`has the path “${path}” in “${hash}”`, () => {
-      expect(parseAddress(hash).path).toBe(path);
-    });
+  ])("“%s” has the path “%s”", (hash, path) => {
+    expect(parseAddress(hash).path).toBe(path);
+  });
 });
 
 const storiesDir = join(import.meta.dirname, "../../page/stories");
@@ -44,22 +42,20 @@ describe("a step's address", () => {
     expect(parseAddress("#/keys/manage").step).toBeUndefined();
   });
 
-  for (const [title, slug] of [
+  it.each([
     ["Verify it on both sides", "verify-on-both-sides"],
     ["Get the gateway's public keys", "get-gateway-s-public-keys"],
     ["“?&#/ <b>", "b"],
-  ] as const)
-    it(`is “${slug}” for “${title}”`, () => {
-      expect(toSlug(title)).toBe(slug);
-    });
+  ])("for “%s” is “%s”", (title, slug) => {
+    expect(toSlug(title)).toBe(slug);
+  });
 
-  for (const story of globSync("*/", { cwd: storiesDir }))
-    it(`is unique within the story ${story}`, () => {
-      const slugs = readSlugs(story);
-      expect(slugs.length).toBeGreaterThan(1);
-      expect(slugs).not.toContain("");
-      expect(new Set(slugs).size).toBe(slugs.length);
-    });
+  it.each(globSync("*/", { cwd: storiesDir }))("is unique within the story %s", (story) => {
+    const slugs = readSlugs(story);
+    expect(slugs.length).toBeGreaterThan(1);
+    expect(slugs).not.toContain("");
+    expect(new Set(slugs).size).toBe(slugs.length);
+  });
 });
 
 describe("times", () => {

@@ -98,14 +98,6 @@ describe("an unsupported call", () => {
   const methods = [KeyManagementService, Locations].flatMap(({ methods }) => methods);
   const others = methods.filter((method) => isAlwaysRefused(method, googleProfiles));
 
-  it("points to the supported calls and has a reason for programs", async () => {
-    const call = kms.encrypt({});
-    expect(await refusal(call)).toEqual({ code: "Unimplemented", reason: "CALL_UNSUPPORTED" });
-    expect((await failureOf(call)).rawMessage).toMatch(
-      /^google\.cloud\.kms\.v1\.KeyManagementService\/Encrypt is not supported; see \/reference on this server/,
-    );
-  });
-
   it.each(methods.map((method) => [method.name, method] as const))(
     "is described as such in its profile: %s",
     async (_name, method) => {

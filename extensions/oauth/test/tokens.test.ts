@@ -162,13 +162,15 @@ describeAccess("an access token", (shared) => {
   it("creates records that a later client with the same name cannot see", async () => {
     const server = await shared();
     const name = await makeClient(server, { scopes });
-    const first = server.connect(`Bearer ${await tokenOf(server, name)}`);
+    const token = await tokenOf(server, name);
+    const first = server.connect(`Bearer ${token}`);
     const keyId = (await first.kms.createKey({ algorithm: "ML-DSA-44" })).result?.keyId ?? "";
     await server.office.clients.remove(name);
     await makeClient(server, { scopes }, name);
     const second = server.connect(`Bearer ${await tokenOf(server, name)}`);
     expect((await refusal(second.kms.getKey({ keyId }))).reason).toBe("KEY_NOT_FOUND");
     expect((await second.kms.listKeys({})).keys).toEqual([]);
+    expect(await useToken(server, token)).toBe("401 TOKEN_REVOKED");
   });
 
   it("has either a client or a user as subject, because both share a namespace", async () => {

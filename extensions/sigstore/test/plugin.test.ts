@@ -17,11 +17,7 @@ async function ask(
   reference: string,
   methodName: string,
   args: object = {},
-  {
-    stdin = "",
-    more = {},
-    options = server.place(),
-  }: { stdin?: string; more?: object; options?: RunOptions } = {},
+  { stdin = "", more = {}, options = server.place() as RunOptions } = {},
 ) {
   const initOptions = { ...init, keyResourceID: reference, ...more };
   const request = JSON.stringify({ initOptions, methodName, [methodName]: args });
@@ -31,7 +27,9 @@ async function ask(
 
 const decode = (base64: string): Buffer => Buffer.from(base64, "base64");
 const sha512 = (text: string): Buffer => createHash("sha512").update(text).digest();
-const withDigest = (digest: Buffer) => ({ messageOptions: { digest: digest.toString("base64") } });
+const withDigest = (digest: Buffer, more = {}) => ({
+  signOptions: { messageOptions: { digest: digest.toString("base64"), ...more } },
+});
 
 describe("qsp sigstore-kms", { timeout }, () => {
   it("creates a named key once and always returns its public key", async () => {
@@ -59,9 +57,8 @@ describe("qsp sigstore-kms", { timeout }, () => {
     const { result } = await server.client(KmsService).createKey({ name: "signing" });
     for (const reference of ["name/signing", "qsp://name/signing", result?.keyId ?? ""]) {
       const { signMessage } = await ask(reference, "signMessage", {}, { stdin: "hello" });
-      expect(
-        verify(null, Buffer.from("hello"), result?.publicKeyPem ?? "", decode(signMessage.signature)),
-      ).toBe(true);
+      const signature = decode(signMessage.signature);
+      expect(verify(null, Buffer.from("hello"), result?.publicKeyPem ?? "", signature)).toBe(true);
       const verified = (stdin: string) => ask(reference, "verifySignature", signMessage, { stdin });
       expect(await verified("hello")).toEqual({ code: 0, verifySignature: {} });
       expect(await verified("hellO")).toMatchObject({ code: 2, errorMessage: "the signature is not valid" });
@@ -70,37 +67,29 @@ describe("qsp sigstore-kms", { timeout }, () => {
 
   it("signs the message if a digest comes with it, and the digest only if there is no message", async () => {
     const { result } = await server.client(KmsService).createKey({ name: "digests" });
-    const sign = async (stdin: string, digest: Buffer) =>
-      ask("name/digests", "signMessage", { signOptions: withDigest(digest) }, { stdin });
+    const sign = (stdin: string, digest: Buffer) =>
+      ask("name/digests", "signMessage", withDigest(digest), { stdin });
     const isOf = (message: Uint8Array | string, { signMessage }: { signMessage: { signature: string } }) =>
       verify(null, Buffer.from(message), result?.publicKeyPem ?? "", decode(signMessage.signature));
     expect(isOf("hello", await sign("hello", sha512("hello")))).toBe(true);
     expect(isOf(sha512("hello"), await sign("", sha512("hello")))).toBe(true);
     // The server cannot sign an empty message.
     expect((await sign("", sha512(""))).errorMessage).toMatch(/INVALID_ARGUMENT/);
-    expect((await sign("hello", sha512("hellO"))).errorMessage).toBe(
-      "the digest does not match the sha512 of the message",
-    );
-    expect((await sign("", Buffer.from("bad digest"))).errorMessage).toBe(
-      "the digest has 10 bytes; sha512 has 64",
-    );
+    const [other, short] = [await sign("hello", sha512("hellO")), await sign("", Buffer.alloc(10))];
+    expect(other.errorMessage).toBe("the digest does not match the sha512 of the message");
+    expect(short.errorMessage).toBe("the digest has 10 bytes; sha512 has 64");
     const { auditLog } = await server.client(KmsService).getAuditLog({ keyId: result?.keyId ?? "" });
-    expect(
-      auditLog.filter(({ operation, outcome }) => operation === "SIGN" && outcome === "OK"),
-    ).toHaveLength(2);
+    const signed = auditLog.filter(({ operation, outcome }) => operation === "SIGN" && outcome === "OK");
+    expect(signed).toHaveLength(2);
   });
 
   it("prefers the call's hash function to the one from initialization", async () => {
     await ask("name/hashes", "createKey", { algorithm: "ML-DSA-44" });
     const digest = createHash("sha256").update("hello").digest();
-    const signOptions = { messageOptions: { ...withDigest(digest).messageOptions, hashFunc: 5 } };
-    expect(await ask("name/hashes", "signMessage", { signOptions }, { stdin: "hello" })).toMatchObject({
-      code: 0,
-    });
-    const unknown = { messageOptions: { ...withDigest(digest).messageOptions, hashFunc: 17 } };
-    expect((await ask("name/hashes", "signMessage", { signOptions: unknown })).errorMessage).toMatch(
-      /hashFunc 17/,
-    );
+    const sign = (hashFunc: number, stdin: string) =>
+      ask("name/hashes", "signMessage", withDigest(digest, { hashFunc }), { stdin });
+    expect(await sign(5, "hello")).toMatchObject({ code: 0 });
+    expect((await sign(17, "")).errorMessage).toMatch(/hashFunc 17/);
   });
 
   it("stops at the deadline at any stage, and makes no call if it has passed", async () => {
@@ -115,11 +104,11 @@ describe("qsp sigstore-kms", { timeout }, () => {
       await ask("name/x", "defaultAlgorithm", {}, { more: { rpcOptions: late } }),
     ];
     expect(answers.map(({ errorMessage }) => errorMessage)).toEqual(Array(6).fill(passed));
-    const soon = { ctxDeadline: new Date(Date.now() + 1500).toISOString() };
-    const initOptions = { ...init, keyResourceID: "name/once", ...soon };
+    const ctxDeadline = new Date(Date.now() + 1500).toISOString();
+    const initOptions = { ...init, keyResourceID: "name/once", ctxDeadline };
     await ask("name/once", "createKey", { algorithm: "ML-DSA-87" });
-    // Keep standard input open.
     const request = JSON.stringify({ initOptions, methodName: "signMessage", signMessage: {} });
+    // Standard input stays open.
     const { stdout } = await runQsp(["sigstore-kms", "v1", request], { ...server.place(), stdin: null });
     expect(JSON.parse(stdout).errorMessage).toMatch(/deadline .* has passed/);
   });
@@ -141,12 +130,9 @@ describe("qsp sigstore-kms", { timeout }, () => {
   ])("answers %j with a JSON error", async (given, message) => {
     const { version = "v1", ...members }: Readonly<Record<string, unknown>> = { ...given };
     const request = Array.isArray(given) ? given : { initOptions: known, ...members };
-    const { code, stdout } = await qsp(
-      ["sigstore-kms", String(version), JSON.stringify(request)],
-      server.place(),
-    );
-    expect(code).toBe(2);
-    expect(JSON.parse(stdout).errorMessage).toMatch(message);
+    const line = ["sigstore-kms", String(version), JSON.stringify(request)];
+    const { code, stdout } = await qsp(line, server.place());
+    expect([code, JSON.parse(stdout).errorMessage]).toEqual([2, expect.stringMatching(message)]);
   });
 
   it("answers with a JSON error if the server is unknown, unreachable or refuses the call", async () => {

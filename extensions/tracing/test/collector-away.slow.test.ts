@@ -1,33 +1,22 @@
 /** A collector that is down or never answers: calls must not be affected, and the log must report it. */
 
-import { once } from "node:events";
-import { createServer } from "node:net";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Health } from "#gen/grpc/health/v1/health_pb.ts";
+import { startHostilePeer } from "../../../test/faults/hostile-peer.ts";
 import { startServer } from "../../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
 const secret = "api-key=hunter2-of-the-collector";
 
-/**
- * Places where no collector answers.
- *
- * @returns its URL
- */
+/** Places where no collector answers, and their URLs. */
 const absent = {
   // Nothing listens on this port, whereas a free port could be taken by another test.
   "does not listen": async () => "http://127.0.0.1:1",
   "never answers": async () => {
-    const hole = createServer((socket) => {
-      socket.on("error", () => {});
-      onTestFinished(() => void socket.destroy());
-    }).listen(0, "127.0.0.1");
-    await once(hole, "listening");
-    onTestFinished(() => void hole.close());
-    const address = hole.address();
-    return `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`;
+    const peer = await startHostilePeer(() => {}, onTestFinished);
+    return `http://127.0.0.1:${peer.port}`;
   },
 };
 
@@ -52,12 +41,11 @@ describe.each(Object.entries(absent))("a collector that %s", (_name, locate) => 
       // More than the queue (2,048) and the batch in flight (512) can hold.
       for (let round = 0; round < 28; round += 1)
         await Promise.all(Array.from({ length: 100 }, () => health.check({})));
-      const countLost = async (): Promise<number> =>
-        (await readCount(server.url, 'qsp_trace_spans_total{outcome="dropped"}')) +
-        (await readCount(server.url, 'qsp_trace_spans_total{outcome="failed"}'));
+      const count = (outcome: string) => readCount(server.url, `qsp_trace_spans_total{outcome="${outcome}"}`);
+      const countLost = async () => (await count("dropped")) + (await count("failed"));
       // On a busy machine, a batch that timed out may not be counted yet.
       await expect.poll(countLost).toBeGreaterThanOrEqual(2800 - 2048 - 512);
-      expect(await readCount(server.url, 'qsp_trace_spans_total{outcome="exported"}')).toBe(0);
+      expect(await count("exported")).toBe(0);
       const exit = await server.stop();
       expect(exit.code).toBe(0);
       const lines = exit.stderr.split("\n").filter((line) => line.includes("traces cannot be exported"));

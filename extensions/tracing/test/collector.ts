@@ -87,12 +87,10 @@ export async function startCollector(path: string): Promise<Collector> {
     spans,
     find: (isWanted) =>
       new Promise((resolve, reject) => {
-        const names = (): string =>
-          spans()
-            .map(({ name }) => name)
-            .join(", ");
-        const late = (): void =>
-          reject(new Error(`the collector did not receive the span; it has: ${names()}`));
+        const late = (): void => {
+          const names = spans().map(({ name }) => name);
+          reject(new Error(`the collector did not receive the span; it has: ${names.join(", ")}`));
+        };
         const timer = setTimeout(late, maxWaitMs);
         const look = (): void => {
           const found = spans().find(isWanted);

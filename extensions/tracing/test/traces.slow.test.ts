@@ -3,6 +3,7 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { isMissing } from "../../../test/interop/tools.ts";
 import { present } from "../../../test/services/answers.ts";
 import { refusal } from "../../../test/support/refusal.ts";
@@ -83,34 +84,22 @@ describe.skipIf(isMissing("go"))("an OpenTelemetry collector", { timeout: 120_00
     },
   );
 
-  it("receives the reason of a failed call, which does not count as a server error", async () => {
-    const { collector, server, kms } = await startTraced("grpc");
-    const keyId = "00000000-0000-4000-8000-000000000000";
-    expect(await refusal(kms.sign({ keyId, data: new Uint8Array(1) }))).toMatchObject({
-      reason: "KEY_NOT_FOUND",
-    });
-    const call = await collector.find(({ name }) => name === "kms.KmsService/Sign");
+  it("receives failed calls, and calls that are refused before they run, which are no server errors", async () => {
+    const { collector, server } = await startTraced("grpc", { args: ["--auth", "token"] });
+    const tokens = createClient(TokenService, createGrpcTransport({ baseUrl: server.url }));
+    const login = tokens.issueToken({ username: "nobody", password: "wrong" });
+    expect((await refusal(login)).reason).toBe("LOGIN_FAILED");
+    expect((await fetch(`${server.url}/api/kms/key/k`, { headers: { traceparent } })).status).toBe(401);
+    const own = await collector.find(({ name }) => name === "pqc.TokenService/IssueToken");
+    const inTrace = await collector.find(({ name }) => name === "kms.KmsService/GetKey");
     await server.stop();
-    expect(readAttributes(call.attributes)).toMatchObject({
-      "rpc.status_code": "NOT_FOUND",
-      "error.type": "KEY_NOT_FOUND",
+    const failure = { "rpc.system.name": "grpc", "error.type": "LOGIN_FAILED" };
+    expect(readAttributes(own.attributes)).toMatchObject(failure);
+    expect([own.status?.code ?? 0, own.parentSpanId ?? ""]).toEqual([0, ""]);
+    expect(readAttributes(inTrace.attributes)).toMatchObject({
+      ...{ "rpc.system.name": "rest", "rpc.status_code": "UNAUTHENTICATED", "error.type": "TOKEN_MISSING" },
     });
-    expect(call.status?.code ?? 0).toBe(0);
-    expect(call.parentSpanId ?? "").toBe("");
-  });
-
-  it("receives REST calls, and calls that are refused before they run", async () => {
-    const { collector, server } = await startTraced("http/protobuf", { args: ["--auth", "token"] });
-    const { status } = await fetch(`${server.url}/api/kms/keys`, { headers: { traceparent } });
-    expect(status).toBe(401);
-    const call = await collector.find(({ name }) => name === "kms.KmsService/ListKeys");
-    await server.stop();
-    expect(call).toMatchObject({ traceId, parentSpanId });
-    expect(readAttributes(call.attributes)).toMatchObject({
-      "rpc.system.name": "rest",
-      "rpc.status_code": "UNAUTHENTICATED",
-      "error.type": "TOKEN_MISSING",
-    });
+    expect(inTrace).toMatchObject({ traceId, parentSpanId });
   });
 
   it("is found through the standard OpenTelemetry variables, which also name the service", async () => {
