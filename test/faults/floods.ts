@@ -9,7 +9,7 @@ import { createUserStore } from "../../src/identity/users.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import { percentile } from "../bench/results.ts";
 import { type Child, start } from "../bench/tools.ts";
-import { present } from "../services/answers.ts";
+import { callRest, present } from "../services/answers.ts";
 import { openStore } from "../support/open-store.ts";
 import { password } from "../support/passwords.ts";
 import type { HostileInput } from "./flood.ts";
@@ -173,13 +173,9 @@ async function call(
   body: unknown,
   address = adaAddress,
 ): Promise<Answer> {
-  const headers = {
-    "content-type": "application/json",
-    "x-forwarded-for": address,
-    ...(token !== "" && { authorization: `Bearer ${token}` }),
-  };
-  const answer = await fetch(server.url + path, { method: "POST", headers, body: JSON.stringify(body) });
-  if (!answer.ok)
-    throw new Error(`${path} answered ${answer.status}: ${(await answer.text()).slice(0, 300)}`);
-  return (await answer.json()) as Answer;
+  const authorization = token === "" ? {} : { authorization: `Bearer ${token}` };
+  const headers = { "x-forwarded-for": address, ...authorization };
+  const { status, text, json } = await callRest(server.url, `POST ${path}`, body, headers);
+  if (status !== 200) throw new Error(`${path} answered ${status}: ${text.slice(0, 300)}`);
+  return json as unknown as Answer;
 }

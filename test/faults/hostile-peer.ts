@@ -3,8 +3,9 @@ import { once } from "node:events";
 import http2 from "node:http2";
 import net from "node:net";
 import { gzipSync } from "node:zlib";
-import { afterAll, onTestFinished, vi } from "vitest";
+import { onTestFinished, vi } from "vitest";
 import { envelope } from "../server/raw.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import {
   emptySettings,
   frameTypes,
@@ -419,11 +420,5 @@ export function selectPeers(
   return Object.entries(peers).filter((_, index) => index % 8 === 0 || process.env.QSP_TEST_LONG === "1");
 }
 
-/** Cleanup after the tests of a connection, last in first out. */
-export function collectEnds() {
-  const ends: (() => unknown)[] = [];
-  afterAll(async () => {
-    for (const end of ends.toReversed()) await end();
-  });
-  return (end: () => unknown): void => void ends.push(end);
-}
+/** Cleans up after the tests of a connection. */
+export const collectEnds = endAfterAll;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { endAfterAll } from "../support/at-end.ts";
 import { runToEnd } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   allPeers,
   type Behaviour,
-  collectEnds,
   endlessPeers,
   foreignPeers,
   selectPeers,
@@ -16,7 +16,7 @@ import { requireSentence } from "./hostile-server.ts";
 
 const timeout = 300_000;
 describe("a client verb whose peer", { timeout }, () => {
-  const atEnd = collectEnds();
+  const atEnd = endAfterAll();
 
   const fail = (args: readonly string[], scheme: string, behaviour: Behaviour) =>
     requireSentence(args, { scheme, behaviour, atEnd });
@@ -37,7 +37,7 @@ describe("a client verb whose peer", { timeout }, () => {
 });
 
 describe("a server whose database peer", { timeout }, () => {
-  const atEnd = collectEnds();
+  const atEnd = endAfterAll();
 
   it.concurrent.each(selectPeers({ ...foreignPeers, ...silent }))(
     "%s does not start, and reports why",
