@@ -34,32 +34,22 @@ interface ErrorDefinition {
   readonly details: readonly Any[];
 }
 
+/** UnaryResponseDefinition and StreamResponseDefinition; each has one part of the fields. */
 interface ResponseDefinition {
   readonly responseHeaders: readonly Header[];
   readonly responseTrailers: readonly Header[];
   readonly responseDelayMs: number;
-}
-
-interface UnaryDefinition extends ResponseDefinition {
-  readonly response:
+  readonly response?:
     | { readonly case: "responseData"; readonly value: Uint8Array }
     | { readonly case: "error"; readonly value: ErrorDefinition }
-    | { readonly case: undefined; readonly value?: undefined };
-}
-
-interface StreamDefinition extends ResponseDefinition {
+    | { readonly case: undefined };
   readonly responseData: readonly Uint8Array[];
   readonly error?: ErrorDefinition;
 }
 
-/** UnaryRequest, IdempotentUnaryRequest and ClientStreamRequest. */
-interface SingleRequest extends Message {
-  readonly responseDefinition?: UnaryDefinition;
-}
-
-/** ServerStreamRequest and BidiStreamRequest; only the second has `fullDuplex`. */
-interface StreamRequest extends Message {
-  readonly responseDefinition?: StreamDefinition;
+/** All requests; only BidiStreamRequest has `fullDuplex`. */
+interface SuiteRequest extends Message {
+  readonly responseDefinition?: ResponseDefinition;
   readonly fullDuplex?: boolean;
 }
 
@@ -68,24 +58,24 @@ export function conformanceService(registry: Registry): ServiceImplSpec {
   const service = registry.getService(`${packageName}.ConformanceService`);
   if (service === undefined) throw new Error(`the descriptors do not have ${packageName}.ConformanceService`);
   // Only the descriptors know the types of the requests; the interfaces above describe their content.
+  const answerUnary = (request: SuiteRequest, context: HandlerContext) =>
+    answerOnce(registry, [request], context);
   const implementation = {
-    unary: (request: Message, context: HandlerContext) =>
-      answerOnce(registry, [request as SingleRequest], context),
-    idempotentUnary: (request: Message, context: HandlerContext) =>
-      answerOnce(registry, [request as SingleRequest], context),
-    clientStream: async (requests: AsyncIterable<Message>, context: HandlerContext) =>
-      answerOnce(registry, await Array.fromAsync(requests as AsyncIterable<SingleRequest>), context),
-    serverStream: (request: Message, context: HandlerContext) =>
-      answerStream(registry, [request as StreamRequest], context),
-    bidiStream: (requests: AsyncIterable<Message>, context: HandlerContext) =>
-      answerStream(registry, requests as AsyncIterable<StreamRequest>, context),
+    unary: answerUnary,
+    idempotentUnary: answerUnary,
+    clientStream: async (requests: AsyncIterable<SuiteRequest>, context: HandlerContext) =>
+      answerOnce(registry, await Array.fromAsync(requests), context),
+    serverStream: (request: SuiteRequest, context: HandlerContext) =>
+      answerStream(registry, [request], context),
+    bidiStream: (requests: AsyncIterable<SuiteRequest>, context: HandlerContext) =>
+      answerStream(registry, requests, context),
   };
   return createServiceImplSpec(service, implementation as never);
 }
 
 async function answerOnce(
   registry: Registry,
-  requests: readonly SingleRequest[],
+  requests: readonly SuiteRequest[],
   context: HandlerContext,
 ): Promise<Message> {
   const definition = requests[0]?.responseDefinition;
@@ -101,11 +91,11 @@ async function answerOnce(
 /** Answers each request at once if the first one asks for it (`fullDuplex`), otherwise all at the end. */
 async function* answerStream(
   registry: Registry,
-  requests: AsyncIterable<StreamRequest> | Iterable<StreamRequest>,
+  requests: AsyncIterable<SuiteRequest> | Iterable<SuiteRequest>,
   context: HandlerContext,
 ): AsyncGenerator<Message> {
-  const received: StreamRequest[] = [];
-  let definition: StreamDefinition | undefined;
+  const received: SuiteRequest[] = [];
+  let definition: ResponseDefinition | undefined;
   let sent = 0;
   const answer = async (data: Uint8Array, requestInfo?: RequestInfo): Promise<Message> => {
     await pause(definition?.responseDelayMs);
