@@ -74,15 +74,6 @@ const many = (count: number, topic = "a"): string[] => Array(count).fill(topic);
 describe("a feed", () => {
   afterEach(() => void vi.useRealTimers());
 
-  it("delivers old rows and then new ones, each once and in order", async () => {
-    const subject = createLog(many(250));
-    const { take } = follow(subject, 0);
-    expect(await take(250)).toEqual(from(1, 250));
-    const fresh = take(150);
-    subject.log.write(...many(150));
-    expect(await fresh).toEqual(from(251, 150));
-  });
-
   it("reads few rows at once for a lagging caller, because a caller that stops reading holds them", async () => {
     const subject = createLog(many(250));
     await follow(subject, 0).take(1);

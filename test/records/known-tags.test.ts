@@ -78,65 +78,29 @@ beforeAll(async () => {
 });
 
 const device: Device = {
-  deviceId: "device-1",
-  deviceName: "Boiler",
-  deviceType: "sensor",
-  publicKey,
-  isSimulated: true,
-  vendorPublicKey: new Uint8Array([9]),
-  hasSigningContexts: false,
-  owner,
-  registeredAt: at,
+  ...{ deviceId: "device-1", deviceName: "Boiler", deviceType: "sensor", publicKey, owner, registeredAt: at },
+  ...{ isSimulated: true, vendorPublicKey: new Uint8Array([9]), hasSigningContexts: false },
 };
 const keyRecord: KeyRecord = {
-  keyId: "key-1",
-  alias: "payroll",
-  algorithm: "ML-DSA-65",
-  usage: "SIGN",
-  state: "ACTIVE",
-  publicKey,
-  owner,
-  createdAt: at,
-  ...{ name: undefined, version: undefined, isPrimary: false, labels: {}, isImported: false },
-  ...{ destroyAt: undefined, replacedBy: undefined, draft: undefined },
+  ...{ keyId: "key-1", alias: "payroll", algorithm: "ML-DSA-65", usage: "SIGN", state: "ACTIVE" },
+  ...{ publicKey, owner, createdAt: at, isPrimary: false, labels: {}, isImported: false },
+  ...{ name: undefined, version: undefined, destroyAt: undefined, replacedBy: undefined, draft: undefined },
 };
 const keyName: KeyName = {
-  owner,
-  name: "payroll",
-  algorithm: "ML-DSA-65",
-  labels: {},
+  ...{ owner, name: "payroll", algorithm: "ML-DSA-65", labels: {}, versions: 0, createdAt: at },
   ...{ rotationPeriodSeconds: undefined, nextRotationAt: undefined, destroyAfterSeconds: undefined },
-  ...{ isImportOnly: false, signsMu: false, versions: 0, primaryKeyId: undefined },
-  createdAt: at,
+  ...{ isImportOnly: false, signsMu: false, primaryKeyId: undefined },
 };
 const token: Token = {
-  tokenId: "token-1",
-  name: "Night",
-  description: "At sea",
-  artworkUri: "https://example.com/1.png",
-  metadataHash: zeroes,
-  creatorAddress: "0x01",
-  creatorPublicKey: publicKey,
-  creatorSignature: new Uint8Array([4, 5]),
-  currentOwner: "0x02",
-  transferCount: 0,
-  minter: owner,
-  mintedAt: at,
+  ...{ tokenId: "token-1", name: "Night", description: "At sea", metadataHash: zeroes, currentOwner: "0x02" },
+  ...{ artworkUri: "https://example.com/1.png", creatorAddress: "0x01", creatorPublicKey: publicKey },
+  ...{ creatorSignature: new Uint8Array([4, 5]), transferCount: 0, minter: owner, mintedAt: at },
 };
 const proposal: Proposal = {
-  proposalId: "proposal-1",
-  walletId: "wallet-1",
-  data: new Uint8Array([6]),
-  title: "Raise",
-  threshold: 2,
-  status: "PENDING",
-  signedBy: [],
-  owner,
-  createdAt: at,
-  expiresAt: undefined,
-  executedAt: undefined,
+  ...{ proposalId: "proposal-1", walletId: "wallet-1", data: new Uint8Array([6]), title: "Raise" },
+  ...{ threshold: 2, status: "PENDING", signedBy: [], owner, createdAt: at },
+  ...{ expiresAt: undefined, executedAt: undefined },
 };
-
 const grant = {
   ...{ grantId: "grant-1", owner, ownerName: "ada", keyId: "key-1", name: "", expiresAt: later },
   ...{ grantee: "user:bob", granteeName: "bob", operations: ["SIGN", "VERIFY"], createdAt: at },
@@ -146,13 +110,8 @@ const importToken = {
   ...{ expiresAt: later, createdAt: at },
 };
 const tunnel = {
-  tunnelId: "tunnel-1",
-  peerName: "laptop",
-  addressNumber: 2,
-  publicKey,
-  isServerHeld: true,
-  owner,
-  createdAt: at,
+  ...{ tunnelId: "tunnel-1", peerName: "laptop", addressNumber: 2, publicKey, isServerHeld: true },
+  ...{ owner, createdAt: at },
 };
 
 /** Names of the tables whose rows have tags. */
@@ -212,12 +171,12 @@ const records: Readonly<Record<string, () => Promise<unknown>>> = {
       signature: new Uint8Array([4, 5]),
     }),
   ),
-  "defi_wallets: multi-signature wallet": write((transaction) =>
+  "defi_wallets: shared wallet": write((transaction) =>
     createDefiStore(store).insertWallet(transaction, {
       ...{ walletId: "wallet-1", threshold: 2, signers: ["0x01", "0x02"], owner, createdAt: at },
     }),
   ),
-  "defi_signers: signer with a server-held key": write((transaction) =>
+  "defi_signers: server-held signer": write((transaction) =>
     createDefiStore(store).signers.insert(
       transaction,
       { walletId: "wallet-1", address: "0x01", publicKey, isServerHeld: true },
@@ -227,7 +186,7 @@ const records: Readonly<Record<string, () => Promise<unknown>>> = {
   "defi_proposals: proposal": write((transaction) =>
     createDefiStore(store).proposals.insert(transaction, proposal),
   ),
-  "defi_proposals: signed and executed proposal with an expiry": write(async (transaction) => {
+  "defi_proposals: executed proposal": write(async (transaction) => {
     const defi = createDefiStore(store);
     const expiring = { ...proposal, proposalId: "proposal-2", expiresAt: later };
     await defi.proposals.insert(transaction, expiring);
@@ -245,7 +204,7 @@ const records: Readonly<Record<string, () => Promise<unknown>>> = {
   }),
   "kms_keys: key with a name": key({ keyId: "key-3", name: "payroll", version: 1, isPrimary: true }),
   "kms_keys: key with labels": key({ keyId: "key-4", labels: { team: "pay", env: "test" } }),
-  "kms_keys: imported version of a rotated key": key({
+  "kms_keys: imported rotated version": key({
     keyId: "key-5",
     state: "ROTATED",
     name: "payroll",
@@ -258,13 +217,13 @@ const records: Readonly<Record<string, () => Promise<unknown>>> = {
     algorithm: "MLDSA65-Ed25519-SHA512",
     draft: "draft-ietf-lamps-pq-composite-sigs-19",
   }),
-  "kms_keys: key scheduled for destruction": key({
+  "kms_keys: key due for destruction": key({
     keyId: "key-7",
     state: "DESTROY_SCHEDULED",
     destroyAt: later,
   }),
   "kms_names: key name": write((transaction) => createKmsStore(store).names.insert(transaction, keyName)),
-  "kms_names: key name with automatic rotation": write((transaction) =>
+  "kms_names: name that is rotated": write((transaction) =>
     createKmsStore(store).names.insert(transaction, {
       ...{ ...keyName, name: "rotating", labels: { team: "pay" }, versions: 2, primaryKeyId: "key-5" },
       ...{ rotationPeriodSeconds: 86_400, nextRotationAt: later, destroyAfterSeconds: 60, signsMu: true },
@@ -275,7 +234,7 @@ const records: Readonly<Record<string, () => Promise<unknown>>> = {
     createKmsStore(store).imports.insert(transaction, importToken, secret),
   ),
   "iot_devices: device": write((transaction) => createIotStore(store).insert(transaction, device, secret)),
-  "iot_devices: device with signing contexts": write((transaction) =>
+  "iot_devices: device with contexts": write((transaction) =>
     createIotStore(store).insert(
       transaction,
       { ...device, deviceId: "device-2", isSimulated: false, hasSigningContexts: true },
@@ -285,7 +244,7 @@ const records: Readonly<Record<string, () => Promise<unknown>>> = {
   "iot_devices: state of a new device": write((transaction) =>
     createIotStore(store).insert(transaction, { ...device, deviceId: "device-3" }, secret),
   ),
-  "iot_devices: state of a device that reported its firmware": deviceState("device-5", {
+  "iot_devices: state with firmware": deviceState("device-5", {
     ...{ reportedPath: "sensor/image", reportedVersion: "2", reportedHash: zeroes, reportedAt: at },
     previousVersion: "3",
   }),
@@ -335,32 +294,25 @@ const tags: Readonly<Record<string, string>> = {
   "issuer_keys: retired issuer key": "6b82309a35d49615e5d91c794b3565545fcd38e6b7501be7a24c957ffe66c503",
   "wallets: wallet": "c2fdb53d938051a7fc1baf356a80d9eaaaab08d759ace1c3b90c081ff089ef27",
   "dapp_contracts: contract": "94de4ac1ebd6e205064449569cd9f33e9438d1d1ccbd416f33445e16cafe8a3e",
-  "defi_wallets: multi-signature wallet": "a52e56ce914bc417cb1ca4e04d0759bb9141ada09d6674dc5db0c34bc443fc8c",
-  "defi_signers: signer with a server-held key":
-    "bd9689f71cd54500f77c4c59126deaa38dd9d4b6fc75188483f667872fcd63b1",
+  "defi_wallets: shared wallet": "a52e56ce914bc417cb1ca4e04d0759bb9141ada09d6674dc5db0c34bc443fc8c",
+  "defi_signers: server-held signer": "bd9689f71cd54500f77c4c59126deaa38dd9d4b6fc75188483f667872fcd63b1",
   "defi_proposals: proposal": "6eb2165727b4224fb14eb1b2f69f9a925fba462eea14e7f01e2ed3822bb7c6fc",
-  "defi_proposals: signed and executed proposal with an expiry":
-    "4adc9feea4e057c15d3c372df11d8d02200714521ebf9d69e272a038ca9b8063",
+  "defi_proposals: executed proposal": "4adc9feea4e057c15d3c372df11d8d02200714521ebf9d69e272a038ca9b8063",
   "kms_keys: key": "44596c53584339cc807ebf3322c3b652e99c0b1d6ad82eaec92a6c41dcd22c7b",
   "kms_keys: destroyed key": "1a4cd8721a3da71ada9b7740d53558903f3f726012bcb9609bff342cad946e5c",
   "kms_keys: key with a name": "0087376d266533662888e342eaacd47b811f128da7bfc9489388a051407da3a0",
   "kms_keys: key with labels": "1b4c70b167041f0f86d8c98338766165c484739ff08d6e501b5aa18cacdc7590",
-  "kms_keys: imported version of a rotated key":
-    "b74a9f9bbd457a9a63f24b9e91a65694e4cb2ef0a83b25f5fb7d69a6f704a681",
+  "kms_keys: imported rotated version": "b74a9f9bbd457a9a63f24b9e91a65694e4cb2ef0a83b25f5fb7d69a6f704a681",
   "kms_keys: composite key": "e28a0690634f35b034076168c3db7b00a3e1713698edc754cef4591c45faeeb6",
-  "kms_keys: key scheduled for destruction":
-    "56660237e626a0914b93ae38c208cab62a37b84103d0321e429e61922c5eb16c",
+  "kms_keys: key due for destruction": "56660237e626a0914b93ae38c208cab62a37b84103d0321e429e61922c5eb16c",
   "kms_names: key name": "f46eec17056489fadfd3e72ea82c6bb7de71c00782a87c3cd143be64683f9fc8",
-  "kms_names: key name with automatic rotation":
-    "21bafeb47f2fa8d07121dd19471c3d8689d00c1a06881de6f43517a25f512865",
+  "kms_names: name that is rotated": "21bafeb47f2fa8d07121dd19471c3d8689d00c1a06881de6f43517a25f512865",
   "kms_grants: grant": "bf71380ef55641a5d7283f9573b9b7e5878a9c48ad7f748dcfdaeb3904038326",
   "kms_imports: import token": "468053cdf96248299a64ab43176e12dafb518373378da6bc00b3dec48c48f77b",
   "iot_devices: device": "3233db2520cf6c2b23c1e672e40bf6d3a5d1974f63f4d669311601dbfc0ef499",
-  "iot_devices: device with signing contexts":
-    "669977778fa30e95ba75c363d7eb160b86a40418f7ce6e1fed5be92233bbeeef",
+  "iot_devices: device with contexts": "669977778fa30e95ba75c363d7eb160b86a40418f7ce6e1fed5be92233bbeeef",
   "iot_devices: state of a new device": "421cf256f01468664bcf4377020b508fe19c214fb987ef161145038696c3b5ee",
-  "iot_devices: state of a device that reported its firmware":
-    "d767ebe8cb86cb00b7f7cfe6c1f37050f4fc0f859f38630e962d02da0935652b",
+  "iot_devices: state with firmware": "d767ebe8cb86cb00b7f7cfe6c1f37050f4fc0f859f38630e962d02da0935652b",
   "iot_devices: device state": "9a0d403d922fffb1fa2ad83d0dce1003efe02d457424ffcc4f54934242f23f15",
   "iot_challenges: challenge": "76eac8efe69fc9947a08e5f8fb07b87063be91e36954a26b681386ae1c7fd26e",
   "iot_challenges: used challenge": "f4151ceb4cde350d40cae475ad07bad6ff9999dc35a2b3ff596523c72199053b",
@@ -410,7 +362,8 @@ describe("record tags", { shuffle: false }, () => {
 
   it("are in the rows of each table, or there is a reason for having none", async () => {
     const tagged = await listTagged();
-    const untagged = listTables(coreTables.owners).flatMap(([name]) => (tagged.includes(name) ? [] : [name]));
+    const names = listTables(coreTables.owners).map(([name]) => name);
+    const untagged = names.filter((name) => !tagged.includes(name));
     expect(untagged.toSorted()).toEqual(Object.keys(untaggedTables).toSorted());
   });
 

@@ -6,6 +6,7 @@ import {
   IdempotencyConflictError,
   type IdempotentCall,
 } from "../../src/records/idempotency.ts";
+import { noLimits } from "../../src/records/quota.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { WriteTransaction } from "../../src/store/write-transaction.ts";
 import { addRow, readRowNames } from "../support/entries.ts";
@@ -94,14 +95,6 @@ describeStores("writes", (makePlace) => {
     release.resolve();
     await Promise.all([holding, writing]);
     for (const program of [store, other]) expect(await listNames(program)).toEqual(["first", "second"]);
-  });
-
-  it("from two concurrent programs lose nothing", async () => {
-    const place = await makePlace();
-    const stores = [await place.open(), await place.open()];
-    await stores[0]?.write(adding("a"));
-    await Promise.all(numbered(40).map((i) => stores[i % 2]?.write(count)));
-    expect(await place.query("select row_count from list_counts")).toEqual([{ row_count: 41 }]);
   });
 
   it("submitted before closing the store are on disk when closing returns, and later ones fail", async () => {
@@ -238,6 +231,46 @@ describeStores("runIdempotent", (makePlace) => {
   });
 });
 
+describeStores("the idempotency key quota", (makePlace) => {
+  it("counts each user's keys over 24 hours", async () => {
+    const clock = { ms: Date.UTC(2026, 0, 1) };
+    const quotas = { ...noLimits, idempotencyKeys: 2 };
+    const store = await (await makePlace()).open({ now: () => new Date(clock.ms), quotas });
+    await askFor(store, "1");
+    clock.ms += hourMs;
+    await askFor(store, "2");
+    await expect(askFor(store, "3")).rejects.toMatchObject({ limit: 2 });
+    expect(await askFor(store, "3", "bob")).toBe("3");
+    expect(await askFor(store, "2")).toBe("2");
+    clock.ms += 23 * hourMs;
+    await askFor(store, "3");
+    await expect(askFor(store, "4")).rejects.toMatchObject({ limit: 2 });
+  });
+
+  it("stays correct when a key is reused after a day, and when many expire at once", async () => {
+    const clock = { ms: Date.UTC(2026, 0, 1) };
+    const place = await makePlace();
+    const store = await place.open({ now: () => new Date(clock.ms) });
+    const keys = Array.from({ length: 300 }, (_, i) => `key ${i}`);
+    await Promise.all(keys.map((key) => askFor(store, key)));
+    const count = async () => {
+      const [kept] = await place.query("select count(*) as rows from idempotent_answers");
+      const counted = await place.query(
+        "select row_count from list_counts where list_name = 'idempotent_answers by=ada'",
+      );
+      return [Number(kept?.rows), counted[0]?.row_count];
+    };
+    expect(await count()).toEqual([300, 300]);
+    clock.ms += 24 * hourMs;
+    await askFor(store, "key 299");
+    const [kept, counted] = await count();
+    expect(kept).toBeLessThanOrEqual(101);
+    expect(counted).toBe(kept);
+    await askFor(store, "another");
+    expect(await count()).toEqual([2, 2]);
+  });
+});
+
 const textCodec: AnswerCodec<string> = {
   encode: (answer) => Buffer.from(answer),
   decode: (bytes) => Buffer.from(bytes).toString(),
@@ -262,20 +295,16 @@ function ask(
   );
 }
 
+/** Does something without an effect, with its own idempotency key. */
+function askFor(store: Store, idempotencyKey: string, userId = "ada"): Promise<string> {
+  return store.runIdempotent(callOf({ userId, idempotencyKey }), textCodec, (write) =>
+    write(async () => idempotencyKey),
+  );
+}
+
 /** Work that adds a row, with an audit entry; names are unique. */
 function adding(name: string) {
   return (transaction: WriteTransaction): Promise<void> => addRow(transaction, name);
-}
-
-/** Work that reads a number and writes the next one. */
-async function count({ db }: WriteTransaction): Promise<void> {
-  const rows = db.selectFrom("list_counts").select("row_count").where("list_name", "=", "a");
-  const { row_count } = await rows.executeTakeFirstOrThrow();
-  await db
-    .updateTable("list_counts")
-    .set({ row_count: row_count + 1 })
-    .where("list_name", "=", "a")
-    .execute();
 }
 
 async function listNames({ reader }: Store): Promise<string[]> {

@@ -2,10 +2,8 @@
  * A store from an older version: it opens with the tables that came later, and its keys and log are intact.
  */
 import { expect, it, onTestFinished } from "vitest";
-import { auditTables } from "../../src/audit/tables.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { TableOwner } from "../../src/database/schema.ts";
-import { kmsTables } from "../../src/services/kms/migrations.ts";
 import { openStoreOf } from "../../src/store/open-store-of.ts";
 import { writeEntries } from "../support/entries.ts";
 import { describeStores, type Place } from "../support/on-both.ts";
@@ -72,13 +70,5 @@ describeStores("a store from an older version", (makePlace) => {
       { member: '"stage":"a \\"b\\""', owner: "ada", key_id: "one", key_name: "" },
       { member: '"team":"payments"', owner: "ada", key_id: "one", key_name: "" },
     ]);
-  });
-
-  it("was changed by steps that come after all initial ones, in name order", () => {
-    const names = coreTables.owners.flatMap(({ steps }) => Object.keys(steps)).sort();
-    const first = names.filter((name) => name.startsWith("0001-"));
-    expect(names.slice(0, first.length)).toEqual(first);
-    const steps = [...Object.keys(auditTables.steps), ...Object.keys(kmsTables.steps)];
-    expect(steps.filter((name) => name.startsWith("0002-"))).toEqual(["0002-audit", "0002-kms"]);
   });
 });
