@@ -1,10 +1,11 @@
 /** Places whose master key is rotated. */
 import { readFileSync } from "node:fs";
+import { expect } from "vitest";
 import { keyVariables, type MasterKeySource } from "../../src/secrets/master-key.ts";
 import { rewrapStore } from "../../src/secrets/rewrap.ts";
 import type { Store } from "../../src/store/store.ts";
 import { putSecrets, readSecretText } from "../support/entries.ts";
-import type { Place } from "../support/on-both.ts";
+import { type MakePlace, makeSqlitePlace, type Place, type Row } from "../support/on-both.ts";
 import { openDatabase } from "../support/open-store.ts";
 import { type Run, runToEndHere } from "../support/run-here.ts";
 
@@ -22,14 +23,6 @@ export async function rewrap(
   }
 }
 
-/** The content of a sealed_secrets row, with bytes in hexadecimal. */
-export interface SealedRow {
-  readonly identity: string;
-  readonly masterKeyId: string;
-  readonly wrappedDataKey: string;
-  readonly ciphertext: string;
-}
-
 /** Secrets by identity. */
 export type Secrets = ReadonlyMap<string, string>;
 
@@ -40,15 +33,26 @@ export function rotate({ settings }: Place, env?: Readonly<Record<string, string
 
 /** Creates a store with secrets in it, and closes it. */
 export async function leaveSecrets(
-  place: Place,
   count: number,
-  masterKey = place.masterKey,
-): Promise<Secrets> {
-  const store = await place.open({ masterKey });
+  { makePlace = makeSqlitePlace, masterKey }: { makePlace?: MakePlace; masterKey?: MasterKeySource } = {},
+): Promise<{ readonly place: Place; readonly secrets: Secrets }> {
+  const place = await makePlace();
+  const store = await place.open(masterKey && { masterKey });
   const secrets = secretsNamed("things", 1, count);
   await putSecrets(store, secrets);
   await store.close();
-  return secrets;
+  return { place, secrets };
+}
+
+/** Expects these secrets in a place, as the next program that opens the store reads them. */
+export async function expectSecrets(
+  place: Place,
+  secrets: Secrets,
+  masterKey = place.masterKey,
+): Promise<void> {
+  const store = await place.open({ masterKey });
+  expect(await readSecrets(store, secrets)).toEqual(secrets);
+  await store.close();
 }
 
 export function secretsNamed(kind: string, from: number, count: number): Secrets {
@@ -57,23 +61,20 @@ export function secretsNamed(kind: string, from: number, count: number): Secrets
 }
 
 /** Opens the secrets with these identities. */
-export async function readSecrets(store: Store, identities: Secrets | readonly string[]): Promise<Secrets> {
-  const entries = [...identities.keys()].map(async (key) => {
-    const identity = typeof key === "string" ? key : (identities as readonly string[])[key];
-    return [identity, (await readSecretText(store, identity ?? "")) ?? ""] as [string, string];
-  });
+export async function readSecrets(store: Store, secrets: Secrets): Promise<Secrets> {
+  const entries = [...secrets.keys()].map(
+    async (identity) => [identity, (await readSecretText(store, identity)) ?? ""] as const,
+  );
   return new Map(await Promise.all(entries));
 }
 
-export async function readSealed({ query }: Place): Promise<SealedRow[]> {
-  const rows = await query("select * from sealed_secrets order by identity");
-  const hex = (value: unknown): string => Buffer.from(value as Uint8Array).toString("hex");
-  return rows.map((row) => ({
-    identity: String(row.identity),
-    masterKeyId: String(row.master_key_id),
-    wrappedDataKey: hex(row.wrapped_data_key),
-    ciphertext: hex(row.ciphertext),
-  }));
+export function readSealed({ query }: Place): Promise<Row[]> {
+  return query("select * from sealed_secrets order by identity");
+}
+
+/** The IDs of the master keys that seal a place's secrets. */
+export async function readKeyIds(place: Place): Promise<unknown[]> {
+  return [...new Set((await readSealed(place)).map((row) => row.master_key_id))];
 }
 
 /** Master keys as an operator gives them in variables. */

@@ -1,18 +1,22 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nameMasterKey } from "../../src/crypto/sealing.ts";
+import { StorageError } from "../../src/database/store-error.ts";
 import { olderKeyPath } from "../../src/secrets/master-key.ts";
-import { putSecrets, writeEntries } from "../support/entries.ts";
-import { describeStores, makeSqlitePlace } from "../support/on-both.ts";
+import { putSecrets, readSecretText, writeEntries } from "../support/entries.ts";
+import { describeStores, makeSqlitePlace, type Place, type Row } from "../support/on-both.ts";
 import { openDatabase } from "../support/open-store.ts";
 import type { Run } from "../support/run-here.ts";
 import { storageError } from "../support/storage-error.ts";
 import {
+  expectSecrets,
   leaveSecrets,
   readKey,
+  readKeyIds,
   readPreviousKey,
   readSealed,
   readSecrets,
@@ -24,33 +28,29 @@ import {
 
 describeStores("master-key rotate", (makePlace) => {
   it("rewraps every data key with a new master key, the only one that opens them, and changes no ciphertext", async () => {
-    const place = await makePlace();
-    const secrets = await leaveSecrets(place, 5);
+    const { place, secrets } = await leaveSecrets(5, { makePlace });
     const [oldKey, before] = [readKey(place), await readSealed(place)];
+    expect(await readKeyIds(place)).toEqual([nameMasterKey(oldKey)]);
     const exit = await rotate(place);
     const [newKey, after] = [readKey(place), await readSealed(place)];
     expect(exit).toMatchObject({ code: 0, stdout: expect.stringContaining(nameMasterKey(newKey)) });
     expect(newKey).not.toEqual(oldKey);
+    expect(await readKeyIds(place)).toEqual([nameMasterKey(newKey)]);
     expect(before.length).toBeGreaterThan(5);
-    expect(after.map(({ identity, ciphertext }) => ({ identity, ciphertext }))).toEqual(
-      before.map(({ identity, ciphertext }) => ({ identity, ciphertext })),
-    );
-    expect(new Set(before.map((row) => row.masterKeyId))).toEqual(new Set([nameMasterKey(oldKey)]));
-    expect(new Set(after.map((row) => row.masterKeyId))).toEqual(new Set([nameMasterKey(newKey)]));
-    const wrappedKeys = [...before, ...after].map((row) => row.wrappedDataKey);
-    expect(new Set(wrappedKeys).size).toBe(wrappedKeys.length);
-
+    expect(after).toMatchObject(before.map(({ identity, ciphertext }) => ({ identity, ciphertext })));
+    const dataKeys = [...before, ...after].map((row) => JSON.stringify(row.wrapped_data_key));
+    expect(new Set(dataKeys).size).toBe(dataKeys.length);
     expect(existsSync(`${place.keyFile}.next`)).toBe(false);
-    expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
+    await expectSecrets(place, secrets);
     const old = valuesOf(oldKey.toString("hex"));
     await expect(place.open({ masterKey: old })).rejects.toThrow(storageError(/master key is not the one/));
   });
 
   it("does not disturb an open store, whose new secrets end up under the new key", async () => {
-    const place = await makePlace();
-    const secrets = new Map(await leaveSecrets(place, 600));
+    const { place, secrets: left } = await leaveSecrets(600, { makePlace });
+    const secrets = new Map(left);
     const store = await place.open();
-    const [firstIdentity = ""] = secrets.keys();
+    const [[firstIdentity, firstSecret] = ["", ""]] = secrets;
     let isRotating = true;
     const rotating = rotate(place).finally(() => {
       isRotating = false;
@@ -62,37 +62,30 @@ describeStores("master-key rotate", (makePlace) => {
       const added = secretsNamed(written % 2 === 0 ? "aaa" : "zzz", written, 1);
       await putSecrets(store, added);
       for (const [identity, secret] of added) secrets.set(identity, secret);
-      expect(await readSecrets(store, [firstIdentity])).toEqual(
-        new Map([[firstIdentity, secrets.get(firstIdentity)]]),
-      );
+      expect(await readSecretText(store, firstIdentity)).toBe(firstSecret);
     }
     expect((await rotating).code).toBe(0);
     await putSecrets(store, secretsNamed("after", 1, 1));
-    const keyIds = (await readSealed(place)).map(({ masterKeyId }) => masterKeyId);
-    expect(new Set(keyIds)).toEqual(new Set([nameMasterKey(readKey(place))]));
+    expect(await readKeyIds(place)).toEqual([nameMasterKey(readKey(place))]);
     expect(written).toBeGreaterThan(1);
     expect(await readSecrets(store, secrets)).toEqual(secrets);
-    expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
+    await expectSecrets(place, secrets);
   });
 
   it("names a damaged secret, leaves it unchanged, and moves all others", async () => {
-    const place = await makePlace();
-    const secrets = new Map(await leaveSecrets(place, 5));
+    const { place, secrets: left } = await leaveSecrets(5, { makePlace });
+    const secrets = new Map(left);
     const damaged = "things/00003/seed";
     secrets.delete(damaged);
-    await place.query("update sealed_secrets set wrapped_data_key = $1 where identity = $2", [
-      randomBytes(60),
-      damaged,
-    ]);
-    const rowOf = async () => (await readSealed(place)).find(({ identity }) => identity === damaged);
-    const before = await rowOf();
-    expect(await rotate(place)).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining(`qsp: ${damaged} `),
-    });
-    expect(await rowOf()).toEqual(before);
+    const change = "update sealed_secrets set wrapped_data_key = $1 where identity = $2";
+    await place.query(change, [randomBytes(60), damaged]);
+    const readRow = async () => (await readSealed(place)).find(({ identity }) => identity === damaged);
+    const before = await readRow();
+    const stderr = expect.stringContaining(`qsp: ${damaged} `);
+    expect(await rotate(place)).toMatchObject({ code: 1, stderr });
+    expect(await readRow()).toEqual(before);
     expect(existsSync(`${place.keyFile}.next`)).toBe(false);
-    expect(nameMasterKey(readPreviousKey(place))).toBe(before?.masterKeyId);
+    expect(nameMasterKey(readPreviousKey(place))).toBe(before?.master_key_id);
     const store = await place.open();
     expect(await readSecrets(store, secrets)).toEqual(secrets);
     await expect(store.readSecret(damaged)).rejects.toMatchObject({ code: "SEAL_BROKEN" });
@@ -101,8 +94,7 @@ describeStores("master-key rotate", (makePlace) => {
 
 describe("master-key rotate with keys in files", { timeout: 180_000 }, () => {
   it("keeps all previous keys, readable only by their owner, and explains their use", async () => {
-    const place = await makeSqlitePlace();
-    await leaveSecrets(place, 2);
+    const { place } = await leaveSecrets(2);
     const first = readKey(place);
     const { stdout } = await rotate(place);
     expect(stdout).toContain(`${place.keyFile}.previous contains the previous key`);
@@ -115,47 +107,30 @@ describe("master-key rotate with keys in files", { timeout: 180_000 }, () => {
     expect(readKey({ keyFile: olderKeyPath(place.keyFile, nameMasterKey(first)) })).toEqual(first);
   });
 
-  it("also moves secrets under previous keys", async () => {
-    const place = await makeSqlitePlace();
-    const secrets = await leaveSecrets(place, 3);
-    const identity = "things/00002/seed";
-    const [mended] = await place.query("select * from sealed_secrets where identity = $1", [identity]);
-    await rewrap(place);
-    await place.query(
-      "update sealed_secrets set master_key_id = $1, wrapped_data_key = $2 where identity = $3",
-      [mended?.master_key_id ?? null, mended?.wrapped_data_key ?? null, identity],
-    );
-    expect(await rewrap(place)).toMatchObject({ damaged: [], outOfReach: [] });
-    expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
-  });
-
-  it("counts secrets whose key is unavailable, and moves them once it is available", async () => {
-    const place = await makeSqlitePlace();
-    const secrets = await leaveSecrets(place, 30);
+  it("moves secrets under previous keys, and counts them while their key is unavailable", async () => {
+    const { place, secrets } = await leaveSecrets(30);
     const first = readKey(place);
     const before = await place.query("select * from sealed_secrets where identity like 'things/%'");
     await rewrap(place);
-    rmSync(`${place.keyFile}.previous`);
-    for (const { identity, master_key_id, wrapped_data_key } of before)
-      await place.query(
-        "update sealed_secrets set master_key_id = $1, wrapped_data_key = $2 where identity = $3",
-        [master_key_id ?? null, wrapped_data_key ?? null, identity ?? null],
-      );
+    await putBack(place, before);
+    expect(await rewrap(place)).toMatchObject({ damaged: [], outOfReach: [] });
+    await expectSecrets(place, secrets);
+    for (const name of readdirSync(place.directory).filter((name) => /^master\.key\./.test(name)))
+      rmSync(join(place.directory, name));
+    await putBack(place, before);
     const exit = await rotate(place);
+    const keyId = nameMasterKey(first);
+    const path = olderKeyPath(place.keyFile, keyId);
+    const says = `30 secrets are sealed under master key ${keyId}, which is not available; put that key into ${path} `;
     expect(exit.code).toBe(1);
-    expect(complaintsOf(exit)).toEqual([
-      expect.stringContaining(
-        `30 secrets are sealed under master key ${nameMasterKey(first)}, which is not available; put that key into ${olderKeyPath(place.keyFile, nameMasterKey(first))} `,
-      ),
-    ]);
-    writeFileSync(olderKeyPath(place.keyFile, nameMasterKey(first)), first.toString("hex"), { mode: 0o600 });
+    expect(complaintsOf(exit)).toEqual([expect.stringContaining(says)]);
+    writeFileSync(path, first.toString("hex"), { mode: 0o600 });
     expect(await rotate(place)).toMatchObject({ code: 0, stdout: expect.stringContaining("in all") });
-    expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
+    await expectSecrets(place, secrets);
   });
 
   it("lists 20 secrets that do not open, and counts the rest", async () => {
-    const place = await makeSqlitePlace();
-    await leaveSecrets(place, 25);
+    const { place } = await leaveSecrets(25);
     await place.query(
       "update sealed_secrets set wrapped_data_key = zeroblob(60) where identity like 'things/%'",
     );
@@ -171,58 +146,37 @@ describe("master-key rotate with keys in the environment", { timeout: 180_000 },
   const one = valuesOf(keyOne);
   const two = valuesOf(keyTwo);
 
-  it("moves all secrets from QSP_MASTER_KEY to QSP_MASTER_KEY_NEXT, and creates no file", async () => {
-    const place = await makeSqlitePlace();
-    const secrets = await leaveSecrets(place, 5, one);
-    const exit = await rotate(place, { QSP_MASTER_KEY: keyOne, QSP_MASTER_KEY_NEXT: keyTwo });
-    expect(exit).toMatchObject({
-      code: 0,
-      stdout: expect.stringMatching(/started without QSP_MASTER_KEY_NEXT/),
-    });
-    expect([existsSync(place.keyFile), existsSync(`${place.keyFile}.next`)]).toEqual([false, false]);
-    expect(await readSecrets(await place.open({ masterKey: two }), secrets)).toEqual(secrets);
+  it.each([
+    [
+      "QSP_MASTER_KEY to QSP_MASTER_KEY_NEXT",
+      { QSP_MASTER_KEY: keyOne, QSP_MASTER_KEY_NEXT: keyTwo },
+      /started without QSP_MASTER_KEY_NEXT/,
+    ],
+    [
+      "the key of one command to that of another",
+      { QSP_MASTER_KEY_COMMAND: `printf ${keyOne}`, QSP_MASTER_KEY_NEXT_COMMAND: `printf '${keyTwo}'` },
+      /set --master-key-command to it and unset --master-key-next-command/,
+    ],
+  ])("moves all secrets from %s, and creates no file", async (_what, env, says) => {
+    const { place, secrets } = await leaveSecrets(5, { masterKey: one });
+    expect(await rotate(place, env)).toMatchObject({ code: 0, stdout: expect.stringMatching(says) });
+    expect(readdirSync(place.directory).filter((name) => name.startsWith("master.key"))).toEqual([]);
+    await expectSecrets(place, secrets, two);
     await expect(place.open({ masterKey: one })).rejects.toThrow(storageError(/master key is not the one/));
   });
 
-  it("rotates with commands that print both keys, and names them", async () => {
-    const place = await makeSqlitePlace();
-    const secrets = await leaveSecrets(place, 3, one);
-    const exit = await rotate(place, {
-      QSP_MASTER_KEY_COMMAND: `printf ${keyOne}`,
-      QSP_MASTER_KEY_NEXT_COMMAND: `printf '${keyTwo}'`,
-    });
-    expect(exit).toMatchObject({
-      code: 0,
-      stdout: expect.stringMatching(/set --master-key-command to it and unset --master-key-next-command/),
-    });
-    expect(await readSecrets(await place.open({ masterKey: two }), secrets)).toEqual(secrets);
-  });
-
   it("does not disturb a store that was opened with both keys", async () => {
-    const place = await makeSqlitePlace();
-    const secrets = await leaveSecrets(place, 5, one);
+    const { place, secrets } = await leaveSecrets(5, { masterKey: one });
     const store = await place.open({ masterKey: valuesOf(keyOne, keyTwo) });
     await rewrap(place, valuesOf(keyOne, keyTwo));
     const added = secretsNamed("after", 1, 1);
     await putSecrets(store, added);
     expect(await readSecrets(store, secrets)).toEqual(secrets);
-    expect(await readSecrets(await place.open({ masterKey: two }), added)).toEqual(added);
+    await expectSecrets(place, added, two);
   });
 
-  it("prevents a store that has only the old key from writing secrets with it", async () => {
-    const place = await makeSqlitePlace();
-    const secrets = await leaveSecrets(place, 5, one);
-    const store = await place.open({ masterKey: one });
-    await rewrap(place, valuesOf(keyOne, keyTwo));
-    await expect(putSecrets(store, secretsNamed("after", 1, 1))).rejects.toMatchObject({
-      code: "LOCKED",
-    });
-    expect(await readSecrets(await place.open({ masterKey: two }), secrets)).toEqual(secrets);
-  });
-
-  it("does not prevent such a store from writing rows while others try to write secrets", async () => {
-    const place = await makeSqlitePlace();
-    await leaveSecrets(place, 1, one);
+  it("prevents a store that has only the old key from writing secrets with it, but no rows", async () => {
+    const { place, secrets } = await leaveSecrets(5, { masterKey: one });
     const store = await place.open({ masterKey: one });
     await rewrap(place, valuesOf(keyOne, keyTwo));
     const outcomes = await Promise.allSettled([
@@ -230,6 +184,7 @@ describe("master-key rotate with keys in the environment", { timeout: 180_000 },
       putSecrets(store, secretsNamed("after", 1, 1)),
     ]);
     expect(outcomes).toMatchObject([{ status: "fulfilled" }, { reason: { code: "LOCKED" } }]);
+    await expectSecrets(place, secrets, two);
   });
 
   it.each([
@@ -237,8 +192,7 @@ describe("master-key rotate with keys in the environment", { timeout: 180_000 },
     ["to the key that it has", keyOne, keyOne, /must differ from the current one/],
     ["from a key other than the store's", "3c".repeat(32), keyTwo, /master key is not the one/],
   ])("fails %s, and changes nothing", async (_what, current, next, sentence) => {
-    const place = await makeSqlitePlace();
-    await leaveSecrets(place, 2, one);
+    const { place } = await leaveSecrets(2, { masterKey: one });
     const before = await readSealed(place);
     await expect(rewrap(place, valuesOf(current, next))).rejects.toThrow(storageError(sentence));
     expect(await readSealed(place)).toEqual(before);
@@ -246,42 +200,30 @@ describe("master-key rotate with keys in the environment", { timeout: 180_000 },
 });
 
 describe("rewrapStore", { timeout: 180_000 }, () => {
-  it("reports its progress up to the total, and how many secrets it moved", async () => {
-    const place = await makeSqlitePlace();
-    await leaveSecrets(place, 1200);
-    const all = (await readSealed(place)).length;
-    const steps: [number, number][] = [];
-    const { moved, damaged, masterKeyId } = await rewrap(place, place.masterKey, (done, total) =>
-      steps.push([done, total]),
-    );
-    expect({ moved, damaged, masterKeyId }).toEqual({
-      moved: all,
-      damaged: [],
-      masterKeyId: nameMasterKey(readKey(place)),
-    });
-    expect(steps.at(0)).toEqual([501, all]);
-    expect(steps.at(-1)).toEqual([all, all]);
-  });
-
-  it("distinguishes what this run moved from what an earlier run had moved", async () => {
-    const place = await makeSqlitePlace();
-    await leaveSecrets(place, 1200);
+  it("reports its progress up to the total, and what this run and earlier ones moved", async () => {
+    const { place } = await leaveSecrets(1200);
     const all = (await readSealed(place)).length;
     const interrupted = rewrap(place, place.masterKey, () => {
       throw new Error("interrupted");
     });
     await expect(interrupted).rejects.toThrow("interrupted");
-    expect(await rewrap(place)).toMatchObject({ moved: all - 501, underNewKey: all });
+    const steps: [number, number][] = [];
+    const result = await rewrap(place, place.masterKey, (...step) => steps.push(step));
+    const masterKeyId = nameMasterKey(readKey(place));
+    expect(result).toMatchObject({ moved: all - 501, underNewKey: all, damaged: [], masterKeyId });
+    expect([steps.at(0), steps.at(-1)]).toEqual([
+      [500, all - 501],
+      [all - 501, all - 501],
+    ]);
   });
 
   it("continues with the next key left by an interrupted rotation", async () => {
-    const place = await makeSqlitePlace();
-    const secrets = await leaveSecrets(place, 3);
+    const { place, secrets } = await leaveSecrets(3);
     const next = randomBytes(32);
     writeFileSync(`${place.keyFile}.next`, `${next.toString("hex")}\n`, { mode: 0o600 });
     expect((await rewrap(place)).masterKeyId).toBe(nameMasterKey(next));
     expect(readKey(place)).toEqual(next);
-    expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
+    await expectSecrets(place, secrets);
   });
 
   it("rejects a store that was never used", async () => {
@@ -296,8 +238,7 @@ describe("an open store", { timeout: 180_000 }, () => {
   it.skipIf(process.platform === "win32")(
     "finds the new key if the rotation ends between its reads of the two files",
     async () => {
-      const place = await makeSqlitePlace();
-      const secrets = await leaveSecrets(place, 1);
+      const { place, secrets } = await leaveSecrets(1);
       const store = await place.open();
       const oldText = readFileSync(place.keyFile, "utf8");
       await rewrap(place);
@@ -311,6 +252,77 @@ describe("an open store", { timeout: 180_000 }, () => {
     },
   );
 });
+
+describeStores("two concurrent master key rotations", (makePlace) => {
+  it.each([
+    ["finishes first", () => {}],
+    [
+      "is finished and a third has begun",
+      (next: string) => writeFileSync(next, "0f".repeat(32), { mode: 0o600 }),
+    ],
+  ])("lose no key and no secret if the other %s", async (_what, begin) => {
+    const { place, secrets } = await leaveSecrets(1, { makePlace });
+    const { keyFile } = place;
+    let second = "";
+    const isDone = onceAtEnd(() => {
+      second = readFileSync(`${keyFile}.next`, "utf8");
+      renameSync(`${keyFile}.next`, keyFile);
+      begin(`${keyFile}.next`);
+    });
+    const failure = await failureOf(rewrap(place, place.masterKey, isDone));
+    expect([undefined, StorageError]).toContain(failure?.constructor);
+    expect(readFileSync(keyFile, "utf8")).toBe(second);
+    await expectSecrets(place, secrets);
+  });
+
+  it("leave all secrets readable if they run side by side", async () => {
+    const { place, secrets } = await leaveSecrets(1, { makePlace });
+    const outcomes = await Promise.all([failureOf(rewrap(place)), failureOf(rewrap(place))]);
+    expect(outcomes.filter((failure) => failure && !(failure instanceof StorageError))).toEqual([]);
+    await expectSecrets(place, secrets);
+  });
+});
+
+describeStores("a rejected rotation", (makePlace) => {
+  it.each([
+    ["is missing", ({ keyFile }: Place) => rmSync(keyFile), []],
+    [
+      "belongs to another store",
+      ({ keyFile }: Place) => writeFileSync(keyFile, "ab".repeat(32)),
+      ["master.key"],
+    ],
+  ])("leaves no key behind if the master key %s", async (_what, spoil, left) => {
+    const { place } = await leaveSecrets(1, { makePlace });
+    spoil(place);
+    expect(await failureOf(rewrap(place))).toBeInstanceOf(StorageError);
+    expect(readdirSync(place.directory).filter((name) => name.startsWith("master.key"))).toEqual(left);
+  });
+});
+
+/** Acts at the first moment when a rotation has moved all secrets but not yet installed its key. */
+function onceAtEnd(act: () => void): (moved: number, total: number) => void {
+  let isDone = false;
+  return (moved, total) => {
+    if (isDone || moved < total) return;
+    isDone = true;
+    act();
+  };
+}
+
+async function failureOf(call: Promise<unknown>): Promise<Error | undefined> {
+  return call.then(
+    () => undefined,
+    (error: Error) => error,
+  );
+}
+
+/** Restores the master keys and data keys of rows. */
+async function putBack({ query }: Place, rows: readonly Row[]): Promise<void> {
+  for (const { identity = null, master_key_id = null, wrapped_data_key = null } of rows)
+    await query("update sealed_secrets set master_key_id = $1, wrapped_data_key = $2 where identity = $3", [
+      ...[master_key_id, wrapped_data_key, identity],
+    ]);
+}
 
 /** Lines on standard error, other than progress. */
 function complaintsOf({ stderr }: Run): string[] {
