@@ -8,7 +8,7 @@ import { bytesOf } from "../../support/bytes.ts";
 import { describeRefusal, failureOf } from "../../support/refusal.ts";
 import { invalidArgument } from "../../support/refusals.ts";
 import { restRefusal } from "../answers.ts";
-import { createKey, describeKms, readDeeds } from "./kms-server.ts";
+import { describeKms, readDeeds, withKey } from "./kms-server.ts";
 
 const limitBytes = 4 * 1024 * 1024;
 
@@ -40,8 +40,7 @@ describeKms("KmsService.BatchSign with more signatures than fit into a response"
   it.each(["ML-DSA-87", "SLH-DSA-SHA2-128f"] as const)(
     "signs nothing with %s, states how many fit, and leaves one audit entry",
     async (algorithm) => {
-      const { kms } = await shared();
-      const { keyId } = await createKey(kms, { algorithm });
+      const { kms, keyId } = await withKey(shared(), { algorithm });
       const error = await failureOf(kms.batchSign({ keyId, data }));
       expect(describeRefusal(error)).toEqual(invalidArgument("BATCH_TOO_LARGE", "data"));
       expect(error.rawMessage).toContain(`at most ${countFitting(algorithm, "binary")}`);
@@ -50,8 +49,7 @@ describeKms("KmsService.BatchSign with more signatures than fit into a response"
   );
 
   it("counts bytes in base64 over REST", async () => {
-    const { kms, rest } = await shared();
-    const { keyId } = await createKey(kms, { algorithm: "ML-DSA-65" });
+    const { kms, rest, keyId } = await withKey(shared(), { algorithm: "ML-DSA-65" });
     const items = data.map((message) => Buffer.from(message).toString("base64"));
     const answer = await rest("POST /api/kms/batch-sign", { keyId, data: items });
     expect(restRefusal(answer)).toMatchObject({ reason: "BATCH_TOO_LARGE" });

@@ -26,6 +26,7 @@ import {
   type KmsClient,
   readDeeds,
   sign,
+  withKey,
 } from "./kms-server.ts";
 import { listPlan } from "./list-plan.ts";
 import { chunk, header } from "./sign-parts.ts";
@@ -51,9 +52,7 @@ async function verifies(
 
 describeKms("a composite key", (_start, shared) => {
   it.each(compositeNames)("of %s signs data, batches and streams, and verifies", async (algorithm) => {
-    const { kms } = await shared();
-    const key = await createKey(kms, { algorithm });
-    const { keyId } = key;
+    const { kms, key, keyId } = await withKey(shared(), { algorithm });
     expect(key).toMatchObject({ algorithm, usage: "SIGN", status: "ACTIVE", draft: compositeDraft });
     const context = bytesOf("invoice");
     const signature = await sign(kms, { keyId, data, context });
@@ -72,8 +71,7 @@ describeKms("a composite key", (_start, shared) => {
   });
 
   it("verifies no signature of a length that its algorithm cannot have", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms, { algorithm: "MLDSA65-ECDSA-P256-SHA512" });
+    const { kms, keyId } = await withKey(shared(), { algorithm: "MLDSA65-ECDSA-P256-SHA512" });
     for (const length of [3309, 3316, 3382]) {
       const signature = new Uint8Array(length);
       expect(await refusal(kms.verify({ keyId, data, signature }))).toEqual(wrongLength("signature"));

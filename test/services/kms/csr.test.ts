@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
 import { outcomeOf } from "../../support/refusal.ts";
 import { present } from "../answers.ts";
-import { createKey, describeKms, readDeeds } from "./kms-server.ts";
+import { describeKms, readDeeds, withKey } from "./kms-server.ts";
 
 /** 100 names of all kinds, the most that are allowed. */
 const everyName = {
@@ -16,16 +16,14 @@ const everyName = {
 
 describeKms("KmsService.CreateCsr", (start, shared) => {
   it("leaves one entry with the SHA-256 of the request, without its names", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms);
+    const { kms, keyId } = await withKey(shared());
     const { csr } = present((await kms.createCsr({ keyId, ...everyName })).result);
     const digest = createHash("sha256").update(csr).digest("hex");
     expect((await readDeeds(kms, keyId)).slice(1)).toEqual([`SIGN OK input=csr, sha256=${digest}`]);
   });
 
   it("returns no CSR that is recorded after the key was destroyed, and records all others", async () => {
-    const { kms } = await start();
-    const { keyId } = await createKey(kms, { algorithm: "SLH-DSA-SHA2-128f" });
+    const { kms, keyId } = await withKey(start(), { algorithm: "SLH-DSA-SHA2-128f" });
     const requests = Array.from({ length: 8 }, () =>
       outcomeOf(kms.createCsr({ keyId, subject: "CN=release" })),
     );

@@ -7,7 +7,15 @@ import { bytesOf, flipBit } from "../../support/bytes.ts";
 import { describeRefusal, failureOf, refusal } from "../../support/refusal.ts";
 import { invalid, stateRefuses, usageRefuses, wrongKey } from "../../support/refusals.ts";
 import { present } from "../answers.ts";
-import { createKey, describeKms, importFile, type KmsClient, readDeeds } from "./kms-server.ts";
+import {
+  createKey,
+  describeKms,
+  importFile,
+  type KmsClient,
+  type KmsServer,
+  readDeeds,
+  withKey,
+} from "./kms-server.ts";
 
 /** Bytes of enc: draft-ietf-hpke-pq-04, section 8. */
 const encBytes = { "X-Wing": 1120, "ML-KEM-768": 1088, "ML-KEM-1024": 1568 };
@@ -25,6 +33,9 @@ function uuidOf(keyId: string): string {
 const createKeyFor = (kms: KmsClient, fields: object = {}) =>
   createKey(kms, { algorithm: "X-Wing", usage: "ENCRYPT", ...fields });
 
+const withKeyFor = (starting: Promise<KmsServer>, fields: object = {}) =>
+  withKey(starting, { algorithm: "X-Wing", usage: "ENCRYPT", ...fields });
+
 async function encrypt(kms: KmsClient, keyId: string): Promise<Uint8Array> {
   return present((await kms.encrypt({ keyId, plaintext, associatedData })).result).ciphertext;
 }
@@ -39,8 +50,7 @@ const importSeed = (kms: KmsClient, seed: Uint8Array, usage: string) =>
 describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
   describe.each(Object.entries(encBytes))("with a %s key", (algorithm, bytes) => {
     it("decrypt what they encrypted, in the specified format", async () => {
-      const { kms } = await shared();
-      const { keyId } = await createKeyFor(kms, { algorithm });
+      const { kms, keyId } = await withKeyFor(shared(), { algorithm });
       const sent = await kms.encrypt({ keyId, plaintext, associatedData });
       expect(sent.result).toMatchObject({ keyId, algorithm });
       const { ciphertext } = present(sent.result);
@@ -51,8 +61,7 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
     });
 
     it("reject every change after the head in the same way", async () => {
-      const { kms } = await shared();
-      const { keyId } = await createKeyFor(kms, { algorithm });
+      const { kms, keyId } = await withKeyFor(shared(), { algorithm });
       const ciphertext = await encrypt(kms, keyId);
       const inHpke = headBytes + bytes;
       const lowOrder = Uint8Array.from(ciphertext).fill(0, inHpke - 32, inHpke);
@@ -80,8 +89,7 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
   });
 
   it("accept maximum and empty data and associated data", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKeyFor(kms);
+    const { kms, keyId } = await withKeyFor(shared());
     for (const size of [0, 65_536]) {
       const data = new Uint8Array(size).fill(7);
       const { result } = await kms.encrypt({ keyId, plaintext: data, associatedData: data });
@@ -107,8 +115,7 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
   });
 
   it("reject keys for encapsulation, and vice versa", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKeyFor(kms);
+    const { kms, keyId } = await withKeyFor(shared());
     const kem = await createKey(kms, { algorithm: "X-Wing" });
     const enc = (await encrypt(kms, keyId)).subarray(headBytes, headBytes + 1120);
     const calls = [
@@ -145,8 +152,7 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
   });
 
   it("reject invalid ciphertexts, and ciphertexts of unknown keys", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKeyFor(kms);
+    const { kms, keyId } = await withKeyFor(shared());
     const ciphertext = await encrypt(kms, keyId);
     for (const bad of [Uint8Array.from(ciphertext).fill(2, 0, 1), new Uint8Array(16)])
       expect(await refusal(kms.decrypt({ ciphertext: bad }))).toEqual(invalid("ciphertext"));
@@ -155,9 +161,8 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
   });
 
   it("decrypt with the expected key, and reject others", async () => {
-    const { kms } = await shared();
     const name = "expected";
-    const { keyId } = await createKeyFor(kms, { name });
+    const { kms, keyId } = await withKeyFor(shared(), { name });
     const other = await createKeyFor(kms, { name: "other" });
     const ciphertext = await encrypt(kms, keyId);
     const decryptWith = (expected: string) => kms.decrypt({ ciphertext, associatedData, keyId: expected });
@@ -167,9 +172,8 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
   });
 
   it("still decrypt with a rotated key, and move data to the new one", async () => {
-    const { kms } = await shared();
     const name = "rotated";
-    const { keyId } = await createKeyFor(kms, { name });
+    const { kms, keyId } = await withKeyFor(shared(), { name });
     const old = await encrypt(kms, `name/${name}`);
     const { keyId: newKeyId, usage } = present((await kms.rotateKey({ keyId })).newKey);
     expect(usage).toBe("ENCRYPT");
@@ -183,8 +187,7 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
   });
 
   it("record each use and each refused attempt, which the log finds by operation", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKeyFor(kms);
+    const { kms, keyId } = await withKeyFor(shared());
     const { keyId: targetId } = await createKeyFor(kms, { algorithm: "ML-KEM-1024" });
     const ciphertext = await encrypt(kms, keyId);
     await kms.decrypt({ ciphertext, associatedData });

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
 import { invalid } from "../../support/refusals.ts";
-import { createKey, describeKms, type KmsClient } from "./kms-server.ts";
+import { describeKms, type KmsClient, withKey } from "./kms-server.ts";
 
 const data = bytesOf("data");
 const mu = new Uint8Array(64).fill(1);
@@ -127,8 +127,7 @@ describeKms("KmsService rejects in", (_start, shared) => {
     rows.map(([what, request, ...fields]) => ({ rpc, what, request, fields })),
   );
   it.each(all)("$rpc $what, and leaves no entry", async ({ rpc, request, fields }) => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms);
+    const { kms, keyId } = await withKey(shared());
     const { totalSize } = await kms.getAuditLog({ pageSize: 1 });
     expect(await refusal(call(kms, rpc, { keyId, ...request }))).toEqual(invalid(...fields));
     expect((await kms.getAuditLog({ pageSize: 1 })).totalSize).toBe(totalSize);

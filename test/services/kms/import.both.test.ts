@@ -11,7 +11,7 @@ import { makeSqlitePlace } from "../../support/on-both.ts";
 import { refusal } from "../../support/refusal.ts";
 import { damaged, wrongKey } from "../../support/refusals.ts";
 import { systemCaller } from "../../support/system-caller.ts";
-import { type ImportParameters, wrapKeyFile } from "../../support/wrap-key.ts";
+import { wrapKeyFile } from "../../support/wrap-key.ts";
 import { present } from "../answers.ts";
 import {
   createClock,
@@ -19,6 +19,7 @@ import {
   describeKms,
   describeReplicas,
   importFile,
+  type KmsClient,
   readDeeds,
   sign,
   startKmsServer,
@@ -45,51 +46,35 @@ const algorithm = "ML-DSA-44";
 const newFile = () => pkcs8(makePair("ml-dsa-44").privateKey);
 
 /** Wraps a new ML-DSA-44 key. */
-async function wrapNew(parameters: ImportParameters) {
-  return { ...(await wrapKeyFile(parameters, newFile())), algorithm };
+async function wrapNew(kms: KmsClient) {
+  return { ...(await wrapKeyFile(await kms.getImportParameters({}), newFile())), algorithm };
 }
 
 describeKms("an imported key", (_start, shared) => {
   it.each([
-    ["ML-DSA-44", "ml-dsa-44", "PKCS#8", pkcs8],
-    ["ML-DSA-65", "ml-dsa-65", "PEM", pem],
-    ["ML-DSA-87", "ml-dsa-87", "seed", seed],
-    ["SLH-DSA-SHA2-128f", "slh-dsa-sha2-128f", "raw form", raw],
-  ])("of algorithm %s in %3$s signs like the original key", async (algorithm, type, _form, write) => {
+    ["ML-DSA-44", "ml-dsa-44", "PKCS#8", pkcs8, "HPKE_XWING_HKDF_SHA256_AES_256_GCM"],
+    ["ML-DSA-65", "ml-dsa-65", "PEM", pem, "HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM"],
+    ["ML-DSA-87", "ml-dsa-87", "seed", seed, "HPKE_ML_KEM_1024_HKDF_SHA256_AES_256_GCM"],
+    ["SLH-DSA-SHA2-128f", "slh-dsa-sha2-128f", "raw form", raw, ""],
+  ])("of algorithm %s in %3$s signs like the original key", async (algorithm, type, _form, write, method) => {
     const { kms } = await shared();
     const { privateKey, publicKey } = makePair(type);
     const name = `imported/${type}`;
     const fields = { algorithm, name, labels: { from: "node" } };
-    const key = await importFile(kms, write(privateKey), fields);
+    const key = await importFile(kms, write(privateKey), fields, method);
     expect(key).toMatchObject({ ...fields, version: 1, origin: "IMPORTED" });
     expect(key.publicKey).toEqual(rawPublic(publicKey));
     const signature = await sign(kms, { keyId: `name/${name}`, data });
     expect(verifiesOutside(key, data, signature)).toBe(true);
-    expect((await readDeeds(kms, key.keyId))[0]).toBe(
-      `IMPORT OK algorithm=${algorithm}, usage=SIGN, name=${name}, version=1`,
-    );
-  });
-
-  it.each([
-    "HPKE_XWING_HKDF_SHA256_AES_256_GCM",
-    "HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM",
-    "HPKE_ML_KEM_1024_HKDF_SHA256_AES_256_GCM",
-  ])("arrives wrapped with %s", async (method) => {
-    const { kms } = await shared();
-    expect((await importFile(kms, newFile(), { algorithm }, method)).origin).toBe("IMPORTED");
-  });
-
-  it("is rotated to a generated key", async () => {
-    const { kms } = await shared();
-    await importFile(kms, newFile(), { algorithm, name: "once/imported" });
-    const { newKey } = await kms.rotateKey({ keyId: "name/once/imported" });
+    const entry = `IMPORT OK algorithm=${algorithm}, usage=SIGN, name=${name}, version=1`;
+    expect((await readDeeds(kms, key.keyId))[0]).toBe(entry);
+    const { newKey } = await kms.rotateKey({ keyId: key.keyId });
     expect(newKey).toMatchObject({ version: 2, origin: "GENERATED" });
   });
 
   it("uses up its token, even when callers race", async () => {
     const { kms } = await shared();
-    const parameters = await kms.getImportParameters({});
-    const wrapped = await wrapNew(parameters);
+    const wrapped = await wrapNew(kms);
     const calls = Array.from({ length: 8 }, () => kms.importKey(wrapped));
     const refused = (await Promise.allSettled(calls)).filter(({ status }) => status === "rejected");
     expect(refused).toHaveLength(7);
@@ -103,8 +88,7 @@ describeKms("a wrapped key", (start, shared) => {
     ["of one byte", () => bytesOf("x")],
   ])("that is %s is rejected, and the token stays valid", async (_what, change) => {
     const { kms } = await shared();
-    const parameters = await kms.getImportParameters({});
-    const wrapped = await wrapNew(parameters);
+    const wrapped = await wrapNew(kms);
     const broken = { ...wrapped, wrappedKey: change(wrapped.wrappedKey) };
     expect(await refusal(kms.importKey(broken))).toEqual(keyInvalid);
     expect((await kms.importKey(wrapped)).result?.origin).toBe("IMPORTED");
@@ -112,13 +96,12 @@ describeKms("a wrapped key", (start, shared) => {
 
   it("is rejected if its token's secret key was tampered with", async () => {
     const { kms, tamper } = await start();
-    const parameters = await kms.getImportParameters({});
-    const wrapped = await wrapNew(parameters);
+    const wrapped = await wrapNew(kms);
     await tamper((db) =>
       db
         .updateTable("sealed_secrets")
         .set({ ciphertext: new Uint8Array(60) })
-        .where("identity", "like", `%${parameters.importToken}%`)
+        .where("identity", "like", `%${wrapped.importToken}%`)
         .execute(),
     );
     expect(await refusal(kms.importKey(wrapped))).toEqual(damaged);
@@ -144,13 +127,13 @@ describeKms("a wrapped key", (start, shared) => {
     const { now, pass } = createClock();
     const server = await start({ now });
     const { kms } = server;
-    const parameters = await kms.getImportParameters({});
-    expect(parameters.expiresAt).toMatchObject({ seconds: BigInt(now().getTime() / 1000 + 86_400) });
-    const wrapped = await wrapNew(parameters);
+    const { expiresAt } = await kms.getImportParameters({});
+    expect(expiresAt).toMatchObject({ seconds: BigInt(now().getTime() / 1000 + 86_400) });
+    const wrapped = await wrapNew(kms);
     pass(86_400);
     expect(await refusal(kms.importKey(wrapped))).toEqual(tokenInvalid);
     await server.doDueWork();
-    const secret = await server.store.readSecret(`kms_imports/${parameters.importToken}/secret-key`);
+    const secret = await server.store.readSecret(`kms_imports/${wrapped.importToken}/secret-key`);
     expect(secret).toBeUndefined();
   });
 
@@ -163,8 +146,7 @@ describeKms("a wrapped key", (start, shared) => {
 describeReplicas("an import token on two servers", (startTwo) => {
   it("from one server works on the other", async () => {
     const [one, other] = await startTwo();
-    const parameters = await one.kms.getImportParameters({});
-    const wrapped = await wrapNew(parameters);
+    const wrapped = await wrapNew(one.kms);
     const { keyId } = present((await other.kms.importKey(wrapped)).result);
     expect((await one.kms.sign({ keyId, data })).result?.keyId).toBe(keyId);
     const third = await startKmsServer({ database: one.database });

@@ -158,6 +158,16 @@ export async function createKey(
   return present((await kms.createKey({ algorithm: "ML-DSA-44", ...fields })).result);
 }
 
+/** Creates a key on a server. */
+export async function withKey<Server extends KmsServer>(
+  starting: Promise<Server>,
+  fields: Parameters<typeof createKey>[1] = {},
+): Promise<Server & { readonly key: KeyRecord; readonly keyId: string }> {
+  const server = await starting;
+  const key = await createKey(server.kms, fields);
+  return { ...server, key, keyId: key.keyId };
+}
+
 /** Signs data, and returns the signature. */
 export async function sign(
   kms: KmsClient,
@@ -207,10 +217,8 @@ export async function readDeeds(kms: KmsClient, keyId = ""): Promise<string[]> {
   return (await readAudit(kms, keyId)).map(describeDeed);
 }
 
-function describeDeed({
-  operation,
-  outcome,
-  details,
-}: Pick<AuditEntry, "operation" | "outcome" | "details">) {
+type Deed = Pick<AuditEntry, "operation" | "outcome" | "details">;
+
+function describeDeed({ operation, outcome, details }: Deed): string {
   return `${operation} ${outcome} ${details}`;
 }

@@ -9,7 +9,7 @@ import { bytesOf } from "../../support/bytes.ts";
 import { describeRefusal, failureOf, refusal } from "../../support/refusal.ts";
 import { invalid } from "../../support/refusals.ts";
 import { present } from "../answers.ts";
-import { createKey, describeKms, sign } from "./kms-server.ts";
+import { createKey, describeKms, sign, withKey } from "./kms-server.ts";
 
 /** Raw public key lengths of one algorithm of each family: FIPS 204, table 2; FIPS 205, table 2; FIPS 203, table 3. */
 const publicKeyBytes = { "ML-DSA-87": 2592, "SLH-DSA-SHAKE-256f": 64, "ML-KEM-1024": 1568 };
@@ -74,8 +74,7 @@ describeKms("KmsService.CreateKey", (_start, shared) => {
   it.each(["🔑".repeat(255), "Schlüssel — 鍵 'x'; drop table kms_keys; --"])(
     "accepts the alias %s and returns it unchanged",
     async (alias) => {
-      const { kms } = await shared();
-      const { keyId } = await createKey(kms, { alias });
+      const { kms, keyId } = await withKey(shared(), { alias });
       expect((await kms.getKey({ keyId })).result?.alias).toBe(alias);
     },
   );
@@ -93,8 +92,7 @@ describeKms("KmsService.GetKey", (_start, shared) => {
   });
 
   it("still describes a destroyed key", async () => {
-    const { kms } = await shared();
-    const key = await createKey(kms);
+    const { kms, key } = await withKey(shared());
     await kms.destroyKey({ keyId: key.keyId });
     const { result } = await kms.getKey({ keyId: key.keyId });
     expect(result).toMatchObject({ ...key, status: "DESTROYED" });
@@ -174,8 +172,7 @@ describeKms("KmsService.RotateKey", (_start, shared) => {
   );
 
   it("names the replacement of a rotated key: in GetKey, in lists, and when the old key is rejected", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms);
+    const { kms, keyId } = await withKey(shared());
     expect((await kms.getKey({ keyId })).result?.replacedBy).toBeUndefined();
     const { keyId: replacedBy } = present((await kms.rotateKey({ keyId })).newKey);
     expect((await kms.getKey({ keyId })).result).toMatchObject({ status: "ROTATED", replacedBy });
@@ -203,8 +200,7 @@ describeKms("KmsService.RotateKey", (_start, shared) => {
 
 describeKms("a refused call", (_start, shared) => {
   it("gives helpful advice: the replacement for new signatures only, and the public key for old ones", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms);
+    const { kms, keyId } = await withKey(shared());
     const signature = await sign(kms, { keyId, data });
     const messageOf = async (call: Promise<unknown>) => (await failureOf(call)).rawMessage;
     const publicKey = "verify with its public key, which GetKey returns";

@@ -9,12 +9,10 @@ import { describeKms } from "./kms-server.ts";
 const entries = 1_000_000;
 
 describeKms("a log of a million entries", (start) => {
-  it("is verified within one call, over gRPC and REST", { timeout: 900_000 }, async () => {
-    const { kms, rest, store } = await start();
+  it("is verified within one call", { timeout: 900_000 }, async () => {
+    const { kms, store } = await start();
     await writeLongLog(store, entries);
     expect(await kms.verifyAuditLog({})).toMatchObject({ valid: true, entries, verifiedFrom: 1 });
-    const { json } = await rest("POST /api/kms/verify-audit", {});
-    expect(json).toMatchObject({ valid: true, entries, verifiedFrom: 1 });
     // A longer log continues where that verification ended.
     await writeLongLog(store, 10);
     expect(await kms.verifyAuditLog({})).toMatchObject({ valid: true, entries: entries + 10 });

@@ -14,6 +14,7 @@ import {
   sign,
   startKmsServer,
   verifiesOutside,
+  withKey,
 } from "./kms-server.ts";
 import { readAudit } from "./read-audit.ts";
 
@@ -37,21 +38,22 @@ async function startAt(start: (options: StartOptions) => Promise<KmsServer>) {
     server.tamper((db) =>
       db.updateTable("kms_keys").set({ key_state }).where("key_id", "in", keyIds).execute(),
     );
-  return { ...server, ...clock, failures, overdue, statusOf, setState };
+  const passAndWork = async (seconds: number): Promise<void> => {
+    clock.pass(seconds);
+    await server.doDueWork();
+  };
+  return { ...server, ...clock, failures, overdue, statusOf, setState, passAndWork };
 }
 
 describeKms("a scheduled destruction", (start) => {
   it("destroys a key once when due, with one entry", async () => {
-    const server = await startAt(start);
-    const { kms, pass } = server;
-    const { keyId } = await createKey(kms);
+    const server = await withKey(startAt(start));
+    const { kms, keyId } = server;
     const answer = await kms.destroyKey({ keyId, afterSeconds: day });
     expect(answer).toMatchObject({ newStatus: "DESTROY_SCHEDULED", destroyAt: { seconds: 1_795_514_400n } });
-    pass(day - 1);
-    await server.doDueWork();
+    await server.passAndWork(day - 1);
     expect(await server.statusOf(keyId)).toBe("DESTROY_SCHEDULED");
-    pass(1);
-    await server.doDueWork();
+    await server.passAndWork(1);
     await server.doDueWork();
     expect(await server.statusOf(keyId)).toBe("DESTROYED");
     expect(await readDeeds(kms, keyId)).toEqual([
@@ -66,23 +68,21 @@ describeKms("a scheduled destruction", (start) => {
 
   it("is cancelled with RestoreKey; the key is then disabled", async () => {
     const server = await startAt(start);
-    const { kms, pass } = server;
+    const { kms } = server;
     const key = await createKey(kms);
     const { keyId } = key;
     await kms.destroyKey({ keyId, afterSeconds: day });
     expect((await kms.restoreKey({ keyId })).result).toMatchObject({ keyId, status: "DISABLED" });
     expect((await kms.getKey({ keyId })).result?.destroyAt).toBeUndefined();
     expect(await refusal(kms.sign({ keyId, data }))).toEqual(stateRefuses);
-    pass(2 * day);
-    await server.doDueWork();
+    await server.passAndWork(2 * day);
     expect((await kms.enableKey({ keyId })).result?.status).toBe("ACTIVE");
     expect(verifiesOutside(key, data, await sign(kms, { keyId, data }))).toBe(true);
   });
 
   it("cannot be cancelled once it is due, even if no server has destroyed the key yet", async () => {
-    const server = await startAt(start);
-    const { kms, pass } = server;
-    const { keyId } = await createKey(kms);
+    const server = await withKey(startAt(start));
+    const { kms, pass, keyId } = server;
     await kms.destroyKey({ keyId, afterSeconds: 1 });
     pass(1);
     expect(await refusal(kms.restoreKey({ keyId }))).toEqual(stateRefuses);
@@ -104,20 +104,9 @@ describeKms("a scheduled destruction", (start) => {
     expect(entries.map(({ keyId }) => keyId).sort()).toEqual(keys.map(({ keyId }) => keyId).sort());
     expect((await third.kms.listKeys({ status: "DESTROYED" })).totalSize).toBe(64);
   });
-});
 
-describeKms("a key with a scheduled destruction", (_start, shared) => {
-  it("can be destroyed immediately, but not scheduled again", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms);
-    await kms.destroyKey({ keyId, afterSeconds: day });
-    expect(await refusal(kms.destroyKey({ keyId, afterSeconds: 2 * day }))).toEqual(stateRefuses);
-    expect(await kms.destroyKey({ keyId })).toMatchObject({ newStatus: "DESTROYED" });
-  });
-
-  it("that was rotated before never signs again, even if it is restored and enabled", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms);
+  it("of a rotated key never lets it sign again, even if it is restored and enabled", async () => {
+    const { kms, keyId } = await withKey(start({}));
     const { newKey } = await kms.rotateKey({ keyId });
     await kms.destroyKey({ keyId, afterSeconds: day });
     await kms.restoreKey({ keyId });
@@ -134,8 +123,7 @@ describeKms("a scheduled rotation", (start) => {
     const made = await createKey(kms, { name: "yearly", rotationPeriodSeconds: day });
     expect(made).toMatchObject({ rotationPeriodSeconds: day });
     for (const version of [2, 3]) {
-      pass(day - 1);
-      await server.doDueWork();
+      await server.passAndWork(day - 1);
       pass(1);
       await Promise.all([server.doDueWork(), server.doDueWork()]);
       const { result, versions } = await kms.getKey({ keyId: "name/yearly" });
@@ -149,30 +137,24 @@ describeKms("a scheduled rotation", (start) => {
 
   it("waits for a disabled key, logs that once an hour, and follows when the key is enabled", async () => {
     const server = await startAt(start);
-    const { kms, pass } = server;
+    const { kms } = server;
     await createKey(kms, { name: "paused", rotationPeriodSeconds: day });
     await kms.disableKey({ keyId: "name/paused" });
-    pass(day);
-    await server.doDueWork();
+    await server.passAndWork(day);
     await server.doDueWork();
     const refused = (await readDeeds(kms, "name/paused")).slice(2);
     expect(refused).toEqual(["ROTATE REFUSED reason=KEY_STATE_INVALID"]);
     await kms.enableKey({ keyId: "name/paused" });
-    pass(3600);
-    await server.doDueWork();
+    await server.passAndWork(3600);
     expect((await kms.getKey({ keyId: "name/paused" })).result?.version).toBe(2);
   });
 
   it("ends when the key is destroyed", async () => {
     const server = await startAt(start);
-    const { kms, pass } = server;
+    const { kms } = server;
     await createKey(kms, { name: "gone", rotationPeriodSeconds: day });
     await kms.destroyKey({ keyId: "name/gone" });
-    pass(day);
-    for (let hour = 0; hour < 3; hour += 1) {
-      await server.doDueWork();
-      pass(3600);
-    }
+    for (const seconds of [day, 3600, 3600]) await server.passAndWork(seconds);
     const deeds = (await readDeeds(kms, "name/gone")).filter((deed) => deed.startsWith("ROTATE"));
     expect(deeds).toEqual(["ROTATE REFUSED reason=KEY_STATE_INVALID"]);
     expect((await kms.getKey({ keyId: "name/gone" })).result?.nextRotationAt).toBeUndefined();
@@ -215,8 +197,7 @@ describeKms("scheduled work that fails", (start) => {
     const rename = (from: "kms_grants", to: string) =>
       server.tamper((db) => db.schema.alterTable(from).renameTo(to).execute());
     await rename("kms_grants", "kms_grants_away");
-    server.pass(60);
-    await expect(server.doDueWork()).rejects.toThrow();
+    await expect(server.passAndWork(60)).rejects.toThrow();
     await rename("kms_grants_away" as "kms_grants", "kms_grants");
     expect(await server.statusOf(keyId)).toBe("DESTROYED");
   });

@@ -4,7 +4,7 @@ import { bytesOf, flipBit } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
 import { invalid, stateRefuses, usageRefuses, wrongLength } from "../../support/refusals.ts";
 import { present } from "../answers.ts";
-import { createKey, describeKms, readDeeds, sign, verifiesOutside } from "./kms-server.ts";
+import { createKey, describeKms, readDeeds, sign, verifiesOutside, withKey } from "./kms-server.ts";
 
 /** Signature lengths of one algorithm of each family: FIPS 204, table 2; FIPS 205, table 2. */
 const signatureBytes = Object.entries({ "ML-DSA-44": 2420, "SLH-DSA-SHA2-128f": 17088 });
@@ -26,9 +26,7 @@ describeKms("KmsService.Sign", (_start, shared) => {
   it.each(signatureBytes)(
     "with a %s key returns %i bytes that other software verifies, bound to their context",
     async (algorithm, bytes) => {
-      const { kms } = await shared();
-      const key = await createKey(kms, { algorithm });
-      const { keyId } = key;
+      const { kms, key, keyId } = await withKey(shared(), { algorithm });
       const { result } = await kms.sign({ keyId, data });
       const { signature } = present(result);
       expect(result).toMatchObject({ keyId, algorithm });
@@ -42,8 +40,7 @@ describeKms("KmsService.Sign", (_start, shared) => {
   );
 
   it("returns for a mu the plain signature over its message, but not for an SLH-DSA key", async () => {
-    const { kms } = await shared();
-    const key = await createKey(kms);
+    const { kms, key } = await withKey(shared());
     for (const binding of [new Uint8Array(), longest]) {
       const mu = computeMu(present(key.publicKey), data, binding);
       const signature = await sign(kms, { keyId: key.keyId, mu });
@@ -59,8 +56,7 @@ describeKms("KmsService.Verify", (_start, shared) => {
   it.each(signatureBytes)(
     "with a %s key accepts only the key's own signatures, of the right length, %i",
     async (algorithm, bytes) => {
-      const { kms } = await shared();
-      const { keyId } = await createKey(kms, { algorithm });
+      const { kms, keyId } = await withKey(shared(), { algorithm });
       const other = await createKey(kms, { algorithm });
       const signature = await sign(kms, { keyId, data, context });
       const valid = async (request: object) =>
@@ -85,8 +81,7 @@ describeKms("KmsService.Encapsulate and Decapsulate", (_start, shared) => {
   it.each(ciphertextBytes)(
     "agree on a 32-byte secret with a %s key, in %i bytes",
     async (algorithm, bytes) => {
-      const { kms } = await shared();
-      const { keyId } = await createKey(kms, { algorithm });
+      const { kms, keyId } = await withKey(shared(), { algorithm });
       const sent = present((await kms.encapsulate({ keyId })).result);
       const { ciphertext, sharedSecret } = sent;
       expect([ciphertext.length, sharedSecret.length]).toEqual([bytes, 32]);
@@ -119,8 +114,7 @@ describeKms("KmsService.BatchSign", (_start, shared) => {
   it.each(["ML-DSA-44", "SLH-DSA-SHA2-128f"])(
     "signs each message in order and bound to the context, with a %s key",
     async (algorithm) => {
-      const { kms } = await shared();
-      const key = await createKey(kms, { algorithm });
+      const { kms, key } = await withKey(shared(), { algorithm });
       const data = messages(10);
       const { results, ...about } = await kms.batchSign({ keyId: key.keyId, data, context: longest });
       expect(about).toMatchObject({ keyId: key.keyId, algorithm });
@@ -135,8 +129,7 @@ describeKms("KmsService.BatchSign", (_start, shared) => {
   );
 
   it("rejects the whole batch if one of its messages is empty, with one audit entry", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms);
+    const { kms, keyId } = await withKey(shared());
     const data = [bytesOf("a"), new Uint8Array(), bytesOf("c")];
     expect(await refusal(kms.batchSign({ keyId, data }))).toEqual(invalid("data[1]"));
     expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=FIELD_INVALID"]);
@@ -147,8 +140,7 @@ describeKms("KmsService.BatchSign", (_start, shared) => {
   });
 
   it("signs 1,000 messages, each with its own audit entry", async () => {
-    const { kms } = await shared();
-    const key = await createKey(kms);
+    const { kms, key } = await withKey(shared());
     const data = messages(1000);
     const { results } = await kms.batchSign({ keyId: key.keyId, data });
     const isValid = (signature: Uint8Array | undefined, i: number) =>
@@ -161,8 +153,7 @@ describeKms("KmsService.BatchSign", (_start, shared) => {
   it.each(["rotateKey", "destroyKey"] as const)(
     "rejects the whole batch if another caller manages to call %s in the meantime",
     async (change) => {
-      const { kms } = await shared();
-      const { keyId } = await createKey(kms, { algorithm: "ML-DSA-87" });
+      const { kms, keyId } = await withKey(shared(), { algorithm: "ML-DSA-87" });
       const batch = refusal(kms.batchSign({ keyId, data: messages(900) }));
       await kms[change]({ keyId });
       expect(await batch).toEqual(stateRefuses);

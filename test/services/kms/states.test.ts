@@ -2,10 +2,11 @@ import { describe, expect, it } from "vitest";
 import { bytesOf } from "../../support/bytes.ts";
 import { describeRefusal, failureOf, refusal } from "../../support/refusal.ts";
 import { stateRefuses, usageRefuses } from "../../support/refusals.ts";
-import { createKey, describeKms, type KmsClient, readDeeds } from "./kms-server.ts";
+import type { State as KeyState } from "./key-states.ts";
+import { createKey, describeKms, type KmsClient, readDeeds, withKey } from "./kms-server.ts";
 import { signParts } from "./sign-parts.ts";
 
-type State = "ACTIVE" | "ROTATED" | "DISABLED" | "DESTROY_SCHEDULED" | "DESTROYED" | "unknown";
+type State = KeyState | "unknown";
 
 /** A key in a state, with what it produced while it was ACTIVE. */
 interface Prepared {
@@ -122,8 +123,7 @@ describeKms("key usages:", (_start, shared) => {
     ["SLH-DSA-SHA2-128f", encapsulating],
   ] as const)
     it.each(Object.entries(calls))(`%s rejects the algorithm ${algorithm}`, async (_name, call) => {
-      const { kms } = await shared();
-      const { keyId } = await createKey(kms, { algorithm });
+      const { kms, keyId } = await withKey(shared(), { algorithm });
       const [make, operation] = call;
       const key = { keyId, signature: any, ciphertext: any, sharedSecret: any };
       expect(await refusal(make(kms, key))).toEqual(usageRefuses);

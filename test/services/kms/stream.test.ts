@@ -10,7 +10,14 @@ import { refusal } from "../../support/refusal.ts";
 import { invalid, stateRefuses, usageRefuses } from "../../support/refusals.ts";
 import { streamOf } from "../../support/streams.ts";
 import { present } from "../answers.ts";
-import { closeAndReadDeeds, createKey, describeKms, readDeeds, verifiesOutside } from "./kms-server.ts";
+import {
+  closeAndReadDeeds,
+  createKey,
+  describeKms,
+  readDeeds,
+  verifiesOutside,
+  withKey,
+} from "./kms-server.ts";
 import { chunk, header, type SignPart, stalled } from "./sign-parts.ts";
 
 const mebibyte = 1024 * 1024;
@@ -46,8 +53,7 @@ describeKms("KmsService.SignStream", (start, shared) => {
     ["without a context", new Uint8Array()],
     ["with a context of 255 bytes", new Uint8Array(255).fill(3)],
   ])("signs 16 MiB %s", async (_what, binding) => {
-    const { kms } = await shared();
-    const key = await createKey(kms);
+    const { kms, key } = await withKey(shared());
     const message = randomFillSync(new Uint8Array(16 * mebibyte));
     const parts = [header(key.keyId, binding), ...cut(message, [mebibyte, 0, 100, 3 * mebibyte])];
     const { result } = await kms.signStream(streamOf(...parts));
@@ -61,17 +67,15 @@ describeKms("KmsService.SignStream", (start, shared) => {
   });
 
   it.each(badStreams)("rejects %s", async (_what, parts, field, recorded) => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms);
+    const { kms, keyId } = await withKey(shared());
     expect(await refusal(kms.signStream(streamOf(...parts(keyId))))).toEqual(invalid(field));
     const entries = recorded ? ["SIGN REFUSED reason=FIELD_INVALID"] : [];
     expect((await readDeeds(kms, keyId)).slice(1)).toEqual(entries);
   });
 
   it("signs and records nothing for a cancelled stream", async () => {
-    const server = await start();
-    const { kms } = server;
-    const { keyId } = await createKey(kms);
+    const server = await withKey(start());
+    const { kms, keyId } = server;
     const controller = new AbortController();
     async function* parts(): AsyncGenerator<SignPart> {
       yield header(keyId);
@@ -84,9 +88,8 @@ describeKms("KmsService.SignStream", (start, shared) => {
   });
 
   it("signs nothing for a stream that ends and is cancelled at the same time, as Node clients do", async () => {
-    const server = await start();
-    const { kms, url } = server;
-    const { keyId } = await createKey(kms);
+    const server = await withKey(start());
+    const { url, keyId } = server;
     const session = connectHttp2(url);
     const call = session.request({ ...head, "content-type": gRpc.type });
     call.on("error", () => {});
@@ -101,8 +104,7 @@ describeKms("KmsService.SignStream", (start, shared) => {
   });
 
   it("rejects an SLH-DSA key on the header message", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms, { algorithm: "SLH-DSA-SHA2-128f" });
+    const { kms, keyId } = await withKey(shared(), { algorithm: "SLH-DSA-SHA2-128f" });
     expect(await refusal(kms.signStream(stalled(header(keyId))))).toEqual(usageRefuses);
     expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=KEY_USAGE_MISMATCH"]);
   });
@@ -110,8 +112,7 @@ describeKms("KmsService.SignStream", (start, shared) => {
   it.each(["rotateKey", "destroyKey"] as const)(
     "fails at the end if another caller manages to call %s in the meantime",
     async (change) => {
-      const { kms } = await shared();
-      const { keyId } = await createKey(kms);
+      const { kms, keyId } = await withKey(shared());
       await kms.sign({ keyId, data: bytesOf("so that it is in use") });
       async function* parts(): AsyncGenerator<SignPart> {
         yield header(keyId);
@@ -158,8 +159,7 @@ describeKms("the audit log", (start, shared) => {
   describe.each(Object.entries(protocols))("over %s", (_name, protocol) => {
     /** Sends a stream over HTTP/2, waits for its response, and reads the entries of the key. */
     async function post(...makeFrames: ((keyId: string) => Buffer)[]): Promise<string[]> {
-      const { kms, url } = await shared();
-      const { keyId } = await createKey(kms);
+      const { kms, url, keyId } = await withKey(shared());
       const frames = makeFrames.map((makeFrame) => makeFrame(keyId));
       await request(connectHttp2(url), { ...head, "content-type": protocol.type }, Buffer.concat(frames));
       return (await readDeeds(kms, keyId)).slice(1);
@@ -177,8 +177,7 @@ describeKms("the audit log", (start, shared) => {
   });
 
   it("has an entry for a stream whose token expires while the server waits for a chunk", async () => {
-    const { kms } = await start({ auth: "token" });
-    const { keyId } = await createKey(kms);
+    const { kms, keyId } = await withKey(start({ auth: "token" }));
     expect(await refusal(kms.signStream(stalled(header(keyId), data)))).toMatchObject({
       reason: "TOKEN_EXPIRED",
     });
