@@ -153,7 +153,7 @@ describe("master-key rotate with keys in the environment", { timeout: 180_000 },
       /started without QSP_MASTER_KEY_NEXT/,
     ],
     [
-      "the key of one command to that of another",
+      "the key of one command to the key of another",
       { QSP_MASTER_KEY_COMMAND: `printf ${keyOne}`, QSP_MASTER_KEY_NEXT_COMMAND: `printf '${keyTwo}'` },
       /set --master-key-command to it and unset --master-key-next-command/,
     ],
