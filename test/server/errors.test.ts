@@ -49,21 +49,12 @@ describe("a refused REST call", () => {
     const answer = await fetch(`${url}/probe/look?nobody=1`);
     expect(answer.status).toBe(400);
     expect(answer.headers.get("content-type")).toBe("application/json");
+    const fieldViolations = [{ field: "nobody", description: expect.stringMatching(/\S/) }];
     expect(await answer.json()).toEqual({
-      status: "error",
-      code: "INVALID_ARGUMENT",
-      message: expect.stringContaining("nobody"),
+      ...{ status: "error", code: "INVALID_ARGUMENT", message: expect.stringContaining("nobody") },
       details: [
-        {
-          "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-          reason: "PARAMETER_UNKNOWN",
-          domain: "quantum-safe-playground",
-          metadata: expect.anything(),
-        },
-        {
-          "@type": "type.googleapis.com/google.rpc.BadRequest",
-          fieldViolations: [{ field: "nobody", description: expect.stringMatching(/\S/) }],
-        },
+        expect.objectContaining({ reason: "PARAMETER_UNKNOWN", domain: "quantum-safe-playground" }),
+        { "@type": "type.googleapis.com/google.rpc.BadRequest", fieldViolations },
       ],
     });
   });

@@ -61,14 +61,16 @@ const forms: readonly Form[] = [
   { name: "a page", protocol: "page", method: "GET", path: "/livez" },
 ];
 
-const isFramed = ({ protocol }: Form): boolean =>
-  protocol.startsWith("grpc") || protocol === "connect-stream";
+const isGrpc = ({ protocol }: Form): boolean => protocol.startsWith("grpc");
+const isFramed = (form: Form): boolean => isGrpc(form) || form.protocol === "connect-stream";
 const isJson = ({ type = "json" }: Form): boolean => type.endsWith("json");
+const isNotJson = (form: Form): boolean => !isJson(form);
 const hasBody = ({ method }: Form): boolean => method === "POST";
 const isCall = ({ protocol }: Form): boolean => protocol !== "page";
+const isUnary = (form: Form): boolean => isCall(form) && form.isStream !== true;
 const isRest = ({ protocol }: Form): boolean => protocol === "rest";
-const isRpc = ({ protocol }: Form): boolean => protocol !== "page" && protocol !== "rest";
-const isGrpc = ({ protocol }: Form): boolean => protocol.startsWith("grpc");
+const isRpc = (form: Form): boolean => isCall(form) && !isRest(form);
+const isNotRpc = (form: Form): boolean => !isRpc(form);
 
 /** Whether the answer has an HTTP status. */
 const isOneOfHttp = ({ protocol }: Form): boolean => protocol === "connect" || protocol === "rest";
@@ -138,32 +140,32 @@ const only =
   (isRefused: (form: Form) => boolean, change: Change = all): Change =>
   (form, version) =>
     isRefused(form) ? change(form, version) : undefined;
-const withSent =
-  (sent: Partial<Sent>): Change =>
-  () =>
-    sent;
-const withHeaders = (headers: Sent["headers"]): Change => withSent({ headers });
-const withPath = (path: string): Change => withSent({ path });
-const withMessage = (message: (form: Form) => string | Buffer): Change =>
-  only(hasBody, (form) => ({ body: pack(form, message(form)) }));
-const inEncoding = ({ protocol }: Form, encoding: string): Sent["headers"] => {
-  if (protocol.startsWith("grpc")) return { "grpc-encoding": encoding };
-  return { [`${protocol === "connect-stream" ? "connect-" : ""}content-encoding`]: encoding };
+const withHeaders =
+  (headers: Sent["headers"]): Change =>
+  () => ({ headers });
+const withPath =
+  (path: string): Change =>
+  () => ({ path });
+const withMessage = (
+  message: string | Buffer | ((form: Form) => string | Buffer),
+  times = 1,
+  flags = 0,
+): Change =>
+  only(hasBody, (form) => {
+    return { body: pack(form, typeof message === "function" ? message(form) : message, times, flags) };
+  });
+/** Sends a part of a large message. */
+const withPart = (sentBytes: number, isHeld = false): Change =>
+  only(hasBody, (form) => ({ body: pack(form, large(form)), sentBytes, isHeld }));
+const inEncoding = (form: Form, encoding: string): Sent["headers"] => {
+  if (isGrpc(form)) return { "grpc-encoding": encoding };
+  return { [`${form.protocol === "connect-stream" ? "connect-" : ""}content-encoding`]: encoding };
 };
-/** Where one message belongs, sends another number of them. */
-const withMessages = (times: number): Change =>
-  only(
-    (form) => isFramed(form) && /Ask|Watch/.test(form.path),
-    (form) => ({ body: pack(form, empty(form), times) }),
-  );
-const retryAfter: Row["headers"] = ({ protocol }) =>
-  protocol === "connect-stream" ? {} : { "retry-after": expect.stringMatching(/^[1-9]\d*$/) };
-const timeout = (form: Form, grpc: string, connect: string): Sent["headers"] =>
-  form.protocol.startsWith("grpc") ? { "grpc-timeout": grpc } : { "connect-timeout-ms": connect };
-const authenticate =
-  (challenge: string): NonNullable<Row["headers"]> =>
-  (form) =>
-    isOneOfHttp(form) ? { "www-authenticate": challenge } : {};
+const withTimeout = (grpc: string, connect: string): Change =>
+  only(isCall, (form) => {
+    return { headers: isGrpc(form) ? { "grpc-timeout": grpc } : { "connect-timeout-ms": connect } };
+  });
+const belongsOne = (form: Form): boolean => isFramed(form) && /Ask|Watch/.test(form.path);
 const isHttp1 = (version: Version): boolean => version === "HTTP/1.1";
 const fail = (act: () => never | Promise<never>): ProbeBehaviour => ({ ...always(act), look: act });
 /** Bytes that cannot be parsed as a message. */
@@ -174,9 +176,16 @@ const invalid = (reason: string, status = 400): Refused => [reason, Code.Invalid
 const exhausted = (reason: string, status = 429): Refused => [reason, Code.ResourceExhausted, status];
 const denied = (reason: string): Refused => [reason, Code.PermissionDenied, 403];
 const unimplemented = (reason: string, status = 501): Refused => [reason, Code.Unimplemented, status];
-const notFound: Refused = ["ROUTE_NOT_FOUND", Code.NotFound, 404];
+const rpcNotFound = unimplemented("RPC_NOT_FOUND", 404);
+const routeNotFound: Refused = ["ROUTE_NOT_FOUND", Code.NotFound, 404];
+const noToken: Refused = ["TOKEN_MISSING", Code.Unauthenticated, 401];
+const noEncoding: Refused = ["ENCODING_MISSING", Code.Internal, 500];
+const wrongType = invalid("MEDIA_TYPE_UNSUPPORTED", 415);
+const malformed = invalid("MESSAGE_MALFORMED");
+const tooLarge = exhausted("BODY_TOO_LARGE", 413);
+const tooSlow: Refused = ["REQUEST_TOO_SLOW", Code.DeadlineExceeded, 408];
+const exceeded: Refused = ["DEADLINE_EXCEEDED", Code.DeadlineExceeded, 504];
 const fault: Refused = ["INTERNAL", Code.Internal, 500];
-const late = (reason: string, status: number): Refused => [reason, Code.DeadlineExceeded, status];
 
 type Others = Omit<Partial<Row>, "refusal" | "change">;
 /** Refuses a request for its head, before the server looks for a call. */
@@ -192,49 +201,50 @@ const ofCall = (refusal: Refused, change: Change, others: Others = {}): Row => {
 };
 const early = { isEarly: true } as const;
 const inRest = { as: (): "rest" => "rest" };
+const small = { limits: { maxMessageBytes: 1000 } };
+const later: Others = {
+  ...early,
+  headers: ({ protocol }) =>
+    protocol === "connect-stream" ? {} : { "retry-after": expect.stringMatching(/^[1-9]\d*$/) },
+};
+const guarded = (challenge: string): Others => ({
+  ...early,
+  isGuarded: true,
+  headers: (form) => (isOneOfHttp(form) ? { "www-authenticate": challenge } : {}),
+});
 
 const rows: Readonly<Record<string, Row>> = {
-  "a host that is not allowed": ofHead(
-    denied("HOST_NOT_ALLOWED"),
-    withHeaders({ host: "elsewhere.example" }),
-  ),
+  "a host that is not allowed": ofHead(denied("HOST_NOT_ALLOWED"), withHeaders({ host: "a.example" })),
   "a page of another site": ofHead(
     denied("CROSS_SITE_REFUSED"),
-    withHeaders({ origin: "https://elsewhere.example" }),
+    withHeaders({ origin: "https://a.example" }),
   ),
   "metadata above the limit": ofHead(
     exhausted("METADATA_TOO_LARGE", 431),
     withHeaders({ "x-large": "x".repeat(20_000) }),
   ),
-  "a header that occurs twice": ofHead(
-    invalid("HTTP_INVALID"),
-    withHeaders({ "idempotency-key": ["one", "two"] }),
-  ),
+  "a header sent twice": ofHead(invalid("HTTP_INVALID"), withHeaders({ "idempotency-key": ["1", "2"] })),
   "a body without a type": ofHead(
-    invalid("MEDIA_TYPE_UNSUPPORTED", 415),
+    wrongType,
     only(hasBody, () => ({ headers: { "content-type": undefined }, body: Buffer.from("x") })),
     { as: (form) => (isRest(form) ? "rest" : "connect") },
   ),
   "an RPC that does not exist": ofNoCall(
-    unimplemented("RPC_NOT_FOUND", 404),
+    rpcNotFound,
     only(isRpc, ({ path }) => ({ path: path.replace(/(Ask|Look|Watch|Collect|Chat)/, "Nothing") })),
     early,
   ),
   "a service that does not exist": ofNoCall(
-    unimplemented("RPC_NOT_FOUND", 404),
+    rpcNotFound,
     only(isGrpc, withPath("/probing.Nobody/Ask")),
     early,
   ),
   "a path that is not UTF-8": ofNoCall(
     invalid("TARGET_INVALID"),
-    only((form) => !isRpc(form), withPath("/probe/%ff")),
+    only(isNotRpc, withPath("/probe/%ff")),
     inRest,
   ),
-  "a path that does not exist": ofNoCall(
-    notFound,
-    only((form) => !isRpc(form), withPath("/nothing")),
-    inRest,
-  ),
+  "a path that does not exist": ofNoCall(routeNotFound, only(isNotRpc, withPath("/nothing")), inRest),
   "a method that nobody registered": {
     // Over HTTP/1.1, Node's parser refuses the bytes.
     ...ofHead(unimplemented("METHOD_UNKNOWN"), () => ({ method: "BREW" }), inRest),
@@ -247,7 +257,7 @@ const rows: Readonly<Record<string, Row>> = {
     inRest,
   ),
   "a type that no protocol has": ofNoCall(
-    invalid("MEDIA_TYPE_UNSUPPORTED", 415),
+    wrongType,
     only(hasBody, withHeaders({ "content-type": "image/jpeg" })),
     { ...inRest, counted: (form) => (isRest(form) ? "call" : "nothing") },
   ),
@@ -259,36 +269,24 @@ const rows: Readonly<Record<string, Row>> = {
   "no room for calls": ofCall(
     exhausted("SERVER_BUSY"),
     // Even while the request is open.
-    only(isCall, (form) => (hasBody(form) ? { body: pack(form, large(form)), sentBytes: 1 } : {})),
-    {
-      ...early,
-      limits: { maxCalls: 0, maxStreams: 0 },
-      headers: retryAfter,
-      // There may be thousands a second.
-      isLogged: ({ isStream = false }) => isStream,
-    },
+    (form, version) => (hasBody(form) ? withPart(1)(form, version) : only(isCall)(form, version)),
+    // There may be thousands a second.
+    { ...later, limits: { maxCalls: 0, maxStreams: 0 }, isLogged: ({ isStream = false }) => isStream },
   ),
   "a call above the rate": ofCall(exhausted("RATE_LIMITED"), only(isCall), {
-    ...early,
+    ...later,
     limits: { maxCallsPerSecond: 0.001 },
-    headers: retryAfter,
   }),
-  "no token": ofCall(["TOKEN_MISSING", Code.Unauthenticated, 401], only(isCall), {
-    ...early,
-    isGuarded: true,
-    headers: authenticate("Bearer"),
-  }),
+  "no token": ofCall(noToken, only(isCall), guarded("Bearer")),
   // RFC 6750, section 3.
   "a role that may not call": ofCall(
     denied("ROLE_MISSING"),
     only(isCall, withHeaders({ authorization: "ada" })),
-    { ...early, isGuarded: true, headers: authenticate('Bearer error="insufficient_scope"') },
+    guarded('Bearer error="insufficient_scope"'),
   ),
-  "a timeout that is no time": ofCall(
-    invalid("TIMEOUT_INVALID"),
-    only(isCall, (form) => ({ headers: timeout(form, "soon", "soon") })),
-    { isEarly: "streams" },
-  ),
+  "a timeout that is no time": ofCall(invalid("TIMEOUT_INVALID"), withTimeout("soon", "soon"), {
+    isEarly: "streams",
+  }),
   "another version of Connect": ofCall(
     invalid("HTTP_INVALID"),
     only(
@@ -296,15 +294,15 @@ const rows: Readonly<Record<string, Row>> = {
       ({ path }) => ({ path: path.replace("v1", "v2"), headers: { "connect-protocol-version": "2" } }),
     ),
   ),
-  "a parameter that does not exist": ofCall(
+  "an unknown parameter": ofCall(
     invalid("PARAMETER_UNKNOWN"),
     only(isRest, ({ path }) => ({ path: `${path}?none=1` })),
   ),
-  "an answer in a form that does not exist": ofCall(
+  "an unknown form of answer": ofCall(
     invalid("NOT_ACCEPTABLE", 406),
     only(isRest, withHeaders({ accept: "text/html" })),
   ),
-  "a compression that the server does not know": ofCall(
+  "an unknown compression": ofCall(
     unimplemented("ENCODING_UNSUPPORTED", 415),
     only(hasBody, (form) => ({ headers: inEncoding(form, "snappy") })),
     {
@@ -312,47 +310,24 @@ const rows: Readonly<Record<string, Row>> = {
       headers: (form): Record<string, string> => (isGrpc(form) ? { "grpc-accept-encoding": "gzip,br" } : {}),
     },
   ),
-  "a compressed message without an encoding": ofCall(
-    ["ENCODING_MISSING", Code.Internal, 500],
-    only(isFramed, (form) => ({ body: pack(form, empty(form), 1, 1) })),
-  ),
+  "a compressed message without an encoding": ofCall(noEncoding, only(isFramed, withMessage(empty, 1, 1))),
   "bytes that are not compressed as announced": ofCall(
     invalid("ENCODING_INVALID"),
     only(hasBody, (form) => ({ headers: inEncoding(form, "gzip"), body: pack(form, "no gzip", 1, 1) })),
   ),
-  "flags that mean nothing": ofCall(
-    invalid("MESSAGE_MALFORMED"),
-    only(isGrpc, (form) => ({ body: pack(form, empty(form), 1, 0x02) })),
-  ),
-  "a message above the limit": ofCall(exhausted("BODY_TOO_LARGE", 413), withMessage(large), {
-    limits: { maxMessageBytes: 1000 },
-  }),
+  "flags that mean nothing": ofCall(malformed, only(isGrpc, withMessage(empty, 1, 0x02))),
+  "a message above the limit": ofCall(tooLarge, withMessage(large), small),
   "a message above the limit that is only announced": ofCall(
-    exhausted("BODY_TOO_LARGE", 413),
-    only(
-      (form) => form.protocol === "grpc" || (form.isStream === true && isFramed(form)),
-      (form) => ({ body: pack(form, large(form)), sentBytes: 5 }),
-    ),
-    { limits: { maxMessageBytes: 1000 } },
+    tooLarge,
+    only((form) => form.protocol === "grpc" || (form.isStream === true && isFramed(form)), withPart(5)),
+    small,
   ),
   "a request that ends within a message": ofCall(
     invalid("BODY_INCOMPLETE"),
     only(isFramed, (form) => ({ body: pack(form, "{}").subarray(0, 6) })),
   ),
-  "bytes that are no message": ofCall(
-    invalid("MESSAGE_MALFORMED"),
-    only(
-      (form) => !isJson(form),
-      withMessage(() => Buffer.of(0x0a, 5, 0x61)),
-    ),
-  ),
-  "a text that is no JSON": ofCall(
-    invalid("JSON_INVALID"),
-    only(
-      isJson,
-      withMessage(() => "{"),
-    ),
-  ),
+  "bytes that are no message": ofCall(malformed, only(isNotJson, withMessage(Buffer.of(0x0a, 5, 0x61)))),
+  "a text that is no JSON": ofCall(invalid("JSON_INVALID"), only(isJson, withMessage("{"))),
   "a field that is not valid": ofCall(
     invalid("FIELD_INVALID"),
     only(
@@ -363,32 +338,29 @@ const rows: Readonly<Record<string, Row>> = {
       },
     ),
   ),
-  "several messages where one belongs": ofCall(unimplemented("NOT_IMPLEMENTED"), withMessages(2)),
-  "no message where one belongs": ofCall(unimplemented("NOT_IMPLEMENTED"), withMessages(0)),
+  "several messages where one belongs": ofCall(
+    unimplemented("NOT_IMPLEMENTED"),
+    only(belongsOne, withMessage(empty, 2)),
+  ),
+  "no message where one belongs": ofCall(
+    unimplemented("NOT_IMPLEMENTED"),
+    only(belongsOne, withMessage(empty, 0)),
+  ),
   "a message of too many parts": ofCall(invalid("MESSAGE_TOO_COMPLEX"), withMessage(complex), {
     limits: { maxMessageElements: 2 },
   }),
-  "a request that does not arrive in time": ofCall(
-    late("REQUEST_TOO_SLOW", 408),
-    only(
-      (form) => hasBody(form) && form.isStream !== true,
-      (form) => ({ body: pack(form, large(form)), sentBytes: 6, isHeld: true }),
-    ),
-    { limits: { maxReceiveMs: 50 }, ends: isHttp1 },
-  ),
-  "a deadline that passes": ofCall(
-    late("DEADLINE_EXCEEDED", 504),
-    only(isCall, (form) => ({ headers: timeout(form, "20m", "20") })),
-    { behaviour: fail(hang) },
-  ),
+  "a request that does not arrive in time": ofCall(tooSlow, only(isUnary, withPart(6, true)), {
+    limits: { maxReceiveMs: 50 },
+    ends: isHttp1,
+  }),
+  "a deadline that passes": ofCall(exceeded, withTimeout("20m", "20"), { behaviour: fail(hang) }),
   "a handler that refuses": ofCall(invalid("KEY_INVALID"), only(isCall), { behaviour: fail(refuseText) }),
   "a handler that breaks": ofCall(fault, only(isCall), { behaviour: fail(crash) }),
   // The handler has succeeded. The log has the fault.
-  "an answer that cannot be written": ofNoCall(
-    fault,
-    only((form) => isCall(form) && form.isStream !== true),
-    { behaviour: { ask: () => unwritable, look: () => unwritable }, isLogged: () => true },
-  ),
+  "an answer that cannot be written": ofNoCall(fault, only(isUnary), {
+    behaviour: { ask: () => unwritable, look: () => unwritable },
+    isLogged: () => true,
+  }),
 };
 
 /** Creates a server for a row, and records what it counts and logs. */

@@ -1,7 +1,7 @@
 /** The program continues with a new certificate while it serves. */
 import { once } from "node:events";
 import { createClient } from "@connectrpc/connect";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import {
