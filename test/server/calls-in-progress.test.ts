@@ -10,10 +10,8 @@ const method: DescMethod = PqcService.method.signData;
 /** A server without calls. */
 function createCalls(maxCalls: number, maxCallsPerUser = 0) {
   const clients = new Clients();
-  const calls = createCallsInProgress(
-    { maxCalls, maxStreams: 10, maxCallsPerUser, maxStreamsPerUser: 0 },
-    clients,
-  );
+  const limits = { maxCalls, maxStreams: 10, maxCallsPerUser, maxStreamsPerUser: 0 };
+  const calls = createCallsInProgress(limits, clients);
   /**
    * Starts calls from one client until one is refused.
    *
@@ -36,23 +34,16 @@ function createCalls(maxCalls: number, maxCallsPerUser = 0) {
 }
 
 describe("a client's share", () => {
-  it("is four fifths of all calls while the client is alone", () => {
-    expect(createCalls(1000).begin("mallory").count).toBe(800);
-  });
-
-  it("leaves room for each client that comes later", () => {
+  it("is four fifths of all calls while it is alone, and leaves room for each client that comes later", () => {
     const { begin } = createCalls(1000);
-    begin("mallory");
-    expect(begin("ada").count).toBe(160);
-    expect(begin("bob").count).toBe(32);
+    const counts = ["mallory", "mallory", "ada", "bob"].map((name) => begin(name).count);
+    expect(counts).toEqual([800, 0, 160, 32]);
     expect(begin("carol").count).toBeGreaterThan(0);
   });
 
-  it("is used up until another client leaves", () => {
+  it("is free again once its calls have ended", () => {
     const { begin } = createCalls(1000);
-    const mallory = begin("mallory");
-    expect(begin("mallory").count).toBe(0);
-    mallory.end();
+    begin("mallory").end();
     expect(begin("mallory").count).toBe(800);
   });
 

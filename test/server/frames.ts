@@ -28,16 +28,11 @@ const frameHeaderBytes = 9;
 const streamFrames: Readonly<Record<number, Frame["type"]>> = { 0: "DATA", 1: "HEADERS", 3: "RST_STREAM" };
 
 /** A frame in wire format. */
-export interface RawFrame {
-  readonly type: number;
-  readonly flags: number;
-  readonly streamId: number;
-  readonly payload: Buffer;
-}
+export type RawFrame = ReturnType<typeof decodeFrames>[number];
 
 /** Reads the whole frames at the start of the bytes. */
-export function decodeFrames(bytes: Buffer): RawFrame[] {
-  const frames: RawFrame[] = [];
+export function decodeFrames(bytes: Buffer) {
+  const frames: { type: number; flags: number; streamId: number; payload: Buffer }[] = [];
   for (let at = 0; at + frameHeaderBytes <= bytes.length; ) {
     const end = at + frameHeaderBytes + bytes.readUIntBE(at, 3);
     if (end > bytes.length) break;
