@@ -1,5 +1,5 @@
 /** Servers that tests start on either database, and what a test can do to any of them. */
-import type { Transport } from "@connectrpc/connect";
+import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import type { Kysely } from "kysely";
 import { afterAll, describe, onTestFinished } from "vitest";
@@ -209,4 +209,13 @@ export async function startUnderTest(config: Config, atEnd: AtEnd) {
   };
   const { location } = storeSettings(config);
   return { grpc, ...putUnderTest({ url: app.url, location, stop }, atEnd) };
+}
+
+/** Connects to a server as the caller with a token, until the connection has been idle for a moment. */
+export function connectWithToken(baseUrl: string, token: string): Transport {
+  const sendToken: Interceptor = (next) => (request) => {
+    request.header.set("authorization", `Bearer ${token}`);
+    return next(request);
+  };
+  return createGrpcTransport({ baseUrl, idleConnectionTimeoutMs: 100, interceptors: [sendToken] });
 }

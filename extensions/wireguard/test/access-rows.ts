@@ -7,7 +7,6 @@ import { makePeer } from "../../../test/services/vpn-peer.ts";
 import { type Agent, connectAgent, joinPeer, random32, startAgreement, type TestPeer } from "./agent.ts";
 
 const { method } = WireguardService;
-const hidden = { hidden: "TUNNEL_NOT_FOUND" } as const;
 
 let agent: Agent | undefined;
 
@@ -27,42 +26,28 @@ async function join(made: Records): Promise<TestPeer> {
   return joinPeer(made.owner.transport);
 }
 
+/** A row about a tunnel that only its owner sees. */
+const owned: typeof row = (method, request) => row(method, request, { hidden: "TUNNEL_NOT_FOUND" });
+
 export const rows: readonly Row[] = [
-  row(
-    method.registerKey,
-    async (made) => {
-      await connectOnce(made);
-      const { publicKey } = makePeer();
-      const { tunnelId } = await createClient(VpnService, made.owner.transport).registerPeer({ publicKey });
-      return { tunnelId, wireguardPublicKey: random32() };
-    },
-    hidden,
-  ),
-  row(
-    method.getTunnel,
-    async (made) => ({ tunnelId: (await join(made)).tunnelId, nonce: random32() }),
-    hidden,
-  ),
+  owned(method.registerKey, async (made) => {
+    await connectOnce(made);
+    const { publicKey } = makePeer();
+    const { tunnelId } = await createClient(VpnService, made.owner.transport).registerPeer({ publicKey });
+    return { tunnelId, wireguardPublicKey: random32() };
+  }),
+  owned(method.getTunnel, async (made) => ({ tunnelId: (await join(made)).tunnelId, nonce: random32() })),
   row(method.listPeers, () => ({})),
-  row(
-    method.agree,
-    async (made) => {
-      const ephemeralPublicKey = makePeer().publicKey;
-      const { tunnelId } = await join(made);
-      return { tunnelId, epoch: Date.now(), nonce: random32(), ephemeralPublicKey };
-    },
-    hidden,
-  ),
-  row(
-    method.confirm,
-    async (made) => {
-      const peer = await join(made);
-      const client = createClient(WireguardService, made.owner.transport);
-      const { tunnelId, epoch, peerConfirmation } = await startAgreement(client, peer);
-      return { tunnelId, epoch, confirmation: peerConfirmation };
-    },
-    hidden,
-  ),
+  owned(method.agree, async (made) => {
+    const { tunnelId } = await join(made);
+    return { tunnelId, epoch: Date.now(), nonce: random32(), ephemeralPublicKey: makePeer().publicKey };
+  }),
+  owned(method.confirm, async (made) => {
+    const peer = await join(made);
+    const client = createClient(WireguardService, made.owner.transport);
+    const { tunnelId, epoch, peerConfirmation } = await startAgreement(client, peer);
+    return { tunnelId, epoch, confirmation: peerConfirmation };
+  }),
   row(method.watchPeers, () => ({ wireguardPublicKey: random32(), endpoint: "vpn.example.com:51820" })),
   row(method.reportKey, () => ({ tunnelId: "tunnel", epoch: 1, applied: true })),
 ];

@@ -1,6 +1,5 @@
 /** A gateway's agent and peers for tests: real clients without a WireGuard interface. */
 import { randomBytes } from "node:crypto";
-import type { ConnectError } from "@connectrpc/connect";
 import { type Client, createClient, type Transport } from "@connectrpc/connect";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import {
@@ -39,19 +38,7 @@ export const invalidKeys: readonly (readonly [string, Uint8Array<ArrayBuffer>])[
 export type Apply = (key: PeerKey) => boolean | undefined;
 
 /** A connected agent. */
-export interface Agent {
-  readonly wireguardPublicKey: Uint8Array<ArrayBuffer>;
-  /** Known peers by tunnel ID. */
-  readonly peers: ReadonlyMap<string, GatewayPeer>;
-  /** WireGuard keys of removed peers, in hexadecimal, in order. */
-  readonly removed: readonly string[];
-  readonly keys: readonly PeerKey[];
-  /** Whether peers awaited the reports, in order. */
-  readonly awaited: readonly boolean[];
-  /** Resolves with the error that ended the stream. */
-  readonly ended: Promise<ConnectError>;
-  close(): void;
-}
+export type Agent = Awaited<ReturnType<typeof connectAgent>>;
 
 export interface AgentOptions {
   readonly wireguardPublicKey?: Uint8Array<ArrayBuffer>;
@@ -62,9 +49,11 @@ export interface AgentOptions {
 export async function connectAgent(
   transport: Transport,
   { wireguardPublicKey = random32(), apply = () => true }: AgentOptions = {},
-): Promise<Agent> {
+) {
   const client = createClient(WireguardService, transport);
+  /** Known peers by tunnel ID. */
   const peers = new Map<string, GatewayPeer>();
+  /** WireGuard keys of removed peers, in hexadecimal, the keys that were sent, and whether peers awaited the reports. */
   const [removed, keys, awaited]: [string[], PeerKey[], boolean[]] = [[], [], []];
   const leaving = new AbortController();
   const listed = Promise.withResolvers<void>();
@@ -84,6 +73,7 @@ export async function connectAgent(
       if (applied !== undefined) awaited.push((await client.reportKey({ tunnelId, epoch, applied })).awaited);
     }
   };
+  /** Resolves with the error that ended the stream. */
   const ended = failureOf(follow());
   await Promise.race([listed.promise, ended.then((error) => Promise.reject(error))]);
   return { wireguardPublicKey, peers, removed, keys, awaited, ended, close: () => leaving.abort() };
@@ -105,20 +95,14 @@ export async function joinPeer(transport: Transport): Promise<TestPeer> {
 }
 
 /** An agreement that a peer has started. */
-export interface StartedAgreement {
-  readonly tunnelId: string;
-  readonly epoch: number;
-  readonly presharedKey: Uint8Array;
-  readonly peerConfirmation: Uint8Array<ArrayBuffer>;
-  readonly gatewayConfirmation: Uint8Array<ArrayBuffer>;
-}
+export type StartedAgreement = Awaited<ReturnType<typeof startAgreement>>;
 
 /** Starts an agreement without verifying its signature, which peer-agreement.test.ts does. */
 export async function startAgreement(
   { agree }: Pick<WireguardClient, "agree">,
   peer: TestPeer,
   epoch = Date.now(),
-): Promise<StartedAgreement> {
+) {
   const { tunnelId } = peer;
   const [ephemeral, nonce] = [makePeer(), random32()];
   const answer = await agree({ tunnelId, epoch, nonce, ephemeralPublicKey: ephemeral.publicKey });

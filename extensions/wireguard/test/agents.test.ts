@@ -6,6 +6,7 @@ import pino from "pino";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { type WatchPeersResponse, WatchPeersResponseSchema } from "#gen/wireguard/wireguard_service_pb.ts";
+import { createOutgoing, type Outgoing } from "../../../test/support/streams.ts";
 import type { AgentDeps } from "../agent.ts";
 import { runGatewayAgent } from "../gateway-agent.ts";
 import type { WireguardInterface } from "../interface.ts";
@@ -39,10 +40,6 @@ class FakeInterface implements WireguardInterface {
     return key?.every((byte) => byte === key[0]) ? key[0] : key && "random";
   }
 
-  shakeHands(publicKey: string): void {
-    this.put({ publicKey, handshakeMs: Date.now() + 1000 });
-  }
-
   async readPublicKey() {
     return keyOf("O");
   }
@@ -60,122 +57,111 @@ class FakeInterface implements WireguardInterface {
     for (const { kind, publicKey, presharedKey, endpoint, allowedIps } of changes) {
       this.changes.push({ kind, publicKey });
       if (kind !== "set") this.peers.delete(publicKey);
-      if (kind !== "remove")
-        this.put({
-          publicKey,
-          ...(presharedKey && { presharedKey: Uint8Array.from(presharedKey) }),
-          ...(endpoint && { endpoint }),
-          ...(allowedIps && { allowedIps }),
-        });
+      if (kind === "remove") continue;
+      this.put({
+        publicKey,
+        ...(presharedKey && { presharedKey: Uint8Array.from(presharedKey) }),
+        ...(endpoint && { endpoint }),
+        ...(allowedIps && { allowedIps }),
+      });
     }
   }
 }
 
-function makeDeps(wireguard: WireguardInterface) {
+/** Runs an agent until the test ends. */
+function run(wireguard: FakeInterface, start: (deps: AgentDeps, stop: AbortSignal) => Promise<void>) {
   const lines: Record<string, unknown>[] = [];
   const log = pino({ base: null }, { write: (line: string) => void lines.push(JSON.parse(line)) });
   const timing = { ...keyTiming, tickMs: 1, retryMs: 2, restoreAfterMs: 60_000, renewAfterMs: 60_000 };
   const deps: AgentDeps = { wireguard, timing, log, now: Date.now, url: "http://127.0.0.1:8080" };
-  return { deps, messages: () => lines.map(({ msg }) => msg), lines };
-}
-
-/** Runs an agent until the test ends. */
-function runUntilStopped(start: (stop: AbortSignal) => Promise<void>) {
   const controller = new AbortController();
-  const end = start(controller.signal);
+  const end = start(deps, controller.signal);
   end.catch(() => {});
   const stop = (): Promise<void> => {
     controller.abort();
     return end;
   };
   onTestFinished(() => stop().catch(() => {}));
-  return { end, stop };
+  const kinds = () => wireguard.changes.map(({ kind }) => kind);
+  return { wireguard, end, stop, kinds, lines, messages: () => lines.map(({ msg }) => msg) };
 }
 
-const poll = { interval: 1 };
+/** Waits until something has a value. */
+const until = (read: () => unknown) => expect.poll(() => read(), { interval: 1 });
 
 describe("a peer's agent", () => {
   const gateway = { publicKey: gatewayKey, endpoint: "192.0.2.1:51820", allowedIps: ["10.8.0.1/32"] };
 
-  function start(wireguard: FakeInterface, agree: () => Promise<Uint8Array>) {
-    const made = makeDeps(wireguard);
-    return { ...made, ...runUntilStopped((stop) => runPeerAgent({ ...made.deps, agree }, gateway, stop)) };
+  function start(
+    agree: () => Promise<Uint8Array> = async () => agreedKey(7),
+    ...peers: Partial<InterfacePeer>[]
+  ) {
+    const wireguard = new FakeInterface(...peers);
+    const running = run(wireguard, (deps, stop) => runPeerAgent({ ...deps, agree }, gateway, stop));
+    const key = () => wireguard.keyOf(gatewayKey);
+    return { ...running, key };
   }
 
   it("adds the gateway, with a random key, before it agrees on another", async () => {
-    const wireguard = new FakeInterface();
     const { promise, resolve } = Promise.withResolvers<Uint8Array>();
-    const { messages } = start(wireguard, () => promise);
-    await expect.poll(() => wireguard.keyOf(gatewayKey), poll).toBe("random");
-    expect(wireguard.peers.get(gatewayKey)).toMatchObject({
-      endpoint: "192.0.2.1:51820",
-      allowedIps: ["10.8.0.1/32"],
-    });
+    const { wireguard, messages, key, kinds } = start(() => promise);
+    await until(key).toBe("random");
+    const { endpoint, allowedIps } = gateway;
+    expect(wireguard.peers.get(gatewayKey)).toMatchObject({ endpoint, allowedIps });
     resolve(agreedKey(7));
-    await expect.poll(() => wireguard.keyOf(gatewayKey), poll).toBe(7);
-    expect(wireguard.changes.map(({ kind }) => kind)).toEqual(["set", "renew"]);
-    wireguard.shakeHands(gatewayKey);
-    await expect.poll(messages, poll).toContain("a handshake used the new pre-shared key");
+    await until(key).toBe(7);
+    expect(kinds()).toEqual(["set", "renew"]);
+    wireguard.put({ publicKey: gatewayKey, handshakeMs: Date.now() + 1000 });
+    await until(messages).toContain("a handshake used the new pre-shared key");
   });
 
   it("keeps the addresses that its user gave the gateway, and the place where WireGuard heard it", async () => {
     const user = { allowedIps: ["10.8.0.0/16", "192.168.0.0/24"], endpoint: "198.51.100.1:1" };
-    const wireguard = new FakeInterface(user);
-    start(wireguard, async () => agreedKey(7));
-    await expect.poll(() => wireguard.keyOf(gatewayKey), poll).toBe(7);
+    const { wireguard, key } = start(undefined, user);
+    await until(key).toBe(7);
     expect(wireguard.peers.get(gatewayKey)).toMatchObject(user);
   });
 
   it("does not disturb a live session at its start", async () => {
-    const wireguard = new FakeInterface({ presharedKey: agreedKey(1), handshakeMs: Date.now() });
-    start(wireguard, async () => agreedKey(7));
-    await expect.poll(() => wireguard.keyOf(gatewayKey), poll).toBe("random");
+    const session = { presharedKey: agreedKey(1), handshakeMs: Date.now() };
+    const { wireguard, key } = start(undefined, session);
+    await until(key).toBe("random");
     expect(wireguard.changes).toEqual([{ kind: "set", publicKey: gatewayKey }]);
   });
 
   it("tries again after failures, and logs each once", async () => {
-    const wireguard = new FakeInterface();
     let calls = 0;
-    const { lines } = start(wireguard, async () => {
+    const { lines, key } = start(async () => {
       calls += 1;
       if (calls < 4) throw new ConnectError("no route", Code.Unavailable);
       return agreedKey(7);
     });
-    await expect.poll(() => wireguard.keyOf(gatewayKey), poll).toBe(7);
+    await until(key).toBe(7);
+    const reason = "http://127.0.0.1:8080 cannot be reached: no route; name a running server with --url";
     expect(lines.map(({ msg, reason }) => [msg, reason])).toEqual([
-      [
-        "the agreement failed; trying again",
-        "http://127.0.0.1:8080 cannot be reached: no route; name a running server with --url",
-      ],
+      ["the agreement failed; trying again", reason],
       ["agreed on a pre-shared key and set it", undefined],
       ["the agreement works again", undefined],
     ]);
   });
 
   it("sets its key again when another program changes it, or makes the interface anew", async () => {
-    const wireguard = new FakeInterface();
-    start(wireguard, async () => agreedKey(7));
-    await expect.poll(() => wireguard.keyOf(gatewayKey), poll).toBe(7);
+    const { wireguard, key } = start();
+    await until(key).toBe(7);
     wireguard.put({ publicKey: gatewayKey, presharedKey: empty });
-    await expect.poll(() => wireguard.keyOf(gatewayKey), poll).toBe(7);
+    await until(key).toBe(7);
     wireguard.isDown = true;
     wireguard.peers.clear();
     wireguard.isDown = false;
-    await expect.poll(() => wireguard.keyOf(gatewayKey), poll).toBe(7);
+    await until(key).toBe(7);
   });
 
-  it("leaves a random key when it stops", async () => {
-    const wireguard = new FakeInterface();
-    const { stop } = start(wireguard, async () => agreedKey(7));
-    await expect.poll(() => wireguard.keyOf(gatewayKey), poll).toBe(7);
+  it("leaves a random key when it stops, and has no key in its log", async () => {
+    const { stop, messages, lines, key } = start(async () => agreedKey(0x5e));
+    await until(messages).toContain("agreed on a pre-shared key and set it");
+    expect(key()).toBe(0x5e);
     await stop();
-    expect(wireguard.keyOf(gatewayKey)).toBe("random");
-  });
-
-  it("has no key in its log", async () => {
-    const wireguard = new FakeInterface();
-    const { messages, lines } = start(wireguard, async () => Uint8Array.fromHex("5e".repeat(32)));
-    await expect.poll(messages, poll).toContain("agreed on a pre-shared key and set it");
+    expect(key()).toBe("random");
     expect(JSON.stringify(lines)).not.toMatch(/5e5e|Xl5e|94,94/);
   });
 });
@@ -184,221 +170,201 @@ describe("the gateway's agent", () => {
   type Event = NonNullable<WatchPeersResponse["event"]>;
 
   /** A server whose streams the test feeds. */
-  function start(wireguard: FakeInterface, isAwaited: () => boolean | Promise<boolean> = () => true) {
-    const made = makeDeps(wireguard);
+  function start(
+    isAwaited: () => boolean | Promise<boolean> = () => true,
+    ...peers: Partial<InterfacePeer>[]
+  ) {
+    const wireguard = new FakeInterface(...peers);
     const reports: unknown[] = [];
-    const feeds: ((event: Event | ConnectError) => void)[] = [];
+    const feeds: Outgoing<Event | ConnectError>[] = [];
     async function* watch(): AsyncGenerator<WatchPeersResponse> {
-      const queue: (Event | ConnectError)[] = [];
-      let wake = (): void => {};
-      feeds.push((event) => {
-        queue.push(event);
-        wake();
-      });
-      for (;;) {
-        const event = queue.shift();
+      const events = createOutgoing<Event | ConnectError>();
+      feeds.push(events);
+      for await (const event of events) {
         if (event instanceof ConnectError) throw event;
-        if (event !== undefined) yield create(WatchPeersResponseSchema, { event } as never);
-        else
-          await new Promise<void>((resolve) => {
-            wake = resolve;
-          });
+        yield create(WatchPeersResponseSchema, { event } as never);
       }
     }
     const report = async (one: unknown) => {
       reports.push(one);
       return isAwaited();
     };
-    const agent = runUntilStopped((stop) => runGatewayAgent({ ...made.deps, watch, report }, stop));
-    /** Waits for the stream of this number. */
+    const agent = run(wireguard, (deps, stop) => runGatewayAgent({ ...deps, watch, report }, stop));
     const feed = async (...events: (Event | ConnectError)[]): Promise<void> => {
-      await expect.poll(() => feeds.length, poll).toBeGreaterThan(0);
-      for (const event of events) feeds.at(-1)?.(event);
+      await until(() => feeds.length).toBeGreaterThan(0);
+      for (const event of events) feeds.at(-1)?.send(event);
     };
-    return { ...made, ...agent, reports, feeds, feed };
+    const key = (letter = "a") => wireguard.keyOf(idOf(letter));
+    return { ...agent, reports, feeds, feed, key };
   }
 
-  const peer = (letter: string, address: string, tunnelId = `tunnel-${letter}`): Event =>
-    ({
-      case: "peer",
-      value: { tunnelId, wireguardPublicKey: bytesOf(letter), assignedIp: address },
-    }) as Event;
-  const listed = { case: "listed", value: {} } as Event;
-  const key = (letter: string, presharedKey: Uint8Array, tunnel = letter): Event =>
-    ({
-      case: "key",
-      value: { tunnelId: `tunnel-${tunnel}`, wireguardPublicKey: bytesOf(letter), epoch: 5, presharedKey },
-    }) as Event;
-  const bytesOf = (letter: string) => Uint8Array.fromBase64(idOf(letter));
+  /** With peer a, and these events after the list of peers. */
+  async function startListed(events: readonly Event[], isAwaited?: () => boolean | Promise<boolean>) {
+    const agent = start(isAwaited);
+    await agent.feed(peer("a", "10.8.0.2"), listed, ...events);
+    return agent;
+  }
+
   const idOf = (letter: string) => `${letter.repeat(42)}A=`;
+  const bytesOf = (letter: string) => Uint8Array.fromBase64(idOf(letter));
+  const peer = (letter: string, assignedIp: string, tunnelId = `tunnel-${letter}`): Event =>
+    ({ case: "peer", value: { tunnelId, wireguardPublicKey: bytesOf(letter), assignedIp } }) as Event;
+  const listed = { case: "listed", value: {} } as Event;
+  const removed = { case: "removed", value: { tunnelId: "tunnel-a" } } as Event;
+  const newKey = (letter: string, presharedKey: Uint8Array, tunnel = letter): Event => {
+    const value = {
+      tunnelId: `tunnel-${tunnel}`,
+      wireguardPublicKey: bytesOf(letter),
+      epoch: 5,
+      presharedKey,
+    };
+    return { case: "key", value } as Event;
+  };
+  /** A new one each time: the agent wipes its key. */
+  const seven = () => newKey("a", agreedKey(7));
 
   it("gives the peers of an earlier run random keys at once, and removes those that the server does not list", async () => {
-    const wireguard = new FakeInterface(
-      { publicKey: idOf("a"), presharedKey: agreedKey(1), allowedIps: ["10.8.0.2/32"] },
-      { publicKey: idOf("b"), presharedKey: agreedKey(2), allowedIps: ["10.8.0.3/32"] },
-      { publicKey: idOf("c"), presharedKey: agreedKey(3), allowedIps: ["10.8.0.0/24"] },
-      { publicKey: idOf("d"), presharedKey: agreedKey(4), allowedIps: ["192.168.0.4/32"] },
-      { publicKey: idOf("e"), presharedKey: agreedKey(5), allowedIps: ["10.8.0.6/32", "10.9.0.0/16"] },
-    );
-    const { feed } = start(wireguard);
-    await expect
-      .poll(() => "abcde".split("").map((letter) => wireguard.keyOf(idOf(letter))), poll)
-      .toEqual([...["random", "random"], ...[3, 4, 5]]);
+    const earlier = [
+      ["10.8.0.2/32"],
+      ["10.8.0.3/32"],
+      ["10.8.0.0/24"],
+      ["192.168.0.4/32"],
+      ["10.8.0.6/32", "10.9.0.0/16"],
+    ];
+    const peers = earlier.map((allowedIps, i) => {
+      return { publicKey: idOf("abcde".charAt(i)), presharedKey: agreedKey(i + 1), allowedIps };
+    });
+    const { wireguard, feed, key } = start(undefined, ...peers);
+    await until(() => [..."abcde"].map(key)).toEqual(["random", "random", 3, 4, 5]);
     await feed(peer("a", "10.8.0.2"), peer("f", "10.8.0.7"), listed);
-    await expect.poll(() => [...wireguard.peers.keys()], poll).toEqual("acdef".split("").map(idOf));
+    await until(() => [...wireguard.peers.keys()]).toEqual([..."acdef"].map(idOf));
     expect(wireguard.peers.get(idOf("f"))?.allowedIps).toEqual(["10.8.0.7/32"]);
-    expect(wireguard.keyOf(idOf("f"))).toBe("random");
+    expect(key("f")).toBe("random");
   });
 
-  it("sets a key and reports it", async () => {
-    const wireguard = new FakeInterface();
-    const { feed, reports } = start(wireguard);
-    await feed(peer("a", "10.8.0.2"), listed, key("a", agreedKey(7)));
-    await expect.poll(() => reports, poll).toEqual([{ tunnelId: "tunnel-a", epoch: 5, applied: true }]);
-    expect(wireguard.keyOf(idOf("a"))).toBe(7);
-    expect(wireguard.changes.map(({ kind }) => kind)).toEqual(["set", "set"]);
+  it("sets a key and reports it, and leaves random keys when it stops", async () => {
+    const { reports, kinds, key, stop } = await startListed([seven()]);
+    await until(() => reports).toEqual([{ tunnelId: "tunnel-a", epoch: 5, applied: true }]);
+    expect([key(), kinds()]).toEqual([7, ["set", "set"]]);
+    await stop();
+    expect(key()).toBe("random");
   });
 
   it.each([
-    ["an empty key", "a", empty],
-    ["a short key", "a", new Uint8Array(31).fill(7)],
-    ["a key for an unknown peer", "z", agreedKey(7)],
-    ["a key for the former WireGuard key of a tunnel", "b", agreedKey(7), "a"],
-  ])("does not set %s, and reports that", async (_name, letter, presharedKey, tunnel?) => {
-    const wireguard = new FakeInterface();
-    const { feed, reports } = start(wireguard);
-    await feed(peer("a", "10.8.0.2"), listed, key(letter, presharedKey, tunnel));
-    await expect.poll(() => reports, poll).toMatchObject([{ applied: false }]);
-    expect(wireguard.keyOf(idOf("a"))).toBe("random");
+    ["an empty key", newKey("a", empty)],
+    ["a short key", newKey("a", new Uint8Array(31).fill(7))],
+    ["a key for an unknown peer", newKey("z", agreedKey(7))],
+    ["a key for the former WireGuard key of a tunnel", newKey("b", agreedKey(7), "a")],
+  ])("does not set %s, and reports that", async (_name, event) => {
+    const { reports, key } = await startListed([event]);
+    await until(() => reports).toMatchObject([{ applied: false }]);
+    expect(key()).toBe("random");
   });
 
   it("leaves a peer alone that the operator configured, whoever registers and leaves with its key", async () => {
     const configured = { publicKey: idOf("a"), presharedKey: agreedKey(4), allowedIps: ["10.9.0.5/32"] };
-    const wireguard = new FakeInterface(configured);
-    const { feed, reports, lines } = start(wireguard);
-    await feed(peer("a", "10.8.0.2"), peer("b", "10.8.0.3"), listed, key("a", agreedKey(7)));
-    await expect.poll(() => reports, poll).toMatchObject([{ applied: false }]);
-    await feed({ case: "removed", value: { tunnelId: "tunnel-a" } } as Event, key("b", agreedKey(8)));
-    await expect.poll(() => wireguard.keyOf(idOf("b")), poll).toBe(8);
+    const { wireguard, feed, reports, messages, key } = start(undefined, configured);
+    await feed(peer("a", "10.8.0.2"), peer("b", "10.8.0.3"), listed, seven());
+    await until(() => reports).toMatchObject([{ applied: false }]);
+    await feed(removed, newKey("b", agreedKey(8)));
+    await until(() => key("b")).toBe(8);
     expect(wireguard.peers.get(idOf("a"))).toMatchObject(configured);
-    expect(lines.filter(({ msg }) => String(msg).includes("leaves it alone"))).toHaveLength(1);
+    expect(messages().filter((message) => String(message).includes("leaves it alone"))).toHaveLength(1);
   });
 
   it("reports that it could not set a key, and has it nowhere", async () => {
-    const wireguard = new FakeInterface();
-    const { feed, reports } = start(wireguard);
-    await feed(peer("a", "10.8.0.2"), listed);
-    await expect.poll(() => wireguard.keyOf(idOf("a")), poll).toBe("random");
+    const { wireguard, feed, reports, key } = await startListed([]);
+    await until(key).toBe("random");
     wireguard.isDown = true;
-    await feed(key("a", agreedKey(7)));
-    await expect.poll(() => reports, poll).toMatchObject([{ applied: false }]);
+    await feed(seven());
+    await until(() => reports).toMatchObject([{ applied: false }]);
     wireguard.isDown = false;
-    await expect.poll(() => wireguard.keyOf(idOf("a")), poll).toBe("random");
+    await until(key).toBe("random");
   });
 
   it("puts the former key back if no peer waits for the report", async () => {
-    const wireguard = new FakeInterface();
-    const { feed, reports } = start(wireguard, () => false);
-    await feed(peer("a", "10.8.0.2"), listed, key("a", agreedKey(7)));
-    await expect.poll(() => reports, poll).toMatchObject([{ applied: true }]);
-    await expect.poll(() => wireguard.keyOf(idOf("a")), poll).toBe("random");
+    const { reports, key } = await startListed([seven()], () => false);
+    await until(() => reports).toMatchObject([{ applied: true }]);
+    await until(key).toBe("random");
   });
 
   it("keeps a newer key when an older one's report is answered late", async () => {
-    const wireguard = new FakeInterface();
     const [late, other] = [Promise.withResolvers<boolean>(), Promise.withResolvers<boolean>()];
     const answers = [late.promise, other.promise];
-    const { feed, reports } = start(wireguard, () => answers.shift() ?? true);
-    await feed(peer("a", "10.8.0.2"), listed, key("a", agreedKey(7)), key("a", agreedKey(8)));
-    await expect.poll(() => reports.length, poll).toBe(2);
+    const isAwaited = () => answers.shift() ?? true;
+    const { wireguard, feed, reports, key } = await startListed(
+      [seven(), newKey("a", agreedKey(8))],
+      isAwaited,
+    );
+    await until(() => reports.length).toBe(2);
     late.resolve(false);
     await feed(peer("b", "10.8.0.3"));
-    await expect.poll(() => wireguard.peers.size, poll).toBe(2);
-    expect(wireguard.keyOf(idOf("a"))).toBe(8);
+    await until(() => wireguard.peers.size).toBe(2);
+    expect(key()).toBe(8);
   });
 
   it("does not put a peer back that left while the server answered a report", async () => {
-    const wireguard = new FakeInterface();
     const late = Promise.withResolvers<boolean>();
-    const { feed, reports } = start(wireguard, () => late.promise);
-    await feed(peer("a", "10.8.0.2"), listed, key("a", agreedKey(7)));
-    await expect.poll(() => reports.length, poll).toBe(1);
-    await feed({ case: "removed", value: { tunnelId: "tunnel-a" } } as Event);
-    await expect.poll(() => wireguard.peers.size, poll).toBe(0);
+    const { wireguard, feed, reports, kinds } = await startListed([seven()], () => late.promise);
+    await until(() => reports.length).toBe(1);
+    await feed(removed);
+    await until(() => wireguard.peers.size).toBe(0);
     late.resolve(false);
     await feed(peer("b", "10.8.0.3"));
-    await expect.poll(() => wireguard.peers.size, poll).toBe(1);
-    expect(wireguard.changes.map(({ kind }) => kind)).toEqual(["set", "set", "remove", "set"]);
+    await until(() => wireguard.peers.size).toBe(1);
+    expect(kinds()).toEqual(["set", "set", "remove", "set"]);
   });
 
   it("removes a peer whose tunnel ended, or got another key", async () => {
-    const wireguard = new FakeInterface();
-    const { feed } = start(wireguard);
-    await feed(peer("a", "10.8.0.2"), peer("b", "10.8.0.3"), listed);
-    await expect.poll(() => wireguard.peers.size, poll).toBe(2);
-    const other = peer("c", "10.8.0.3", "tunnel-b");
-    await feed({ case: "removed", value: { tunnelId: "tunnel-a" } } as Event, other);
-    await expect.poll(() => [...wireguard.peers.keys()], poll).toEqual([idOf("c")]);
+    const { wireguard, feed } = await startListed([peer("b", "10.8.0.3")]);
+    await until(() => wireguard.peers.size).toBe(2);
+    await feed(removed, peer("c", "10.8.0.3", "tunnel-b"));
+    await until(() => [...wireguard.peers.keys()]).toEqual([idOf("c")]);
   });
 
   it("opens the stream again when it ends, and keeps the keys of its peers", async () => {
-    const wireguard = new FakeInterface();
-    const { feed, feeds, messages } = start(wireguard);
-    await feed(peer("a", "10.8.0.2"), listed, key("a", agreedKey(7)));
-    await expect.poll(() => wireguard.keyOf(idOf("a")), poll).toBe(7);
+    const { feed, feeds, messages, key } = await startListed([seven()]);
+    await until(key).toBe(7);
     await feed(new ConnectError("the server stops", Code.Unavailable));
-    await expect.poll(() => feeds.length, poll).toBe(2);
+    await until(() => feeds.length).toBe(2);
     await feed(peer("a", "10.8.0.2"), listed);
-    await expect.poll(messages, poll).toContain("the stream of peers works again");
-    expect(wireguard.keyOf(idOf("a"))).toBe(7);
+    await until(messages).toContain("the stream of peers works again");
+    expect(key()).toBe(7);
   });
 
   it.each([
     ["an address of another network", peer("a", "192.168.0.1")],
     ["an address with a line break", peer("a", "10.8.0.2/32\nreplace_peers=true")],
   ])("ends a stream with %s", async (_name, event) => {
-    const wireguard = new FakeInterface();
-    const { feed, feeds } = start(wireguard);
+    const { wireguard, feed, feeds } = start();
     await feed(event, listed);
-    await expect.poll(() => feeds.length, poll).toBe(2);
+    await until(() => feeds.length).toBe(2);
     expect(wireguard.changes).toEqual([]);
   });
 
   it("ends a stream with more tunnels than the network has addresses", async () => {
-    const { feed, feeds } = start(new FakeInterface());
+    const { feed, feeds } = start();
     await feed(...Array.from({ length: 65_537 }, (_, i) => peer("a", "10.8.0.2", `tunnel-${i}`)));
-    await expect.poll(() => feeds.length, poll).toBe(2);
+    await until(() => feeds.length).toBe(2);
   });
 
   it("ends when another agent takes over", async () => {
     const replaced = new ConnectError("another agent has connected", Code.Aborted, undefined, [
       { desc: ErrorInfoSchema, value: { reason: "GATEWAY_REPLACED", domain: "quantum-safe-playground" } },
     ]);
-    const wireguard = new FakeInterface();
-    const { feed, end } = start(wireguard);
-    await feed(peer("a", "10.8.0.2"), listed, key("a", agreedKey(7)), replaced);
+    const { feed, end, key } = await startListed([seven()]);
+    await feed(replaced);
     await expect(end).rejects.toMatchObject({ exitCode: 3, message: /GATEWAY_REPLACED/ });
-    expect(wireguard.keyOf(idOf("a"))).toBe("random");
+    expect(key()).toBe("random");
   });
 
   it("keeps nothing for the events of a stream that lasts", async () => {
-    const wireguard = new FakeInterface();
-    const { feed } = start(wireguard);
-    await feed(peer("a", "10.8.0.2"), listed);
-    await expect.poll(() => wireguard.peers.size, poll).toBe(1);
+    const { wireguard, feed } = await startListed([]);
+    await until(() => wireguard.peers.size).toBe(1);
     const countFunctions = () => queryObjects(Function, { format: "count" });
     const before = countFunctions();
     await feed(...Array.from({ length: 2000 }, () => peer("a", "10.8.0.2")), peer("b", "10.8.0.3"));
-    await expect.poll(() => wireguard.peers.size, poll).toBe(2);
+    await until(() => wireguard.peers.size).toBe(2);
     expect(countFunctions() - before).toBeLessThan(1000);
-  });
-
-  it("leaves random keys when it stops", async () => {
-    const wireguard = new FakeInterface();
-    const { feed, stop } = start(wireguard);
-    await feed(peer("a", "10.8.0.2"), listed, key("a", agreedKey(7)));
-    await expect.poll(() => wireguard.keyOf(idOf("a")), poll).toBe(7);
-    await stop();
-    expect(wireguard.keyOf(idOf("a"))).toBe("random");
   });
 });

@@ -1,23 +1,21 @@
 /** Example values that a peer computes. */
-import type { ComputedValues } from "../../../test/openapi/computed-values.ts";
-import { readBytes } from "../../../test/openapi/computed-values.ts";
+import { type ComputedValues, readBytes } from "../../../test/openapi/computed-values.ts";
 import { makePeer } from "../../../test/services/vpn-peer.ts";
+import { base64 } from "../../../test/support/bytes.ts";
 import { epoch, nonce, peerConfirmation, peerKeys } from "../examples.ts";
 import { deriveAsPeer, random32 } from "./agent.ts";
 
 const [registered, ephemeral] = [makePeer(), makePeer()];
 let wireguardPublicKey = random32();
 
-const encode = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64");
-
 export const computeValues: ComputedValues = {
   [peerKeys]: (outcomes) => {
     // A WireGuard key belongs to one tunnel, and every run of the examples registers one.
     if (!outcomes.has("register-wireguard-peer")) wireguardPublicKey = random32();
     return {
-      registeredPublicKey: encode(registered.publicKey),
-      ephemeralPublicKey: encode(ephemeral.publicKey),
-      wireguardPublicKey: encode(wireguardPublicKey),
+      registeredPublicKey: base64(registered.publicKey),
+      ephemeralPublicKey: base64(ephemeral.publicKey),
+      wireguardPublicKey: base64(wireguardPublicKey),
     };
   },
   [peerConfirmation]: (outcomes) => {
@@ -30,6 +28,6 @@ export const computeValues: ComputedValues = {
       ephemeralCiphertext: answer("ephemeralCiphertext"),
       registeredCiphertext: answer("registeredCiphertext"),
     });
-    return { confirmation: encode(keys.peerConfirmation) };
+    return { confirmation: base64(keys.peerConfirmation) };
   },
 };

@@ -43,8 +43,8 @@ function inUse(): KeyState {
   return state;
 }
 
-/** With key 2 on trial from second 116, after the handshake at second 1. */
-const onTrial = () => accept(inUse(), 2, at(116, 1)).state;
+/** With key 2 on trial from this second, after the handshake at second 1. */
+const onTrial = (from = 116) => accept(inUse(), 2, at(from, 1)).state;
 
 describe("the pre-shared key", () => {
   it("is random at the start", () => {
@@ -61,54 +61,45 @@ describe("the pre-shared key", () => {
     expect(accept(start(), 1, at(179.9, 0)).event).toBeUndefined();
   });
 
+  const tooOld = accept(inUse(), 2, at(170, 120)).state;
+  it.each<[string, KeyState, Observation, event: string | undefined, key: number | "random"]>([
+    ["waits for a handshake", onTrial(), at(120, 1), undefined, 2],
+    ["is not proven by an earlier handshake that was observed late", onTrial(), at(117, 114), undefined, 2],
+    // wg reports whole seconds.
+    ["is proven by a handshake in the same second", onTrial(116.7), at(118, 116), "proven", 2],
+    ["does not restart a session that still carries packets", onTrial(), at(128, 1), undefined, 2],
+    [
+      "waits 12 seconds before it restarts a session that ends soon",
+      onTrial(155),
+      at(166.9, 1),
+      undefined,
+      2,
+    ],
+    ["then restarts it", onTrial(155), at(167, 1), "renew", 2],
+    ["waits 15 seconds for a handshake", onTrial(), at(130.9, 1), undefined, 2],
+    ["is then the former one again", onTrial(), at(131, 1), "restored", 1],
+    ["is random instead of a former one that is too old", tooOld, at(185, 120), "randomized", "random"],
+    ["stays for 180 seconds after its agreement", inUse(), at(179.9, 120), undefined, 1],
+    ["is then random", inUse(), at(180, 120), "randomized", "random"],
+    ["does not survive a clock that was set back", inUse(), at(-10, 1), "randomized", "random"],
+  ])("%s", (_, given, seen, event, key) => {
+    const { state, event: found } = advance(structuredClone(given), seen);
+    expect([found, isRandom(state) ? "random" : state.current.bytes[1]]).toEqual([event, key]);
+  });
+
   it("is proven by a handshake after it was set, and the former one is wiped", () => {
     const state = onTrial();
     const former = state.trial?.former.bytes;
-    expect(advance(state, at(120, 1)).event).toBeUndefined();
     expect(advance(state, at(121, 120))).toMatchObject({ event: "proven", state: { trial: undefined } });
     expect(former).toEqual(Uint8Array.of(0, 0));
   });
 
-  it("is not proven by an earlier handshake that was observed late", () => {
-    expect(advance(onTrial(), at(117, 114)).event).toBeUndefined();
-  });
-
-  it("is proven by a handshake in the same second, of which wg reports the whole number", () => {
-    expect(advance(accept(inUse(), 2, at(116.7, 1)).state, at(118, 116)).event).toBe("proven");
-  });
-
-  it("does not restart a session that still carries packets", () => {
-    expect(advance(onTrial(), at(128, 1)).event).toBeUndefined();
-  });
-
-  it("restarts the session once, if it ends soon and no handshake follows within 12 seconds", () => {
-    const late = accept(inUse(), 2, at(155, 1)).state;
-    expect(advance(late, at(166.9, 1)).event).toBeUndefined();
-    const { state, event } = advance(late, at(167, 1));
-    expect(event).toBe("renew");
+  it("restarts the session, and is randomized, only once", () => {
+    const { state } = advance(onTrial(155), at(167, 1));
     expect(advance(state, at(168)).event).toBeUndefined();
     expect(advance(state, at(169, 168)).event).toBe("proven");
-  });
-
-  it("is the former one again, if no handshake follows within 15 seconds", () => {
-    const state = onTrial();
-    expect(advance(state, at(130.9, 1)).event).toBeUndefined();
-    const restored = advance(state, at(131, 1));
-    expect(restored).toMatchObject({ event: "restored", state: { current: { bytes: agreed(1) } } });
-  });
-
-  it("is random 180 seconds after its agreement", () => {
-    const state = inUse();
-    expect(advance(state, at(179.9, 120)).state).toBe(state);
-    const ended = advance(state, at(180, 120));
-    expect([ended.event, isRandom(ended.state)]).toEqual(["randomized", true]);
+    const ended = advance(inUse(), at(180, 120));
     expect(advance(ended.state, at(181, 120)).event).toBeUndefined();
-  });
-
-  it("is random instead of a former one whose 180 seconds have passed", () => {
-    const state = accept(inUse(), 2, at(170, 120)).state;
-    const ended = advance(state, at(185, 120));
-    expect([ended.event, isRandom(ended.state)]).toEqual(["randomized", true]);
   });
 
   it("is random instead of a former one that was random", () => {
@@ -135,62 +126,49 @@ describe("the pre-shared key", () => {
     expect(isRandom(randomizeKey(state, rules))).toBe(true);
     expect([state.current.bytes, state.trial?.former.bytes]).toEqual([new Uint8Array(2), new Uint8Array(2)]);
   });
-
-  it("does not survive a clock that was set back", () => {
-    expect(isRandom(advance(inUse(), at(-10, 1)).state)).toBe(true);
-  });
 });
 
 describe("an agreement", () => {
-  it("is due without a session, and when the session is 115 seconds old", () => {
-    expect(isAgreementDue(start(), at(0), rules)).toBe(true);
-    expect(isAgreementDue(inUse(), at(114.9, 0), rules)).toBe(false);
-    expect(isAgreementDue(inUse(), at(115, 0), rules)).toBe(true);
-  });
+  const afterFailure = (jitter: number) =>
+    postponeAgreement(start(), at(0).nowMs, { ...rules, jitter: () => jitter });
+  const unused = advance(onTrial(), at(131, 1)).state;
 
-  it("waits beside a session that the agent found at its start", () => {
-    expect(isAgreementDue(start(), at(50, 0), rules)).toBe(false);
-    expect(isAgreementDue(start(), at(116, 0), rules)).toBe(true);
-  });
-
-  it("is not due while a key is on trial", () => {
-    expect(isAgreementDue(onTrial(), at(200), rules)).toBe(false);
-  });
-
-  it.each([
-    [0, 2.5],
-    [0.5, 5],
-    [1, 7.5],
-  ])("is repeated after a failure with jitter %d after %d seconds", (jitter, seconds) => {
-    const state = postponeAgreement(start(), at(0).nowMs, { ...rules, jitter: () => jitter });
-    expect(isAgreementDue(state, at(seconds - 0.1), rules)).toBe(false);
-    expect(isAgreementDue(state, at(seconds), rules)).toBe(true);
-  });
-
-  it("is repeated, not at once, after a key that no handshake used", () => {
-    const { state } = advance(onTrial(), at(131, 1));
-    expect(isAgreementDue(state, at(132, 1), rules)).toBe(false);
-    expect(isAgreementDue(state, at(136, 1), rules)).toBe(true);
-  });
-
-  it("is repeated soon after a failure, even if the clock is set back", () => {
-    const state = postponeAgreement(start(), at(86_400).nowMs, rules);
-    expect(isAgreementDue(state, at(0), rules)).toBe(true);
-  });
-
-  it("is due if the clock was set back to before the last handshake", () => {
-    expect(isAgreementDue(start(), at(0, 100), rules)).toBe(true);
+  it.each<[string, boolean, KeyState, Observation]>([
+    ["is due without a session", true, start(), at(0)],
+    ["is not due while the session is younger than 115 seconds", false, inUse(), at(114.9, 0)],
+    ["is due when the session is 115 seconds old", true, inUse(), at(115, 0)],
+    ["waits beside a session that the agent found at its start", false, start(), at(50, 0)],
+    ["is due when that session is 115 seconds old", true, start(), at(116, 0)],
+    ["is not due while a key is on trial", false, onTrial(), at(200)],
+    ["is not repeated at once after a failure", false, afterFailure(0.5), at(4.9)],
+    ["is repeated five seconds after a failure", true, afterFailure(0.5), at(5)],
+    ["is not repeated before half of that", false, afterFailure(0), at(2.4)],
+    ["is repeated after half of that with the least jitter", true, afterFailure(0), at(2.5)],
+    ["waits longer with the most jitter", false, afterFailure(1), at(7.4)],
+    ["waits at most one and a half of that", true, afterFailure(1), at(7.5)],
+    ["is not repeated at once after a key that no handshake used", false, unused, at(132, 1)],
+    ["is repeated soon after a key that no handshake used", true, unused, at(136, 1)],
+    ["is repeated after a failure, even if the clock is set back", true, afterFailure(0.5), at(-86_400)],
+    ["is due if the clock was set back to before the last handshake", true, start(), at(0, 100)],
+  ])("%s", (_, expected, state, seen) => {
+    expect(isAgreementDue(state, seen, rules)).toBe(expected);
   });
 });
 
-/** One step of a history: seconds that pass, and what happens then. */
-type Happening = "nothing" | "handshake" | "agreed" | "refused" | "failed";
+/** What the agent does in one step of a history. */
+type Happening = (state: KeyState, seen: Observation, number: number) => KeyState;
 
-const happenings: readonly Happening[] = ["nothing", "handshake", "agreed", "refused", "failed"];
+const nothing: Happening = (state) => state;
+const happenings: readonly Happening[] = [
+  nothing,
+  (state, seen, number) => accept(state, number, seen).state,
+  (state, { nowMs }) => restoreKey(state, nowMs, rules).state,
+  (state, { nowMs }) => postponeAgreement(state, nowMs, rules),
+];
 const pauses = [1, 16, 64];
 
 describe("whatever happens", () => {
-  // Four steps of 15 kinds: all 50,625 histories.
+  // Four steps of 15 kinds, one of which is a handshake: all 50,625 histories.
   it("a key is never empty, on trial for more than 15 seconds, or in use for more than 180", () => {
     let histories = 0;
     const explore = (
@@ -201,38 +179,23 @@ describe("whatever happens", () => {
     ): void => {
       histories += 1;
       if (depth === 0) return;
-      for (const pause of pauses)
-        for (const happening of happenings) {
-          const now = seconds + pause;
-          const latest = happening === "handshake" ? now : handshake;
-          const next = happen(copy(state), happening, at(now, latest), depth);
-          requireSound(next, at(now, latest));
+      for (const pause of pauses) {
+        const now = seconds + pause;
+        const follow = (latest: number | undefined, happen = nothing): void => {
+          const seen = at(now, latest);
+          // A step wipes the keys that it drops, which other branches still need.
+          const next = advance(happen(structuredClone(state), seen, depth), seen).state;
+          requireSound(next, seen);
           explore(next, now, latest, depth - 1);
-        }
+        };
+        follow(now);
+        for (const happen of happenings) follow(handshake, happen);
+      }
     };
     explore(start(), 0, undefined, 4);
     expect(histories).toBeGreaterThan(50_000);
   });
 });
-
-/** A step wipes the keys that it drops, which other branches still need. */
-function copy(state: KeyState): KeyState {
-  return structuredClone(state);
-}
-
-/** What the agent does at a tick, after what happened. */
-function happen(state: KeyState, happening: Happening, seen: Observation, number: number): KeyState {
-  const { nowMs } = seen;
-  const before =
-    happening === "agreed"
-      ? accept(state, number, seen).state
-      : happening === "refused"
-        ? restoreKey(state, nowMs, rules).state
-        : happening === "failed"
-          ? postponeAgreement(state, nowMs, rules)
-          : state;
-  return advance(before, seen).state;
-}
 
 function requireSound({ current, trial }: KeyState, { nowMs }: Observation): void {
   const isSound =

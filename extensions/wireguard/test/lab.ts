@@ -7,13 +7,14 @@ import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { qspDone, qspJson, startQsp } from "../../../test/cli/qsp.ts";
+import { launch, qspDone, qspJson, startQsp } from "../../../test/cli/qsp.ts";
 import { isAbsent } from "../../../test/interop/readme-page.ts";
 import { run } from "../../../test/interop/tools.ts";
 import type { AtEnd } from "../../../test/support/at-end.ts";
 import { inheritedEnvironment } from "../../../test/support/environment.ts";
 import { findQuietPort } from "../../../test/support/find-quiet-port.ts";
 import { password } from "../../../test/support/passwords.ts";
+import { main } from "../../../test/support/program.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { socketDirectory } from "../uapi.ts";
 
@@ -100,27 +101,10 @@ export interface End {
 }
 
 /** All that a test starts. */
-export interface Lab {
-  readonly url: string;
-  /** Where users' files are. */
-  readonly cwd: string;
-  readonly gateway: End;
-  makeEnd(): Promise<End>;
-  startServer(): Promise<Followed>;
-  startGatewayAgent(): Promise<Followed>;
-  /**
-   * Registers a peer.
-   *
-   * @returns the path of its file, and its address
-   */
-  join(peer: End): Promise<{ readonly state: string; readonly address: string }>;
-  startPeerAgent(peer: End, state: string, isQuick?: boolean): Promise<Followed>;
-  /** Opens a connection from a peer to the gateway. */
-  startTraffic(peer: End): Promise<Followed>;
-}
+export type Lab = Awaited<ReturnType<typeof buildLab>>;
 
 /** Builds the network, with a server that has the user ada and the client gateway-agent. */
-export async function buildLab(atEnd: AtEnd): Promise<Lab> {
+export async function buildLab(atEnd: AtEnd) {
   const cwd = makeTemporaryDirectory(atEnd);
   const dataDir = join(cwd, "data");
   const children: ChildProcess[] = [];
@@ -140,25 +124,23 @@ export async function buildLab(atEnd: AtEnd): Promise<Lab> {
   const startIn = (namespace: string, args: readonly string[]): Followed =>
     track(spawn("ip", ["netns", "exec", namespace, ...args], { env: inheritedEnvironment() }));
   // In its own namespace: Chromium aborts requests when an interface of the machine comes or goes.
-  await done("ip", ["netns", "add", bridge]);
-  await done("ip", ["-n", bridge, "link", "add", bridge, "type", "bridge"]);
-  await done("ip", ["-n", bridge, "link", "set", bridge, "up"]);
+  const ip = (words: string) => done("ip", words.split(" "));
+  await ip(`netns add ${bridge}`);
+  await ip(`-n ${bridge} link add ${bridge} type bridge`);
+  await ip(`-n ${bridge} link set ${bridge} up`);
 
   const makeEnd = async (): Promise<End> => {
     const number = namespaces.length + 1;
-    const [namespace, interfaceName, cable] = [
-      `${prefix}n${number}`,
-      `${prefix}w${number}`,
-      `${prefix}c${number}`,
-    ];
+    const namespace = `${prefix}n${number}`;
+    const interfaceName = `${prefix}w${number}`;
+    const cable = `${prefix}c${number}`;
     namespaces.push(namespace);
     interfaces.push(interfaceName);
-    await done("ip", ["netns", "add", namespace]);
-    const toEnd = ["type", "veth", "peer", "name", "eth0", "netns", namespace];
-    await done("ip", ["-n", bridge, "link", "add", cable, ...toEnd]);
-    await done("ip", ["-n", bridge, "link", "set", cable, "master", bridge, "up"]);
-    await done("ip", ["-n", namespace, "address", "add", `192.0.2.${number}/24`, "dev", "eth0"]);
-    for (const device of ["lo", "eth0"]) await done("ip", ["-n", namespace, "link", "set", device, "up"]);
+    await ip(`netns add ${namespace}`);
+    await ip(`-n ${bridge} link add ${cable} type veth peer name eth0 netns ${namespace}`);
+    await ip(`-n ${bridge} link set ${cable} master ${bridge} up`);
+    await ip(`-n ${namespace} address add 192.0.2.${number}/24 dev eth0`);
+    for (const device of ["lo", "eth0"]) await ip(`-n ${namespace} link set ${device} up`);
     const privateKey = await done("wg", ["genkey"]);
     const publicKey = await done("wg", ["pubkey"], privateKey);
     const keyFile = join(cwd, `${namespace}.key`);
@@ -174,8 +156,8 @@ export async function buildLab(atEnd: AtEnd): Promise<Lab> {
         device = startIn(namespace, ["env", "LOG_LEVEL=verbose", "wireguard", "--foreground", interfaceName]);
         await device.next(/UAPI listener started/, 0);
         await done("wg", ["set", interfaceName, "listen-port", "51820", "private-key", keyFile]);
-        await done("ip", ["-n", namespace, "address", "add", `${address}/16`, "dev", interfaceName]);
-        await done("ip", ["-n", namespace, "link", "set", interfaceName, "up"]);
+        await ip(`-n ${namespace} address add ${address}/16 dev ${interfaceName}`);
+        await ip(`-n ${namespace} link set ${interfaceName} up`);
       },
       kill: async () => device?.stop("SIGKILL"),
     };
@@ -192,51 +174,49 @@ export async function buildLab(atEnd: AtEnd): Promise<Lab> {
   writeFileSync(secretFile, await qspDone(["client", "add", "gateway-agent", ...rights], { cwd, env }));
   writeFileSync(passwordFile, `${password}\n`);
 
-  const startAgent = async (args: readonly string[], program?: string): Promise<Followed> => {
-    const words = ["wireguard", "up", ...args];
-    const agent =
-      program === undefined
-        ? track(startQsp(words, { cwd, url }).child)
-        : track(
-            spawn(process.execPath, [program, ...words], {
-              cwd,
-              env: { ...inheritedEnvironment(), QSP_URL: url },
-            }),
-          );
+  const startAgent = async (args: readonly string[], program = main): Promise<Followed> => {
+    const words = [program, "wireguard", "up", ...args];
+    const agent = track(launch(process.execPath, words, { cwd, url }).child);
     await agent.next(/qsp wireguard is up/, 0);
     return agent;
   };
   return {
-    url,
+    /** Where users' files are. */
     cwd,
     gateway,
     makeEnd,
-    async startServer() {
+    async startServer(): Promise<Followed> {
       const flags = ["--port", String(serverPort), "--data-dir", dataDir, "--auth", "token"];
       const server = track(startQsp(["serve", ...flags, "--issuer-url", url], { cwd }).child);
       await server.next(/is ready on/, 0);
       return server;
     },
-    async startGatewayAgent() {
+    async startGatewayAgent(): Promise<Followed> {
       const login = ["--client", "gateway-agent", "--client-secret-file", secretFile];
       const place = ["--interface", gateway.interfaceName, "--gateway", "--endpoint", "192.0.2.1:51820"];
       const agent = await startAgent([...place, ...login]);
       await agent.next(/has listed its peers/, 0);
       return agent;
     },
-    async join({ publicKey, namespace }) {
+    /**
+     * Registers a peer.
+     *
+     * @returns the path of its file, and its address
+     */
+    async join({ publicKey, namespace }: End) {
       const state = join(cwd, `${namespace}.json`);
       await qspDone(["login", "ada"], { cwd, url, stdin: `${password}\n` });
       const args = ["wireguard", "join", "--wireguard-public-key", publicKey, "--out", state];
       const { assignedIp } = await qspJson(args, { cwd, url });
       return { state, address: String(assignedIp) };
     },
-    startPeerAgent(peer, state, isQuick = false) {
+    startPeerAgent(peer: End, state: string, isQuick = false): Promise<Followed> {
       const login = ["--username", "ada", "--password-file", passwordFile];
       const args = ["--interface", peer.interfaceName, "--state", state, ...login];
       return startAgent(args, isQuick ? join(import.meta.dirname, "quick-agent.ts") : undefined);
     },
-    async startTraffic(peer) {
+    /** Opens a connection from a peer to the gateway. */
+    async startTraffic(peer: End): Promise<Followed> {
       const program = join(import.meta.dirname, "traffic.ts");
       const from = [process.execPath, program];
       const listener = startIn(gateway.namespace, [...from, "listen", gatewayAddress]);

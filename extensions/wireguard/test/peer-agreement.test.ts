@@ -5,7 +5,9 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { WireguardService } from "#gen/wireguard/wireguard_service_pb.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import type { CryptoProvider, KeyPair } from "../../../src/crypto/provider.ts";
+import { flipBit } from "../../../test/support/bytes.ts";
 import {
+  type AgreedKeys,
   agreementContext,
   buildTranscript,
   buildTunnelStatement,
@@ -37,10 +39,7 @@ interface Lies {
   readonly context?: Uint8Array;
   readonly signer?: KeyPair;
   /** Chooses the confirmation that it returns. */
-  readonly confirmed?: (keys: {
-    peerConfirmation: Uint8Array;
-    gatewayConfirmation: Uint8Array;
-  }) => Uint8Array;
+  readonly confirmed?: (keys: AgreedKeys) => Uint8Array;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: messages of several calls, which the tests change.
@@ -49,7 +48,7 @@ type Fields = any;
 /** A gateway that follows the protocol, except for its lies. */
 function makeGateway(lies: Lies = {}): PeerDeps["server"] {
   const { signed = (one) => one, answered = (one) => one, signer = identity, confirmed } = lies;
-  let keys: ReturnType<typeof deriveKeys>;
+  let keys: AgreedKeys;
   const agree = async ({ tunnelId, epoch, nonce, ephemeralPublicKey }: Fields) => {
     const ephemeralKey = provider.importPublicKey("ML-KEM-1024", { raw: ephemeralPublicKey });
     const [one, two] = [
@@ -101,55 +100,58 @@ const depsOf = (lies?: Lies): PeerDeps => ({
   },
 });
 
-const flip = (bytes: Uint8Array): Uint8Array => Uint8Array.from(bytes).with(0, (bytes[0] ?? 0) ^ 1);
-
 describe("a peer", () => {
   it("returns the key that the gateway has, and the signed facts", async () => {
     expect(await agreeOnKey(depsOf(), 7)).toHaveLength(32);
     expect(await fetchTunnel(depsOf())).toMatchObject({ lastEpoch: 5, serverTimeMs: 6 });
   });
 
-  it.each<[string, Lies]>([
+  const signs = (change: (one: Fields) => Fields): Lies => ({
+    signed: (one) => ({ ...one, ...change(one) }),
+  });
+  const answers = (change: (one: Fields) => Fields): Lies => ({
+    answered: (one) => ({ ...one, ...change(one) }),
+  });
+  const agree = (lies: Lies) => agreeOnKey(depsOf(lies), 7);
+  const fetch = (lies: Lies) => fetchTunnel(depsOf(lies));
+  const otherNonce = signs(({ nonce }) => ({ nonce: flipBit(nonce) }));
+
+  it.each<[string, (lies: Lies) => Promise<unknown>, Lies]>([
     // agreement.test.ts changes each field.
-    ["a recorded agreement, with another nonce", { signed: (one) => ({ ...one, nonce: flip(one.nonce) }) }],
+    ["a recorded agreement, with another nonce", agree, otherNonce],
     [
       "a changed ciphertext",
-      { answered: (one) => ({ ...one, ephemeralCiphertext: flip(one.ephemeralCiphertext) }) },
+      agree,
+      answers(({ ephemeralCiphertext }) => ({ ephemeralCiphertext: flipBit(ephemeralCiphertext) })),
     ],
     [
       "a gateway with another WireGuard key",
-      { answered: (one) => ({ ...one, gatewayWireguardPublicKey: flip(wireguardKey) }) },
+      agree,
+      answers(() => ({ gatewayWireguardPublicKey: flipBit(wireguardKey) })),
     ],
-    ["no signature", { answered: (one) => ({ ...one, signature: new Uint8Array() }) }],
-    ["a signature for handshakes, without a context", { context: new Uint8Array() }],
-    ["a signature for tunnel statements", { context: tunnelContext }],
-    ["a confirmation that is its own, reflected", { confirmed: ({ peerConfirmation }) => peerConfirmation }],
-    ["a wrong confirmation", { confirmed: ({ gatewayConfirmation }) => flip(gatewayConfirmation) }],
-  ])("refuses %s", async (_, lies) => {
-    await expect(agreeOnKey(depsOf(lies), 7)).rejects.toMatchObject({ exitCode: 1 });
+    ["an agreement without a signature", agree, answers(() => ({ signature: new Uint8Array() }))],
+    ["a signature for handshakes, without a context", agree, { context: new Uint8Array() }],
+    ["a signature for tunnel statements", agree, { context: tunnelContext }],
+    ["a confirmation that is its own, reflected", agree, { confirmed: (keys) => keys.peerConfirmation }],
+    ["a wrong confirmation", agree, { confirmed: (keys) => flipBit(keys.gatewayConfirmation) }],
+    ["a recorded statement of its tunnel", fetch, otherNonce],
+    ["a statement with another time", fetch, answers(() => ({ serverTimeMs: 7 }))],
+    ["a statement with another epoch", fetch, answers(() => ({ lastEpoch: 0 }))],
+    ["a statement with an epoch that is not a number", fetch, answers(() => ({ lastEpoch: Number.NaN }))],
+    ["a statement with a negative time", fetch, answers(() => ({ serverTimeMs: -1 }))],
+    ["a statement with another endpoint", fetch, answers(() => ({ gatewayEndpoint: "198.51.100.1:51820" }))],
+    ["a statement signed for agreements", fetch, { context: agreementContext }],
+  ])("refuses %s", async (_, call, lies) => {
+    await expect(call(lies)).rejects.toMatchObject({ exitCode: 1 });
   });
 
-  it("refuses another gateway's signature", async () => {
+  it.each([agree, fetch])("refuses another gateway's signature", async (call) => {
     const signer = await provider.generateKeyPair("ML-DSA-65");
-    await expect(agreeOnKey(depsOf({ signer }), 7)).rejects.toMatchObject({ exitCode: 1 });
-    await expect(fetchTunnel(depsOf({ signer }))).rejects.toMatchObject({ exitCode: 1 });
+    await expect(call({ signer })).rejects.toMatchObject({ exitCode: 1 });
   });
 
   it("refuses a ciphertext of the wrong length, even if it is signed", async () => {
-    const signed = (one: Fields) => ({ ...one, ephemeralCiphertext: one.ephemeralCiphertext.slice(1) });
-    const lies = { signed, answered: signed };
-    await expect(agreeOnKey(depsOf(lies), 7)).rejects.toThrow("malformed ciphertext");
-  });
-
-  it.each<[string, Lies]>([
-    ["a recorded statement", { signed: (one) => ({ ...one, nonce: flip(one.nonce) }) }],
-    ["another time", { answered: (one) => ({ ...one, serverTimeMs: one.serverTimeMs + 1 }) }],
-    ["another epoch", { answered: (one) => ({ ...one, lastEpoch: 0 }) }],
-    ["an epoch that is not a number", { answered: (one) => ({ ...one, lastEpoch: Number.NaN }) }],
-    ["a negative time", { answered: (one) => ({ ...one, serverTimeMs: -1 }) }],
-    ["another endpoint", { answered: (one) => ({ ...one, gatewayEndpoint: "198.51.100.1:51820" }) }],
-    ["a statement signed for agreements", { context: agreementContext }],
-  ])("refuses %s of its tunnel", async (_, lies) => {
-    await expect(fetchTunnel(depsOf(lies))).rejects.toMatchObject({ exitCode: 1 });
+    const shorten = (one: Fields) => ({ ephemeralCiphertext: one.ephemeralCiphertext.slice(1) });
+    await expect(agree({ ...signs(shorten), ...answers(shorten) })).rejects.toThrow("malformed ciphertext");
   });
 });

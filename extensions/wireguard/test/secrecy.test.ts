@@ -49,12 +49,7 @@ it("keeps pre-shared keys out of the store, logs, metrics, lists and errors", as
     // Shows that the search works: the store has this public key.
     expect(places.some((place) => place.includes(Buffer.from(wireguardPublicKey)))).toBe(true);
     const key = Buffer.from(presharedKey);
-    for (const form of [
-      key,
-      key.toString("hex"),
-      key.toString("base64").slice(0, 43),
-      key.toString("base64url"),
-    ])
-      expect(places.some((place) => place.includes(form))).toBe(false);
+    const texts = [key.toString("hex"), key.toString("base64").slice(0, 43), key.toString("base64url")];
+    for (const form of [key, ...texts]) expect(places.some((place) => place.includes(form))).toBe(false);
   }
 });

@@ -51,14 +51,7 @@ describe.skipIf(missing.length > 0)(`a gateway with peers${needs}`, { timeout },
       await end.start(address);
       const keyFile = join(lab.cwd, "wrong-key");
       writeFileSync(keyFile, kind === "an empty" ? "" : await done("wg", ["genpsk"]));
-      const place = [
-        "endpoint",
-        "192.0.2.1:51820",
-        "allowed-ips",
-        "10.8.0.1/32",
-        "persistent-keepalive",
-        "1",
-      ];
+      const place = "endpoint 192.0.2.1:51820 allowed-ips 10.8.0.1/32 persistent-keepalive 1".split(" ");
       const peer = ["peer", lab.gateway.publicKey, "preshared-key", keyFile, ...place];
       await done("wg", ["set", end.interfaceName, ...peer]);
       const sent = async () => Number((await end.show("transfer")).split(" ")[1]);
@@ -127,24 +120,15 @@ describe.skipIf(missing.length > 0)(`a gateway with peers${needs}`, { timeout },
     expect(agent.lines.join("\n")).not.toMatch(/restored|random/);
     await traffic.next(/echoed/);
     expect(traffic.process.exitCode).toBeNull();
-    expect(await end.show("preshared-keys")).toBe(await presharedKeyAtGateway(end));
+    const shown = await done("wg", ["show", lab.gateway.interfaceName, "preshared-keys"]);
+    expect(shown.split("\n")).toContain(`${end.publicKey}\t${await end.show("preshared-keys")}`);
   });
 
   it("prints no key", async () => {
     const key = await steady.end.show("preshared-keys");
-    const hex = Buffer.from(key, "base64").toString("hex");
     const printed = [server, gatewayAgent, steady.agent, quick.agent]
       .flatMap(({ lines }) => lines)
       .join("\n");
-    expect(printed).not.toContain(key);
-    expect(printed).not.toContain(hex);
+    for (const form of [key, Buffer.from(key, "base64").toString("hex")]) expect(printed).not.toContain(form);
   });
-
-  async function presharedKeyAtGateway({ publicKey }: End): Promise<string | undefined> {
-    const shown = await done("wg", ["show", lab.gateway.interfaceName, "preshared-keys"]);
-    return shown
-      .split("\n")
-      .find((line) => line.startsWith(publicKey))
-      ?.split("\t")[1];
-  }
 });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { findPython } from "../../../test/interop/python.ts";
 import { run } from "../../../test/interop/tools.ts";
+import { present } from "../../../test/services/answers.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import type { VectorSet } from "../../../test/vectors/own/vector-set.ts";
 
@@ -26,21 +27,13 @@ describe.skipIf(python === undefined)(`check.py, an independent implementation,$
   it("notices every changed value", async () => {
     const directory = makeTemporaryDirectory();
     const { cases, ...set }: VectorSet = JSON.parse(readFileSync(join(folder, "agreement.json"), "utf8"));
-    const changed = cases
-      .filter(({ valid }) => valid)
-      .slice(0, 1)
-      .flatMap((one) =>
-        (["intermediate", "result"] as const).flatMap((part) =>
-          Object.entries(one[part]).map(([name, value]) => ({
-            ...one,
-            name,
-            [part]: {
-              ...one[part],
-              [name]: `${String(value).startsWith("0") ? "1" : "0"}${String(value).slice(1)}`,
-            },
-          })),
-        ),
-      );
+    const one = present(cases.find(({ valid }) => valid));
+    const changed = (["intermediate", "result"] as const).flatMap((part) =>
+      Object.entries(one[part]).map(([name, value]) => {
+        const other = `${String(value).startsWith("0") ? "1" : "0"}${String(value).slice(1)}`;
+        return { ...one, name, [part]: { ...one[part], [name]: other } };
+      }),
+    );
     writeFileSync(join(directory, "agreement.json"), JSON.stringify({ ...set, cases: changed }));
     const { code, stderr } = await check(directory);
     expect(code).toBe(1);
