@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { createUserStore } from "../../src/identity/users.ts";
+import { createUserStore, type UserRole } from "../../src/identity/users.ts";
 import { openTestStore } from "../support/open-store.ts";
 import { hashCheaply, password } from "../support/passwords.ts";
 import { type CliServer, qspDone, type RunOptions, useServer } from "./qsp.ts";
@@ -15,20 +15,22 @@ export interface GuardedServer extends CliServer {
   tokenOf(options: RunOptions): string;
 }
 
-async function addUsers(dataDir: string): Promise<void> {
+/** Adds users, who all have the same password, to the store of a data directory. */
+export async function addUsers(dataDir: string, roles: Readonly<Record<string, UserRole>>): Promise<void> {
   const provider = await createCryptoProvider("openssl");
   const store = await openTestStore(dataDir, provider);
   const users = createUserStore(store);
   const passwordHash = hashCheaply(password);
-  await users.add({ name: "ada", role: "admin", passwordHash }, new Date());
-  await users.add({ name: "bob", role: "user", passwordHash }, new Date());
+  for (const [name, role] of Object.entries(roles)) await users.add({ name, role, passwordHash }, new Date());
   await store.close();
   await provider.close();
 }
 
 /** Starts a server for the tests of a file. */
 export function useGuardedServer(): GuardedServer {
-  const server = useServer({ QSP_AUTH: "token" }, addUsers);
+  const server = useServer({ QSP_AUTH: "token" }, (dataDir) =>
+    addUsers(dataDir, { ada: "admin", bob: "user" }),
+  );
   return Object.assign(server, {
     async loggedIn(name = "ada") {
       const here = server.place();

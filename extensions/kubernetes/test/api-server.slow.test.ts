@@ -1,5 +1,6 @@
 /** The unmodified code of kube-apiserver with our plugin and the configuration that we ship. */
-import { randomBytes } from "node:crypto";
+import { spawnSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
@@ -7,59 +8,67 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { isMissing } from "../../../test/interop/tools.ts";
+import { present } from "../../../test/services/answers.ts";
+import { base64, flipBit } from "../../../test/support/bytes.ts";
+import { startLineClient } from "../../../test/support/line-client.ts";
 import { type RunningServer, startServer } from "../../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
-import { buildKubernetesClient, type KubernetesClient, startKubernetesClient } from "./api-server.ts";
+import { kemAnnotation } from "../envelope.ts";
 import { makeSocketPath, startPlugin } from "./start-plugin.ts";
 
-const shipped = join(import.meta.dirname, "../deploy/encryption-configuration.yaml");
+const shipped = readFileSync(join(import.meta.dirname, "../deploy/encryption-configuration.yaml"), "utf8");
 const noGo = isMissing("go");
-let program: string;
+const program = join(makeTemporaryDirectory(afterAll), "apiserver");
 let server: RunningServer;
 
-/** Starts the part of an API server that plugins see. */
-function startApiServer(): KubernetesClient {
-  const client = startKubernetesClient(program);
-  onTestFinished(() => client.end());
-  return client;
+/** A command for the API server; main.go describes the fields. Bytes are base64. */
+interface Order {
+  readonly order: "load" | "health" | "store" | "read";
+  readonly path?: string;
+  readonly data?: string;
+}
+
+/** A command's outcome. */
+interface Outcome {
+  readonly error?: string;
+  readonly data?: string;
+  /** Whether the API server would rewrite the object with the current key. */
+  readonly stale: boolean;
+  readonly healthz?: string;
+}
+
+/** Starts the part of an API server that plugins see. Like an API server, it caches decrypted keys until it ends. */
+async function startApiServer(path: string) {
+  const { ask, end } = startLineClient<Order, Outcome>(program);
+  onTestFinished(end);
+  expect(await ask({ order: "load", path })).toEqual({ stale: false });
+  expect(await ask({ order: "health" })).toMatchObject({ healthz: "ok" });
+  return {
+    store: async (data: string) => (await ask({ order: "store", data })).data ?? "",
+    read: (data: string) => ask({ order: "read", data }),
+  };
 }
 
 /** Writes the shipped configuration with a test's socket path. */
 function configure(socket: string): string {
-  const text = readFileSync(shipped, "utf8");
-  expect(text).toContain("unix:///run/qsp/kms.sock");
   const path = join(makeTemporaryDirectory(), "encryption-configuration.yaml");
   // With a longer timeout, so that a busy machine fails no call.
-  expect(text).toContain("timeout: 3s");
-  writeFileSync(path, text.replace("/run/qsp/kms.sock", socket).replace("timeout: 3s", "timeout: 60s"));
+  const text = shipped.replace("/run/qsp/kms.sock", socket).replace("timeout: 3s", "timeout: 60s");
+  expect(text).toContain(`unix://${socket}`);
+  writeFileSync(path, text);
   return path;
 }
 
-let count = 0;
-
 /** A new key, a plugin that uses it, and a configuration for the plugin. */
 async function setUp(algorithm = "X-Wing") {
-  count += 1;
-  const name = `cluster-${count}/etcd`;
-  const kms = createClient(
-    KmsService,
-    createGrpcTransport({ baseUrl: server.url, idleConnectionTimeoutMs: 100 }),
-  );
-  const keyId = (await kms.createKey({ name, algorithm })).result?.keyId ?? "";
+  const name = `${algorithm.toLowerCase()}/${randomUUID()}`;
+  const transport = createGrpcTransport({ baseUrl: server.url, idleConnectionTimeoutMs: 100 });
+  const kms = createClient(KmsService, transport);
+  const { keyId } = present((await kms.createKey({ name, algorithm })).result);
   const socket = makeSocketPath();
   const start = () => startPlugin({ url: server.url, key: `name/${name}`, socket });
-  const plugin = await start();
-  const rotate = () => kms.rotateKey({ keyId: `name/${name}` });
-  return {
-    keyId,
-    name,
-    kms,
-    plugin,
-    start,
-    rotate,
-    path: configure(socket),
-    endpoint: `unix://${socket}`,
-  };
+  const rotate = () => kms.rotateKey({ keyId });
+  return { keyId, plugin: await start(), start, rotate, path: configure(socket) };
 }
 
 const secret = Buffer.from('{"kind":"Secret","data":{"password":"aHVudGVyMg=="}}').toString("base64");
@@ -70,7 +79,9 @@ describe.skipIf(noGo)(
   () => {
     // The first build compiles the API server's libraries, about two minutes on one core.
     beforeAll(async () => {
-      program = buildKubernetesClient(afterAll);
+      const cwd = join(import.meta.dirname, "go-kubernetes");
+      const { status, stderr } = spawnSync("go", ["build", "-o", program, "."], { cwd, encoding: "utf8" });
+      if (status !== 0) throw new Error(`go build failed: ${stderr}`);
       server = await startServer({ dataDir: makeTemporaryDirectory(afterAll) });
     }, 600_000);
     afterAll(() => server?.stop());
@@ -79,69 +90,37 @@ describe.skipIf(noGo)(
       "encrypts secrets for etcd with %s, and reads them after a restart on either side",
       async (algorithm) => {
         const { path, plugin, start } = await setUp(algorithm);
-        const first = startApiServer();
-        expect(await first.do({ order: "load", path })).toEqual({ stale: false });
-        expect(await first.do({ order: "health" })).toMatchObject({ healthz: "ok" });
-        const { data = "" } = await first.do({ order: "store", data: secret });
+        const first = await startApiServer(path);
+        const data = await first.store(secret);
         const stored = Buffer.from(data, "base64").toString("latin1");
         expect(stored).toMatch(/^k8s:enc:kms:v2:qsp:/);
         expect(stored).not.toContain("hunter2");
         expect(stored).not.toContain("aHVudGVyMg");
         await plugin.stop();
         await start();
-        expect(await first.do({ order: "read", data })).toEqual({ data: secret, stale: false });
-        const second = startApiServer();
-        await second.do({ order: "load", path });
-        expect(await second.do({ order: "read", data })).toMatchObject({ data: secret });
+        expect(await first.read(data)).toEqual({ data: secret, stale: false });
+        const second = await startApiServer(path);
+        expect(await second.read(data)).toMatchObject({ data: secret });
       },
     );
 
     it("after a rotation, writes with the new key, reads old data, and reports it as stale", async () => {
       const { path, rotate } = await setUp();
-      const first = startApiServer();
-      await first.do({ order: "load", path });
-      const { data: old = "" } = await first.do({ order: "store", data: secret });
+      const old = await (await startApiServer(path)).store(secret);
       await rotate();
-      const second = startApiServer();
-      await second.do({ order: "load", path });
-      expect(await second.do({ order: "health" })).toMatchObject({ healthz: "ok" });
-      expect(await second.do({ order: "read", data: old })).toEqual({ data: secret, stale: true });
-      const { data: renewed = "" } = await second.do({ order: "store", data: secret });
-      expect(await second.do({ order: "read", data: renewed })).toEqual({ data: secret, stale: false });
+      const second = await startApiServer(path);
+      expect(await second.read(old)).toEqual({ data: secret, stale: true });
+      expect(await second.read(await second.store(secret))).toEqual({ data: secret, stale: false });
     });
 
     it("is refused if an object in etcd was changed, or names a different key", async () => {
-      const [{ path }, other] = [await setUp(), await setUp()];
-      const api = startApiServer();
-      await api.do({ order: "load", path });
-      const { data = "" } = await api.do({ order: "store", data: secret });
-      for (const part of ["source", "annotation", "annotations"] as const) {
-        const { data: changed = "" } = await api.do({ order: "change", part, data });
-        expect(changed).not.toBe("");
-        expect(await api.do({ order: "read", data: changed })).toMatchObject({
-          code: "InvalidArgument",
-          error: expect.stringContaining("failed to decrypt DEK"),
-        });
-      }
-      const named = await api.do({ order: "change", part: "key_id", keyId: other.keyId, data });
-      expect(await api.do({ order: "read", data: named.data ?? "" })).toMatchObject({
-        code: "NotFound",
-        error: expect.stringContaining("is not a version of name/cluster-"),
-      });
-    });
-
-    it("calls the plugin's Status, Encrypt and Decrypt with its own client", async () => {
-      const { endpoint, keyId } = await setUp("ML-KEM-1024");
-      const api = startApiServer();
-      expect(await api.do({ order: "status", endpoint })).toMatchObject({
-        version: "v2",
-        healthz: "ok",
-        keyId,
-      });
-      const seed = randomBytes(32).toString("base64");
-      const { ciphertext = "", annotations = {} } = await api.do({ order: "encrypt", endpoint, data: seed });
-      const envelope = { ciphertext, annotations, keyId } as const;
-      expect(await api.do({ order: "decrypt", endpoint, ...envelope })).toMatchObject({ data: seed });
+      const [{ path, keyId }, other] = [await setUp(), await setUp()];
+      const api = await startApiServer(path);
+      const stored = Buffer.from(await api.store(secret), "base64");
+      const changed = flipBit(stored, stored.indexOf(kemAnnotation) + 100);
+      expect((await api.read(base64(changed))).error).toMatch(/failed to decrypt DEK/);
+      const named = Buffer.from(stored.toString("latin1").replace(keyId, other.keyId), "latin1");
+      expect((await api.read(base64(named))).error).toMatch(/is not a version of name\/x-wing/);
     });
   },
 );

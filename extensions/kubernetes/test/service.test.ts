@@ -7,8 +7,7 @@ import { type EncryptResponse, KeyManagementService } from "#gen/kubernetes/kms_
 import type { ApiClient, CallLimits } from "../../../src/cli/connection/api-client.ts";
 import { createStoredTokens } from "../../../src/cli/connection/credentials.ts";
 import { refuse } from "../../../src/errors.ts";
-import { refusal } from "../../../test/support/refusal.ts";
-import { lengthInvalid } from "../../../test/support/refusals.ts";
+import { outcomeOf, refusal } from "../../../test/support/refusal.ts";
 import { kemAnnotation } from "../envelope.ts";
 import { createKeyService } from "../key-service.ts";
 import { createService } from "../service.ts";
@@ -44,12 +43,12 @@ function makePlugin(answers: Answers = {}) {
       return create(method.output, sound[method.name]?.(limits));
     },
   } as unknown as ApiClient;
-  const keys = createKeyService({
-    server,
-    tokens: createStoredTokens(() => undefined),
-    keyName: "name/etcd",
-  });
-  return { service: createService({ keys, maxServerMs: 10_000, onHealth: () => {} }), shared, asked };
+  const tokens = createStoredTokens(() => undefined);
+  const keys = createKeyService({ server, tokens, keyName: "name/etcd" });
+  const service = createService({ keys, maxServerMs: 10_000, onHealth: () => {} });
+  const readStatus = async (timeoutMs?: number) =>
+    service.status(create(status.input), contextOf(status, timeoutMs));
+  return { service, shared, asked, readStatus };
 }
 
 function contextOf(method: DescMethod, timeoutMs?: number): HandlerContext & { abort(): void } {
@@ -87,18 +86,20 @@ async function decryptWith(
 }
 
 describe("secrets in the plugin's memory", () => {
+  const zeros = new Uint8Array(32);
+
   it("are wiped: the plaintext and shared secret of Encrypt when it ends", async () => {
     const { service, shared } = makePlugin();
     const plaintext = Uint8Array.from(randomBytes(32));
     await encryptWith(service, plaintext);
-    expect([...shared, plaintext]).toEqual([new Uint8Array(32), new Uint8Array(32)]);
+    expect([...shared, plaintext]).toEqual([zeros, zeros]);
   });
 
   it("are wiped even if Encrypt fails", async () => {
     const { service } = makePlugin({ Encapsulate: () => ({ result: { keyId } }) });
     const plaintext = Uint8Array.from(randomBytes(32));
     await refusal(encryptWith(service, plaintext));
-    expect(plaintext).toEqual(new Uint8Array(32));
+    expect(plaintext).toEqual(zeros);
   });
 
   it("are wiped: the plaintext of Decrypt once its answer is written", async () => {
@@ -109,40 +110,36 @@ describe("secrets in the plugin's memory", () => {
     const answer = await decryptWith(service, encrypted, context);
     expect(Buffer.from(answer.plaintext ?? "")).toEqual(plaintext);
     context.abort();
-    expect([...shared, Uint8Array.from(answer.plaintext ?? [])]).toEqual(Array(3).fill(new Uint8Array(32)));
+    expect([...shared, Uint8Array.from(answer.plaintext ?? [])]).toEqual([zeros, zeros, zeros]);
   });
 });
 
 describe("an invalid answer", () => {
-  const unavailable = { code: "Unavailable", reason: "KEY_SERVICE_UNAVAILABLE" };
+  const result = { keyId, algorithm: "ML-KEM-768" };
+  const sized = (ciphertextBytes: number, secretBytes: number) => ({
+    result: {
+      ...result,
+      ciphertext: new Uint8Array(ciphertextBytes),
+      sharedSecret: new Uint8Array(secretBytes),
+    },
+  });
 
-  it.each<[string, Answers]>([
-    ["no result", { Encapsulate: () => ({}) }],
+  it.each<[string, object]>([
+    ["no result", {}],
     ["a KEM ciphertext of the wrong length", sized(1087, 32)],
     ["an empty shared secret", sized(1088, 0)],
     ["a shared secret of 31 bytes", sized(1088, 31)],
-    ["an invalid ID", { Encapsulate: () => ({ result: { keyId: "k".repeat(2000) } }) }],
-  ])("with %s makes Encrypt fail without encrypting", async (_, answers) => {
-    const { service } = makePlugin(answers);
-    expect(await refusal(encryptWith(service))).toEqual(unavailable);
+    ["an invalid ID", { result: { keyId: "k".repeat(2000) } }],
+  ])("with %s makes Encrypt fail without encrypting", async (_, answer) => {
+    const { service } = makePlugin({ Encapsulate: () => ({ ...answer }) });
+    expect(await outcomeOf(encryptWith(service))).toBe("KEY_SERVICE_UNAVAILABLE");
   });
 
   it.each([0, 31, 33])("with a shared secret of %i bytes makes Decrypt fail", async (length) => {
-    const { service } = makePlugin({
-      Decapsulate: () => ({ result: { sharedSecret: new Uint8Array(length) } }),
-    });
-    expect(await refusal(decryptWith(service, await encryptWith(service)))).toEqual(unavailable);
+    const { service } = makePlugin({ Decapsulate: () => sized(0, length) });
+    const decrypting = decryptWith(service, await encryptWith(service));
+    expect(await outcomeOf(decrypting)).toBe("KEY_SERVICE_UNAVAILABLE");
   });
-
-  function sized(ciphertextBytes: number, secretBytes: number): Answers {
-    const result = {
-      keyId,
-      algorithm: "ML-KEM-768",
-      ciphertext: new Uint8Array(ciphertextBytes),
-      sharedSecret: new Uint8Array(secretBytes),
-    };
-    return { Encapsulate: () => ({ result }) };
-  }
 });
 
 describe("Decrypt", () => {
@@ -156,9 +153,7 @@ describe("Decrypt", () => {
     const { service, asked } = makePlugin();
     const ciphertext = new Uint8Array(61).fill(1);
     const annotations = { [kemAnnotation]: new Uint8Array(1568) };
-    expect(await refusal(decryptWith(service, { keyId, ciphertext, annotations }))).toMatchObject(
-      lengthInvalid,
-    );
+    expect(await outcomeOf(decryptWith(service, { keyId, ciphertext, annotations }))).toBe("LENGTH_INVALID");
     expect(asked).not.toContain("Decapsulate");
   });
 
@@ -174,103 +169,64 @@ describe("Decrypt", () => {
 });
 
 describe("Status", () => {
-  const statusOf = (answers: Answers) =>
-    makePlugin(answers).service.status(create(status.input), contextOf(status));
+  const fails = (error: Error) => () => {
+    throw error;
+  };
 
   it("asks the key service once", async () => {
-    const { service, asked } = makePlugin();
-    expect(await service.status(create(status.input), contextOf(status))).toEqual({
-      version: "v2",
-      healthz: "ok",
-      keyId,
-    });
+    const { readStatus, asked } = makePlugin();
+    expect(await readStatus()).toEqual({ version: "v2", healthz: "ok", keyId });
     expect(asked).toEqual(["GetKey"]);
   });
 
-  it.each(["DISABLED", "DESTROY_SCHEDULED", "DESTROYED", "ROTATED", ""])(
-    "reports no key if the newest version is %j, so that the API server stops writing",
-    async (keyStatus) => {
-      const answer = await statusOf({ GetKey: () => ({ result: { ...key, status: keyStatus } }) });
-      expect(answer).toMatchObject({
-        keyId: "",
-        healthz: expect.stringContaining(`is ${keyStatus}; it must be ACTIVE`),
-      });
-    },
-  );
-
-  it("reports no key if it is a signing key", async () => {
-    const answer = await statusOf({
-      GetKey: () => ({ result: { ...key, usage: "SIGN", algorithm: "ML-DSA-65" } }),
-    });
-    expect(answer).toMatchObject({
-      keyId: "",
-      healthz: expect.stringContaining("an ML-DSA-65 key for SIGN"),
-    });
+  const states = ["DISABLED", "DESTROY_SCHEDULED", "DESTROYED", "ROTATED", ""];
+  it.each([
+    ...states.map((status) => [{ status }, `is ${status}; it must be ACTIVE`] as const),
+    [{ usage: "SIGN", algorithm: "ML-DSA-65" }, "an ML-DSA-65 key for SIGN"] as const,
+  ])("reports no key if it is %j, so that the API server stops writing", async (change, healthz) => {
+    const { readStatus } = makePlugin({ GetKey: () => ({ result: { ...key, ...change } }) });
+    expect(await readStatus()).toMatchObject({ keyId: "", healthz: expect.stringContaining(healthz) });
   });
 
   it("leaves itself time to report a slow key service", async () => {
     let limitMs = 0;
-    const { service } = makePlugin({
+    const { readStatus } = makePlugin({
       GetKey: ({ timeoutMs = 0 }) => {
         limitMs = timeoutMs;
         throw new ConnectError("late", Code.DeadlineExceeded);
       },
     });
-    const answer = await service.status(create(status.input), contextOf(status, 9000));
+    const healthz = expect.stringContaining("did not answer in time");
+    expect(await readStatus(9000)).toMatchObject({ keyId: "", healthz });
     expect(limitMs).toBeGreaterThan(6000);
     expect(limitMs).toBeLessThanOrEqual(7200);
-    expect(answer).toMatchObject({ keyId: "", healthz: expect.stringContaining("did not answer in time") });
   });
 
-  it("keeps the last known key while the token is refused", async () => {
-    let isRefusing = false;
-    const { service } = makePlugin({
-      GetKey: () => {
-        if (isRefusing) throw refuse("TOKEN_EXPIRED", "the token has expired");
-        return { result: key };
-      },
-    });
-    await service.status(create(status.input), contextOf(status));
-    isRefusing = true;
-    expect(await service.status(create(status.input), contextOf(status))).toEqual({
-      version: "v2",
-      healthz: "the key service refused the call: the token has expired (TOKEN_EXPIRED)",
-      keyId,
-    });
-  });
-
-  it("reports no key after a refusal of the key, even if the key service no longer answers", async () => {
+  it("keeps the last known key while the service or the token fails, but not after a refusal of the key", async () => {
     const answers = [
       () => ({ result: key }),
+      fails(refuse("TOKEN_EXPIRED", "the token has expired")),
       () => ({ result: { ...key, status: "DISABLED" } }),
-      () => {
-        throw new ConnectError("down", Code.Unavailable);
-      },
+      fails(new ConnectError("down", Code.Unavailable)),
       () => ({ result: key }),
     ];
-    const { service } = makePlugin({ GetKey: () => answers.shift()?.() ?? {} });
-    const keyIds = [];
-    while (answers.length > 0)
-      keyIds.push((await service.status(create(status.input), contextOf(status))).keyId);
-    expect(keyIds).toEqual([keyId, "", "", keyId]);
+    const { readStatus } = makePlugin({ GetKey: () => answers.shift()?.() ?? {} });
+    const found = [];
+    while (answers.length > 0) found.push(await readStatus());
+    expect(found.map((one) => one.keyId)).toEqual([keyId, keyId, "", "", keyId]);
+    const refused = "the key service refused the call: the token has expired (TOKEN_EXPIRED)";
+    expect(found[1]?.healthz).toBe(refused);
   });
 
   it("truncates the key service's message and removes its control characters", async () => {
-    const { healthz = "" } = await statusOf({
-      GetKey: () => {
-        throw refuse("KEY_DAMAGED", `\u001b[2J\nlevel=fatal ${"x".repeat(5000)}`);
-      },
-    });
+    const damaged = refuse("KEY_DAMAGED", `\u001b[2J\nlevel=fatal ${"x".repeat(5000)}`);
+    const { healthz = "" } = await makePlugin({ GetKey: fails(damaged) }).readStatus();
     expect(healthz).toMatch(/^the key service refused the call: \ufffd\[2J level=fatal x+$/);
     expect(healthz.length).toBe(500);
   });
 
   it("fails if the plugin has a bug", async () => {
-    const call = statusOf({
-      GetKey: () => {
-        throw new TypeError("a bug");
-      },
-    });
-    expect(await refusal(Promise.resolve(call))).toEqual({ code: "Internal", reason: "INTERNAL" });
+    const { readStatus } = makePlugin({ GetKey: fails(new TypeError("a bug")) });
+    expect(await refusal(readStatus())).toEqual({ code: "Internal", reason: "INTERNAL" });
   });
 });

@@ -155,10 +155,8 @@ describe("the socket", () => {
       expect(existsSync(path)).toBe(false);
     },
   );
-});
 
-describe("a socket that cannot be created", () => {
-  it("is reported with one sentence", async () => {
+  it("that cannot be created is reported with one sentence", async () => {
     const path = makeSocketPath();
     writeFileSync(path, "precious");
     const mask = process.umask();
