@@ -13,14 +13,23 @@ import {
   timeout,
   useServer,
 } from "../../../test/cli/qsp.ts";
+import { flipBit } from "../../../test/support/bytes.ts";
 import { createAgeKey, createIdentity } from "./keys.ts";
 
 const server = useServer();
 
-function placeWith(files: Readonly<Record<string, string | Uint8Array>>) {
+/** A directory with files, and an identity with its recipient. */
+async function placeWith(files: Readonly<Record<string, string | Uint8Array>> = {}) {
   const place = server.place();
-  for (const [name, content] of Object.entries(files)) writeFileSync(join(place.cwd, name), content);
-  return { ...place, read: (name: string) => readFileSync(join(place.cwd, name)) };
+  const { identity, recipient } = await createIdentity();
+  for (const [name, content] of Object.entries({ identity, ...files }))
+    writeFileSync(join(place.cwd, name), content);
+  const read = (name: string) => readFileSync(join(place.cwd, name));
+  const encrypt = (...options: string[]) => qspDone(["encrypt", "file", ...options], place);
+  /** Decrypts to standard output. */
+  const decrypt = (...options: string[]) => ["decrypt", "file.age", ...options, "--out", "-"];
+  const decrypted = (...options: string[]) => qspDone(decrypt(...options), place);
+  return { ...place, identity, recipient, read, encrypt, decrypt, decrypted };
 }
 
 /** Runs a command that must fail. */
@@ -34,27 +43,24 @@ const chunkBytes = 65_536;
 describe("qsp encrypt and qsp decrypt", { timeout }, () => {
   it("name their output files, and write the plaintext only for its owner", async () => {
     const keyId = await createAgeKey(server);
-    const place = placeWith({ "report.pdf": "the report" });
-    expect(await qspDone(["encrypt", "report.pdf", "--key", keyId], place)).toBe(
-      "report.pdf.age: encrypted to 1 recipient\n",
-    );
+    const place = await placeWith({ "report.pdf": "the report" });
+    const encrypted = await qspDone(["encrypt", "report.pdf", "--key", keyId], place);
+    expect(encrypted).toBe("report.pdf.age: encrypted to 1 recipient\n");
     const again = await refused(["decrypt", "report.pdf.age"], place);
     expect(again).toMatchObject({ code: 2, message: expect.stringContaining("report.pdf already exists") });
-    expect(await qspDone(["decrypt", "report.pdf.age", "--key", keyId, "--out", "copy"], place)).toBe(
-      "copy: decrypted\n",
-    );
+    const copied = await qspDone(["decrypt", "report.pdf.age", "--key", keyId, "--out", "copy"], place);
+    expect(copied).toBe("copy: decrypted\n");
     expect(place.read("copy").toString()).toBe("the report");
     expect(statSync(join(place.cwd, "copy")).mode & 0o777).toBe(0o600);
   });
 
   it.each([0, chunkBytes, 21 * chunkBytes + 7])("restore %i bytes, binary and armored", async (size) => {
-    const { identity, recipient } = await createIdentity();
-    const plaintext = randomBytes(size);
-    const place = placeWith({ plaintext, identity });
+    const file = randomBytes(size);
+    const place = await placeWith({ file });
     for (const [out, ...options] of [["binary"], ["text", "--armor"]] as const) {
-      await qspDone(["encrypt", "plaintext", "--recipient", recipient, "--out", out, ...options], place);
+      await place.encrypt("--recipient", place.recipient, "--out", out, ...options);
       await qspDone(["decrypt", out, "--identity", "identity", "--out", `${out}.plain`], place);
-      expect(place.read(`${out}.plain`).equals(plaintext)).toBe(true);
+      expect(place.read(`${out}.plain`).equals(file)).toBe(true);
     }
     expect(place.read("text").toString()).toMatch(
       /^-----BEGIN AGE ENCRYPTED FILE-----\n([\w+/=]{1,64}\n)+-----END/,
@@ -71,66 +77,53 @@ describe("qsp encrypt and qsp decrypt", { timeout }, () => {
 
   it("serve each of several recipients", async () => {
     const [first, second] = [await createAgeKey(server), await createAgeKey(server)];
-    const own = await createIdentity();
-    const place = placeWith({
-      file: "hello",
-      mine: `# mine\n\n${own.identity}\n`,
-      recipients: `# ours\n${own.recipient}\n`,
-    });
-    await qspDone(
-      ["encrypt", "file", "--key", first, "--key", second, "--recipients-file", "recipients"],
-      place,
-    );
-    for (const options of [
+    const { identity, recipient } = await createIdentity();
+    const files = { mine: `# mine\n\n${identity}\n`, recipients: `# ours\n${recipient}\n` };
+    const { encrypt, decrypted } = await placeWith({ file: "hello", ...files });
+    await encrypt("--key", first, "--key", second, "--recipients-file", "recipients");
+    for (const [option, value] of [
       ["--key", first],
       ["--key", second],
       ["--identity", "mine"],
-    ])
-      expect(await qspDone(["decrypt", "file.age", ...options, "--out", "-"], place)).toBe("hello");
+    ] as const)
+      expect(await decrypted(option, value)).toBe("hello");
   });
 
   it("read a header that is larger than a chunk of the file", async () => {
-    const { identity, recipient } = await createIdentity();
-    const place = placeWith({ file: "hello", identity, recipients: `${recipient}\n`.repeat(700) });
-    await qspDone(["encrypt", "file", "--recipients-file", "recipients"], place);
-    expect(place.read("file.age").length).toBeGreaterThan(1024 * 1024);
-    expect(await qspDone(["decrypt", "file.age", "--identity", "identity", "--out", "-"], place)).toBe(
-      "hello",
-    );
+    const { encrypt, decrypted, cwd, recipient, read } = await placeWith({ file: "hello" });
+    writeFileSync(join(cwd, "recipients"), `${recipient}\n`.repeat(700));
+    await encrypt("--recipients-file", "recipients");
+    expect(read("file.age").length).toBeGreaterThan(1024 * 1024);
+    expect(await decrypted("--identity", "identity")).toBe("hello");
   });
 
   it("find an older version of a rotated name, and the caller's key if none is named", async () => {
     await createAgeKey(server, "rotating");
-    const place = placeWith({ file: "hello" });
-    await qspDone(["encrypt", "file", "--key", "name/rotating"], place);
+    const { encrypt, decrypted } = await placeWith({ file: "hello" });
+    await encrypt("--key", "name/rotating");
     await server.client(KmsService).rotateKey({ keyId: "name/rotating" });
     for (const options of [["--key", "name/rotating"], ["--key", "name/rotating/1"], []])
-      expect(await qspDone(["decrypt", "file.age", ...options, "--out", "-"], place)).toBe("hello");
+      expect(await decrypted(...options)).toBe("hello");
   });
 
   it("release nothing of a changed file to a file, and only authentic chunks to standard output", async () => {
-    const { identity, recipient } = await createIdentity();
-    const plaintext = Buffer.alloc(3 * chunkBytes, "a");
-    const place = placeWith({ plaintext, identity });
-    await qspDone(["encrypt", "plaintext", "--recipient", recipient, "--out", "file.age"], place);
+    const file = Buffer.alloc(3 * chunkBytes, "a");
+    const place = await placeWith({ file });
+    await place.encrypt("--recipient", place.recipient);
     const whole = place.read("file.age");
-    const changed = Buffer.from(whole);
-    changed[changed.length - 100] = (changed.at(-100) ?? 0) ^ 1;
+    const changed = flipBit(whole, whole.length - 100);
     const truncated = whole.subarray(0, -(chunkBytes + 16));
     for (const content of [changed, truncated]) {
       writeFileSync(join(place.cwd, "file.age"), content);
       const toFile = await refused(["decrypt", "file.age", "--identity", "identity", "--out", "out"], place);
-      expect(toFile).toEqual({
-        code: 1,
-        stdout: "",
-        message: expect.stringMatching(/changed or truncated: chunk \d/),
-      });
+      const message = expect.stringMatching(/changed or truncated: chunk \d/);
+      expect(toFile).toEqual({ code: 1, stdout: "", message });
       expect(existsSync(join(place.cwd, "out"))).toBe(false);
-      const toOutput = await refused(["decrypt", "file.age", "--identity", "identity", "--out", "-"], place);
-      expect(toOutput.code).toBe(1);
-      expect(toOutput.stdout).toMatch(/^a*$/);
-      expect(toOutput.stdout.length % chunkBytes).toBe(0);
-      expect(toOutput.stdout.length).toBeLessThan(plaintext.length);
+      const { code, stdout } = await refused(place.decrypt("--identity", "identity"), place);
+      expect(code).toBe(1);
+      expect(stdout).toMatch(/^a*$/);
+      expect(stdout.length % chunkBytes).toBe(0);
+      expect(stdout.length).toBeLessThan(file.length);
     }
     expect(readdirSync(place.cwd).filter((name) => name.startsWith("."))).toEqual([]);
   });
@@ -138,101 +131,88 @@ describe("qsp encrypt and qsp decrypt", { timeout }, () => {
   it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("leave no file behind after %s", async (signal) => {
     const { recipient } = await createIdentity();
     const place = server.place();
-    const { child, end } = startQsp(["encrypt", "-", "--recipient", recipient, "--out", "out"], {
-      ...place,
-      stdin: null,
-    });
+    const args = ["encrypt", "-", "--recipient", recipient, "--out", "out"];
+    const { child, end } = startQsp(args, { ...place, stdin: null });
     child.stdin?.write("hello");
-    await expect
-      .poll(() => readdirSync(place.cwd))
-      .toContainEqual(expect.stringMatching(/^\.qsp-.*\.draft$/));
+    const draft = expect.stringMatching(/^\.qsp-.*\.draft$/);
+    await expect.poll(() => readdirSync(place.cwd)).toContainEqual(draft);
     child.kill(signal);
     expect((await end).code).toBe(130);
     expect(readdirSync(place.cwd)).toEqual([]);
   });
 
   it("keep an existing output file if encryption fails", async () => {
-    const place = placeWith({ "file.age": "before" });
-    const { recipient } = await createIdentity();
-    expect(await refused(["encrypt", "file", "--recipient", recipient], place)).toMatchObject({ code: 2 });
+    const place = await placeWith({ "file.age": "before" });
+    expect((await refused(["encrypt", "file", "--recipient", place.recipient], place)).code).toBe(2);
     expect(place.read("file.age").toString()).toBe("before");
   });
 
   it("refuse a file for other keys, and keys that are not for age", async () => {
-    const { recipient } = await createIdentity();
     const keyId = await createAgeKey(server);
     const { result } = await server.client(KmsService).createKey({ algorithm: "X-Wing", usage: "ENCRYPT" });
-    const place = placeWith({ file: "hello" });
-    await qspDone(["encrypt", "file", "--recipient", recipient], place);
-    expect(await refused(["decrypt", "file.age", "--key", keyId, "--out", "-"], place)).toEqual({
+    const place = await placeWith({ file: "hello" });
+    await place.encrypt("--recipient", place.recipient);
+    expect(await refused(place.decrypt("--key", keyId), place)).toEqual({
       code: 1,
       stdout: "",
       message: `qsp: the file was not encrypted to ${keyId}`,
     });
-    expect(await refused(["encrypt", "file", "--key", result?.keyId ?? ""], place)).toMatchObject({
-      code: 2,
-      message: expect.stringContaining("age needs an X-Wing key with usage KEM"),
-    });
+    const message = expect.stringContaining("age needs an X-Wing key with usage KEM");
+    const encrypting = refused(["encrypt", "file", "--key", result?.keyId ?? ""], place);
+    expect(await encrypting).toMatchObject({ code: 2, message });
   });
 });
 
 describe("qsp encrypt", { timeout }, () => {
+  const classic = "age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj";
   it.each([
-    [[], /use --key, --recipient or --recipients-file/],
-    [
-      ["--recipient", "AGE-SECRET-KEY-PQ-1SECRET"],
-      /^qsp: --recipient is an identity; name a recipient age1pq…$/,
-    ],
-    [["--recipient", "age1pq1qqqq"], /damaged recipient/],
-    [["--recipient", "age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj"], /not post-quantum/],
-    [["--recipient", "ssh-ed25519 AAAA"], /"ssh-ed25519 AAAA"; name a recipient age1pq…/],
-    [["--recipients-file", "empty"], /empty contains no recipient/],
+    ["", /use --key, --recipient or --recipients-file/],
+    ["--recipient AGE-SECRET-KEY-PQ-1SECRET", /^qsp: --recipient is an identity; name a recipient age1pq…$/],
+    ["--recipient age1pq1qqqq", /damaged recipient/],
+    [`--recipient ${classic}`, /not post-quantum/],
+    ["--recipient ssh-ed25519", /"ssh-ed25519"; name a recipient age1pq…/],
+    ["--recipients-file empty", /empty contains no recipient/],
   ])("refuses the recipients %j", async (options, message) => {
-    const place = placeWith({ file: "hello", empty: "# none\n" });
-    const failed = await refused(["encrypt", "file", ...options], place);
+    const place = await placeWith({ file: "hello", empty: "# none\n" });
+    const failed = await refused(["encrypt", "file", ...options.split(" ").filter(Boolean)], place);
     expect(failed).toEqual({ code: 2, stdout: "", message: expect.stringMatching(message) });
     expect(existsSync(join(place.cwd, "file.age"))).toBe(false);
   });
 });
 
 describe("qsp decrypt", { timeout }, () => {
+  const version = "age-encryption.org/v1\n";
+  const classic = "-> X25519 a\n\n---";
   it.each([
-    ["age-encryption.org/v1\n-> X25519 a\n\n--- bWFj\n", /header is malformed/],
-    [
-      `age-encryption.org/v1\n-> X25519 a\n\n--- ${"A".repeat(43)}\n`,
-      /no post-quantum recipient .* only X25519/,
-    ],
-    [`age-encryption.org/v1\r\n`, /not an age file/],
+    [`${version}${classic} bWFj\n`, /header is malformed/],
+    [`${version}${classic} ${"A".repeat(43)}\n`, /no post-quantum recipient .* only X25519/],
+    ["age-encryption.org/v1\r\n", /not an age file/],
     ["age-encryption.org/v2\n", /has version "age-encryption.org\/v2" of the age format/],
     ["hello", /not an age file/],
     ["", /not an age file/],
-    [`age-encryption.org/v1\n-> ${"a".repeat(3_000_000)}`, /a line is longer than/],
-    [`age-encryption.org/v1\n${"-> a\n\n".repeat(1025)}`, /more than 1024 stanzas/],
-  ])("refuses a malformed file %#", async (file, message) => {
-    const place = placeWith({ file });
-    expect(await refused(["decrypt", "file", "--out", "-"], place)).toEqual({
-      code: 2,
-      stdout: "",
-      message: expect.stringMatching(message),
-    });
+    [`${version}-> ${"a".repeat(3_000_000)}`, /a line is longer than/],
+    [`${version}${"-> a\n\n".repeat(1025)}`, /more than 1024 stanzas/],
+  ])("refuses a malformed file %#", async (content, message) => {
+    const place = await placeWith({ "file.age": content });
+    const failed = await refused(place.decrypt(), place);
+    expect(failed).toEqual({ code: 2, stdout: "", message: expect.stringMatching(message) });
   });
 
   it.each([
     ["AGE-SECRET-KEY-1QQQQ", /only X25519 identities/],
     ["AGE-SECRET-KEY-PQ-1SECRET", /^qsp: identity contains a malformed identity$/],
-    ["age-encryption.org/v1\n", /identity is encrypted; decrypt it first/],
+    [version, /identity is encrypted; decrypt it first/],
     ["# nothing\n", /contains no identity/],
     ["AGE-PLUGIN-YUBIKEY-1QQQQ", /contains no identity/],
   ])("refuses the identity file %j", async (identity, message) => {
-    const { recipient } = await createIdentity();
-    const place = placeWith({ file: "hello", identity });
-    await qspDone(["encrypt", "file", "--recipient", recipient], place);
-    const failed = await refused(["decrypt", "file.age", "--identity", "identity", "--out", "-"], place);
+    const place = await placeWith({ file: "hello", identity });
+    await place.encrypt("--recipient", place.recipient);
+    const failed = await refused(place.decrypt("--identity", "identity"), place);
     expect(failed).toEqual({ code: 2, stdout: "", message: expect.stringMatching(message) });
   });
 
   it("needs --out for a file without the ending .age", async () => {
-    const place = placeWith({ file: "hello" });
+    const place = await placeWith({ file: "hello" });
     expect((await refused(["decrypt", "file"], place)).message).toMatch(/--out is missing/);
     const both = await refused(["decrypt", "file", "--out", "a", "--key", "k", "--identity", "file"], place);
     expect(both.message).toMatch(/only one of --key and --identity/);

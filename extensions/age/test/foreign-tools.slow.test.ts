@@ -4,7 +4,7 @@ import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { launch, qspDone, type RunOptions, timeout, useServer } from "../../../test/cli/qsp.ts";
+import { launch, qspDone, qspJson, type RunOptions, timeout, useServer } from "../../../test/cli/qsp.ts";
 import { isMissing } from "../../../test/interop/tools.ts";
 import { createAgeKey, createIdentity } from "./keys.ts";
 
@@ -25,8 +25,9 @@ async function makePlace() {
   writeFileSync(join(place.cwd, "file"), content);
   symlinkSync(plugin, join(place.cwd, "age-plugin-qsp"));
   const path = [place.cwd, process.env.PATH].join(delimiter);
-  const read = (name: string) => readFileSync(join(place.cwd, name));
-  return { ...place, env: { PATH: path }, keyId, content, recipient, read };
+  const expectContent = (name: string) =>
+    expect(readFileSync(join(place.cwd, name)).equals(content), name).toBe(true);
+  return { ...place, env: { PATH: path }, keyId, recipient, expectContent };
 }
 
 /** Runs a program that must succeed, and returns its output. */
@@ -36,56 +37,47 @@ async function done(program: string, args: readonly string[], options: RunOption
   return stdout;
 }
 
-describe.skipIf(isMissing("age") || isMissing("age-keygen"))(
-  "age (needs age and age-keygen)",
-  { timeout },
-  () => {
-    it.each([[], ["--armor"]])(
-      "decrypts through the plugin what it encrypted to a server-held key %j",
-      async (...options) => {
-        const place = await makePlace();
-        await done("age", ["-r", place.recipient, ...options, "-o", "file.age", "file"], place);
-        await done("age", ["-d", "-i", "identity", "-o", "by-age", "file.age"], place);
-        await done("age", ["-d", "-j", "qsp", "-o", "by-any-key", "file.age"], place);
-        await qspDone(["decrypt", "file.age", "--key", place.keyId, "--out", "by-qsp"], place);
-        for (const name of ["by-age", "by-any-key", "by-qsp"])
-          expect(place.read(name).equals(place.content), name).toBe(true);
-      },
-    );
-
-    it.each([[], ["--armor"]])("decrypts what qsp encrypted to its own key %j", async (...options) => {
+const needsAge = isMissing("age") || isMissing("age-keygen");
+describe.skipIf(needsAge)("age (needs age and age-keygen)", { timeout }, () => {
+  it.each([[], ["--armor"]])(
+    "decrypts through the plugin what it encrypted to a server-held key %j",
+    async (...options) => {
       const place = await makePlace();
-      await done("age-keygen", ["-pq", "-o", "own"], place);
-      const recipient = (await done("age-keygen", ["-y", "own"], place)).trim();
-      await qspDone(["encrypt", "file", "--key", place.keyId, "--recipient", recipient, ...options], place);
-      await done("age", ["-d", "-i", "own", "-o", "by-age", "file.age"], place);
-      expect(place.read("by-age").equals(place.content)).toBe(true);
-      const { result } = await importIdentity(place);
-      await qspDone(["decrypt", "file.age", "--key", result.keyId, "--out", "by-import"], place);
-      expect(place.read("by-import").equals(place.content)).toBe(true);
-    });
+      await done("age", ["-r", place.recipient, ...options, "-o", "file.age", "file"], place);
+      await done("age", ["-d", "-i", "identity", "-o", "by-age", "file.age"], place);
+      await done("age", ["-d", "-j", "qsp", "-o", "by-any-key", "file.age"], place);
+      await qspDone(["decrypt", "file.age", "--key", place.keyId, "--out", "by-qsp"], place);
+      for (const name of ["by-age", "by-any-key", "by-qsp"]) place.expectContent(name);
+    },
+  );
 
-    it("shows why the plugin refuses", async () => {
-      const place = await makePlace();
-      await done("age", ["-r", place.recipient, "-o", "file.age", "file"], place);
-      await server.client(KmsService).disableKey({ keyId: place.keyId });
-      const refused = await launch("age", ["-d", "-i", "identity", "file.age"], place).end;
-      expect({ code: refused.code, stderr: refused.stderr }).toEqual({
-        code: 1,
-        stderr: expect.stringMatching(/qsp plugin: .*DISABLED.*KEY_STATE_INVALID/),
-      });
-      const other = await createIdentity();
-      await done("age", ["-r", other.recipient, "-o", "other.age", "file"], place);
-      await server.client(KmsService).enableKey({ keyId: place.keyId });
-      const unmatched = await launch("age", ["-d", "-i", "identity", "other.age"], place).end;
-      expect(unmatched.stderr).toContain("no identity matched any of the recipients");
-    });
-  },
-);
+  it.each([[], ["--armor"]])("decrypts what qsp encrypted to its own key %j", async (...options) => {
+    const place = await makePlace();
+    await done("age-keygen", ["-pq", "-o", "own"], place);
+    const recipient = (await done("age-keygen", ["-y", "own"], place)).trim();
+    await qspDone(["encrypt", "file", "--key", place.keyId, "--recipient", recipient, ...options], place);
+    await done("age", ["-d", "-i", "own", "-o", "by-age", "file.age"], place);
+    place.expectContent("by-age");
+    const { result } = await qspJson(["kms", "import", "own"], place);
+    const { keyId } = result as { keyId: string };
+    await qspDone(["decrypt", "file.age", "--key", keyId, "--out", "by-import"], place);
+    place.expectContent("by-import");
+  });
 
-async function importIdentity(place: RunOptions): Promise<{ readonly result: { readonly keyId: string } }> {
-  return JSON.parse(await qspDone(["kms", "import", "own", "--json"], place));
-}
+  it("shows why the plugin refuses", async () => {
+    const place = await makePlace();
+    const kms = server.client(KmsService);
+    const decrypt = (file: string) => launch("age", ["-d", "-i", "identity", file], place).end;
+    await done("age", ["-r", place.recipient, "-o", "file.age", "file"], place);
+    await kms.disableKey({ keyId: place.keyId });
+    const stderr = expect.stringMatching(/qsp plugin: .*DISABLED.*KEY_STATE_INVALID/);
+    expect(await decrypt("file.age")).toMatchObject({ code: 1, stderr });
+    const other = await createIdentity();
+    await done("age", ["-r", other.recipient, "-o", "other.age", "file"], place);
+    await kms.enableKey({ keyId: place.keyId });
+    expect((await decrypt("other.age")).stderr).toContain("no identity matched any of the recipients");
+  });
+});
 
 describe.skipIf(isMissing("sops"))("SOPS (needs sops)", { timeout }, () => {
   it("encrypts a YAML file to a server-held key, and decrypts it through the plugin", async () => {
@@ -101,26 +93,18 @@ describe.skipIf(isMissing("sops"))("SOPS (needs sops)", { timeout }, () => {
   });
 });
 
-describe.skipIf(isPackageMissing)(
-  "the npm package age-encryption (needs age-encryption)",
-  { timeout },
-  () => {
-    it("encrypts to a server-held key", async () => {
-      const place = await makePlace();
-      const script = `node "$0" encrypt "$1" < file > file.age`;
-      await done("bash", ["-c", script, nodeProgram, place.recipient], place);
-      await qspDone(["decrypt", "file.age", "--key", place.keyId, "--out", "by-qsp"], place);
-      expect(place.read("by-qsp").equals(place.content)).toBe(true);
-    });
-
-    it("decrypts what qsp encrypted", async () => {
-      const place = await makePlace();
-      const own = await createIdentity();
-      writeFileSync(join(place.cwd, "own"), own.identity);
-      await qspDone(["encrypt", "file", "--key", place.keyId, "--recipient", own.recipient], place);
-      const script = `node "$0" decrypt own < file.age > by-package`;
-      await done("bash", ["-c", script, nodeProgram], place);
-      expect(place.read("by-package").equals(place.content)).toBe(true);
-    });
-  },
-);
+const neededPackage = "the npm package age-encryption (needs age-encryption)";
+describe.skipIf(isPackageMissing)(neededPackage, { timeout }, () => {
+  it("encrypts to a server-held key, and decrypts what qsp encrypted", async () => {
+    const place = await makePlace();
+    const run = (script: string) => done("bash", ["-c", script, nodeProgram, place.recipient], place);
+    await run(`node "$0" encrypt "$1" < file > file.age`);
+    await qspDone(["decrypt", "file.age", "--key", place.keyId, "--out", "by-qsp"], place);
+    place.expectContent("by-qsp");
+    const own = await createIdentity();
+    writeFileSync(join(place.cwd, "own"), own.identity);
+    await qspDone(["encrypt", "file", "--recipient", own.recipient, "--out", "own.age"], place);
+    await run(`node "$0" decrypt own < own.age > by-package`);
+    place.expectContent("by-package");
+  });
+});

@@ -45,27 +45,33 @@ describe("the keys that may open a file", () => {
       ["scheduled", "DESTROY_SCHEDULED"],
       ["newest", "ACTIVE"],
     ]);
-    await expect(findFileKeyOnServer(client, "", sealed(1))).rejects.toThrow(
-      "Not tried: disabled (DISABLED), scheduled (DESTROY_SCHEDULED)",
-    );
+    const notTried = "Not tried: disabled (DISABLED), scheduled (DESTROY_SCHEDULED)";
+    await expect(findFileKeyOnServer(client, "", sealed(1))).rejects.toThrow(notTried);
     expect(tried).toEqual(["newest", "oldest"]);
   });
 
-  it("are the newest of all pages", async () => {
-    const { tried, client } = serverWith(active(5), 32, 2);
-    expect(await findFileKeyOnServer(client, "", sealed(1))).toBeUndefined();
-    expect(tried).toEqual(["key-4", "key-3", "key-2", "key-1", "key-0"]);
-  });
-
-  it("are the primary version of a name, and then its other versions", async () => {
-    const { tried, client } = serverWith([
-      ["first", "ROTATED"],
-      ["second", "DESTROYED"],
-      ["third", "ROTATED"],
-      ["fourth", "ACTIVE", true],
-    ]);
-    expect(await findFileKeyOnServer(client, "name/archive", sealed(1))).toBeUndefined();
-    expect(tried).toEqual(["name/archive", "third", "first"]);
+  const versions: Key[] = [
+    ["first", "ROTATED"],
+    ["second", "DESTROYED"],
+    ["third", "ROTATED"],
+    ["fourth", "ACTIVE", true],
+  ];
+  it.each<[string, Key[], string, recipients: number, tried: string]>([
+    ["are the newest of all pages", active(5), "", 1, "key-4 key-3 key-2 key-1 key-0"],
+    [
+      "are the primary version of a name, and then its other versions",
+      versions,
+      "name/a",
+      1,
+      "name/a third first",
+    ],
+    ["are only the one that an ID names", active(3), "key-1", 2, "key-1 key-1"],
+    ["may need all eight calls", active(8), "", 1, "key-7 key-6 key-5 key-4 key-3 key-2 key-1 key-0"],
+    ["are not asked for a file without post-quantum recipients", active(1), "", 0, ""],
+  ])("%s", async (_name, keys, handle, recipients, expected) => {
+    const { tried, client } = serverWith(keys, 32, 2);
+    expect(await findFileKeyOnServer(client, handle, sealed(recipients))).toBeUndefined();
+    expect(tried.join(" ")).toBe(expected);
   });
 
   it("are the other versions of a name whose primary one does not decrypt now", async () => {
@@ -81,12 +87,6 @@ describe("the keys that may open a file", () => {
     expect(tried).toEqual(["name/archive", "first"]);
   });
 
-  it("are only the one that an ID names", async () => {
-    const { tried, client } = serverWith(active(3));
-    expect(await findFileKeyOnServer(client, "key-1", sealed(2))).toBeUndefined();
-    expect(tried).toEqual(["key-1", "key-1"]);
-  });
-
   it.each([
     ["many keys", "", active(9), 1, /8 attempts with your newest keys .* qsp decrypt --key KEY, or for age/],
     ["many recipients", "key-0", active(1), 9, /9 post-quantum recipients; .* among the first 8$/],
@@ -97,24 +97,10 @@ describe("the keys that may open a file", () => {
     expect(tried).toHaveLength(8);
   });
 
-  it("may need all eight calls", async () => {
-    const { tried, client } = serverWith(active(8));
-    expect(await findFileKeyOnServer(client, "", sealed(1))).toBeUndefined();
-    expect(tried).toHaveLength(8);
-  });
-
-  it("are not asked for a file without post-quantum recipients", async () => {
-    const { tried, client } = serverWith(active(1));
-    expect(await findFileKeyOnServer(client, "", [])).toBeUndefined();
-    expect(tried).toEqual([]);
-  });
-
-  it("must exist, and the server must answer with a shared secret", async () => {
-    await expect(findFileKeyOnServer(serverWith([]).client, "", sealed(1))).rejects.toThrow(
-      "you have no X-Wing key with usage KEM on this server",
-    );
-    await expect(findFileKeyOnServer(serverWith(active(1), 31).client, "", sealed(1))).rejects.toThrow(
-      "the server sent an answer without a shared secret of 32 bytes",
-    );
+  it.each([
+    ["must exist", serverWith([]), "you have no X-Wing key with usage KEM on this server"],
+    ["must give 32 bytes", serverWith(active(1), 31), "an answer without a shared secret of 32 bytes"],
+  ])("%s", async (_name, { client }, message) => {
+    await expect(findFileKeyOnServer(client, "", sealed(1))).rejects.toThrow(message);
   });
 });

@@ -15,10 +15,8 @@ describe("qsp kms age-recipient", { timeout }, () => {
     const { result } = await server.client(KmsService).getKey({ keyId });
     const printed = await qspDone(["kms", "age-recipient", "name/archive"], server.place());
     expect(decodeRecipient(printed.trim())).toEqual(Uint8Array.from(result?.publicKey ?? []));
-    expect(await qspJson(["kms", "age-recipient", keyId], server.place())).toEqual({
-      recipient: printed.trim(),
-      keyId,
-    });
+    const answer = { recipient: printed.trim(), keyId };
+    expect(await qspJson(["kms", "age-recipient", keyId], server.place())).toEqual(answer);
   });
 
   it.each([
@@ -28,10 +26,11 @@ describe("qsp kms age-recipient", { timeout }, () => {
   ])("refuses a key $algorithm with usage $usage", async (fields) => {
     const { result } = await server.client(KmsService).createKey(fields);
     const advice = "age needs an X-Wing key with usage KEM: qsp kms create --algorithm X-Wing";
+    const stderr = expect.stringContaining(advice);
     for (const verb of ["age-recipient", "age-identity"])
       expect(await qsp(["kms", verb, result?.keyId ?? ""], server.place())).toMatchObject({
         code: 2,
-        stderr: expect.stringContaining(advice),
+        stderr,
       });
   });
 
@@ -51,12 +50,10 @@ describe("qsp kms age-identity", { timeout }, () => {
     const place = server.place();
     const recipient = (await qspDone(["kms", "age-recipient", "name/backup"], place)).trim();
     await qspDone(["kms", "age-identity", "name/backup", "--out", "identity"], place);
-    const lines = readFileSync(join(place.cwd, "identity"), "utf8").trimEnd().split("\n");
-    expect(lines.slice(0, -1)).toEqual([
-      "# name/backup at the server that QSP_URL names",
-      `# recipient: ${recipient}`,
-    ]);
-    expect(decodePluginIdentity(lines.at(-1) ?? "")).toBe("name/backup");
+    const [name, comment, line = ""] = readFileSync(join(place.cwd, "identity"), "utf8").split("\n");
+    expect(name).toBe("# name/backup at the server that QSP_URL names");
+    expect(comment).toBe(`# recipient: ${recipient}`);
+    expect(decodePluginIdentity(line)).toBe("name/backup");
   });
 
   it("writes an identity without a key", async () => {
@@ -86,18 +83,16 @@ describe("qsp kms import", { timeout }, () => {
   });
 
   it("requires one post-quantum identity, and quotes no secret", async () => {
-    const [one, other] = [await createIdentity(), await createIdentity()];
-    const damaged = one.identity.replace(/.$/, (last) => (last === "Q" ? "P" : "Q"));
-    const files: [content: string, message: string][] = [
-      [`${one.identity}\n${other.identity}\n`, "2 identities AGE-SECRET-KEY-PQ-1…; expected one"],
+    const [{ identity }, other] = [await createIdentity(), await createIdentity()];
+    const damaged = identity.replace(/.$/, (last) => (last === "Q" ? "P" : "Q"));
+    const place = server.place();
+    for (const [content, message] of [
+      [`${identity}\n${other.identity}\n`, "2 identities AGE-SECRET-KEY-PQ-1…; expected one"],
       [damaged, "a malformed identity"],
-      [one.identity, "an X-Wing key, not ML-KEM-768; leave out --algorithm"],
-    ];
-    for (const [content, message] of files) {
-      const place = server.place();
+      [identity, "an X-Wing key, not ML-KEM-768; leave out --algorithm"],
+    ] as const) {
       writeFileSync(join(place.cwd, "key.txt"), content);
-      const importing = ["kms", "import", "key.txt", "--algorithm", "ML-KEM-768"];
-      const { code, stderr } = await qsp(importing, place);
+      const { code, stderr } = await qsp(["kms", "import", "key.txt", "--algorithm", "ML-KEM-768"], place);
       expect({ code, stderr }).toEqual({ code: 2, stderr: `qsp: key.txt contains ${message}\n` });
     }
   });

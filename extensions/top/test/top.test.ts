@@ -1,14 +1,12 @@
 /** `qsp top` derives a server's activity from its metrics. */
 import { execFileSync } from "node:child_process";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { parseMetrics } from "../../../src/client/prometheus-text.ts";
 import { compareSnapshots } from "../../../src/client/server-activity.ts";
 import { runAtTerminal } from "../../../test/cli/operator/command-line.ts";
 import { qsp, timeout, useServer } from "../../../test/cli/qsp.ts";
 import { main } from "../../../test/support/program.ts";
-import { type RunningServer, startServer } from "../../../test/support/start-server.ts";
-import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { drawActivity } from "../draw.ts";
 
 const server = useServer();
@@ -124,12 +122,12 @@ describe("qsp top at a terminal", { timeout }, () => {
   const entered = "\u001b[?1049h";
   const left = "\u001b[?25h\u001b[?1049l";
 
-  /** Terminal settings before and after, and the output in between. */
-  function readShown(text: string) {
-    const [, settings, , later] = /^[^\n]*\n([^\r\n]+)\r?\n([\s\S]*)code \d+\r?\n([^\r\n]+)/.exec(text) ?? [];
-    // In the format of stty -g.
-    expect(settings).toMatch(/^[0-9a-f]+(:[0-9a-f]+)+$/);
-    return { settings, later };
+  /** Requires that stty prints the same settings before and after. */
+  function requireRestored(text: string): void {
+    const [, before, , after] = /^[^\n]*\n([^\r\n]+)\r?\n([\s\S]*)code \d+\r?\n([^\r\n]+)/.exec(text) ?? [];
+    expect(before).toMatch(/^[0-9a-f]+(:[0-9a-f]+)+$/);
+    expect(after).toBe(before);
+    expect(text.indexOf(left)).toBeGreaterThan(text.indexOf(entered));
   }
 
   it("draws in place, follows the terminal size and restores the terminal when q is pressed", async () => {
@@ -141,40 +139,26 @@ describe("qsp top at a terminal", { timeout }, () => {
     execFileSync("stty", ["-F", device, "cols", "110", "rows", "20"]);
     await terminal.typeAfter("TOTAL", "q");
     expect(await terminal.ended).toBe(0);
-    const shown = terminal.shown();
-    expect(shown).toContain(entered);
-    expect(shown.indexOf(left)).toBeGreaterThan(shown.indexOf(entered));
-    expect(shown).toContain("code 0");
-    const { settings, later } = readShown(shown);
-    expect(later).toBe(settings);
+    expect(terminal.shown()).toContain(entered);
+    expect(terminal.shown()).toContain("code 0");
+    requireRestored(terminal.shown());
   });
 
   it("restores the terminal when Ctrl-C is pressed", async () => {
-    const interrupted = run(server.url);
-    await interrupted.typeAfter("reading for", "\u0003");
-    await interrupted.ended;
-    expect(interrupted.shown()).toContain("code 130");
-    const { settings, later } = readShown(interrupted.shown());
-    expect(later).toBe(settings);
-    expect(interrupted.shown()).toContain(left);
+    const terminal = run(server.url);
+    await terminal.typeAfter("reading for", "\u0003");
+    await terminal.ended;
+    expect(terminal.shown()).toContain("code 130");
+    requireRestored(terminal.shown());
   });
 });
 
 describe("qsp top on a server that requires tokens", { timeout }, () => {
-  let guarded: RunningServer;
-  beforeAll(async () => {
-    const dataDir = makeTemporaryDirectory(afterAll);
-    guarded = await startServer({ dataDir, args: ["--metrics", "token"] });
-  }, timeout);
-  afterAll(async () => void (await guarded?.stop()));
+  const guarded = useServer({ QSP_METRICS: "token" });
 
   it("names the role that it needs", async () => {
-    const place = { cwd: makeTemporaryDirectory(), url: guarded.url };
-    expect(await qsp(["top", "--once"], place)).toMatchObject({
-      code: 3,
-      stderr: expect.stringMatching(
-        /needs the token of an auditor or admin \(HTTP 401\); log in with qsp login/,
-      ),
-    });
+    const stderr = /needs the token of an auditor or admin \(HTTP 401\); log in with qsp login/;
+    const run = await qsp(["top", "--once"], guarded.place());
+    expect(run).toMatchObject({ code: 3, stderr: expect.stringMatching(stderr) });
   });
 });

@@ -38,12 +38,10 @@ describe("qsp tuf", { timeout, shuffle: false }, () => {
     return signRoot("--key-file", keyFile, "--sha256", sha256);
   };
 
-  it("shows a root, and signs nothing without a key", async () => {
+  it("shows a root", async () => {
     expect((await signRoot()).stdout).toMatch(
       /root version +1\nsha256 +[0-9a-f]{64}\nexpires .*\nroot +2 of [0-9a-f]{64} [0-9a-f]{64}\n/,
     );
-    const { proposal } = await server.client(RepositoryService).getRootProposal({ repository, proposalId });
-    expect(proposal?.signers.some(({ hasSigned, hasVoted }) => hasSigned || hasVoted)).toBe(false);
   });
 
   it("names the signers whose public keys are known, next to their key IDs", async () => {
@@ -53,22 +51,16 @@ describe("qsp tuf", { timeout, shuffle: false }, () => {
     expect(stdout).not.toContain("eve.pub");
   });
 
-  it("refuses the key of someone else", async () => {
-    const { code, stderr } = await signWith("eve.key");
-    expect({ code, stderr }).toEqual({
-      code: 2,
-      stderr: expect.stringContaining("which is no signer of this root"),
-    });
-  });
-
-  it("signs only the root that the signer has read", async () => {
-    const unread = await signRoot("--key-file", "ada.key");
-    expect(unread).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining("read the root before you sign it"),
-    });
-    const swapped = await signRoot("--key-file", "ada.key", "--sha256", "0".repeat(64));
-    expect(swapped).toMatchObject({ code: 1, stderr: expect.stringContaining("not the one that you read") });
+  it("signs only the root that the signer has read, and only with a signer's key", async () => {
+    for (const [args, code, message] of [
+      [[], 2, "read the root before you sign it"],
+      [["--sha256", "0".repeat(64)], 1, "not the one that you read"],
+    ] as const) {
+      const stderr = expect.stringContaining(message);
+      expect(await signRoot("--key-file", "ada.key", ...args)).toMatchObject({ code, stderr });
+    }
+    const stderr = expect.stringContaining("which is no signer of this root");
+    expect(await signWith("eve.key")).toMatchObject({ code: 2, stderr });
     const { proposal } = await server.client(RepositoryService).getRootProposal({ repository, proposalId });
     expect(proposal?.signers.some(({ hasSigned, hasVoted }) => hasSigned || hasVoted)).toBe(false);
   });
@@ -95,29 +87,25 @@ describe("qsp tuf", { timeout, shuffle: false }, () => {
     const options = ["--version", "1.2", "--device-type", "sensor"];
     const added = ["tuf", "add", repository, "sensor/app.bin", "app.bin", ...options];
     expect(await qspDone(added, place)).toBe("sensor/app.bin: 3,000,000 bytes, not published yet\n");
-    expect(await qspDone(["tuf", "publish", repository], place)).toContain(
-      "1 target added or replaced, 0 removed",
-    );
+    const publish = () => qspDone(["tuf", "publish", repository], place);
+    expect(await publish()).toContain("1 target added or replaced, 0 removed");
     const { targets } = await server.client(RepositoryService).listTargets({ repository });
     const sha256 = Uint8Array.from(createHash("sha256").update(bytes).digest());
     expect(targets).toMatchObject([{ length: bytes.length, version: "1.2", deviceTypes: ["sensor"] }]);
     expect(targets[0]?.sha256).toEqual(sha256);
     await qspDone(["tuf", "remove", repository, "sensor/app.bin"], place);
-    expect(await qspDone(["tuf", "publish", repository], place)).toContain(
-      "0 targets added or replaced, 1 removed",
-    );
+    expect(await publish()).toContain("0 targets added or replaced, 1 removed");
   });
 
   it("delegates a device type, and proposes new keys", async () => {
-    expect(await qspDone(["tuf", "delegate", repository, "sensor"], place)).toMatch(
-      /^role +sensor\nkey +key-/,
-    );
-    expect(await qspDone(["tuf", "status", repository], place)).toMatch(/sensor .* with the next publish/);
-    expect(await qspDone(["tuf", "rotate", repository, "--role", "timestamp"], place)).toMatch(/root +2\n/);
+    const done = (...args: string[]) => qspDone(["tuf", ...args], place);
+    expect(await done("delegate", repository, "sensor")).toMatch(/^role +sensor\nkey +key-/);
+    expect(await done("status", repository)).toMatch(/sensor .* with the next publish/);
+    expect(await done("rotate", repository, "--role", "timestamp")).toMatch(/root +2\n/);
     const { repository: found } = await server.client(RepositoryService).getRepository({ repository });
     const keyId = found?.roles.find(({ role }) => role === "sensor")?.keyId ?? "";
     await server.client(KmsService).disableKey({ keyId });
-    expect(await qspDone(["tuf", "status", repository], place)).toMatch(/sensor .* DISABLED +with the next/);
+    expect(await done("status", repository)).toMatch(/sensor .* DISABLED +with the next/);
   });
 
   it("replaces root signers: the current ones vote, and the new ones sign", async () => {
