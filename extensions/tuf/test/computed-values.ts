@@ -1,9 +1,8 @@
 /** Example values that a signer computes: its public key, and its signatures over the proposed root. */
-import { generateKeyPairSync, sign } from "node:crypto";
+import { generateKeyPairSync, hash, sign } from "node:crypto";
 import { type ComputedValues, readBytes } from "../../../test/openapi/computed-values.ts";
 import { base64 } from "../../../test/support/bytes.ts";
 import { rootSignatures, rootSigner } from "../examples.ts";
-import { signMetadata } from "./tuf-server.ts";
 
 const { publicKey, privateKey } = generateKeyPairSync("ml-dsa-65");
 
@@ -13,9 +12,11 @@ export const computeValues: ComputedValues = {
   }),
   [rootSignatures]: (outcomes) => {
     const read = (field: string) => readBytes(outcomes, "get-root-proposal", "proposal", field);
-    return {
-      rootSignature: base64(signMetadata({ signer: "", privateKey }, read("metadata"))),
-      vote: base64(sign(null, read("signingHash"), privateKey)),
-    };
+    const digest = hash("sha512", read("metadata"), "buffer");
+    const message = Buffer.concat([Buffer.from("tuf\u0001"), digest]);
+    const [rootSignature, vote] = [message, read("signingHash")].map((bytes) =>
+      base64(sign(null, bytes, privateKey)),
+    );
+    return { rootSignature, vote };
   },
 };
