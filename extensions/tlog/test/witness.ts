@@ -26,8 +26,9 @@ export function makeEd25519Witness(name: string): NoteSigner {
 /** The witness that servers with the flags in flags.ts trust. */
 export const witness = makeEd25519Witness("witness.example.com");
 
-/** Adds that witness's cosignature to a checkpoint's note. */
+/** Adds that witness's cosignature to a checkpoint's note, in place of a former one. */
 export async function cosignNote(bytes: Uint8Array): Promise<Buffer> {
   const { text, signatures } = parseNote(bytes);
-  return Buffer.from(formatNote({ text, signatures: [...signatures, await witness.sign(text, new Date())] }));
+  const others = signatures.filter(({ keyName }) => keyName !== witness.key.name);
+  return Buffer.from(formatNote({ text, signatures: [...others, await witness.sign(text, new Date())] }));
 }
