@@ -59,9 +59,10 @@ describe.skipIf(isMissing("go"))("transparency.dev's clients", { timeout: 300_00
     const server = await startLogServer();
     const { keyId } = present((await server.kms.createKey({})).result);
     const read = await startReader(server, "audit");
-    let written = 1;
-    let before = 0;
+    await awaitSize(server.url, 1);
+    let { size: written } = await read();
     for (const added of [3, 150, 101, 1, 1, 40]) {
+      const before = written;
       await Promise.all(
         Array.from({ length: added }, () => server.kms.sign({ keyId, data: Buffer.from("use") })),
       );
@@ -69,8 +70,7 @@ describe.skipIf(isMissing("go"))("transparency.dev's clients", { timeout: 300_00
       await awaitSize(server.url, written);
       const found = await read();
       expect(found).toMatchObject({ size: written, included: written, before, signers: { length: 2 } });
-      expect(found.consistency > 0).toBe(before > 0);
-      before = written;
+      expect(found.consistency).toBeGreaterThan(0);
     }
     const { auditLog } = await server.kms.getAuditLog({});
     const { leaves } = await read();
