@@ -161,10 +161,13 @@ describeStores("a publication", (makePlace) => {
   });
 
   it("accepts 31 delegations, as many as clients visit", async () => {
-    const { tuf, kms } = await openPublished();
+    const domain = await openPublished();
+    const { tuf, kms } = domain;
     const key = present((await kms.listKeys({})).keys[0]).keyId;
     for (let i = 0; i < 31; i++) await tuf.setDelegation({ repository, role: `type-${i}`, key });
     expect(await outcomeOf(tuf.setDelegation({ repository, role: "more", key }))).toBe("FIELD_INVALID");
+    await domain.publish();
+    expect(await readTargets(domain, "metadata/1.type-30.json")).toEqual([]);
   });
 
   it("is complete when callers race, and each call is answered", async () => {
