@@ -1,19 +1,11 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { listAccepted } from "../../src/calls/accepted-values.ts";
 
 const { createGrant, getAuditLog, listKeys } = KmsService.method;
 
-describe("listAccepted", () => {
-  it("lists the texts that a field accepts", () => {
-    expect(listAccepted(getAuditLog.input.field.outcome)).toEqual(["OK", "REFUSED"]);
-  });
-
-  it("lists the texts that the elements of a list accept", () => {
-    expect(listAccepted(createGrant.input.field.operations)).toContain("GET_KEY");
-  });
-
-  it("lists none for a field that accepts any text", () => {
-    expect(listAccepted(listKeys.input.field.name)).toEqual([]);
-  });
+it("listAccepted lists the texts that a field or an element accepts, and none if it accepts any", () => {
+  expect(listAccepted(getAuditLog.input.field.outcome)).toEqual(["OK", "REFUSED"]);
+  expect(listAccepted(createGrant.input.field.operations)).toContain("GET_KEY");
+  expect(listAccepted(listKeys.input.field.name)).toEqual([]);
 });

@@ -15,11 +15,8 @@ function platformHeaders(): Headers {
 describe("call headers", () => {
   it("are case-insensitive", () => {
     const headers = new CallHeaders(received);
-    expect([headers.get("Accept"), headers.get("x-many"), headers.get("missing")]).toEqual([
-      "text/plain",
-      "a, b",
-      null,
-    ]);
+    const values = ["Accept", "x-many", "missing"].map((name) => headers.get(name));
+    expect(values).toEqual(["text/plain", "a, b", null]);
     expect([headers.has("ACCEPT"), headers.has("missing")]).toEqual([true, false]);
   });
 
@@ -35,37 +32,22 @@ describe("call headers", () => {
     expect([headers.get(":path"), [...headers.keys()].includes(":path")]).toEqual([null, false]);
   });
 
-  it("are listed as by the platform", () => {
-    const headers = new CallHeaders(received);
-    expect([...headers]).toEqual([...platformHeaders()]);
-    expect([...headers.keys()]).toEqual([...platformHeaders().keys()]);
-    expect([...headers.values()]).toEqual([...platformHeaders().values()]);
-    expect(headers.getSetCookie()).toEqual(platformHeaders().getSetCookie());
-  });
-
-  it("change like platform Headers", () => {
+  it("are listed and changed as by the platform, but not in the object in which they were received", () => {
+    const before = structuredClone(received);
     const [ours, platform] = [new CallHeaders(received), platformHeaders()];
+    expect([...ours.keys()]).toEqual([...platform.keys()]);
+    expect([...ours.values()]).toEqual([...platform.values()]);
+    expect(ours.getSetCookie()).toEqual(platform.getSetCookie());
     for (const headers of [ours, platform]) {
       headers.set("X-New", "1");
       headers.append("x-new", "2");
       headers.append("X-Many", "c");
       headers.append("set-cookie", "e=3");
+      headers.set("Accept", "changed");
       headers.delete("Accept");
     }
     expect([...ours]).toEqual([...platform]);
-  });
-
-  it("do not change the object in which they were received", () => {
-    const headers = new CallHeaders(received);
-    headers.set("accept", "changed");
-    headers.append("set-cookie", "e=3");
-    headers.append("x-many", "c");
-    expect(received).toEqual({
-      ":path": "/x",
-      accept: "text/plain",
-      "x-many": ["a", "b"],
-      "set-cookie": ["c=1", "d=2"],
-    });
+    expect(received).toEqual(before);
   });
 
   it("can be copied to platform Headers", () => {

@@ -1,5 +1,5 @@
 /** The alert rules of deploy/, and for each one a time series that makes it fire. */
-import { parse, stringify } from "yaml";
+import { parse } from "yaml";
 import { readDeployed } from "./unit-file.ts";
 
 /** A rule as written in the file. */
@@ -17,27 +17,8 @@ interface RuleFile {
 
 /** Reads all alert rules. */
 export function readAlertRules(): AlertRule[] {
-  return readRuleFile().groups.flatMap(({ rules }) => rules);
-}
-
-function readRuleFile(): RuleFile {
-  return parse(readDeployed("prometheus/alerts.yaml"));
-}
-
-/**
- * Renders the same rules for a test: they look back over 10 seconds and fire after one second. Rules about servers
- * that do not answer fire after ten seconds, because on a busy machine a scrape of all servers can fail at once.
- */
-export function renderQuickRules(): string {
-  const groups = readRuleFile().groups.map(({ name, rules }) => ({
-    name,
-    rules: rules.map((rule) => ({
-      ...rule,
-      expr: rule.expr.replaceAll(/(?<=\[|offset )\d+m\b/g, "10s"),
-      for: rule.expr.includes("up{") ? "10s" : "1s",
-    })),
-  }));
-  return stringify({ groups });
+  const { groups }: RuleFile = parse(readDeployed("prometheus/alerts.yaml"));
+  return groups.flatMap(({ rules }) => rules);
 }
 
 /** A server's time series: a gauge has a value, a counter grows. The job and instance labels are added. */
@@ -47,6 +28,14 @@ export type Series = { readonly name: string; readonly labels?: Readonly<Record<
 );
 
 const method = "kms.KmsService/Sign";
+
+function gauge(name: string, value: number, labels: Record<string, string> = {}): Series {
+  return { name, labels, value };
+}
+
+function counter(name: string, perSecond: number, labels: Record<string, string> = {}): Series {
+  return { name, labels, perSecond };
+}
 
 function bucket(name: string, le: string, perSecond: number, labels: Record<string, string> = {}): Series {
   return { name: `${name}_bucket`, labels: { ...labels, le }, perSecond };
@@ -105,22 +94,11 @@ export const troubles: Readonly<Record<string, readonly Series[]>> = {
   QspServerRestarts: [{ name: "process_start_time_seconds", perSecond: 1 }],
   QspMemoryHigh: [{ name: "process_resident_memory_bytes", value: 3.5e9 }],
   QspRequestMemoryHigh: [{ name: "qsp_buffered_bytes", value: 250e6 }],
-  QspFilesNearLimit: [
-    { name: "process_open_fds", value: 900 },
-    { name: "process_max_fds", value: 1024 },
-  ],
+  QspFilesNearLimit: [gauge("process_open_fds", 900), gauge("process_max_fds", 1024)],
   QspEventLoopSlow: [{ name: "nodejs_eventloop_lag_p99_seconds", value: 0.8 }],
   QspProvidersDiffer: [
-    {
-      name: "qsp_crypto_provider_info",
-      labels: { provider: "native", version: "5.12.0", cpu: "AVX2" },
-      value: 1,
-    },
-    {
-      name: "qsp_crypto_provider_info",
-      labels: { provider: "openssl", version: "3.5.8", cpu: "" },
-      value: 1,
-    },
+    gauge("qsp_crypto_provider_info", 1, { provider: "native", version: "5.12.0", cpu: "AVX2" }),
+    gauge("qsp_crypto_provider_info", 1, { provider: "openssl", version: "3.5.8", cpu: "" }),
   ],
   QspInternalErrors: [calls("Internal", 0.1)],
   QspUncaughtErrors: [{ name: "qsp_uncaught_errors_total", perSecond: 0.1 }],
@@ -135,11 +113,9 @@ export const troubles: Readonly<Record<string, readonly Series[]>> = {
   QspCallsRefused: [calls("OK", 10), calls("ResourceExhausted", 2), failures("QUOTA_EXCEEDED", 2)],
   QspLoginsRefused: [calls("Unauthenticated", 1, "pqc.PqcService/IssueToken")],
   QspTokensRefused: [calls("OK", 10), calls("Unauthenticated", 3)],
-  QspVersionsDiffer: ["0123456789ab", "ba9876543210"].map((commit) => ({
-    name: "qsp_build_info",
-    labels: { version: "0.1.0", commit, node: "26.10.0" },
-    value: 1,
-  })),
+  QspVersionsDiffer: ["0123456789ab", "ba9876543210"].map((commit) =>
+    gauge("qsp_build_info", 1, { version: "0.1.0", commit, node: "26.10.0" }),
+  ),
   QspTracesLost: [{ name: "qsp_trace_spans_total", labels: { outcome: "failed" }, perSecond: 5 }],
   QspRefusalsUnrecorded: [{ name: "qsp_refusals_unrecorded_total", perSecond: 1 }],
   QspResponsesDropped: [{ name: "qsp_responses_dropped_total", perSecond: 1 }],
@@ -154,11 +130,9 @@ export const troubles: Readonly<Record<string, readonly Series[]>> = {
   ],
   QspWorkOverdue: [{ name: "qsp_overdue_work", labels: { work: "kms_destroy" }, value: 3 }],
   // One alert for each server.
-  QspBackgroundFails: ["sign_checkpoint", "kms_schedule"].map((work) => ({
-    name: "qsp_background_failures_total",
-    labels: { work },
-    perSecond: 1,
-  })),
+  QspBackgroundFails: ["sign_checkpoint", "kms_schedule"].map((work) =>
+    counter("qsp_background_failures_total", 1, { work }),
+  ),
 };
 
 /** The time series of a server that has one problem and is otherwise healthy. */
@@ -169,14 +143,9 @@ export function seriesIn(alert: string): Series[] {
 }
 
 /** Formats a series in Prometheus notation. */
-export function nameSeries(
-  { name, labels = {} }: Series,
-  added: Readonly<Record<string, string>> = {},
-): string {
-  const all = Object.entries({ ...labels, ...added }).map(
-    ([label, value]) => `${label}=${JSON.stringify(value)}`,
-  );
-  return all.length === 0 ? name : `${name}{${all.join(",")}}`;
+export function nameSeries({ name, labels = {} }: Series, added: Readonly<Record<string, string>>): string {
+  const all = Object.entries({ ...labels, ...added });
+  return `${name}{${all.map(([label, value]) => `${label}=${JSON.stringify(value)}`)}}`;
 }
 
 /** Lists the metrics that an expression selects. */

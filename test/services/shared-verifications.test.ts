@@ -56,12 +56,10 @@ describe("shareVerifications", () => {
   it("reports progress to all waiting callers", async () => {
     const { runs, shared } = makeVerifications();
     const shown: string[] = [];
-    const waits = ["a", "b"].map((name) =>
-      shared.wait({
-        signal: forever,
-        onProgress: (checked, total) => shown.push(`${name} ${checked}/${total}`),
-      }),
-    );
+    const waits = ["a", "b"].map((name) => {
+      const onProgress = (checked: number, total: number) => shown.push(`${name} ${checked}/${total}`);
+      return shared.wait({ signal: forever, onProgress });
+    });
     await settle();
     runs[0]?.show(40);
     runs[0]?.resolve(1);
