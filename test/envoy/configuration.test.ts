@@ -111,21 +111,6 @@ describe.each(files)("the routes of %s", (file) => {
     expect(found).toEqual(requests.map(({ request, kind }) => `${lineOf(request)}: ${kind}`));
   });
 
-  it("name no RPC and no path that the protos do not have", () => {
-    const requests = services.flatMap(({ methods }) => methods.flatMap(requestsOf));
-    const known = ["/metrics", ...requests.map(({ request }) => request.path)];
-    const named = read(file)
-      .replaceAll(/\\\n\s*/g, "")
-      .matchAll(/(?:regex: *\n? *"([^"]*)"|path: (\/\S+) \})/g);
-    const paths = [...named].flatMap(([, regex = "", path = ""]) => [
-      path,
-      ...expand(regex.replaceAll("\\\\", "\\")),
-    ]);
-    const ours = paths.filter((path) => path !== "" && !path.endsWith("/.*"));
-    expect(ours.length).toBeGreaterThan(50);
-    expect(ours.filter((path) => !known.includes(path))).toEqual([]);
-  });
-
   it("direct each service to its servers", () => {
     const clusterOf = ({ typeName }: DescService): string => {
       if (/^(vpn|wireguard)\./.test(typeName)) return "gateways";
@@ -219,19 +204,6 @@ function matches(match: Part, { method, path, headers: present = [] }: Request):
 
 function isFullMatch(regex: string, text: string): boolean {
   return new RegExp(`^(?:${regex})$`).test(text);
-}
-
-/** Expands a regular expression of alternatives, with one level of parentheses. */
-function expand(regex: string): string[] {
-  return regex
-    .replaceAll("\\.", ".")
-    .split(/\|(?![^(]*\))/)
-    .flatMap((path) => {
-      const [, before = path, options, isOptional, after = ""] =
-        /^(.*?)\(([^)]*)\)(\??)(.*)$/.exec(path) ?? [];
-      if (options === undefined) return [before];
-      return [...options.split("|"), ...(isOptional ? [""] : [])].map((option) => before + option + after);
-    });
 }
 
 function addressOf(address: string, port: number): Part {

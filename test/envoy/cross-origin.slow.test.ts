@@ -25,73 +25,33 @@ interface PageCall {
 const empty = "\0\0\0\0\0";
 /** WatchAuditLog from the first entry on: `after_sequence`, a double in field 2, is 0. */
 const fromFirst = `\0\0\0\0\x09\x11${"\0".repeat(8)}`;
-const grpcWeb = { "x-grpc-web": "1", "x-user-agent": "grpc-web-javascript/0.1", "grpc-timeout": "60S" };
-const algorithms = "/pqc.PqcService/GetAlgorithmInfo";
-const watch = "/kms.KmsService/WatchAuditLog";
+const json = { "content-type": "application/json" };
+const connect = { ...json, "connect-protocol-version": "1" };
+const web = { "x-grpc-web": "1", "x-user-agent": "grpc-web-javascript/0.1", "grpc-timeout": "60S" };
+const grpcWeb = { "content-type": "application/grpc-web+proto", ...web };
+const textType = "application/grpc-web-text";
+const grpcWebText = { "content-type": textType, accept: textType, ...web };
+
+const algorithms = { path: "/pqc.PqcService/GetAlgorithmInfo", contains: "ML-DSA-65" };
+const watch = { path: "/kms.KmsService/WatchAuditLog", contains: "CREATE" };
+const rest = { ...algorithms, path: "/api/grpc/algorithms" };
+const sign = { path: "/api/grpc/sign", headers: json, body: '{"data":"aGVsbG8="}', contains: "signature" };
+const query = { method: "QUERY", path: "/api/grpc/verify", headers: json, body: "{}" };
 
 const calls: readonly PageCall[] = [
-  { name: "REST", path: "/api/grpc/algorithms", contains: "ML-DSA-65" },
-  {
-    name: "REST with a token",
-    path: "/api/grpc/algorithms",
-    headers: { authorization: "Bearer x" },
-    contains: "ML-DSA-65",
-  },
-  {
-    name: "REST with a body",
-    path: "/api/grpc/sign",
-    headers: { "content-type": "application/json" },
-    body: '{"data":"aGVsbG8="}',
-    contains: "signature",
-  },
-  {
-    name: "REST by QUERY",
-    method: "QUERY",
-    path: "/api/grpc/verify",
-    headers: { "content-type": "application/json" },
-    body: "{}",
-    status: 400,
-    contains: "FIELD_INVALID",
-  },
-  {
-    name: "Connect",
-    path: algorithms,
-    headers: { "content-type": "application/json", "connect-protocol-version": "1" },
-    body: "{}",
-    contains: "ML-DSA-65",
-  },
-  {
-    name: "gRPC-Web",
-    path: algorithms,
-    headers: { "content-type": "application/grpc-web+proto", ...grpcWeb },
-    body: empty,
-    contains: "ML-DSA-65",
-  },
-  {
-    name: "gRPC-Web in text mode",
-    path: algorithms,
-    headers: { "content-type": "application/grpc-web-text", accept: "application/grpc-web-text", ...grpcWeb },
-    body: btoa(empty),
-    contains: "ML-DSA-65",
-  },
-  {
-    name: "a stream of gRPC-Web",
-    path: watch,
-    headers: { "content-type": "application/grpc-web+proto", ...grpcWeb },
-    body: fromFirst,
-    contains: "CREATE",
-  },
-  {
-    name: "a stream of gRPC-Web in text mode",
-    path: watch,
-    headers: { "content-type": "application/grpc-web-text", accept: "application/grpc-web-text", ...grpcWeb },
-    body: btoa(fromFirst),
-    contains: "CREATE",
-  },
+  { name: "REST", ...rest },
+  { name: "REST with a token", ...rest, headers: { authorization: "Bearer x" } },
+  { name: "REST with a body", ...sign },
+  { name: "REST by QUERY", ...query, status: 400, contains: "FIELD_INVALID" },
+  { name: "Connect", ...algorithms, headers: connect, body: "{}" },
+  { name: "gRPC-Web", ...algorithms, headers: grpcWeb, body: empty },
+  { name: "gRPC-Web in text mode", ...algorithms, headers: grpcWebText, body: btoa(empty) },
+  { name: "a stream of gRPC-Web", ...watch, headers: grpcWeb, body: fromFirst },
+  { name: "a stream of gRPC-Web in text mode", ...watch, headers: grpcWebText, body: btoa(fromFirst) },
   {
     name: "a refusal of gRPC-Web",
     path: "/kms.KmsService/None",
-    headers: { "content-type": "application/grpc-web+proto", ...grpcWeb },
+    headers: grpcWeb,
     body: empty,
     contains: "",
   },
@@ -115,7 +75,7 @@ describeEdge("a page with a different origin, through Envoy", () => {
     edge = await startTestEdge({ backends: [server.authority] }, atEnd);
     const created = await fetch(`${server.url}/api/kms/create-key`, {
       method: "POST",
-      headers: { "content-type": "application/json" },
+      headers: json,
       body: "{}",
     });
     expect(created.status).toBe(200);
@@ -134,10 +94,7 @@ describeEdge("a page with a different origin, through Envoy", () => {
     page.evaluate(
       async ({ method, url, headers, body, contains }) => {
         try {
-          const answer = await fetch(url, {
-            headers,
-            ...(body !== undefined && { method, body }),
-          });
+          const answer = await fetch(url, { headers, ...(body !== undefined && { method, body }) });
           const { status } = answer;
           const type = answer.headers.get("content-type") ?? "";
           const grpcStatus = answer.headers.get("grpc-status");

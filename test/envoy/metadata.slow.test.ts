@@ -57,11 +57,6 @@ describeEdge("metadata through Envoy", () => {
   };
 
   describe.each([...forms, grpc])("of $name over HTTP/2", (form) => {
-    it("passes with a token of 4,500 characters", async () => {
-      const authorization = `Bearer ${"x".repeat(4500)}`;
-      expect((await send(form, 5000, { authorization })).status).toBe(200);
-    });
-
     it("passes with exactly 16,384 bytes", async () => {
       expect(await send(form, limit)).toMatchObject({ status: 200, headers: notRefused });
     });
@@ -101,18 +96,12 @@ describeEdge("metadata through Envoy", () => {
     expect((await send(rest, limit + 1, forwarded)).status).toBe(431);
   });
 
-  it("includes many small fields in its size", async () => {
-    const fields = Object.fromEntries(
-      Array.from({ length: 900 }, (_, index) => [`x-field-${index}`, "0123456789"]),
-    );
-    expect((await send(rest, 0, fields)).status).toBe(431);
-  });
-
-  it("of 100,000 bytes is rejected, not truncated", async () => {
-    const fields = Object.fromEntries(
-      Array.from({ length: 10 }, (_, index) => [`x-field-${index}`, "x".repeat(10_000)]),
-    );
-    expect(refusalOf(await send(rest, 0, fields))).toEqual(byStatus);
+  it.each([
+    ["of many small fields", 900, "0123456789"],
+    ["of 100,000 bytes", 10, "x".repeat(10_000)],
+  ])("%s is rejected, not truncated", async (_what, length, value) => {
+    const fields = Array.from({ length }, (_, index) => [`x-field-${index}`, value]);
+    expect(refusalOf(await send(rest, 0, Object.fromEntries(fields)))).toEqual(byStatus);
   });
 
   it("over the limit does not affect other calls on the connection", async () => {
