@@ -50,7 +50,7 @@ const otherLists: Readonly<Record<string, string>> = {
   "pqc.IdentityLogService.GetIdentityLog": "readers of the log verify the chain, as VerifyIdentityLog does",
   "blockchain.BlockchainService.ListPeers":
     "peers have neither an owner nor a tag: each call asks the peer again",
-  "nft.NftService.GetHistory": "fails with RECORD_DAMAGED; see nft-transfer.test.ts",
+  "nft.NftService.GetHistory": "fails with RECORD_DAMAGED; see nft.both.test.ts",
 };
 
 /**
@@ -74,16 +74,10 @@ async function readFirst(db: Kysely<Schema>, table: keyof Schema): Promise<Row> 
   return present(rows[0]);
 }
 
-async function setFirst(
-  db: Kysely<Schema>,
-  table: keyof Schema,
-  column: string,
-  value: Value,
-): Promise<void> {
+async function setFirst(db: Kysely<Schema>, table: keyof Schema, column: string, value: Value) {
   const first = sql`(select min(position) from ${sql.table(table)})`;
-  await sql`update ${sql.table(table)} set ${sql.ref(column)} = ${value} where position = ${first}`.execute(
-    db,
-  );
+  const change = sql`update ${sql.table(table)} set ${sql.ref(column)} = ${value} where position = ${first}`;
+  await change.execute(db);
 }
 
 describe("a list with a tampered record", { timeout }, () => {

@@ -1,5 +1,10 @@
+import { createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from "node:crypto";
+import type { Client } from "@connectrpc/connect";
 import { expect, it } from "vitest";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
+import { bytesOf, flipBit } from "../support/bytes.ts";
+import { refusal } from "../support/refusal.ts";
+import { fieldInvalid, wrongKey, wrongLength } from "../support/refusals.ts";
 import { sha256, verifiesOutside } from "./node-crypto.ts";
 import { describeService } from "./service-server.ts";
 
@@ -24,5 +29,151 @@ describeService("DappService.DeployContract", DappService, (_start, shared) => {
     expect(one.publicKey).not.toEqual(other.publicKey);
     expect(one.codeHash).toBe(other.codeHash);
     expect(one.contractId).not.toBe(other.contractId);
+  });
+});
+
+const data = bytesOf("attack at dawn");
+
+type Pair = Awaited<ReturnType<typeof signPair>>;
+
+async function signPair(client: Client<typeof DappService>) {
+  const { ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey } = await client.dualSign({ data });
+  return { data, ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey };
+}
+
+async function signAsComposite(client: Client<typeof DappService>) {
+  const { compositeSignature, compositePublicKey } = await client.dualSign({ data });
+  return { data, compositeSignature, compositePublicKey };
+}
+
+/** SubjectPublicKeyInfo of a P-256 point, up to the point (RFC 5480). */
+const p256Spki = Buffer.from("3059301306072a8648ce3d020106082a8648ce3d030107034200", "hex");
+
+function p256Key(point: Uint8Array): KeyObject {
+  return createPublicKey({ key: Buffer.concat([p256Spki, point]), format: "der", type: "spki" });
+}
+
+describeService("DappService.DualSign", DappService, (_start, shared) => {
+  it("returns ECDSA and ML-DSA-65 signatures that other software verifies, with raw keys and with PEM", async () => {
+    const { client } = await shared();
+    const signed = await client.dualSign({ data });
+    const { ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey } = signed;
+    expect([ecdsaPublicKey.length, ecdsaPublicKey[0]]).toEqual([65, 4]);
+    expect(verify("sha256", data, p256Key(ecdsaPublicKey), ecdsaSignature)).toBe(true);
+    expect(verify("sha256", data, createPublicKey(signed.ecdsaPublicKeyPem), ecdsaSignature)).toBe(true);
+    expect(verifiesOutside(mldsaPublicKey, data, mldsaSignature)).toBe(true);
+    expect(verifiesOutside(signed.mldsaPublicKeyPem, data, mldsaSignature)).toBe(true);
+  });
+
+  it("generates all keys anew, and separate keys for the composite", async () => {
+    const { client } = await shared();
+    const all = [await client.dualSign({ data }), await client.dualSign({ data })].flatMap((signed) => [
+      signed.mldsaPublicKey,
+      signed.compositePublicKey.subarray(0, 1952),
+      signed.ecdsaPublicKey,
+      signed.compositePublicKey.subarray(1952),
+    ]);
+    expect(new Set(all.map((key) => Buffer.from(key).toString("hex"))).size).toBe(8);
+  });
+});
+
+describeService("DappService.DualVerify", DappService, (_start, shared) => {
+  it.each(["der", "ieee-p1363"] as const)("accepts an ECDSA signature in %s", async (dsaEncoding) => {
+    const { client } = await shared();
+    const { mldsaSignature, mldsaPublicKey } = await signPair(client);
+    const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    const ecdsaPublicKeyPem = publicKey.export({ type: "spki", format: "pem" }).toString();
+    const ecdsaSignature = sign("sha256", data, { key: privateKey, dsaEncoding });
+    const request = { data, ecdsaSignature, mldsaSignature, ecdsaPublicKeyPem, mldsaPublicKey };
+    const expected = { ecdsaValid: true, mldsaValid: true, bothValid: true };
+    expect(await client.dualVerify(request)).toMatchObject(expected);
+  });
+
+  it("accepts the ML-DSA key as PEM", async () => {
+    const { client } = await shared();
+    const { mldsaPublicKeyPem, ...signed } = await client.dualSign({ data });
+    const { ecdsaSignature, mldsaSignature, ecdsaPublicKeyPem } = signed;
+    const request = { data, ecdsaSignature, mldsaSignature, ecdsaPublicKeyPem, mldsaPublicKeyPem };
+    expect(await client.dualVerify(request)).toMatchObject({ bothValid: true });
+  });
+
+  type Change = (one: Pair, other: Pair) => Partial<Pair>;
+  const ecdsaFlipped: Change = (one) => ({ ecdsaSignature: flipBit(one.ecdsaSignature, 20) });
+  const mldsaFlipped: Change = (one) => ({ mldsaSignature: flipBit(one.mldsaSignature, 20) });
+  it.each<[what: string, ecdsa: boolean, mldsa: boolean, change: Change]>([
+    ["data", false, false, () => ({ data: bytesOf("attack at noon") })],
+    ["ECDSA signature", false, true, ecdsaFlipped],
+    ["ECDSA signature, r and s of 0,", false, true, () => ({ ecdsaSignature: new Uint8Array(64) })],
+    ["ECDSA signature, no DER,", false, true, () => ({ ecdsaSignature: new Uint8Array(70) })],
+    ["ECDSA key", false, true, (_, { ecdsaPublicKey }) => ({ ecdsaPublicKey })],
+    ["ML-DSA signature", true, false, mldsaFlipped],
+    ["ML-DSA key", true, false, (_, { mldsaPublicKey }) => ({ mldsaPublicKey })],
+  ])("with a different %s returns ecdsaValid %s, mldsaValid %s", async (_what, ecdsa, mldsa, change) => {
+    const { client } = await shared();
+    const [one, other] = [await signPair(client), await signPair(client)];
+    const answer = await client.dualVerify({ ...one, ...change(one, other) });
+    expect(answer).toMatchObject({ ecdsaValid: ecdsa, mldsaValid: mldsa, bothValid: false });
+  });
+
+  const notOnCurve = new Uint8Array(65).fill(4);
+  const notPem = { mldsaPublicKey: new Uint8Array(), mldsaPublicKeyPem: "x" };
+  it.each([
+    ["a short ML-DSA signature", { mldsaSignature: new Uint8Array(3308) }, wrongLength("mldsaSignature")],
+    ["an ECDSA signature of 7 bytes", { ecdsaSignature: new Uint8Array(7) }, wrongLength("ecdsaSignature")],
+    ["an ECDSA signature of 73 bytes", { ecdsaSignature: new Uint8Array(73) }, wrongLength("ecdsaSignature")],
+    ["a point of 64 bytes", { ecdsaPublicKey: new Uint8Array(64) }, wrongKey("ecdsaPublicKey")],
+    ["a point not on the curve", { ecdsaPublicKey: notOnCurve }, wrongKey("ecdsaPublicKey")],
+    ["a short ML-DSA key", { mldsaPublicKey: new Uint8Array(1951) }, wrongKey("mldsaPublicKey")],
+    ["text that is not PEM", notPem, wrongKey("mldsaPublicKeyPem")],
+    ["two ECDSA keys", { ecdsaPublicKeyPem: "x" }, fieldInvalid],
+    ["two ML-DSA keys", { mldsaPublicKeyPem: "x" }, fieldInvalid],
+    ["no ECDSA key", { ecdsaPublicKey: new Uint8Array() }, fieldInvalid],
+    ["no ML-DSA signature", { mldsaSignature: new Uint8Array() }, fieldInvalid],
+    ["no ECDSA signature", { ecdsaSignature: new Uint8Array() }, fieldInvalid],
+    ["a composite signature too", { compositeSignature: new Uint8Array(3380) }, fieldInvalid],
+    ["a composite key too", { compositePublicKey: new Uint8Array(2017) }, fieldInvalid],
+    ["a composite key as PEM too", { compositePublicKeyPem: "x" }, fieldInvalid],
+  ])("rejects %s", async (_what, change, expected) => {
+    const { client } = await shared();
+    const request = { ...(await signPair(client)), ...change };
+    expect(await refusal(client.dualVerify(request))).toMatchObject(expected);
+  });
+});
+
+describeService("DappService.DualVerify with a composite", DappService, (_start, shared) => {
+  it("verifies with the key raw or as PEM, but not with a component's key", async () => {
+    const { client } = await shared();
+    const { compositeSignature, compositePublicKey, ...pem } = await client.dualSign({ data });
+    const valid = { ecdsaValid: true, mldsaValid: true, bothValid: true };
+    for (const key of [{ compositePublicKey }, { compositePublicKeyPem: pem.compositePublicKeyPem }])
+      expect(await client.dualVerify({ data, compositeSignature, ...key })).toMatchObject(valid);
+    const component = { compositePublicKeyPem: pem.mldsaPublicKeyPem };
+    const call = client.dualVerify({ data, compositeSignature, ...component });
+    expect(await refusal(call)).toEqual(wrongKey("compositePublicKeyPem"));
+  });
+
+  it.each([
+    ["ML-DSA half", 20, { ecdsaValid: true, mldsaValid: false, bothValid: false }],
+    ["ECDSA half", 3309 + 20, { ecdsaValid: false, mldsaValid: true, bothValid: false }],
+  ])("detects that the %s was changed", async (_half, at, expected) => {
+    const { client } = await shared();
+    const request = await signAsComposite(client);
+    const compositeSignature = flipBit(request.compositeSignature, at);
+    expect(await client.dualVerify({ ...request, compositeSignature })).toMatchObject(expected);
+  });
+
+  it.each([
+    ["a short signature", { compositeSignature: new Uint8Array(3309) }, wrongLength("compositeSignature")],
+    ["a key of 2016 bytes", { compositePublicKey: new Uint8Array(2016) }, wrongKey("compositePublicKey")],
+    ["a key without a point", { compositePublicKey: new Uint8Array(2017) }, wrongKey("compositePublicKey")],
+    ["no signature", { compositeSignature: new Uint8Array() }, fieldInvalid],
+    ["no key", { compositePublicKey: new Uint8Array() }, fieldInvalid],
+    ["a PEM key too", { compositePublicKeyPem: "x" }, fieldInvalid],
+    ["an ECDSA key too", { ecdsaPublicKeyPem: "x" }, fieldInvalid],
+    ["an ML-DSA signature too", { mldsaSignature: new Uint8Array(3309) }, fieldInvalid],
+  ])("rejects %s", async (_what, change, expected) => {
+    const { client } = await shared();
+    const request = { ...(await signAsComposite(client)), ...change };
+    expect(await refusal(client.dualVerify(request))).toMatchObject(expected);
   });
 });
