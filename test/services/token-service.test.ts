@@ -1,7 +1,11 @@
 import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import type { CallOptions } from "@connectrpc/connect";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { toPublicJwk } from "../../src/crypto/jwk.ts";
+import { signJwt } from "../../src/crypto/jwt.ts";
 import { describeRefusal, failureOf, refusal } from "../support/refusal.ts";
 import { fieldInvalid } from "../support/refusals.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -182,3 +186,113 @@ function forge(token: string): string {
 function invalid(reason: RegExp) {
   return { status: "success", valid: false, reason: expect.stringMatching(reason) };
 }
+
+describe("the issuing key", () => {
+  it("is in the store only in sealed form", async () => {
+    const dataDir = makeTemporaryDirectory();
+    await visit(dataDir, startMs, async ({ tokens }) => tokens.getHealth({}));
+    const database = new DatabaseSync(join(dataDir, "qsp.db"));
+    onTestFinished(() => database.close());
+    const key = database.prepare("select * from issuer_keys").get() ?? {};
+    const publicBytes = Object.values(key).filter((value) => value instanceof Uint8Array);
+    expect(publicBytes).toEqual([key.public_key]);
+    const secret = database
+      .prepare("select * from sealed_secrets where identity = ?")
+      .get(`issuer_keys/${key.key_id}/seed`);
+    // 12 bytes of nonce, 32 of seed or key, 16 of tag.
+    expect(secret?.ciphertext).toHaveLength(60);
+    expect(secret?.wrapped_data_key).toHaveLength(60);
+  });
+
+  it("stays in the key set for 3600 seconds after retirement, across restarts, and its tokens stay valid", async () => {
+    const dataDir = makeTemporaryDirectory();
+    const { token, keys } = await visit(dataDir, startMs, async ({ tokens }) => ({
+      token: (await tokens.issueToken({ username: "ada" })).token,
+      keys: (await tokens.getJwks({})).keys,
+    }));
+    await visit(dataDir, startMs + 1000, (server) => server.rotateKey());
+    const [newKeys, answer, newToken] = await visit(dataDir, startMs + 2000, async ({ tokens }) => [
+      (await tokens.getJwks({})).keys,
+      await tokens.verifyToken({ token }),
+      (await tokens.issueToken({ username: "grace" })).token,
+    ]);
+    const [newKey, ...retired] = newKeys;
+    expect([retired, answer.valid]).toEqual([keys, true]);
+    const header = Buffer.from(newToken.split(".")[0] ?? "", "base64url").toString();
+    expect(JSON.parse(header)).toMatchObject({ kid: newKey?.kid });
+
+    const laterMs = startMs + 2000 + lifetimeMs;
+    const later = await visit(dataDir, laterMs, ({ tokens }) => tokens.getJwks({}));
+    expect(later.keys).toEqual([newKey]);
+  });
+
+  it("leaves the key set of a running server once its last token has expired", async () => {
+    const dataDir = makeTemporaryDirectory();
+    await visit(dataDir, startMs + 1000, (server) => server.rotateKey());
+    let nowMs = startMs + 2000;
+    const server = await startPqcServer(dataDir, () => new Date(nowMs));
+    onTestFinished(() => server.close());
+    expect((await server.tokens.getJwks({})).keys).toHaveLength(2);
+    nowMs += lifetimeMs;
+    expect((await server.tokens.getJwks({})).keys).toHaveLength(1);
+  });
+});
+
+describe("an inserted key in the issuer's table", () => {
+  const insertKey = (dataDir: string, row: Record<string, string | number | Uint8Array | null>): void => {
+    const database = new DatabaseSync(join(dataDir, "qsp.db"));
+    const names = Object.keys(row);
+    database
+      .prepare(`insert into issuer_keys (${names}) values (${names.map(() => "?")})`)
+      .run(...Object.values(row));
+    database.close();
+  };
+
+  it.each([
+    ["as if it signed", null, "0".repeat(64)],
+    ["as if it had just been retired", startMs, "0".repeat(64)],
+    ["without a tag", null, ""],
+  ])("%s is not in the key set, and its tokens are rejected", async (_how, retiredAtMs, tag) => {
+    const dataDir = makeTemporaryDirectory();
+    const server = await startPqcServer(dataDir, () => new Date(startMs));
+    const { token } = await server.tokens.issueToken({ username: "ada" });
+    const { keys } = await server.tokens.getJwks({});
+    const { publicKey, secretKey } = await server.provider.generateKeyPair("ML-DSA-65");
+    const { kid } = toPublicJwk(publicKey);
+    const key = { key_id: kid, algorithm: "ML-DSA-65", public_key: publicKey.exportRaw() };
+    const times = { created_at_ms: startMs, retired_at_ms: retiredAtMs };
+    insertKey(dataDir, { ...key, ...times, record_tag: tag });
+    const [iat, exp] = [startMs / 1000, startMs / 1000 + 3600];
+    const payload = { sub: "ada", iat, exp };
+    const forged = await signJwt(server.provider, secretKey, { keyId: kid, header: {}, payload });
+    expect((await server.tokens.getJwks({})).keys).toEqual(keys);
+    expect(await server.tokens.verifyToken({ token: forged })).toMatchObject({ valid: false });
+    expect(await server.tokens.verifyToken({ token })).toMatchObject({ valid: true });
+    await server.rotateKey();
+    expect((await server.tokens.getJwks({})).keys.map((key) => key.kid)).not.toContain(kid);
+    await server.close();
+    const keysLater = await visit(dataDir, startMs, async ({ tokens }) => (await tokens.getJwks({})).keys);
+    expect(keysLater.map((key) => key.kid)).not.toContain(kid);
+  });
+});
+
+/** Opens a server on a data directory at a given time, queries it, and closes it. */
+async function visit<T>(dataDir: string, nowMs: number, ask: (server: PqcServer) => Promise<T>): Promise<T> {
+  const server = await startPqcServer(dataDir, () => new Date(nowMs));
+  try {
+    return await ask(server);
+  } finally {
+    await server.close();
+  }
+}
+
+describe("the health of both services", () => {
+  it("is DOWN when signing is impossible", async () => {
+    const server = await startPqcServer(makeTemporaryDirectory());
+    onTestFinished(() => server.close());
+    await server.provider.close();
+    const isDown = { status: "success", serviceStatus: "DOWN" };
+    expect(await server.pqc.getHealth({})).toMatchObject(isDown);
+    expect(await server.tokens.getHealth({})).toMatchObject({ ...isDown, cryptoProviderActive: false });
+  });
+});
