@@ -1,22 +1,13 @@
 /** `npm run release`, in a separate clone, because packing writes into the folder. */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import {
-  appendFileSync,
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-} from "node:fs";
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { run } from "../interop/tools.ts";
+import { copyClone, root } from "../setup/copies.ts";
 
-const root = join(import.meta.dirname, "../..");
 // A busy machine needs minutes to bundle the program.
 const timeout = 600_000;
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -27,12 +18,7 @@ const clone = join(scratch, "clone");
 const out = join(scratch, "out");
 
 beforeAll(() => {
-  const listed = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "-z"], {
-    cwd: root,
-    encoding: "utf8",
-  });
-  for (const path of listed.split("\0").filter((path) => path !== "" && existsSync(join(root, path))))
-    cpSync(join(root, path), join(clone, path));
+  copyClone(clone);
   symlinkSync(join(root, "node_modules"), join(clone, "node_modules"));
   const author = ["-c", "user.name=test", "-c", "user.email=test@example.com"];
   git("init", "--quiet");

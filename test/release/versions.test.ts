@@ -12,7 +12,7 @@ describe("the version of the project", () => {
     expect(findVersionFaults(root, version)).toEqual([]);
   });
 
-  it.each([
+  const lines: [path: string, line: string][] = [
     ["package.json", `"version": "${version}"`],
     ["package-lock.json", `"version": "${version}"`],
     ["CHANGELOG.md", `## ${version}`],
@@ -21,25 +21,15 @@ describe("the version of the project", () => {
     ["native/Cargo.lock", `name = "qsp-native"\nversion = "${version}"`],
     ["src/crypto/native/load.ts", `nativeVersion = "${version}"`],
     ["docs/operate.md", `quantum-safe-playground-${version}.tgz`],
-  ])("is missed if %s still has an older one", (path, text) => {
-    const copy = copyVersionFiles();
+  ];
+  it.each(lines)("is missed if %s still has an older one", (path, text) => {
+    const copy = makeTemporaryDirectory();
+    for (const [file] of lines) {
+      mkdirSync(dirname(join(copy, file)), { recursive: true });
+      cpSync(join(root, file), join(copy, file));
+    }
     const stale = readFileSync(join(copy, path), "utf8").replace(text, text.replace(version, "0.0.9"));
     writeFileSync(join(copy, path), stale);
     expect(findVersionFaults(copy, version)).toContain(`${path} has version 0.0.9; expected ${version}`);
   });
 });
-
-function copyVersionFiles(): string {
-  const copy = makeTemporaryDirectory();
-  const paths = ["package.json", "package-lock.json", "CHANGELOG.md", "deploy/helm/qsp/Chart.yaml"].concat([
-    "native/Cargo.toml",
-    "native/Cargo.lock",
-    "src/crypto/native/load.ts",
-    "docs/operate.md",
-  ]);
-  for (const path of paths) {
-    mkdirSync(dirname(join(copy, path)), { recursive: true });
-    cpSync(join(root, path), join(copy, path));
-  }
-  return copy;
-}

@@ -4,8 +4,8 @@ import { appendFileSync, cpSync, readdirSync, rmSync, symlinkSync, utimesSync, w
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { copySources, root } from "./copies.ts";
 
-const root = join(import.meta.dirname, "../..");
 const timeout = 180_000;
 const checkout = makeTemporaryDirectory(afterAll);
 const dist = join(checkout, "dist");
@@ -15,16 +15,7 @@ const compiled = makeTemporaryDirectory(afterAll);
 let isBuilt = false;
 
 beforeAll(() => {
-  for (const part of [
-    "src",
-    "console",
-    "extensions",
-    "gen",
-    "docs/answers.json",
-    "package.json",
-    "package-lock.json",
-  ])
-    cpSync(join(root, part), join(checkout, part), { recursive: true, preserveTimestamps: true });
+  copySources(checkout);
   symlinkSync(join(root, "node_modules"), join(checkout, "node_modules"));
   isBuilt = setUp();
   cpSync(dist, compiled, { recursive: true, preserveTimestamps: true });
@@ -38,10 +29,7 @@ beforeEach(() => {
 });
 
 function run(script: string, ...args: string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [join(checkout, script), ...args], {
-    encoding: "utf8",
-  });
-  return { status, stdout, stderr };
+  return spawnSync(process.execPath, [join(checkout, script), ...args], { encoding: "utf8" });
 }
 
 /**

@@ -2,8 +2,6 @@
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
-  accessSync,
-  constants,
   copyFileSync,
   mkdirSync,
   readFileSync,
@@ -108,10 +106,6 @@ describe.skipIf(process.platform === "win32")("./qsp", () => {
     symlinkSync("my clone", join(folder, "linked"));
     for (const path of [join(elsewhere, "qsp"), "./relative", join(folder, "linked/qsp")])
       expect(start(path, ["help"], { cwd: elsewhere }).lines, path).toEqual(["its own", main, "help"]);
-  });
-
-  it("is executable", () => {
-    expect(() => accessSync(join(root, "qsp"), constants.X_OK)).not.toThrow();
   });
 });
 
