@@ -14,21 +14,14 @@ const own = ["--set", "issuerUrl=https://qsp.example.com"];
 const everything = [...own, "--set", "serviceMonitor.enabled=true,secrets.tls=qsp-tls"];
 
 /** The part of a Deployment that the tests read. */
-interface Deployment {
-  readonly kind: string;
-  readonly spec: {
-    readonly template: {
-      readonly spec: {
-        readonly automountServiceAccountToken: boolean;
-        readonly terminationGracePeriodSeconds: number;
-        readonly securityContext: object;
-        readonly containers: readonly {
-          readonly env: readonly { readonly name: string; readonly value?: string }[];
-          readonly securityContext: object;
-        }[];
-      };
-    };
-  };
+interface Pod {
+  readonly automountServiceAccountToken: boolean;
+  readonly terminationGracePeriodSeconds: number;
+  readonly securityContext: object;
+  readonly containers: readonly {
+    readonly env: readonly { readonly name: string; readonly value?: string }[];
+    readonly securityContext: object;
+  }[];
 }
 
 describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
@@ -40,8 +33,8 @@ describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
 
   async function renderPod(args: readonly string[] = own) {
     const { stdout } = await renderChart(args);
-    const objects = parseAllDocuments(stdout).map((document) => document.toJS() as Deployment);
-    const pod = objects.find(({ kind }) => kind === "Deployment")?.spec.template.spec;
+    const objects = parseAllDocuments(stdout).map((document) => document.toJS());
+    const pod: Pod | undefined = objects.find((one) => one?.kind === "Deployment")?.spec.template.spec;
     const container = pod?.containers[0];
     if (pod === undefined || container === undefined) throw new Error("the chart has no Deployment");
     return { pod, container };
@@ -90,15 +83,10 @@ describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
   it("runs without root, privileges, a writable file system or a cluster token", async () => {
     const { pod, container } = await renderPod();
     expect(pod.automountServiceAccountToken).toBe(false);
-    expect(pod.securityContext).toMatchObject({
-      runAsNonRoot: true,
-      runAsUser: 65532,
-      seccompProfile: { type: "RuntimeDefault" },
-    });
+    const seccompProfile = { type: "RuntimeDefault" };
+    expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 65532, seccompProfile });
     expect(container.securityContext).toEqual({
-      allowPrivilegeEscalation: false,
-      privileged: false,
-      readOnlyRootFilesystem: true,
+      ...{ allowPrivilegeEscalation: false, privileged: false, readOnlyRootFilesystem: true },
       capabilities: { drop: ["ALL"] },
     });
   });
@@ -130,18 +118,13 @@ describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
     const find = (kind: string) => manifests.find((one) => one?.kind === kind);
     expect(find("NetworkPolicy").spec.egress).toContainEqual({ ports: [{ port: 4317, protocol: "TCP" }] });
     const [{ tlsConfig, oauth2 }] = find("ServiceMonitor").spec.endpoints;
-    expect([tlsConfig, oauth2.tlsConfig]).toEqual([
-      { serverName: "qsp.example.com" },
-      { serverName: "qsp.example.com" },
-    ]);
+    for (const config of [tlsConfig, oauth2.tlsConfig])
+      expect(config).toEqual({ serverName: "qsp.example.com" });
   });
 
-  it("requires the issuer URL if there are several servers", async () => {
+  it("requires the issuer URL if there are several servers, but not for a single server", async () => {
     const { code, stderr } = await renderChart([]);
     expect([code, stderr]).toEqual([1, expect.stringContaining("issuerUrl is missing: ")]);
-  });
-
-  it("leaves the issuer URL to a single server if it is not set", async () => {
     const { container } = await renderPod(["--set", "replicas=1"]);
     expect(container.env.map(({ name }) => name)).not.toContain("QSP_ISSUER_URL");
   });

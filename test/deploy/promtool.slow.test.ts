@@ -19,48 +19,46 @@ function describeTest(series: readonly Series[], selector: string, count: number
       series: nameSeries(one, { job: "qsp", instance: "qsp-1:8080" }),
       values: "value" in one ? `${one.value}+0x100` : `0+${one.perSecond * 60}x100`,
     })),
-    promql_expr_test: [
-      {
-        eval_time: "90m",
-        expr: `count(ALERTS{alertstate="firing"${selector}}) or vector(0)`,
-        exp_samples: [{ labels: "{}", value: count }],
-      },
-    ],
+    promql_expr_test: [expectFiring(90, selector, count)],
   };
 }
 
 const rulesFile = join(deployFolder, "prometheus/alerts.yaml");
 
-const testRules = (tests: readonly unknown[]) => {
+/** Runs tests of the rules, which must succeed. */
+async function expectSuccess(tests: readonly unknown[]): Promise<void> {
   const path = join(makeTemporaryDirectory(), "tests.yaml");
   writeFileSync(path, stringify({ rule_files: [rulesFile], evaluation_interval: "1m", tests }));
-  return run("promtool", ["test", "rules", path]);
-};
+  const { stdout, stderr, code } = await run("promtool", ["test", "rules", path]);
+  expect([code, stdout + stderr]).toEqual([0, expect.stringContaining("SUCCESS")]);
+}
+
+/** A number of firing alerts at a time. */
+function expectFiring(atMinute: string | number, selector: string, value: number) {
+  const expr = `count(ALERTS{alertstate="firing"${selector}}) or vector(0)`;
+  return { eval_time: `${atMinute}m`, expr, exp_samples: [{ labels: "{}", value }] };
+}
 
 describe.skipIf(noPromtool)(`promtool${noPromtool ? " (needs promtool)" : ""}`, () => {
   it("accepts the rules and the configuration", async () => {
     expect(await run("promtool", ["check", "rules", rulesFile])).toMatchObject({ code: 0 });
     const config = parse(readDeployed("prometheus/prometheus.yaml"));
     expect(config.rule_files).toEqual(["alerts.yaml"]);
-    const checked = await run("promtool", [
-      "check",
-      "config",
-      "--syntax-only",
-      join(deployFolder, "prometheus/prometheus.yaml"),
-    ]);
-    expect(checked).toMatchObject({ code: 0 });
+    const path = join(deployFolder, "prometheus/prometheus.yaml");
+    expect(await run("promtool", ["check", "config", "--syntax-only", path])).toMatchObject({ code: 0 });
   });
 
-  it("fires no alert for a healthy server", async () => {
-    const { stdout, stderr, code } = await testRules([describeTest(healthySeries, "", 0)]);
-    expect([code, stdout + stderr]).toEqual([0, expect.stringContaining("SUCCESS")]);
-  });
+  it("fires no alert for a healthy server", () => expectSuccess([describeTest(healthySeries, "", 0)]));
 
-  it("fires each alert for its problem", { timeout: 120_000 }, async () => {
-    const tests = rules.map(({ alert }) => describeTest(seriesIn(alert), `, alertname="${alert}"`, 1));
-    const { stdout, stderr, code } = await testRules(tests);
-    expect([code, stdout + stderr]).toEqual([0, expect.stringContaining("SUCCESS")]);
-  });
+  it("fires each alert for its problem", { timeout: 120_000 }, () =>
+    expectSuccess(rules.map(({ alert }) => describeTest(seriesIn(alert), `, alertname="${alert}"`, 1))),
+  );
+
+  it("fires one critical alert for a full disk, and none about limits", () =>
+    expectSuccess([
+      describeTest(seriesIn("QspStoreFull"), ', alertname="QspCallsRefused"', 0),
+      describeTest(seriesIn("QspStoreFull"), ', severity="critical"', 1),
+    ]));
 
   it("parses the dashboard's expressions", async () => {
     const path = join(makeTemporaryDirectory(), "panels.yaml");
@@ -114,24 +112,10 @@ describe.skipIf(noPromtool)(`an alert about any event${noPromtool ? " (needs pro
         { series: start, values: history.started },
         { series: events, values: history.events },
       ],
-      promql_expr_test: Object.entries(history.firing).map(([minute, value]) => ({
-        eval_time: `${minute}m`,
-        expr: `count(ALERTS{alertstate="firing", alertname="${alert}"}) or vector(0)`,
-        exp_samples: [{ labels: "{}", value }],
-      })),
+      promql_expr_test: Object.entries(history.firing).map(([minute, value]) =>
+        expectFiring(minute, `, alertname="${alert}"`, value),
+      ),
     }));
-    const { stdout, stderr, code } = await testRules(tests);
-    expect([code, stdout + stderr]).toEqual([0, expect.stringContaining("SUCCESS")]);
-  });
-});
-
-describe.skipIf(noPromtool)(`a full disk${noPromtool ? " (needs promtool)" : ""}`, () => {
-  it("causes one critical alert, and none about limits", async () => {
-    const tests = [
-      describeTest(seriesIn("QspStoreFull"), ', alertname="QspCallsRefused"', 0),
-      describeTest(seriesIn("QspStoreFull"), ', severity="critical"', 1),
-    ];
-    const { stdout, stderr, code } = await testRules(tests);
-    expect([code, stdout + stderr]).toEqual([0, expect.stringContaining("SUCCESS")]);
+    await expectSuccess(tests);
   });
 });

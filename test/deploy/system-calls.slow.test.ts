@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { isMissing, run } from "../interop/tools.ts";
+import { callRest } from "../services/answers.ts";
 import { inheritedEnvironment } from "../support/environment.ts";
 import { main } from "../support/program.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -44,15 +45,12 @@ async function trace(
   whileReady?: (url: string) => Promise<void>,
 ): Promise<Set<string>> {
   const log = join(makeTemporaryDirectory(), "calls");
-  const child = spawn(
-    "strace",
-    ["-f", "-qq", "-e", "signal=none", "-o", log, process.execPath, main, ...args],
-    {
-      env: inheritedEnvironment(),
-      stdio: ["ignore", "pipe", "inherit"],
-      detached: true,
-    },
-  );
+  const flags = ["-f", "-qq", "-e", "signal=none", "-o", log];
+  const child = spawn("strace", [...flags, process.execPath, main, ...args], {
+    env: inheritedEnvironment(),
+    stdio: ["ignore", "pipe", "inherit"],
+    detached: true,
+  });
   const closed = once(child, "close");
   onTestFinished(() => {
     if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
@@ -75,13 +73,7 @@ describe.skipIf(missing.length > 0)(`the system call filter${needs}`, () => {
   it("allows everything that a server and a backup do", { timeout: 240_000 }, async () => {
     const dataDir = makeTemporaryDirectory();
     const served = await trace(["serve", "--port", "0", "--data-dir", dataDir], async (url) => {
-      const post = (path: string, body: object) =>
-        fetch(`${url}${path}`, {
-          method: "POST",
-          headers: { "content-type": "application/json" },
-          body: JSON.stringify(body),
-        });
-      expect((await post("/api/kms/create-key", { alias: "traced" })).status).toBe(200);
+      expect(await callRest(url, "POST /api/kms/create-key", {})).toMatchObject({ status: 200 });
       expect((await fetch(`${url}/metrics`)).status).toBe(200);
     });
     const saved = await trace(["backup", join(dataDir, "one.backup"), "--data-dir", dataDir]);

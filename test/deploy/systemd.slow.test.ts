@@ -103,15 +103,18 @@ function readCommand(name: string): string {
     .replaceAll("%%", "%");
 }
 
+/** Creates a store with a client. */
+async function makeStore(): Promise<string> {
+  const dataDir = makeTemporaryDirectory();
+  const args = ["--data-dir", dataDir];
+  expect(await runToEnd(["store", "init", ...args])).toMatchObject({ code: 0 });
+  expect(await runToEnd(["client", "add", "one", ...args])).toMatchObject({ code: 0 });
+  return dataDir;
+}
+
 describe("the store check", { timeout: 180_000 }, () => {
   const check = (dataDir: string) =>
     run("env", [`QSP_DATA_DIR=${dataDir}`, "/bin/sh", "-uc", readCommand("qsp-verify.service")]);
-  const makeStore = async () => {
-    const dataDir = makeTemporaryDirectory();
-    await runToEnd(["store", "init", "--data-dir", dataDir]);
-    await runToEnd(["client", "add", "one", "--data-dir", dataDir]);
-    return dataDir;
-  };
 
   it("reports a store, its two logs and its chain as valid while a server runs", async () => {
     const dataDir = await makeStore();
@@ -142,9 +145,7 @@ describe("the store check", { timeout: 180_000 }, () => {
 
 describe("the nightly backup", { timeout: 180_000 }, () => {
   it("fails but keeps its file if the master key does not open the store", async () => {
-    const dataDir = makeTemporaryDirectory();
-    await runToEnd(["store", "init", "--data-dir", dataDir]);
-    await runToEnd(["client", "add", "one", "--data-dir", dataDir]);
+    const dataDir = await makeStore();
     writeFileSync(join(dataDir, "master.key"), `${"0f".repeat(32)}\n`);
     const directory = makeTemporaryDirectory();
     const { code, stderr } = await run("env", [
@@ -160,16 +161,13 @@ const isRoot = process.geteuid?.() === 0;
 describe.skipIf(!isRoot)(`the operator's verbs, run as root${isRoot ? "" : " (needs root)"},`, () => {
   it("leave the store's files to the server's user", async () => {
     const user = 65_534;
-    const dataDir = makeTemporaryDirectory();
-    const args = ["--data-dir", dataDir];
-    expect(await runToEnd(["store", "init", ...args])).toMatchObject({ code: 0 });
-    expect(await runToEnd(["client", "add", "one", ...args])).toMatchObject({ code: 0 });
+    const dataDir = await makeStore();
     for (const path of [dataDir, ...readdirSync(dataDir).map((name) => join(dataDir, name))])
       chownSync(path, user, user);
     // Keeps the store open with its journal, like a running verb.
     const server = await startServer({ dataDir, args: ["--auth", "token"] });
     onTestFinished(() => void server.stop());
-    expect(await runToEnd(["client", "add", "two", ...args])).toMatchObject({ code: 0 });
+    expect(await runToEnd(["client", "add", "two", "--data-dir", dataDir])).toMatchObject({ code: 0 });
     const files = readdirSync(dataDir);
     expect(files.some((name) => name.endsWith("-wal"))).toBe(true);
     expect(files.filter((name) => statSync(join(dataDir, name)).uid !== user)).toEqual([]);

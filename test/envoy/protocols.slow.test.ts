@@ -106,7 +106,9 @@ describeEdge("through Envoy", () => {
     const chunk = new Uint8Array(100_000).fill(1);
     const parts = Array.from({ length: 10 }, () => ({ part: { case: "chunk" as const, value: chunk } }));
     const header = { part: { case: "header" as const, value: { keyId: key?.keyId ?? "" } } };
-    const { result } = await kms.signStream(streamOf(header, ...parts));
+    const { result } = await kms.signStream(
+      streamOf<typeof header | (typeof parts)[number]>(header, ...parts),
+    );
     const message = new Uint8Array(1_000_000).fill(1);
     expect(verifiesOutside(key?.publicKeyPem ?? "", message, present(result).signature)).toBe(true);
   });

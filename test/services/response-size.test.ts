@@ -69,10 +69,11 @@ describe("a page of 1,000 of the largest rows", { timeout: 300_000 }, () => {
 });
 
 const plainKey = {
-  ...{ algorithm: "ML-DSA-87", usage: "SIGN", state: "ACTIVE", publicKey: new Uint8Array(2592) },
+  ...({ algorithm: "ML-DSA-87", usage: "SIGN", state: "ACTIVE" } as const),
+  publicKey: new Uint8Array(2592),
   ...{ name: undefined, version: undefined, isPrimary: false, isImported: false, labels: {} },
   ...{ destroyAt: undefined, replacedBy: undefined, draft: undefined },
-} as const;
+};
 const plainDevice = {
   ...{ publicKey: new Uint8Array(1312), vendorPublicKey: new Uint8Array(2592) },
   ...{ isSimulated: true, hasSigningContexts: false },

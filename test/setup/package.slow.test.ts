@@ -2,7 +2,6 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
-  cpSync,
   existsSync,
   globSync,
   mkdirSync,
@@ -12,17 +11,18 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { homedir, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { services } from "../../src/client/services.ts";
+import { callRest } from "../services/answers.ts";
 import { inheritedEnvironment } from "../support/environment.ts";
 import { type PackageRegistry, startRegistry } from "../support/package-registry.ts";
 import { loadPackages } from "../support/whole-program.ts";
+import { copyClone, root } from "./copies.ts";
 
-const root = join(import.meta.dirname, "../..");
 const run = promisify(execFile);
 const packageJson = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const timeout = 360_000;
@@ -49,6 +49,11 @@ function environment(more: Readonly<Record<string, string>> = {}): Record<string
   };
 }
 
+/** Flags that let npm install from the test's registry only. */
+const npmFlags = () => [
+  ...["--no-audit", "--no-fund", "--registry", registry.url, "--cache", join(scratch, "npm")],
+];
+
 beforeAll(async () => {
   const packing = await run("npm", ["pack", "--json", "--pack-destination", scratch], {
     cwd: await makeClone(),
@@ -58,8 +63,7 @@ beforeAll(async () => {
   tarball = join(scratch, name);
   registry = await startRegistry(packageJson);
   mkdirSync(app);
-  const flags = ["--no-audit", "--no-fund", "--registry", registry.url, "--cache", join(scratch, "npm")];
-  await run("npm", ["install", ...flags, tarball], { cwd: app, env: environment() });
+  await run("npm", ["install", ...npmFlags(), tarball], { cwd: app, env: environment() });
   server = await startInstalled();
 }, 300_000);
 
@@ -75,11 +79,7 @@ afterAll(async () => {
  */
 async function makeClone(): Promise<string> {
   const clone = join(scratch, "clone");
-  const { stdout } = await run("git", ["ls-files", "--cached", "--others", "--exclude-standard", "-z"], {
-    cwd: root,
-  });
-  for (const path of stdout.split("\0").filter((path) => existsSync(join(root, path)) && path !== ""))
-    cpSync(join(root, path), join(clone, path));
+  copyClone(clone);
   // Hard links to files: a link to a folder would show up in paths. cp handles the many nested folders.
   const [from, to] = [join(root, "node_modules/."), join(clone, "node_modules")];
   await run("cp", ["-al", from, to]).catch(() => run("cp", ["-a", from, to]));
@@ -138,19 +138,10 @@ describe("the tarball", { timeout }, () => {
     ).toEqual([]);
     const others = paths.filter((path) => !extensions.includes(path));
     const folders = new Set(others.map((path) => path.split("/")[0]));
-    expect([...folders].sort()).toEqual(
-      [
-        "CHANGELOG.md",
-        "LICENSE",
-        "README.md",
-        "SECURITY.md",
-        "deploy",
-        "docs",
-        "envoy",
-        "lib",
-        "package.json",
-      ].concat(["proto", "src"]),
-    );
+    expect([...folders].sort()).toEqual([
+      ...["CHANGELOG.md", "LICENSE", "README.md", "SECURITY.md"],
+      ...["deploy", "docs", "envoy", "lib", "package.json", "proto", "src"],
+    ]);
     expect(paths.filter((path) => path.startsWith("src/") && !path.endsWith("/README.md")).sort()).toEqual([
       "src/qsp.mjs",
       "src/setup/find-node.mjs",
@@ -163,14 +154,10 @@ describe("the tarball", { timeout }, () => {
   });
 
   it("contains no path of the machine where it was packed", () => {
-    const places = [root, homedir(), tmpdir()].filter(
-      (place) => place.split("/").length > 1 && place !== "/root",
-    );
     const naming = paths.filter((path) => {
       const content = readFileSync(join(installed, path), "latin1");
       return content.includes(root) || /["'`](?:file:\/\/)?\/(?:home|root|Users)\//.test(content);
     });
-    expect(places).toContain(root);
     expect(naming).toEqual([]);
   });
 
@@ -184,14 +171,8 @@ describe("the tarball", { timeout }, () => {
     const isNode = (name: string): boolean => /^node-(bin-)?(linux|darwin|win)/.test(name);
     const names = [...registry.fetched].filter((name) => !isNode(name)).sort();
     expect(names).toEqual([
-      ...[
-        "@bufbuild/cel",
-        "@bufbuild/cel-spec",
-        "@bufbuild/protobuf",
-        "@bufbuild/protovalidate",
-        "@bufbuild/re2",
-      ],
-      ...["@connectrpc/connect", "@connectrpc/connect-web"],
+      ...["@bufbuild/cel", "@bufbuild/cel-spec", "@bufbuild/protobuf", "@bufbuild/protovalidate"],
+      ...["@bufbuild/re2", "@connectrpc/connect", "@connectrpc/connect-web"],
       ...["@noble/ciphers", "@noble/curves", "@noble/hashes", "@noble/post-quantum", "hpke"],
     ]);
     expect([...registry.fetched].filter(isNode)).toHaveLength(1);
@@ -207,20 +188,11 @@ describe("the installed program", { timeout }, () => {
   });
 
   it("signs over REST and with qsp call", async () => {
-    const answer = await fetch(`${server.url}/api/grpc/sign`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: '{"data":"aGVsbG8="}',
-    });
-    expect(await answer.json()).toMatchObject({ status: "success", algorithm: "ML-DSA-65" });
-    const printed = await command("qsp", [
-      "call",
-      "pqc.PqcService/SignData",
-      '{"data":"aGVsbG8="}',
-      "--url",
-      server.url,
-    ]);
-    expect(printed).toContain("ML-DSA-65");
+    const data = { data: "aGVsbG8=" };
+    const { json } = await callRest(server.url, "POST /api/grpc/sign", data);
+    expect(json).toMatchObject({ status: "success", algorithm: "ML-DSA-65" });
+    const call = ["call", "pqc.PqcService/SignData", JSON.stringify(data), "--url", server.url];
+    expect(await command("qsp", call)).toContain("ML-DSA-65");
   });
 
   it("serves the console, the reference and the protos", async () => {
@@ -280,9 +252,11 @@ describe("the installed program", { timeout }, () => {
 describe("the globally installed program", { timeout }, () => {
   it("finds the Node that npm installed inside it", async () => {
     const prefix = join(scratch, "global");
-    const flags = ["--no-audit", "--no-fund", "--registry", registry.url, "--cache", join(scratch, "npm")];
     const env = environment();
-    await run("npm", ["install", "--global", "--prefix", prefix, ...flags, tarball], { cwd: scratch, env });
+    await run("npm", ["install", "--global", "--prefix", prefix, ...npmFlags(), tarball], {
+      cwd: scratch,
+      env,
+    });
     const { stdout } = await run(join(prefix, "bin/qsp"), ["--version"], { cwd: scratch, env });
     expect(stdout.split(/\s/)[0]).toBe(packageJson.version);
   });
@@ -335,19 +309,13 @@ describe("the installed client", { timeout }, () => {
   it("has types that compile in strict mode", async () => {
     writeFileSync(join(app, "client.mts"), clientProgram);
     writeFileSync(join(app, "wrong.mts"), clientProgram.replace('alias: "from the package"', "alias: 1"));
-    const compile = (file: string) =>
-      run(
-        process.execPath,
-        [
-          ...[join(root, "node_modules/typescript/bin/tsc"), file, "--ignoreConfig", "--noEmit", "--strict"],
-          ...["--module", "nodenext", "--target", "es2022", "--lib", "es2022,dom", "--types", ""],
-        ],
-        { cwd: app },
-      );
+    const tsc = join(root, "node_modules/typescript/bin/tsc");
+    const target = ["--module", "nodenext", "--target", "es2022", "--lib", "es2022,dom", "--types", ""];
+    const flags = ["--ignoreConfig", "--noEmit", "--strict", ...target];
+    const compile = (file: string) => run(process.execPath, [tsc, file, ...flags], { cwd: app });
     await compile("client.mts");
-    await expect(compile("wrong.mts")).rejects.toMatchObject({
-      stdout: expect.stringContaining("wrong.mts("),
-    });
+    const stdout = expect.stringContaining("wrong.mts(");
+    await expect(compile("wrong.mts")).rejects.toMatchObject({ stdout });
   });
 
   it("can be bundled for a browser without any server or Node code", async () => {
@@ -358,14 +326,8 @@ describe("the installed client", { timeout }, () => {
     });
     const inputs = Object.keys(metafile.inputs);
     const own = inputs.filter((path) => path.includes("quantum-safe-playground"));
-    expect(
-      own.filter(
-        (path) =>
-          !/\/lib\/(gen|src\/client|src\/audit\/entry-text\.js|src\/crypto\/(encryption-head|noble)\.js)/.test(
-            path,
-          ),
-      ),
-    ).toEqual([]);
+    const client = /\/lib\/(gen|src\/(client|audit\/entry-text\.js|crypto\/(encryption-head|noble)\.js))/;
+    expect(own.filter((path) => !client.test(path))).toEqual([]);
     const packages = new Set(
       inputs.flatMap((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? []),
     );
