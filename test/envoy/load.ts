@@ -2,6 +2,7 @@
 import https from "node:https";
 import { text } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { connectGrpc, type TestEdge } from "./edge-tools.ts";
@@ -41,6 +42,29 @@ export function startLoad(callers: readonly MakeCall[]): Load {
       return failures;
     },
   };
+}
+
+/** A client stream that lasts until the test finishes it, and then returns the signature of what it sent. */
+export function startUpload(edge: Pick<TestEdge, "url" | "ca">) {
+  const kms = connectGrpc(KmsService, edge);
+  const [begun, finished] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const sign = async () => {
+    const { result: key } = await kms.createKey({ alias: "long" });
+    const parts = async function* () {
+      yield { part: { case: "header" as const, value: { keyId: key?.keyId ?? "" } } };
+      begun.resolve();
+      await finished.promise;
+      yield { part: { case: "chunk" as const, value: new Uint8Array(100) } };
+    };
+    const { result } = await kms.signStream(parts());
+    return result?.signature;
+  };
+  const signature = sign();
+  const finish = () => {
+    finished.resolve();
+    return signature;
+  };
+  return { begun: begun.promise, finish };
 }
 
 /** Retryable calls over several protocols, each on its own connection. */
