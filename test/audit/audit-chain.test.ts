@@ -2,7 +2,7 @@ import { verify } from "node:crypto";
 import canonicalize from "canonicalize";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { checkpointMessage } from "../../src/audit/chain.ts";
-import type { AuditVerification, SignedCheckpoint } from "../../src/audit/verification.ts";
+import type { SignedCheckpoint } from "../../src/audit/verification.ts";
 import type { Store } from "../../src/store/store.ts";
 import { writeEntries } from "../support/entries.ts";
 import { describeStores, type Place } from "../support/on-both.ts";
@@ -24,11 +24,6 @@ async function readCheckpoints({ query }: Place): Promise<SignedCheckpoint[]> {
 /** Verifies a checkpoint as an outsider would, from what the server publishes. */
 function isSigned({ checkpointKey }: Store, checkpoint: SignedCheckpoint): boolean {
   return verify(null, checkpointMessage(checkpoint), checkpointKey.toPem(), checkpoint.signature);
-}
-
-/** The signature of a verification's checkpoint. */
-async function signatureOf(verification: Promise<AuditVerification>): Promise<string> {
-  return Buffer.from((await verification).checkpoint?.signature ?? []).toString("hex");
 }
 
 /** Rows that do not chain to their predecessor. */
@@ -78,11 +73,14 @@ describeStores("the audit chain", (makePlace) => {
     expect(await findGaps(place)).toEqual([]);
   });
 
-  it("is a single chain without gaps when two programs write 100 entries each concurrently", async () => {
+  it("is a single chain without gaps, valid at every moment, when two programs write concurrently", async () => {
     const place = await makePlace();
     const stores = [await place.open(), await place.open()];
     const writeOneByOne = async (store: Store, i: number): Promise<void> => {
-      for (let n = 0; n < 100; n++) await writeEntries(store, 1, `program-${i}`);
+      for (let n = 0; n < 100; n++) {
+        await writeEntries(store, 1, `program-${i}`);
+        if (n % 20 === 0) expect(await store.verifyAudit()).toMatchObject({ valid: true });
+      }
     };
     await Promise.all(stores.map(writeOneByOne));
 
@@ -91,16 +89,6 @@ describeStores("the audit chain", (makePlace) => {
     expect(await findGaps(place)).toEqual([]);
     for (const store of stores)
       expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 200 });
-  });
-
-  it("is valid without entries, and then has no checkpoint", async () => {
-    const place = await makePlace();
-    const store = await place.open();
-    const found = await store.verifyAudit();
-    expect(found).toMatchObject({ valid: true, entries: 0, head: genesis, reason: "" });
-    expect(found.checkpoint).toBeUndefined();
-    await store.close();
-    expect(await readCheckpoints(place)).toEqual([]);
   });
 });
 
@@ -119,50 +107,28 @@ describeStores("audit chain checkpoints", (makePlace) => {
     expect(isSigned(store, { ...checkpoint, sequence: 1 })).toBe(false);
   });
 
-  it("cover the head after a verification", async () => {
+  it("cover the head after a verification and after the store is closed, with the same key", async () => {
     const place = await makePlace();
     const store = await place.open();
-    await writeEntries(store, 4);
-    const found = await store.verifyAudit();
-    const last = (await readEntryRows(place)).at(-1);
-    expect(found.checkpoint).toMatchObject({ sequence: 4, entryHash: last?.entry_hash });
-    expect(found.head).toBe(last?.entry_hash);
-    expect(await readCheckpoints(place)).toMatchObject([{ sequence: 4, entryHash: last?.entry_hash }]);
-  });
-
-  it("cover the head after the store is closed", async () => {
-    const place = await makePlace();
-    const store = await place.open();
-    await writeEntries(store, 4);
+    expect(await store.verifyAudit()).toMatchObject({ valid: true, checkpoint: undefined });
+    await writeEntries(store, 3);
+    expect((await store.verifyAudit()).checkpoint).toMatchObject({ sequence: 3 });
+    await writeEntries(store, 1);
     await store.close();
     const last = (await readEntryRows(place)).at(-1);
     const checkpoints = await readCheckpoints(place);
     expect(checkpoints).toMatchObject([{ sequence: 4, entryHash: last?.entry_hash }]);
-    expect(checkpoints.map((checkpoint) => isSigned(store, checkpoint))).toEqual([true]);
+    const again = await place.open();
+    expect(checkpoints.map((checkpoint) => isSigned(again, checkpoint))).toEqual([true]);
   });
 
-  it("are signed within seconds of an entry while the store stays open", async () => {
-    const place = await makePlace();
-    await writeEntries(await place.open(), 3);
-    await expect.poll(() => readCheckpoints(place)).toMatchObject([{ sequence: 3 }]);
-  });
-
-  it("are verified with the same key after a restart", async () => {
-    const place = await makePlace();
-    const first = await place.open();
-    await first.close();
-    const second = await place.open();
-    expect(second.checkpointKey.toPem()).toBe(first.checkpointKey.toPem());
-  });
-
-  it("are not repeated for a head that already has one", async () => {
+  it("are signed within seconds of an entry, and not repeated for a head that already has one", async () => {
     const place = await makePlace();
     const store = await place.open();
     await writeEntries(store, 1);
-    // The store signs its own checkpoint a second after an entry.
     await expect.poll(() => readCheckpoints(place)).toMatchObject([{ sequence: 1 }]);
-    const first = await signatureOf(store.verifyAudit());
-    expect(await signatureOf(store.verifyAudit())).toBe(first);
+    const { checkpoint } = await store.verifyAudit();
+    expect((await store.verifyAudit()).checkpoint?.signature).toEqual(checkpoint?.signature);
   });
 });
 
@@ -203,13 +169,6 @@ describeStores("verifying a log of 20,000 entries", (makePlace) => {
     expect(shown).toHaveLength(1);
   });
 
-  it("reads nothing if its signal is already aborted", async () => {
-    const shown: number[] = [];
-    const options = { signal: AbortSignal.abort(), onProgress: (checked: number) => shown.push(checked) };
-    await expect(store.verifyAudit(options)).rejects.toMatchObject({ name: "AbortError" });
-    expect(shown).toEqual([]);
-  });
-
   it("keeps the newest checkpoint of each 10,000 entries", async () => {
     const kept = await readCheckpoints(place);
     expect(kept.map(({ sequence }) => sequence)).toEqual([10_000, 20_000]);
@@ -224,12 +183,7 @@ describeStores("verifying while entries are written", (makePlace) => {
     const writing: Promise<void>[] = [];
     const found = await store.verifyAudit({ onProgress: () => writing.push(writeEntries(store, 10)) });
     await Promise.all(writing);
-    expect(verdict(found)).toEqual({
-      valid: true,
-      entries: 2500,
-      firstBrokenSequence: undefined,
-      checkpointAt: 2500,
-    });
+    expect(verdict(found)).toMatchObject({ valid: true, entries: 2500, checkpointAt: 2500 });
     const written = 10 * writing.length;
     expect(written).toBeGreaterThan(0);
     expect(verdict(await store.verifyAudit())).toMatchObject({ valid: true, entries: 2500 + written });

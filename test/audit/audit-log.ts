@@ -12,15 +12,10 @@ export async function readEntryRows({ query }: Place): Promise<AuditEntriesTable
 
 /** An entry's hash, computed as proto/kms/audit.proto specifies. */
 export function hashOfRow(row: AuditEntriesTable, previousHash: string): string {
+  const { sequence, operation, outcome, details } = row;
   const members = {
-    sequence: row.sequence,
-    keyId: row.key_id,
-    operation: row.operation,
-    user: row.user_name,
+    ...{ sequence, keyId: row.key_id, operation, user: row.user_name, outcome, details, previousHash },
     timestamp: new Date(row.occurred_at_ms).toISOString(),
-    outcome: row.outcome,
-    details: row.details,
-    previousHash,
     ...(row.client_address && { clientAddress: row.client_address }),
     ...(row.request_id && { requestId: row.request_id }),
   };

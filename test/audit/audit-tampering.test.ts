@@ -30,6 +30,8 @@ const corrupt = { constructor: StoreFailureError, code: "CORRUPT" };
 const empty: AuditCopy = { audit_entries: [], audit_head: [], audit_checkpoints: [] };
 
 const valid = { valid: true, entries: 8, firstBrokenSequence: undefined };
+/** The verification result of a whole log, which gets a checkpoint at its end. */
+const intact = (entries: number) => ({ ...valid, entries, checkpointAt: entries || undefined });
 
 /** The verification result if the first broken entry is covered by the checkpoint. */
 const brokenAt = (firstBrokenSequence: number) => ({
@@ -205,9 +207,12 @@ describeStores("verifying a tampered log", (makePlace) => {
     [
       "an entry was swapped with the next one",
       async () => {
-        await edit(3, { sequence: 9 });
-        await edit(4, { sequence: 3 });
-        await edit(9, { sequence: 4 });
+        for (const [from, to] of [
+          [3, 9],
+          [4, 3],
+          [9, 4],
+        ] as const)
+          await edit(from, { sequence: to });
       },
       { ...brokenAt(3), entries: 8 },
     ],
@@ -220,24 +225,15 @@ describeStores("verifying a tampered log", (makePlace) => {
     ["an entry was copied before the first one", () => copyLast(0), { valid: false }],
   ];
 
+  /** The results for a whole log with another end, or another checkpoint. */
+  const [afterEnd, beforeEnd] = [brokenAfterCheckpoint(9), brokenAfterCheckpoint(6)];
+  const atCheckpoint = { ...brokenAt(5), entries: 8 };
   const ends: readonly Tampering[] = [
-    [
-      "an older head was restored",
-      () => restoreLog(place, { audit_head: older.audit_head }),
-      { ...brokenAfterCheckpoint(6), entries: 8 },
-    ],
+    ["an older head was restored", () => restoreLog(place, { audit_head: older.audit_head }), beforeEnd],
     ...["sequence = 7", `entry_hash = ${wrongHash}`, `head_tag = ${wrongHash}`].map(
-      (change): Tampering => [
-        `the head was changed: ${change.split(" ")[0]}`,
-        () => changeHead(change),
-        { ...brokenAfterCheckpoint(9), entries: 8 },
-      ],
+      (change): Tampering => [`the head was changed: ${change}`, () => changeHead(change), afterEnd],
     ),
-    [
-      "the head was removed",
-      () => restoreLog(place, { audit_head: [] }),
-      { ...brokenAfterCheckpoint(9), entries: 8 },
-    ],
+    ["the head was removed", () => restoreLog(place, { audit_head: [] }), afterEnd],
     [
       "the head and the checkpoints were removed",
       () => restoreLog(place, { audit_head: [], audit_checkpoints: [] }),
@@ -253,43 +249,36 @@ describeStores("verifying a tampered log", (makePlace) => {
       },
       { valid: false },
     ],
+    // The last one is an invalid date.
     ...[
-      ["entry_hash", `entry_hash = ${wrongHash}`],
-      ["signed_at_ms", "signed_at_ms = signed_at_ms + 1"],
-      ["signed_at_ms, to an invalid date,", "signed_at_ms = 8640000000000001"],
+      `entry_hash = ${wrongHash}`,
+      "signed_at_ms = signed_at_ms + 1",
+      "signed_at_ms = 8640000000000001",
     ].map(
-      ([column, change = ""]): Tampering => [
-        `the ${column} of a checkpoint was changed`,
+      (change): Tampering => [
+        `a checkpoint was changed: ${change}`,
         () => changeCheckpoint(change),
-        { ...brokenAt(5), entries: 8 },
+        atCheckpoint,
       ],
     ),
     [
       "one bit of a checkpoint's signature was changed",
       () => changeSignature((signature) => flipBit(signature, 1000)),
-      { ...brokenAt(5), entries: 8 },
+      atCheckpoint,
     ],
     [
       "a checkpoint's signature was truncated",
       () => changeSignature((signature) => signature.slice(0, 100)),
-      { ...brokenAt(5), entries: 8 },
+      atCheckpoint,
     ],
-    [
-      "a checkpoint's signature was emptied",
-      () => changeSignature(() => new Uint8Array()),
-      { ...brokenAt(5), entries: 8 },
-    ],
+    ["a checkpoint's signature was emptied", () => changeSignature(() => new Uint8Array()), atCheckpoint],
     ["a checkpoint was moved", () => changeCheckpoint("sequence = 4"), { ...brokenAt(4), entries: 8 }],
     [
       "the checkpoints were removed, which a new one replaces",
       () => restoreLog(place, { audit_checkpoints: [] }),
       { ...valid, checkpointAt: 8 },
     ],
-    [
-      "an older copy was restored",
-      () => restoreLog(place, older),
-      { ...brokenAfterCheckpoint(6), entries: 5 },
-    ],
+    ["an older copy was restored", () => restoreLog(place, older), { ...beforeEnd, entries: 5 }],
     ["an empty copy was restored", () => restoreLog(place, empty), { ...brokenAt(1), entries: 0 }],
     [
       "an older copy was restored and continued differently",
@@ -371,30 +360,15 @@ describeStores("verifying a tampered log", (makePlace) => {
   });
 
   it.each<[string, () => Promise<unknown>, object, object]>([
-    [
-      "older",
-      () => restoreLog(place, older),
-      { ...valid, entries: 5, checkpointAt: 5 },
-      { ...brokenAfterCheckpoint(6), entries: 5 },
-    ],
-    [
-      "empty",
-      () => restoreLog(place, empty),
-      { ...valid, entries: 0, checkpointAt: undefined },
-      { ...brokenAt(1), entries: 0 },
-    ],
+    ["older", () => restoreLog(place, older), intact(5), { ...brokenAfterCheckpoint(6), entries: 5 }],
+    ["empty", () => restoreLog(place, empty), intact(0), { ...brokenAt(1), entries: 0 }],
     [
       "older, and continued differently",
       () => restoreLog(place, older).then(() => writeElsewhere(6)),
-      { ...valid, entries: 11, checkpointAt: 11 },
+      intact(11),
       brokenAt(8),
     ],
-    [
-      "newer",
-      () => writeElsewhere(2),
-      { ...valid, entries: 10, checkpointAt: 10 },
-      { ...valid, entries: 10, checkpointAt: 10 },
-    ],
+    ["newer", () => writeElsewhere(2), intact(10), intact(10)],
   ])(
     "needs an externally stored checkpoint to find that a log was %s before the store was opened",
     async (_what, tamper, without, withOutside) => {

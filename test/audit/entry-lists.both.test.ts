@@ -13,15 +13,9 @@ describeStores("the size of a filtered list of entries", (makePlace) => {
   it("is exact up to a limit, and then counts only the oldest entries", async () => {
     const store = await (await makePlace()).open();
     for (const user of ["ada", "eve", "ada"]) await writeEntries(store, 50, user);
+    const request = { limit: 10, after: 0 };
     const sizeOf = async (filter: object, limits?: { read: number; counted: number }) =>
-      (
-        await listEntries(
-          store.reader,
-          { limit: 10, after: 0 },
-          { filter },
-          limits && { ...limits, scans: 1 },
-        )
-      ).totalSize;
+      (await listEntries(store.reader, request, { filter }, limits && { ...limits, scans: 1 })).totalSize;
     expect(await sizeOf({ user: "ada" })).toBe(100);
     expect(await sizeOf({ user: "eve", operation: "SIGN", from: new Date(0) })).toBe(50);
     expect(await sizeOf({ user: "nobody" })).toBe(0);

@@ -106,6 +106,7 @@ function nameValues(text: string, { cwd, url = "" }: RunOptions, names: Names, t
     )
     .replaceAll(/(?:[0-9A-F]{2}:){31}[0-9A-F]{2}/g, "FINGERPRINT")
     .replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "UUID")
+    .replaceAll(/\b[0-9a-f]{32}\b/g, "MASTER-KEY-ID")
     .replaceAll(/\b[0-9a-f]{16}…/g, "HASH…")
     .replaceAll(/Ms":[\d.]+/g, 'Ms":MS')
     .replaceAll(/(-----BEGIN [A-Z ]+-----)[^-]+/g, "$1…")

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createRouterTransport } from "@connectrpc/connect";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { createClients, type TransportInput } from "../../src/client/create-clients.ts";
 import { services } from "../../src/client/services.ts";
 
@@ -65,26 +65,17 @@ describe("createClients", () => {
     expect(() => createClients(url)).toThrow("url must be a scheme, a host and a port");
   });
 
-  describe("over fetch", () => {
+  it("does not follow a redirect with a token over fetch", async () => {
     const received: (string | undefined)[] = [];
     const server = createServer((request, response) => {
       received.push(request.headers.authorization);
-      response
-        .writeHead(307, { location: `http://localhost:${(server.address() as AddressInfo).port}/else` })
-        .end();
+      response.writeHead(307, { location: "/else" }).end();
     });
-    beforeAll(async () => {
-      server.listen(0, "127.0.0.1");
-      await once(server, "listening");
-    });
-    afterAll(() => server.close());
-
-    it("does not follow a redirect with a token", async () => {
-      const { port } = server.address() as AddressInfo;
-      await expect(
-        createClients(`http://127.0.0.1:${port}`, { token: "abc" }).kms.sign({}),
-      ).rejects.toThrow();
-      expect(received).toEqual(["Bearer abc"]);
-    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    onTestFinished(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    await expect(createClients(url, { token: "abc" }).kms.sign({})).rejects.toThrow();
+    expect(received).toEqual(["Bearer abc"]);
   });
 });

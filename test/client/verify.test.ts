@@ -19,15 +19,11 @@ describe("verifySignature", () => {
   it("accepts a signature only with its message, context and key", async () => {
     const flipped = Uint8Array.from(signature, (byte, at) => (at === 100 ? byte ^ 1 : byte));
     expect(await verifySignature(valid)).toBe(true);
-    expect(await verifySignature({ ...valid, signature: flipped })).toBe(false);
-    expect(await verifySignature({ ...valid, message: context })).toBe(false);
-    expect(await verifySignature({ ...valid, context: new Uint8Array() })).toBe(false);
-    expect(await verifySignature({ ...valid, publicKey: ml_dsa65.keygen().publicKey })).toBe(false);
-  });
-
-  it("reports a signature of the wrong length as invalid", async () => {
-    for (const length of [0, 3308])
-      expect(await verifySignature({ ...valid, signature: signature.subarray(0, length) })).toBe(false);
+    for (const change of [
+      ...[flipped, new Uint8Array(), signature.subarray(0, 3308)].map((other) => ({ signature: other })),
+      ...[{ message: context }, { context: new Uint8Array() }, { publicKey: ml_dsa65.keygen().publicKey }],
+    ])
+      expect(await verifySignature({ ...valid, ...change })).toBe(false);
   });
 
   it.each(["publicKey", "message", "signature", "context"])(
@@ -44,14 +40,12 @@ describe("verifySignature", () => {
   );
 
   it("rejects a key or context of the wrong length, and names it", async () => {
-    await expect(verifySignature({ ...valid, publicKey: publicKey.subarray(1) })).rejects.toThrow(
-      "publicKey has 1951",
-    );
-    await expect(verifySignature({ ...valid, context: new Uint8Array(256) })).rejects.toThrow(
-      "context has 256 bytes",
-    );
-    const algorithm = "__proto__" as "ML-DSA-65";
-    await expect(verifySignature({ ...valid, algorithm })).rejects.toThrow("algorithm must be");
+    for (const [change, message] of [
+      [{ publicKey: publicKey.subarray(1) }, "publicKey has 1951"],
+      [{ context: new Uint8Array(256) }, "context has 256 bytes"],
+      [{ algorithm: "__proto__" as "ML-DSA-65" }, "algorithm must be"],
+    ] as const)
+      await expect(verifySignature({ ...valid, ...change })).rejects.toThrow(message);
   });
 });
 
@@ -59,14 +53,8 @@ describe("verifySignature", () => {
 function makeChain(count: number, numberOf = (at: number) => at + 1): AuditEntry[] {
   let previousHash = "0".repeat(64);
   return Array.from({ length: count }, (_none, at) => {
-    const fields = {
-      keyId: "key-1",
-      operation: "SIGN",
-      user: 'ada "\u2028 é',
-      details: "",
-      sequence: numberOf(at),
-      outcome: "OK",
-    };
+    const what = { keyId: "key-1", operation: "SIGN", user: 'ada "\u2028 é', details: "", outcome: "OK" };
+    const fields = { ...what, sequence: numberOf(at) };
     const timestamp = new Date(1_790_000_000_000 + at);
     const text = canonicalize({ ...fields, timestamp: timestamp.toISOString(), previousHash }) ?? "";
     previousHash = createHash("sha256").update(text).digest("hex");
@@ -96,17 +84,14 @@ describe("verifyAuditEntries", () => {
     expect(await verifyAuditEntries([], auditStart)).toEqual({ valid: true, head: auditStart });
   });
 
+  const at = (seconds: bigint, nanos: number) => create(TimestampSchema, { seconds, nanos });
   const hostile: Record<string, readonly AuditEntry[]> = {
     "a changed user": changed({ user: "eve" }),
     "a different hash": changed({ entryHash: "f".repeat(64) }),
     "an added request ID": changed({ requestId: "r" }),
     "no timestamp": changed({ timestamp: undefined }),
-    "a timestamp outside the calendar": changed({
-      timestamp: create(TimestampSchema, { seconds: 1n << 62n }),
-    }),
-    "a timestamp finer than the hash covers": changed({
-      timestamp: create(TimestampSchema, { seconds, nanos: nanos - 1 }),
-    }),
+    "a timestamp outside the calendar": changed({ timestamp: at(1n << 62n, 0) }),
+    "a timestamp finer than the hash covers": changed({ timestamp: at(seconds, nanos - 1) }),
     "a sequence that is not a number": changed({ sequence: Number.NaN }),
     "a missing entry": chain.toSpliced(1, 1),
     "reordered entries": [chain[0], chain[2], chain[1]].flatMap((entry) => entry ?? []),
@@ -135,18 +120,12 @@ describe("verifyAuditCheckpoint", () => {
   const verify = (change: Partial<typeof fields>, key = publicKey) =>
     verifyAuditCheckpoint(create(AuditCheckpointSchema, { ...fields, ...change }), key);
 
-  it("accepts a checkpoint signed by the store", async () => {
+  it("accepts what this store signed, with its own fields, and as a checkpoint", async () => {
     expect(await verify({})).toBe(true);
-  });
-
-  it("rejects fields that differ from the signed statement, and a different statement signed with the same key", async () => {
+    expect(await verify({}, ml_dsa65.keygen().publicKey)).toBe(false);
     expect(await verify({ sequence: 8 })).toBe(false);
     expect(await verify({ entryHash: "cd".repeat(32) })).toBe(false);
     const other = statement.replace("audit checkpoint", "something else");
     expect(await verify({ statement: other, signature: signed(other) })).toBe(false);
-  });
-
-  it("rejects a checkpoint from a different store", async () => {
-    expect(await verify({}, ml_dsa65.keygen().publicKey)).toBe(false);
   });
 });

@@ -54,15 +54,6 @@ function startWork(items: number, fails: (position: number) => boolean) {
   };
 }
 
-it("processes everything that is due, 64 items at a time", async () => {
-  const work = startWork(150, () => false);
-  await work.doDue();
-  expect(work.due()).toHaveLength(86);
-  await work.doDue();
-  await work.doDue();
-  expect(work.due()).toEqual([]);
-});
-
 it("reaches the one item that succeeds behind 5,000 that fail", async () => {
   const work = startWork(5001, (position) => position < 5000);
   for (let call = 0; call < 79; call += 1) await work.doDue();
@@ -71,8 +62,10 @@ it("reaches the one item that succeeds behind 5,000 that fail", async () => {
   expect(work.attempts).toHaveLength(5001);
 });
 
-it("reads a limited number of pages per run, even if all items wait", async () => {
+it("processes 64 items per run, and reads a limited number of pages, even if all items wait", async () => {
   const work = startWork(5000, () => true);
+  await work.doDue();
+  expect(work.attempts).toHaveLength(64);
   for (let call = 0; call < 79; call += 1) await work.doDue();
   work.takePages();
   await work.doDue();
@@ -81,24 +74,16 @@ it("reads a limited number of pages per run, even if all items wait", async () =
 
 it("retries a failed item after 1, 2, 4 seconds and so on, up to an hour", async () => {
   const work = startWork(1, () => true);
-  const waits: number[] = [];
+  await work.doDue();
   for (let attempt = 1; attempt <= 16; attempt += 1) {
+    const waitMs = Math.min(2 ** (attempt - 1), 3600) * 1000;
+    work.pass(waitMs - 1);
     await work.doDue();
     expect(work.attempts).toHaveLength(attempt);
-    let seconds = 0;
-    while (work.attempts.length === attempt && seconds < 3601) {
-      work.pass(999);
-      await work.doDue();
-      expect(work.attempts).toHaveLength(attempt);
-      work.pass(1);
-      seconds += 1;
-      if (seconds === Math.min(2 ** (attempt - 1), 3600)) break;
-      await work.doDue();
-    }
-    waits.push(seconds);
+    work.pass(1);
+    await work.doDue();
+    expect(work.attempts).toHaveLength(attempt + 1);
   }
-  expect(waits.slice(0, 5)).toEqual([1, 2, 4, 8, 16]);
-  expect(waits.slice(-3)).toEqual([3600, 3600, 3600]);
 });
 
 it("reports each failure with the item that it concerns", async () => {
@@ -117,14 +102,11 @@ it("reports how many items have been due for over a minute, and the age of the o
   await work.reportOverdue();
   work.pass(100_000);
   await work.reportOverdue();
-  expect(work.overdue).toEqual([
+  const idle = startWork(0, () => true);
+  await idle.reportOverdue();
+  expect([...work.overdue, ...idle.overdue]).toEqual([
     ["test", 2, 60.001],
     ["test", 3, 160.001],
+    ["test", 0, 0],
   ]);
-});
-
-it("reports that nothing is overdue", async () => {
-  const work = startWork(0, () => true);
-  await work.reportOverdue();
-  expect(work.overdue).toEqual([["test", 0, 0]]);
 });

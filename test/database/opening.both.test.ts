@@ -11,7 +11,6 @@ import { addRow, readRowNames } from "../support/entries.ts";
 import { describeStores, makePostgresPlace, type Place } from "../support/on-both.ts";
 import { tableNames } from "../support/open-store.ts";
 import { describePostgres } from "../support/postgres.ts";
-import { runToEndHere } from "../support/run-here.ts";
 import { storageError } from "../support/storage-error.ts";
 import { readTableNames } from "../support/tables.ts";
 
@@ -65,18 +64,6 @@ describeStores("a store from a different version", (makePlace) => {
     await place.query("update kysely_migration set timestamp = '' where name = '0006-identity'");
     await expect(place.open()).rejects.toThrow(storageError(/cannot be opened: .*0006-identity/));
   });
-
-  it("is upgraded by mode upgrade if older", async () => {
-    const place = await makePlace();
-    await (await place.open()).close();
-    const before = await readSteps(place);
-    await place.query("drop index identity_entries_of_changes");
-    await place.query("drop index identity_entries_of_revocations");
-    await place.query("create table revoked_tokens (token_id text)");
-    await place.query("delete from kysely_migration where name = '0006-identity'");
-    await (await place.open({ mode: "upgrade" })).close();
-    expect(await readSteps(place)).toEqual(before);
-  });
 });
 
 describeStores("a missing store", (makePlace) => {
@@ -89,19 +76,6 @@ describeStores("a missing store", (makePlace) => {
       await expect(place.query("select * from kysely_migration")).rejects.toThrow(/kysely_migration/);
     },
   );
-
-  it("fails a start that requires it with exit code 2 and a remedy, and nothing is created", async () => {
-    const place = await makePlace();
-    const args = ["serve", "--port", "0", ...place.settings];
-    const { code, stdout, stderr } = await runToEndHere(args, { QSP_REQUIRE_STORE: "true" });
-    expect([code, stdout]).toEqual([2, ""]);
-    expect(stderr).toMatch(
-      /^qsp: [^\n]+does not (exist|contain a store); [^\n]+qsp restore[^\n]+qsp store init\n$/,
-    );
-    expect(stderr).toContain(place.location.kind === "sqlite" ? place.location.path : "postgres://");
-    expect(existsSync(place.keyFile)).toBe(false);
-    await expect(place.query("select * from kysely_migration")).rejects.toThrow(/kysely_migration/);
-  });
 });
 
 describeStores("an empty database", (makePlace) => {

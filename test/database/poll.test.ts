@@ -12,15 +12,11 @@ afterEach(() => {
 function observe() {
   const started: string[] = [];
   const failures: BackgroundFailure[] = [];
-  return {
-    started,
-    failures,
+  const background = {
+    started: (work: string) => void started.push(work),
     failed: (failure: BackgroundFailure) => void failures.push(failure),
-    background: {
-      started: (work: string) => void started.push(work),
-      failed: (failure: BackgroundFailure) => void failures.push(failure),
-    },
   };
+  return { started, failures, background };
 }
 
 it("reports every failure, and marks repeated ones", async () => {

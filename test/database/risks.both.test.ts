@@ -15,18 +15,16 @@ const connect = (settings: { fsync: string; fullPageWrites: string }): Connectio
 
 describe("the PostgreSQL check", () => {
   it.each([
-    { fsync: "on", fullPageWrites: "on", named: [] },
-    { fsync: "off", fullPageWrites: "on", named: ["fsync = off"] },
-    { fsync: "on", fullPageWrites: "off", named: ["full_page_writes = off"] },
-    { fsync: "off", fullPageWrites: "off", named: ["fsync = off", "full_page_writes = off"] },
-  ])(
-    "finds $named with fsync $fsync and full_page_writes $fullPageWrites",
-    async ({ named, ...settings }) => {
-      const risks = await checkPostgres(connect(settings));
-      expect(risks.map((risk) => /^PostgreSQL has (\S+ = off)/.exec(risk)?.[1])).toEqual(named);
-      for (const risk of risks) expect(risk).toMatch(/; set \S+ = on$/);
-    },
-  );
+    ["on", "on", []],
+    ["off", "on", ["fsync = off"]],
+    ["on", "off", ["full_page_writes = off"]],
+    ["off", "off", ["fsync = off", "full_page_writes = off"]],
+  ])("with fsync %s and full_page_writes %s finds %j", async (fsync, fullPageWrites, named) => {
+    const risks = await checkPostgres(connect({ fsync, fullPageWrites }));
+    expect(risks.map((risk) => /^PostgreSQL has (\S+ = off).*; set \S+ = on$/.exec(risk)?.[1])).toEqual(
+      named,
+    );
+  });
 });
 
 describeStores("a database's risks", (makePlace) => {

@@ -1,4 +1,5 @@
 /** Foreign objects in a store's schema, which record tags do not cover. */
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import type { OpenMode } from "../../src/database/database.ts";
@@ -57,52 +58,17 @@ describe("in SQLite", () => {
     await expect(place.open()).rejects.toThrow(storageError(/the view users/));
   });
 
-  it.each<[what: string, sql: string, said: string]>([
-    [
-      "an added index",
-      "create unique index one on users (created_at_ms)",
-      "In the schema, the index one on users was not created by this program.",
-    ],
-    [
-      "an added table",
-      "create table notes (text)",
-      "In the schema, the table notes was not created by this program.",
-    ],
-    [
-      "a missing index",
-      "drop index identity_entries_of_changes",
-      "In the schema, the index identity_entries_of_changes on identity_entries is missing.",
-    ],
-    [
-      "an added column",
-      "alter table users add column more text",
-      "In the schema, the table users was changed outside of the server.",
-    ],
-  ])("reports %s in store verify", async (_, sql, said) => {
-    const place = await makeStore(makeSqlitePlace);
-    await place.query(sql);
-    const { code, stdout } = await runCommand(place, ["store", "verify"]);
-    expect({ code, first: stdout.split("\n")[0] }).toEqual({ code: 1, first: said });
-  });
-
   it("reports a table whose statement differs in one letter in store verify", async () => {
     const place = await makeStore(makeSqlitePlace);
-    if (place.location.kind !== "sqlite") throw new Error("only SQLite has statements");
-    const database = new DatabaseSync(place.location.path, { defensive: false });
+    const database = new DatabaseSync(join(place.directory, "qsp.db"), { defensive: false });
     database.exec("pragma writable_schema = on");
     database.exec("update sqlite_schema set sql = replace(sql, 'text', 'texu') where name = 'users'");
     database.close();
     const { code, stdout } = await runCommand(place, ["store", "verify"]);
-    expect({ code, stdout }).toEqual({
-      code: 1,
-      stdout: expect.stringContaining("the table users was changed outside of the server"),
-    });
-  });
-
-  it("accepts SQLite's statistics tables in store verify", async () => {
-    const place = await makeStore(makeSqlitePlace);
-    await place.query("analyze");
-    expect(await runCommand(place, ["store", "verify"])).toMatchObject({ code: 0 });
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringContaining("the table users was changed outside of the server"),
+    ]);
   });
 });
 

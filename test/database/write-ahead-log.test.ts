@@ -44,10 +44,6 @@ describe(`the write-ahead log after a kill (seed ${seed})`, () => {
     return path;
   };
 
-  it("is intact after each transaction", () => {
-    for (const files of steps) expect(findLogDamage(put(files))).toBeUndefined();
-  });
-
   it(`counts as damaged by a flipped bit exactly if SQLite would drop a transaction before the last one (${times} bits)`, () => {
     const random = createRandom(seed);
     const files = steps.at(-1) as Files;
@@ -69,9 +65,9 @@ describe(`the write-ahead log after a kill (seed ${seed})`, () => {
     expect(losses).toBeGreaterThan(times / 4);
   });
 
-  it(`counts as intact after a power cut tore the last transaction (${times} cuts)`, () => {
+  it(`counts as intact after each transaction, and after a power cut tore the last one (${times} cuts)`, () => {
     const random = createRandom(seed);
-    const torn: unknown[] = [];
+    const torn: unknown[] = steps.filter((files) => findLogDamage(put(files)) !== undefined);
     for (let i = 0; i < times; i += 1) {
       const step = 1 + random.below(steps.length - 1);
       const [before, after] = [steps[step - 1] as Files, steps[step] as Files];

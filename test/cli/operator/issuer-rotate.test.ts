@@ -1,5 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { RecordDamagedError } from "../../../src/database/store-error.ts";
 import { openIssuer, rotateIssuerKey } from "../../../src/identity/issuer.ts";
 import type { IssuerStore } from "../../../src/identity/issuer-store.ts";
 import { makeStoreDirectory } from "../../support/empty-store.ts";
@@ -15,39 +16,27 @@ const unknownKey = { code: "Unauthenticated", reason: "TOKEN_KEY_UNKNOWN" };
 /** A server polls the keys once per second. */
 const lookMs = 1000;
 
-describe("qsp issuer rotate", () => {
+describe("qsp issuer rotate", { timeout }, () => {
   it("creates a new signing key for all running servers; tokens of the old key remain valid", async () => {
     const place = await makeSqlitePlace();
     const servers = [await startTokenServer(place), await startTokenServer(place)];
     await addAda(place);
     const old = await Promise.all(servers.map(logIn));
     const [oldId = ""] = old.map(keyIdOf);
-    expect(old.map(keyIdOf)).toEqual([oldId, oldId]);
+    expect(await keysOf(place)).toEqual([{ keyId: oldId, signs: true, hasSeed: true }]);
     const newId = await rotate(place);
     for (const server of servers) {
       const token = await logIn(server);
       expect(keyIdOf(token)).toBe(newId);
-      for (const other of servers) {
-        expect(await other.useToken(token)).toBe("ada");
-        for (const each of old) expect(await other.useToken(each)).toBe("ada");
-      }
+      for (const other of servers)
+        for (const each of [token, ...old]) expect(await other.useToken(each)).toBe("ada");
       expect(await server.listKeyIds()).toEqual([newId, oldId]);
     }
-  });
-
-  it("erases the previous key's seed from the store, and keeps one signing key", async () => {
-    const place = await makeSqlitePlace();
-    const server = await startTokenServer(place);
-    const [first] = await server.listKeyIds();
-    expect(await keysOf(place)).toEqual([{ keyId: first, signs: true, hasSeed: true }]);
-    const second = await rotate(place);
-    const third = await rotate(place);
+    // The store has only the new key's seed.
     expect(await keysOf(place)).toEqual([
-      { keyId: third, signs: true, hasSeed: true },
-      { keyId: second, signs: false, hasSeed: false },
-      { keyId: first, signs: false, hasSeed: false },
+      { keyId: newId, signs: true, hasSeed: true },
+      { keyId: oldId, signs: false, hasSeed: false },
     ]);
-    expect(await server.listKeyIds()).toEqual([third, second, first]);
   });
 
   it("with revoke, ends all tokens signed with earlier keys within 2 s, on every server", async () => {
@@ -58,9 +47,7 @@ describe("qsp issuer rotate", () => {
     const tokens = [await logIn(one)];
     await rotate(place);
     tokens.push(await logIn(two));
-    // All servers have seen both keys; the next step ends tokens of a retired key and of one that is not retired.
-    for (const server of servers)
-      for (const token of tokens) expect(await server.useToken(token)).toBe("ada");
+    // This ends tokens of a retired key and of one that is not retired.
     const newId = await rotate(place, "revoke");
     // Two polls, however long they take on this machine.
     for (let looks = 0; looks < 2; looks += 1) {
@@ -97,6 +84,18 @@ describe("qsp issuer rotate", () => {
     expect((await issuer.publicJwks()).map(({ kid }) => kid)).toEqual([second, first]);
   });
 
+  it("with revoke, ends tokens on a server whose clock is a minute behind", async () => {
+    const { parts, provider, store } = await openParts(await makeSqlitePlace());
+    const issuer = await openIssuer(parts);
+    onTestFinished(issuer.close);
+    const { token } = await issuer.issue("ada");
+    expect((await issuer.check(token)).ok).toBe(true);
+    const ahead = { provider, store, now: () => new Date(Date.now() + 60_000) };
+    await rotateIssuerKey(ahead, { revoke: true });
+    await issuer.publicJwks(); // Reads the store, as the poll does.
+    expect((await issuer.check(token)).ok).toBe(false);
+  });
+
   it("loses no token that is issued between two rotations", async () => {
     const { parts, store } = await openParts(await makeSqlitePlace());
     let afterList = async (): Promise<void> => {};
@@ -121,9 +120,7 @@ describe("qsp issuer rotate", () => {
     expect(newId).not.toBe("");
     expect(keyIdOf(token)).toBe(newId);
   });
-});
 
-describe("qsp issuer rotate", { timeout }, () => {
   it("works in a store that no server has used yet, which then signs with that key", async () => {
     const place = { settings: ["--data-dir", await makeStoreDirectory()] };
     await runCommand(place, ["user", "add", "ada"], password);
@@ -132,4 +129,19 @@ describe("qsp issuer rotate", { timeout }, () => {
     expect(await server.listKeyIds()).toEqual([keyId]);
     expect(keyIdOf(await logIn(server))).toBe(keyId);
   });
+
+  it.each(["delete from sealed_secrets", "update sealed_secrets set ciphertext = zeroblob(60)"])(
+    "makes a key whose damaged seed issues no token, and is named: %s",
+    async (change) => {
+      const place = await makeSqlitePlace();
+      const { parts } = await openParts(place);
+      const issuer = await openIssuer(parts);
+      onTestFinished(issuer.close);
+      // The issuer has its first key's seed in memory.
+      const keyId = await rotateIssuerKey(parts, { revoke: false });
+      await place.query(`${change} where identity like '%${keyId}%'`);
+      const damage = { constructor: RecordDamagedError, record: `issuer key ${keyId}` };
+      await expect(issuer.issue("ada")).rejects.toMatchObject(damage);
+    },
+  );
 });
