@@ -35,7 +35,7 @@ async function serve(onPing: (socket: net.Socket) => void) {
   return { url: `http://127.0.0.1:${port}`, countConnections: () => connections };
 }
 
-/** Connects, makes a call, and then lets a minute pass. Returns a function that makes another one. */
+/** Connects, makes a call, and then lets a minute pass. Returns a function that makes a second call. */
 async function connect(url: string) {
   const connection = new OutgoingConnection(url, { isLongLived: true });
   onTestFinished(() => connection.abort());
