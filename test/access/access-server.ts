@@ -1,29 +1,17 @@
 /** Test support for access tests: the whole app with `--auth token`, its callers, and a way to bypass it. */
-import { createClient, type Interceptor } from "@connectrpc/connect";
+import type { Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
-import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { describe } from "vitest";
-import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { DappService } from "#gen/dapp/dapp_service_pb.ts";
-import { DefiService } from "#gen/defi/defi_service_pb.ts";
-import { IotService } from "#gen/iot/iot_service_pb.ts";
-import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { NftService } from "#gen/nft/nft_service_pb.ts";
-import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { TokenService } from "#gen/pqc/token_service_pb.ts";
-import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { createApp } from "../../src/app.ts";
+import { createClients } from "../../src/client/create-clients.ts";
 import { readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import type { CryptoProvider } from "../../src/crypto/provider.ts";
-import type { Schema } from "../../src/database/schema.ts";
-import { type ClientStore, createClientStore } from "../../src/identity/clients.ts";
+import { createClientStore } from "../../src/identity/clients.ts";
 import { type Issuer, openIssuer } from "../../src/identity/issuer.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
-import { createRevocations, type Revocations } from "../../src/identity/revocations.ts";
-import { createUserStore, type UserRole, type UserStore } from "../../src/identity/users.ts";
+import { createRevocations } from "../../src/identity/revocations.ts";
+import { createUserStore, type UserRole } from "../../src/identity/users.ts";
 import { identitySettings } from "../../src/settings/identity-settings.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import { tamperWith } from "../services/app-under-test.ts";
@@ -45,33 +33,11 @@ export interface Person extends Clients {
   readonly token: string;
 }
 
-export interface AccessServer {
-  readonly url: string;
-  readonly dataDir: string;
-  /** gRPC clients that send this header, if any. */
-  connect(authorization?: string, header?: Readonly<Record<string, string>>): Clients;
-  /** Adds a user with a unique name and gives them a token. */
-  makePerson(role?: UserRole, name?: string): Promise<Person>;
-  /** Calls over REST: `GET /api/kms/keys`. */
-  rest(line: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
-  /** Writes to the database, bypassing the app. */
-  tamper<Result>(change: (db: Kysely<Schema>) => Promise<Result>): Promise<Result>;
-  /** Users, clients and token issuer of the app's database. */
-  readonly office: Office;
-  /** Stops at once. Calling it again has no effect. */
-  close(): Promise<void>;
-}
+/** The app, its callers, and ways to bypass it. */
+export type AccessServer = Awaited<ReturnType<typeof startAccessServer>>;
 
 /** What an operator with the database and its master key can use. */
-export interface Office {
-  readonly provider: CryptoProvider;
-  readonly users: UserStore;
-  readonly clients: ClientStore;
-  readonly issuer: Issuer;
-  readonly revocations: Revocations;
-  /** Issues tokens as the app would at a different time. */
-  issuerAt(now: Date): Promise<Issuer>;
-}
+export type Office = AccessServer["office"];
 
 /** How to start an app. */
 export interface StartOptions {
@@ -86,22 +52,12 @@ export interface StartOptions {
 let people = 0;
 
 /** Starts the app with `--auth token`, without load or rate limits unless the flags set them. */
-export async function startAccessServer(options: StartOptions): Promise<AccessServer> {
+export async function startAccessServer(options: StartOptions) {
   const packages = await loadPackages();
   const { atEnd, args = [], logger = watchReasons(packages) } = options;
   const database = options.database ?? (await makeDatabase(atEnd));
-  const defaults = [
-    "--port",
-    "0",
-    "--auth",
-    "token",
-    "--max-calls-per-second",
-    "0",
-    "--max-queue-ms",
-    "60000",
-    "--issuer-url",
-    issuerUrl,
-  ];
+  const limits = ["--max-calls-per-second", "0", "--max-queue-ms", "60000"];
+  const defaults = ["--port", "0", "--auth", "token", "--issuer-url", issuerUrl, ...limits];
   const config = readConfig([...defaults, ...database, ...args], {}, await loadSettings());
   const app = await createApp(config, logger, { packages });
   const { port } = await app.server.listen(0, "127.0.0.1");
@@ -119,16 +75,20 @@ export async function startAccessServer(options: StartOptions): Promise<AccessSe
     return ended;
   };
   atEnd(close);
-  const tamper = tamperWith(storeSettings(config).location, atEnd);
-  const connect: AccessServer["connect"] = (authorization, header = {}) =>
+  const _tamper = tamperWith(storeSettings(config).location, atEnd);
+  /** gRPC clients that send this header, if any. */
+  const connect = (authorization?: string, header: Readonly<Record<string, string>> = {}): Clients =>
     connectTo(url, sessionManager, authorization ? { authorization, ...header } : header);
   return {
     url,
     dataDir: config.dataDir,
+    /** Users, clients and token issuer of the app's database. */
     office,
+    /** Stops at once. Calling it again has no effect. */
     close,
     connect,
-    async makePerson(role = "user", name = "") {
+    /** Adds a user with a unique name and gives them a token. */
+    async makePerson(role: UserRole = "user", name = ""): Promise<Person> {
       people += 1;
       const unique = name || `${role} ${people}`;
       // Nobody has this password: test users get their tokens without one.
@@ -137,19 +97,24 @@ export async function startAccessServer(options: StartOptions): Promise<AccessSe
       const userId = (await office.users.find(unique))?.userId ?? "";
       return { name: unique, userId, token, ...connect(`Bearer ${token}`) };
     },
-    rest(line, body, headers = {}) {
+    /** Calls over REST: `GET /api/kms/keys`. */
+    rest(line: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
       const [method = "", target = ""] = line.split(" ");
       const content = body === undefined ? {} : { body: JSON.stringify(body) };
       const type = body === undefined ? {} : { "content-type": "application/json" };
       return fetch(url + target, { method, headers: { ...type, ...headers }, ...content });
     },
-    tamper,
+    /** Writes to the database, bypassing the app. */
+    tamper: tamperWith(storeSettings(config).location, atEnd),
   };
 }
 
-/** Creates enough users for any test. */
-export async function makePeople({ makePerson }: AccessServer): Promise<[Person, Person, Person, Person]> {
-  return [await makePerson(), await makePerson(), await makePerson(), await makePerson()];
+/** Creates people with these roles, and then users: enough for any test. */
+export async function makePeople(
+  { makePerson }: AccessServer,
+  ...[one, two, three, four]: UserRole[]
+): Promise<[Person, Person, Person, Person]> {
+  return [await makePerson(one), await makePerson(two), await makePerson(three), await makePerson(four)];
 }
 
 /** Issues an access token to a client, for itself, in its current state. */
@@ -161,16 +126,9 @@ export async function issueToClient(
 ): Promise<string> {
   const client = await clients.find(name);
   if (client === undefined) throw new Error(`unknown client ${name}`);
-  const input = {
-    subject: name,
-    generation: undefined,
-    audiences,
-    clientId: name,
-    scopes,
-    origins: [],
-    earlierActors: [],
-  };
-  return (await issuer.issueAccessToken({ ...input, clientGeneration: client.generation })).token;
+  const input = { subject: name, clientId: name, generation: undefined, clientGeneration: client.generation };
+  const lists = { audiences, scopes, origins: [], earlierActors: [] };
+  return (await issuer.issueAccessToken({ ...input, ...lists })).token;
 }
 
 /** Issues a token to a user in their current state. */
@@ -185,6 +143,7 @@ export async function openOffice(config: ReturnType<typeof readConfig>) {
   const provider = await createCryptoProvider("openssl");
   const store = await openStore({ ...storeSettings(config), provider });
   const opened: Issuer[] = [];
+  /** Issues tokens as the app would at a different time. */
   const issuerAt = async (now?: Date): Promise<Issuer> => {
     const parts = { provider, store: createIssuerStore(store), now: () => now ?? new Date() };
     const issuer = await openIssuer(parts, identitySettings(config).accessTokens);
@@ -193,7 +152,7 @@ export async function openOffice(config: ReturnType<typeof readConfig>) {
   };
   const [users, clients] = [createUserStore(store), createClientStore(store)];
   const revocations = createRevocations(store);
-  const office: Office = { provider, users, clients, revocations, issuer: await issuerAt(), issuerAt };
+  const office = { provider, users, clients, revocations, issuer: await issuerAt(), issuerAt };
   const closeOffice = async (): Promise<void> => {
     for (const issuer of opened) await issuer.close();
     await store.close();
@@ -212,19 +171,9 @@ function connectTo(
     return next(req);
   };
   const transport = createGrpcTransport({ baseUrl, sessionManager, interceptors: [sendHeader] });
-  return {
-    transport,
-    pqc: createClient(PqcService, transport),
-    tokens: createClient(TokenService, transport),
-    kms: createClient(KmsService, transport),
-    iot: createClient(IotService, transport),
-    vpn: createClient(VpnService, transport),
-    dapp: createClient(DappService, transport),
-    wallet: createClient(WalletService, transport),
-    defi: createClient(DefiService, transport),
-    chain: createClient(BlockchainService, transport),
-    nft: createClient(NftService, transport),
-  };
+  const createTransport = () => transport;
+  const { token: tokens, blockchain: chain, ...clients } = createClients(baseUrl, { createTransport });
+  return { transport, tokens, chain, ...clients };
 }
 
 /** Flags that select a new database. */

@@ -22,16 +22,10 @@ const deedsOf = async ({ kms }: Person, query: object) =>
 
 describeAccess("the audit log", (shared) => {
   it("shows an owner the entries of their keys, and an auditor all entries", async () => {
-    const server = await shared();
-    const [ada, bob, auditor] = [
-      await server.makePerson(),
-      await server.makePerson(),
-      await server.makePerson("auditor"),
-    ];
+    const [ada, bob, auditor] = await makePeople(await shared(), "user", "user", "auditor");
     const [adas, bobs] = [await makeUsedKey(ada), await makeUsedKey(bob)];
     const ofAda = [`${adas} CREATE OK`, `${adas} SIGN OK`, `${adas} ENCAPSULATE REFUSED`];
     expect(await deedsOf(ada, {})).toEqual(ofAda);
-    expect(await deedsOf(ada, { keyId: adas })).toEqual(ofAda);
     expect(await deedsOf(ada, { keyId: bobs })).toEqual([]);
     expect(await deedsOf(auditor, { keyId: adas })).toEqual(ofAda);
     expect(await deedsOf(auditor, { keyId: bobs })).toHaveLength(3);
@@ -40,11 +34,7 @@ describeAccess("the audit log", (shared) => {
 
   it("hides an entry from a user who was written into the database as its owner", async () => {
     const server = await shared();
-    const [ada, bob, auditor] = [
-      await server.makePerson(),
-      await server.makePerson(),
-      await server.makePerson("auditor"),
-    ];
+    const [ada, bob, auditor] = await makePeople(server, "user", "user", "auditor");
     const [adas, bobs] = [await makeUsedKey(ada), await makeUsedKey(bob)];
     const give = (owner: string) =>
       server.tamper((db) =>
@@ -54,7 +44,6 @@ describeAccess("the audit log", (shared) => {
     const first = present((await auditor.kms.getAuditLog({ keyId: adas })).auditLog[0]);
     await give(bob.userId);
     expect(await deedsOf(bob, {})).toEqual(before);
-    expect(await deedsOf(bob, { keyId: adas })).toEqual([]);
     for await (const { entry } of bob.kms.watchAuditLog({ afterSequence: first.sequence - 1 })) {
       expect(present(entry).keyId).toBe(bobs);
       break;
@@ -65,46 +54,42 @@ describeAccess("the audit log", (shared) => {
     expect(await deedsOf(ada, {})).toHaveLength(3);
   });
 
-  it("shows an owner who tried to use their key without a grant", async () => {
-    const server = await shared();
-    const [ada, mallory] = await makePeople(server);
+  it("shows an owner who used their key with a grant, or tried to without one", async () => {
+    const [ada, bob, mallory] = await makePeople(await shared());
     const keyId = await makeUsedKey(ada);
+    await ada.kms.createGrant({ keyId, grantee: bob.name, operations: ["SIGN"] });
+    await bob.kms.sign({ keyId, data });
+    await refusal(bob.kms.destroyKey({ keyId }));
     await refusal(mallory.kms.sign({ keyId, data }));
+    expect(await deedsOf(ada, { keyId, user: bob.name })).toEqual([
+      `${keyId} SIGN OK`,
+      `${keyId} DESTROY REFUSED`,
+    ]);
     const { auditLog } = await ada.kms.getAuditLog({ keyId, user: mallory.name });
     expect(auditLog).toMatchObject([
-      { operation: "SIGN", outcome: "REFUSED", details: "reason=KEY_NOT_FOUND" },
+      { operation: "SIGN", outcome: "REFUSED", details: "reason=KEY_NOT_FOUND", clientAddress: "127.0.0.1" },
     ]);
     expect((await mallory.kms.getAuditLog({})).totalSize).toBe(0);
   });
 
-  it("shows both ends of a grant for a key under the key's name", async () => {
-    const server = await shared();
-    const [ada, bob] = await makePeople(server);
-    const name = "granted";
+  it.each([
+    ["a key, under it and its name", "keyId"],
+    ["a name, under the name and not a version", "name"],
+  ])("shows both ends of a grant for %s", async (_what, target) => {
+    const [ada, bob] = await makePeople(await shared());
+    const name = `granted-by-${target}`;
     const { keyId } = present((await ada.kms.createKey({ algorithm: "ML-DSA-44", name })).result);
-    const created = await ada.kms.createGrant({ keyId, grantee: bob.name, operations: ["SIGN"] });
+    const granted = target === "name" ? { name } : { keyId };
+    const created = await ada.kms.createGrant({ ...granted, grantee: bob.name, operations: ["SIGN"] });
     await ada.kms.revokeGrant({ grantId: present(created.grant).grantId });
-    const deeds = [`${keyId} CREATE OK`, `${keyId} CREATE_GRANT OK`, `${keyId} REVOKE_GRANT OK`];
-    expect(await deedsOf(ada, { keyId })).toEqual(deeds);
-    expect(await deedsOf(ada, { keyId: `name/${name}` })).toEqual(deeds);
-  });
-
-  it("shows both ends of a grant for a name under the name, not under a version", async () => {
-    const server = await shared();
-    const [ada, bob] = await makePeople(server);
-    const name = "granted-as-a-whole";
-    const { keyId } = present((await ada.kms.createKey({ algorithm: "ML-DSA-44", name })).result);
-    const created = await ada.kms.createGrant({ name, grantee: bob.name, operations: ["SIGN"] });
-    await ada.kms.revokeGrant({ grantId: present(created.grant).grantId });
-    const handle = `name/${name}`;
+    const handle = target === "name" ? `name/${name}` : keyId;
     const deeds = [`${keyId} CREATE OK`, `${handle} CREATE_GRANT OK`, `${handle} REVOKE_GRANT OK`];
-    expect(await deedsOf(ada, { keyId: handle })).toEqual(deeds);
-    expect(await deedsOf(ada, { keyId })).toEqual(deeds.slice(0, 1));
+    expect(await deedsOf(ada, { keyId: `name/${name}` })).toEqual(deeds);
+    expect(await deedsOf(ada, { keyId })).toEqual(deeds.filter((deed) => deed.startsWith(keyId)));
   });
 
   it("does not show the entries of a user's own name for the same name of another user", async () => {
-    const server = await shared();
-    const [ada, bob] = await makePeople(server);
+    const [ada, bob] = await makePeople(await shared());
     const name = "same";
     for (const { kms } of [ada, bob]) await kms.createKey({ algorithm: "ML-DSA-44", name });
     expect(await deedsOf(ada, { keyId: `name/${name}` })).toHaveLength(1);
@@ -114,8 +99,7 @@ describeAccess("the audit log", (shared) => {
   });
 
   it("can be filtered by operation, outcome, user and time, page by page", async () => {
-    const server = await shared();
-    const ada = await server.makePerson();
+    const ada = await (await shared()).makePerson();
     const keyId = await makeUsedKey(ada);
     await ada.kms.sign({ keyId, data });
     const all = (await ada.kms.getAuditLog({ keyId })).auditLog;
@@ -133,33 +117,23 @@ describeAccess("the audit log", (shared) => {
     expect(page).toMatchObject({ auditLog: [{ operation: "SIGN" }], totalSize: 2 });
     const next = { operation: "SIGN", pageSize: 1, pageToken: page.nextPageToken };
     expect((await ada.kms.getAuditLog(next)).auditLog).toHaveLength(1);
-    const other = { operation: "VERIFY", pageToken: page.nextPageToken };
-    expect(await refusal(ada.kms.getAuditLog(other))).toMatchObject({ fields: ["pageToken"] });
-  });
-
-  it("rejects filters that can never match", async () => {
-    const server = await shared();
-    const ada = await server.makePerson();
-    expect(await refusal(ada.kms.getAuditLog({ operation: "sign" }))).toMatchObject({
-      fields: ["operation"],
-    });
-    expect(await refusal(ada.kms.getAuditLog({ outcome: "MAYBE" }))).toMatchObject({ fields: ["outcome"] });
+    for (const [field, query] of Object.entries({
+      pageToken: { ...next, operation: "VERIFY" },
+      operation: { operation: "sign" },
+      outcome: { outcome: "MAYBE" },
+    }))
+      expect(await refusal(ada.kms.getAuditLog(query))).toMatchObject({ fields: [field] });
   });
 
   it("can be watched by an owner with the same restrictions and filters", async () => {
-    const server = await shared();
-    const [ada, bob] = await makePeople(server);
+    const [ada, bob] = await makePeople(await shared());
     await makeUsedKey(bob);
     const keyId = await makeUsedKey(ada);
-    const stop = new AbortController();
     const seen: string[] = [];
     const watching = (async () => {
-      const filter = { afterSequence: 0, outcome: "OK" };
-      for await (const { entry } of ada.kms.watchAuditLog(filter, { signal: stop.signal })) {
-        seen.push(`${entry?.keyId} ${entry?.operation}`);
-        if (seen.length === 3) stop.abort();
-      }
-    })().catch(() => {});
+      for await (const { entry } of ada.kms.watchAuditLog({ afterSequence: 0, outcome: "OK" }))
+        if (seen.push(`${entry?.keyId} ${entry?.operation}`) === 3) break;
+    })();
     await makeUsedKey(bob);
     await ada.kms.sign({ keyId, data });
     await watching;
@@ -170,9 +144,7 @@ describeAccess("the audit log", (shared) => {
     const server = await shared();
     const ada = await server.makePerson();
     const header = { authorization: `Bearer ${ada.token}`, "x-request-id": "order-42" };
-    const answer = await server.rest("POST /api/kms/create-key", { algorithm: "ML-DSA-44" }, header);
-    expect(answer.headers.get("x-request-id")).toBe("order-42");
-    const { auditLog } = await ada.kms.getAuditLog({ operation: "CREATE" });
-    expect(auditLog.at(-1)).toMatchObject({ requestId: "order-42", clientAddress: "127.0.0.1" });
+    await server.rest("POST /api/kms/create-key", { algorithm: "ML-DSA-44" }, header);
+    expect((await ada.kms.getAuditLog({})).auditLog).toMatchObject([{ requestId: "order-42" }]);
   });
 });

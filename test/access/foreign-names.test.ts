@@ -1,12 +1,12 @@
 /** What callers can find out about other users' names from the work that rejecting them takes. */
 import { DefaultQueryExecutor } from "kysely";
-import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { KmsService, SignStreamHeaderSchema } from "#gen/kms/kms_service_pb.ts";
 import { present } from "../services/answers.ts";
-import { endAfterAll } from "../support/at-end.ts";
 import { bytesOf } from "../support/bytes.ts";
 import { outcomeOf } from "../support/refusal.ts";
-import { type AccessServer, makePeople, type Person, startAccessServer, timeout } from "./access-server.ts";
+import { streamOf } from "../support/streams.ts";
+import { describeAccess, makePeople, type Person } from "./access-server.ts";
 
 const data = bytesOf("hello");
 type Call = (kms: Person["kms"], keyId: string) => Promise<unknown>;
@@ -29,10 +29,10 @@ const calls: Readonly<Record<string, Call>> = {
   sign: (kms, keyId) => kms.sign({ keyId, data }),
   signStream: (kms, keyId) =>
     kms.signStream(
-      (async function* () {
-        yield { part: { case: "header" as const, value: { keyId } } };
-        yield { part: { case: "chunk" as const, value: data } };
-      })(),
+      streamOf(
+        { part: { case: "header" as const, value: { keyId } } },
+        { part: { case: "chunk" as const, value: data } },
+      ),
     ),
   batchSign: (kms, keyId) => kms.batchSign({ keyId, data: [data] }),
   createCsr: (kms, keyId) => kms.createCsr({ keyId, subject: "CN=release" }),
@@ -81,15 +81,9 @@ function recordStatements(): { take(): string[] } {
   };
 }
 
-describe("another user's key name", { timeout }, () => {
-  const atEnd = endAfterAll();
-  let server: AccessServer;
-  beforeAll(async () => {
-    server = await startAccessServer({ atEnd });
-  });
-
+describeAccess("another user's key name", (shared) => {
   it.each(Object.entries(calls))("takes as many queries whether it exists or not: %s", async (name, call) => {
-    const [victim, mallory] = await makePeople(server);
+    const [victim, mallory] = await makePeople(await shared());
     await victim.kms.createKey({ algorithm: "ML-DSA-44", name: "existing" });
     // The key is now in the cache.
     await victim.kms.sign({ keyId: "name/existing", data });
@@ -100,8 +94,8 @@ describe("another user's key name", { timeout }, () => {
       const outcome = await outcomeOf(call(mallory.kms, handle));
       // A watch also reads its caller again now and then.
       const statements = name === "watchAuditLog" ? [...new Set(recorded.take())] : recorded.take();
-      if (!withOwnKey.includes(name)) return { outcome, statements };
-      return { outcome, statements: statements.filter((statement) => !isOfOwnKey(statement)) };
+      const isIgnored = withOwnKey.includes(name) ? isOfOwnKey : () => false;
+      return { outcome, statements: statements.filter((statement) => !isIgnored(statement)) };
     };
     for (const version of ["", "/1"]) {
       const [existing, missing, nobody] = [

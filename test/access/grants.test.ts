@@ -1,18 +1,17 @@
 /** Grants: access to another user's key, for some operations, until they end. */
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, it, vi } from "vitest";
-import type { SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { present } from "../services/answers.ts";
 import { bytesOf, flipBit } from "../support/bytes.ts";
-import { failureOf, refusal } from "../support/refusal.ts";
+import { failureOf, outcomeOf, type Refusal, refusal } from "../support/refusal.ts";
+import { fieldInvalid, invalid } from "../support/refusals.ts";
+import { streamOf } from "../support/streams.ts";
 import { describeAccess, makePeople, type Person } from "./access-server.ts";
 
 const data = bytesOf("hello");
 const notFound = { code: "NotFound", reason: "KEY_NOT_FOUND" };
 const missing = { code: "PermissionDenied", reason: "GRANT_MISSING" };
 const grantNotFound = { code: "NotFound", reason: "GRANT_NOT_FOUND" };
-const invalid = (field: string) => ({ code: "InvalidArgument", reason: "FIELD_INVALID", fields: [field] });
 
 let names = 0;
 
@@ -28,31 +27,34 @@ async function grant({ kms }: Person, keyId: string, to: Person, operations: str
 type Use = (kms: Person["kms"], keyId: string) => Promise<unknown>;
 
 /** What a grantee may do with a key, by operation name. */
-const uses: Record<string, Use> = {
-  GET_KEY: (kms, keyId) => kms.getKey({ keyId }),
-  SIGN: (kms, keyId) => kms.sign({ keyId, data }),
-  VERIFY: (kms, keyId) => kms.verify({ keyId, data, signature: new Uint8Array(2420) }),
+const uses: Record<string, readonly Use[]> = {
+  GET_KEY: [(kms, keyId) => kms.getKey({ keyId })],
+  SIGN: [
+    (kms, keyId) => kms.sign({ keyId, data }),
+    (kms, keyId) => kms.createCsr({ keyId, subject: "CN=release" }),
+    (kms, keyId) => kms.batchSign({ keyId, data: [data] }),
+    (kms, keyId) =>
+      kms.signStream(
+        streamOf(
+          { part: { case: "header" as const, value: { keyId } } },
+          { part: { case: "chunk" as const, value: data } },
+        ),
+      ),
+  ],
+  VERIFY: [(kms, keyId) => kms.verify({ keyId, data, signature: new Uint8Array(2420) })],
 };
+const allUses = Object.values(uses).flat();
 
 /** What no grant allows. */
-const changes: Record<string, Use> = {
-  RotateKey: (kms, keyId) => kms.rotateKey({ keyId }),
-  DisableKey: (kms, keyId) => kms.disableKey({ keyId }),
-  EnableKey: (kms, keyId) => kms.enableKey({ keyId }),
-  RestoreKey: (kms, keyId) => kms.restoreKey({ keyId }),
-  DestroyKey: (kms, keyId) => kms.destroyKey({ keyId }),
-  "DestroyKey after a minute": (kms, keyId) => kms.destroyKey({ keyId, afterSeconds: 60 }),
-  CreateGrant: (kms, keyId) => kms.createGrant({ keyId, grantee: "nobody", operations: ["SIGN"] }),
-};
-
-const createCsr: Use = (kms, keyId) => kms.createCsr({ keyId, subject: "CN=release" });
-const batchSign: Use = (kms, keyId) => kms.batchSign({ keyId, data: [data] });
-const signStream: Use = (kms, keyId) => kms.signStream(sendChunks(keyId));
-
-async function* sendChunks(keyId: string): AsyncGenerator<MessageInitShape<typeof SignStreamRequestSchema>> {
-  yield { part: { case: "header", value: { keyId } } };
-  yield { part: { case: "chunk", value: data } };
-}
+const changes: readonly Use[] = [
+  (kms, keyId) => kms.rotateKey({ keyId }),
+  (kms, keyId) => kms.disableKey({ keyId }),
+  (kms, keyId) => kms.enableKey({ keyId }),
+  (kms, keyId) => kms.restoreKey({ keyId }),
+  (kms, keyId) => kms.destroyKey({ keyId }),
+  (kms, keyId) => kms.destroyKey({ keyId, afterSeconds: 60 }),
+  (kms, keyId) => kms.createGrant({ keyId, grantee: "nobody", operations: ["SIGN"] }),
+];
 
 /** The message of a refusal. */
 async function findMessage(call: Promise<unknown>): Promise<string> {
@@ -61,35 +63,19 @@ async function findMessage(call: Promise<unknown>): Promise<string> {
 
 describeAccess("a grant", (shared) => {
   it.each(Object.keys(uses))("of %s allows only this operation", async (granted) => {
-    const server = await shared();
-    const [owner, grantee, other] = await makePeople(server);
+    const [owner, grantee, other] = await makePeople(await shared());
     const { keyId } = await makeKey(owner);
     await grant(owner, keyId, grantee, [granted]);
-    for (const [operation, use] of Object.entries(uses)) {
-      if (operation === granted) await use(grantee.kms, keyId);
-      else expect(await refusal(use(grantee.kms, keyId))).toEqual(missing);
-      expect(await refusal(use(other.kms, keyId))).toEqual(notFound);
-    }
-    for (const change of Object.values(changes)) {
-      expect(await refusal(change(grantee.kms, keyId))).toEqual(missing);
-      expect(await refusal(change(other.kms, keyId))).toEqual(notFound);
-    }
-  });
-
-  it("of SIGN allows a CSR, and a grant of other operations does not", async () => {
-    const server = await shared();
-    const [owner, grantee] = await makePeople(server);
-    const { keyId } = await makeKey(owner);
-    const request = { keyId, subject: "CN=release" };
-    await grant(owner, keyId, grantee, ["VERIFY", "GET_KEY"]);
-    expect(await refusal(grantee.kms.createCsr(request))).toEqual(missing);
-    await grant(owner, keyId, grantee, ["SIGN"]);
-    expect((await grantee.kms.createCsr(request)).result?.keyId).toBe(keyId);
+    const { [granted]: allowed = [], ...others } = uses;
+    for (const use of allowed) await use(grantee.kms, keyId);
+    for (const call of [...Object.values(others).flat(), ...changes])
+      expect(await refusal(call(grantee.kms, keyId))).toEqual(missing);
+    for (const call of [...allUses, ...changes])
+      expect(await refusal(call(other.kms, keyId))).toEqual(notFound);
   });
 
   it("of a KEM key can allow encapsulation without decapsulation", async () => {
-    const server = await shared();
-    const [owner, grantee] = await makePeople(server);
+    const [owner, grantee] = await makePeople(await shared());
     const { keyId } = await makeKey(owner, { algorithm: "ML-KEM-512" });
     await grant(owner, keyId, grantee, ["ENCAPSULATE"]);
     const { result } = await grantee.kms.encapsulate({ keyId });
@@ -98,8 +84,7 @@ describeAccess("a grant", (shared) => {
   });
 
   it("of ENCRYPT allows neither to decrypt nor to re-encrypt, whose two keys need a grant each", async () => {
-    const server = await shared();
-    const [owner, grantee] = await makePeople(server);
+    const [owner, grantee] = await makePeople(await shared());
     const { keyId } = await makeKey(owner, { algorithm: "X-Wing", usage: "ENCRYPT" });
     const { keyId: otherId } = await makeKey(owner, { algorithm: "X-Wing", usage: "ENCRYPT" });
     await grant(owner, keyId, grantee, ["ENCRYPT"]);
@@ -121,22 +106,18 @@ describeAccess("a grant", (shared) => {
   });
 
   it("ends on every server upon revocation, even for running calls", async () => {
-    const server = await shared();
-    const [owner, grantee] = await makePeople(server);
+    const [owner, grantee] = await makePeople(await shared());
     const { keyId } = await makeKey(owner);
     const { grantId } = await grant(owner, keyId, grantee, ["SIGN"]);
     const callers = Array.from({ length: 8 }, async () => {
       for (;;) {
-        const outcome = await grantee.kms.sign({ keyId, data }).then(
-          () => undefined,
-          (error: unknown) => refusal(Promise.reject(error)),
-        );
-        if (outcome !== undefined) return outcome;
+        const outcome = await outcomeOf(grantee.kms.sign({ keyId, data }));
+        if (outcome !== "answer") return outcome;
       }
     });
     const revoked = present((await owner.kms.revokeGrant({ grantId })).grant);
     expect(revoked).toMatchObject({ grantId, grantee: grantee.name });
-    expect(await Promise.all(callers)).toEqual(callers.map(() => notFound));
+    expect(new Set(await Promise.all(callers))).toEqual(new Set(["KEY_NOT_FOUND"]));
     const { auditLog } = await owner.kms.getAuditLog({ keyId });
     const end = auditLog.findIndex(({ operation }) => operation === "REVOKE_GRANT");
     const later = auditLog.slice(end + 1).filter(({ outcome }) => outcome === "OK");
@@ -158,7 +139,7 @@ describeAccess("a grant", (shared) => {
       await grantee.kms.sign({ keyId, data });
       await owner.kms.revokeGrant({ grantId });
       await server.tamper((db) => db.insertInto("kms_grants").values(rows).execute());
-      for (const use of Object.values(uses)) expect(await refusal(use(grantee.kms, keyId))).toEqual(notFound);
+      for (const use of allUses) expect(await refusal(use(grantee.kms, keyId))).toEqual(notFound);
       expect(await findMessage(grantee.kms.sign({ keyId: `name/${name}`, data }))).toMatch(/does not exist$/);
       const other = await grant(owner, handle, grantee, ["SIGN"]);
       for (const { grants } of [
@@ -174,8 +155,7 @@ describeAccess("a grant", (shared) => {
   );
 
   it("has no effect after its expiry, and is no longer listed", async () => {
-    const server = await shared();
-    const [owner, grantee] = await makePeople(server);
+    const [owner, grantee] = await makePeople(await shared());
     const { keyId } = await makeKey(owner);
     // Each must expire soon, but only after the key has been used.
     const granted: unknown[] = [];
@@ -185,16 +165,8 @@ describeAccess("a grant", (shared) => {
       await grantee.kms.sign({ keyId, data });
     };
     await vi.waitFor(grantAndSign, { timeout: 100_000 });
-    await expect
-      .poll(
-        () =>
-          grantee.kms.sign({ keyId, data }).then(
-            () => "",
-            (error) => refusal(Promise.reject(error)),
-          ),
-        { timeout: 120_000 },
-      )
-      .toEqual(notFound);
+    const sign = () => outcomeOf(grantee.kms.sign({ keyId, data }));
+    await expect.poll(sign, { timeout: 120_000 }).toBe("KEY_NOT_FOUND");
     expect((await owner.kms.listGrants({})).grants).toEqual([]);
     const removed = async () =>
       (await owner.kms.getAuditLog({ keyId, operation: "REVOKE_GRANT" })).auditLog.map(({ user }) => user);
@@ -202,8 +174,7 @@ describeAccess("a grant", (shared) => {
   });
 
   it("of a name covers future versions, and one of a key does not", async () => {
-    const server = await shared();
-    const [owner, grantee, narrow] = await makePeople(server);
+    const [owner, grantee, narrow] = await makePeople(await shared());
     const { keyId, name = "" } = await makeKey(owner);
     await present((await owner.kms.createGrant({ name, grantee: grantee.name, operations: ["SIGN"] })).grant);
     await grant(owner, keyId, narrow, ["VERIFY"]);
@@ -218,19 +189,13 @@ describeAccess("a grant", (shared) => {
   });
 
   it("never changes the meaning of a bare name: it refers to the caller's own key in every call", async () => {
-    const server = await shared();
-    const [owner, grantee] = await makePeople(server);
+    const [owner, grantee] = await makePeople(await shared());
     const { keyId, name = "" } = await makeKey(owner);
     await grant(owner, `name/${name}`, grantee, Object.keys(uses));
-    const calls = { ...uses, ...changes, CreateCsr: createCsr, BatchSign: batchSign, SignStream: signStream };
     for (const handle of [`name/${name}`, `name/${name}/1`]) {
-      for (const call of Object.values(calls))
+      for (const call of [...allUses, ...changes])
         expect(await refusal(call(grantee.kms, handle))).toEqual(notFound);
       expect((await grantee.kms.listGrants({ keyId: handle, received: true })).grants).toEqual([]);
-      const response = await server.rest(`GET /api/kms/key/${handle}`, undefined, {
-        authorization: `Bearer ${grantee.token}`,
-      });
-      expect(response.status).toBe(404);
     }
     const { keyId: own } = await makeKey(grantee, { name });
     for (const handle of [`name/${name}`, `name/${name}/1`])
@@ -249,8 +214,10 @@ describeAccess("a grant", (shared) => {
     const unknown = (handle: string) => `key ${handle} does not exist`;
     const full = (person: Person) => `user/${person.name}/name/${name}`;
     expect(await explain(grantee, bare)).toBe(unknown(bare));
-    const { grantId } = await grant(owner, bare, grantee, ["SIGN"]);
+    // A grant counts after any number of grants for other operations.
     for (let i = 0; i < 12; i += 1) await grant(owner, bare, grantee, ["VERIFY"]);
+    const { grantId } = await grant(owner, bare, grantee, ["SIGN"]);
+    await grantee.kms.sign({ keyId: full(owner), data });
     expect(await explain(grantee, bare)).toBe(
       `${unknown(bare)}; without a user, the name means your own key. A grant lets you use ${full(owner)}`,
     );
@@ -268,9 +235,7 @@ describeAccess("a grant", (shared) => {
   });
 
   it("for a name refers to the caller's own key, even for an administrator, who sees all keys", async () => {
-    const server = await shared();
-    const [owner, grantee] = await makePeople(server);
-    const admin = await server.makePerson("admin");
+    const [owner, grantee, admin] = await makePeople(await shared(), "user", "user", "admin");
     const { name = "" } = await makeKey(owner);
     const give = (fields: object) =>
       admin.kms.createGrant({ ...fields, grantee: grantee.name, operations: ["SIGN"] });
@@ -281,20 +246,15 @@ describeAccess("a grant", (shared) => {
     await owner.kms.rotateKey({ keyId: `name/${name}` });
     const { newKey } = await admin.kms.rotateKey({ keyId: `user/${owner.name}/name/${name}` });
     expect((await grantee.kms.sign({ keyId: present(newKey).keyId, data })).result).toBeDefined();
-  });
-
-  it("counts after any number of grants for other operations", async () => {
-    const server = await shared();
-    const [owner, grantee] = await makePeople(server);
-    const { keyId } = await makeKey(owner);
-    for (let i = 0; i < 12; i += 1) await grant(owner, keyId, grantee, ["VERIFY"]);
-    await grant(owner, keyId, grantee, ["SIGN"]);
-    expect((await grantee.kms.sign({ keyId, data })).result?.keyId).toBe(keyId);
+    for (const { grants } of [
+      await owner.kms.listGrants({}),
+      await grantee.kms.listGrants({ received: true }),
+    ])
+      expect(grants).toMatchObject([{ owner: owner.name, grantee: grantee.name }]);
   });
 
   it("of one version reveals no other, and foreign names do not reveal whether they exist", async () => {
-    const server = await shared();
-    const [owner, grantee, other] = await makePeople(server);
+    const [owner, grantee, other] = await makePeople(await shared());
     const { keyId, name = "" } = await makeKey(owner);
     const { newKey } = await owner.kms.rotateKey({ keyId: `name/${name}` });
     await grant(owner, present(newKey).keyId, grantee, ["GET_KEY"]);
@@ -309,8 +269,7 @@ describeAccess("a grant", (shared) => {
   });
 
   it("reveals nothing else: no list, no entry, no export, no other grant", async () => {
-    const server = await shared();
-    const [owner, grantee, other] = await makePeople(server);
+    const [owner, grantee, other] = await makePeople(await shared());
     const { keyId } = await makeKey(owner);
     const { grantId } = await grant(owner, keyId, grantee, Object.keys(uses));
     await grant(owner, keyId, other, ["SIGN"]);
@@ -326,9 +285,7 @@ describeAccess("a grant", (shared) => {
   });
 
   it("is not needed to see whose key it is: administrators and grantees see the owner, and owners do not", async () => {
-    const server = await shared();
-    const [owner, grantee] = await makePeople(server);
-    const admin = await server.makePerson("admin");
+    const [owner, grantee, admin] = await makePeople(await shared(), "user", "user", "admin");
     const { keyId } = await makeKey(owner);
     await grant(owner, keyId, grantee, ["GET_KEY"]);
     const ownerIn = async ({ kms }: Person) => (await kms.getKey({ keyId })).result?.owner;
@@ -343,8 +300,7 @@ describeAccess("a grant", (shared) => {
 
   it("shows the owner's ID if the user was removed, or changed outside the service", async () => {
     const server = await shared();
-    const [removed, changed] = await makePeople(server);
-    const admin = await server.makePerson("admin");
+    const [removed, changed, admin] = await makePeople(server, "user", "user", "admin");
     await makeKey(removed);
     await makeKey(changed);
     await server.office.users.remove(removed.name);
@@ -355,52 +311,24 @@ describeAccess("a grant", (shared) => {
     expect(owners).toEqual(expect.arrayContaining([removed.userId, changed.userId]));
   });
 
-  it("names the owner even if an administrator creates it by the key's ID", async () => {
-    const server = await shared();
-    const [owner, grantee] = await makePeople(server);
-    const admin = await server.makePerson("admin");
+  it.each<[string, object, Refusal]>([
+    ["an unknown user", { grantee: "nobody at all" }, invalid("grantee")],
+    // It owns what an open server created, but is not a user: only a later start with --auth open would make it one.
+    ["the system", { grantee: "system" }, invalid("grantee")],
+    ["nobody", { grantee: "" }, invalid("grantee")],
+    ["a past expiry", { expiresAt: timestampFromDate(new Date(0)) }, invalid("expiresAt")],
+    ["no operation", { operations: [] }, invalid("operations")],
+    ["an operation that no grant allows", { operations: ["DESTROY"] }, expect.objectContaining(fieldInvalid)],
+    ["a repeated operation", { operations: ["SIGN", "SIGN"] }, invalid("operations")],
+    ["an operation that the key lacks", { operations: ["SIGN", "DECRYPT"] }, invalid("operations[1]")],
+    ["a key and a name", { name: "both" }, expect.objectContaining(fieldInvalid)],
+  ])("is rejected for %s", async (_what, fields, expected) => {
+    const [owner, grantee] = await makePeople(await shared());
     const { keyId } = await makeKey(owner);
-    const { grantId } = await grant(admin, keyId, grantee, ["SIGN"]);
-    for (const { grants } of [
-      await owner.kms.listGrants({ keyId }),
-      await grantee.kms.listGrants({ received: true }),
-    ])
-      expect(grants).toMatchObject([{ grantId, owner: owner.name, grantee: grantee.name }]);
-  });
-
-  it("leaves the key with its owner, who sees in the log who used it", async () => {
-    const server = await shared();
-    const [owner, grantee] = await makePeople(server);
-    const { keyId } = await makeKey(owner);
-    await grant(owner, keyId, grantee, ["SIGN"]);
-    await grantee.kms.sign({ keyId, data });
-    await refusal(grantee.kms.destroyKey({ keyId }));
-    const { auditLog } = await owner.kms.getAuditLog({ keyId, user: grantee.name });
-    expect(auditLog.map(({ operation, outcome }) => `${operation} ${outcome}`)).toEqual([
-      "SIGN OK",
-      "DESTROY REFUSED",
-    ]);
-    expect(auditLog[0]).toMatchObject({ clientAddress: "127.0.0.1", requestId: expect.stringMatching(/./) });
-  });
-
-  it("is rejected for an unknown user, oneself, a past expiry, and no or impossible operations", async () => {
-    const server = await shared();
-    const [owner, grantee] = await makePeople(server);
-    const { keyId } = await makeKey(owner);
-    const give = (fields: object) =>
-      refusal(owner.kms.createGrant({ keyId, grantee: grantee.name, operations: ["SIGN"], ...fields }));
-    expect(await give({ grantee: "nobody at all" })).toEqual(invalid("grantee"));
-    // It owns what an open server created, but is not a user: only a later start with --auth open would make
-    // it one.
-    expect(await give({ grantee: "system" })).toEqual(invalid("grantee"));
+    const give = (more: object) =>
+      refusal(owner.kms.createGrant({ keyId, grantee: grantee.name, operations: ["SIGN"], ...more }));
+    expect(await give(fields)).toEqual(expected);
     expect(await give({ grantee: owner.name })).toEqual(invalid("grantee"));
-    expect(await give({ grantee: "" })).toEqual(invalid("grantee"));
-    expect(await give({ expiresAt: timestampFromDate(new Date(0)) })).toEqual(invalid("expiresAt"));
-    expect(await give({ operations: [] })).toEqual(invalid("operations"));
-    expect(await give({ operations: ["DESTROY"] })).toMatchObject({ reason: "FIELD_INVALID" });
-    expect(await give({ operations: ["SIGN", "SIGN"] })).toEqual(invalid("operations"));
-    expect(await give({ operations: ["SIGN", "DECRYPT"] })).toEqual(invalid("operations[1]"));
-    expect(await give({ name: "both" })).toMatchObject({ reason: "FIELD_INVALID" });
   });
 
   it("cannot be created by a user who was written into the database as the key's owner", async () => {
@@ -416,15 +344,5 @@ describeAccess("a grant", (shared) => {
     expect(await refusal(creation)).toEqual({ code: "DataLoss", reason: "KEY_DAMAGED" });
     await give(owner);
     expect(await refusal(grantee.kms.sign({ keyId, data }))).toEqual(notFound);
-  });
-
-  it("is not inherited by a new user with the same name", async () => {
-    const server = await shared();
-    const [owner, grantee] = await makePeople(server);
-    const { keyId } = await makeKey(owner);
-    await grant(owner, keyId, grantee, ["SIGN"]);
-    await server.office.users.remove(grantee.name);
-    const namesake = await server.makePerson("user", grantee.name);
-    expect(await refusal(namesake.kms.sign({ keyId, data }))).toEqual(notFound);
   });
 });

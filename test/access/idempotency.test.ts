@@ -54,12 +54,6 @@ describe("an Idempotency-Key", { timeout }, () => {
     expect(await refusal(other)).toEqual(reused);
   });
 
-  it.each(named)("of 4 concurrent calls gives them one answer: %s", async (name, row) => {
-    const [message] = await row.messages(made);
-    const calls = Array.from({ length: 4 }, () => call(callerOf(row), row, message, `${name}, 4 times`));
-    expect(new Set(await Promise.all(calls)).size).toBe(1);
-  });
-
   const owned = named.filter(([, { method }]) => !isOfPeers(method));
   it.each(owned)("does not apply to another user or an administrator: %s", async (name, row) => {
     const key = `${name} of the owner`;

@@ -1,13 +1,8 @@
 /** pqc.IdentityLogService: who can read the identity log, what it contains, and that anyone can verify it. */
-import { createHash } from "node:crypto";
 import { inspect } from "node:util";
-import { timestampDate } from "@bufbuild/protobuf/wkt";
-import type { Client } from "@connectrpc/connect";
-import canonicalize from "canonicalize";
 import { expect, it, vi } from "vitest";
-import type { IdentityLogEntry, IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
 import { auditStart, verifyAuditCheckpoint, verifyAuditEntries } from "../../src/client/verify-audit.ts";
-import { present } from "../services/answers.ts";
+import { present, readPages } from "../services/answers.ts";
 import { hashCheaply, password } from "../support/passwords.ts";
 import { refusal } from "../support/refusal.ts";
 import { type AccessServer, describeAccess } from "./access-server.ts";
@@ -26,17 +21,6 @@ async function logInTwice({ office, connect }: AccessServer): Promise<string> {
   await tokens.issueToken({ username, password });
   await refusal(tokens.issueToken({ username, password: "a wrong password for ada" }));
   return username;
-}
-
-async function readAll(log: Client<typeof IdentityLogService>): Promise<IdentityLogEntry[]> {
-  const all: IdentityLogEntry[] = [];
-  let pageToken = "";
-  do {
-    const page = await log.getIdentityLog({ pageSize: 3, pageToken });
-    all.push(...page.entries);
-    pageToken = page.nextPageToken;
-  } while (pageToken !== "");
-  return all;
 }
 
 describeAccess("the identity log API", (shared) => {
@@ -58,7 +42,7 @@ describeAccess("the identity log API", (shared) => {
 
   it("rejects texts and times that no entry can have", async () => {
     const server = await shared();
-    const { token, ...person } = await server.makePerson("admin");
+    const person = await server.makePerson("admin");
     const invalid = expect.objectContaining({ code: "InvalidArgument", reason: "FIELD_INVALID" });
     for (const fields of [
       { user: "a\0" },
@@ -69,10 +53,6 @@ describeAccess("the identity log API", (shared) => {
       expect(await refusal(logOf(person).getIdentityLog(fields))).toEqual(invalid);
       expect(await refusal(person.kms.getAuditLog(fields))).toEqual(invalid);
     }
-    for (const path of ["/api/auth/audit", "/api/kms/audit"]) {
-      const headers = { authorization: `Bearer ${token}` };
-      expect((await server.rest(`GET ${path}?user=a%00`, undefined, headers)).status).toBe(400);
-    }
   });
 
   it("is a chain that anyone can recompute, with an end signed by the server", async () => {
@@ -81,24 +61,12 @@ describeAccess("the identity log API", (shared) => {
     const log = logOf(await server.makePerson("admin"));
     const { checkpoint, valid } = await log.verifyIdentityLog({});
     const { sequence, entryHash, publicKey } = present(checkpoint);
-    const entries = (await readAll(log)).slice(0, sequence);
-    let previousHash = "0".repeat(64);
-    for (const { $typeName, timestamp, entryHash: given, clientAddress, requestId, ...fields } of entries) {
-      const text = canonicalize({
-        ...fields,
-        ...(clientAddress && { clientAddress }),
-        ...(requestId && { requestId }),
-        previousHash,
-        timestamp: timestampDate(present(timestamp)).toISOString(),
-      });
-      previousHash = createHash("sha256").update(present(text)).digest("hex");
-      expect(previousHash).toBe(given);
-    }
-    expect({ valid, previousHash }).toEqual({ valid: true, previousHash: entryHash });
-    expect(await verifyAuditEntries(entries, auditStart)).toEqual({
-      valid: true,
-      head: { sequence, entryHash },
-    });
+    const { rows } = await readPages(
+      (pageToken) => log.getIdentityLog({ pageSize: 3, pageToken }),
+      (page) => page.entries,
+    );
+    const verdict = await verifyAuditEntries(rows.slice(0, sequence), auditStart);
+    expect([valid, verdict]).toEqual([true, { valid: true, head: { sequence, entryHash } }]);
     expect(await verifyAuditCheckpoint(present(checkpoint), publicKey)).toBe(true);
     // The same key signs the key log.
     const relabelled = { ...present(checkpoint), $typeName: "kms.AuditCheckpoint" as const };
@@ -123,8 +91,7 @@ describeAccess("the identity log API", (shared) => {
   });
 
   it("rejects the key log's page tokens and positions", async () => {
-    const server = await shared();
-    const person = await server.makePerson("admin");
+    const person = await (await shared()).makePerson("admin");
     const { kms } = person;
     await Promise.all([kms.createKey({}), kms.createKey({})]);
     const { nextPageToken: pageToken } = await kms.getAuditLog({ pageSize: 1 });
@@ -133,24 +100,5 @@ describeAccess("the identity log API", (shared) => {
     const beyond = logOf(person).watchIdentityLog({ afterSequence: 1e9 })[Symbol.asyncIterator]();
     expect(await refusal(beyond.next())).toEqual(invalid);
     expect(await refusal(logOf(person).getIdentityLog({ operation: "SIGN" }))).toEqual(invalid);
-  });
-
-  it("reports which entry was changed", async () => {
-    const server = await shared();
-    const log = logOf(await server.makePerson("auditor"));
-    const { entries } = await log.getIdentityLog({ operation: "CREATE_USER" });
-    const { sequence, details: before } = present(entries.at(-1));
-    const change = (details: string) =>
-      server.tamper((db) =>
-        db.updateTable("identity_entries").set({ details }).where("sequence", "=", sequence).execute(),
-      );
-    await change("role=admin");
-    expect(await log.verifyIdentityLog({})).toMatchObject({
-      valid: false,
-      firstBrokenSequence: sequence,
-      reason: "the entry was changed",
-    });
-    await change(before);
-    expect(await log.verifyIdentityLog({})).toMatchObject({ valid: true });
   });
 });

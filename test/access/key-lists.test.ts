@@ -1,5 +1,6 @@
 /** Lists of a user's own keys, filtered and page by page. */
 import { expect, it } from "vitest";
+import { readPages } from "../services/answers.ts";
 import { describeAccess, makePeople } from "./access-server.ts";
 
 describeAccess("a user's key lists", (shared) => {
@@ -10,8 +11,7 @@ describeAccess("a user's key lists", (shared) => {
     ["a status", { status: "ACTIVE" }],
     ["all of these", { label: "team=a", usage: "SIGN", status: "ACTIVE", algorithm: "ML-DSA-44" }],
   ])("continue page by page when filtered by %s", async (_what, filter) => {
-    const server = await shared();
-    const [ada, bob] = await makePeople(server);
+    const [ada, bob] = await makePeople(await shared());
     const key = { algorithm: "ML-DSA-44", labels: { team: "a" } };
     await bob.kms.createKey(key);
     await ada.kms.createKey(key);
@@ -19,25 +19,20 @@ describeAccess("a user's key lists", (shared) => {
     if (!("status" in filter)) await ada.kms.rotateKey({ keyId: "name/mine" });
     const all = (await ada.kms.listKeys(filter)).keys;
     expect(all.length).toBeGreaterThan(1);
-    const ids: string[] = [];
-    for (let pageToken = "", isFirst = true; isFirst || pageToken !== ""; isFirst = false) {
-      const page = await ada.kms.listKeys({ ...filter, pageSize: 1, pageToken });
-      expect(page.totalSize).toBe(all.length);
-      ids.push(...page.keys.map(({ keyId }) => keyId));
-      pageToken = page.nextPageToken;
-    }
-    expect(ids).toEqual(all.map(({ keyId }) => keyId));
+    const { rows, totals } = await readPages(
+      (pageToken) => ada.kms.listKeys({ ...filter, pageSize: 1, pageToken }),
+      ({ keys }) => keys.map(({ keyId }) => keyId),
+    );
+    expect(rows).toEqual(all.map(({ keyId }) => keyId));
+    expect(totals).toEqual([all.length]);
   });
 
   it("of public keys by name contain the caller's own keys, even for an administrator", async () => {
-    const server = await shared();
-    const [ada, admin] = [await server.makePerson(), await server.makePerson("admin")];
+    const [ada, admin] = await makePeople(await shared(), "user", "admin");
     const key = { algorithm: "ML-DSA-44", name: "trusted" };
     await ada.kms.createKey(key);
-    expect(await admin.kms.exportPublicKeys({ name: "trusted" })).toMatchObject({
-      exported: [],
-      totalSize: 0,
-    });
+    const none = { exported: [], totalSize: 0 };
+    expect(await admin.kms.exportPublicKeys({ name: "trusted" })).toMatchObject(none);
     const { result } = await admin.kms.createKey(key);
     const { exported } = await admin.kms.exportPublicKeys({ name: "trusted" });
     expect(exported.map(({ keyId }) => keyId)).toEqual([result?.keyId]);
@@ -61,8 +56,7 @@ describeAccess("a user's key lists", (shared) => {
   });
 
   it("of public keys and grants continue page by page too", async () => {
-    const server = await shared();
-    const [ada, bob] = await makePeople(server);
+    const [ada, bob] = await makePeople(await shared());
     const key = { algorithm: "ML-DSA-44", name: "mine", labels: { team: "a" } };
     await ada.kms.createKey(key);
     await ada.kms.rotateKey({ keyId: "name/mine" });

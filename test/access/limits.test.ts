@@ -1,12 +1,6 @@
 /** Limits: concurrent calls and streams, calls per second per client, and what identifies a client. */
 import type { DescMethod } from "@bufbuild/protobuf";
-import {
-  type Client,
-  ConnectError,
-  createClient,
-  createContextValues,
-  createServiceImplSpec,
-} from "@connectrpc/connect";
+import { type Client, createClient, createContextValues, createServiceImplSpec } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
@@ -28,6 +22,7 @@ import {
   type Refusal,
   refusal,
 } from "../support/refusal.ts";
+import { streamOf } from "../support/streams.ts";
 import { startAccessServer, timeout } from "./access-server.ts";
 
 const busy: Refusal = { code: "ResourceExhausted", reason: "SERVER_BUSY" };
@@ -59,38 +54,29 @@ describe("calls in flight", { timeout }, () => {
     expect(await outcomesOf(running)).toEqual({ answered: 2, refusals: [] });
   });
 
-  it.each(["release", "fail"] as const)("release their slots when they end: %s", async (end) => {
-    const { url, occupy, ...gate } = await startGated({ maxCalls: 1 });
-    const running = await occupy(1);
-    gate[end]();
+  it.each<[string, (gate: Gate, leave: AbortController) => void]>([
+    ["their handlers answer", ({ release }) => release()],
+    ["their handlers fail", ({ fail }) => fail()],
+    [
+      "their callers have left and their handlers end",
+      ({ release }, leave) => {
+        leave.abort();
+        release();
+      },
+    ],
+  ])("release their slots when %s", async (_what, end) => {
+    const gate = await startGated({ maxCalls: 1 });
+    const leave = new AbortController();
+    const running = await gate.occupy(1, { signal: leave.signal });
+    end(gate, leave);
     await Promise.allSettled(running);
-    expect(await connectProbe("gRPC", url).look({ text: "next" })).toMatchObject({ text: "next" });
+    await expect.poll(() => outcomeOf(connectProbe("gRPC", gate.url).look({}))).toBe("answer");
   });
 
   it("release their slots when they are rejected as invalid", async () => {
     const { url } = await startGated({ maxCalls: 1 });
-    for (let i = 0; i < 3; i += 1)
-      expect(
-        (await fetch(`${url}/probe/ask`, { method: "POST", headers: asJson, body: "no JSON" })).status,
-      ).toBe(400);
-    expect((await fetch(`${url}/probe/look?text=next`)).status).toBe(200);
-  });
-
-  it("release their slots once their callers have left and their handlers have ended", async () => {
-    const { url, occupy, release } = await startGated({ maxCalls: 1 });
-    const leave = new AbortController();
-    const [running] = await occupy(1, { signal: leave.signal });
-    leave.abort();
-    await expect(running).rejects.toThrow(ConnectError);
-    release();
-    await expect.poll(() => outcomeOf(connectProbe("gRPC", url).ask({}))).toBe("answer");
-  });
-
-  it("limit neither streams nor health checks", async () => {
-    const { url, occupy } = await startGated({ maxCalls: 1, maxStreams: 1 });
-    await occupy(1);
-    expect(await openStream(connectProbe("gRPC", url))).toBe("answer");
-    expect(await healthOf(url)).toEqual(healthy);
+    const invalid = { method: "POST", headers: asJson, body: "no JSON" };
+    for (let i = 0; i < 3; i += 1) expect((await fetch(`${url}/probe/ask`, invalid)).status).toBe(400);
   });
 });
 
@@ -103,19 +89,14 @@ const endings: Readonly<Record<string, (open: OpenStream) => void>> = {
 };
 
 describe("open streams", { timeout }, () => {
-  it("include client streams and bidirectional streams", async () => {
+  it("include client streams, which release their slots when they are answered, and bidirectional streams", async () => {
     const { url } = await startGated({ maxStreams: 1 });
+    const client = connectProbe("gRPC", url);
+    for (const text of ["one", "two"])
+      expect(await client.collect(streamOf({ text }))).toMatchObject({ text });
     await holdStream(url);
-    const client = connectProbe("gRPC", url);
-    expect(await refusal(client.collect(oneItem()))).toEqual(busy);
-    expect(await refusal(readFirst(client.chat(oneItem())))).toEqual(busy);
-  });
-
-  it("of requests release their slots when they are answered", async () => {
-    const { url } = await startGated({ maxStreams: 1 });
-    const client = connectProbe("gRPC", url);
-    for (const text of ["one", "two", "three"])
-      expect(await client.collect(oneItem(text))).toMatchObject({ text });
+    expect(await refusal(client.collect(streamOf({})))).toEqual(busy);
+    expect(await refusal(readFirst(client.chat(streamOf({}))))).toEqual(busy);
   });
 
   for (const [name, end] of Object.entries(endings)) {
@@ -137,18 +118,6 @@ describe("open streams", { timeout }, () => {
     await expect.poll(() => openStream(connectProbe("gRPC", url))).toBe("answer");
   });
 
-  it("release only one slot if they end in several ways at once", async () => {
-    const { url, release } = await startGated({ maxStreams: 2 });
-    const open = await holdStream(url);
-    release();
-    open.caller.abort();
-    open.connection.abort();
-    await expect.poll(() => openStream(connectProbe("gRPC", url))).toBe("answer");
-    // The gate is open, so streams end on their own; streams that must stay open are bidirectional.
-    const [first, second, third] = [await holdChat(url), await holdChat(url), await holdChat(url)];
-    expect([first, second, third]).toEqual(["answer", "answer", "SERVER_BUSY"]);
-  });
-
   it("over REST release their slots when their callers leave", async () => {
     const { url } = await startGated({ maxStreams: 1 });
     const leave = new AbortController();
@@ -157,171 +126,113 @@ describe("open streams", { timeout }, () => {
     leave.abort();
     await expect.poll(() => openStream(connectProbe("gRPC", url))).toBe("answer");
   });
+});
 
-  it("limit neither unary calls nor health checks", async () => {
-    const { url } = await startGated({ maxCalls: 1, maxStreams: 1 });
-    await holdStream(url);
-    expect(await connectProbe("gRPC", url).look({ text: "next" })).toMatchObject({ text: "next" });
-    expect(await healthOf(url)).toEqual(healthy);
-  });
+it("calls and streams have separate limits, and health checks have none", { timeout }, async () => {
+  const { url, occupy } = await startGated({ maxCalls: 1, maxStreams: 2 });
+  await holdStream(url);
+  await occupy(1);
+  await holdStream(url);
+  expect(await healthOf(url)).toEqual(healthy);
+  expect(await openStream(connectProbe("gRPC", url))).toBe("SERVER_BUSY");
 });
 
 describe("calls per second", { timeout }, () => {
-  it("are answered up to twice the rate at once, and rejected beyond", async () => {
-    const { callFrom } = startRate(2);
-    expect(await callTimes(6, () => callFrom("192.0.2.1"))).toEqual([...answers(4), ...refusals(2)]);
-  });
+  const here = "192.0.2.1";
 
-  it("are answered again at the configured rate", async () => {
+  it("are answered up to twice the rate at once, rejected beyond, and answered again at the rate", async () => {
     const { callFrom, setTime } = startRate(2);
-    await callTimes(4, () => callFrom("192.0.2.1"));
+    const call = () => callFrom(here);
+    expect(await callTimes(6, call)).toEqual([...answers(4), ...refusals(2)]);
     setTime(499);
-    expect(await outcomeOf(callFrom("192.0.2.1"))).toBe("RATE_LIMITED");
+    expect(await outcomeOf(call())).toBe("RATE_LIMITED");
     setTime(500);
-    expect(await callTimes(2, () => callFrom("192.0.2.1"))).toEqual(["answer", "RATE_LIMITED"]);
+    expect(await callTimes(2, call)).toEqual(["answer", "RATE_LIMITED"]);
     setTime(1500);
-    expect(await callTimes(3, () => callFrom("192.0.2.1"))).toEqual(["answer", "answer", "RATE_LIMITED"]);
-  });
-
-  it("do not accumulate beyond twice the rate, even without calls", async () => {
-    const { callFrom, setTime } = startRate(2);
-    await callFrom("192.0.2.1");
+    expect(await callTimes(3, call)).toEqual(["answer", "answer", "RATE_LIMITED"]);
+    // Even a long time without calls allows no more than twice the rate.
     setTime(3_600_000);
-    expect(await callTimes(5, () => callFrom("192.0.2.1"))).toEqual([...answers(4), ...refusals(1)]);
+    expect(await callTimes(5, call)).toEqual([...answers(4), ...refusals(1)]);
   });
 
   it("report exactly when the next call will be answered", async () => {
     const { callFrom, setTime } = startRate(2);
-    await callTimes(4, () => callFrom("192.0.2.1"));
+    await callTimes(4, () => callFrom(here));
     setTime(100);
-    const error = await failureOf(callFrom("192.0.2.1"));
+    const error = await failureOf(callFrom(here));
     expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 0n, nanos: 4e8 } }]);
     expect(error.metadata.get("retry-after")).toBe("1");
-    setTime(500);
-    expect(await outcomeOf(callFrom("192.0.2.1"))).toBe("answer");
   });
 
   it("are not charged for rejected calls", async () => {
     const { callFrom, setTime } = startRate(2);
-    await callTimes(50, () => callFrom("192.0.2.1"));
+    await callTimes(50, () => callFrom(here));
     setTime(500);
-    expect(await outcomeOf(callFrom("192.0.2.1"))).toBe("answer");
+    expect(await outcomeOf(callFrom(here))).toBe("answer");
   });
 
-  it("are unlimited if the limit is 0", async () => {
-    const { callFrom } = startRate(0);
-    expect(await callTimes(100, () => callFrom("192.0.2.1"))).toEqual(answers(100));
-  });
-
-  it("exclude health checks", async () => {
+  it("are unlimited if the limit is 0, and for health checks", async () => {
+    expect(await callTimes(100, () => startRate(0).callFrom(here))).toEqual(answers(100));
     const { checkHealthFrom } = startRate(1);
-    expect(await callTimes(100, () => checkHealthFrom("192.0.2.1"))).toEqual(answers(100));
+    expect(await callTimes(100, () => checkHealthFrom(here))).toEqual(answers(100));
   });
-});
 
-describe("calls per second of an address", { timeout }, () => {
   it("are counted separately for each address of IPv4, and for each /64 of IPv6", async () => {
     const { callFrom } = startRate(1);
-    for (const address of ["192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8:0:1::1"])
+    for (const address of [here, "192.0.2.2", "2001:db8::1", "2001:db8:0:1::1"])
       expect(await callTimes(3, () => callFrom(address))).toEqual([...answers(2), ...refusals(1)]);
     expect(await outcomeOf(callFrom("2001:db8:0:0:ffff::"))).toBe("RATE_LIMITED");
   });
-});
 
-describe("calls per second of a user", { timeout }, () => {
-  it("are counted across all addresses", async () => {
+  it("are counted for each user across all addresses, even at the same address", async () => {
     const { callAs } = startRate(1);
-    const addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];
     const outcomes = [];
-    for (const address of addresses) outcomes.push(await outcomeOf(callAs("ada", address)));
+    for (const address of [here, "192.0.2.2", "192.0.2.3"])
+      outcomes.push(await outcomeOf(callAs("ada", address)));
     expect(outcomes).toEqual([...answers(2), ...refusals(1)]);
-  });
-
-  it("are counted separately, even at the same address", async () => {
-    const { callAs } = startRate(1);
-    for (const address of ["192.0.2.1", "192.0.2.2", "192.0.2.3"]) await outcomeOf(callAs("ada", address));
     expect(await outcomeOf(callAs("bob", "192.0.2.3"))).toBe("answer");
-  });
-
-  it("do not include calls without a known caller", async () => {
-    const { callFrom } = startRate(1);
-    let host = 0;
-    const callFromNext = () => {
-      host += 1;
-      return callFrom(`192.0.2.${host}`);
-    };
-    expect(await callTimes(10, callFromNext)).toEqual(answers(10));
   });
 });
 
 describe("a server with --max-calls-per-second 1", { timeout }, () => {
   const args = ["--max-calls-per-second", "1", "--trusted-proxies", "127.0.0.1"];
-  const start = (...more: string[]) => startAccessServer({ atEnd: onTestFinished, args: [...args, ...more] });
-  const burst = <Answer>(call: () => Promise<Answer>) => Array.from({ length: 20 }, call);
 
   it("rejects a client that guesses tokens, before checking them", async () => {
-    const server = await start();
+    const server = await startAccessServer({ atEnd: onTestFinished, args });
     const { tokens } = server.connect("Bearer guess", { "x-forwarded-for": "192.0.2.1" });
-    const { refusals: all } = await outcomesOf(burst(() => tokens.getSecureData({})));
-    const reasons = new Set(all.map(({ reason }) => reason));
-    expect(all).toHaveLength(20);
-    expect(reasons).toEqual(new Set(["TOKEN_MALFORMED", "RATE_LIMITED"]));
-  });
-
-  it("limits no caller while it is open", async () => {
-    const server = await start("--auth", "open");
-    expect(await outcomesOf(burst(() => server.connect().tokens.hello({})))).toMatchObject({ answered: 20 });
+    const calls = Array.from({ length: 20 }, () => outcomeOf(tokens.getSecureData({})));
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(["TOKEN_MALFORMED", "RATE_LIMITED"]));
   });
 });
 
 describe("the client address of a call", { timeout }, () => {
   const proxies = ["10.0.0.1", "10.1.0.0/16", "2001:db8:5::/48"];
-  const readAddress = (
-    trusted: string[],
-    peer: string | undefined,
-    forwardedFor: string | string[] | undefined,
-  ) => createReadClient(trusted)({ peer, headers: { "x-forwarded-for": forwardedFor } });
+  const told = "203.0.113.7";
 
-  it.each([
+  it.each<[string, string | undefined, string | string[] | undefined, string, string[]?]>([
     ["is the peer's address without a proxy", "192.0.2.1", undefined, "192.0.2.1"],
-    ["is the peer's address if the proxy is untrusted", "192.0.2.1", "203.0.113.7", "192.0.2.1"],
-    ["is what a trusted proxy reports", "10.0.0.1", "203.0.113.7", "203.0.113.7"],
-    ["is what a proxy in a trusted network reports", "10.1.2.3", "203.0.113.7", "203.0.113.7"],
-    ["is the peer's address just outside a trusted network", "10.2.0.0", "203.0.113.7", "10.2.0.0"],
-    ["is the last untrusted address, not what it reports", "10.0.0.1", "6.6.6.6, 203.0.113.7", "203.0.113.7"],
-    ["is not a trusted address claimed by a caller", "10.0.0.1", "10.0.0.1, 203.0.113.7", "203.0.113.7"],
-    ["is found through several proxies", "10.0.0.1", "6.6.6.6, 203.0.113.7, 10.1.0.2", "203.0.113.7"],
+    ["is the peer's address if the proxy is untrusted", "192.0.2.1", told, "192.0.2.1"],
+    ["is the peer's address if no proxy is trusted", "10.0.0.1", told, "10.0.0.1", []],
+    ["is what a trusted proxy reports", "10.0.0.1", told, told],
+    ["is what a proxy in a trusted network reports", "10.1.2.3", told, told],
+    ["is the peer's address just outside a trusted network", "10.2.0.0", told, "10.2.0.0"],
+    ["is the last untrusted address, not what it reports", "10.0.0.1", `6.6.6.6, ${told}`, told],
+    ["is not a trusted address claimed by a caller", "10.0.0.1", `10.0.0.1, ${told}`, told],
+    ["is found through several proxies", "10.0.0.1", `6.6.6.6, ${told}, 10.1.0.2`, told],
+    ["is found in several headers as in one", "10.0.0.1", [`6.6.6.6, ${told}`, "10.1.0.2"], told],
     ["is the first proxy's address if all are trusted", "10.0.0.1", "10.1.0.3, 10.1.0.2", "10.1.0.3"],
     ["is the proxy's address if it reports none", "10.0.0.1", "", "10.0.0.1"],
     ["is the proxy's address if it reports unknown", "10.0.0.1", "6.6.6.6, unknown", "10.0.0.1"],
-    [
-      "is the address of the proxy that reports something other than an address",
-      "10.0.0.1",
-      "6.6.6.6, x, 10.1.0.2",
-      "10.1.0.2",
-    ],
-    ["is parsed with and without spaces", "10.0.0.1", "6.6.6.6,  203.0.113.7 ,10.1.0.2", "203.0.113.7"],
+    ["is that of the proxy that reports no address", "10.0.0.1", "6.6.6.6, x, 10.1.0.2", "10.1.0.2"],
+    ["is parsed with and without spaces", "10.0.0.1", `6.6.6.6,  ${told} ,10.1.0.2`, told],
     ["may be an IPv6 address", "2001:db8:5::1", "2001:db8:6::7", "2001:db8:6::7"],
     ["is the IPv4 address that a socket reports as IPv6", "::ffff:192.0.2.1", undefined, "192.0.2.1"],
-    [
-      "is found through a proxy that a socket reports as IPv6",
-      "::ffff:10.0.0.1",
-      "203.0.113.7",
-      "203.0.113.7",
-    ],
-    ["is found through a hop reported as IPv6", "10.0.0.1", "203.0.113.7, ::ffff:10.1.0.2", "203.0.113.7"],
-    ["is unknown without a peer", undefined, "203.0.113.7", "unknown"],
-  ])("%s", (_, peer, forwardedFor, expected) => {
-    expect(readAddress(proxies, peer, forwardedFor)).toBe(expected);
-  });
-
-  it("is found in several headers as in one", () => {
-    const hops = ["6.6.6.6, 203.0.113.7", "10.1.0.2"];
-    expect(readAddress(proxies, "10.0.0.1", hops)).toBe("203.0.113.7");
-  });
-
-  it("is the peer's address if no proxy is trusted", () => {
-    expect(readAddress([], "10.0.0.1", "203.0.113.7")).toBe("10.0.0.1");
+    ["is found through a proxy that a socket reports as IPv6", "::ffff:10.0.0.1", told, told],
+    ["is found through a hop reported as IPv6", "10.0.0.1", `${told}, ::ffff:10.1.0.2`, told],
+    ["is unknown without a peer", undefined, told, "unknown"],
+  ])("%s", (_, peer, forwardedFor, expected, trusted = proxies) => {
+    const headers = { "x-forwarded-for": forwardedFor };
+    expect(createReadClient(trusted)({ peer, headers })).toBe(expected);
   });
 
   const headers = { "x-forwarded-for": "6.6.6.6, 203.0.113.7" };
@@ -338,12 +249,12 @@ describe("the client address of a call", { timeout }, () => {
   });
 });
 
-interface OpenStream {
+type Gate = Awaited<ReturnType<typeof startGated>>;
+
+interface OpenStream extends Pick<Gate, "release" | "fail"> {
   /** Aborts the call. */
   readonly caller: AbortController;
   readonly connection: Http2SessionManager;
-  release(): void;
-  fail(): void;
 }
 
 /** A server whose Ask and Watch block until released; Look, Collect and Chat answer at once. */
@@ -400,18 +311,6 @@ async function holdStream(url: string, text = ""): Promise<Omit<OpenStream, "rel
   return { caller, connection };
 }
 
-/** Opens a bidirectional stream that continues until the test ends. */
-async function holdChat(url: string): Promise<string | undefined> {
-  const ended = Promise.withResolvers<void>();
-  onTestFinished(() => ended.resolve());
-  const items = async function* () {
-    yield { text: "hello" };
-    await ended.promise;
-  };
-  const chat = connectProbe("gRPC", url).chat(items())[Symbol.asyncIterator]();
-  return outcomeOf(chat.next());
-}
-
 /**
  * Opens a stream and returns the outcome, then cancels it: the server does not notice a client that merely
  * stops reading.
@@ -431,50 +330,32 @@ async function readFirst<Answer>(stream: AsyncIterable<Answer>): Promise<Answer 
   return undefined;
 }
 
-async function* oneItem(text = "hello") {
-  yield { text };
-}
-
 /** The server's health, through every available interface. */
 async function healthOf(url: string) {
-  const sessionManager = new Http2SessionManager(url);
-  const health = createClient(Health, createGrpcTransport({ baseUrl: url, sessionManager }));
-  try {
-    const paths = ["/livez", "/readyz", "/metrics"];
-    const pages = await Promise.all(paths.map((path) => fetch(url + path)));
-    await Promise.all(pages.map((page) => page.text()));
-    return {
-      check: (await health.check({})).status,
-      watch: (await readFirst(health.watch({})))?.status,
-      pages: pages.map(({ status }) => status),
-    };
-  } finally {
-    sessionManager.abort();
-  }
+  const health = createClient(Health, createGrpcTransport({ baseUrl: url, idleConnectionTimeoutMs: 100 }));
+  const pages = await Promise.all(["/livez", "/readyz", "/metrics"].map((path) => fetch(url + path)));
+  return {
+    check: (await health.check({})).status,
+    watch: (await readFirst(health.watch({})))?.status,
+    pages: pages.map(({ status }) => status),
+  };
 }
 
 /** Calls per second, with a manual clock. */
 function startRate(perSecond: number) {
   let nowMs = 0;
-  const createFor = (subject?: string) =>
-    createAdmission({
-      clients: new Clients(),
-      limits: { ...noLimits, maxCallsPerSecond: perSecond },
-      nowMs: () => nowMs,
-      ...(subject !== undefined && {
-        access: {
-          mode: "token",
-          authenticate: async (authorization) => ({
-            subject: authorization ?? "",
-            role: "user",
-            issuedAt: new Date(0),
-            expiresAt: new Date(0),
-          }),
-        },
+  const deps = { clients: new Clients(), limits: { ...noLimits, maxCallsPerSecond: perSecond } };
+  const open = createAdmission({ ...deps, nowMs: () => nowMs });
+  const withUsers = createAdmission({
+    ...deps,
+    nowMs: () => nowMs,
+    access: {
+      mode: "token",
+      authenticate: async (authorization) => ({
+        ...{ subject: authorization ?? "", role: "user", issuedAt: new Date(0), expiresAt: new Date(0) },
       }),
-    });
-  const open = createFor();
-  const withUsers = createFor("anyone");
+    },
+  });
   const call = async (
     { admit }: ReturnType<typeof createAdmission>,
     address: string,

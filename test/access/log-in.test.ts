@@ -17,7 +17,18 @@ import { hashCheaply, password } from "../support/passwords.ts";
 import { describeRefusal, failureOf, outcomesOf, type Refusal, refusal } from "../support/refusal.ts";
 import { type AccessServer, startAccessServer, timeout } from "./access-server.ts";
 
-vi.mock("node:crypto", async (load) => (await import("../support/cheap-scrypt.ts")).cheapen(await load()));
+/** Parameters of each scrypt computation in this process. */
+const computed = vi.hoisted((): unknown[] => []);
+
+vi.mock("node:crypto", async (load) => {
+  const { cheapen } = await import("../support/cheap-scrypt.ts");
+  const cheap = cheapen(await load());
+  const scrypt = (given: string, salt: Uint8Array, bytes: number, ...rest: [object, () => void]) => {
+    computed.push({ ...rest[0], bytes, saltBytes: salt.length });
+    return cheap.scrypt(given, salt, bytes, ...rest);
+  };
+  return { ...cheap, scrypt };
+});
 
 /** Entries and lines are tested in test/identity. */
 const noRecords = { succeeded: async () => {}, failed: () => {} };
@@ -72,6 +83,8 @@ describe("a log-in", { timeout }, () => {
   it("rejects a wrong password, an empty password and an unknown name with the same message", async () => {
     const server = await startShared();
     const { username } = await addUser(server);
+    // Another user's password is as wrong as any.
+    await addUser(server, { hash: hashCheaply(wrong) });
     const attempts = [
       { username, password: wrong },
       { username, password: "" },
@@ -84,13 +97,19 @@ describe("a log-in", { timeout }, () => {
     expect(new Set(errors.map(({ rawMessage }) => rawMessage))).toHaveLength(1);
     expect(new Set(errors.map(({ details }) => JSON.stringify(details)))).toHaveLength(1);
   });
+});
 
-  it("does not accept one user's password for another", async () => {
-    const server = await startShared();
-    const { username } = await addUser(server);
-    await addUser(server, { hash: hashCheaply(wrong) });
-    expect(await refusal(logIn(server, { username, password: wrong }))).toEqual(failed);
-  });
+it("a failed log-in costs the same for a wrong password and an unknown user", { timeout }, async () => {
+  const server = await startShared();
+  const { username } = await addUser(server, { hash: await hashPassword(password) });
+  const costOf = async (name: string): Promise<unknown[]> => {
+    computed.length = 0;
+    expect(await refusal(logIn(server, { username: name, password: wrong }))).toEqual(failed);
+    return [...computed];
+  };
+  const known = await costOf(username);
+  expect(known).toHaveLength(1);
+  expect(await costOf(freshName())).toEqual(known);
 });
 
 describe("the limit on failed log-ins", { timeout }, () => {
@@ -103,16 +122,6 @@ describe("the limit on failed log-ins", { timeout }, () => {
     }
     for (const service of ["pqc", "tokens"] as const)
       expect(await refusal(comeFrom(server)[service].issueToken(user))).toEqual(limited);
-  });
-
-  it("applies to the peer's address if no proxy is trusted, whatever it forwards", async () => {
-    const args = ["--max-failed-logins", "3"];
-    const server = await startAccessServer({ atEnd: onTestFinished, args });
-    await failTimes(3, async () => {
-      const { username } = await addUser(server);
-      return logIn(server, { username, password: wrong });
-    });
-    expect(await refusal(logIn(server, await addUser(server)))).toEqual(limited);
   });
 
   it.each([
@@ -135,6 +144,8 @@ describe("the limit on failed log-ins", { timeout }, () => {
     });
   });
 });
+
+type LogInFrom = ReturnType<typeof createLogIn>["from"];
 
 describe("the limit on failed log-ins, for networks and known users", { timeout: 180_000 }, () => {
   /** Log-ins of two users, of which 3 may fail per minute. */
@@ -180,25 +191,28 @@ describe("the limit on failed log-ins, for networks and known users", { timeout:
     expect(await from("2001:db8:1::1", "ada")).toHaveProperty("token");
   });
 
-  it("for a name does not lock its user out where they have logged in before", async () => {
+  it.each<[string, (from: LogInFrom) => Promise<void>, string, string]>([
+    [
+      "a name does not lock its user out where they have logged in before",
+      async (from) => {
+        for (let i = 1; i <= 3; i += 1) await refusal(from(`198.51.100.${i}`, "ada", wrong));
+      },
+      "198.51.100.4",
+      "ada",
+    ],
+    [
+      "a network does not lock out users who have logged in there before",
+      (from) => failTimes(3, () => from("192.0.2.1", freshName(), wrong)),
+      "192.0.2.1",
+      "grace",
+    ],
+  ])("for %s", async (_what, fail, address, name) => {
     const { from } = start();
     await from("192.0.2.1", "ada");
-    for (let i = 1; i <= 3; i += 1) await refusal(from(`198.51.100.${i}`, "ada", wrong));
-    expect(await refusal(from("198.51.100.4", "ada"))).toEqual(limited);
+    await fail(from);
+    expect(await refusal(from(address, name))).toEqual(limited);
     expect(await from("192.0.2.1", "ada")).toHaveProperty("token");
-  });
-
-  it("for a network does not lock out users who have logged in there before", async () => {
-    const { from } = start();
-    await from("192.0.2.1", "ada");
-    await failTimes(3, () => from("192.0.2.1", freshName(), wrong));
-    expect(await refusal(from("192.0.2.1", "grace"))).toEqual(limited);
-    expect(await from("192.0.2.1", "ada")).toHaveProperty("token");
-  });
-
-  it("also applies to a known user in a known network", async () => {
-    const { from } = start();
-    await from("192.0.2.1", "ada");
+    // It applies to a known user in a known network, too.
     await failTimes(3, () => from("192.0.2.1", "ada", wrong));
     expect(await refusal(from("192.0.2.1", "ada"))).toEqual(limited);
   });
@@ -258,22 +272,15 @@ describe("a password that waits to be checked", () => {
     const { logInAs } = createLogIn({ throttle, verifyPassword: verify });
     const running = verify(password, hash, turn);
     const call = new AbortController();
-    const gone = logInAs({
-      username: "nobody",
-      password,
-      clientAddress: "192.0.2.1",
-      requestId: "call-1",
-      signal: call.signal,
-    });
+    const attempt = { username: "nobody", password, clientAddress: "192.0.2.1", requestId: "call-1" };
+    const gone = logInAs({ ...attempt, signal: call.signal });
     await expect.poll(() => lane.waiting).toBe(1);
     expect(throttle.waitMs(["user nobody"])).toBe(0);
     call.abort(new Error("the caller disconnected"));
     await expect(gone).rejects.toThrow("the caller disconnected");
     expect(await running).toBe(true);
     expect([lane.depth, lane.callers]).toEqual([0, 0]);
-    await failTimes(2, () =>
-      logInAs({ username: "nobody", password, clientAddress: "192.0.2.1", requestId: "call-1" }),
-    );
+    await failTimes(2, () => logInAs(attempt));
   });
 });
 
@@ -293,6 +300,7 @@ describe("a minute after the first failure", () => {
     await failTimes(2, () => from("192.0.2.1", wrong));
     setTime(59_999);
     expect(await refusal(from("192.0.2.1", password))).toEqual(limited);
+    // This refused attempt does not postpone the end.
     setTime(60_000);
     expect(await from("192.0.2.1", password)).toMatchObject({ token: "of ada" });
     await failTimes(2, () => from("192.0.2.1", wrong));
@@ -318,15 +326,6 @@ describe("a minute after the first failure", () => {
     expect(error.findDetails(RetryInfoSchema)[0]?.retryDelay).toMatchObject({ seconds: 1n, nanos: 5e8 });
     expect(error.metadata.get("retry-after")).toBe("2");
   });
-
-  it("is not postponed by rejected attempts in between", async () => {
-    const { from, setTime } = startAt();
-    await failTimes(2, () => from("192.0.2.1", wrong));
-    setTime(30_000);
-    expect(await refusal(from("192.0.2.1", wrong))).toEqual(limited);
-    setTime(60_000);
-    expect(await from("192.0.2.1", password)).toMatchObject({ token: "of ada" });
-  });
 });
 
 describe("a password", { timeout }, () => {
@@ -346,17 +345,6 @@ describe("a password", { timeout }, () => {
     for (const given of [password.toUpperCase(), `${password} `])
       expect(await verifyPassword(given, hashCheaply(password))).toBe(false);
   });
-
-  it("is not required while the server is open", async () => {
-    const args = ["--auth", "open", "--max-failed-logins", "1"];
-    const server = await startAccessServer({ atEnd: onTestFinished, args });
-    const user = await addUser(server);
-    for (const given of [wrong, "", wrong]) {
-      const { token } = await server.connect().tokens.issueToken({ ...user, password: given });
-      const { tokens } = server.connect(`Bearer ${token}`);
-      expect(await tokens.getSecureData({})).toMatchObject({ subject: user.username });
-    }
-  });
 });
 
 describe("no password", { timeout }, () => {
@@ -371,22 +359,19 @@ describe("no password", { timeout }, () => {
       { username, password: secret },
       { username, password: `${secret}!` },
       { username: freshName(), password: secret },
-      { username: "", password: secret },
       { username, password: secret.repeat(40) },
       { username, password: secret, passwort: secret },
       { username, password: [secret] },
-      { username, password: { text: secret } },
       { username: [], password: secret },
-    ];
+    ].map((body) => JSON.stringify(body));
     const malformed = [
       `{"username":"ada","password":"${secret}"`,
-      `{"username":"ada","password":${secret}}`,
-      `{"username":"ada","password":"${secret}"}}`,
+      `{"password":${secret}}`,
       secret,
       `"${secret}"`,
     ];
     const headers = { "content-type": "application/json" };
-    for (const body of [...wellFormed.map((one) => JSON.stringify(one)), ...malformed])
+    for (const body of [...wellFormed, ...malformed])
       for (const path of ["/api/auth/token", "/api/grpc/auth/token", "/pqc.TokenService/IssueToken"]) {
         const answer = await fetch(server.url + path, { method: "POST", headers, body });
         lines.push(JSON.stringify([...answer.headers]), await answer.text());

@@ -3,8 +3,7 @@ import { pino } from "pino";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createApp } from "../../src/app.ts";
 import { ConfigError, readConfig } from "../../src/config.ts";
-import { runProgram } from "../cli/operator/command-line.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { describeClient } from "../support/clients.ts";
 import { loadPackages } from "../support/whole-program.ts";
 import { makeDatabase, startAccessServer, timeout } from "./access-server.ts";
 
@@ -35,36 +34,12 @@ describe("an open server", { timeout }, () => {
     const server = await startAccessServer({ atEnd: onTestFinished, database });
     const { users, clients } = server.office;
     if (account === "a user") await users.add({ name: "ada", role: "user", passwordHash: "" }, new Date());
-    else
-      await clients.add(
-        {
-          ...{ name: "orders", role: "user", secretHash: "", mayExchange: false },
-          ...{ scopes: [], audiences: [], resources: [] },
-        },
-        new Date(),
-      );
+    else await clients.add(describeClient("orders"), new Date());
     await server.close();
     await expect(start(database)).rejects.toThrow(refusal);
     await start([...database, "--auth", "open"]);
     await start(database, { QSP_AUTH: "open" });
     await start([...database, "--auth", "token"]);
     await expect(start(database)).rejects.toThrow(refusal);
-    if (account === "a user") await removeUser(database);
-  });
-
-  it("reports this in one sentence and exits with 2", async () => {
-    const dataDir = makeTemporaryDirectory(onTestFinished);
-    const place = { settings: ["--data-dir", dataDir] };
-    await start(place.settings);
-    await runProgram(place, ["user", "add", "ada"], "correct horse battery staple\n");
-    const { code, stderr, stdout } = await runProgram(place, ["serve", "--port", "0"]);
-    expect({ code, stderr, stdout }).toEqual({ code: 2, stderr: `qsp: ${refusal.message}\n`, stdout: "" });
   });
 });
-
-async function removeUser(database: readonly string[]): Promise<void> {
-  const server = await startAccessServer({ atEnd: onTestFinished, database });
-  await server.office.users.remove("ada");
-  await server.close();
-  await start(database);
-}

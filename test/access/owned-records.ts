@@ -28,6 +28,8 @@ export interface ListPage {
 export interface PageInput {
   readonly pageSize?: number;
   readonly pageToken?: string;
+  /** Of keys only. */
+  readonly status?: string;
 }
 
 /** Reads a page of a caller's records. */
@@ -62,10 +64,8 @@ export function lists(method: DescMethodUnary, id: string): OwnedList {
   const read = async ({ transport }: Clients, input: PageInput): Promise<ListPage> => {
     const init = input as MessageInitShape<DescMessage>;
     const { message } = await transport.unary(method, undefined, undefined, undefined, init);
-    const page = message as unknown as Pick<ListPage, "nextPageToken" | "totalSize">;
-    const values: unknown[] = Object.values(page);
-    const rows = values.find((value): value is Record<string, string>[] => Array.isArray(value)) ?? [];
-    return { ...page, rows, ids: rows.map((row) => row[id] ?? "") };
+    const rows: Record<string, string>[] = Object.values(message).find(Array.isArray) ?? [];
+    return { ...(message as unknown as ListPage), rows, ids: rows.map((row) => row[id] ?? "") };
   };
   return Object.assign(read, { method });
 }

@@ -1,17 +1,7 @@
 /** A valid call of every RPC, on records created by one user. */
 import { generateKeyPairSync, sign } from "node:crypto";
 import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
-import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { DappService } from "#gen/dapp/dapp_service_pb.ts";
-import { DefiService } from "#gen/defi/defi_service_pb.ts";
-import { IotService } from "#gen/iot/iot_service_pb.ts";
-import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { NftService } from "#gen/nft/nft_service_pb.ts";
-import { IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
-import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { TokenService } from "#gen/pqc/token_service_pb.ts";
-import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
+import { services } from "../../src/client/services.ts";
 import { present } from "../services/answers.ts";
 import { makeSigner, type Signer } from "../services/node-crypto.ts";
 import { type Connected, connectPeer, sealAsPeer } from "../services/vpn-peer.ts";
@@ -31,38 +21,10 @@ export interface OwnDevice extends Signer {
 }
 
 /** One user's records, for calls that do not change them. */
-export interface Records {
-  readonly owner: Person;
-  /** For what calls need beside their records. */
-  readonly admin: Person;
-  /** The server's "127.0.0.1:port". */
-  readonly authority: string;
-  /** A user who may log in. */
-  readonly guest: { readonly username: string; readonly password: string };
-  /** An OAuth 2 client. */
-  readonly client: { readonly clientId: string; readonly clientSecret: string };
-  readonly keyId: string;
-  readonly signature: Uint8Array;
-  readonly grantId: string;
-  readonly kemKeyId: string;
-  readonly encryptKeyId: string;
-  readonly encrypted: Uint8Array;
-  readonly ciphertext: Uint8Array;
-  readonly device: OwnDevice;
-  readonly simulatedId: string;
-  readonly vendor: Signer;
-  readonly tunnel: Connected;
-  /** For calls that change the session. */
-  readonly otherTunnelId: string;
-  readonly walletId: string;
-  readonly multisigId: string;
-  readonly signer: string;
-  readonly validatorAddress: string;
-  readonly tokenId: string;
-}
+export type Records = Awaited<ReturnType<typeof makeRecords>>;
 
 /** Creates the records and their owner. */
-export async function makeRecords(server: AccessServer, ownerName?: string): Promise<Records> {
+export async function makeRecords(server: AccessServer, ownerName?: string) {
   const { users, clients } = server.office;
   const guest = { username: "guest", password: "a password that is long enough" };
   const passwordHash = hashCheaply(guest.password);
@@ -82,9 +44,13 @@ export async function makeRecords(server: AccessServer, ownerName?: string): Pro
   await vpn.handshake({ tunnelId: otherTunnelId });
   return {
     owner,
+    /** For what calls need beside their records. */
     admin,
+    /** The server's "127.0.0.1:port". */
     authority: new URL(server.url).host,
+    /** A user who may log in. */
     guest,
+    /** An OAuth 2 client. */
     client: { clientId: "client", clientSecret: secret },
     keyId,
     signature,
@@ -97,6 +63,7 @@ export async function makeRecords(server: AccessServer, ownerName?: string): Pro
     simulatedId: (await iot.registerDevice({ simulated: true })).deviceId,
     vendor: makeSigner("ml-dsa-87"),
     tunnel: await connectPeer(vpn),
+    /** For calls that change the session. */
     otherTunnelId,
     walletId: (await wallet.createWallet({})).walletId,
     multisigId,
@@ -140,6 +107,8 @@ export interface Row {
   readonly reasonIn: (answer: unknown) => string | undefined;
 }
 
+type Messages<Input extends DescMessage> = MessageInitShape<Input> | MessageInitShape<Input>[];
+
 interface RowOptions<Answer> {
   readonly hidden?: string;
   readonly isHiddenFromAdmins?: boolean;
@@ -150,24 +119,11 @@ interface RowOptions<Answer> {
 /** Creates a table row. */
 export function row<Input extends DescMessage, Output extends DescMessage>(
   method: DescMethod & { readonly input: Input; readonly output: Output },
-  request: (
-    made: Records,
-  ) =>
-    | MessageInitShape<Input>
-    | MessageInitShape<Input>[]
-    | Promise<MessageInitShape<Input> | MessageInitShape<Input>[]>,
-  {
-    hidden,
-    isHiddenFromAdmins = false,
-    authenticatesClient = false,
-    reasonIn = () => undefined,
-  }: RowOptions<MessageShape<Output>> = {},
+  request: (made: Records) => Messages<Input> | Promise<Messages<Input>>,
+  { reasonIn = () => undefined, ...options }: RowOptions<MessageShape<Output>> = {},
 ): Row {
   return {
-    method,
-    hidden,
-    isHiddenFromAdmins,
-    authenticatesClient,
+    ...{ method, hidden: undefined, isHiddenFromAdmins: false, authenticatesClient: false, ...options },
     messages: async (made) => [await request(made)].flat(),
     // The call's answers have its output type.
     reasonIn: (answer) => reasonIn(answer as MessageShape<Output>),
@@ -193,17 +149,17 @@ const signed = {
   publicKeyPem: someKey.export({ format: "pem", type: "spki" }).toString(),
 };
 
-const pqc = PqcService.method;
-const tokens = TokenService.method;
-const identities = IdentityLogService.method;
-const kms = KmsService.method;
-const iot = IotService.method;
-const vpn = VpnService.method;
-const dapp = DappService.method;
-const wallet = WalletService.method;
-const defi = DefiService.method;
-const chain = BlockchainService.method;
-const nft = NftService.method;
+const pqc = services.pqc.method;
+const tokens = services.token.method;
+const identities = services.identityLog.method;
+const kms = services.kms.method;
+const iot = services.iot.method;
+const vpn = services.vpn.method;
+const dapp = services.dapp.method;
+const wallet = services.wallet.method;
+const defi = services.defi.method;
+const chain = services.blockchain.method;
+const nft = services.nft.method;
 
 /** One row for every core RPC. */
 const rows: readonly Row[] = [
@@ -371,9 +327,7 @@ async function wrapFresh({ kms }: Person) {
   return { ...wrapped, algorithm: "ML-DSA-44" };
 }
 
-function grantOf(keyId: string, grantee: string) {
-  return { keyId, grantee, operations: ["SIGN"] };
-}
+const grantOf = (keyId: string, grantee: string) => ({ keyId, grantee, operations: ["SIGN"] });
 
 async function makeGrant({ kms }: Person, keyId: string, grantee: string): Promise<string> {
   return present((await kms.createGrant(grantOf(keyId, grantee))).grant).grantId;
