@@ -18,11 +18,8 @@ import { listen, qsp, qspDone, type RunOptions, timeout } from "./qsp.ts";
 async function secure({ names = ["127.0.0.1"], now = new Date() } = {}) {
   const cwd = makeTemporaryDirectory();
   const authority = createAuthority("ECDSA-P256", now);
-  const { certificatePem, secretKeyPem } = issueServerCertificate(openAuthority(authority), {
-    names,
-    days: 30,
-    now,
-  });
+  const request = { names, days: 30, now };
+  const { certificatePem, secretKeyPem } = issueServerCertificate(openAuthority(authority), request);
   const handler = connectNodeAdapter({
     routes: ({ service }) => void service(KmsService, { listKeys: () => ({ status: "success" }) }),
   });
@@ -35,11 +32,7 @@ async function secure({ names = ["127.0.0.1"], now = new Date() } = {}) {
 /** Makes a call that fails, and returns the message. */
 async function failureOf(options: RunOptions, ...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await qsp(["kms", "list", ...args], options);
-  expect({ code, stdout, stderr }).toEqual({
-    code: 4,
-    stdout: "",
-    stderr: expect.stringMatching(/^qsp: [^\n]+\n$/),
-  });
+  expect([code, stdout, stderr]).toEqual([4, "", expect.stringMatching(/^qsp: [^\n]+\n$/)]);
   return stderr;
 }
 
@@ -66,29 +59,22 @@ describe("connection failures", { timeout }, () => {
     expect(await failureOf(place, "--ca", wrong)).toContain(`the CA from --ca ${wrong} did not issue it`);
   });
 
-  it("explain a certificate for different names", async () => {
-    const place = await secure({ names: ["keys.example"] });
-    expect(await failureOf(place, "--ca", "ca.crt")).toMatch(
+  it.each([
+    [
+      "for different names",
+      { names: ["keys.example"] },
       /for different names: DNS:keys\.example .*qsp ca issue/,
-    );
-  });
-
-  it("explain an expired certificate, and one that is not valid yet", async () => {
-    const past = await secure({ now: new Date("2020-01-01") });
-    expect(await failureOf(past, "--ca", "ca.crt")).toContain("has expired");
-    const future = await secure({ now: new Date(Date.now() + 90 * 86_400_000) });
-    expect(await failureOf(future, "--ca", "ca.crt")).toContain("not valid yet");
+    ],
+    ["that has expired", { now: new Date("2020-01-01") }, /has expired/],
+    ["that is not valid yet", { now: new Date(Date.now() + 90 * 86_400_000) }, /not valid yet/],
+  ])("explain a certificate %s", async (_what, certificate, explanation) => {
+    expect(await failureOf(await secure(certificate), "--ca", "ca.crt")).toMatch(explanation);
   });
 
   it("explain a name without an address, and an unreachable machine", async () => {
     const explain = async (code: string) => {
-      const error = new ConnectError(
-        "failed",
-        Code.Unavailable,
-        undefined,
-        undefined,
-        Object.assign(new Error("failed"), { code }),
-      );
+      const cause = Object.assign(new Error("failed"), { code });
+      const error = new ConnectError("failed", Code.Unavailable, undefined, undefined, cause);
       return (await explainConnection(error, { url: "https://keys.exmple:8443" }))?.message;
     };
     expect(await explain("ENOTFOUND")).toContain("the name keys.exmple has no address (ENOTFOUND)");
@@ -110,14 +96,10 @@ describe("the client's CA", { timeout }, () => {
     const place = await secure();
     writeFileSync(join(place.cwd, "wrong.crt"), "hello");
     const options = { ...place, env: { QSP_CA: join(place.cwd, "wrong.crt") } };
-    for (const [args, origin] of [
-      [["--ca", "wrong.crt"], "--ca wrong.crt"],
-      [[], `QSP_CA (${options.env.QSP_CA})`],
-    ] as const)
-      expect(await qsp(["kms", "list", ...args], options)).toMatchObject({
-        code: 2,
-        stderr: expect.stringContaining(`${origin}: `),
-      });
+    const { code, stderr } = await qsp(["kms", "list", "--ca", "wrong.crt"], options);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("--ca wrong.crt: ")]);
+    const { stderr: ofVariable } = await qsp(["kms", "list"], options);
+    expect(ofVariable).toContain(`QSP_CA (${options.env.QSP_CA}): `);
   });
 
   it("is remembered by login for this server only, even if the file moves, until logout", async () => {

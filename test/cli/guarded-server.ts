@@ -5,15 +5,7 @@ import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { createUserStore, type UserRole } from "../../src/identity/users.ts";
 import { openTestStore } from "../support/open-store.ts";
 import { hashCheaply, password } from "../support/passwords.ts";
-import { type CliServer, qspDone, type RunOptions, useServer } from "./qsp.ts";
-
-/** The server of one test file, and its users. */
-export interface GuardedServer extends CliServer {
-  /** A directory whose user has logged in. */
-  loggedIn(name?: string): Promise<RunOptions>;
-  /** A login token. */
-  tokenOf(options: RunOptions): string;
-}
+import { qspDone, type RunOptions, useServer } from "./qsp.ts";
 
 /** Adds users, who all have the same password, to the store of a data directory. */
 export async function addUsers(dataDir: string, roles: Readonly<Record<string, UserRole>>): Promise<void> {
@@ -27,17 +19,19 @@ export async function addUsers(dataDir: string, roles: Readonly<Record<string, U
 }
 
 /** Starts a server for the tests of a file. */
-export function useGuardedServer(): GuardedServer {
+export function useGuardedServer() {
   const server = useServer({ QSP_AUTH: "token" }, (dataDir) =>
     addUsers(dataDir, { ada: "admin", bob: "user" }),
   );
   return Object.assign(server, {
-    async loggedIn(name = "ada") {
+    /** A directory whose user has logged in. */
+    async loggedIn(name = "ada"): Promise<RunOptions> {
       const here = server.place();
       await qspDone(["login", name], { ...here, stdin: `${password}\n` });
       return here;
     },
-    tokenOf: ({ cwd }: RunOptions) =>
+    /** A login token. */
+    tokenOf: ({ cwd }: RunOptions): string =>
       JSON.parse(readFileSync(join(cwd, "state", "qsp", "logins.json"), "utf8"))[server.url].token,
   });
 }

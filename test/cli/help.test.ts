@@ -2,8 +2,18 @@
 import { describe, expect, it } from "vitest";
 import { extensions } from "../../extensions/index.ts";
 import { createVerbTable, loadAllVerbs } from "../../src/cli/groups.ts";
-import { describeProgram, describeVerb } from "../../src/cli/output/help.ts";
-import { recordHelp } from "./recorded-help.ts";
+import { describeGroup, describeProgram, describeVerb } from "../../src/cli/output/help.ts";
+import type { Verb } from "../../src/cli/verb.ts";
+
+/** What follows the options in every help text; `qsp help` has it as well. */
+const ending = /\n\nServer and caller:\n.*|\n\nExit codes:\n.*/s;
+
+/** The texts to record: these lists, the verb groups, and each verb. */
+function recordHelp(verbs: readonly Verb[], ...lists: readonly string[]): string {
+  const groups = Object.values(Object.groupBy(verbs, ({ name }) => name.split(" ")[0] ?? ""));
+  const ofVerbs = verbs.map((verb) => describeVerb(verb).replace(ending, "\n"));
+  return [...lists, ...groups.map((group = []) => describeGroup(group)), ...ofVerbs].join("\n---\n");
+}
 
 const verbs = await loadAllVerbs(createVerbTable());
 const helps = new Set(verbs.map(describeVerb));

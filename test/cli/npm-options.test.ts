@@ -1,6 +1,6 @@
 /** Options that npm consumes itself, and the command line of npm run gateway. */
 import { describe, expect, it } from "vitest";
-import { gatewayHelp, readGatewayOptions } from "../../envoy/gateway-options.ts";
+import { readGatewayOptions } from "../../envoy/gateway-options.ts";
 import { explainTakenOptions } from "../../src/cli/command-line/npm-options.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { runQsp, timeout } from "./qsp.ts";
@@ -19,12 +19,6 @@ describe("an option that npm consumed", () => {
     ["--port 1", ["1"], { npm_config_port: "true" }, "--port 1"],
     ["--port=1", [], { npm_config_port: "1" }, "--port 1"],
     ["--port", [], { npm_config_port: "true" }, "--port NUMBER"],
-    [
-      "--port 1 --data-dir x",
-      ["1", "x"],
-      { npm_config_port: "true", npm_config_data_dir: "true" },
-      "--port NUMBER --data-dir DIRECTORY",
-    ],
     ["a switch", [], { npm_config_danger_open_to_network: "true" }, "--danger-open-to-network"],
     ["a URL", [], { npm_config_database_url: "postgres://u:secret@h/d" }, "--database-url URL"],
   ])("is reported with the command to use instead: %s", (_, args, env, line) => {
@@ -50,12 +44,6 @@ describe("an option that npm consumed", () => {
 });
 
 describe("npm run gateway", () => {
-  it("has help that names each of its options", () => {
-    expect(readGatewayOptions(["--help"], {})).toMatchObject({ isHelp: true });
-    for (const option of ["--port", "--replicas", "--keep-going", "--help"])
-      expect(gatewayHelp).toContain(option);
-  });
-
   it("reads its own options before --, and the servers' options after it", () => {
     const line = ["--port", "9443", "--keep-going", "--", "--data-dir", "d", "--auth=token"];
     expect(readGatewayOptions(line, {})).toEqual({

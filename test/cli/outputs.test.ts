@@ -86,35 +86,27 @@ describe("an output of any size", () => {
     isLocal: true,
   } as const;
 
-  it("appears under its name when all chunks are written, and not before", async () => {
+  async function* chunks(folder: string, seen: string[], fails: boolean) {
+    for (const chunk of ["one ", "two"]) {
+      yield Buffer.from(chunk);
+      seen.push(...readdirSync(folder).map((name) => `${name}: ${statSync(join(folder, name)).size}`));
+    }
+    if (fails) throw new Error("no more");
+  }
+
+  it.each([
+    ["appears under its name when all chunks are written, and not before", false],
+    ["leaves nothing if a chunk fails", true],
+  ])("%s", async (_what, fails) => {
     const folder = makeTemporaryDirectory();
     const path = join(folder, "out");
-    const seen: (readonly string[])[] = [];
-    async function* chunks() {
-      for (const chunk of ["one ", "two"]) {
-        yield Buffer.from(chunk);
-        seen.push(readdirSync(folder).map((name) => `${name}: ${statSync(join(folder, name)).size}`));
-      }
-    }
-    await openFiles(verb, readVerbLine(verb, ["--out", path])).writeChunks("out", chunks());
+    const seen: string[] = [];
+    const files = openFiles(verb, readVerbLine(verb, ["--out", path]));
+    const error = await files.writeChunks("out", chunks(folder, seen, fails)).then(() => undefined, String);
     const draft = expect.stringMatching(/^\.qsp-\w+\.draft: [47]$/);
-    expect(seen).toEqual([
-      [draft, "out: 0"],
-      [draft, "out: 0"],
-    ]);
-    expect(readdirSync(folder)).toEqual(["out"]);
-    expect(readFileSync(path, "utf8")).toBe("one two");
-  });
-
-  it("leaves nothing if a chunk fails", async () => {
-    const folder = makeTemporaryDirectory();
-    async function* chunks() {
-      yield Buffer.from("one");
-      throw new Error("no more");
-    }
-    const files = openFiles(verb, readVerbLine(verb, ["--out", join(folder, "out")]));
-    await expect(files.writeChunks("out", chunks())).rejects.toThrow("no more");
-    expect(readdirSync(folder)).toEqual([]);
+    expect(seen).toEqual([draft, "out: 0", draft, "out: 0"]);
+    expect([error, readdirSync(folder)]).toEqual(fails ? ["Error: no more", []] : [undefined, ["out"]]);
+    expect(fails || readFileSync(path, "utf8") === "one two").toBe(true);
   });
 });
 
@@ -158,15 +150,6 @@ it("two verbs that use a device's file at once keep each other's changes", async
     expect(one.state).toEqual(readState(path, url, deviceKind));
   });
   expect(readState(path, url, deviceKind)).toMatchObject({ token: "t", nextSequence: 22 });
-});
-
-it("a device's file is used with its own server alone", () => {
-  const path = join(makeTemporaryDirectory(), "device.json");
-  const device = { url: "http://a.test", deviceId: "d", secretKeyPem: "k", nextSequence: 0 };
-  writeState(path, device);
-  expect(readState(path, "http://a.test", deviceKind)).toEqual(device);
-  const read = () => readState(path, "http://b.test", deviceKind);
-  expect(read).toThrow("at http://a.test, not at http://b.test");
 });
 
 describe("every verb declares its files:", () => {
@@ -225,17 +208,11 @@ describe.runIf(process.platform === "linux")("no output overwrites a redirected 
     "the document as a device": ["qsp sign /dev/stdin --key-file k.key --out f <f", "FILE"],
     "the document as a descriptor": ["qsp sign /dev/fd/5 --key-file k.key --out f 5<f", "FILE"],
     "the document as a file of the process": ["qsp sign /proc/self/fd/0 --key-file k.key --out f <f", "FILE"],
-    "the document through an output that is a descriptor": [
-      "qsp sign f --key-file k.key --out /dev/fd/5 5<>f",
-      "FILE",
-    ],
+    "the document through a descriptor": ["qsp sign f --key-file k.key --out /dev/fd/5 5<>f", "FILE"],
     "the secret key": ["qsp sign f --key-file - --out k.key <k.key", "--key-file"],
     "the secret key by a hard link": ["qsp sign f --key-file - --out hard <k.key", "--key-file"],
     "the secret key as a device": ["qsp sign f --key-file /dev/stdin --out k.key <k.key", "--key-file"],
-    "the document that standard output appends to": [
-      "qsp sign f --key-file k.key --out - >>f",
-      "redirect standard output",
-    ],
+    "the appended document": ["qsp sign f --key-file k.key --out - >>f", "redirect standard output"],
     "the document as input and output": ["qsp sign - --key-file k.key --out - <f >>f", "FILE"],
     "the transaction": ["qsp wallet sign W - --out f <f", "TRANSACTION"],
   };
@@ -245,21 +222,16 @@ describe.runIf(process.platform === "linux")("no output overwrites a redirected 
     const place = await makePlace();
     const before = contentsOf(place);
     const { code, stderr } = await inShell(script, place);
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^qsp: [^\n]+; [^\n]+\n$/) });
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/^qsp: [^\n]+; [^\n]+\n$/)]);
     expect(stderr).toContain(name);
     expect(contentsOf(place)).toMatchObject(before);
   });
 
   it("other files may be redirected", async () => {
     const place = await makePlace();
-    const { code, stderr } = await inShell(
-      "qsp sign - --key-file k.key --out - <f >>new && qsp verify f --signature new --public-key /dev/stdin <k.pub",
-      place,
-    );
-    expect({ code, stderr }).toEqual({
-      code: 0,
-      stderr: "standard output: 3,309 bytes of ML-DSA-65\n",
-    });
+    const sign = "qsp sign - --key-file k.key --out - <f >>new";
+    const verify = "qsp verify f --signature new --public-key /dev/stdin <k.pub";
+    expect((await inShell(`${sign} && ${verify}`, place)).code).toBe(0);
   });
 });
 
@@ -269,10 +241,7 @@ describe.runIf(process.platform === "linux")("an output that cannot be written",
     await qspDone(["sign", "f", "--key-file", "k.key"], place);
     const before = contentsOf(place);
     const { code, stderr } = await inShell("ulimit -f 2; qsp sign f --key-file k.key", place);
-    expect({ code, stderr }).toEqual({
-      code: 2,
-      stderr: expect.stringMatching(/^qsp: f\.sig [^\n]+size[^\n]+\n$/),
-    });
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/^qsp: f\.sig [^\n]+size[^\n]+\n$/)]);
     expect(contentsOf(place)).toEqual(before);
   });
 
@@ -282,15 +251,8 @@ describe.runIf(process.platform === "linux")("an output that cannot be written",
     const login = { token: "t", username: "ada", expiresAt: "2030-01-01T00:00:00Z" };
     // Node's recursive mkdir never returns here.
     expect(() => keepLogin("http://127.0.0.1:1", login)).toThrow(
-      "/proc/x/qsp/logins.json cannot be written: the directory /proc/x/qsp cannot be created",
+      "the directory /proc/x/qsp cannot be created: its file system allows no new directories",
     );
-  });
-
-  it("leaves no new file", async () => {
-    const place = await makePlace();
-    const before = contentsOf(place);
-    expect((await inShell("ulimit -f 0; qsp keygen new", place)).code).toBe(2);
-    expect(contentsOf(place)).toEqual(before);
   });
 });
 
@@ -300,10 +262,8 @@ describe.runIf(process.platform === "linux")("an output", { timeout }, () => {
     for (const out of ["-", "/dev/stdout", "/dev/fd/1"])
       expect(await inShell(`qsp sign f --key-file k.key --out ${out} | wc -c`, place)).toMatchObject({
         stdout: expect.stringMatching(/^\s*3309\n$/),
-        stderr: expect.stringMatching(/^standard output: 3,309 bytes of ML-DSA-65\n$/),
+        stderr: "standard output: 3,309 bytes of ML-DSA-65\n",
       });
-    const files = "qsp sign f --key-file k.key --out /dev/stdout >raw && wc -c <raw";
-    expect((await inShell(files, place)).stdout.trim()).toBe("3309");
     execFileSync("mkfifo", [join(place.cwd, "pipe")]);
     const piped = "cat pipe | wc -c & qsp sign f --key-file k.key --out pipe; wait";
     expect((await inShell(piped, place)).stdout).toMatch(/^\s*3309$/m);
@@ -315,11 +275,5 @@ describe.runIf(process.platform === "linux")("an output", { timeout }, () => {
     writeFileSync(path, "protected", { mode: 0o444 });
     expect(() => writeTo(openFile(path, "public"), "new")).toThrow("permission denied");
     expect(readFileSync(path, "utf8")).toBe("protected");
-  });
-
-  it("has a draft whose name fits even if its own name has the maximum length", () => {
-    const path = join(makeTemporaryDirectory(), "n".repeat(255));
-    writeTo(openFile(path, "public"), "new");
-    expect(readFileSync(path, "utf8")).toBe("new");
   });
 });

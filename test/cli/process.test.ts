@@ -27,21 +27,13 @@ function inShell(line: string, place: RunOptions) {
 }
 
 describe("qsp", { timeout }, () => {
-  it("prints the same version for --version and version", async () => {
-    const place = server.place();
-    expect(await qspDone(["version"], place)).toBe(await qspDone(["--version"], place));
-  });
-
   it("ends with the code of the verb when run as npm installs it", async () => {
     expect((await runQsp(["kms", "get", "key-none"], { ...server.place(), isInstalled: true })).code).toBe(3);
   });
 
   it.each([
     ["the connection breaks", () => createTcpServer((socket) => socket.destroy())],
-    [
-      "another kind of server answers",
-      () => createHttpServer((_, response) => response.writeHead(404).end()),
-    ],
+    ["a server of another kind answers", () => createHttpServer((_, answer) => answer.writeHead(404).end())],
     ["nobody answers", () => createTcpServer((socket) => onTestFinished(() => void socket.destroy()))],
   ])("ends with 4 if %s", async (_, create) => {
     const url = `http://127.0.0.1:${await listen(create())}`;

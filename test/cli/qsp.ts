@@ -44,10 +44,7 @@ export function environmentOf({ cwd, url, env }: RunOptions): Record<string, str
 }
 
 /** Starts `qsp` with exactly these arguments. */
-export function startQsp(
-  args: readonly string[],
-  options: RunOptions,
-): { child: ChildProcess; end: Promise<Run> } {
+export function startQsp(args: readonly string[], options: RunOptions): ReturnType<typeof launch> {
   return launch(process.execPath, [options.isInstalled ? program : main, ...args], options);
 }
 
@@ -113,15 +110,7 @@ export function launch(
 }
 
 /** The server of one test file, and ways to use it. */
-export interface CliServer {
-  readonly url: string;
-  /** Runs a statement directly in its store. */
-  tamper(sql: string): Promise<void>;
-  /** Calls it without `qsp`. */
-  client<S extends DescService>(service: S): Client<S>;
-  /** A new directory for one test, with the server's address. */
-  place(): { readonly cwd: string; readonly url: string };
-}
+export type CliServer = ReturnType<typeof useServer>;
 
 /**
  * Starts a server in this process for the tests of a file.
@@ -131,7 +120,7 @@ export interface CliServer {
 export function useServer(
   env: Readonly<Record<string, string>> = {},
   prepare: (dataDir: string) => Promise<void> = async () => {},
-): CliServer {
+) {
   const dataDir = makeTemporaryDirectory(afterAll);
   let urlOf = (): string => "";
   beforeAll(async () => {
@@ -149,12 +138,15 @@ export function useServer(
     get url() {
       return urlOf();
     },
-    async tamper(sql) {
+    /** Runs a statement directly in its store. */
+    async tamper(sql: string): Promise<void> {
       using database = new DatabaseSync(join(dataDir, "qsp.db"));
       await whenUnlocked(() => database.exec(sql));
     },
-    client: (service) =>
+    /** Calls it without `qsp`. */
+    client: <S extends DescService>(service: S): Client<S> =>
       createClient(service, createGrpcTransport({ baseUrl: urlOf(), idleConnectionTimeoutMs: 1000 })),
+    /** A new directory for one test, with the server's address. */
     place: () => ({ cwd: makeTemporaryDirectory(), url: urlOf() }),
   };
 }

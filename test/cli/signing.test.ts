@@ -1,5 +1,5 @@
 /** Signatures that other programs verify, certificates, and what signers refuse to sign. */
-import { createPublicKey, verify } from "node:crypto";
+import { verify } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -18,7 +18,7 @@ function placeWith(content: string) {
 
 describe("qsp sign", { timeout }, () => {
   it.each(["ML-DSA-65", "SLH-DSA-SHA2-128f"])(
-    "signs with a local and a server-held %s key as node:crypto verifies",
+    "with a %s key signs as node:crypto verifies",
     async (algorithm) => {
       const content = "chunks".repeat(500_000);
       const place = placeWith(content);
@@ -28,10 +28,8 @@ describe("qsp sign", { timeout }, () => {
       await qspDone(["sign", "file", "--key-file", "local.key", "--out", "local.sig"], place);
       await qspDone(["sign", "file", "--key", result?.keyId ?? "", "--out", "held.sig"], place);
       const read = (name: string): Buffer => readFileSync(join(place.cwd, name));
-      for (const key of ["local", "held"]) {
-        const publicKey = createPublicKey(read(`${key}.pub`));
-        expect(verify(null, Buffer.from(content), publicKey, read(`${key}.sig`))).toBe(true);
-      }
+      for (const key of ["local", "held"])
+        expect(verify(null, Buffer.from(content), read(`${key}.pub`), read(`${key}.sig`))).toBe(true);
     },
   );
 });

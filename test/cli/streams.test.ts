@@ -6,7 +6,7 @@ import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { readVerbLine } from "../../src/cli/command-line/options.ts";
 import { createClient } from "../../src/cli/connection/api-client.ts";
-import { listen, qspDone, startQsp, timeout, useServer } from "./qsp.ts";
+import { listen, startQsp, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
 
@@ -42,12 +42,6 @@ it.each<[string, () => Promise<unknown>, readonly object[]]>([
     expect((await end).code).toBe(130);
   },
 );
-
-it("qsp call prints each streamed answer on a line", { timeout }, async () => {
-  const lines = (await qspDone(["call", "kms.KmsService/GetCbom"], server.place())).trimEnd().split("\n");
-  const parts = lines.map((line) => Buffer.from(JSON.parse(line).cbom.data, "base64"));
-  expect(JSON.parse(Buffer.concat(parts).toString())).toMatchObject({ bomFormat: "CycloneDX" });
-});
 
 it("an upload whose input fails midway never ends its stream regularly", { timeout }, async () => {
   /** Whether the stream of each request ended regularly. */

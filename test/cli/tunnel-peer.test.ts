@@ -15,6 +15,7 @@ import { makeTunnelEnd } from "../../src/client/tunnel-end.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider, KeyPair } from "../../src/crypto/provider.ts";
 import { confirmAsPeer, directionKeysAsPeer, openAsPeer, sealAsPeer } from "../services/vpn-peer.ts";
+import { flipBit } from "../support/bytes.ts";
 
 let provider: CryptoProvider;
 /** Key pairs of a gateway, an attacker and the peer. */
@@ -75,20 +76,7 @@ function gatewayThat(deviation: Deviation): HandshakeDeps {
   };
 }
 
-/** The exit code for a peer that fails an authenticity check. */
-async function exitCodeOf(attempt: Promise<unknown>): Promise<number | undefined> {
-  return attempt.then(
-    () => undefined,
-    (error: unknown) => (error instanceof CliError ? error.exitCode : undefined),
-  );
-}
-
 describe("a peer's handshake", () => {
-  it("establishes a session with a gateway that follows the proto", async () => {
-    const session = await shakeHands(gatewayThat({}));
-    expect(await session.seal(Buffer.from("a packet"))).toHaveLength(28 + 8);
-  });
-
   const deviations = {
     "a signature by a different identity": { identity: "otherIdentity" },
     "a gateway that derives a different session key": { kem: "otherKem" },
@@ -104,7 +92,7 @@ describe("a peer's handshake", () => {
     },
   } as const satisfies Record<string, Deviation>;
 
-  it("overwrites the shared secret", async () => {
+  it("establishes a session with a gateway that follows the proto, and overwrites the shared secret", async () => {
     const deps = gatewayThat({});
     const secrets: Uint8Array[] = [];
     const noting: HandshakeDeps["provider"] = {
@@ -115,12 +103,13 @@ describe("a peer's handshake", () => {
         return made;
       },
     };
-    await shakeHands({ ...deps, provider: noting });
+    const session = await shakeHands({ ...deps, provider: noting });
+    expect(await session.seal(Buffer.from("a packet"))).toHaveLength(28 + 8);
     expect(secrets).toEqual([new Uint8Array(32)]);
   });
 
   it.each(Object.entries(deviations))("does not trust %s", async (_, deviation) => {
-    expect(await exitCodeOf(shakeHands(gatewayThat(deviation)))).toBe(1);
+    await expect(shakeHands(gatewayThat(deviation))).rejects.toMatchObject({ exitCode: 1 });
   });
 });
 
@@ -130,6 +119,7 @@ describe("a peer's session", () => {
   const newSession = async (): Promise<PeerSession> =>
     createSession(await makeTunnelEnd(secret, "a transcript"));
   const data = Buffer.from("a packet");
+  const sealed = sealAsPeer(fromGateway, data);
 
   it("exchanges packets with the other key holder, and does not open its own", async () => {
     const session = await newSession();
@@ -151,14 +141,13 @@ describe("a peer's session", () => {
     await expect(session.open(packet)).rejects.toThrow("twice");
   });
 
-  it.each([0, 12, 19, 20, 35])("rejects a packet with a flipped bit in byte %i", async (at) => {
-    const packet = sealAsPeer(fromGateway, data);
-    packet[at] = (packet[at] ?? 0) ^ 1;
+  it.each([
+    ...[0, 12, 19, 20, 35].map(
+      (at) => [`a packet with a flipped bit in byte ${at}`, flipBit(sealed, at)] as const,
+    ),
+    ...[0, 1, 27].map((length) => [`a packet of ${length} bytes`, new Uint8Array(length)] as const),
+  ])("rejects %s", async (_what, packet) => {
     await expect((await newSession()).open(packet)).rejects.toThrow(CliError);
-  });
-
-  it.each([0, 1, 27])("rejects a packet of %i bytes", async (length) => {
-    await expect((await newSession()).open(new Uint8Array(length))).rejects.toThrow("too short");
   });
 });
 

@@ -12,16 +12,13 @@ import { createOutput, facts, harmless, table, time } from "../../src/cli/output
 import { createProgress, withProgress } from "../../src/cli/output/progress.ts";
 import { reportError } from "../../src/cli/output/report-error.ts";
 import type { Verb, VerbInput } from "../../src/cli/verb.ts";
-import { createCallRegistry, listMethods, nameMethod } from "../../src/cli/verbs/call-registry.ts";
-import { findNearest, measureDistance, suggest } from "../../src/suggest.ts";
+import { findNearest, suggest } from "../../src/suggest.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { loadPackages, verbTable } from "../support/whole-program.ts";
-import { qsp } from "./qsp.ts";
+import { verbTable } from "../support/whole-program.ts";
 
 describe("the command line", () => {
   it.each([
     [["kms", "list", "--json"], "kms list"],
-    [["chain", "check"], "chain check"],
     [["chain", "verify"], "chain verify"],
     [["backup", "file"], "backup"],
     [["user"], undefined],
@@ -30,11 +27,6 @@ describe("the command line", () => {
     [[], undefined],
   ])("%j starts with the verb %s", async (args, expected) => {
     expect((await loadVerb(verbTable, args))?.name).toBe(expected);
-  });
-
-  it("groups the verbs of one first word, wherever they are loaded from", async () => {
-    const names = (await loadGroup(verbTable, "chain")).map(({ name }) => name);
-    expect(names).toEqual(expect.arrayContaining(["chain check", "chain verify"]));
   });
 
   it("has no duplicate verb or option names", async () => {
@@ -48,12 +40,9 @@ describe("the verbs of an extension", () => {
   const order = (word: string, after: string) =>
     Object.keys(addVerbs({ user: load, "user of": load, client: load }, [{ word, after, load }]));
 
-  it("are listed after the verbs that they name", () => {
+  it("are listed after the verbs that they name, which must exist", () => {
     expect(order("lamp", "user")).toEqual(["user", "lamp", "user of", "client"]);
     expect(order("lamp", "client")).toEqual(["user", "user of", "client", "lamp"]);
-  });
-
-  it("cannot be placed after unknown verbs", () => {
     expect(() => order("lamp", "users")).toThrow("lamp is placed after the unknown verb users");
   });
 
@@ -83,24 +72,21 @@ describe("options", () => {
     run: async () => 0,
   };
 
-  it("may come before, between and after operands, with = or a space", () => {
-    const { operands, options } = readVerbLine(verb, "--flag a --text=x b --many 1 --many=2".split(" "));
-    expect(operands).toEqual(["a", "b"]);
-    const values = [options.flag("flag"), options.text("text"), options.all("many")];
-    expect(values).toEqual([true, "x", ["1", "2"]]);
-  });
-
-  it("end at --, after which everything is an operand", () => {
-    expect(readVerbLine(verb, ["--", "--flag"]).operands).toEqual(["--flag"]);
-  });
-
-  it("keep - and values with = or spaces unchanged", () => {
-    const { operands, options } = readVerbLine(verb, ["-", "--text", "a=b c"]);
-    expect([operands, options.text("text")]).toEqual([["-"], "a=b c"]);
-  });
-
-  it("accept a value that starts with a dash after =", () => {
-    expect(readVerbLine(verb, ["a", "--text=-x"]).options.text("text")).toBe("-x");
+  it.each([
+    [
+      "stand before, between and after operands",
+      "--flag a --text=x b --many 1 --many=2",
+      ["a", "b"],
+      "x",
+      ["1", "2"],
+    ],
+    ["end at --, after which everything is an operand", "-- --flag", ["--flag"], undefined, []],
+    ["keep - and values with =", "- --text a=b", ["-"], "a=b", []],
+    ["accept a value that starts with a dash after =", "a --text=-x", ["a"], "-x", []],
+  ] as const)("%s", (_what, line, expected, text, many) => {
+    const { operands, options } = readVerbLine(verb, line.split(" "));
+    const values = [operands, options.text("text"), options.all("many"), options.flag("flag")];
+    expect(values).toEqual([expected, text, many, line.startsWith("--flag")]);
   });
 
   it("do not include the properties that every object has", () => {
@@ -114,12 +100,9 @@ describe("options", () => {
 });
 
 describe("text for people", () => {
-  it("has columns as wide as their widest cell, and no trailing spaces", () => {
+  it("has columns as wide as their widest cell, no trailing spaces, and each row on one line", () => {
     const rows = [["wide one", "1"], ["x"]];
     expect(table(["A", "LONG"], rows)).toBe("A         LONG\nwide one  1\nx");
-  });
-
-  it("keeps each row on one line", () => {
     expect(table(["A", "B"], [["two\nlines", "b"]]).split("\n")).toHaveLength(2);
   });
 
@@ -150,23 +133,6 @@ describe("text for people", () => {
   });
 });
 
-describe("the distance of two words", () => {
-  it.each([
-    ["", "", 0],
-    ["sign", "sign", 0],
-    ["sing", "sign", 1],
-    ["sgin", "sign", 1],
-    ["sgin", "login", 2],
-    ["ca", "abc", 3],
-    ["kitten", "sitting", 3],
-    ["abcdef", "bcdefa", 2],
-    ["abc", "", 3],
-    ["a", "abcde", Number.POSITIVE_INFINITY],
-  ])("%j and %j is %d", (a, b, distance) => {
-    expect([measureDistance(a, b), measureDistance(b, a)]).toEqual([distance, distance]);
-  });
-});
-
 describe("the nearest name", () => {
   it("is the only one within this distance that shares half of its letters", () => {
     expect(findNearest("sing", ["SIGN", "KEM"])).toBe("SIGN");
@@ -178,73 +144,36 @@ describe("the nearest name", () => {
 });
 
 describe("near names", () => {
-  it("are names with one or two typos, nearest first", () => {
-    expect(suggest("kms crate", ["kms list", "kms create", "kms rotate"])).toEqual([
-      "kms create",
-      "kms rotate",
-    ]);
-  });
-
-  it("are empty for a word that resembles nothing", () => {
-    expect(suggest("entirely different", ["kms list"])).toEqual([]);
-  });
-
-  it("are names that start with the word, before shorter ones with the same letters", () => {
-    const names = ["--auth", "--data-dir", "--database-url", "--date"];
-    expect(suggest("--data", names)).toEqual(["--data-dir", "--database-url"]);
-    expect(suggest("--DATA-D", names)).toEqual(["--data-dir"]);
-  });
-
-  it("are similar names if too many start with the word", () => {
-    expect(suggest("max", ["max-a", "max-b", "max-long", "max-longer", "mix"])).toEqual([
-      "mix",
-      "max-a",
-      "max-b",
-    ]);
+  it.each([
+    ["kms crate", ["kms list", "kms create", "kms rotate"], ["kms create", "kms rotate"]],
+    ["entirely different", ["kms list"], []],
+    // Names that start with the word come before shorter ones with the same letters.
+    ["--data", ["--auth", "--data-dir", "--database-url", "--date"], ["--data-dir", "--database-url"]],
+    ["--DATA-D", ["--auth", "--data-dir", "--date"], ["--data-dir"]],
+    ["max", ["max-a", "max-b", "max-long", "max-longer", "mix"], ["mix", "max-a", "max-b"]],
+  ])("of %j among %j are %j", (word, names, near) => {
+    expect(suggest(word, names)).toEqual(near);
   });
 });
 
 describe("the progress bar", () => {
-  /** A terminal that records its output, and a clock that the test controls. */
-  function terminal(isTTY: boolean) {
+  /** Shows progress at these times, in milliseconds since the start; returns what the terminal gets until the end. */
+  function showAt(isTTY: boolean, ...times: readonly number[]): string[] {
     const written: string[] = [];
-    const clock = { nowMs: 0 };
-    const progress = createProgress(
-      "file",
-      1000,
-      { isTTY, write: (text) => written.push(text) },
-      () => clock.nowMs,
-    );
-    return { written, clock, progress };
+    let nowMs = 0;
+    const output = { isTTY, write: (text: string) => written.push(text) };
+    const progress = createProgress("file", 1000, output, () => nowMs);
+    for (nowMs of times) progress.show(500);
+    progress.end();
+    return written;
   }
 
-  it("shows progress once the work has taken a second, and disappears at the end", () => {
-    const { written, clock, progress } = terminal(true);
-    clock.nowMs = 999;
-    progress.show(100);
-    expect(written).toEqual([]);
-    clock.nowMs = 1000;
-    progress.show(500);
-    expect(written).toEqual([expect.stringMatching(/\] 50 %.*, 1 s left$/)]);
-    progress.end();
-    expect(written.at(-1)).toBe("\r\x1b[K");
-  });
-
-  it("is redrawn at most ten times per second", () => {
-    const { written, clock, progress } = terminal(true);
-    for (clock.nowMs = 1000; clock.nowMs < 2000; clock.nowMs += 10) progress.show(500);
-    expect(written).toHaveLength(10);
-  });
-
-  it.each([
-    ["if no terminal shows it", false, 5000],
-    ["for short work", true, 0],
-  ])("does not appear %s", (_, isTTY, nowMs) => {
-    const { written, clock, progress } = terminal(isTTY);
-    clock.nowMs = nowMs;
-    progress.show(500);
-    progress.end();
-    expect(written).toEqual([]);
+  it("appears once the work has taken a second, at most ten times per second, and disappears at the end", () => {
+    const bar = expect.stringMatching(/\] 50 %.*, 1 s left$/);
+    expect(showAt(true, 999, 1000, 1090)).toEqual([bar, "\r\x1b[K"]);
+    expect(showAt(true, 1000, 1100)).toHaveLength(3);
+    expect(showAt(true, 0)).toEqual([]);
+    expect(showAt(false, 5000)).toEqual([]);
   });
 
   it("passes the chunks through, and ends with them", async () => {
@@ -302,11 +231,6 @@ describe("a list of many pages", () => {
     });
   });
 
-  it("is printed as a table", () => {
-    const rows = many.map(({ keyId }) => [keyId]);
-    expect(table(["KEY"], rows).split("\n")).toHaveLength(many.length + 1);
-  });
-
   it("does not end if a page follows itself", async () => {
     const ask = async () => ({ nextPageToken: "again", items: [1] });
     await expect(askPages(ask)).rejects.toThrow("returning the same page of the list");
@@ -333,12 +257,4 @@ describe("lines of a file", () => {
     await expect(Array.fromAsync(readLines(path))).rejects.toThrow(`line 2 of ${path} is not UTF-8`);
     expect(await Array.fromAsync(readLines(write("Grüße\r\n\nMüller")))).toEqual(["Grüße", "", "Müller"]);
   });
-});
-
-it("qsp call --list lists every call with its REST path", async () => {
-  const { stdout } = await qsp(["call", "--list"], { cwd: makeTemporaryDirectory() });
-  for (const method of listMethods(createCallRegistry(await loadPackages())))
-    expect(stdout).toContain(nameMethod(method));
-  expect(stdout).toMatch(/^kms\.KmsService\/SignStream +in$/m);
-  expect(stdout).toMatch(/^kms\.KmsService\/DestroyKey +DELETE \/api\/kms\/key\/\{key_id\}$/m);
 });

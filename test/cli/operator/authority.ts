@@ -30,17 +30,13 @@ export async function qsp(dataDir: string, ...args: string[]): Promise<string> {
 }
 
 export async function printed(act: () => Promise<unknown>): Promise<string> {
-  let text = "";
-  const spy = vi.spyOn(process.stdout, "write").mockImplementation((chunk) => {
-    text += chunk;
-    return true;
-  });
+  const spy = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   try {
     expect(await act()).toBe(0);
+    return spy.mock.calls.map(([chunk]) => chunk).join("");
   } finally {
     spy.mockRestore();
   }
-  return text;
 }
 
 /** A data directory with a CA. */

@@ -3,10 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { makeSqlitePlace } from "../../support/on-both.ts";
-import { secretOf, secretPattern } from "./client-secret.ts";
-import { makeSettings, runCommand, runProgram } from "./command-line.ts";
-
-const timeout = 180_000;
+import { secretOf } from "./client-secret.ts";
+import { runCommand } from "./command-line.ts";
 
 describe("the client commands", () => {
   it("store a hash of the secret, and never the secret itself", async () => {
@@ -20,15 +18,5 @@ describe("the client commands", () => {
     expect(stdout).not.toMatch(/sha256|\$/);
     for (const file of readdirSync(place.directory))
       expect(readFileSync(join(place.directory, file)).includes(secret)).toBe(false);
-  });
-});
-
-describe("qsp client", { timeout }, () => {
-  it("adds only one of two clients with the same name at the same time", async () => {
-    const place = await makeSettings();
-    await secretOf(place, "add", "first");
-    const results = await Promise.all([1, 2].map(() => runProgram(place, ["client", "add", "orders"])));
-    expect(results.map(({ code }) => code).sort()).toEqual([0, 2]);
-    expect(results.map(({ stdout }) => secretPattern.test(stdout)).sort()).toEqual([false, true]);
   });
 });

@@ -1,5 +1,5 @@
 /** Runs operator commands: in this process, with a pipe, or at a terminal. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -23,12 +23,8 @@ export async function makeSettings() {
 
 /** Users who may log in on a SQLite store. */
 export function countUsers({ directory }: { readonly directory: string }): number {
-  const database = new DatabaseSync(join(directory, "qsp.db"), { readOnly: true });
-  try {
-    return Number(database.prepare("select count(*) as count from users").get()?.count);
-  } finally {
-    database.close();
-  }
+  using database = new DatabaseSync(join(directory, "qsp.db"), { readOnly: true });
+  return Number(database.prepare("select count(*) as count from users").get()?.count);
 }
 
 /**
@@ -57,22 +53,11 @@ export function runProgram(
   return run(process.execPath, [main, ...words, ...place.settings], input);
 }
 
-/** A terminal session. */
-export interface Terminal {
-  readonly process: ChildProcess;
-  /** Everything that the terminal shows, including echoed input. */
-  shown(): string;
-  /** Types once the terminal shows some text; "\r" is the Enter key. */
-  typeAfter(prompt: string, keys: string): Promise<void>;
-  /** The exit code. */
-  readonly ended: Promise<number | null>;
-}
-
 /** A pseudo-terminal for a program: it forwards typed input and shows the output. */
 const pty = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 
 /** Runs a program at a terminal, with Python's `pty` module. */
-export function runAtTerminal(program: string, args: readonly string[]): Terminal {
+export function runAtTerminal(program: string, args: readonly string[]) {
   const child = spawn("python3", ["-c", pty, program, ...args], { stdio: ["pipe", "pipe", "pipe"] });
   onTestFinished(() => void child.kill("SIGKILL"));
   let text = "";
@@ -88,49 +73,33 @@ export function runAtTerminal(program: string, args: readonly string[]): Termina
   });
   let typedUpTo = 0;
   return {
-    process: child,
+    /** Everything that the terminal shows, including echoed input. */
     shown: () => text,
-    async typeAfter(prompt, keys) {
-      for (;;) {
-        const at = text.indexOf(prompt, typedUpTo);
-        if (at >= 0) {
-          typedUpTo = at + prompt.length;
-          break;
-        }
+    /** Types once the terminal shows some text; "\r" is the Enter key. */
+    async typeAfter(prompt: string, keys: string): Promise<void> {
+      let at = text.indexOf(prompt, typedUpTo);
+      for (; at < 0; at = text.indexOf(prompt, typedUpTo)) {
         if (child.exitCode !== null) throw new Error(`it ended before "${prompt}": ${text}`);
         await once(child, "shown");
       }
+      typedUpTo = at + prompt.length;
       child.stdin.write(keys);
     },
+    /** The exit code. */
     ended,
   };
 }
 
 /** Runs a command at a terminal. */
-export function runCommandAtTerminal(place: Pick<Place, "settings">, ...words: string[]): Terminal {
+export function runCommandAtTerminal(place: Pick<Place, "settings">, ...words: string[]) {
   return runAtTerminal(process.execPath, [main, ...words, ...place.settings]);
 }
 
 /** A server with `--auth token`, and calls to it. */
-export interface TokenServer {
-  /** Stops the server; later calls do nothing. */
-  stop(): Promise<void>;
-  logIn(username: string, password: string): Promise<string>;
-  /**
-   * Makes a call that requires a token.
-   *
-   * @returns the token's user
-   */
-  useToken(token: string): Promise<string>;
-  /** The IDs of the token verification keys that the server lists. */
-  listKeyIds(): Promise<string[]>;
-}
+export type TokenServer = Awaited<ReturnType<typeof startTokenServer>>;
 
 /** Starts a server with `--auth token` in this process; several can share one place. */
-export async function startTokenServer(
-  { settings }: Pick<Place, "settings">,
-  ...args: string[]
-): Promise<TokenServer> {
+export async function startTokenServer({ settings }: Pick<Place, "settings">, ...args: string[]) {
   const flags = ["--auth", "token", "--max-calls-per-second", "0", "--max-queue-ms", "60000", ...args];
   const { url, close } = await serveApp(readConfig(["--port", "0", ...settings, ...flags], {}));
   const sessionManager = new Http2SessionManager(url);
@@ -144,12 +113,16 @@ export async function startTokenServer(
   const transport = createGrpcTransport({ baseUrl: url, sessionManager });
   const tokens = createClient(TokenService, transport);
   return {
+    /** Stops the server; later calls do nothing. */
     stop,
-    logIn: async (username, password) => (await tokens.issueToken({ username, password })).token,
-    useToken: async (token) => {
+    logIn: async (username: string, password: string) =>
+      (await tokens.issueToken({ username, password })).token,
+    /** Makes a call that requires a token, and returns the token's user. */
+    useToken: async (token: string) => {
       const headers = { authorization: `Bearer ${token}` };
       return (await tokens.getSecureData({}, { headers })).subject;
     },
+    /** The IDs of the token verification keys that the server lists. */
     listKeyIds: async () => (await tokens.getJwks({})).keys.map(({ kid }) => kid),
   };
 }

@@ -1,7 +1,7 @@
 /** What the start of a server reports besides being ready. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -42,7 +42,7 @@ describe("the first start", { timeout }, () => {
     ]);
   });
 
-  it("gives advice if the journal variable was merely inherited, and reports no master key that the operator provided", async () => {
+  it("gives advice if the journal variable was merely inherited, and reports no master key of the operator", async () => {
     const env = { JOURNAL_STREAM: "8:123456789", QSP_MASTER_KEY: "0f".repeat(32) };
     const { stdout } = await startAndStop(makeTemporaryDirectory(), [], env);
     expect(stdout).toMatch(/^In a browser, open /m);
@@ -63,41 +63,14 @@ describe("the first start", { timeout }, () => {
     expect(existsSync(dataDir)).toBe(false);
   });
 
-  it.each([
-    ["is missing", undefined, "none.crt cannot be read: it does not exist"],
-    ["is no certificate", "x", "none.crt: no certificate in PEM"],
-  ])("creates nothing if its certificate %s", async (_, content, sentence) => {
-    const directory = makeTemporaryDirectory();
-    const [dataDir, crt, key] = [
-      join(directory, "data"),
-      join(directory, "none.crt"),
-      join(directory, "key"),
-    ];
-    if (content !== undefined) writeFileSync(crt, content);
-    writeFileSync(key, "");
-    const args = ["serve", "--port", "0", "--data-dir", dataDir, "--tls-cert", crt, "--tls-key", key];
-    expect(await runToEndHere(args)).toEqual({
-      code: 2,
-      stdout: "",
-      stderr: expect.stringContaining(sentence),
-    });
-    expect(existsSync(dataDir)).toBe(false);
-  });
-
   it("reports what it created even if it cannot start, because the next start does not", async () => {
     const dataDir = join(makeTemporaryDirectory(), "data");
     // A documentation address (RFC 5737), which no machine has.
     const host = "192.0.2.1";
     const args = ["serve", "--port", "0", "--host", host, "--danger-open-to-network", "--data-dir", dataDir];
     const { code, stdout, stderr } = await runToEndHere(args);
-    expect({ code, stderr }).toEqual({
-      code: 2,
-      stderr: expect.stringContaining(`${host} is not an address`),
-    });
-    expect(madeLines(stdout)).toEqual([
-      expect.stringContaining("Created a new store"),
-      expect.stringContaining("Created a new master key"),
-    ]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(`${host} is not an address`)]);
+    expect(madeLines(stdout)).toHaveLength(2);
     expect(madeLines((await startAndStop(dataDir)).stdout)).toEqual([]);
   });
 
@@ -128,10 +101,6 @@ function madeLines(stdout: string): string[] {
 
 /** The warnings that a start logged. */
 function warningsOf(stderr: string): string[] {
-  const lines = stderr
-    .trim()
-    .split("\n")
-    .filter(Boolean)
-    .map((line): { level: number; msg: string } => JSON.parse(line));
-  return lines.filter(({ level }) => level === 40).map(({ msg }) => msg);
+  const lines = stderr.split("\n").filter((line) => line.includes('"level":40'));
+  return lines.map((line) => JSON.parse(line).msg);
 }

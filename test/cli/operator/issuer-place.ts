@@ -10,10 +10,8 @@ import { runCommand, runProgram, type TokenServer } from "./command-line.ts";
 /** Adds the user for whom tokens are issued. */
 export async function addAda(place: Place): Promise<void> {
   const store = await place.open();
-  await createUserStore(store).add(
-    { name: "ada", role: "user", passwordHash: hashCheaply(password) },
-    new Date(),
-  );
+  const ada = { name: "ada", role: "user", passwordHash: hashCheaply(password) } as const;
+  await createUserStore(store).add(ada, new Date());
   await store.close();
 }
 

@@ -38,8 +38,9 @@ describe("qsp master-key split and combine", () => {
     const { path, key, split } = await splitNew();
     const keyId = nameMasterKey(readKeyFile(key) ?? new Uint8Array());
     expect(split.code).toBe(0);
-    expect(split.stdout).toContain(
-      `Split the master key ${keyId} into ${path(1)} to ${path(5)}; any 3 of them`,
+    expect(split.stdout).toContain(`the master key ${keyId} into ${path(1)} to ${path(5)}; any 3 of them`);
+    expect(readFileSync(path(2), "utf8")).toMatch(
+      new RegExp(`^# Share 2 of 5 \\(set [0-9a-f]{8}\\) of the master key ${keyId}\\.\n`),
     );
     const { code, stdout, out } = await combine([path(1), path(3), path(5)]);
     expect({ code, stdout }).toEqual({
@@ -47,15 +48,7 @@ describe("qsp master-key split and combine", () => {
       stdout: `${out}: the master key ${keyId}, restored from 3 shares\n`,
     });
     expect(readFileSync(out)).toEqual(readFileSync(key));
-    expect(statSync(out).mode & 0o777).toBe(0o600);
-  });
-
-  it("write each share to a file that only its owner can read", async () => {
-    const { path } = await splitNew(2, 2);
-    expect(readFileSync(path(2), "utf8")).toMatch(
-      /^# Share 2 of 2 \(set [0-9a-f]{8}\) of the master key [0-9a-f]{32}\.\n/,
-    );
-    expect(statSync(path(2)).mode & 0o777).toBe(0o600);
+    for (const file of [path(2), out]) expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
   it("read typed shares from standard input, separated by blank lines or comments", async () => {
@@ -91,9 +84,7 @@ describe("qsp master-key split and combine", () => {
       await combine([mine.path(1), mine.path(2), other.path(3)]),
       await combine([], "# nothing\n"),
     ];
-    expect(refusals.map(({ code, stdout }) => ({ code, stdout }))).toEqual(
-      refusals.map(() => ({ code: 2, stdout: "" })),
-    );
+    for (const refused of refusals) expect(refused).toMatchObject({ code: 2, stdout: "" });
     expect(refusals.map(({ stderr }) => stderr)).toEqual([
       `qsp: 2 shares of set ${set} cannot restore the key; it takes 3: add 1 more\n`,
       `qsp: ${mine.path(1)} and ${mine.path(1)} are the same share, number 1\n`,
@@ -102,30 +93,11 @@ describe("qsp master-key split and combine", () => {
     ]);
   });
 
-  it("overwrite neither a key nor a share", async () => {
-    const { place, words, path, key } = await splitNew(2, 2);
+  it("do not overwrite a key", async () => {
+    const { path, key } = await splitNew(2, 2);
     const shares = [path(1), path(2)];
     const combined = await runCommand(noSettings, ["master-key", "combine", ...shares, "--out", key]);
-    expect(combined).toMatchObject({
-      code: 2,
-      stderr: `qsp: ${key} already exists; name another file for --out\n`,
-    });
-    rmSync(path(1));
-    const again = await runCommand(place, words);
-    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining(`${path(2)} already exists`) });
-    expect(existsSync(path(1))).toBe(false);
-  });
-
-  it.each([
-    [["--shares", "5"], "--threshold is missing"],
-    [["--threshold", "3"], "--shares is missing"],
-    [["--shares", "2", "--threshold", "3"], "--threshold 3 is more than the 2 shares"],
-    [["--shares", "100", "--threshold", "3"], "--shares"],
-    [["--shares", "5", "--threshold", "1"], "--threshold"],
-  ])("refuse a split with %s", async (options, reason) => {
-    const { place, path } = await splitNew();
-    const run = await runCommand(place, ["master-key", "split", path(0), ...options]);
-    expect(run).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(reason) });
+    expect(combined).toMatchObject({ code: 2, stderr: expect.stringContaining(`${key} already exists`) });
   });
 
   it("restore the key that a rotation has made, and refuse to split during one", async () => {
@@ -141,9 +113,7 @@ describe("qsp master-key split and combine", () => {
     const { out } = await combine([path(1), path(2)]);
     expect(readFileSync(out, "utf8")).toBe(`${"0f".repeat(32)}\n`);
     rmSync(key);
-    const verified = await runCommand(noSettings, [
-      ...["store", "verify", "--data-dir", directory, "--master-key-file", out],
-    ]);
-    expect(verified).toMatchObject({ code: 0, stdout: expect.stringContaining("The store is intact") });
+    const verify = ["store", "verify", "--data-dir", directory, "--master-key-file", out];
+    expect((await runCommand(noSettings, verify)).code).toBe(0);
   });
 });

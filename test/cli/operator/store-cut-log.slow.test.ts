@@ -1,47 +1,27 @@
-import { copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { findLogDamage } from "../../../src/database/write-ahead-log.ts";
 import { type KmsServer, startKmsServer } from "../../faults/kms-server.ts";
-import { createRandom } from "../../faults/mutations.ts";
 import { describeSmallDisks, makeSmallDisk, waitForReserve } from "../../faults/small-disk.ts";
-import { present } from "../../services/answers.ts";
+import { callRest, present } from "../../services/answers.ts";
 import { flipBit } from "../../support/bytes.ts";
 import { type Run, runToEndHere } from "../../support/run-here.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
 const timeout = 180_000;
-const seed = Number(process.env.QSP_TEST_SEED ?? 20261126);
-const flips = 12;
 const keys = 12;
 
-describe(`a store whose server was killed, with one flipped bit in its log (seed ${seed})`, {
-  timeout,
-}, () => {
-  it("is refused by each start, unless the flipped bit is in the last transaction", async () => {
-    const { dataDir, log } = await leaveKilled();
-    const random = createRandom(seed);
-    const outcomes: string[] = [];
-    for (let i = 0; i < flips; i += 1) {
-      const at = random.below(log.length);
-      const copy = copyOf(dataDir, flipBit(log, at, 1 << random.below(8)));
-      const isDamaged = findLogDamage(join(copy, "qsp.db")) !== undefined;
-      const { code, stdout, stderr } = await listUsers(copy);
-      expect([at, code, stdout === ""]).toEqual([at, isDamaged ? 2 : 0, isDamaged]);
-      if (isDamaged) expect(stderr).toMatch(/^qsp: [^\n]*qsp\.db-wal is damaged [^\n]*qsp store cut-log\n$/);
-      outcomes.push(isDamaged ? "refused" : "opened");
-    }
-    expect(outcomes).toContain("refused");
-    expect((await listUsers(copyOf(dataDir, log))).code).toBe(0);
-  });
-
+describe("a store whose server was killed, with one flipped bit in its log", { timeout }, () => {
   it("starts again after store cut-log without the last keys, and a checkpoint reveals the loss", async () => {
     const { dataDir, log, checkpoint } = await leaveKilled();
     const path = join(dataDir, "qsp.db");
     const damaged = flipBit(log, Math.floor(log.length / 2));
     writeFileSync(`${path}-wal`, damaged);
-    const serve = ["serve", "--port", "0", "--data-dir", dataDir];
-    expect(await runToEndHere(serve)).toMatchObject({ code: 2, stdout: "" });
+    const { code: refused, stderr } = await runToEndHere(["serve", "--port", "0", "--data-dir", dataDir]);
+    expect([refused, stderr]).toEqual([
+      2,
+      expect.stringMatching(/^qsp: [^\n]*qsp\.db-wal is damaged [^\n]*qsp store cut-log\n$/),
+    ]);
     expect(readFileSync(`${path}-wal`).equals(damaged)).toBe(true);
 
     const { code, stdout } = await runToEndHere(["store", "cut-log", "--data-dir", dataDir]);
@@ -113,12 +93,8 @@ async function startWithKeys(): Promise<{ dataDir: string; server: KmsServer; ch
   const server = await startKmsServer({ dataDir });
   for (let i = 0; i < keys; i += 1) await server.kms.createKey({});
   const checkpoint = join(makeTemporaryDirectory(), "checkpoint.json");
-  const answer = await fetch(`${server.url}/api/kms/verify-audit`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: "{}",
-  });
-  writeFileSync(checkpoint, await answer.text());
+  const { text } = await callRest(server.url, "POST /api/kms/verify-audit", {});
+  writeFileSync(checkpoint, text);
   return { dataDir, server, checkpoint };
 }
 
@@ -126,16 +102,4 @@ async function leaveKilled(): Promise<{ dataDir: string; log: Buffer; checkpoint
   const { dataDir, server, checkpoint } = await startWithKeys();
   await server.stop("SIGKILL");
   return { dataDir, log: readFileSync(join(dataDir, "qsp.db-wal")), checkpoint };
-}
-
-function copyOf(dataDir: string, log: Uint8Array): string {
-  const copy = makeTemporaryDirectory();
-  for (const name of ["qsp.db", "master.key"]) copyFileSync(join(dataDir, name), join(copy, name));
-  writeFileSync(join(copy, "qsp.db-wal"), log, { mode: 0o600 });
-  rmSync(join(copy, "qsp.db-shm"), { force: true });
-  return copy;
-}
-
-function listUsers(dataDir: string): Promise<Run> {
-  return runToEndHere(["user", "list", "--data-dir", dataDir]);
 }

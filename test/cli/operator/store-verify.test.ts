@@ -18,12 +18,10 @@ import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { createNftStore, type Token } from "../../../src/services/nft/store.ts";
 import { gatewaySecrets } from "../../../src/services/vpn/tables.ts";
 import type { Store } from "../../../src/store/store.ts";
-import { isMissing, run } from "../../interop/tools.ts";
 import { endAfterAll } from "../../support/at-end.ts";
 import { describeClient } from "../../support/clients.ts";
 import { copySqlitePlace, makeSqlitePlace, type Place } from "../../support/on-both.ts";
-import { tableNames, tables } from "../../support/open-store.ts";
-import { main } from "../../support/program.ts";
+import { tables } from "../../support/open-store.ts";
 import { systemCaller } from "../../support/system-caller.ts";
 import { runCommand } from "./command-line.ts";
 
@@ -100,15 +98,6 @@ async function addTransferredToken(store: Store): Promise<void> {
   });
 }
 
-/** The columns of a table, on either database. */
-async function listColumns({ query }: Place, table: string): Promise<string[]> {
-  const fromSqlite = () => query(`select name from pragma_table_info('${table}')`);
-  const fromPostgres = () =>
-    query(`select column_name as name from information_schema.columns where table_name = '${table}'`);
-  const rows = await fromSqlite().catch(fromPostgres);
-  return rows.map(({ name }) => String(name));
-}
-
 /** Overwrites the pages of these indexes, which no record check reads. */
 function damageIndexes({ location }: Place, table: string): void {
   if (location.kind !== "sqlite") throw new Error("only SQLite has a file");
@@ -139,81 +128,63 @@ describe("qsp store verify", () => {
   });
 
   /** Statements run behind the server's back, and the resulting report. */
-  const changes: readonly (readonly [statement: (...keyIds: string[]) => string, said: RegExp])[] = [
+  const changes: readonly (readonly [statement: string | ((...keyIds: string[]) => string), said: RegExp])[] =
     [
-      () => "update users set role = 'admin'",
-      /^The record of user ada was changed outside of the server\.$/m,
-    ],
-    [() => "update oauth_clients set may_exchange = 1", /^The record of client shop was changed /m],
-    [() => "update oauth_clients set role = 'xser'", /^The record of client shop was changed /m],
-    [() => "update list_counts set row_count = 0", /The stored count of the list kms_keys/],
-    [() => "delete from list_counts where list_name = 'kms_keys'", /The stored count of the list kms_keys/],
-    [
-      () => "update list_counts set list_name = 'kms_keys by=eve' where list_name = 'kms_keys by=system'",
-      /kms_keys by=eve/,
-    ],
-    [() => "update kms_keys set is_primary = 5", /The key key-/],
-    [() => "update kms_keys set labels = '{}'", /The key key-/],
-    [
-      () => "update audit_head set head_tag = 'ab'",
-      /^The log audit is damaged from entry 5 on: the end of the audit chain was changed /m,
-    ],
-    [
-      () => "insert into blockchain_head (id, chain_length, head_hash, record_tag) values (1, 9, 'ab', 'cd')",
-      /^The log blockchain is damaged from entry 2 on: the stored end of the chain was changed /m,
-    ],
-    [() => "update identity_head set id = 2", /^The identity log is damaged from entry 1 on: /m],
-    [
-      () => "update idempotent_answers set user_id = 'grace'",
-      /^The answer to idempotency key key-1 of user gr/m,
-    ],
-    [
-      () => "delete from identity_entries where operation = 'REVOKE_TOKEN'",
-      /^The identity log is damaged from entry \d+ on: /m,
-    ],
-    [
-      (first) => `update kms_keys set alias = 'other' where key_id = '${first}'`,
-      /key-.* record was changed outside the server/,
-    ],
-    [(first) => `delete from kms_keys where key_id = '${first}'`, /key-.* record is missing/],
-    [
-      (_first, _second, third) => `update kms_keys set key_state = 'ACTIVE' where key_id = '${third}'`,
-      /key-.* status ACTIVE, the audit log DESTROYED/,
-    ],
-    [
-      (_first, second = "") => `delete from sealed_secrets where identity = '${secretOf(second)}'`,
-      /key-.* secret key is missing/,
-    ],
-    ...["update defi_signatures set signature = zeroblob(3309)", "delete from defi_signatures"].map(
-      (statement) =>
-        [
-          () => statement,
-          /^The signatures of proposal proposal-1 were changed outside of the server\.$/m,
-        ] as const,
-    ),
-    ...[1, 2].map(
-      (index) =>
-        [
-          () => `delete from nft_transfers where transfer_index = ${index}`,
-          /^The history of token nft-1 was changed outside of the server\.$/m,
-        ] as const,
-    ),
-    [
-      () => "delete from sealed_secrets where identity like 'issuer_keys/%'",
-      /^The secret key of issuer key \S+ is missing\.$/m,
-    ],
-    ...["vpn/gateway/kem-key", "vpn/gateway/identity-key"].map(
-      (identity) =>
-        [
-          () => `delete from sealed_secrets where identity = '${identity}'`,
-          new RegExp(`^The secret ${identity} is missing\\.$`, "m"),
-        ] as const,
-    ),
-  ];
+      ["update users set role = 'admin'", /^The record of user ada was changed outside of the server\.$/m],
+      ["update oauth_clients set may_exchange = 1", /^The record of client shop was changed /m],
+      ["update oauth_clients set role = 'xser'", /^The record of client shop was changed /m],
+      ["update list_counts set row_count = 0", /The stored count of the list kms_keys/],
+      ["delete from list_counts where list_name = 'kms_keys'", /The stored count of the list kms_keys/],
+      [
+        "update list_counts set list_name = 'kms_keys by=eve' where list_name = 'kms_keys by=system'",
+        /kms_keys by=eve/,
+      ],
+      ["update kms_keys set is_primary = 5", /The key key-/],
+      ["update kms_keys set labels = '{}'", /The key key-/],
+      ["update audit_head set head_tag = 'ab'", /^The log audit is damaged from entry 5 on: the end of /m],
+      [
+        "insert into blockchain_head (id, chain_length, head_hash, record_tag) values (1, 9, 'ab', 'cd')",
+        /^The log blockchain is damaged from entry 2 on: the stored end of the chain was changed /m,
+      ],
+      ["update identity_head set id = 2", /^The identity log is damaged from entry 1 on: /m],
+      [
+        "delete from identity_entries where operation = 'REVOKE_TOKEN'",
+        /^The identity log is damaged from entry \d+ on: /m,
+      ],
+      ["update idempotent_answers set user_id = 'grace'", /^The answer to idempotency key key-1 of user gr/m],
+      [
+        (first) => `update kms_keys set alias = 'other' where key_id = '${first}'`,
+        /key-.* record was changed outside the server/,
+      ],
+      [(first) => `delete from kms_keys where key_id = '${first}'`, /key-.* record is missing/],
+      [
+        (_first, _second, third) => `update kms_keys set key_state = 'ACTIVE' where key_id = '${third}'`,
+        /key-.* status ACTIVE, the audit log DESTROYED/,
+      ],
+      [
+        (_first, second = "") => `delete from sealed_secrets where identity = '${secretOf(second)}'`,
+        /key-.* secret key is missing/,
+      ],
+      [
+        "update defi_signatures set signature = zeroblob(3309)",
+        /^The signatures of proposal proposal-1 were changed /m,
+      ],
+      ["delete from defi_signatures", /^The signatures of proposal proposal-1 were changed /m],
+      ["delete from nft_transfers where transfer_index = 1", /^The history of token nft-1 was changed /m],
+      ["delete from nft_transfers where transfer_index = 2", /^The history of token nft-1 was changed /m],
+      [
+        "delete from sealed_secrets where identity like 'issuer_keys/%'",
+        /^The secret key of issuer key \S+ is missing\.$/m,
+      ],
+      ...["vpn/gateway/kem-key", "vpn/gateway/identity-key"].map((secret): [string, RegExp] => [
+        `delete from sealed_secrets where identity = '${secret}'`,
+        new RegExp(`^The secret ${secret} is missing\\.$`, "m"),
+      ]),
+    ];
 
   it.each(changes)("exits with 1 and names what was changed: %s", async (statement, said) => {
     const place = await copySqlitePlace(full.directory);
-    await place.query(statement(...full.keyIds));
+    await place.query(typeof statement === "string" ? statement : statement(...full.keyIds));
     const { code, stdout } = await verify(place);
     expect(code).toBe(1);
     expect(stdout).toMatch(said);
@@ -223,18 +194,15 @@ describe("qsp store verify", () => {
   it("checks every table whose rows have tags, besides keys and logs", async () => {
     const place = await makeSqlitePlace();
     await (await place.open()).close();
-    const tagged: string[] = [];
-    for (const table of tableNames) {
-      const columns = await listColumns(place, table);
-      if (columns.includes("record_tag")) tagged.push(table);
-    }
+    const rows = await place.query(
+      `select tables.name as name from sqlite_schema as tables, pragma_table_info(tables.name) as columns
+       where tables.type = 'table' and columns.name = 'record_tag' order by tables.rowid`,
+    );
+    const tagged = rows.map(({ name }) => String(name));
     const known = tables.records.map(({ name }): string => name);
     // Keys and verifiable logs have their own verification, and `chain verify` checks the chain.
-    expect(tagged.filter((table) => !known.includes(table))).toEqual([
-      "kms_keys",
-      "blockchain_head",
-      "tlog_hashes",
-      "tlog_checkpoints",
+    expect(tagged.filter((table) => !known.includes(table)).sort()).toEqual([
+      ...["blockchain_head", "kms_keys", "tlog_checkpoints", "tlog_hashes"],
       // If this table was changed, the next verification reads all entries.
       "tlog_verified",
     ]);
@@ -250,10 +218,8 @@ describe("qsp store verify", () => {
     );
     const { code, stdout } = await verify(place);
     expect(code).toBe(1);
-    expect(stdout).toMatch(new RegExp(`secret ${secretOf(first)} cannot be decrypted`));
-    expect(stdout).toMatch(
-      new RegExp(`key ${first} is damaged: its secret key was changed outside the server`),
-    );
+    expect(stdout).toContain(`secret ${secretOf(first)} cannot be decrypted`);
+    expect(stdout).toContain(`key ${first} is damaged: its secret key was changed outside the server`);
   });
 
   it("lists twenty faults, and counts the others", async () => {
@@ -269,9 +235,7 @@ describe("qsp store verify", () => {
     const lines = stdout.trimEnd().split("\n");
     expect([code, lines.length, lines.at(-2)]).toEqual([1, 22, "… and 10 more."]);
   });
-});
 
-describe("qsp store verify of a SQLite file", { timeout: 180_000 }, () => {
   it("exits with 1 and names the overwritten pages, even if they contain no records", async () => {
     const place = await copySqlitePlace(full.directory);
     damageIndexes(place, "wallets");
@@ -280,18 +244,5 @@ describe("qsp store verify of a SQLite file", { timeout: 180_000 }, () => {
     expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
     expect(lines.slice(0, -1)).toContainEqual(expect.stringMatching(/^The file is damaged: .* page \d+/));
     expect(lines.at(-1)).toMatch(/^The store is damaged: \d+ faults? in its file; restore a backup\.$/);
-  });
-});
-
-describe.skipIf(isMissing("sh"))("qsp store verify", () => {
-  it("exits with its own code if the reader of its output leaves early", async () => {
-    const place = await makeSqlitePlace();
-    await (await place.open()).close();
-    const line = '{ "$0" "$@"; echo "ended with $?" >&2; } | true';
-    const words = [process.execPath, main, "store", "verify", ...place.settings];
-    expect(await run("sh", ["-c", line, ...words])).toMatchObject({
-      code: 0,
-      stderr: expect.stringMatching(/verified\nended with 0\n$/),
-    });
   });
 });
