@@ -207,29 +207,29 @@ describe("a server with --max-calls-per-second 1", { timeout }, () => {
 
 describe("the client address of a call", { timeout }, () => {
   const proxies = ["10.0.0.1", "10.1.0.0/16", "2001:db8:5::/48"];
-  const told = "203.0.113.7";
+  const reported = "203.0.113.7";
 
   it.each<[string, string | undefined, string | string[] | undefined, string, string[]?]>([
     ["is the peer's address without a proxy", "192.0.2.1", undefined, "192.0.2.1"],
-    ["is the peer's address if the proxy is untrusted", "192.0.2.1", told, "192.0.2.1"],
-    ["is the peer's address if no proxy is trusted", "10.0.0.1", told, "10.0.0.1", []],
-    ["is what a trusted proxy reports", "10.0.0.1", told, told],
-    ["is what a proxy in a trusted network reports", "10.1.2.3", told, told],
-    ["is the peer's address just outside a trusted network", "10.2.0.0", told, "10.2.0.0"],
-    ["is the last untrusted address, not what it reports", "10.0.0.1", `6.6.6.6, ${told}`, told],
-    ["is not a trusted address claimed by a caller", "10.0.0.1", `10.0.0.1, ${told}`, told],
-    ["is found through several proxies", "10.0.0.1", `6.6.6.6, ${told}, 10.1.0.2`, told],
-    ["is found in several headers as in one", "10.0.0.1", [`6.6.6.6, ${told}`, "10.1.0.2"], told],
+    ["is the peer's address if the proxy is untrusted", "192.0.2.1", reported, "192.0.2.1"],
+    ["is the peer's address if no proxy is trusted", "10.0.0.1", reported, "10.0.0.1", []],
+    ["is what a trusted proxy reports", "10.0.0.1", reported, reported],
+    ["is what a proxy in a trusted network reports", "10.1.2.3", reported, reported],
+    ["is the peer's address just outside a trusted network", "10.2.0.0", reported, "10.2.0.0"],
+    ["is the last untrusted address, not what it reports", "10.0.0.1", `6.6.6.6, ${reported}`, reported],
+    ["is not a trusted address claimed by a caller", "10.0.0.1", `10.0.0.1, ${reported}`, reported],
+    ["is found through several proxies", "10.0.0.1", `6.6.6.6, ${reported}, 10.1.0.2`, reported],
+    ["is found in several headers as in one", "10.0.0.1", [`6.6.6.6, ${reported}`, "10.1.0.2"], reported],
     ["is the first proxy's address if all are trusted", "10.0.0.1", "10.1.0.3, 10.1.0.2", "10.1.0.3"],
     ["is the proxy's address if it reports none", "10.0.0.1", "", "10.0.0.1"],
     ["is the proxy's address if it reports unknown", "10.0.0.1", "6.6.6.6, unknown", "10.0.0.1"],
-    ["is that of the proxy that reports no address", "10.0.0.1", "6.6.6.6, x, 10.1.0.2", "10.1.0.2"],
-    ["is parsed with and without spaces", "10.0.0.1", `6.6.6.6,  ${told} ,10.1.0.2`, told],
+    ["is the address of the proxy that reports none", "10.0.0.1", "6.6.6.6, x, 10.1.0.2", "10.1.0.2"],
+    ["is parsed with and without spaces", "10.0.0.1", `6.6.6.6,  ${reported} ,10.1.0.2`, reported],
     ["may be an IPv6 address", "2001:db8:5::1", "2001:db8:6::7", "2001:db8:6::7"],
     ["is the IPv4 address that a socket reports as IPv6", "::ffff:192.0.2.1", undefined, "192.0.2.1"],
-    ["is found through a proxy that a socket reports as IPv6", "::ffff:10.0.0.1", told, told],
-    ["is found through a hop reported as IPv6", "10.0.0.1", `${told}, ::ffff:10.1.0.2`, told],
-    ["is unknown without a peer", undefined, told, "unknown"],
+    ["is found through a proxy that a socket reports as IPv6", "::ffff:10.0.0.1", reported, reported],
+    ["is found through a hop reported as IPv6", "10.0.0.1", `${reported}, ::ffff:10.1.0.2`, reported],
+    ["is unknown without a peer", undefined, reported, "unknown"],
   ])("%s", (_, peer, forwardedFor, expected, trusted = proxies) => {
     const headers = { "x-forwarded-for": forwardedFor };
     expect(createReadClient(trusted)({ peer, headers })).toBe(expected);
