@@ -93,7 +93,7 @@ describe("a Connect GET", () => {
   });
 });
 
-it("a Connect stream called like a unary call is told the supported media types", async () => {
+it("a Connect stream called like a unary call gets the supported media types", async () => {
   const answer = await request(connectHttp2(url), headOf("Watch", "application/json"), "{}");
   expect(answer.status).toBe(415);
   expect(answer.body.toString()).toContain("send application/connect+json, application/connect+proto");
