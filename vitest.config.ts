@@ -57,15 +57,7 @@ class LongFirst extends BaseSequencer {
 }
 
 /** Files in shared folders that mock a module or change process-wide state. */
-const alone = [
-  "identity-log",
-  "log-in",
-  "log-in-cost",
-  "master-key",
-  "private-store",
-  "transcripts",
-  "users",
-];
+const alone = ["identity-log", "log-in", "master-key", "private-store", "transcripts", "users"];
 /**
  * Quick tests whose files leave no state in their process, and so can share one. A separate process costs each file
  * up to a second of CPU time, mostly for loading modules again.

@@ -29,10 +29,11 @@ export function poll(
     } catch (error) {
       attempts.failed(error);
     }
-    running = undefined;
   };
   const start = (): void => {
-    running ??= run();
+    running ??= run().finally(() => {
+      running = undefined;
+    });
   };
   if (startsAtOnce) start();
   const timer = setInterval(start, everyMs);
