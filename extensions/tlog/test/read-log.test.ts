@@ -105,7 +105,7 @@ describe("a tile", { timeout }, () => {
     expect((await read(`tile/${path}`)).status).toBe(200);
   });
 
-  // tile-paths.test.ts covers all rejected forms.
+  // formats.test.ts covers all rejected forms.
   it.each([
     ...["0/0", "0/000", "0/000.p/8", "0/001.p/1", "1/000.p/1", "entries/000.p/8", "entries"],
     ...["0%252F000.p%252F1", "%30/000.p/1%00", "..%2F0/000.p/1"],

@@ -4,7 +4,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { isMissing } from "../../../test/interop/tools.ts";
 import { present } from "../../../test/services/answers.ts";
 import { startLineClient } from "../../../test/support/line-client.ts";
@@ -24,18 +24,7 @@ interface Found {
   readonly leaves: readonly string[];
 }
 
-/** The program's path, built once. */
-let program: string | undefined;
-
-function buildReader(): string {
-  if (program !== undefined) return program;
-  const path = join(makeTemporaryDirectory(afterAll), "tlog");
-  const cwd = join(import.meta.dirname, "go-tlog");
-  const { status, stderr } = spawnSync("go", ["build", "-o", path, "."], { cwd, encoding: "utf8" });
-  if (status !== 0) throw new Error(stderr);
-  program = path;
-  return path;
-}
+const program = join(makeTemporaryDirectory(afterAll), "tlog");
 
 /**
  * Starts a reader of a log.
@@ -47,7 +36,7 @@ async function startReader(server: LogServer, name: string): Promise<() => Promi
   const { verifierKeys } = present(logs.find(({ log }) => log === name));
   // The libraries do not support type 0xff.
   const args = [`${server.url}/api/logs/${name}/`, ...verifierKeys.slice(0, 2)];
-  const { ask, end } = startLineClient<string, Found>(buildReader(), args);
+  const { ask, end } = startLineClient<string, Found>(program, args);
   onTestFinished(end);
   return () => ask("read");
 }
@@ -55,6 +44,12 @@ async function startReader(server: LogServer, name: string): Promise<() => Promi
 const toHex = (base64: string): string => Buffer.from(base64, "base64").toString("hex");
 
 describe.skipIf(isMissing("go"))("transparency.dev's clients", { timeout: 300_000 }, () => {
+  beforeAll(() => {
+    const cwd = join(import.meta.dirname, "go-tlog");
+    const { status, stderr } = spawnSync("go", ["build", "-o", program, "."], { cwd, encoding: "utf8" });
+    if (status !== 0) throw new Error(stderr);
+  }, 300_000);
+
   it("follow the audit log while it grows, and verify each leaf and that nothing was changed", async () => {
     const server = await startLogServer();
     const { keyId } = present((await server.kms.createKey({})).result);

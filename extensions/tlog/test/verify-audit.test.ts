@@ -52,50 +52,19 @@ describe("a stored tree", () => {
   const changeEntry = `update audit_entries set entry_hash = '${"0".repeat(64)}' where sequence = 5`;
   const firstHash = "(select hash from tlog_hashes where hash_index = 0)";
   const firstNote = "(select note from tlog_checkpoints where tree_size = 300)";
+  const setHash = (change: string) => `update tlog_hashes set ${change} where hash_index = 1`;
+  const setCheckpoint = (size: number, change: string) =>
+    `update tlog_checkpoints set ${change} where tree_size = ${size}`;
+  const second = "hash 1 of level 1";
   it.each([
     ["an entry", changeEntry, 0, /checkpoint of size 300|hash 0 of level 1/],
-    [
-      "a hash",
-      `update tlog_hashes set hash = ${firstHash} where hash_index = 1`,
-      256,
-      /hash 1 of level 1 .* changed/,
-    ],
-    [
-      "a missing hash",
-      "delete from tlog_hashes where hash_index = 1",
-      256,
-      /hash 1 of level 1 .* is missing/,
-    ],
-    [
-      "a hash's position",
-      "update tlog_hashes set hash_index = 9 where hash_index = 1",
-      256,
-      /hash 1 of level 1/,
-    ],
-    [
-      "a checkpoint's root",
-      `update tlog_checkpoints set root = ${firstHash} where tree_size = 600`,
-      599,
-      /size 600 was changed/,
-    ],
-    [
-      "a checkpoint's note",
-      `update tlog_checkpoints set note = ${firstNote} where tree_size = 600`,
-      599,
-      /size 600 was changed/,
-    ],
-    [
-      "a checkpoint's size",
-      "update tlog_checkpoints set tree_size = 699 where tree_size = 700",
-      698,
-      /size 699 was changed/,
-    ],
-    [
-      "a checkpoint beyond the end",
-      "update tlog_checkpoints set tree_size = 701 where tree_size = 700",
-      700,
-      /shorter than .* 701/,
-    ],
+    ["a hash", setHash(`hash = ${firstHash}`), 256, `${second} .* changed`],
+    ["a missing hash", "delete from tlog_hashes where hash_index = 1", 256, `${second} .* is missing`],
+    ["a hash's position", setHash("hash_index = 9"), 256, second],
+    ["a checkpoint's root", setCheckpoint(600, `root = ${firstHash}`), 599, /size 600 was changed/],
+    ["a checkpoint's note", setCheckpoint(600, `note = ${firstNote}`), 599, /size 600 was changed/],
+    ["a checkpoint's size", setCheckpoint(700, "tree_size = 699"), 698, /size 699 was changed/],
+    ["a checkpoint beyond the end", setCheckpoint(700, "tree_size = 701"), 700, /shorter than .* 701/],
   ])("names the change and the entry if %s was modified", async (_, change, leaf, reason) => {
     const { place, verify } = await copyStore();
     await place.query(change);
@@ -132,14 +101,12 @@ describe("verifying a log that is longer than the limit", () => {
     expect(await verify(800)).toMatchObject({ valid: false, firstBrokenSequence: 5, verifiedFrom: 1 });
   });
 
+  const setEntry = (sequence: number, change: string) =>
+    `update audit_entries set ${change} where sequence = ${sequence}`;
   it.each([
-    [513, "an entry after the earlier end", "update audit_entries set details = '' where sequence = 513"],
+    [513, "an entry after the earlier end", setEntry(513, "details = ''")],
     [5, "a missing earlier entry", "delete from audit_entries where sequence = 5"],
-    [
-      512,
-      "the entry's hash at the earlier end",
-      "update audit_entries set entry_hash = entry_tag where sequence = 512",
-    ],
+    [512, "the entry's hash at the earlier end", setEntry(512, "entry_hash = entry_tag")],
     [513, "a missing hash of new entries", "delete from tlog_hashes where hash_index = 2 and level = 1"],
     [800, "the newest checkpoint's hash", "update audit_checkpoints set entry_hash = ''"],
   ])("names the first broken entry, %i, after a change to %s", async (broken, _, change) => {
