@@ -37,7 +37,7 @@ const both = "{test,{console,extensions/*}/test}/**/*.both.test.ts";
 /** Files that take long, longest first: none of them may be left running alone at the end. */
 const longest = [
   "page tunnels readme-steps conformance stories clients package examples postgres-down key-manager",
-  "disk-full token-mode clients-page reference node foreign-clients official kill-lives kill rewrap-killed compile",
+  "disk-full token-mode clients-page reference node foreign-clients official kill-lives kill master-key compile",
   "python-tuf systemd release backends response-size access-table refusals transcripts secrets tls backup",
 ].flatMap((line) => line.split(" "));
 

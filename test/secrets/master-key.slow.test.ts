@@ -1,16 +1,18 @@
-/** A master key rotation that is killed, or whose disk fails. */
+/** When a new master key becomes durable, and a rotation that is killed or whose disk fails. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nameMasterKey } from "../../src/crypto/sealing.ts";
 import { readPreviousKeys } from "../../src/secrets/master-key.ts";
 import { runWithFault } from "../faults/strace.ts";
-import { isMissing } from "../interop/tools.ts";
+import { isMissing, run } from "../interop/tools.ts";
 import { makePostgresPlace, makeSqlitePlace, type Place } from "../support/on-both.ts";
 import { main } from "../support/program.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   expectSecrets,
   leaveSecrets,
@@ -118,3 +120,29 @@ function isOver({ exitCode, signalCode }: ChildProcess): boolean {
 function countByKey({ query }: Place) {
   return query("select master_key_id, count(*) as count from sealed_secrets group by 1 order by 1");
 }
+
+const watched = isMissing("strace") ? "needs strace, which is not installed" : "observed with strace";
+
+describe.skipIf(isMissing("strace"))(`a new master key, ${watched},`, { timeout: 120_000 }, () => {
+  it("is on disk with its name, and the directory with its own, before anything is sealed with it", async () => {
+    const above = makeTemporaryDirectory();
+    const path = join(above, "new", "directory", "master.key");
+    const trace = join(makeTemporaryDirectory(), "trace");
+    const source = join(import.meta.dirname, "../../src/secrets/master-key.ts");
+    const program = `import { createKeyFile } from ${JSON.stringify(source)}; createKeyFile(${JSON.stringify(path)})`;
+    const flags = ["-f", "-y", "-e", "trace=link,linkat,fsync,fdatasync", "-o", trace];
+    const node = [process.execPath, "--input-type=module", "-e", program];
+    expect(await run("strace", [...flags, ...node])).toMatchObject({ code: 0 });
+    const lines = readFileSync(trace, "utf8").split("\n");
+    const linked = lines.findIndex((line) => line.includes("link") && line.includes(path));
+    const syncedAfter = (directory: string) =>
+      lines.findLastIndex((line) => line.includes(`<${directory}>`)) > linked;
+    expect(linked).toBeGreaterThan(0);
+    expect(lines.slice(0, linked).join()).toMatch(/sync\(\d+<[^>]*master\.key\.[0-9a-f]+>/);
+    expect(syncedAfter(join(above, "new", "directory"))).toBe(true);
+    expect([above, join(above, "new")].map((directory) => lines.join().includes(`<${directory}>`))).toEqual([
+      true,
+      true,
+    ]);
+  });
+});

@@ -1,6 +1,11 @@
-/** Call headers behave like the platform's Headers wherever calls use them. */
+/** Call headers, which behave like the platform's Headers wherever calls use them, and encoded messages. */
+import { create, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { HealthCheckResponseSchema } from "#gen/grpc/health/v1/health_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { listAccepted } from "../../src/calls/accepted-values.ts";
 import { CallHeaders } from "../../src/calls/call-headers.ts";
+import { encodeAnswer, keepBytes } from "../../src/calls/kept-bytes.ts";
 
 const received = { ":path": "/x", accept: "text/plain", "x-many": ["a", "b"], "set-cookie": ["c=1", "d=2"] };
 
@@ -53,4 +58,22 @@ describe("call headers", () => {
   it("can be copied to platform Headers", () => {
     expect([...new Headers(new CallHeaders({ accept: "text/plain" }))]).toEqual([["accept", "text/plain"]]);
   });
+});
+
+const { createGrant, getAuditLog, listKeys } = KmsService.method;
+
+it("listAccepted lists the texts that a field or an element accepts, and none if it accepts any", () => {
+  expect(listAccepted(getAuditLog.input.field.outcome)).toEqual(["OK", "REFUSED"]);
+  expect(listAccepted(createGrant.input.field.operations)).toContain("GET_KEY");
+  expect(listAccepted(listKeys.input.field.name)).toEqual([]);
+});
+
+it("encodeAnswer encodes a kept answer once, and every other answer each time", () => {
+  const kept = keepBytes(HealthCheckResponseSchema, create(HealthCheckResponseSchema, { status: 1 }));
+  const other = create(HealthCheckResponseSchema, { status: 2 });
+  expect(encodeAnswer(HealthCheckResponseSchema, kept)).toBe(encodeAnswer(HealthCheckResponseSchema, kept));
+  for (const answer of [kept, other])
+    expect(encodeAnswer(HealthCheckResponseSchema, answer)).toEqual(
+      toBinary(HealthCheckResponseSchema, answer),
+    );
 });
