@@ -1,5 +1,8 @@
 import { setInterval } from "node:timers/promises";
 import { expect, it } from "vitest";
+import type { NewAuditEntry } from "../../src/audit/chain.ts";
+import { refusalBudget, refusalWindowMs } from "../../src/audit/refusal-budget.ts";
+import { unobserved } from "../../src/database/background.ts";
 import { RecordDamagedError, StoreFailureError } from "../../src/database/store-error.ts";
 import {
   type AnswerCodec,
@@ -7,10 +10,11 @@ import {
   type IdempotentCall,
 } from "../../src/records/idempotency.ts";
 import { noLimits } from "../../src/records/quota.ts";
+import { createRefusals } from "../../src/store/refusals.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { WriteTransaction } from "../../src/store/write-transaction.ts";
 import { addRow, readRowNames } from "../support/entries.ts";
-import { describeStores } from "../support/on-both.ts";
+import { describeStores, openNew, type Place } from "../support/on-both.ts";
 import { readAllRows } from "../support/tables.ts";
 
 const hourMs = 3600 * 1000;
@@ -45,8 +49,7 @@ describeStores("writes", (makePlace) => {
   });
 
   it("that violate a unique key fail alone, with a statement error and without an audit entry", async () => {
-    const place = await makePlace();
-    const store = await place.open();
+    const { place, store } = await openNew(makePlace);
     const calls = ["a", "b", "a", "c"].map((name) => store.write(adding(name)));
     const outcomes = await Promise.allSettled(calls);
     const isFulfilled = { status: "fulfilled" };
@@ -59,8 +62,7 @@ describeStores("writes", (makePlace) => {
   });
 
   it("that fail leave nothing: no row, no secret, no audit entry, no answer", async () => {
-    const place = await makePlace();
-    const store = await place.open();
+    const { place, store } = await openNew(makePlace);
     const before = await readAllRows(place);
     const failing = store.runIdempotent(callOf(), textCodec, (write) =>
       write(async (transaction) => {
@@ -98,8 +100,7 @@ describeStores("writes", (makePlace) => {
   });
 
   it("submitted before closing the store are on disk when closing returns, and later ones fail", async () => {
-    const place = await makePlace();
-    const store = await place.open();
+    const { place, store } = await openNew(makePlace);
     const calls = ["a", "b"].map((name) => store.write(adding(name)));
     await store.close();
     expect(await readRowNames(place)).toEqual(["a", "b"]);
@@ -109,8 +110,7 @@ describeStores("writes", (makePlace) => {
   });
 
   it("call listeners once they are on disk, until a listener unsubscribes", async () => {
-    const place = await makePlace();
-    const store = await place.open();
+    const { place, store } = await openNew(makePlace);
     const heard: Promise<string[]>[] = [];
     const stop = store.onWrite(() => heard.push(readRowNames(place)));
     await store.write(adding("a"));
@@ -122,8 +122,7 @@ describeStores("writes", (makePlace) => {
 
 describeStores("runIdempotent", (makePlace) => {
   it("returns the first answer for the same request and key, even after reopening, and to another program", async () => {
-    const place = await makePlace();
-    const store = await place.open();
+    const { place, store } = await openNew(makePlace);
     expect(await ask(store, callOf(), "first")).toBe("first");
     expect(await ask(await place.open(), callOf(), "second")).toBe("first");
     await store.close();
@@ -187,8 +186,7 @@ describeStores("runIdempotent", (makePlace) => {
   });
 
   it("stores no answer whose encoding is undefined, and none in the clear", async () => {
-    const place = await makePlace();
-    const store = await place.open();
+    const { place, store } = await openNew(makePlace);
     const forgetful: AnswerCodec<string> = { ...textCodec, encode: () => undefined };
     expect(await ask(store, callOf(), "first", forgetful)).toBe("first");
     expect(await place.query("select * from idempotent_answers")).toEqual([]);
@@ -200,8 +198,7 @@ describeStores("runIdempotent", (makePlace) => {
   it.each(["user_id = 'grace'", "request_hash = 'bb'", "sealed_answer = $1"])(
     "reports a changed answer as damaged: %s",
     async (change) => {
-      const place = await makePlace();
-      const store = await place.open();
+      const { place, store } = await openNew(makePlace);
       await ask(store, callOf(), "first");
       expect(await store.verifyAnswers()).toEqual({ checked: 1, damaged: [] });
       const values = change.includes("$1") ? [new Uint8Array(60)] : [];
@@ -218,8 +215,7 @@ describeStores("runIdempotent", (makePlace) => {
   );
 
   it("verifies all answers in a store", async () => {
-    const place = await makePlace();
-    const store = await place.open();
+    const { place, store } = await openNew(makePlace);
     const count = 130;
     for (let i = 0; i < count; i += 1)
       await ask(store, callOf({ userId: `user-${i % 3}`, idempotencyKey: `key-${i}` }), `row ${i}`);
@@ -320,3 +316,85 @@ async function listNames({ reader }: Store): Promise<string[]> {
 function numbered(count: number): number[] {
   return Array.from({ length: count }, (_, i) => i);
 }
+
+const full = new StoreFailureError("FULL", new Error("full"));
+
+function refused(n: number | string, more: Partial<NewAuditEntry> = {}): NewAuditEntry {
+  const what = { operation: "SIGN", outcome: "REFUSED", details: "reason=KEY_NOT_FOUND" } as const;
+  return { keyId: `key-${n}`, user: "ada", clientAddress: "192.0.2.1", requestId: "call", ...what, ...more };
+}
+
+async function readLog({ query }: Place): Promise<string[]> {
+  const rows = await query("select * from audit_entries order by sequence");
+  return rows.map(({ key_id, operation, user_name, details }) =>
+    [key_id, operation, user_name, details].join("|"),
+  );
+}
+
+/** Records refusals with a manual clock. */
+function recordBy(store: Pick<Store, "batch">) {
+  const clock = { ms: 1_800_000_000_000 };
+  const refusals = createRefusals({
+    batch: store.batch,
+    now: () => new Date(clock.ms),
+    background: unobserved,
+  });
+  return { clock, ...refusals };
+}
+
+describeStores("a store's refusals", (makePlace) => {
+  it("fail with the call if the first entry cannot be written, each time", async () => {
+    const { record } = recordBy({ batch: () => () => Promise.reject(full) });
+    for (let i = 0; i < 3; i += 1) await expect(record(refused(1))).rejects.toThrow(full);
+  });
+
+  it("are added to the next sum if their counts cannot be written", async () => {
+    const { place, store } = await openNew(makePlace);
+    let isFull = false;
+    const batch: Store["batch"] = (work) => {
+      const submit = store.batch(work);
+      return (input) => (isFull ? Promise.reject(full) : submit(input));
+    };
+    const { clock, record, writeDue } = recordBy({ batch });
+    for (let i = 0; i < 5; i += 1) await record(refused(1));
+    isFull = true;
+    clock.ms += refusalWindowMs;
+    await writeDue();
+    isFull = false;
+    clock.ms += hourMs;
+    await writeDue();
+    expect((await readLog(place)).slice(1)).toEqual(["|REFUSALS|ada|unrecorded=4"]);
+  });
+});
+
+/** The longest texts of a refusal: a handle of 100 characters, a name, an address and the call's ID. */
+const longest = (n: number): Partial<NewAuditEntry> => ({
+  keyId: `${n}`.padEnd(100, "€"),
+  user: "a".repeat(255),
+  clientAddress: "2001:0db8:0000:0000:0000:0000:0000:0001",
+  requestId: "r".repeat(128),
+  owner: `user-${"0".repeat(36)}`,
+  keyName: "n".repeat(255),
+});
+
+/** Size in bytes of the database: its file, or the entries table with its indexes. */
+async function readBytes({ location, query }: Place): Promise<number> {
+  const [row] = await query(
+    location.kind === "sqlite"
+      ? "select page_count * page_size as bytes from pragma_page_count, pragma_page_size"
+      : "select pg_total_relation_size('audit_entries') as bytes",
+  );
+  return Number(row?.bytes);
+}
+
+describeStores("a database", (makePlace) => {
+  it("grows by less than 1 MiB an hour for one user's refusals, even if they are of maximum length", async () => {
+    const { place, store } = await openNew(makePlace);
+    await store.recordRefusal(refused("first", { user: "bob" }));
+    const before = await readBytes(place);
+    await Promise.all(Array.from({ length: 5000 }, (_, n) => store.recordRefusal(refused(n, longest(n)))));
+    const grown = (await readBytes(place)) - before;
+    expect(grown).toBeGreaterThan(refusalBudget.bytes / 8);
+    expect(grown).toBeLessThan(refusalBudget.bytes);
+  });
+});

@@ -55,6 +55,14 @@ export function describeStores(name: string, define: (makePlace: MakePlace) => v
   });
 }
 
+/** Creates a place, and opens its store. */
+export async function openNew(
+  makePlace: MakePlace,
+): Promise<{ readonly place: Place; readonly store: Store }> {
+  const place = await makePlace();
+  return { place, store: await place.open() };
+}
+
 export async function makeSqlitePlace(atEnd?: AtEnd): Promise<Place> {
   const directory = makeTemporaryDirectory(atEnd);
   const path = join(directory, "qsp.db");
