@@ -36,6 +36,21 @@ export type Start<Options, Started> = (options?: Options) => Promise<Started>;
 /** The server that all tests of one description share, for tests that look only at their own records. */
 export type Shared<Started> = () => Promise<Started>;
 
+/** What tests can do with the server that they share, which starts with its first use. */
+export function useLate(shared: () => Promise<ServerUnderTest & { readonly grpc: Transport }>) {
+  const grpc: Transport = {
+    unary: async (...call) => (await shared()).grpc.unary(...call),
+    stream: async (...call) => (await shared()).grpc.stream(...call),
+  };
+  const tamper: ServerUnderTest["tamper"] = (change) => shared().then((server) => server.tamper(change));
+  const rest: ServerUnderTest["rest"] = async (...call) => (await shared()).rest(...call);
+  return { grpc, tamper, rest };
+}
+
+/** What a description of tests receives: how to start servers, and clients of the shared server. */
+export type Given<Options, Started, Clients> = ReturnType<typeof useLate> &
+  Clients & { readonly start: Start<Options, Started>; readonly shared: Shared<Started> };
+
 /** Starts two servers on one database. */
 export type StartTwo<Started> = () => Promise<[Started, Started]>;
 

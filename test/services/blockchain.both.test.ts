@@ -11,7 +11,7 @@ import { describeReplicas, describeService, freshOrder } from "./service-server.
 
 const data = bytesOf("5 from ada to bob");
 
-describeService("BlockchainService.AddBlock", BlockchainService, (start, shared) => {
+describeService("BlockchainService.AddBlock", BlockchainService, ({ client, start }) => {
   it("creates hashes, links and signatures that anyone can recompute and verify", async () => {
     const { client } = await start();
     const { publicKey, publicKeyPem, validatorAddress } = await client.registerNode({});
@@ -49,7 +49,6 @@ describeService("BlockchainService.AddBlock", BlockchainService, (start, shared)
   });
 
   it("rejects an unknown validator", async () => {
-    const { client } = await shared();
     const validatorAddress = `0x${"0".repeat(40)}`;
     const unknown = { code: "NotFound", reason: "VALIDATOR_NOT_FOUND" };
     expect(await refusal(client.addBlock({ data, validatorAddress }))).toEqual(unknown);
@@ -107,7 +106,7 @@ function watch(client: ChainClient, fromIndex?: number) {
   };
 }
 
-describeService("BlockchainService.WatchBlocks", BlockchainService, (start) => {
+describeService("BlockchainService.WatchBlocks", BlockchainService, ({ start }) => {
   it.each([
     ["genesis, if the request names no index", undefined, 0],
     ["index 2", 2, 2],
@@ -132,27 +131,5 @@ describeService("BlockchainService.WatchBlocks", BlockchainService, (start) => {
     await addBlocks(client, 1);
     const answers = client.watchBlocks({ fromIndex: 3 }, { timeoutMs: 20_000 });
     expect(await refusal(answers[Symbol.asyncIterator]().next())).toEqual(invalid("fromIndex"));
-  });
-
-  it("sends the same to all watchers", async () => {
-    const { client } = await start();
-    await client.registerNode({});
-    const watchers = from(0, 5).map(() => watch(client, 0)(11));
-    await Promise.all(from(0, 10).map((i) => client.addBlock({ data: bytesOf(`${i}`) })));
-    expect(await Promise.all(watchers)).toEqual(Array(5).fill(await readChain(client)));
-  });
-});
-
-describeReplicas("BlockchainService.WatchBlocks", BlockchainService, (startTwo) => {
-  it("streams blocks that were added through another replica", async () => {
-    const [here, there] = await startTwo();
-    await here.client.registerNode({});
-    const take = watch(here.client, 0);
-    await take(1);
-    const fresh = take(20);
-    await Promise.all(
-      from(0, 20).map((i) => (i % 2 ? here : there).client.addBlock({ data: bytesOf(`${i}`) })),
-    );
-    expect(await fresh).toEqual((await readChain(here.client)).slice(1));
   });
 });

@@ -60,20 +60,18 @@ const noWallet = { code: "NotFound", reason: "WALLET_NOT_FOUND" };
 /** Returns the raw public key of a signer that keeps its own secret key. */
 const ownKey = () => makeSigner("ml-dsa-65").publicKey;
 
-describeService("DefiService.CreateMultisig", DefiService, (_start, shared) => {
+describeService("DefiService.CreateMultisig", DefiService, ({ client }) => {
   it.each([
     [1, 1],
     [3, 2],
     [100, 100],
   ])("creates %i signers, of whom %i must sign", async (signerCount, threshold) => {
-    const { client } = await shared();
     const wallet = await client.createMultisig({ signerCount, threshold });
     expect(wallet.threshold).toBe(threshold);
     expect(new Set(wallet.signers).size).toBe(signerCount);
   });
 
   it("accepts signers' public keys, and returns their addresses in order", async () => {
-    const { client } = await shared();
     const signerPublicKeys = [ownKey(), ownKey()];
     const { signers } = await client.createMultisig({ signerPublicKeys, threshold: 2 });
     expect(signers).toEqual(signerPublicKeys.map(addressOf));
@@ -90,12 +88,11 @@ describeService("DefiService.CreateMultisig", DefiService, (_start, shared) => {
     ["a duplicate key", { signerPublicKeys: [key, key], threshold: 1 }, invalid("signerPublicKeys")],
     ["a key that is too short", { ...shortKey, threshold: 1 }, wrongKey("signerPublicKeys[1]")],
   ])("rejects %s", async (_what, request, expected) => {
-    const { client } = await shared();
     expect(await refusal(client.createMultisig(request))).toMatchObject(expected);
   });
 });
 
-describeService("DefiService.CreateProposal", DefiService, (_start, shared) => {
+describeService("DefiService.CreateProposal", DefiService, ({ client }) => {
   const inAnHour = { seconds: BigInt(Math.floor(Date.now() / 1000) + 3600), nanos: 120_000_000 };
 
   it.each([
@@ -103,7 +100,6 @@ describeService("DefiService.CreateProposal", DefiService, (_start, shared) => {
     ["neither", {}],
     ["a title that is a number", { title: "7" }],
   ])("returns the hash to sign for a proposal with %s", async (_what, more) => {
-    const { client } = await shared();
     const { walletId } = await client.createMultisig({ signerCount: 3, threshold: 2 });
     const request = { walletId, data: Buffer.from([0, 0xff, 0x3e, 0x3f]), ...more };
     const proposal = present((await client.createProposal(request)).proposal);
@@ -124,7 +120,6 @@ describeService("DefiService.CreateProposal", DefiService, (_start, shared) => {
   });
 
   it("accepts the last time of .NET, and rounds it down to milliseconds", async () => {
-    const { client } = await shared();
     const { walletId } = await client.createMultisig({ signerCount: 1, threshold: 1 });
     const expiresAt = { seconds: 253_402_300_799n, nanos: 999_999_900 };
     const { proposal } = await client.createProposal({ walletId, data, expiresAt });
@@ -136,13 +131,12 @@ describeService("DefiService.CreateProposal", DefiService, (_start, shared) => {
     ["an unknown wallet", {}, noWallet],
     ["an expiry time in the past", { expiresAt: { seconds: 1n } }, invalid("expiresAt")],
   ])("rejects %s", async (_what, change, expected) => {
-    const { client } = await shared();
     const request = { walletId: "multisig-x", data, ...change };
     expect(await refusal(client.createProposal(request))).toEqual(expected);
   });
 });
 
-describeService("DefiService lists", DefiService, (start) => {
+describeService("DefiService lists", DefiService, ({ start }) => {
   it("return wallets and proposals in creation order, page by page, with filters", async () => {
     const { client } = await start();
     const make = async () => (await client.createMultisig({ signerCount: 1, threshold: 1 })).walletId;
@@ -185,9 +179,8 @@ const counted = { code: "AlreadyExists", reason: "ALREADY_SIGNED" };
 const unknownSigner = { code: "PermissionDenied", reason: "SIGNER_UNKNOWN" };
 const notSigned = { code: "InvalidArgument", reason: "SIGNATURE_INVALID" };
 
-describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
+describeService("DefiService.SignProposal", DefiService, ({ client, tamper }) => {
   it("signs the signing hash for a signer whose key the service stores", async () => {
-    const { client, tamper } = await shared();
     const { proposalId, signers, signingHash } = await propose(client);
     const [signer = ""] = signers;
     const { proposal } = await client.signProposal({ proposalId, signer });
@@ -207,7 +200,6 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
   });
 
   it("accepts a signature that a signer made with its own key", async () => {
-    const { client } = await shared();
     const { proposalId, signingHash, owners } = await proposeToOwners(client);
     for (const { sign, signer } of owners)
       await client.signProposal({ proposalId, signer, signature: sign(signingHash) });
@@ -216,7 +208,6 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
   });
 
   it("accepts a signer's address in upper case", async () => {
-    const { client } = await shared();
     const { proposalId, signers } = await propose(client);
     const [signer = ""] = signers;
     const upper = `0x${signer.slice(2).toUpperCase()}`;
@@ -225,7 +216,6 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
   });
 
   it("requires a signature from a signer that keeps its own key", async () => {
-    const { client } = await shared();
     const { proposalId, owners } = await proposeToOwners(client);
     const call = client.signProposal({ proposalId, signer: owners[0].signer });
     expect(await refusal(call)).toEqual({ code: "FailedPrecondition", reason: "SIGNATURE_MISSING" });
@@ -238,7 +228,6 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
     ["over the data", (_, { sign }) => sign(data)],
     ["of nothing", () => new Uint8Array(3309)],
   ])("rejects a signature %s, and does not count it", async (_what, make) => {
-    const { client } = await shared();
     const { proposalId, signingHash, owners } = await proposeToOwners(client);
     const signature = make(signingHash, ...owners);
     const call = client.signProposal({ proposalId, signer: owners[0].signer, signature });
@@ -247,7 +236,6 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
   });
 
   it("rejects a signer of no wallet or of another wallet", async () => {
-    const { client } = await shared();
     const { proposalId } = await propose(client);
     const other = await propose(client);
     for (const signer of [`0x${"0".repeat(40)}`, other.signers[0] ?? ""])
@@ -256,7 +244,6 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
   });
 
   it("counts a signer once", async () => {
-    const { client } = await shared();
     const { proposalId, signers } = await propose(client, { signed: 1 });
     const call = client.signProposal({ proposalId, signer: signers[0] ?? "" });
     expect(await refusal(call)).toEqual(counted);
@@ -264,7 +251,6 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
   });
 
   it("counts all racing signers", async () => {
-    const { client } = await shared();
     const { proposalId, signers } = await propose(client, { signerCount: 20, threshold: 20 });
     await Promise.all(signers.map((signer) => client.signProposal({ proposalId, signer })));
     const { signedBy, signatureCount } = await readProposal(client, proposalId);
@@ -274,7 +260,6 @@ describeService("DefiService.SignProposal", DefiService, (_start, shared) => {
   });
 
   it("rejects an unknown proposal", async () => {
-    const { client } = await shared();
     const request = { proposalId: "proposal-x", signer: `0x${"0".repeat(40)}` };
     const unknown = { code: "NotFound", reason: "PROPOSAL_NOT_FOUND" };
     expect(await refusal(client.signProposal(request))).toEqual(unknown);
@@ -298,9 +283,8 @@ const expired = { code: "FailedPrecondition", reason: "PROPOSAL_EXPIRED" };
 const tooFew = { code: "FailedPrecondition", reason: "THRESHOLD_NOT_REACHED" };
 const hour = 3_600_000;
 
-describeService("DefiService.ExecuteProposal", DefiService, (_start, shared) => {
+describeService("DefiService.ExecuteProposal", DefiService, ({ client }) => {
   it("executes once enough signers have signed, and returns the time", async () => {
-    const { client } = await shared();
     const { proposalId, signers } = await propose(client, { signed: 2 });
     const { proposal, executed, executedAt } = await client.executeProposal({ proposalId });
     expect(executed).toBe(true);
@@ -310,7 +294,6 @@ describeService("DefiService.ExecuteProposal", DefiService, (_start, shared) => 
   });
 
   it("rejects a proposal below the threshold, names both numbers, and leaves it PENDING", async () => {
-    const { client } = await shared();
     const { proposalId, signers } = await propose(client, { signerCount: 9, threshold: 7, signed: 4 });
     const failure = await failureOf(client.executeProposal({ proposalId }));
     expect(describeRefusal(failure)).toEqual(tooFew);
@@ -323,7 +306,6 @@ describeService("DefiService.ExecuteProposal", DefiService, (_start, shared) => 
   });
 
   it("executes only once, and accepts no signature afterwards", async () => {
-    const { client } = await shared();
     const { proposalId, signers } = await propose(client, { signed: 2 });
     await client.executeProposal({ proposalId });
     expect(await refusal(client.executeProposal({ proposalId }))).toEqual(executedAlready);
@@ -333,7 +315,6 @@ describeService("DefiService.ExecuteProposal", DefiService, (_start, shared) => 
   });
 
   it("accepts no signature and does not execute after expiry", async () => {
-    const { client } = await shared();
     const expiresAt = new Date(Date.now() + hour);
     const { proposalId, signers } = await propose(client, { signed: 2, expiresAt });
     expect(timestampDate(present((await readProposal(client, proposalId)).expiresAt))).toEqual(expiresAt);
@@ -386,7 +367,7 @@ const otherKey: Change = async (db, { signers: [signer = "", other = ""] }) => {
   await db.updateTable("defi_signers").set({ public_key }).where("address", "=", signer).execute();
 };
 
-describeService("a proposal that was tampered with in the database", DefiService, (_start, shared) => {
+describeService("a proposal that was tampered with in the database", DefiService, ({ client, tamper }) => {
   it.each<[string, Change]>([
     ["a stored signature", signatureRow((signature) => flipBit(signature, 20))],
     ["a stored signature, which was deleted,", withoutSignature],
@@ -394,7 +375,6 @@ describeService("a proposal that was tampered with in the database", DefiService
     ["signer's public key", otherKey],
     ["signer, who was deleted,", withoutSigner],
   ])("does not execute after tampering with its %s", async (_what, change) => {
-    const { client, tamper } = await shared();
     const [one, other] = [await propose(client, { signed: 2 }), await propose(client, { signed: 2 })];
     await tamper((db) => change(db, one));
     expect(await refusal(client.executeProposal({ proposalId: one.proposalId }))).toEqual(damaged);
@@ -402,7 +382,6 @@ describeService("a proposal that was tampered with in the database", DefiService
   });
 
   it("cannot be reset to PENDING", async () => {
-    const { client, tamper } = await shared();
     const proposed = await propose(client, { signed: 2 });
     await client.executeProposal({ proposalId: proposed.proposalId });
     await tamper((db) => proposalRow({ proposal_status: "PENDING" })(db, proposed));

@@ -6,11 +6,11 @@ import { present, readPages } from "./answers.ts";
 import {
   describeOnSqlite,
   describeTwoOnOne,
+  type Given,
   openConnections,
-  type Shared,
-  type Start,
   type StartTwo,
   type TestDatabase,
+  useLate,
 } from "./app-under-test.ts";
 import { type Served, startWith } from "./service-server.ts";
 
@@ -32,9 +32,12 @@ export const startApp = startWith(createClients);
 /** Describes tests on SQLite: see `describeOnSqlite`. */
 export function describeApp(
   name: string,
-  define: (start: Start<TestDatabase, TestApp>, shared: Shared<TestApp>) => void,
+  define: (given: Given<TestDatabase, TestApp, ReturnType<typeof createClients>>) => void,
 ): void {
-  describeOnSqlite(name, startApp, define);
+  describeOnSqlite(name, startApp, (start, shared) => {
+    const late = useLate(shared);
+    define({ start, shared, ...late, ...createClients(late.grpc) });
+  });
 }
 
 /** Describes tests of replicas: see `describeTwoOnOne`. */

@@ -1,23 +1,41 @@
-import { createPrivateKey, createPublicKey } from "node:crypto";
+import { createHash, createPrivateKey, createPublicKey, randomFillSync } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { createLocalJWKSet, jwtVerify } from "jose";
 import { expect, it, onTestFinished } from "vitest";
+import type {
+  StreamTelemetryRequestSchema,
+  UpdateFirmwareStreamRequestSchema,
+} from "#gen/iot/iot_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { Schema } from "../../src/database/schema.ts";
+import { systemPrincipal } from "../../src/records/ownership.ts";
 import { openTable } from "../../src/records/record-table.ts";
 import { intact } from "../../src/records/table-declaration.ts";
+import { makeChallenge } from "../../src/services/iot/challenges.ts";
 import { challengeTable } from "../../src/services/iot/tables.ts";
+import { createReadingChecks } from "../../src/services/iot/telemetry.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import { bytesOf, flipBit } from "../support/bytes.ts";
 import { openStore } from "../support/open-store.ts";
 import { describePostgres } from "../support/postgres.ts";
 import { startPostgres } from "../support/postgres-server.ts";
-import { refusal } from "../support/refusal.ts";
-import { damaged, invalid, keyInvalid, lengthInvalid, wrongKey, wrongLength } from "../support/refusals.ts";
+import { failureOf, refusal } from "../support/refusal.ts";
+import {
+  damaged,
+  fieldInvalid,
+  invalid,
+  keyInvalid,
+  lengthInvalid,
+  wrongKey,
+  wrongLength,
+} from "../support/refusals.ts";
+import { createOutgoing, streamOf } from "../support/streams.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { expectTimeSince } from "../support/times.ts";
 import { present } from "./answers.ts";
 import {
+  connectTo,
   describeApp,
   describeReplicas,
   findListed,
@@ -25,8 +43,17 @@ import {
   startApp,
   type TestApp,
 } from "./devices-and-tunnels.ts";
-import { makeSigner, rawOf, sha256, verifiesOutside } from "./node-crypto.ts";
-import { noSuchDevice, type OwnDevice, readingOf, registerOwn, respond, telemetry } from "./own-device.ts";
+import { makeSigner, rawOf, type Signer, sha256, verifiesOutside } from "./node-crypto.ts";
+import {
+  noSuchDevice,
+  type OwnDevice,
+  readingOf,
+  reasonsOf,
+  registerOwn,
+  respond,
+  signedReading,
+  telemetry,
+} from "./own-device.ts";
 
 const timeout = 180_000;
 const notFound = { code: "NotFound", reason: "DEVICE_NOT_FOUND" };
@@ -44,11 +71,10 @@ function readChallenges({ tamper }: TestApp, deviceId: string) {
   );
 }
 
-describeApp("iot.IotService.RegisterDevice", (_start, shared) => {
+describeApp("iot.IotService.RegisterDevice", ({ iot }) => {
   it.each(["publicKey", "publicKeyPem"] as const)(
     "accepts the device's own %s, and returns no private key",
     async (field) => {
-      const { iot } = await shared();
       const signer = makeSigner("ml-dsa-44");
       const answer = await iot.registerDevice({ deviceName: "meter", [field]: signer[field] });
       expect(answer.publicKeyPem).toBe(signer.publicKeyPem);
@@ -58,7 +84,6 @@ describeApp("iot.IotService.RegisterDevice", (_start, shared) => {
   );
 
   it("generates a pair whose 32-byte seed yields the public key", async () => {
-    const { iot } = await shared();
     const { privateKey, publicKey } = await iot.registerDevice({});
     const key = Buffer.from(present(privateKey));
     const imported = createPrivateKey({ key, format: "raw-seed", asymmetricKeyType: "ml-dsa-44" });
@@ -66,7 +91,6 @@ describeApp("iot.IotService.RegisterDevice", (_start, shared) => {
   });
 
   it("keeps a simulated device's seed secret, and signs only as such a device", async () => {
-    const { iot } = await shared();
     const { deviceId, privateKey, publicKeyPem } = await iot.registerDevice({ simulated: true });
     expect(privateKey).toBeUndefined();
     const { signature } = await iot.simulatedSign({ deviceId, data: telemetry });
@@ -90,12 +114,11 @@ describeApp("iot.IotService.RegisterDevice", (_start, shared) => {
     ["its key raw and as PEM", { publicKey, publicKeyPem }, refusedByRule],
     ["its own key for a simulated device", { simulated: true, publicKey }, refusedByRule],
   ])("rejects %s", async (_what, request, expected) => {
-    const { iot } = await shared();
     expect(await refusal(iot.registerDevice(request))).toMatchObject(expected);
   });
 });
 
-describeApp("a challenge in the store", (_start, shared) => {
+describeApp("a challenge in the store", ({ shared }) => {
   const forgeries: Record<string, (own: string) => Partial<Schema["iot_challenges"]>> = {
     "unused again": () => ({ used_at_ms: null }),
     "owned by another device": (own) => ({ device_id: own }),
@@ -134,7 +157,7 @@ describeApp("a challenge in the store", (_start, shared) => {
   });
 });
 
-describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) => {
+describeApp("iot.IotService.IssueChallenge and Authenticate", ({ iot, rest, shared }) => {
   /** Moves the expiry of a device's challenges back in time, as the server would have written it then. */
   async function ageChallenges({ config }: TestApp, deviceId: string, ageMs: number): Promise<void> {
     const provider = await createCryptoProvider("openssl");
@@ -168,7 +191,6 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
   });
 
   it("authenticates a device once, with a token whose subject is the device", async () => {
-    const { iot, rest } = await shared();
     const device = await registerOwn(iot);
     const response = await respond(iot, device);
     const { authenticated, reason, token, expiresAt } = await iot.authenticate(response);
@@ -184,7 +206,6 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
   });
 
   it("rejects another device's challenge, which that device can still use", async () => {
-    const { iot } = await shared();
     const [owner, thief] = [await registerOwn(iot), await registerOwn(iot)];
     const response = await respond(iot, owner);
     const { challenge } = response;
@@ -211,7 +232,6 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
   });
 
   it("uses up a challenge on a wrong signature, but not on one of the wrong length", async () => {
-    const { iot } = await shared();
     const response = await respond(iot, await registerOwn(iot));
     const short = iot.authenticate({ ...response, signature: new Uint8Array(2419) });
     expect(await refusal(short)).toEqual(wrongLength("signature"));
@@ -224,9 +244,8 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
   });
 });
 
-describeApp("iot.IotService.SendTelemetry", (_start, shared) => {
+describeApp("iot.IotService.SendTelemetry", ({ iot }) => {
   it("requires the telemetry and the sequence to be what was signed", async () => {
-    const { iot } = await shared();
     const device = await registerOwn(iot);
     const [plain, counted] = [readingOf(device), readingOf(device, 7)];
     const { sequence: _, ...uncounted } = counted;
@@ -248,13 +267,12 @@ describeApp("iot.IotService.SendTelemetry", (_start, shared) => {
     ["a signature of the wrong length", { signature: new Uint8Array(1) }, wrongLength("signature")],
     ["a sequence that is not whole", { sequence: 1.5 }, invalid("sequence")],
   ])("rejects %s", async (_what, change, expected) => {
-    const { iot } = await shared();
     const reading = { ...readingOf(await registerOwn(iot)), ...change };
     expect(await refusal(iot.sendTelemetry(reading))).toEqual(expected);
   });
 });
 
-describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
+describeApp("iot.IotService.UpdateFirmware", ({ iot }) => {
   const image = bytesOf("firmware, version 7");
   const changed = flipBit(image);
   const [vendor, otherVendor] = [makeSigner("ml-dsa-87"), makeSigner("ml-dsa-87")];
@@ -276,12 +294,10 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
     ["a modified image", { ...firmware, firmware: changed }, rejected("SIGNATURE_INVALID")],
     ["a signature over the image itself instead of its hash", ofImage, rejected("SIGNATURE_INVALID")],
   ])("returns the right result for %s", async (_what, request, expected) => {
-    const { iot } = await shared();
     expect(await iot.updateFirmware(request)).toMatchObject(expected);
   });
 
   it("accepts for a device only what its pinned vendor signed", async () => {
-    const { iot } = await shared();
     const { deviceId } = await registerOwn(iot, vendor.publicKey);
     const foreign = firmwareOf(otherVendor);
     const forged = { ...firmware, deviceId, signature: foreign.signature };
@@ -292,7 +308,6 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
   });
 
   it("gets one version if updates with and without one race", async () => {
-    const { iot } = await shared();
     const { deviceId } = await registerOwn(iot, vendor.publicKey);
     const older = firmwareOf(vendor, changed);
     const updates = [{ ...firmware, version: 1 }, ...Array(9).fill(older)];
@@ -302,7 +317,6 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
   });
 
   it("keeps the installed version when firmware is rejected", async () => {
-    const { iot } = await shared();
     const { deviceId } = await registerOwn(iot, vendor.publicKey);
     await iot.updateFirmware({ ...firmware, deviceId, version: 5 });
     const older = iot.updateFirmware({ ...firmwareOf(vendor, changed), deviceId, version: 4 });
@@ -320,12 +334,11 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
     ["a version without a device", { ...firmware, version: 1 }, refusedByRule],
     ["a key raw and as PEM", { ...firmware, vendorPublicKeyPem }, refusedByRule],
   ])("rejects %s", async (_what, request, expected) => {
-    const { iot } = await shared();
     expect(await refusal(iot.updateFirmware(request))).toMatchObject(expected);
   });
 });
 
-describeApp("iot.IotService.ReportFirmware", (_start, shared) => {
+describeApp("iot.IotService.ReportFirmware", ({ iot }) => {
   const report = { targetPath: "meter/firmware.bin", version: "3", firmwareHash: "ab".repeat(32) };
   /** A registered device with the headers of its token. */
   const makeDevice = async (iot: IotClient) => {
@@ -335,7 +348,6 @@ describeApp("iot.IotService.ReportFirmware", (_start, shared) => {
   };
 
   it("records what the device that calls says, and shows it in the list", async () => {
-    const { iot } = await shared();
     const [{ deviceId, headers }, other] = [await makeDevice(iot), await makeDevice(iot)];
     const { reportedAt } = await iot.reportFirmware(report, { headers });
     const { reportedFirmware, lastSeenAt, firmwareVersion } = await findListed(iot, deviceId);
@@ -345,7 +357,6 @@ describeApp("iot.IotService.ReportFirmware", (_start, shared) => {
   });
 
   it("records a lower version, and shows the version before", async () => {
-    const { iot } = await shared();
     const { deviceId, headers } = await makeDevice(iot);
     const afterReports = async (...versions: string[]) => {
       for (const version of versions) await iot.reportFirmware({ ...report, version }, { headers });
@@ -356,15 +367,13 @@ describeApp("iot.IotService.ReportFirmware", (_start, shared) => {
   });
 
   it("requires a device token, even on an open server", async () => {
-    const { iot } = await shared();
     const missing = { code: "Unauthenticated", reason: "TOKEN_MISSING" };
     expect(await refusal(iot.reportFirmware(report))).toEqual(missing);
   });
 });
 
-describeApp("iot.IotService.ListDevices", (start, shared) => {
+describeApp("iot.IotService.ListDevices", ({ iot, start }) => {
   it("shows everything known about a device, and omits what it never did", async () => {
-    const { iot } = await shared();
     const { publicKey } = makeSigner("ml-dsa-44");
     const request = { deviceName: "meter 0", deviceType: "meter", publicKey };
     const { deviceId } = await iot.registerDevice(request);
@@ -379,7 +388,6 @@ describeApp("iot.IotService.ListDevices", (start, shared) => {
     ["authenticated", authenticate],
     ["sent a reading", (iot, device) => iot.sendTelemetry(readingOf(device))],
   ])("shows when a device last %s", async (_deed, act) => {
-    const { iot } = await shared();
     const device = await registerOwn(iot);
     const response = await respond(iot, device);
     await iot.authenticate({ ...response, signature: device.sign(telemetry) });
@@ -439,5 +447,439 @@ describeReplicas("iot.IotService on two servers", (startTwo) => {
     expect(new Set(accepted).size).toBe(accepted.length);
     expect(accepted).toContain(31);
     expect(await iot.sendTelemetry(readingOf(device, 31))).toMatchObject({ reason: "SEQUENCE_OLD" });
+  });
+});
+
+type Part = MessageInitShape<typeof UpdateFirmwareStreamRequestSchema>;
+type Header = Extract<NonNullable<Part["part"]>, { case: "header" }>["value"];
+type ReadingRequest = MessageInitShape<typeof StreamTelemetryRequestSchema>;
+
+const mebibyte = 1024 * 1024;
+const vendor = makeSigner("ml-dsa-87");
+
+const header = (value: Header): Part => ({ part: { case: "header", value } });
+const chunk = (value: Uint8Array<ArrayBuffer>): Part => ({ part: { case: "chunk", value } });
+
+/** Sends items, then stalls without ending until the test has finished. */
+async function* stalled<Item>(...items: Item[]): AsyncGenerator<Item> {
+  yield* items;
+  await new Promise<void>((resolve) => onTestFinished(() => resolve()));
+}
+
+/** Returns an image of this many identical 1 MiB chunks. */
+function imageOf(mebibytes: number) {
+  const one = new Uint8Array(mebibyte);
+  randomFillSync(one);
+  const hash = createHash("sha256");
+  for (let i = 0; i < mebibytes; i++) hash.update(one);
+  const digest = hash.digest();
+  return {
+    firmwareHash: digest.toString("hex"),
+    async *stream(value: Header = {}): AsyncGenerator<Part> {
+      yield header({ vendorPublicKey: vendor.publicKey, signature: vendor.sign(digest), ...value });
+      for (let i = 0; i < mebibytes; i++) yield chunk(one);
+    },
+  };
+}
+
+const image = bytesOf("firmware, version 7");
+/** The header of the small image. */
+const headerOf = (value: Header = {}, { publicKey, sign }: Signer = vendor): Part =>
+  header({ vendorPublicKey: publicKey, signature: sign(Buffer.from(sha256(image), "hex")), ...value });
+
+async function registerPinned({ registerDevice }: IotClient): Promise<string> {
+  return (await registerDevice({ vendorPublicKey: vendor.publicKey })).deviceId;
+}
+
+describeApp("iot.IotService.UpdateFirmwareStream", ({ iot, shared }) => {
+  it.each([
+    ["in one chunk", [image]],
+    ["byte by byte", [...image].map((byte) => Uint8Array.of(byte))],
+    ["with empty chunks between", [image.subarray(0, 5), new Uint8Array(), image.subarray(5)]],
+  ])("accepts an image %s and returns the hash of the whole", async (_how, chunks) => {
+    const answer = await iot.updateFirmwareStream(streamOf(headerOf(), ...chunks.map(chunk)));
+    expect(answer).toMatchObject({ result: "FIRMWARE_ACCEPTED", firmwareHash: sha256(image) });
+  });
+
+  it("accepts 64 MiB for a device", async () => {
+    const { stream, firmwareHash } = imageOf(64);
+    const deviceId = await registerPinned(iot);
+    const answer = await iot.updateFirmwareStream(stream({ deviceId, version: 1 }));
+    expect(answer).toMatchObject({ result: "FIRMWARE_ACCEPTED", firmwareHash });
+    expect(await findListed(iot, deviceId)).toMatchObject({ firmwareVersion: 1, firmwareHash });
+  });
+
+  it.each<[string, Part[], object]>([
+    ["a stream without messages", [], invalid("header")],
+    ["a chunk before the header", [chunk(image), headerOf()], invalid("header")],
+    ["a second header", [headerOf(), chunk(image), headerOf()], invalid("header")],
+    ["a header without an image", [headerOf()], invalid("firmware")],
+    ["an empty image", [headerOf(), chunk(new Uint8Array())], invalid("firmware")],
+    ["a version without a device", [headerOf({ version: 1 }), chunk(image)], fieldInvalid],
+    ["neither a key nor a device", [headerOf({ vendorPublicKey: new Uint8Array() })], fieldInvalid],
+  ])("rejects %s", async (_what, parts, expected) => {
+    expect(await refusal(iot.updateFirmwareStream(streamOf(...parts)))).toMatchObject(expected);
+  });
+
+  it("rejects an unknown device, and a device without a vendor, before the image arrives", async () => {
+    const unknown = iot.updateFirmwareStream(stalled(headerOf({ deviceId: noSuchDevice })));
+    expect(await refusal(unknown)).toEqual({ code: "NotFound", reason: "DEVICE_NOT_FOUND" });
+    const { deviceId } = await iot.registerDevice({});
+    const keyless = headerOf({ deviceId, vendorPublicKey: new Uint8Array() });
+    expect(await refusal(iot.updateFirmwareStream(stalled(keyless)))).toEqual({
+      code: "FailedPrecondition",
+      reason: "VENDOR_MISSING",
+    });
+  });
+
+  it("does not install a partial image when the sender's connection breaks", async () => {
+    const { iot, url } = await shared();
+    const [broken, whole] = [await registerPinned(iot), await registerPinned(iot)];
+    const sender = connectTo(url);
+    const parts = async function* () {
+      yield headerOf({ deviceId: broken });
+      yield chunk(image);
+      // The server has received the whole image by this point; only the end of the stream is missing.
+      await sender.iot.getHealth({});
+      sender.disconnect();
+      await new Promise<void>((resolve) => onTestFinished(() => resolve()));
+    };
+    await failureOf(sender.iot.updateFirmwareStream(parts()));
+    // A later call has finished, so the earlier one had enough time.
+    await iot.updateFirmwareStream(streamOf(headerOf({ deviceId: whole }), chunk(image)));
+    expect((await findListed(iot, whole)).firmwareHash).toBe(sha256(image));
+    expect((await findListed(iot, broken)).firmwareHash).toBeUndefined();
+  });
+});
+
+/** Registers a device that keeps its own key, and makes its readings. */
+async function registerReader(iot: IotClient) {
+  const device = await registerOwn(iot);
+  const reading = (sequence?: number, change: object = {}): ReadingRequest => ({
+    reading: { ...readingOf(device, sequence), ...change },
+  });
+  return { deviceId: device.deviceId, reading };
+}
+
+const tampered = { telemetry: bytesOf("something else") };
+
+describeApp("iot.IotService.StreamTelemetry", ({ iot, tamper }) => {
+  it("answers each reading before the next is sent", async () => {
+    const { reading } = await registerReader(iot);
+    const outgoing = createOutgoing<ReadingRequest>();
+    const answers = iot.streamTelemetry(outgoing)[Symbol.asyncIterator]();
+    const beforeMs = Date.now();
+    for (const [sequence, verified, reason] of [
+      [1, true, ""],
+      [1, false, "SEQUENCE_OLD"],
+      [2, true, ""],
+    ] as const) {
+      outgoing.send(reading(sequence));
+      const { value } = await answers.next();
+      expect(value).toMatchObject({ verified, reason });
+      expectTimeSince(beforeMs, value.receivedAt);
+    }
+    outgoing.end();
+    expect((await answers.next()).done).toBe(true);
+  });
+
+  it("answers 500 readings sent without waiting, in order", async () => {
+    const { deviceId, reading } = await registerReader(iot);
+    const readings: ReadingRequest[] = [];
+    const expected: string[] = [];
+    for (let i = 1; i <= 500; i++) {
+      const kind = i % 10;
+      readings.push(kind === 3 ? reading(i, tampered) : reading(kind === 7 ? i - 1 : i));
+      expected.push(kind === 3 ? "SIGNATURE_INVALID" : kind === 7 ? "SEQUENCE_OLD" : "");
+    }
+    expect(await reasonsOf(iot.streamTelemetry(streamOf(...readings)))).toEqual(expected);
+    expect((await findListed(iot, deviceId)).lastSeenAt).toBeDefined();
+  });
+
+  it("answers an unknown device and a signature of the wrong length in order, and continues", async () => {
+    const [one, two] = [await registerReader(iot), await registerReader(iot)];
+    const answers = iot.streamTelemetry(
+      streamOf(
+        one.reading(1),
+        one.reading(2, { deviceId: noSuchDevice }),
+        two.reading(1),
+        one.reading(2, { signature: new Uint8Array(2419) }),
+        one.reading(2, { deviceId: two.deviceId }),
+        one.reading(2),
+        two.reading(),
+      ),
+    );
+    const signature = ["LENGTH_INVALID", "SIGNATURE_INVALID"];
+    const expected = ["", "DEVICE_NOT_FOUND", "", ...signature, "", "SEQUENCE_REQUIRED"];
+    expect(await reasonsOf(answers)).toEqual(expected);
+  });
+
+  it("answers everything before a malformed request, then fails", async () => {
+    const { reading } = await registerReader(iot);
+    const outgoing = createOutgoing<ReadingRequest>();
+    const answers = iot.streamTelemetry(outgoing)[Symbol.asyncIterator]();
+    outgoing.send(reading(1));
+    expect((await answers.next()).value).toMatchObject({ verified: true });
+    outgoing.send(reading(2, { sequence: 2.5 }));
+    expect(await refusal(answers.next())).toEqual(invalid("reading.sequence"));
+  });
+
+  it("fails with RECORD_DAMAGED for a device whose last sequence was set back", async () => {
+    const { deviceId, reading } = await registerReader(iot);
+    await reasonsOf(iot.streamTelemetry(streamOf(reading(9))));
+    await tamper((db) =>
+      db.updateTable("iot_devices").set({ last_sequence: 1 }).where("device_id", "=", deviceId).execute(),
+    );
+    expect(await refusal(reasonsOf(iot.streamTelemetry(streamOf(reading(5)))))).toEqual(damaged);
+  });
+});
+
+it("StreamTelemetry accepts nothing after a reading that it could not verify, so that all can be sent again", async () => {
+  const accepted: unknown[] = [];
+  const verify = async (_key: unknown, message: Uint8Array) => {
+    if (message.at(-1) === 1) throw new Error("the server is busy");
+    return true;
+  };
+  const checks = createReadingChecks({
+    provider: { importPublicKey: () => ({}), unbounded: { verify } },
+    store: { tagRecord: () => "" },
+    devices: {
+      find: async (deviceId: string) => ({ deviceId, owner: "ada", publicKey: new Uint8Array() }),
+      acceptReading: async ({ sequence }: { sequence: number }) => void accepted.push(sequence),
+    },
+    now: () => new Date(),
+  } as never);
+  const reading = (sequence: number) => {
+    const telemetry = Uint8Array.of(sequence);
+    return { deviceId: "device-1", telemetry, signature: new Uint8Array(2420), sequence };
+  };
+  const verdicts = checks.checkStream(
+    streamOf(reading(0), reading(1), reading(2), reading(3)),
+    systemPrincipal,
+  );
+  expect((await verdicts.next()).value).toMatchObject({ reason: "" });
+  await expect(verdicts.next()).rejects.toThrow("busy");
+  expect(accepted).toEqual([0]);
+});
+
+describeReplicas("iot.IotService.StreamTelemetry on two servers", (startTwo) => {
+  it("accepts each sequence once when streams to both race with the same readings", async () => {
+    const iots = (await startTwo()).map(({ iot }) => iot);
+    const { reading } = await registerReader(present(iots[0]));
+    const readings = Array.from({ length: 50 }, (_, i) => reading(i));
+    const outcomes = await Promise.all(
+      iots.map(({ streamTelemetry }) => reasonsOf(streamTelemetry(streamOf(...readings)))),
+    );
+    const timesVerified = readings.map((_, i) => outcomes.filter((reasons) => reasons[i] === "").length);
+    expect(Math.max(...timesVerified)).toBe(1);
+    expect(timesVerified.at(-1)).toBe(1);
+  });
+});
+
+describeApp("a device that numbers its readings", ({ iot }) => {
+  it("cannot be replayed without the number, as telemetry with 8 extra bytes", async () => {
+    const device = await registerOwn(iot);
+    const recorded = readingOf(device, 1);
+    expect(await iot.sendTelemetry(recorded)).toMatchObject({ verified: true, reason: "" });
+    const { deviceId, signature } = recorded;
+    const replayed = { deviceId, signature, telemetry: signedReading(telemetry, 1) };
+    const refused = { verified: false, reason: "SEQUENCE_REQUIRED" };
+    expect(await iot.sendTelemetry(replayed)).toMatchObject(refused);
+    expect(await iot.sendTelemetry(readingOf(device))).toMatchObject(refused);
+    const streamed = iot.streamTelemetry(streamOf({ reading: replayed }, { reading: replayed }));
+    expect(await reasonsOf(streamed)).toEqual(["SEQUENCE_REQUIRED", "SEQUENCE_REQUIRED"]);
+    expect(await iot.sendTelemetry(readingOf(device, 2))).toMatchObject({ verified: true });
+  });
+});
+
+describeApp("a device that does not number its readings", ({ iot }) => {
+  it("has no form before its first verified reading", async () => {
+    const device = await registerOwn(iot);
+    const forged = { ...readingOf(device, 1), telemetry: bytesOf("forged") };
+    expect((await iot.sendTelemetry(forged)).reason).toBe("SIGNATURE_INVALID");
+    expect(await iot.sendTelemetry(readingOf(device))).toMatchObject({ verified: true });
+  });
+});
+
+describeReplicas("two servers that receive a device's first readings", (startTwo) => {
+  it("settle on one form if the first readings race in both forms", async () => {
+    const [one, two] = await startTwo();
+    const device = await registerOwn(one.iot);
+    const readings = Array.from({ length: 16 }, (_, i) => readingOf(device, i % 2 ? undefined : i));
+    const verdicts = await Promise.all(
+      readings.map((reading, i) => (i % 4 < 2 ? one : two).iot.sendTelemetry(reading)),
+    );
+    const [numbered, plain] = [0, 1].map((form) => verdicts.filter((_, i) => i % 2 === form));
+    const isNumbered = numbered?.some(({ verified }) => verified);
+    const others = isNumbered ? plain : numbered;
+    expect(verdicts.some(({ verified }) => verified)).toBe(true);
+    expect(new Set(others?.map(({ reason }) => reason))).toEqual(
+      new Set([isNumbered ? "SEQUENCE_REQUIRED" : "SEQUENCE_NOT_EXPECTED"]),
+    );
+  });
+
+  it("recognize each other's challenges", async () => {
+    const [one, two] = await startTwo();
+    const device = await registerOwn(one.iot);
+    const { deviceId } = device;
+    const { challenge } = await one.iot.issueChallenge({ deviceId });
+    const reading = { deviceId, telemetry: challenge, signature: device.sign(challenge) };
+    expect((await two.iot.sendTelemetry(reading)).reason).toBe("CHALLENGE_AS_READING");
+  });
+});
+
+describeApp("a response to a challenge", ({ iot, start }) => {
+  /** Requests a challenge for a device; returns the response as a reading. */
+  const respondAsReading = async (iot: IotClient, device: OwnDevice) => {
+    const { challenge: telemetry, ...response } = await respond(iot, device);
+    return { ...response, telemetry };
+  };
+  const refused = { verified: false, reason: "CHALLENGE_AS_READING" };
+
+  it("is not a reading: neither before nor after its use, nor in a stream", async () => {
+    const { challenge, ...response } = await respond(iot, await registerOwn(iot));
+    const reading = { ...response, telemetry: challenge };
+    expect(await iot.sendTelemetry(reading)).toMatchObject(refused);
+    expect(await iot.authenticate({ ...response, challenge })).toMatchObject({ authenticated: true });
+    expect(await iot.sendTelemetry(reading)).toMatchObject(refused);
+    expect(await reasonsOf(iot.streamTelemetry(streamOf({ reading })))).toEqual([refused.reason]);
+  });
+
+  it("does not determine whether the device numbers its readings", async () => {
+    const device = await registerOwn(iot);
+    await iot.sendTelemetry(await respondAsReading(iot, device));
+    expect(await iot.sendTelemetry(readingOf(device, 1))).toMatchObject({ verified: true });
+  });
+
+  it("is not a reading of another device that received the challenge", async () => {
+    const [one, two] = [await registerOwn(iot), await registerOwn(iot)];
+    const reading = await respondAsReading(iot, { ...two, deviceId: one.deviceId });
+    const { deviceId } = two;
+    expect(await iot.sendTelemetry({ ...reading, deviceId })).toMatchObject(refused);
+  });
+
+  it("is not a reading after the store has forgotten the challenge, nor after a restart", async () => {
+    const first = await start();
+    const reading = await respondAsReading(first.iot, await registerOwn(first.iot));
+    await first.tamper((db) => db.deleteFrom("iot_challenges").execute());
+    expect(await first.iot.sendTelemetry(reading)).toMatchObject(refused);
+    await first.close();
+    const { iot } = await start(first.database);
+    expect(await iot.sendTelemetry(reading)).toMatchObject(refused);
+  });
+
+  it("is not a numbered reading whose number is the challenge's first 8 bytes", async () => {
+    const first = await start();
+    const { deviceId, sign } = await registerOwn(first.iot);
+    await first.close();
+    // One challenge in 2,048 begins with 11 zero bits, so that its first 8 bytes are a valid number.
+    const provider = await createCryptoProvider("openssl");
+    const store = await openStore({ ...storeSettings(first.config), provider });
+    const challenge = makeChallenge(store, new Uint8Array(16));
+    await store.close();
+    await provider.close();
+    const { iot } = await start(first.database);
+    const telemetry = Uint8Array.from(challenge.subarray(8));
+    const reading = { deviceId, sequence: 0, telemetry, signature: sign(challenge) };
+    expect(await iot.sendTelemetry(reading)).toMatchObject(refused);
+  });
+
+  it("uses 32 bytes that look random", async () => {
+    const challenges: Uint8Array[] = [];
+    // A device may have 20 open challenges.
+    while (challenges.length < 64) {
+      const { deviceId } = await registerOwn(iot);
+      for (let i = 0; i < 16; i++) challenges.push((await iot.issueChallenge({ deviceId })).challenge);
+    }
+    // 64 × 256 bits, half of them ones: the standard deviation is 64.
+    const bits = challenges.flatMap((bytes) => [...bytes].map((byte) => byte.toString(2))).join("");
+    expect(Math.abs(bits.replaceAll("0", "").length - 8192)).toBeLessThan(640);
+    for (let at = 0; at < 32; at += 4)
+      expect(
+        new Set(challenges.map((bytes) => Buffer.from(bytes.subarray(at, at + 4)).toString("hex"))).size,
+      ).toBe(64);
+  });
+});
+
+describeApp("a device with signing contexts", ({ iot, tamper }) => {
+  const contexts = {
+    CHALLENGE: "qsp-iot-challenge-v1",
+    READING: "qsp-iot-reading-v1",
+    NUMBERED_READING: "qsp-iot-numbered-reading-v1",
+  } as const;
+  const forged = "SIGNATURE_INVALID";
+
+  async function registerWithContexts(iot: IotClient) {
+    const signer = makeSigner("ml-dsa-44");
+    const { deviceId } = await iot.registerDevice({ publicKey: signer.publicKey, signingContexts: true });
+    return { ...signer, deviceId };
+  }
+
+  it("authenticates only with the challenge context", async () => {
+    const { deviceId, sign } = await registerWithContexts(iot);
+    for (const context of ["", contexts.READING, contexts.NUMBERED_READING, contexts.CHALLENGE]) {
+      const { challenge } = await iot.issueChallenge({ deviceId });
+      const answer = await iot.authenticate({ deviceId, challenge, signature: sign(challenge, context) });
+      expect(answer.reason).toBe(context === contexts.CHALLENGE ? "" : forged);
+    }
+  });
+
+  it.each([undefined, 1])(
+    "sends readings only with the context of their form (sequence %s)",
+    async (sequence) => {
+      const { deviceId, sign } = await registerWithContexts(iot);
+      const right = sequence === undefined ? contexts.READING : contexts.NUMBERED_READING;
+      const message = sequence === undefined ? telemetry : signedReading(telemetry, sequence);
+      const reading = (context: string) => {
+        const signature = sign(message, context);
+        return { deviceId, telemetry, signature, ...(sequence !== undefined && { sequence }) };
+      };
+      for (const context of ["", ...Object.values(contexts)].filter((context) => context !== right))
+        expect((await iot.sendTelemetry(reading(context))).reason).toBe(forged);
+      expect(await iot.sendTelemetry(reading(right))).toMatchObject({ verified: true });
+    },
+  );
+
+  it("cannot have its first numbered reading passed off as unnumbered", async () => {
+    const { deviceId, sign } = await registerWithContexts(iot);
+    const signature = sign(signedReading(telemetry, 1), contexts.NUMBERED_READING);
+    const stripped = { deviceId, telemetry: signedReading(telemetry, 1), signature };
+    expect((await iot.sendTelemetry(stripped)).reason).toBe(forged);
+    const reading = { deviceId, telemetry, sequence: 1, signature };
+    expect(await iot.sendTelemetry(reading)).toMatchObject({ verified: true });
+  });
+
+  it("is listed as such, and as damaged if its contexts are removed", async () => {
+    const { deviceId, sign } = await registerWithContexts(iot);
+    expect((await findListed(iot, deviceId)).signingContexts).toBe(true);
+    await tamper((db) =>
+      db.updateTable("iot_devices").set({ signing_contexts: 0 }).where("device_id", "=", deviceId).execute(),
+    );
+    const reading = { deviceId, telemetry, signature: sign(telemetry) };
+    expect(await refusal(iot.sendTelemetry(reading))).toEqual(damaged);
+    expect((await findListed(iot, deviceId)).registrationStatus).toBe("DAMAGED");
+  });
+
+  it("requires a purpose in SimulatedSign, which selects the context", async () => {
+    const { deviceId, publicKeyPem } = await iot.registerDevice({ simulated: true, signingContexts: true });
+    for (const [purpose, context] of Object.entries(contexts)) {
+      const { signature } = await iot.simulatedSign({ deviceId, data: telemetry, purpose });
+      expect(verifiesOutside(publicKeyPem, telemetry, signature, Buffer.from(context))).toBe(true);
+    }
+    for (const purpose of ["", "FIRMWARE"])
+      expect(await refusal(iot.simulatedSign({ deviceId, data: telemetry, purpose }))).toEqual(
+        invalid("purpose"),
+      );
+    const { challenge } = await iot.issueChallenge({ deviceId });
+    const { signature } = await iot.simulatedSign({ deviceId, data: challenge, purpose: "CHALLENGE" });
+    expect(await iot.authenticate({ deviceId, challenge, signature })).toMatchObject({ authenticated: true });
+  });
+
+  it("is opted in individually: another simulated device signs with an empty context, whatever the purpose", async () => {
+    const { deviceId, publicKeyPem } = await iot.registerDevice({ simulated: true });
+    for (const purpose of ["", "CHALLENGE", "NUMBERED_READING"]) {
+      const { signature } = await iot.simulatedSign({ deviceId, data: telemetry, purpose });
+      expect(verifiesOutside(publicKeyPem, telemetry, signature)).toBe(true);
+    }
   });
 });

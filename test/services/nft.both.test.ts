@@ -14,7 +14,7 @@ import { describeReplicas, describeService } from "./service-server.ts";
 const metadata = { name: "Dawn", description: "oil on canvas", artworkUri: "ipfs://bafy" };
 const bob = `0x${"b0".repeat(20)}`;
 
-describeService("NftService.Mint", NftService, (_start, shared) => {
+describeService("NftService.Mint", NftService, ({ client }) => {
   /** Hashed texts in RFC 8785 form, written by hand instead of by a library. */
   it.each([
     ["plain text", metadata, '{"artworkUri":"ipfs://bafy","description":"oil on canvas","name":"Dawn"}'],
@@ -34,7 +34,6 @@ describeService("NftService.Mint", NftService, (_start, shared) => {
       '{"artworkUri":"https://x/ö","description":"\u{1f30c} ж","name":"Ω é e\u0301 \u2028 €"}',
     ],
   ])("hashes the RFC 8785 form of %s", async (_what, given, canonical) => {
-    const { client } = await shared();
     const { metadataHash, tokenId } = await client.mint(given);
     expect(metadataHash).toBe(sha256(canonical));
     expect(await client.getToken({ tokenId })).toMatchObject({ metadataHash, metadata: given });
@@ -42,7 +41,6 @@ describeService("NftService.Mint", NftService, (_start, shared) => {
   });
 
   it("signs the 32 bytes of the hash, with a key pair generated for this mint", async () => {
-    const { client } = await shared();
     const [one, other] = [await client.mint(metadata), await client.mint(metadata)];
     const hash = Buffer.from(one.metadataHash, "hex");
     expect(verifiesOutside(one.creatorPublicKey, hash, one.signature)).toBe(true);
@@ -54,7 +52,6 @@ describeService("NftService.Mint", NftService, (_start, shared) => {
   });
 
   it("accepts the maximum of every field", async () => {
-    const { client } = await shared();
     const texts = { description: "ж".repeat(10_000), artworkUri: "ж".repeat(2000) };
     const largest = { name: "ж".repeat(255), ...texts };
     const { tokenId } = await client.mint(largest);
@@ -62,9 +59,8 @@ describeService("NftService.Mint", NftService, (_start, shared) => {
   });
 });
 
-describeService("NftService.Verify", NftService, (_start, shared) => {
+describeService("NftService.Verify", NftService, ({ client }) => {
   it("accepts the key as PEM, and the hash in upper case, but no changed signature", async () => {
-    const { client } = await shared();
     const { signature, metadataHash: hash, creatorPublicKeyPem } = await client.mint(metadata);
     const whole = { metadataHash: hash.toUpperCase(), creatorSignature: signature, creatorPublicKeyPem };
     expect(await client.verify(whole)).toMatchObject({ valid: true, reason: "" });
@@ -82,14 +78,13 @@ describeService("NftService.Verify", NftService, (_start, shared) => {
     ["a short key", { creatorPublicKey: shortKey }, wrongKey("creatorPublicKey")],
     ["text that is not PEM", notPem, wrongKey("creatorPublicKeyPem")],
   ])("rejects %s", async (_what, change, expected) => {
-    const { client } = await shared();
     const { signature: creatorSignature, metadataHash, creatorPublicKey } = await client.mint(metadata);
     const request = { metadataHash, creatorSignature, creatorPublicKey, ...change };
     expect(await refusal(client.verify(request))).toMatchObject(expected);
   });
 });
 
-describeService("NftService.ListTokens", NftService, (start) => {
+describeService("NftService.ListTokens", NftService, ({ start }) => {
   it("lists in minting order, page by page, and filters by owner address in either case", async () => {
     const { client } = await start();
     const ids: string[] = [];
@@ -142,9 +137,8 @@ async function travelled(client: NftClient) {
   return minted;
 }
 
-describeService("NftService.Transfer", NftService, (_start, shared) => {
+describeService("NftService.Transfer", NftService, ({ client }) => {
   it("transfers the token, stores the history, oldest first, and leaves the creator's signature unchanged", async () => {
-    const { client } = await shared();
     const { tokenId, signature, metadataHash, creatorAddress } = await travelled(client);
     const creator = { metadataHash, creatorAddress, creatorSignature: signature };
     expect(await client.getToken({ tokenId })).toMatchObject({ ...creator, currentOwner: address(3) });
@@ -160,7 +154,6 @@ describeService("NftService.Transfer", NftService, (_start, shared) => {
   });
 
   it("accepts addresses in upper case, and stores them in lower case", async () => {
-    const { client } = await shared();
     const { tokenId } = await client.mint(metadata);
     const upper = `0x${"AB".repeat(20)}`;
     const { currentOwner, transfer } = await client.transfer({ tokenId, newOwner: upper });
@@ -170,7 +163,6 @@ describeService("NftService.Transfer", NftService, (_start, shared) => {
   });
 
   it("can transfer a token to its own owner", async () => {
-    const { client } = await shared();
     const { tokenId, owner } = await client.mint(metadata);
     await client.transfer({ tokenId, newOwner: owner });
     expect(await historyOf(client, tokenId)).toEqual([[owner, owner]]);
@@ -179,7 +171,6 @@ describeService("NftService.Transfer", NftService, (_start, shared) => {
   });
 
   it("fails if fromOwner is not the owner, and changes nothing", async () => {
-    const { client } = await shared();
     const { tokenId, owner } = await client.mint(metadata);
     const call = client.transfer({ tokenId, fromOwner: address(9), newOwner: address(1) });
     expect(await refusal(call)).toEqual(mismatch);
@@ -188,13 +179,11 @@ describeService("NftService.Transfer", NftService, (_start, shared) => {
   });
 
   it("rejects an unknown token", async () => {
-    const { client } = await shared();
     const unknown = { code: "NotFound", reason: "TOKEN_NOT_FOUND" };
     expect(await refusal(client.transfer({ tokenId: "token-x", newOwner: address(1) }))).toEqual(unknown);
   });
 
   it("keeps a history without gaps for 64 racing callers without fromOwner", async () => {
-    const { client } = await shared();
     const { tokenId, owner } = await client.mint(metadata);
     await Promise.all(addresses.map((newOwner) => client.transfer({ tokenId, newOwner })));
     const history = await historyOf(client, tokenId);
@@ -297,9 +286,8 @@ const changes: [reason: string, what: string, change: Change][] = [
   ["HISTORY", "history, with an extra transfer after a gap,", inserted({ ...extra, transfer_index: 6 })],
 ];
 
-describeService("a token that was tampered with in the database", NftService, (_start, shared) => {
+describeService("a token that was tampered with in the database", NftService, ({ client, tamper }) => {
   it.each(changes)("is not valid (%s) after tampering with its %s", async (reason, _what, change) => {
-    const { client, tamper } = await shared();
     const [one, other] = [await travelled(client), await travelled(client)];
     await tamper((db) => change(db, one.tokenId, other.tokenId));
     const { valid, reason: given } = await client.verify({ tokenId: one.tokenId });
@@ -308,7 +296,6 @@ describeService("a token that was tampered with in the database", NftService, (_
   });
 
   it("is not valid if a transfer from an earlier course of its history was put back", async () => {
-    const { client, tamper } = await shared();
     const { tokenId } = await client.mint(metadata);
     const send = (to: number) => client.transfer({ tokenId, newOwner: address(to) });
     await send(1);
@@ -334,14 +321,12 @@ describeService("a token that was tampered with in the database", NftService, (_
     ["the last transfer is missing", without(3)],
     ["a transfer was changed", transferRow(2, { to_address: address(9) })],
   ])("shows no history if %s", async (_what, change) => {
-    const { client, tamper } = await shared();
     const { tokenId } = await travelled(client);
     await tamper((db) => change(db, tokenId, tokenId));
     expect(await refusal(client.getHistory({ tokenId }))).toEqual(damaged);
   });
 
   it("cannot be transferred if its record was changed", async () => {
-    const { client, tamper } = await shared();
     const { tokenId } = await travelled(client);
     await tamper((db) => owned(db, tokenId, tokenId));
     const call = client.transfer({ tokenId, fromOwner: address(9), newOwner: address(8) });

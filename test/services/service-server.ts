@@ -8,19 +8,20 @@ import { openStore } from "../support/open-store.ts";
 import {
   describeOnSqlite,
   describeTwoOnOne,
+  type Given,
   openConnections,
   putUnderTest,
   type ServerUnderTest,
-  type Shared,
-  type Start,
   type StartIn,
   type StartTwo,
   serveApp,
   type TestDatabase,
+  useLate,
 } from "./app-under-test.ts";
 
 /** A running server. */
 export interface Served extends ServerUnderTest {
+  readonly grpc: Transport;
   /** "127.0.0.1:port". */
   readonly authority: string;
   readonly database: TestDatabase;
@@ -34,12 +35,12 @@ export type ServiceServer<Service extends DescService> = Served & { readonly cli
 export function describeService<Service extends DescService>(
   name: string,
   service: Service,
-  define: (
-    start: Start<TestDatabase, ServiceServer<Service>>,
-    shared: Shared<ServiceServer<Service>>,
-  ) => void,
+  define: (given: Given<TestDatabase, ServiceServer<Service>, { readonly client: Client<Service> }>) => void,
 ): void {
-  describeOnSqlite(name, startOf(service), define);
+  describeOnSqlite(name, startOf(service), (start, shared) => {
+    const late = useLate(shared);
+    define({ start, shared, ...late, client: createClient(service, late.grpc) });
+  });
 }
 
 /** Describes tests of replicas: see `describeTwoOnOne`. */
@@ -73,7 +74,7 @@ export function startWith<Clients>(
     };
     const running = { url: app.url, location: storeSettings(config).location, stop };
     const authority = new URL(app.url).host;
-    return { ...connect(grpc), ...putUnderTest(running, place.atEnd), authority, database, config };
+    return { ...connect(grpc), ...putUnderTest(running, place.atEnd), grpc, authority, database, config };
   };
 }
 

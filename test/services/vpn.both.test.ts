@@ -24,8 +24,10 @@ import { describeApp, describeReplicas, type TestApp, type VpnClient } from "./d
 import { makeSigner, rawOf, sha256, verifiesOutside } from "./node-crypto.ts";
 import {
   confirmAsPeer,
+  connectGiven,
   connectMade,
   connectPeer,
+  directionKeysAsPeer,
   encapsulateTo,
   makePeer,
   openAsPeer,
@@ -43,9 +45,8 @@ async function listAll(vpn: VpnClient) {
 /** What every server returns alike; the signature differs per server. */
 const keysOf = ({ kemPublicKeySignature: _, ...keys }: GetGatewayInfoResponse) => keys;
 
-describeApp("vpn.VpnService.GetGatewayInfo", (start, shared) => {
+describeApp("vpn.VpnService.GetGatewayInfo", ({ vpn, start }) => {
   it("returns both public keys, raw and as PEM, one of which signs the other", async () => {
-    const { vpn } = await shared();
     const { kemPublicKey, kemPublicKeySignature, ...info } = await vpn.getGatewayInfo({});
     const [kem, identity] = [info.kemPublicKeyPem, info.identityPublicKeyPem].map((pem) =>
       rawOf(createPublicKey(pem)),
@@ -83,11 +84,10 @@ describeApp("vpn.VpnService.GetGatewayInfo", (start, shared) => {
   });
 });
 
-describeApp("vpn.VpnService.RegisterPeer", (start, shared) => {
+describeApp("vpn.VpnService.RegisterPeer", ({ vpn, start }) => {
   it.each(["publicKey", "publicKeyPem"] as const)(
     "accepts a peer's own %s, and returns no private key",
     async (field) => {
-      const { vpn } = await shared();
       const peer = makePeer();
       const answer = await vpn.registerPeer({ peerName: "laptop", [field]: peer[field] });
       expect(answer.publicKeyPem).toBe(peer.publicKeyPem);
@@ -97,7 +97,6 @@ describeApp("vpn.VpnService.RegisterPeer", (start, shared) => {
   );
 
   it("generates a pair whose decapsulation key matches its public key", async () => {
-    const { vpn } = await shared();
     const { publicKey, privateKey, privateKeySeed } = await vpn.registerPeer({});
     expect(ml_kem1024.keygen(Uint8Array.from(present(privateKeySeed)))).toEqual({
       publicKey: Uint8Array.from(publicKey),
@@ -148,12 +147,11 @@ describeApp("vpn.VpnService.RegisterPeer", (start, shared) => {
     ["a PEM key of a different algorithm", { publicKeyPem }, wrongKey("publicKeyPem")],
     ["a key both raw and as PEM", { publicKey: peer.publicKey, publicKeyPem }, fieldInvalid],
   ])("rejects %s", async (_what, request, expected) => {
-    const { vpn } = await shared();
     expect(await refusal(vpn.registerPeer(request))).toMatchObject(expected);
   });
 });
 
-describeApp("vpn.VpnService.Handshake", (_start, shared) => {
+describeApp("vpn.VpnService.Handshake", ({ vpn }) => {
   /** Asserts what must hold for any handshake, by the proto's specification. */
   function expectGenuine(
     { transcript, ciphertext, signature, ...answer }: Awaited<ReturnType<VpnClient["handshake"]>>,
@@ -168,7 +166,6 @@ describeApp("vpn.VpnService.Handshake", (_start, shared) => {
   }
 
   it("encapsulates to a peer that keeps its own key", async () => {
-    const { vpn } = await shared();
     const { tunnelId, publicKey, decapsulate } = await registerPeer(vpn);
     const answer = await vpn.handshake({ tunnelId });
     expect(answer.sharedSecretMatch).toBeUndefined();
@@ -178,14 +175,12 @@ describeApp("vpn.VpnService.Handshake", (_start, shared) => {
   });
 
   it("encapsulates to a peer whose pair it generated, and confirms that both sides agree", async () => {
-    const { vpn } = await shared();
     const { tunnelId, publicKey, sessionKey, answer } = await connectMade(vpn);
     expect(answer.sharedSecretMatch).toBe(true);
     expectGenuine(answer, tunnelId, publicKey, sessionKey);
   });
 
   it("accepts the ciphertext of a peer that encapsulated to the gateway", async () => {
-    const { vpn } = await shared();
     const { tunnelId, publicKey } = await registerPeer(vpn);
     const { sessionKey, ciphertext } = await encapsulateTo(vpn);
     const answer = await vpn.handshake({ tunnelId, ciphertext });
@@ -195,7 +190,6 @@ describeApp("vpn.VpnService.Handshake", (_start, shared) => {
   });
 
   it("confirms a different key for a ciphertext modified in transit", async () => {
-    const { vpn } = await shared();
     const { tunnelId } = await registerPeer(vpn);
     const { sessionKey, ciphertext } = await encapsulateTo(vpn);
     const answer = await vpn.handshake({ tunnelId, ciphertext: flipBit(ciphertext) });
@@ -204,7 +198,6 @@ describeApp("vpn.VpnService.Handshake", (_start, shared) => {
   });
 
   it("rejects a ciphertext of the wrong length", async () => {
-    const { vpn } = await shared();
     const { tunnelId } = await registerPeer(vpn);
     const call = vpn.handshake({ tunnelId, ciphertext: new Uint8Array(1567) });
     expect(await refusal(call)).toEqual(wrongLength("ciphertext"));
@@ -272,9 +265,8 @@ describe("vpn.VpnService.Handshake while the gateway still computes", () => {
   });
 });
 
-describeApp("vpn.VpnService.VerifyHandshake", (_start, shared) => {
+describeApp("vpn.VpnService.VerifyHandshake", ({ vpn }) => {
   it("is true for what the gateway signed, with its key raw, as PEM, or omitted", async () => {
-    const { vpn } = await shared();
     const { signature, transcript, ...keys } = (await connectMade(vpn)).answer;
     const { gatewayIdentityPublicKey, gatewayIdentityPublicKeyPem } = keys;
     for (const key of [{}, { gatewayIdentityPublicKey }, { gatewayIdentityPublicKeyPem }])
@@ -282,7 +274,6 @@ describeApp("vpn.VpnService.VerifyHandshake", (_start, shared) => {
   });
 
   it("is false for a different transcript, signature or key", async () => {
-    const { vpn } = await shared();
     const { signature, transcript } = (await connectMade(vpn)).answer;
     const { publicKey: gatewayIdentityPublicKey } = makeSigner("ml-dsa-65");
     for (const request of [
@@ -298,14 +289,12 @@ describeApp("vpn.VpnService.VerifyHandshake", (_start, shared) => {
     ["a signature", { signature: new Uint8Array(3308) }, wrongLength("signature")],
     ["a key", { signature: new Uint8Array(3309), ...shortKey }, wrongKey("gatewayIdentityPublicKey")],
   ])("rejects %s of the wrong length", async (_what, request, expected) => {
-    const { vpn } = await shared();
     expect(await refusal(vpn.verifyHandshake({ transcript: "text", ...request }))).toEqual(expected);
   });
 });
 
-describeApp("vpn.VpnService.Disconnect", (_start, shared) => {
+describeApp("vpn.VpnService.Disconnect", ({ tamper, vpn }) => {
   it("ends a tunnel: every later call returns NOT_FOUND", async () => {
-    const { vpn } = await shared();
     const { tunnelId, sessionKey } = await connectPeer(vpn);
     expect(await vpn.disconnect({ tunnelId })).toMatchObject({ tunnelId, tunnelStatus: "REMOVED" });
     const packet = sealAsPeer(sessionKey, bytesOf("late"));
@@ -321,7 +310,6 @@ describeApp("vpn.VpnService.Disconnect", (_start, shared) => {
   });
 
   it("erases the sealed key of a peer whose pair the gateway generated", async () => {
-    const { vpn, tamper } = await shared();
     const { tunnelId } = await vpn.registerPeer({});
     const countSecrets = () =>
       tamper(async (db) => {
@@ -334,7 +322,7 @@ describeApp("vpn.VpnService.Disconnect", (_start, shared) => {
   });
 });
 
-describeApp("vpn.VpnService.ListTunnels and GetHealth", (start) => {
+describeApp("vpn.VpnService.ListTunnels and GetHealth", ({ start }) => {
   it("show which tunnels have a session, and count its packets", async () => {
     const { vpn } = await start();
     const { tunnelId } = await connectPeer(vpn, "laptop");
@@ -370,9 +358,8 @@ describeApp("vpn.VpnService.ListTunnels and GetHealth", (start) => {
   });
 });
 
-describeApp("a tunnel whose record was tampered with", (_start, shared) => {
+describeApp("a tunnel whose record was tampered with", ({ tamper, vpn }) => {
   it("is rejected if the peer's public key was changed, while other tunnels work", async () => {
-    const { vpn, tamper } = await shared();
     const [hurt, sound] = [await vpn.registerPeer({}), await vpn.registerPeer({})];
     const { publicKey } = makePeer();
     await tamper((db) =>
@@ -387,7 +374,7 @@ describeApp("a tunnel whose record was tampered with", (_start, shared) => {
   });
 });
 
-describeApp("the store of vpn.VpnService", (start) => {
+describeApp("the store of vpn.VpnService", ({ start }) => {
   /** Reads everything that the database contains, and all files in the data directory. */
   async function readEverything({ tamper, config }: TestApp): Promise<Haystack[]> {
     const cells = await tamper(async (db) => {
@@ -455,5 +442,122 @@ describeReplicas("vpn.VpnService on two servers", (startTwo) => {
     const health = { activePeerCount: 0, sessionCount: 0 };
     await vi.waitFor(async () => expect(await one.getHealth({})).toMatchObject(health), { timeout: 100_000 });
     expect(await refusal(one.sendPacket({ tunnelId, size: 1 }))).toEqual(notFound);
+  });
+});
+
+const data = bytesOf("the quick brown fox");
+const handshakeReplayed = { code: "AlreadyExists", reason: "HANDSHAKE_REPLAYED" };
+const packetReplayed = { code: "AlreadyExists", reason: "PACKET_REPLAYED" };
+
+describeApp("a recorded handshake", ({ tamper, vpn, start }) => {
+  it("cannot be replayed: a received packet stays received", async () => {
+    const { tunnelId, sessionKey, ciphertext } = await connectGiven(vpn);
+    const packet = sealAsPeer(sessionKey, data);
+    await vpn.receivePacket({ tunnelId, packet });
+    expect(await refusal(vpn.handshake({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
+    expect(await refusal(vpn.rekey({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
+    expect(await refusal(vpn.receivePacket({ tunnelId, packet }))).toEqual(packetReplayed);
+    // The session is unaffected.
+    expect((await vpn.receivePacket({ tunnelId, packet: sealAsPeer(sessionKey, data) })).data).toEqual(data);
+  });
+
+  it("cannot be replayed after other handshakes and rekeys", async () => {
+    const { tunnelId, ciphertext } = await connectGiven(vpn);
+    await vpn.rekey({ tunnelId });
+    const second = (await encapsulateTo(vpn)).ciphertext;
+    await vpn.rekey({ tunnelId, ciphertext: second });
+    await vpn.handshake({ tunnelId });
+    for (const recorded of [ciphertext, second])
+      for (const call of [vpn.handshake, vpn.rekey])
+        expect(await refusal(call({ tunnelId, ciphertext: recorded }))).toEqual(handshakeReplayed);
+  });
+
+  it("cannot be replayed after a restart", async () => {
+    const first = await start();
+    const { tunnelId, sessionKey, ciphertext } = await connectGiven(first.vpn);
+    await first.vpn.receivePacket({ tunnelId, packet: sealAsPeer(sessionKey, data) });
+    await first.close();
+    const { vpn } = await start(first.database);
+    expect(await refusal(vpn.handshake({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
+    await vpn.handshake({ tunnelId, ciphertext: (await encapsulateTo(vpn)).ciphertext });
+  });
+
+  it("opens no session in another tunnel, where recorded packets could be read", async () => {
+    const first = await connectGiven(vpn);
+    const { ciphertext } = first;
+    const { tunnelId } = await registerPeer(vpn);
+    expect(await refusal(vpn.handshake({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
+    await vpn.disconnect({ tunnelId: first.tunnelId });
+    expect(await refusal(vpn.handshake({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
+    await vpn.handshake({ tunnelId });
+    expect(await refusal(vpn.rekey({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
+  });
+
+  it("is deleted with its tunnel if its keys are bound to the tunnel", async () => {
+    const { tunnelId } = await registerPeer(vpn);
+    const { ciphertext } = await encapsulateTo(vpn);
+    await vpn.handshake({ tunnelId, ciphertext, keyForm: "PER_DIRECTION" });
+    const listKept = () =>
+      tamper((db) =>
+        db.selectFrom("vpn_used_ciphertexts").select("tunnel_id").where("tunnel_id", "=", tunnelId).execute(),
+      );
+    expect(await listKept()).toHaveLength(1);
+    await vpn.disconnect({ tunnelId });
+    expect(await listKept()).toEqual([]);
+  });
+
+  it("is one of at most 10,000 per tunnel; after that, only the gateway encapsulates", async () => {
+    const { tunnelId } = await connectGiven(vpn);
+    await tamper(async (db) => {
+      for (let i = 1; i < 10_000; i += 1000) {
+        const rows = Array.from({ length: Math.min(1000, 10_000 - i) }, (_, j) => ({
+          tunnel_id: tunnelId,
+          key_form: "SHARED",
+          ciphertext_hash: `${String(i + j).padStart(27, "0")}-${tunnelId}`,
+        }));
+        await db.insertInto("vpn_used_ciphertexts").values(rows).execute();
+      }
+    });
+    const { ciphertext } = await encapsulateTo(vpn);
+    expect(await refusal(vpn.rekey({ tunnelId, ciphertext }))).toEqual({
+      code: "ResourceExhausted",
+      reason: "HANDSHAKE_LIMIT_REACHED",
+    });
+    await vpn.rekey({ tunnelId });
+  });
+});
+
+describeReplicas("two servers that receive the same recorded handshake", (startTwo) => {
+  it("open one session between them", async () => {
+    const [one, two] = await startTwo();
+    const { tunnelId, ciphertext } = await connectGiven(one.vpn);
+    expect(await refusal(two.vpn.handshake({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
+    const fresh = await encapsulateTo(one.vpn);
+    const order = { tunnelId, ciphertext: fresh.ciphertext };
+    const calls = Array.from({ length: 16 }, (_, i) => (i % 2 ? one : two).vpn.handshake(order));
+    const settled = await Promise.allSettled(calls);
+    expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  });
+});
+
+describeApp("a session with one key per direction", ({ vpn }) => {
+  const keyForm = "PER_DIRECTION";
+
+  it("keeps its form in a rekey, and can change it in a new handshake", async () => {
+    const peer = await registerPeer(vpn);
+    const { tunnelId } = peer;
+    await vpn.handshake({ tunnelId, keyForm });
+    const rekeyed = await vpn.rekey({ tunnelId });
+    expect(rekeyed.keyForm).toBe(keyForm);
+    const keys = directionKeysAsPeer(peer.decapsulate(rekeyed.ciphertext), rekeyed.transcript);
+    expect(Uint8Array.from(rekeyed.keyConfirmation)).toEqual(keys.confirm(rekeyed.transcript));
+    const packet = sealAsPeer(keys.toGateway, data);
+    expect((await vpn.receivePacket({ tunnelId, packet })).data).toEqual(data);
+
+    const again = await vpn.handshake({ tunnelId, keyForm: "SHARED" });
+    expect(again.keyForm).toBeUndefined();
+    const confirmation = confirmAsPeer(peer.decapsulate(again.ciphertext), again.transcript);
+    expect(Uint8Array.from(again.keyConfirmation)).toEqual(confirmation);
+    expect((await vpn.rekey({ tunnelId })).keyForm).toBeUndefined();
   });
 });

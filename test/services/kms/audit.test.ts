@@ -50,7 +50,7 @@ async function useEverything(kms: KmsClient) {
   return { keyId, newKeyId, kemKeyId, untold };
 }
 
-describeKms("the audit log", (start) => {
+describeKms("the audit log", ({ start }) => {
   it("has an entry for every use of a key, in order, without signed data, verified data or secrets", async () => {
     const { kms, rest } = await start();
     const { keyId, newKeyId, kemKeyId, untold } = await useEverything(kms);
@@ -103,7 +103,7 @@ describeKms("the audit log", (start) => {
   });
 });
 
-describeKms("KmsService.VerifyAuditLog", (start) => {
+describeKms("KmsService.VerifyAuditLog", ({ start }) => {
   it("accepts a log whose hashes match the entries from GetAuditLog, until an entry is changed", async () => {
     const { kms, tamper, keyId } = await withKey(start());
     await kms.sign({ keyId, data });
@@ -128,7 +128,7 @@ describeKms("KmsService.VerifyAuditLog", (start) => {
   });
 });
 
-describeKms("a server that cannot write its audit log", (start) => {
+describeKms("a server that cannot write its audit log", ({ start }) => {
   it("returns and changes nothing until it can write again", async () => {
     const { kms, tamper } = await start();
     const signing = await createKey(kms);

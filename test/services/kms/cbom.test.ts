@@ -76,7 +76,7 @@ function findComponent({ components }: Cbom, ref: string): Component {
   return present(components.find((component) => component["bom-ref"] === ref));
 }
 
-describeKms("KmsService.GetCbom", (start) => {
+describeKms("KmsService.GetCbom", ({ start }) => {
   it("describes a key, its state and creation, what protects it, and its algorithm", async () => {
     const { kms, keyId } = await withKey(start({ now: () => new Date("2030-01-02T03:04:05Z") }), {
       name: "team/release",

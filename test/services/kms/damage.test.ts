@@ -125,7 +125,7 @@ async function putBack(db: Kysely<Schema>, { records, secrets }: Copy): Promise<
   }
 }
 
-describeKms("a key whose record was tampered with", (_start, shared) => {
+describeKms("a key whose record was tampered with", ({ shared }) => {
   describe.each([
     ["before it was used", false],
     ["while it was in use", true],
@@ -201,7 +201,7 @@ describeKms("a key whose record was tampered with", (_start, shared) => {
   );
 });
 
-describeKms("a store with a key that was tampered with", (start) => {
+describeKms("a store with a key that was tampered with", ({ start }) => {
   it("still creates and lists keys if its position was set too large", async () => {
     const { kms, tamper, keyId } = await withKey(start());
     await tamper((db) => record({ position: 9_007_199_254_740_991 })(db, keyId, ""));
@@ -220,7 +220,7 @@ describeKms("a store with a key that was tampered with", (start) => {
 });
 
 /** test/access/sealed-secrets.test.ts makes other changes, and test/crypto/sealing.test.ts changes every part. */
-describeKms("a key whose sealed secret half was deleted", (_start, shared) => {
+describeKms("a key whose sealed secret half was deleted", ({ shared }) => {
   it("is rejected by every call that needs the secret half", async () => {
     const server = await shared();
     const keys = await makeKeys(server.kms);

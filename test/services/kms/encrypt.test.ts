@@ -47,7 +47,7 @@ async function decrypt(kms: KmsClient, ciphertext: Uint8Array): Promise<Uint8Arr
 const importSeed = (kms: KmsClient, seed: Uint8Array, usage: string) =>
   importFile(kms, seed, { algorithm: "X-Wing", usage });
 
-describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
+describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", ({ kms, shared }) => {
   describe.each(Object.entries(encBytes))("with a %s key", (algorithm, bytes) => {
     it("decrypt what they encrypted, in the specified format", async () => {
       const { kms, keyId } = await withKeyFor(shared(), { algorithm });
@@ -99,7 +99,6 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
   });
 
   it("interoperate with another HPKE implementation that has the key", async () => {
-    const { kms } = await shared();
     const suite = new CipherSuite(KEM_MLKEM768_X25519, KDF_HKDF_SHA256, AEAD_AES_256_GCM);
     const pair = await suite.GenerateKeyPair(true);
     const seed = await suite.SerializePrivateKey(pair.privateKey);
@@ -130,7 +129,6 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
     ["KEM", "ENCRYPT"],
     ["ENCRYPT", "KEM"],
   ])("reject a key that is stored for %s and imported for %s", async (first, second) => {
-    const { kms } = await shared();
     const seed = crypto.getRandomValues(new Uint8Array(32));
     await importSeed(kms, seed, first);
     expect(await refusal(importSeed(kms, seed, second))).toEqual(wrongKey("wrappedKey"));
@@ -138,7 +136,6 @@ describeKms("KmsService.Encrypt, Decrypt and ReEncrypt", (_start, shared) => {
   });
 
   it("reject more than Encrypt accepts, so that ReEncrypt never makes what cannot be read", async () => {
-    const { kms } = await shared();
     const { keyId, publicKey } = await createKeyFor(kms);
     const { keyId: targetId } = await createKeyFor(kms, { algorithm: "ML-KEM-1024" });
     const provider = await createCryptoProvider("openssl");

@@ -1,6 +1,6 @@
 /** kms.KmsService on its own servers, on either database, wired as in src/app.ts. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Client, createClient, createServiceImplSpec } from "@connectrpc/connect";
+import { type Client, createClient, createServiceImplSpec, type Transport } from "@connectrpc/connect";
 import { onTestFinished } from "vitest";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
@@ -27,13 +27,13 @@ import {
   describeOnBoth,
   describeOnSqlite,
   describeTwoOnOne,
+  type Given,
   openConnections,
   type Place,
   putUnderTest,
   type ServerUnderTest,
-  type Shared,
-  type Start,
   type StartTwo,
+  useLate,
 } from "../app-under-test.ts";
 import * as outside from "../node-crypto.ts";
 import { readAudit } from "./read-audit.ts";
@@ -42,6 +42,7 @@ export type KmsClient = Client<typeof KmsService>;
 
 /** A server that serves the key service. */
 export interface KmsServer extends ServerUnderTest {
+  readonly grpc: Transport;
   /** Over gRPC. */
   readonly kms: KmsClient;
   /** Over Connect and HTTP/1.1. */
@@ -72,16 +73,22 @@ export interface StartOptions {
 }
 
 /** Describes tests that use servers of the key service. */
-type DescribeKms = (
-  name: string,
-  define: (start: Start<StartOptions, KmsServer>, shared: Shared<KmsServer>) => void,
-) => void;
+const describeWith =
+  (describeOn: typeof describeOnBoth) =>
+  (
+    name: string,
+    define: (given: Given<StartOptions, KmsServer, { readonly kms: KmsClient }>) => void,
+  ): void =>
+    describeOn(name, startIn, (start, shared) => {
+      const late = useLate(shared);
+      define({ start, shared, ...late, kms: createClient(KmsService, late.grpc) });
+    });
 
 /** Describes tests on SQLite: see `describeOnSqlite`. */
-export const describeKms: DescribeKms = (name, define) => describeOnSqlite(name, startIn, define);
+export const describeKms = describeWith(describeOnSqlite);
 
 /** Describes the same tests for SQLite and for PostgreSQL: see `describeOnBoth`. */
-export const describeKmsOnBoth: DescribeKms = (name, define) => describeOnBoth(name, startIn, define);
+export const describeKmsOnBoth = describeWith(describeOnBoth);
 
 /** Describes tests of replicas: see `describeTwoOnOne`. */
 export function describeReplicas(name: string, define: (startTwo: StartTwo<KmsServer>) => void): void {
@@ -137,6 +144,7 @@ export async function startKmsServer(
   };
   return {
     ...putUnderTest({ url, location: database.location, stop }, atEnd),
+    grpc,
     kms: createClient(KmsService, grpc),
     connect: createClient(KmsService, connect),
     store,

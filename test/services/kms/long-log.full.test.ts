@@ -8,7 +8,7 @@ import { describeKms } from "./kms-server.ts";
 
 const entries = 1_000_000;
 
-describeKms("a log of a million entries", (start) => {
+describeKms("a log of a million entries", ({ start }) => {
   it("is verified within one call", { timeout: 900_000 }, async () => {
     const { kms, store } = await start();
     await writeLongLog(store, entries);

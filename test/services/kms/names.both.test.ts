@@ -34,9 +34,8 @@ async function withName(starting: Promise<KmsServer>) {
   return { ...(await withKey(starting, { name })), name, handle: `name/${name}` };
 }
 
-describeKmsOnBoth("a key with a name", (_start, shared) => {
+describeKmsOnBoth("a key with a name", ({ kms, shared }) => {
   it("is suggested if its name was sent as an ID; for an alias, the error says what to use", async () => {
-    const { kms } = await shared();
     const [name, other] = [freshName(), freshName()];
     await createKey(kms, { name, alias: other });
     for (const [keyId, advice] of [
@@ -104,7 +103,7 @@ describeKmsOnBoth("a key with a name", (_start, shared) => {
   });
 });
 
-describeKms("the name of a key", (_start, shared) => {
+describeKms("the name of a key", ({ kms, shared }) => {
   it.each(["a", "a".repeat(255), "A-Z_a.z/0-9", "2026", "a/1b", "..a/b..", "name/x", "user/y/name/z"])(
     "may be %j",
     async (name) => {
@@ -116,7 +115,6 @@ describeKms("the name of a key", (_start, shared) => {
   it.each(["name/nobody", "name/nobody/1", "name/", "name", "user/nobody/name/x"])(
     "%j stands for no key",
     async (keyId) => {
-      const { kms } = await shared();
       const calls = [kms.sign({ keyId, data }), kms.getKey({ keyId }), kms.rotateKey({ keyId })];
       expect(await Promise.all(calls.map(refusal))).toEqual(Array(3).fill(notFound));
     },

@@ -2,17 +2,18 @@ import { createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } fr
 import type { Client } from "@connectrpc/connect";
 import { expect, it } from "vitest";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
-import { bytesOf, flipBit } from "../support/bytes.ts";
+import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
+import { bytesOf, flipBit, unbase64 } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
 import { fieldInvalid, wrongKey, wrongLength } from "../support/refusals.ts";
-import { sha256, verifiesOutside } from "./node-crypto.ts";
-import { describeService } from "./service-server.ts";
+import { expectTimeSince } from "../support/times.ts";
+import { addressOf, sha256, verifiesOutside } from "./node-crypto.ts";
+import { describeService, freshOrder, readSecret } from "./service-server.ts";
 
-describeService("DappService.DeployContract", DappService, (_start, shared) => {
+describeService("DappService.DeployContract", DappService, ({ client }) => {
   it.each(["return 1", "a\r\n\tb\0", "\ufeffжé e\u0301 \u{1f30c}", " "])(
     "hashes the UTF-8 of %j, and signs the 32 bytes of the hash",
     async (code) => {
-      const { client } = await shared();
       const { codeHash, signature, publicKey, publicKeyPem } = await client.deployContract({ code });
       expect(codeHash).toBe(sha256(Buffer.from(code, "utf8")));
       const hash = Buffer.from(codeHash, "hex");
@@ -23,7 +24,6 @@ describeService("DappService.DeployContract", DappService, (_start, shared) => {
   );
 
   it("creates a key pair for each contract", async () => {
-    const { client } = await shared();
     const one = await client.deployContract({ code: "x" });
     const other = await client.deployContract({ code: "x" });
     expect(one.publicKey).not.toEqual(other.publicKey);
@@ -53,9 +53,8 @@ function p256Key(point: Uint8Array): KeyObject {
   return createPublicKey({ key: Buffer.concat([p256Spki, point]), format: "der", type: "spki" });
 }
 
-describeService("DappService.DualSign", DappService, (_start, shared) => {
+describeService("DappService.DualSign", DappService, ({ client }) => {
   it("returns ECDSA and ML-DSA-65 signatures that other software verifies, with raw keys and with PEM", async () => {
-    const { client } = await shared();
     const signed = await client.dualSign({ data });
     const { ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey } = signed;
     expect([ecdsaPublicKey.length, ecdsaPublicKey[0]]).toEqual([65, 4]);
@@ -66,7 +65,6 @@ describeService("DappService.DualSign", DappService, (_start, shared) => {
   });
 
   it("generates all keys anew, and separate keys for the composite", async () => {
-    const { client } = await shared();
     const all = [await client.dualSign({ data }), await client.dualSign({ data })].flatMap((signed) => [
       signed.mldsaPublicKey,
       signed.compositePublicKey.subarray(0, 1952),
@@ -77,9 +75,8 @@ describeService("DappService.DualSign", DappService, (_start, shared) => {
   });
 });
 
-describeService("DappService.DualVerify", DappService, (_start, shared) => {
+describeService("DappService.DualVerify", DappService, ({ client }) => {
   it.each(["der", "ieee-p1363"] as const)("accepts an ECDSA signature in %s", async (dsaEncoding) => {
-    const { client } = await shared();
     const { mldsaSignature, mldsaPublicKey } = await signPair(client);
     const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const ecdsaPublicKeyPem = publicKey.export({ type: "spki", format: "pem" }).toString();
@@ -90,7 +87,6 @@ describeService("DappService.DualVerify", DappService, (_start, shared) => {
   });
 
   it("accepts the ML-DSA key as PEM", async () => {
-    const { client } = await shared();
     const { mldsaPublicKeyPem, ...signed } = await client.dualSign({ data });
     const { ecdsaSignature, mldsaSignature, ecdsaPublicKeyPem } = signed;
     const request = { data, ecdsaSignature, mldsaSignature, ecdsaPublicKeyPem, mldsaPublicKeyPem };
@@ -109,7 +105,6 @@ describeService("DappService.DualVerify", DappService, (_start, shared) => {
     ["ML-DSA signature", true, false, mldsaFlipped],
     ["ML-DSA key", true, false, (_, { mldsaPublicKey }) => ({ mldsaPublicKey })],
   ])("with a different %s returns ecdsaValid %s, mldsaValid %s", async (_what, ecdsa, mldsa, change) => {
-    const { client } = await shared();
     const [one, other] = [await signPair(client), await signPair(client)];
     const answer = await client.dualVerify({ ...one, ...change(one, other) });
     expect(answer).toMatchObject({ ecdsaValid: ecdsa, mldsaValid: mldsa, bothValid: false });
@@ -134,15 +129,13 @@ describeService("DappService.DualVerify", DappService, (_start, shared) => {
     ["a composite key too", { compositePublicKey: new Uint8Array(2017) }, fieldInvalid],
     ["a composite key as PEM too", { compositePublicKeyPem: "x" }, fieldInvalid],
   ])("rejects %s", async (_what, change, expected) => {
-    const { client } = await shared();
     const request = { ...(await signPair(client)), ...change };
     expect(await refusal(client.dualVerify(request))).toMatchObject(expected);
   });
 });
 
-describeService("DappService.DualVerify with a composite", DappService, (_start, shared) => {
+describeService("DappService.DualVerify with a composite", DappService, ({ client }) => {
   it("verifies with the key raw or as PEM, but not with a component's key", async () => {
-    const { client } = await shared();
     const { compositeSignature, compositePublicKey, ...pem } = await client.dualSign({ data });
     const valid = { ecdsaValid: true, mldsaValid: true, bothValid: true };
     for (const key of [{ compositePublicKey }, { compositePublicKeyPem: pem.compositePublicKeyPem }])
@@ -156,7 +149,6 @@ describeService("DappService.DualVerify with a composite", DappService, (_start,
     ["ML-DSA half", 20, { ecdsaValid: true, mldsaValid: false, bothValid: false }],
     ["ECDSA half", 3309 + 20, { ecdsaValid: false, mldsaValid: true, bothValid: false }],
   ])("detects that the %s was changed", async (_half, at, expected) => {
-    const { client } = await shared();
     const request = await signAsComposite(client);
     const compositeSignature = flipBit(request.compositeSignature, at);
     expect(await client.dualVerify({ ...request, compositeSignature })).toMatchObject(expected);
@@ -172,8 +164,72 @@ describeService("DappService.DualVerify with a composite", DappService, (_start,
     ["an ECDSA key too", { ecdsaPublicKeyPem: "x" }, fieldInvalid],
     ["an ML-DSA signature too", { mldsaSignature: new Uint8Array(3309) }, fieldInvalid],
   ])("rejects %s", async (_what, change, expected) => {
-    const { client } = await shared();
     const request = { ...(await signAsComposite(client)), ...change };
     expect(await refusal(client.dualVerify(request))).toMatchObject(expected);
+  });
+});
+
+/** Creates a wallet and a signature with it. */
+async function signed(wallet: Client<typeof WalletService>) {
+  const made = await wallet.createWallet({});
+  const { signature } = await wallet.signTransaction({ walletId: made.walletId, data });
+  return { ...made, signature };
+}
+
+describeService("WalletService", WalletService, ({ client, start }) => {
+  it("creates a wallet with its own key and address, which signs what can be verified outside", async () => {
+    const beforeMs = Date.now();
+    const { walletId, createdAt, address, ...wallet } = await client.createWallet({});
+    expectTimeSince(beforeMs, createdAt);
+    expect(address).toBe(addressOf(wallet.publicKey));
+    const { signature, ...answer } = await client.signTransaction({ walletId, data });
+    expect(answer.address).toBe(address);
+    for (const field of ["publicKey", "publicKeyPem"] as const) {
+      expect(answer[field]).toEqual(wallet[field]);
+      expect(verifiesOutside(wallet[field], data, signature)).toBe(true);
+    }
+    expect((await client.createWallet({})).address).not.toBe(address);
+  });
+
+  it("never returns the secret key", async () => {
+    const server = await start();
+    const { rest } = server;
+    const { text, json } = await rest("POST /api/wallet/create", {}, freshOrder().headers);
+    const id = String(json.walletId);
+    const texts = [text];
+    for (const line of [`POST /api/wallet/${id}/sign-transaction`, "GET /api/wallet/list"])
+      texts.push((await rest(line, line.startsWith("POST") ? { data: "eA==" } : undefined)).text);
+    await server.close();
+    const secret = Buffer.from((await readSecret(server, `wallets/${id}/secret-key`)) ?? "");
+    expect(secret).toHaveLength(32);
+    const bytes = texts.flatMap((one) => [...one.matchAll(/"([A-Za-z0-9+/=]{40,})"/g)]).map(([, b]) => b);
+    expect(bytes).toContain(json.publicKey);
+    expect(bytes.filter((one) => unbase64(one).includes(secret))).toEqual([]);
+    expect(texts.filter((one) => one.includes(secret.toString("hex")))).toEqual([]);
+  });
+
+  it.each(["publicKey", "publicKeyPem"] as const)(
+    "verifies with %s, and returns the address of the key",
+    async (field) => {
+      const { signature, address, ...wallet } = await signed(client);
+      const request = { data, signature, [field]: wallet[field] };
+      expect(await client.verifyTransaction(request)).toMatchObject({ valid: true, address });
+      const changed = { ...request, signature: flipBit(signature, 20) };
+      expect(await client.verifyTransaction(changed)).toMatchObject({ valid: false, address });
+    },
+  );
+
+  const noKey = { publicKey: new Uint8Array() };
+  it.each([
+    ["a signature that is too short", { signature: new Uint8Array(3308) }, wrongLength("signature")],
+    ["a signature that is too long", { signature: new Uint8Array(3310) }, wrongLength("signature")],
+    ["a key that is too short", { publicKey: new Uint8Array(1951) }, wrongKey("publicKey")],
+    ["text that is not PEM", { ...noKey, publicKeyPem: "-----BEGIN-----" }, wrongKey("publicKeyPem")],
+    ["two keys", { publicKeyPem: "-----BEGIN-----" }, fieldInvalid],
+    ["no key", noKey, fieldInvalid],
+  ])("rejects %s on verification", async (_what, change, expected) => {
+    const { signature, publicKey } = await signed(client);
+    const call = client.verifyTransaction({ data, signature, publicKey, ...change });
+    expect(await refusal(call)).toMatchObject(expected);
   });
 });

@@ -1,6 +1,6 @@
 /** Composite keys: each of their uses, and components that are in one key only. */
-import { randomBytes } from "node:crypto";
-import { describe, expect, it } from "vitest";
+import { type AsymmetricKeyType, generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import {
   algorithms,
@@ -10,22 +10,32 @@ import {
 } from "../../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { findSharedComponent } from "../../../src/services/kms/components.ts";
+import { beginImport } from "../../../src/services/kms/import.ts";
+import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
+import { createSchedule } from "../../../src/services/kms/schedule.ts";
+import { createKmsStore } from "../../../src/services/kms/store.ts";
 import type { WriteTransaction } from "../../../src/store/write-transaction.ts";
 import { bytesOf, flipBit } from "../../support/bytes.ts";
 import { makeSqlitePlace } from "../../support/on-both.ts";
 import { describeRefusal, failureOf, refusal } from "../../support/refusal.ts";
-import { usageRefuses, wrongKey, wrongLength } from "../../support/refusals.ts";
+import { damaged, usageRefuses, wrongKey, wrongLength } from "../../support/refusals.ts";
 import { streamOf } from "../../support/streams.ts";
+import { systemCaller } from "../../support/system-caller.ts";
+import { wrapKeyFile } from "../../support/wrap-key.ts";
 import draft from "../../vectors/composite.json" with { type: "json" };
 import { present } from "../answers.ts";
 import {
+  createClock,
   createKey,
   describeKms,
   describeKmsOnBoth,
+  describeReplicas,
   importFile,
   type KmsClient,
   readDeeds,
   sign,
+  startKmsServer,
+  verifiesOutside,
   withKey,
 } from "./kms-server.ts";
 import { listPlan } from "./list-plan.ts";
@@ -50,7 +60,7 @@ async function verifies(
   return provider.verify(key, message, signature, { context });
 }
 
-describeKms("a composite key", (_start, shared) => {
+describeKms("a composite key", ({ kms, shared }) => {
   it.each(compositeNames)("of %s signs data, batches and streams, and verifies", async (algorithm) => {
     const { kms, key, keyId } = await withKey(shared(), { algorithm });
     expect(key).toMatchObject({ algorithm, usage: "SIGN", status: "ACTIVE", draft: compositeDraft });
@@ -81,7 +91,6 @@ describeKms("a composite key", (_start, shared) => {
   });
 
   it("signs no mu, has no JSON Web Key, and shows the version of its draft in every list", async () => {
-    const { kms } = await shared();
     const algorithm = "MLDSA44-Ed25519-SHA512";
     const { keyId } = await createKey(kms, { algorithm });
     const failure = await failureOf(kms.sign({ keyId, mu: new Uint8Array(64) }));
@@ -98,7 +107,6 @@ describeKms("a composite key", (_start, shared) => {
   });
 
   it("rotates to a key of the same composite, and verifies its earlier signatures", async () => {
-    const { kms } = await shared();
     const algorithm = "MLDSA65-Ed25519-SHA512";
     const { keyId } = await createKey(kms, { algorithm });
     const signature = await sign(kms, { keyId, data });
@@ -125,7 +133,7 @@ describe("components", () => {
   );
 });
 
-describeKmsOnBoth("an imported composite key", (start) => {
+describeKmsOnBoth("an imported composite key", ({ start }) => {
   it.each(compositeNames)("of %s has the public key of the draft's vector, and signs", async (algorithm) => {
     const { kms } = await start();
     const key = await importVector(kms, algorithm);
@@ -180,5 +188,152 @@ describeKmsOnBoth("an imported composite key", (start) => {
     expect(await refusal(importVector(kms, p256))).toEqual(refused);
     await kms.destroyKey({ keyId });
     expect(await refusal(importVector(kms, p256))).toEqual(refused);
+  });
+});
+
+const tokenInvalid = { code: "NotFound", reason: "IMPORT_TOKEN_INVALID" };
+const keyInvalid = wrongKey("wrappedKey");
+
+/** Generates a key pair with node:crypto. */
+function makePair(type: string): { readonly privateKey: KeyObject; readonly publicKey: KeyObject } {
+  return generateKeyPairSync(type as "ed25519" & AsymmetricKeyType);
+}
+
+const pkcs8 = (key: KeyObject): Uint8Array => new Uint8Array(key.export({ format: "der", type: "pkcs8" }));
+const pem = (key: KeyObject): Uint8Array => bytesOf(String(key.export({ format: "pem", type: "pkcs8" })));
+const seed = (key: KeyObject): Uint8Array => new Uint8Array(key.export({ format: "raw-seed" } as never));
+const raw = (key: KeyObject): Uint8Array => new Uint8Array(key.export({ format: "raw-private" } as never));
+const rawPublic = (key: KeyObject): Uint8Array =>
+  new Uint8Array(key.export({ format: "raw-public" } as never));
+
+const algorithm = "ML-DSA-44";
+const newFile = () => pkcs8(makePair("ml-dsa-44").privateKey);
+
+/** Wraps a new ML-DSA-44 key. */
+async function wrapNew(kms: KmsClient) {
+  return { ...(await wrapKeyFile(await kms.getImportParameters({}), newFile())), algorithm };
+}
+
+describeKms("an imported key", ({ kms }) => {
+  it.each([
+    ["ML-DSA-44", "ml-dsa-44", "PKCS#8", pkcs8, "HPKE_XWING_HKDF_SHA256_AES_256_GCM"],
+    ["ML-DSA-65", "ml-dsa-65", "PEM", pem, "HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM"],
+    ["ML-DSA-87", "ml-dsa-87", "seed", seed, "HPKE_ML_KEM_1024_HKDF_SHA256_AES_256_GCM"],
+    ["SLH-DSA-SHA2-128f", "slh-dsa-sha2-128f", "raw form", raw, ""],
+  ])("of algorithm %s in %3$s signs like the original key", async (algorithm, type, _form, write, method) => {
+    const { privateKey, publicKey } = makePair(type);
+    const name = `imported/${type}`;
+    const fields = { algorithm, name, labels: { from: "node" } };
+    const key = await importFile(kms, write(privateKey), fields, method);
+    expect(key).toMatchObject({ ...fields, version: 1, origin: "IMPORTED" });
+    expect(key.publicKey).toEqual(rawPublic(publicKey));
+    const signature = await sign(kms, { keyId: `name/${name}`, data });
+    expect(verifiesOutside(key, data, signature)).toBe(true);
+    const entry = `IMPORT OK algorithm=${algorithm}, usage=SIGN, name=${name}, version=1`;
+    expect((await readDeeds(kms, key.keyId))[0]).toBe(entry);
+    const { newKey } = await kms.rotateKey({ keyId: key.keyId });
+    expect(newKey).toMatchObject({ version: 2, origin: "GENERATED" });
+  });
+
+  it("uses up its token, even when callers race", async () => {
+    const wrapped = await wrapNew(kms);
+    const calls = Array.from({ length: 8 }, () => kms.importKey(wrapped));
+    const refused = (await Promise.allSettled(calls)).filter(({ status }) => status === "rejected");
+    expect(refused).toHaveLength(7);
+    expect(await refusal(kms.importKey(wrapped))).toEqual(tokenInvalid);
+  });
+});
+
+describeKms("a wrapped key", ({ kms, start }) => {
+  it.each([
+    ["changed in one bit", (wrapped: Uint8Array) => flipBit(wrapped)],
+    ["of one byte", () => bytesOf("x")],
+  ])("that is %s is rejected, and the token stays valid", async (_what, change) => {
+    const wrapped = await wrapNew(kms);
+    const broken = { ...wrapped, wrappedKey: change(wrapped.wrappedKey) };
+    expect(await refusal(kms.importKey(broken))).toEqual(keyInvalid);
+    expect((await kms.importKey(wrapped)).result?.origin).toBe("IMPORTED");
+  });
+
+  it("is rejected if its token's secret key was tampered with", async () => {
+    const { kms, tamper } = await start();
+    const wrapped = await wrapNew(kms);
+    await tamper((db) =>
+      db
+        .updateTable("sealed_secrets")
+        .set({ ciphertext: new Uint8Array(60) })
+        .where("identity", "like", `%${wrapped.importToken}%`)
+        .execute(),
+    );
+    expect(await refusal(kms.importKey(wrapped))).toEqual(damaged);
+  });
+
+  it.each([
+    ["another algorithm", () => pkcs8(makePair("ml-dsa-65").privateKey)],
+    ["an Ed25519 key", () => pkcs8(makePair("ed25519").privateKey)],
+    ["nothing", () => new Uint8Array()],
+  ])("that contains %s is rejected", async (_what, makeFile) => {
+    expect(await refusal(importFile(kms, makeFile(), { algorithm }))).toEqual(keyInvalid);
+  });
+
+  it("cannot take another key's name", async () => {
+    await createKey(kms, { name: "taken" });
+    const imported = importFile(kms, newFile(), { algorithm, name: "taken" });
+    expect(await refusal(imported)).toEqual({ code: "AlreadyExists", reason: "NAME_TAKEN" });
+  });
+
+  it("is rejected after 24 hours, when the server has erased the token's secret key", async () => {
+    const { now, pass } = createClock();
+    const server = await start({ now });
+    const { kms } = server;
+    const { expiresAt } = await kms.getImportParameters({});
+    expect(expiresAt).toMatchObject({ seconds: BigInt(now().getTime() / 1000 + 86_400) });
+    const wrapped = await wrapNew(kms);
+    pass(86_400);
+    expect(await refusal(kms.importKey(wrapped))).toEqual(tokenInvalid);
+    await server.doDueWork();
+    const secret = await server.store.readSecret(`kms_imports/${wrapped.importToken}/secret-key`);
+    expect(secret).toBeUndefined();
+  });
+
+  it.each(["import-none", "key-1"])("with the token %j is rejected", async (importToken) => {
+    expect(await refusal(kms.importKey({ importToken, wrappedKey: data, algorithm }))).toEqual(tokenInvalid);
+  });
+});
+
+describeReplicas("an import token on two servers", (startTwo) => {
+  it("from one server works on the other", async () => {
+    const [one, other] = await startTwo();
+    const wrapped = await wrapNew(one.kms);
+    const { keyId } = present((await other.kms.importKey(wrapped)).result);
+    expect((await one.kms.sign({ keyId, data })).result?.keyId).toBe(keyId);
+    const third = await startKmsServer({ database: one.database });
+    expect((await third.kms.sign({ keyId, data })).result?.keyId).toBe(keyId);
+  });
+});
+
+describe("an import job", () => {
+  it("keeps its secret key for 24 hours, and its place in lists forever", async () => {
+    const { now, pass } = createClock();
+    const store = await (await makeSqlitePlace()).open();
+    const provider = await createCryptoProvider("openssl");
+    onTestFinished(() => provider.close());
+    const keys = createKmsStore(store);
+    const cache = createKeyCache({ provider, keys });
+    onTestFinished(() => cache.close());
+    const deps = { provider, store, keys, cache, users: undefined, now };
+    const method = "HPKE_XWING_HKDF_SHA256_AES_256_GCM";
+    const job = { name: "projects/p/locations/l/keyRings/r/importJobs/j", taken: () => new Error("taken") };
+    const { importId } = await beginImport(deps, { method, job, ...systemCaller });
+    const { doDueWork } = createSchedule(deps);
+    pass(86_399);
+    await doDueWork();
+    expect(await keys.imports.openSeed(importId)).toHaveLength(32);
+    pass(1);
+    await doDueWork();
+    await doDueWork();
+    expect(await keys.imports.openSeed(importId)).toBeUndefined();
+    expect(await keys.imports.findJob(systemCaller.principal.userId, job.name)).toMatchObject({ importId });
+    expect(await keys.imports.due.count(now().getTime())).toBe(0);
   });
 });

@@ -1,14 +1,35 @@
+import { once } from "node:events";
+import http2 from "node:http2";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import { promisify } from "node:util";
+import { create } from "@bufbuild/protobuf";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
 import type { Kysely } from "kysely";
-import { expect, it } from "vitest";
-import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { expect, it, onTestFinished } from "vitest";
+import {
+  AddBlockRequestSchema,
+  BlockchainService,
+  RegisterNodeRequestSchema,
+} from "#gen/blockchain/blockchain_service_pb.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { Schema } from "../../src/database/schema.ts";
+import { createOpenKeys } from "../../src/secrets/sealed-keys.ts";
+import { createAddBlock } from "../../src/services/blockchain/add-block.ts";
 import { type Block, genesis, hashBlock } from "../../src/services/blockchain/block.ts";
+import { registerNode } from "../../src/services/blockchain/register-node.ts";
 import { blockchainService } from "../../src/services/blockchain/service.ts";
+import { createChainStore } from "../../src/services/blockchain/store.ts";
 import { verifyChain } from "../../src/services/blockchain/verify-chain.ts";
 import { bytesOf, flipBit } from "../support/bytes.ts";
 import { collectUncaught } from "../support/collect-uncaught.ts";
+import { openTestStore } from "../support/open-store.ts";
 import { refusal } from "../support/refusal.ts";
 import { damaged } from "../support/refusals.ts";
+import { systemCaller } from "../support/system-caller.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { expectTimeSince } from "../support/times.ts";
+import { present, readPages } from "./answers.ts";
 import { addBlocks, hashOutside } from "./chain.ts";
 import { describeService, type ServiceServer } from "./service-server.ts";
 
@@ -91,7 +112,7 @@ async function keepTables(db: Db): Promise<Change> {
 const withoutHead: Change = (db) => db.deleteFrom("blockchain_head").execute();
 const withoutValidators: Change = (db) => db.deleteFrom("blockchain_validators").execute();
 
-describeService("BlockchainService.VerifyChain", BlockchainService, (start, shared) => {
+describeService("BlockchainService.VerifyChain", BlockchainService, ({ start, shared }) => {
   it.each<[reason: string, index: number, what: string, change: Change]>([
     ["HASH", 3, "data of a block", block(3, () => ({ data: bytesOf("forged") }))],
     ["LINK", 3, "prev_hash", block(3, () => ({ prev_hash: "0".repeat(64) }))],
@@ -212,7 +233,7 @@ it("verifyChain leaves no unhandled rejection when its caller leaves during a re
   expect(uncaught).toEqual([]);
 });
 
-describeService("BlockchainService.AddBlock", BlockchainService, (start) => {
+describeService("BlockchainService.AddBlock", BlockchainService, ({ start }) => {
   it.each<[string, Change]>([
     ["validator's key", validator((row) => ({ public_key: flipBit(row.public_key, 20) }))],
     ["validator's name", validator(() => ({ name: "mine" }))],
@@ -236,5 +257,93 @@ describeService("BlockchainService.AddBlock", BlockchainService, (start) => {
     expect(await refusal(client.addBlock({ data: bytesOf("x") }))).toEqual(damaged);
     const { block: added } = await client.addBlock({ data: bytesOf("x"), validatorAddress });
     expect(added?.index).toBe(1);
+  });
+});
+
+it("AddBlock signs a block even though the cache evicted the validator's key", async () => {
+  const provider = await createCryptoProvider("openssl");
+  const store = await openTestStore(makeTemporaryDirectory(), provider);
+  onTestFinished(async () => {
+    await store.close();
+    await provider.close();
+  });
+  const deps = { provider, store, chain: createChainStore(store), now: () => new Date() };
+  const register = (name: string) =>
+    registerNode(deps, create(RegisterNodeRequestSchema, { name }), systemCaller);
+  const validators = [await register("one"), await register("two"), await register("three")];
+  // With a cache of one key, each call evicts the previous call's key.
+  const addBlock = createAddBlock(deps, createOpenKeys(store, provider, 1));
+  const adding = validators.map(({ validatorAddress }) => {
+    const request = { data: new Uint8Array([1]), validatorAddress: present(validatorAddress) };
+    return addBlock(create(AddBlockRequestSchema, request), systemCaller);
+  });
+  expect(await Promise.all(adding)).toHaveLength(3);
+});
+
+/** Lets a server listen on a free port, and returns its address. */
+async function listen(server: Server): Promise<string> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Returns a local address where nothing listens. */
+async function closedAddress(): Promise<string> {
+  const server = createServer();
+  const address = await listen(server);
+  server.close();
+  await once(server, "close");
+  return address;
+}
+
+describeService("BlockchainService.ConnectPeer", BlockchainService, ({ client, start }) => {
+  it("stores a peer's chain height, and when the peer was seen", async () => {
+    const [{ client }, peer] = [await start(), await start()];
+    await peer.client.registerNode({});
+    await addBlocks(peer.client, 2);
+    const beforeMs = Date.now();
+    const { peer: first } = await client.connectPeer({ address: peer.authority });
+    expect(first).toMatchObject({ peerStatus: "CONNECTED", height: 3 });
+    expectTimeSince(beforeMs, first?.lastSeenAt);
+    await addBlocks(peer.client, 1);
+    expect((await client.connectPeer({ address: peer.authority })).peer?.height).toBe(4);
+    await peer.close();
+    const { peer: gone } = await client.connectPeer({ address: peer.authority });
+    expect(gone).toMatchObject({ peerStatus: "UNREACHABLE", height: 4 });
+    expect(gone?.lastSeenAt).toBeDefined();
+    expect(await client.listPeers({})).toMatchObject({ peers: [gone], totalSize: 1 });
+  });
+
+  it("returns UNREACHABLE for a port without a listener", async () => {
+    const address = await closedAddress();
+    const { peer } = await client.connectPeer({ address });
+    expect(peer).toMatchObject({ address, peerStatus: "UNREACHABLE" });
+    expect([peer?.height, peer?.lastSeenAt]).toEqual([undefined, undefined]);
+  });
+
+  it("returns UNREACHABLE for a peer that reports no possible height, and leaves no connection open", async () => {
+    const heights = [0, -1, 1.5, 2 ** 53, Number.NaN, Number.POSITIVE_INFINITY];
+    const getHealth = () => ({ chainLength: heights.shift() ?? 1 });
+    const routes = (router: ConnectRouter) => router.service(BlockchainService, { getHealth });
+    const peer = http2.createServer(connectNodeAdapter({ routes }));
+    onTestFinished(() => void peer.close());
+    const address = await listen(peer);
+    const shown: unknown[] = [];
+    while (heights.length > 0) shown.push((await client.connectPeer({ address })).peer);
+    expect(shown).toEqual(shown.map(() => expect.objectContaining({ peerStatus: "UNREACHABLE" })));
+    expect((await client.connectPeer({ address })).peer).toMatchObject({ height: 1 });
+    await expect.poll(() => promisify(peer.getConnections).call(peer)).toBe(0);
+  });
+
+  it("lists peers in order of first connection, page by page", async () => {
+    const { client } = await start();
+    const addresses: string[] = [];
+    for (let i = 0; i < 3; i += 1) addresses.push(await closedAddress());
+    for (const address of [...addresses, ...addresses.toReversed()]) await client.connectPeer({ address });
+    const pages = await readPages(
+      (pageToken) => client.listPeers({ pageSize: 2, pageToken }),
+      ({ peers }) => peers.map(({ address }) => address),
+    );
+    expect(pages).toEqual({ rows: [...new Set(addresses)], sizes: [2, 1], totals: [3] });
   });
 });
