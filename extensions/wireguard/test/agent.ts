@@ -97,7 +97,7 @@ export async function joinPeer(transport: Transport): Promise<TestPeer> {
 /** An agreement that a peer has started. */
 export type StartedAgreement = Awaited<ReturnType<typeof startAgreement>>;
 
-/** Starts an agreement without verifying its signature, which peer-agreement.test.ts does. */
+/** Starts an agreement without verifying its signature, which agreement.test.ts does. */
 export async function startAgreement(
   { agree }: Pick<WireguardClient, "agree">,
   peer: TestPeer,

@@ -212,12 +212,8 @@ describe("the gateway's agent", () => {
   const listed = { case: "listed", value: {} } as Event;
   const removed = { case: "removed", value: { tunnelId: "tunnel-a" } } as Event;
   const newKey = (letter: string, presharedKey: Uint8Array, tunnel = letter): Event => {
-    const value = {
-      tunnelId: `tunnel-${tunnel}`,
-      wireguardPublicKey: bytesOf(letter),
-      epoch: 5,
-      presharedKey,
-    };
+    const peer = { tunnelId: `tunnel-${tunnel}`, wireguardPublicKey: bytesOf(letter) };
+    const value = { ...peer, epoch: 5, presharedKey };
     return { case: "key", value } as Event;
   };
   /** A new one each time: the agent wipes its key. */
@@ -225,13 +221,14 @@ describe("the gateway's agent", () => {
 
   it("gives the peers of an earlier run random keys at once, and removes those that the server does not list", async () => {
     const earlier = [
-      ["10.8.0.2/32"],
-      ["10.8.0.3/32"],
-      ["10.8.0.0/24"],
-      ["192.168.0.4/32"],
-      ["10.8.0.6/32", "10.9.0.0/16"],
+      "10.8.0.2/32",
+      "10.8.0.3/32",
+      "10.8.0.0/24",
+      "192.168.0.4/32",
+      "10.8.0.6/32 10.9.0.0/16",
     ];
-    const peers = earlier.map((allowedIps, i) => {
+    const peers = earlier.map((addresses, i) => {
+      const allowedIps = addresses.split(" ");
       return { publicKey: idOf("abcde".charAt(i)), presharedKey: agreedKey(i + 1), allowedIps };
     });
     const { wireguard, feed, key } = start(undefined, ...peers);
@@ -292,10 +289,8 @@ describe("the gateway's agent", () => {
     const [late, other] = [Promise.withResolvers<boolean>(), Promise.withResolvers<boolean>()];
     const answers = [late.promise, other.promise];
     const isAwaited = () => answers.shift() ?? true;
-    const { wireguard, feed, reports, key } = await startListed(
-      [seven(), newKey("a", agreedKey(8))],
-      isAwaited,
-    );
+    const newer = newKey("a", agreedKey(8));
+    const { wireguard, feed, reports, key } = await startListed([seven(), newer], isAwaited);
     await until(() => reports.length).toBe(2);
     late.resolve(false);
     await feed(peer("b", "10.8.0.3"));

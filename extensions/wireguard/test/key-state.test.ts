@@ -68,13 +68,7 @@ describe("the pre-shared key", () => {
     // wg reports whole seconds.
     ["is proven by a handshake in the same second", onTrial(116.7), at(118, 116), "proven", 2],
     ["does not restart a session that still carries packets", onTrial(), at(128, 1), undefined, 2],
-    [
-      "waits 12 seconds before it restarts a session that ends soon",
-      onTrial(155),
-      at(166.9, 1),
-      undefined,
-      2,
-    ],
+    ["waits 12 seconds to restart a session that ends soon", onTrial(155), at(166.9, 1), undefined, 2],
     ["then restarts it", onTrial(155), at(167, 1), "renew", 2],
     ["waits 15 seconds for a handshake", onTrial(), at(130.9, 1), undefined, 2],
     ["is then the former one again", onTrial(), at(131, 1), "restored", 1],
@@ -171,12 +165,7 @@ describe("whatever happens", () => {
   // Four steps of 15 kinds, one of which is a handshake: all 50,625 histories.
   it("a key is never empty, on trial for more than 15 seconds, or in use for more than 180", () => {
     let histories = 0;
-    const explore = (
-      state: KeyState,
-      seconds: number,
-      handshake: number | undefined,
-      depth: number,
-    ): void => {
+    const explore = (state: KeyState, seconds = 0, handshake?: number, depth = 4): void => {
       histories += 1;
       if (depth === 0) return;
       for (const pause of pauses) {
@@ -192,7 +181,7 @@ describe("whatever happens", () => {
         for (const happen of happenings) follow(handshake, happen);
       }
     };
-    explore(start(), 0, undefined, 4);
+    explore(start());
     expect(histories).toBeGreaterThan(50_000);
   });
 });

@@ -37,52 +37,38 @@ const url = `http://127.0.0.1:${serverPort}`;
 export const gatewayAddress = "10.8.0.1";
 
 /** A program whose output the tests follow. */
-export interface Followed {
-  readonly process: ChildProcess;
-  /** Lines so far. */
-  readonly lines: readonly string[];
-  /** Waits for a line after those that `from` skips, which defaults to all so far. Fails when the program ends. */
-  next(pattern: RegExp, from?: number): Promise<string>;
-  /** Sends a signal and waits for the end. */
-  stop(signal?: NodeJS.Signals): Promise<void>;
-}
+export type Followed = ReturnType<typeof follow>;
 
-export function follow(child: ChildProcess): Followed {
+function follow(process: ChildProcess) {
   const lines: string[] = [];
-  const waiting = new Set<() => void>();
-  const ended = once(child, "exit");
-  let isOver = false;
+  let changed = Promise.withResolvers<void>();
   const wake = (): void => {
-    for (const look of waiting) look();
+    changed.resolve();
+    changed = Promise.withResolvers();
   };
-  for (const stream of [child.stdout, child.stderr])
+  const ended = once(process, "exit").then(wake);
+  const isOver = () => process.exitCode !== null || process.signalCode !== null;
+  for (const stream of [process.stdout, process.stderr])
     if (stream !== null)
       createInterface({ input: stream }).on("line", (line) => {
         lines.push(line);
         wake();
       });
-  void ended.then(() => {
-    isOver = true;
-    wake();
-  });
   return {
-    process: child,
+    process,
     lines,
-    next: (pattern, from = lines.length) =>
-      new Promise((resolve, reject) => {
-        const look = (): void => {
-          const found = lines.slice(from).find((line) => pattern.test(line));
-          if (found === undefined && !isOver) return;
-          waiting.delete(look);
-          if (found === undefined)
-            reject(new Error(`ended without ${pattern}: ${lines.slice(-5).join("\n")}`));
-          else resolve(found);
-        };
-        waiting.add(look);
-        look();
-      }),
-    async stop(signal = "SIGTERM") {
-      child.kill(signal);
+    /** Waits for a line after those that `from` skips, which defaults to all so far. Fails when the program ends. */
+    async next(pattern: RegExp, from = lines.length): Promise<string> {
+      for (;;) {
+        const found = lines.slice(from).find((line) => pattern.test(line));
+        if (found !== undefined) return found;
+        if (isOver()) throw new Error(`ended without ${pattern}: ${lines.slice(-5).join("\n")}`);
+        await changed.promise;
+      }
+    },
+    /** Sends a signal and waits for the end. */
+    async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
+      process.kill(signal);
       await ended;
     },
   };
