@@ -58,13 +58,7 @@ describe("the keys that may open a file", () => {
   ];
   it.each<[string, Key[], string, recipients: number, tried: string]>([
     ["are the newest of all pages", active(5), "", 1, "key-4 key-3 key-2 key-1 key-0"],
-    [
-      "are the primary version of a name, and then its other versions",
-      versions,
-      "name/a",
-      1,
-      "name/a third first",
-    ],
+    ["are the primary version of a name, then its others", versions, "name/a", 1, "name/a third first"],
     ["are only the one that an ID names", active(3), "key-1", 2, "key-1 key-1"],
     ["may need all eight calls", active(8), "", 1, "key-7 key-6 key-5 key-4 key-3 key-2 key-1 key-0"],
     ["are not asked for a file without post-quantum recipients", active(1), "", 0, ""],

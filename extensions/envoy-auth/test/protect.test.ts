@@ -23,27 +23,19 @@ import { request as requestHttp2 } from "../../../test/server/raw.ts";
 import { type AtEnd, endAfterAll } from "../../../test/support/at-end.ts";
 import { describeClient } from "../../../test/support/clients.ts";
 import { openTestStore } from "../../../test/support/open-store.ts";
-import type { RunningServer } from "../../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
 const audience = "https://orders.example.com";
 const other = "https://other.example.com";
 
-/** A service, the server that authorizes its requests, and the Envoy in front of both. */
-interface Protected {
-  readonly server: RunningServer;
-  readonly edge: TestEdge;
-  readonly office: Office;
-  /** The request headers that the service received. */
-  readonly received: http.IncomingHttpHeaders[];
-}
-
-async function startProtected(atEnd: AtEnd): Promise<Protected> {
+/** Starts a service, the server that authorizes its requests, and the Envoy in front of both. */
+async function startProtected(atEnd: AtEnd) {
   const dataDir = makeTemporaryDirectory(atEnd);
   await addAccounts(dataDir);
   const flags = "--auth token --issuer-url https://id.example.com --trusted-proxies 127.0.0.1";
   const args = flags.split(" ");
   const server = await startBackend(atEnd, [...args, "--max-calls-per-second", "50"], dataDir);
+  /** The request headers that the service received. */
   const received: http.IncomingHttpHeaders[] = [];
   const orders = await startOrders(received, atEnd);
   const backends = { servers: [server.authority], orders: [orders] };
@@ -60,12 +52,9 @@ async function getTokenOf(office: Office, client: string, resource = audience): 
   return issueToClient(office, client, scopes, [resource]);
 }
 
-function askEdge(edge: TestEdge, path: string, token?: string, more: Partial<Ask> = {}): Promise<Answer> {
-  return request(edge, {
-    path,
-    ...more,
-    headers: { ...more.headers, ...(token && { authorization: `Bearer ${token}` }) },
-  });
+function askEdge(edge: TestEdge, path: string, token?: string, more: Partial<Ask> = {}) {
+  const headers = { ...more.headers, ...(token && { authorization: `Bearer ${token}` }) };
+  return request(edge, { path, ...more, headers });
 }
 
 describeEdge("a service behind Envoy that requires our tokens", () => {
@@ -105,29 +94,18 @@ describeEdge("a service behind Envoy that requires our tokens", () => {
     expect(Object.keys(open).filter((name) => name.startsWith("x-auth"))).toEqual([]);
   });
 
+  const isInvalid = expect.stringMatching(/^Bearer error="invalid_token"/);
+  const lacks = 'Bearer error="insufficient_scope"';
   it.each<[string, client: string, Partial<Ask>, status: number, says: unknown, resource?: string]>([
-    [
-      "a token for a different service",
-      "reader",
-      {},
-      401,
-      expect.stringMatching(/^Bearer error="invalid_token"/),
-      other,
-    ],
+    ["a token for a different service", "reader", {}, 401, isInvalid, other],
     [
       "a token without the route's scope",
       "reader",
       { method: "POST" },
       403,
-      'Bearer error="insufficient_scope", scope="orders.write"',
+      `${lacks}, scope="orders.write"`,
     ],
-    [
-      "a token without the route's role",
-      "writer",
-      { path: "/admin/users" },
-      403,
-      'Bearer error="insufficient_scope"',
-    ],
+    ["a token without the route's role", "writer", { path: "/admin/users" }, 403, lacks],
   ])("rejects %s, and says why", async (_, client, more, status, says, resource) => {
     const answer = await ask("/orders", await getToken(client, resource), more);
     expect([answer.status, answer.headers["www-authenticate"]]).toEqual([status, says]);
@@ -201,19 +179,9 @@ interface Ask {
   readonly headers: Readonly<Record<string, string | string[]>>;
 }
 
-interface Answer {
-  readonly status: number | undefined;
-  readonly headers: http.IncomingHttpHeaders;
-  readonly body: string;
-}
-
-async function request({ url, ca }: TestEdge, ask: Partial<Ask>): Promise<Answer> {
-  const sent = https.request(new URL(ask.path ?? "/", url), {
-    ca,
-    agent: false,
-    ...ask,
-    servername: "localhost",
-  });
+async function request({ url, ca }: TestEdge, ask: Partial<Ask>) {
+  const options = { ca, agent: false, ...ask, servername: "localhost" };
+  const sent = https.request(new URL(ask.path ?? "/", url), options);
   sent.end();
   const [answer] = (await once(sent, "response")) as [http.IncomingMessage];
   const chunks = await Array.fromAsync(answer as AsyncIterable<Buffer>);

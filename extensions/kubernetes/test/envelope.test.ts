@@ -57,15 +57,9 @@ describe("an envelope", () => {
     const info = Buffer.concat([Buffer.from(`qsp kubernetes kms v2 format 1\0${keyId}\0`), hash]);
     const aesKey = hkdf(sha256, key.sharedSecret, undefined, info, 32);
     const imported = await webcrypto.subtle.importKey("raw", aesKey, "AES-GCM", false, ["decrypt"]);
-    const opened = await webcrypto.subtle.decrypt(
-      {
-        name: "AES-GCM",
-        iv: ciphertext.subarray(1, 13),
-        additionalData: Buffer.from(`kubernetes/1/${keyId}`),
-      },
-      imported,
-      ciphertext.subarray(13),
-    );
+    const [iv, additionalData] = [ciphertext.subarray(1, 13), Buffer.from(`kubernetes/1/${keyId}`)];
+    const algorithm = { name: "AES-GCM", iv, additionalData };
+    const opened = await webcrypto.subtle.decrypt(algorithm, imported, ciphertext.subarray(13));
     expect(ciphertext[0]).toBe(1);
     expect(Buffer.from(opened)).toEqual(plaintext);
   });

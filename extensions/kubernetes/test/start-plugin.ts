@@ -2,7 +2,7 @@
 import { mkdirSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
-import { type Client, createClient } from "@connectrpc/connect";
+import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { onTestFinished } from "vitest";
 import { KeyManagementService } from "#gen/kubernetes/kms_pb.ts";
@@ -10,28 +10,8 @@ import { startQsp } from "../../../test/cli/qsp.ts";
 import type { Run } from "../../../test/support/run-here.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
-/** How to start the plugin. */
-export interface PluginStart {
-  readonly url: string;
-  /** Default: "name/etcd". */
-  readonly key?: string;
-  readonly args?: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-  /** Default: a new one. */
-  readonly socket?: string;
-}
-
 /** A running plugin. */
-export interface RunningPlugin {
-  readonly socket: string;
-  readonly client: Client<typeof KeyManagementService>;
-  /** The output so far. */
-  readonly printed: () => Pick<Run, "stdout" | "stderr">;
-  readonly signal: (signal: NodeJS.Signals) => void;
-  readonly end: Promise<Run>;
-  /** Stops it gracefully. */
-  stop(): Promise<Run>;
-}
+export type RunningPlugin = Awaited<ReturnType<typeof startPlugin>>;
 
 /** Returns a socket path in a directory that only this user can write to. */
 export function makeSocketPath(atEnd?: (remove: () => void) => void): string {
@@ -42,13 +22,12 @@ export function makeSocketPath(atEnd?: (remove: () => void) => void): string {
 
 /** Starts a plugin and waits until it is ready. It stops with its test. */
 export async function startPlugin(
-  start: PluginStart,
+  { url = "", key = "name/etcd", args = [] as readonly string[], socket = makeSocketPath() },
   atEnd: (end: () => Promise<void>) => void = onTestFinished,
-): Promise<RunningPlugin> {
-  const { url, key = "name/etcd", args = [], env = {}, socket = makeSocketPath() } = start;
+) {
   const cwd = makeTemporaryDirectory((remove) => atEnd(async () => remove()));
   const words = ["k8s-kms", "--socket", socket, "--key", key, ...args];
-  const { child, end } = startQsp(words, { cwd, url, env });
+  const { child, end } = startQsp(words, { cwd, url });
   const printed = { stdout: "", stderr: "" };
   child.stderr?.on("data", (chunk) => {
     printed.stderr += chunk;
@@ -72,20 +51,14 @@ export async function startPlugin(
     close();
     await stop();
   });
-  return { socket, client, printed: () => printed, signal, end, stop };
+  return { socket, client, printed, signal, end, stop };
 }
 
 /** Connects to a plugin's socket. */
-export function connectTo(socket: string): {
-  readonly client: Client<typeof KeyManagementService>;
-  readonly close: () => void;
-} {
+export function connectTo(socket: string) {
   const baseUrl = "http://localhost";
-  const sessionManager = new Http2SessionManager(
-    baseUrl,
-    {},
-    { createConnection: () => net.connect({ path: socket }) },
-  );
+  const createConnection = () => net.connect({ path: socket });
+  const sessionManager = new Http2SessionManager(baseUrl, {}, { createConnection });
   const transport = createGrpcTransport({ baseUrl, sessionManager });
   return { client: createClient(KeyManagementService, transport), close: () => sessionManager.abort() };
 }

@@ -1,11 +1,8 @@
-/** The log tables: what must never change, and stores from before some of them existed. */
+/** The log tables: what must never change, and what reading them costs. */
 import { expect, it, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
-import type { TableOwner } from "../../../src/database/schema.ts";
-import { openStoreOf } from "../../../src/store/open-store-of.ts";
 import { writeEntries } from "../../../test/support/entries.ts";
 import { describeStores } from "../../../test/support/on-both.ts";
-import { coreTables } from "../../../test/support/open-store.ts";
 import { pinSteps } from "../../../test/support/pin-steps.ts";
 import { openCounted } from "../../../test/support/thread-messages.ts";
 import { tlogTables } from "../tables.ts";
@@ -17,21 +14,6 @@ pinSteps([tlogTables], {
 });
 
 describeStores("a store", (makePlace) => {
-  it.each([
-    ["without the extension gets its tables", [...coreTables.owners]],
-    ["from an older version gets the newer ones", [...coreTables.owners, firstTables()]],
-  ])("%s", async (_, owners) => {
-    const place = await makePlace();
-    const provider = await createCryptoProvider("openssl");
-    onTestFinished(() => provider.close());
-    await (await openStoreOf({ ...place, owners, provider })).close();
-    const store = await place.open();
-    await writeEntries(store, 1);
-    expect(await verifyAudit(store, provider)).toMatchObject({ valid: true, entries: 1 });
-    for (const table of Object.keys(tlogTables.tables))
-      expect(await place.query(`select * from ${table}`)).toEqual([]);
-  });
-
   it("is verified with one read per 256 tiles of its log", async () => {
     const place = await makePlace();
     const { store, countMessages } = await openCounted(() => place.open());
@@ -47,10 +29,3 @@ describeStores("a store", (makePlace) => {
     expect(await countReads()).toBeLessThan(short + 20);
   });
 });
-
-/** The first step's tables. */
-function firstTables(): TableOwner {
-  const { tlog_verified: _, ...tables } = tlogTables.tables;
-  const { "0004-tlog": __, ...steps } = tlogTables.steps;
-  return { tables, steps };
-}

@@ -49,12 +49,6 @@ beforeAll(async () => {
 }, timeout);
 
 describe("qsp log", { timeout }, () => {
-  it("lists the logs with their keys", async () => {
-    const { stdout } = await log("list");
-    expect(stdout).toMatch(/log +audit\norigin +quantum-safe-playground\/[0-9a-f]{16}\/audit\nkey +quantum/);
-    expect(stdout.match(/^key/gm)).toHaveLength(6);
-  });
-
   const [ed25519, mlDsa44, mlDsa65] = ["ed25519", "ml-dsa-44", "ml-dsa-65"].map(
     (name) => `--vkey @${name}.vkey`,
   );

@@ -1,5 +1,5 @@
 /** `qsp tuf`: a repository from the ceremony to the file, and what a signer refuses. */
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -37,12 +37,6 @@ describe("qsp tuf", { timeout, shuffle: false }, () => {
     const [, sha256 = ""] = /^sha256 +(.*)$/m.exec((await signRoot()).stdout) ?? [];
     return signRoot("--key-file", keyFile, "--sha256", sha256);
   };
-
-  it("shows a root", async () => {
-    expect((await signRoot()).stdout).toMatch(
-      /root version +1\nsha256 +[0-9a-f]{64}\nexpires .*\nroot +2 of [0-9a-f]{64} [0-9a-f]{64}\n/,
-    );
-  });
 
   it("names the signers whose public keys are known, next to their key IDs", async () => {
     const { stdout } = await signRoot("--known", "bob.pub", "--known", "eve.pub");
@@ -82,26 +76,19 @@ describe("qsp tuf", { timeout, shuffle: false }, () => {
   });
 
   it("adds, publishes and removes a file", async () => {
-    const bytes = randomBytes(3_000_000);
-    writeFileSync(join(place.cwd, "app.bin"), bytes);
-    const options = ["--version", "1.2", "--device-type", "sensor"];
-    const added = ["tuf", "add", repository, "sensor/app.bin", "app.bin", ...options];
+    writeFileSync(join(place.cwd, "app.bin"), randomBytes(3_000_000));
+    const added = ["tuf", "add", repository, "sensor/app.bin", "app.bin", "--device-type", "sensor"];
     expect(await qspDone(added, place)).toBe("sensor/app.bin: 3,000,000 bytes, not published yet\n");
     const publish = () => qspDone(["tuf", "publish", repository], place);
     expect(await publish()).toContain("1 target added or replaced, 0 removed");
-    const { targets } = await server.client(RepositoryService).listTargets({ repository });
-    const sha256 = Uint8Array.from(createHash("sha256").update(bytes).digest());
-    expect(targets).toMatchObject([{ length: bytes.length, version: "1.2", deviceTypes: ["sensor"] }]);
-    expect(targets[0]?.sha256).toEqual(sha256);
     await qspDone(["tuf", "remove", repository, "sensor/app.bin"], place);
     expect(await publish()).toContain("0 targets added or replaced, 1 removed");
   });
 
-  it("delegates a device type, and proposes new keys", async () => {
+  it("delegates a device type, and shows the state of its key", async () => {
     const done = (...args: string[]) => qspDone(["tuf", ...args], place);
     expect(await done("delegate", repository, "sensor")).toMatch(/^role +sensor\nkey +key-/);
     expect(await done("status", repository)).toMatch(/sensor .* with the next publish/);
-    expect(await done("rotate", repository, "--role", "timestamp")).toMatch(/root +2\n/);
     const { repository: found } = await server.client(RepositoryService).getRepository({ repository });
     const keyId = found?.roles.find(({ role }) => role === "sensor")?.keyId ?? "";
     await server.client(KmsService).disableKey({ keyId });
