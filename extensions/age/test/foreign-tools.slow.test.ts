@@ -1,4 +1,4 @@
-/** age, SOPS and age-encryption read what qsp writes, and the reverse. */
+/** age and age-encryption read what qsp writes, and the reverse. The page does so with SOPS. */
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -76,20 +76,6 @@ describe.skipIf(needsAge)("age (needs age and age-keygen)", { timeout }, () => {
     await done("age", ["-r", other.recipient, "-o", "other.age", "file"], place);
     await kms.enableKey({ keyId: place.keyId });
     expect((await decrypt("other.age")).stderr).toContain("no identity matched any of the recipients");
-  });
-});
-
-describe.skipIf(isMissing("sops"))("SOPS (needs sops)", { timeout }, () => {
-  it("encrypts a YAML file to a server-held key, and decrypts it through the plugin", async () => {
-    const place = await makePlace();
-    writeFileSync(join(place.cwd, "config.yaml"), "database:\n    password: correct horse\n");
-    const encrypted = await done("sops", ["encrypt", "--age", place.recipient, "config.yaml"], place);
-    expect(encrypted).toContain("password: ENC[AES256_GCM,");
-    writeFileSync(join(place.cwd, "config.enc.yaml"), encrypted);
-    const env = { ...place.env, SOPS_AGE_KEY_FILE: join(place.cwd, "identity") };
-    expect(await done("sops", ["decrypt", "config.enc.yaml"], { ...place, env })).toBe(
-      "database:\n    password: correct horse\n",
-    );
   });
 });
 

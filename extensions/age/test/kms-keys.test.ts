@@ -8,15 +8,14 @@ import { KeyRecordSchema } from "#gen/kms/key_pb.ts";
 import type { ApiClient } from "../../../src/cli/connection/api-client.ts";
 import { findFileKeyOnServer } from "../kms-keys.ts";
 
-type Key = readonly [keyId: string, status: string, isPrimary?: boolean];
-
-/** A server with these keys, oldest first. Records the key of each Decapsulate call. */
-function serverWith(keys: readonly Key[], sharedSecretBytes = 32, pageSize = 1000) {
+/** A server with these keys, oldest first: ID, status, and whether it is the primary one. Records the key of each Decapsulate call. */
+function serverWith(keys: readonly string[], sharedSecretBytes = 32, pageSize = 1000) {
   const tried: string[] = [];
   const refused = new Map<string, ConnectError>();
-  const records = keys.map(([keyId, status, isPrimary = false]) =>
-    create(KeyRecordSchema, { keyId, status, isPrimary }),
-  );
+  const records = keys.map((key) => {
+    const [keyId = "", status = "", primary] = key.split(" ");
+    return create(KeyRecordSchema, { keyId, status, isPrimary: primary === "primary" });
+  });
   type Request = { readonly keyId: string; readonly pageToken?: string };
   const ask = async ({ name }: { readonly name: string }, { keyId, pageToken }: Request) => {
     if (name === "GetKey") return { versions: records };
@@ -34,29 +33,19 @@ function serverWith(keys: readonly Key[], sharedSecretBytes = 32, pageSize = 100
 
 const sealed = (count: number) =>
   Array.from({ length: count }, () => ({ enc: randomBytes(1120), ciphertext: randomBytes(32) }));
-const active = (count: number): Key[] => Array.from({ length: count }, (_, i) => [`key-${i}`, "ACTIVE"]);
+const active = (count: number) => Array.from({ length: count }, (_, i) => `key-${i} ACTIVE`);
 
 describe("the keys that may open a file", () => {
   it("are the caller's active and rotated ones, the newest first", async () => {
-    const { tried, client } = serverWith([
-      ["oldest", "ROTATED"],
-      ["disabled", "DISABLED"],
-      ["destroyed", "DESTROYED"],
-      ["scheduled", "DESTROY_SCHEDULED"],
-      ["newest", "ACTIVE"],
-    ]);
+    const others = ["disabled DISABLED", "destroyed DESTROYED", "scheduled DESTROY_SCHEDULED"];
+    const { tried, client } = serverWith(["oldest ROTATED", ...others, "newest ACTIVE"]);
     const notTried = "Not tried: disabled (DISABLED), scheduled (DESTROY_SCHEDULED)";
     await expect(findFileKeyOnServer(client, "", sealed(1))).rejects.toThrow(notTried);
     expect(tried).toEqual(["newest", "oldest"]);
   });
 
-  const versions: Key[] = [
-    ["first", "ROTATED"],
-    ["second", "DESTROYED"],
-    ["third", "ROTATED"],
-    ["fourth", "ACTIVE", true],
-  ];
-  it.each<[string, Key[], string, recipients: number, tried: string]>([
+  const versions = ["first ROTATED", "second DESTROYED", "third ROTATED", "fourth ACTIVE primary"];
+  it.each<[string, string[], string, recipients: number, tried: string]>([
     ["are the newest of all pages", active(5), "", 1, "key-4 key-3 key-2 key-1 key-0"],
     ["are the primary version of a name, then its others", versions, "name/a", 1, "name/a third first"],
     ["are only the one that an ID names", active(3), "key-1", 2, "key-1 key-1"],
@@ -72,10 +61,7 @@ describe("the keys that may open a file", () => {
     const disabled = new ConnectError("the key is DISABLED", Code.FailedPrecondition, undefined, [
       { desc: ErrorInfoSchema, value: { reason: "KEY_STATE_INVALID", domain: "quantum-safe-playground" } },
     ]);
-    const { tried, refused, client } = serverWith([
-      ["first", "ROTATED"],
-      ["second", "DISABLED", true],
-    ]);
+    const { tried, refused, client } = serverWith(["first ROTATED", "second DISABLED primary"]);
     refused.set("name/archive", disabled);
     await expect(findFileKeyOnServer(client, "name/archive", sealed(1))).rejects.toBe(disabled);
     expect(tried).toEqual(["name/archive", "first"]);

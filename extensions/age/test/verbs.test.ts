@@ -183,12 +183,9 @@ describe("qsp encrypt", { timeout }, () => {
 describe("qsp decrypt", { timeout }, () => {
   const version = "age-encryption.org/v1\n";
   const classic = "-> X25519 a\n\n---";
+  // vectors.test.ts has the other malformed files.
   it.each([
-    [`${version}${classic} bWFj\n`, /header is malformed/],
     [`${version}${classic} ${"A".repeat(43)}\n`, /no post-quantum recipient .* only X25519/],
-    ["age-encryption.org/v1\r\n", /not an age file/],
-    ["age-encryption.org/v2\n", /has version "age-encryption.org\/v2" of the age format/],
-    ["hello", /not an age file/],
     ["", /not an age file/],
     [`${version}-> ${"a".repeat(3_000_000)}`, /a line is longer than/],
     [`${version}${"-> a\n\n".repeat(1025)}`, /more than 1024 stanzas/],

@@ -107,12 +107,8 @@ describe("a Decrypt request", () => {
 });
 
 describe("a key ID", () => {
-  it.each([
-    [keyId, true],
-    [keyId.toUpperCase(), false],
-    [`user/ada/${keyId}`, false],
-    ["key-", false],
-  ])("%s: %s", (text, expected) => {
-    expect(isKeyId(text)).toBe(expected);
+  it("has lower-case letters and no owner", () => {
+    const ids = [keyId, keyId.toUpperCase(), `user/ada/${keyId}`, "key-"];
+    expect(ids.filter(isKeyId)).toEqual([keyId]);
   });
 });

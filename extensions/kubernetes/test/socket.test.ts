@@ -169,13 +169,12 @@ describe("the socket", () => {
 });
 
 describe("the group", () => {
-  it.each([
-    ["root", 0],
-    ["0", 0],
-    ["4242", 4242],
-    ["4294967294", 4294967294],
-  ])("%s has the ID %i", (name, id) => {
-    expect(findGroupId(name)).toBe(id);
+  it.each(["0", "4242", "4294967294"])("%s has the ID that it states", (name) => {
+    expect(findGroupId(name)).toBe(Number(name));
+  });
+
+  it("root has the ID 0", () => {
+    expect(findGroupId("root")).toBe(0);
   });
 
   it.each(["no-such-group", "", "-1", "root:x", "4294967295"])('"%s" is rejected', (name) => {

@@ -120,11 +120,7 @@ describe("a program that is not WireGuard", () => {
     ["sends text", "hello\n\n", "answer has a line without a value"],
     ["sends a long line", `x=${"y".repeat(2000)}\n\n`, "has a line of more than 1024 bytes"],
     ["sends a short key", `public_key=00\n${end}`, "public_key that is not 64 hexadecimal digits"],
-    [
-      "sends other letters",
-      `${peer}preshared_key=${"zz".repeat(32)}\n${end}`,
-      "preshared_key that is not 64",
-    ],
+    ["sends other letters", `${peer}preshared_key=${"zz".repeat(32)}\n${end}`, "key that is not 64"],
     ["sends a time that is none", `${peer}last_handshake_time_sec=soon\n${end}`, "that is not a number"],
     ["sends many addresses", `${peer}${"allowed_ip=::/8\n".repeat(1025)}${end}`, "more than 1024 addresses"],
   ])("and %s, is reported in a sentence", async (_name, text, sentence) => {
