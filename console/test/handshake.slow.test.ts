@@ -2,17 +2,15 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { startServer } from "../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../test/support/temporary-directory.ts";
 import { writeRecording } from "../page/views/handshake/recording.ts";
-import { lacksBrowser, needsBrowser, textOf, type Visit, visit } from "./browser.ts";
+import { textOf, type Visit, visit } from "./browser.ts";
 import { goRecordings } from "./handshake/recordings.ts";
-import { setUpStage } from "./telling.ts";
+import { describeInBrowser } from "./telling.ts";
 
-describe.skipIf(lacksBrowser)(`the handshake page${needsBrowser}`, { timeout: 180_000 }, () => {
-  const stage = setUpStage();
-
+describeInBrowser("the handshake page", (stage) => {
   async function open(url = stage().server.url): Promise<Visit> {
     const visited = await visit(stage().browser, url, "handshake", {
       ignoreHTTPSErrors: true,

@@ -1,8 +1,8 @@
 /** How soon the console shows its first content, on loopback. */
 import type { Page } from "playwright-core";
-import { describe, expect, it } from "vitest";
-import { lacksBrowser, needsBrowser, visit } from "./browser.ts";
-import { setUpStage } from "./telling.ts";
+import { expect, it } from "vitest";
+import { visit } from "./browser.ts";
+import { describeInBrowser } from "./telling.ts";
 
 const maxFirstPaintMs = 1000;
 /** Maximum milliseconds until the first screen shows two verdicts. */
@@ -10,9 +10,7 @@ const maxVerifiedMs = 3000;
 /** Other load can only slow a visit down, so the fastest one counts. */
 const visits = 5;
 
-describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, { timeout: 180_000 }, () => {
-  const stage = setUpStage();
-
+describeInBrowser("the console", (stage) => {
   /** Milliseconds of the fastest visit to the home page. */
   async function measureBest(measure: (page: Page) => Promise<number>): Promise<number> {
     const times: number[] = [];

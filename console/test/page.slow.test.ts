@@ -6,10 +6,9 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import { isMissing, run } from "../../test/interop/tools.ts";
 import { useRunningServer } from "../../test/support/running-server.ts";
 import { loadPackages } from "../../test/support/whole-program.ts";
-import { findBarriers } from "./axe.ts";
-import { lacksBrowser, needsBrowser, runStep, runStory, stepOf, textOf, visit, visitIn } from "./browser.ts";
-import { unfold, viewports } from "./expect-fits.ts";
-import { readStory, setUpStage } from "./telling.ts";
+import { runStep, runStory, stepOf, textOf, visit, visitIn } from "./browser.ts";
+import { findBarriers, unfold, viewports } from "./expect-fits.ts";
+import { describeInBrowser, readStory } from "./telling.ts";
 
 /** Maximum compressed bytes of the whole console. */
 const maxTransferBytes = 300_000;
@@ -134,8 +133,7 @@ function readOutcome(output: string): string | undefined {
   return /"reason":\s*"(\w+)"/.exec(output)?.[1] ?? `neither answer nor refusal: ${output.slice(0, 200)}`;
 }
 
-describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, { timeout: 180_000 }, () => {
-  const stage = setUpStage();
+describeInBrowser("the console", (stage) => {
   /** For tests that leave nothing in it. */
   let sharedContext: BrowserContext;
   beforeAll(async () => {

@@ -1,12 +1,9 @@
 /** Stories in a real browser: what only a page can get wrong. page.slow.test.ts plays each one to its end. */
 import { describe, expect, it } from "vitest";
-import { checksOf, lacksBrowser, needsBrowser, runStep, runStory, stepOf, textOf } from "./browser.ts";
-import { callKms, openStory, runSteps, setUpStage } from "./telling.ts";
+import { checksOf, runStep, runStory, stepOf, textOf } from "./browser.ts";
+import { callKms, describeInBrowser, openStory, runSteps } from "./telling.ts";
 
-const title = `the console's stories, in a real browser${needsBrowser}`;
-describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
-  const stage = setUpStage();
-
+describeInBrowser("the console's stories", (stage) => {
   describe("sign and verify", () => {
     const page = openStory(stage, "sign");
 

@@ -1,9 +1,19 @@
 /** Plays stories in tests: a server and a browser per test file, and their pages. */
 import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from "vitest";
 import { type RunningServer, startServer } from "../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../test/support/temporary-directory.ts";
-import { checksOf, emptyTab, openBrowser, runStep, runStory, type Visit, visitTab } from "./browser.ts";
+import {
+  checksOf,
+  emptyTab,
+  lacksBrowser,
+  needsBrowser,
+  openBrowser,
+  runStep,
+  runStory,
+  type Visit,
+  visitTab,
+} from "./browser.ts";
 
 /** A server, and a browser to use it with. */
 export interface Stage {
@@ -11,8 +21,14 @@ export interface Stage {
   readonly browser: Browser;
 }
 
+/** Describes tests in a real browser, which share a server and the browser. */
+export function describeInBrowser(name: string, define: (stage: () => Stage) => void): void {
+  const title = `${name}, in a real browser${needsBrowser}`;
+  describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => define(setUpStage()));
+}
+
 /** Starts both before a block's tests, and stops them afterwards. */
-export function setUpStage(): () => Stage {
+function setUpStage(): () => Stage {
   const dataDir = makeTemporaryDirectory(afterAll);
   let stage: Stage | undefined;
   beforeAll(async () => {

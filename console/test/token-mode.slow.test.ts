@@ -214,16 +214,6 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     expect(await checksOf(page, "Forge it")).toEqual(["browser: not valid", "server: not valid"]);
   });
 
-  it.each([
-    ["a user without the auditor role, for their own keys", "ada"],
-    ["an auditor", "grace"],
-  ])("streams audit log entries to %s", async (_who, user) => {
-    const page = await openAs(user, "keys");
-    await runStep(page, "Watch the audit log");
-    expect(await runStep(page, "Create a key")).toContain("ACTIVE");
-    await expect.poll(() => textOf(page.locator(".chain ol > li").first())).toContain("CREATE");
-  });
-
   it("lets a user without the auditor role manage and grant keys, and read their entries", async () => {
     const page = await open("keys/manage");
     await logIn(page, "ada");

@@ -4,20 +4,13 @@ import { join } from "node:path";
 import { type Recording, readRecording } from "../../page/views/handshake/recording.ts";
 
 /** What Go's crypto/tls reports about its own connection (tls.ConnectionState). */
-export interface GoReading {
-  readonly version: string;
-  readonly cipherSuite: string;
-  readonly group: string;
-  readonly serverName: string;
-  readonly alpn: string;
+interface GoReading {
   readonly didResume: boolean;
-  readonly helloRetryRequest: boolean;
   readonly offeredGroups: readonly string[];
   readonly serialNumbers: readonly string[];
-  readonly exchanged: readonly string[];
 }
 
-export interface Recorded {
+interface Recorded {
   readonly name: string;
   readonly recording: Recording;
   readonly go: GoReading;

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import { type ApiServer, startApi } from "../../../test/openapi/api-server.ts";
 import { listOperations } from "../../../test/openapi/call-examples.ts";
 import { endAfterAll } from "../../../test/support/at-end.ts";
-import { findBarriers } from "../axe.ts";
 import { lacksBrowser, needsBrowser, openBrowser, visit } from "../browser.ts";
+import { findBarriers } from "../expect-fits.ts";
 
 const widths = { phone: 390, desk: 1440 } as const;
 

@@ -7,15 +7,8 @@ import { type Block, BlockchainService, BlockSchema } from "#gen/blockchain/bloc
 import { checkBlocks } from "../../page/stories/chain/blocks.ts";
 import { createChainCopy, receiveBlock } from "../../page/stories/chain/copy.ts";
 import { efforts, forgeBlocks } from "../../page/stories/chain/forge.ts";
-import {
-  adding,
-  intruding,
-  registering,
-  tampering,
-  verifying,
-  watching,
-} from "../../page/stories/chain/page.tsx";
-import { refusalOf, runStep, serve } from "./fake-caller.ts";
+import * as story from "../../page/stories/chain/page.tsx";
+import { runStep, serve } from "./fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();
 const validatorAddress = `0x${createHash("sha256").update(publicKey).digest("hex").slice(0, 40)}`;
@@ -128,35 +121,31 @@ const stream = { status: "closed", failure: undefined, items: [], open() {}, clo
 
 const verifier = serve(BlockchainService, { verifyChain: async () => ({ valid: true, blocksChecked: 3 }) });
 
-describe("registering", () => {
-  it.each([
-    ["trusts a key whose hash is the address", validatorAddress, true],
-    ["does not trust a key with a different address", other, false],
-  ])("%s", async (_what, address, isKnown) => {
-    const caller = serve(BlockchainService, {
-      registerNode: async () => ({ validatorAddress: address, publicKey }),
-    });
-    const copy = createChainCopy();
-    const registered = await runStep(registering, caller, { name: "Validator 1" }, { copy });
-    expect([registered.isAddressEqual, copy.validators.has(address)]).toEqual([isKnown, isKnown]);
+it.each([
+  ["trusts a key whose hash is the address", validatorAddress, true],
+  ["does not trust a key with a different address", other, false],
+])("registering %s", async (_what, address, isKnown) => {
+  const caller = serve(BlockchainService, {
+    registerNode: async () => ({ validatorAddress: address, publicKey }),
   });
+  const copy = createChainCopy();
+  const registered = await runStep(story.registering, caller, { name: "Validator 1" }, { copy });
+  expect([registered.isAddressEqual, copy.validators.has(address)]).toEqual([isKnown, isKnown]);
 });
 
-describe("watching", () => {
-  it("starts two blocks before the end, with validators whose address matches, and no old blocks", async () => {
-    const addresses = [validatorAddress, other];
-    const caller = serve(BlockchainService, {
-      getChain: async () => ({ length: 9 }),
-      listValidators: async () => ({
-        validators: addresses.map((one) => ({ validatorAddress: one, publicKey })),
-      }),
-    });
-    const copy = createChainCopy();
-    copy.blocks = (await fillCopy()).blocks;
-    const started = await runStep(watching, caller, {}, { copy, stream });
-    expect(started).toEqual({ length: 9, fromIndex: 7 });
-    expect([[...copy.validators.keys()], copy.blocks]).toEqual([[validatorAddress], []]);
+it("watching starts two blocks before the end, with validators whose address matches, and no old blocks", async () => {
+  const addresses = [validatorAddress, other];
+  const caller = serve(BlockchainService, {
+    getChain: async () => ({ length: 9 }),
+    listValidators: async () => ({
+      validators: addresses.map((one) => ({ validatorAddress: one, publicKey })),
+    }),
   });
+  const copy = createChainCopy();
+  copy.blocks = (await fillCopy()).blocks;
+  const started = await runStep(story.watching, caller, {}, { copy, stream });
+  expect(started).toEqual({ length: 9, fromIndex: 7 });
+  expect([[...copy.validators.keys()], copy.blocks]).toEqual([[validatorAddress], []]);
 });
 
 describe("receiveBlock", () => {
@@ -179,7 +168,7 @@ describe("adding", () => {
       addBlock: async ({ data }) => ({ block: makeBlock(index, undefined, Buffer.from(data)) }),
     });
     const given = { registering: { validatorAddress, publicKey }, one: "one", two: "two", three: "three" };
-    return runStep(adding, caller, given, { copy: await fillCopy() });
+    return runStep(story.adding, caller, given, { copy: await fillCopy() });
   }
 
   it.each([
@@ -196,37 +185,24 @@ describe("adding", () => {
   });
 });
 
-describe("verifying", () => {
-  it.each([
-    ["verifies the copy in the browser", publicKey, 2],
-    ["does not call a chain signed if it knows no validator's key", undefined, 0],
-  ])("%s", async (_what, key, validSignatures) => {
-    const copy = await fillCopy();
-    copy.validators.set(validatorAddress, key);
-    const found = await runStep(verifying, verifier, {}, { copy });
-    expect(found).toMatchObject({ validSignatures, areSigned: validSignatures === 2 });
-    expect(found.checked.map(({ holds }) => holds)).toEqual([true, true]);
-  });
+it.each([
+  ["verifies the copy in the browser", publicKey, 2],
+  ["does not call a chain signed if it knows no validator's key", undefined, 0],
+])("verifying %s", async (_what, key, validSignatures) => {
+  const copy = await fillCopy();
+  copy.validators.set(validatorAddress, key);
+  const found = await runStep(story.verifying, verifier, {}, { copy });
+  expect(found).toMatchObject({ validSignatures, areSigned: validSignatures === 2 });
+  expect(found.checked.map(({ holds }) => holds)).toEqual([true, true]);
 });
 
-describe("tampering", () => {
-  it("detects the change in a copy of the copy, and leaves the copy unchanged", async () => {
-    const copy = await fillCopy();
-    const given = { adding: [], place: "1", words: "other", effort: "changes the data" };
-    const tampered = await runStep(tampering, verifier, given, { copy, stream });
-    expect(tampered.checked.map(({ fault }) => fault)).toEqual(["HASH", undefined]);
-    expect(tampering.says(tampered)).toBe(
-      "You changed block 1: in your copy, block 1 and the 1 after it turned red. Block 1: its content does not match its hash. The server's chain holds.",
-    );
-    expect(copy.blocks.every(({ holds }) => holds)).toBe(true);
-  });
-});
-
-describe("intruding", () => {
-  it("reports the refusal", async () => {
-    const caller = serve(BlockchainService, {
-      addBlock: () => Promise.reject(refusalOf("VALIDATOR_NOT_FOUND")),
-    });
-    expect(await runStep(intruding, caller, {})).toMatchObject({ reason: "VALIDATOR_NOT_FOUND" });
-  });
+it("tampering detects the change in a copy of the copy, and leaves the copy unchanged", async () => {
+  const copy = await fillCopy();
+  const given = { adding: [], place: "1", words: "other", effort: "changes the data" };
+  const tampered = await runStep(story.tampering, verifier, given, { copy, stream });
+  expect(tampered.checked.map(({ fault }) => fault)).toEqual(["HASH", undefined]);
+  expect(story.tampering.says(tampered)).toBe(
+    "You changed block 1: in your copy, block 1 and the 1 after it turned red. Block 1: its content does not match its hash. The server's chain holds.",
+  );
+  expect(copy.blocks.every(({ holds }) => holds)).toBe(true);
 });

@@ -34,19 +34,17 @@ describe("gathering", () => {
   });
 });
 
-describe("founding", () => {
-  it.each([
-    ["finds its three signers", undefined, true],
-    ["detects a different signer", "0x", false],
-  ])("%s", async (_what, second, isSame) => {
-    const caller = serve(DefiService, {
-      createMultisig({ signerPublicKeys }) {
-        const [first, own, last] = signerPublicKeys.map((key) => `0x${hash(key).slice(0, 40)}`);
-        return { signers: [first ?? "", second ?? own ?? "", last ?? ""] };
-      },
-    });
-    expect(await runStep(story.founding, caller, { gathering: await gather() })).toMatchObject({ isSame });
+it.each([
+  ["finds its three signers", undefined, true],
+  ["detects a different signer", "0x", false],
+])("founding %s", async (_what, second, isSame) => {
+  const caller = serve(DefiService, {
+    createMultisig({ signerPublicKeys }) {
+      const [first, own, last] = signerPublicKeys.map((key) => `0x${hash(key).slice(0, 40)}`);
+      return { signers: [first ?? "", second ?? own ?? "", last ?? ""] };
+    },
   });
+  expect(await runStep(story.founding, caller, { gathering: await gather() })).toMatchObject({ isSame });
 });
 
 describe("proposing", () => {
@@ -115,21 +113,6 @@ describe("signing a proposal", () => {
     });
     const found = await runStep(story.intruding, refusing, given);
     expect(found).toMatchObject({ isGraces: false });
-  });
-});
-
-describe("executing", () => {
-  it("shows the status, and the refusal of a second execution", async () => {
-    let isExecuted = false;
-    const caller = serve(DefiService, {
-      executeProposal() {
-        if (isExecuted) throw refusalOf("PROPOSAL_EXECUTED");
-        isExecuted = true;
-        return { proposal: { proposalStatus: "EXECUTED" } };
-      },
-    });
-    const { status } = await runStep(story.executing, caller, { proposing: { proposalId: "p" } });
-    expect(status).toBe("EXECUTED");
   });
 });
 

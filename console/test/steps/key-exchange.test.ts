@@ -2,7 +2,7 @@ import { ml_kem768_x25519 } from "@noble/post-quantum/hybrid.js";
 import { ml_kem512, ml_kem768, ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { breaking, decapsulating, encapsulating, preparing } from "../../page/stories/key-exchange/page.tsx";
+import * as story from "../../page/stories/key-exchange/page.tsx";
 import { runStep, serve } from "./fake-caller.ts";
 
 const kems = {
@@ -19,26 +19,22 @@ const caller = serve(PqcService, {
 });
 
 async function exchangeWith(algorithm = "ML-KEM-768") {
-  const keyPair = await runStep(preparing, caller, { algorithm });
-  return { preparing: keyPair, encapsulating: await runStep(encapsulating, caller, { preparing: keyPair }) };
+  const keyPair = await runStep(story.preparing, caller, { algorithm });
+  return {
+    preparing: keyPair,
+    encapsulating: await runStep(story.encapsulating, caller, { preparing: keyPair }),
+  };
 }
 
 describe("decapsulating", () => {
   it.each(Object.keys(kems))("finds the server's secret, with %s", async (algorithm) => {
-    const found = await runStep(decapsulating, caller, await exchangeWith(algorithm));
+    const found = await runStep(story.decapsulating, caller, await exchangeWith(algorithm));
     expect(found).toMatchObject({ isEqual: true });
   });
 
   it("detects that the server shows a different secret", async () => {
     const given = await exchangeWith();
     const other = { ...given, encapsulating: { ...given.encapsulating, sharedSecret: new Uint8Array(32) } };
-    expect(await runStep(decapsulating, caller, other)).toMatchObject({ isEqual: false });
-  });
-});
-
-describe("breaking", () => {
-  it("results in a different secret, and no error", async () => {
-    const { change, ours, isEqual } = await runStep(breaking, caller, await exchangeWith());
-    expect([change.index, ours.length, isEqual]).toEqual([544, 32, false]);
+    expect(await runStep(story.decapsulating, caller, other)).toMatchObject({ isEqual: false });
   });
 });

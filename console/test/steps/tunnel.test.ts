@@ -72,13 +72,11 @@ async function openTunnel(options: GatewayOptions = {}) {
 const outsider = ml_dsa65.keygen();
 const allTrue = { isOurTranscript: true, isSigned: true, isConfirmed: true };
 
-describe("meeting", () => {
-  it.each([
-    ["finds the identity's signature over the other key", identity, true],
-    ["detects that a different identity signed", outsider, false],
-  ])("%s", async (_what, { secretKey: signingKey }, isVouched) => {
-    expect(await runStep(meeting, startGateway({ signingKey }), {})).toMatchObject({ isVouched });
-  });
+it.each([
+  ["finds the identity's signature over the other key", identity, true],
+  ["detects that a different identity signed", outsider, false],
+])("meeting %s", async (_what, { secretKey: signingKey }, isVouched) => {
+  expect(await runStep(meeting, startGateway({ signingKey }), {})).toMatchObject({ isVouched });
 });
 
 describe("shaking", () => {
@@ -124,24 +122,20 @@ describe("packets", () => {
   });
 });
 
-describe("ending", () => {
-  it("forgets the key, and shows that a further packet is refused", async () => {
-    const { caller, end, given } = await openTunnel();
-    const { tunnelStatus, refusal } = await runStep(ending, caller, given, end);
-    expect([tunnelStatus, refusal.reason, end.current]).toEqual(["REMOVED", "TUNNEL_NOT_FOUND", undefined]);
-  });
+it("ending forgets the key, and shows that a further packet is refused", async () => {
+  const { caller, end, given } = await openTunnel();
+  const { tunnelStatus, refusal } = await runStep(ending, caller, given, end);
+  expect([tunnelStatus, refusal.reason, end.current]).toEqual(["REMOVED", "TUNNEL_NOT_FOUND", undefined]);
 });
 
-describe("catching", () => {
-  it("trusts none of her handshakes, even if the server does", async () => {
-    const caller = startGateway();
-    const swapped = await runStep(swapping, caller, {});
-    expect(swapped.readsGateway).toBe(true);
-    const met = await runStep(meeting, caller, {});
-    const found = await runStep(catching, caller, { meeting: met, swapping: swapped });
-    const { passedOn, rewritten, resigned } = found;
-    expect([passedOn, rewritten, resigned].map(isTrusted)).toEqual([false, false, false]);
-    expect([passedOn.isOurTranscript, rewritten.isSigned, resigned.isSigned]).toEqual([false, false, false]);
-    expect(found.isSignedByHer).toBe(true);
-  });
+it("catching trusts none of her handshakes, even if the server does", async () => {
+  const caller = startGateway();
+  const swapped = await runStep(swapping, caller, {});
+  expect(swapped.readsGateway).toBe(true);
+  const met = await runStep(meeting, caller, {});
+  const found = await runStep(catching, caller, { meeting: met, swapping: swapped });
+  const { passedOn, rewritten, resigned } = found;
+  expect([passedOn, rewritten, resigned].map(isTrusted)).toEqual([false, false, false]);
+  expect([passedOn.isOurTranscript, rewritten.isSigned, resigned.isSigned]).toEqual([false, false, false]);
+  expect(found.isSignedByHer).toBe(true);
 });

@@ -42,41 +42,37 @@ describe("toQuery", () => {
   });
 });
 
-describe("toHandle", () => {
-  it.each([
-    ["", ""],
-    [" release ", "name/release"],
-    ["key-1", "key-1"],
-    ["name/release/2", "name/release/2"],
-    ["user/ada/name/release", "user/ada/name/release"],
-  ])("reads “%s” as “%s”", (typed, handle) => {
-    expect(log.toHandle(typed)).toBe(handle);
-  });
+it.each([
+  ["", ""],
+  [" release ", "name/release"],
+  ["key-1", "key-1"],
+  ["name/release/2", "name/release/2"],
+  ["user/ada/name/release", "user/ada/name/release"],
+])("toHandle reads “%s” as “%s”", (typed, handle) => {
+  expect(log.toHandle(typed)).toBe(handle);
 });
 
-describe("loadEntries", () => {
-  it("continues with the previous page's token", async () => {
-    const asked: GetAuditLogRequest[] = [];
-    const caller = serve(KmsService, {
-      getAuditLog(request) {
-        const start = Number(request.pageToken);
-        asked.push(request);
-        return {
-          auditLog: makeEntries(start + 1, Math.min(request.pageSize, 70 - start)),
-          nextPageToken: start === 0 ? String(request.pageSize) : "",
-          totalSize: 70,
-        };
-      },
-    });
-    const query = log.toQuery({ ...log.noFilters, user: "ada" }, now);
-    const first = await log.loadEntries(caller, query);
-    const both = await log.loadEntries(caller, query, first);
-    expect(sequencesOf(both.items)).toEqual(sequencesOf(makeEntries(1, 70)));
-    expect(asked.map(({ user, pageToken, newestFirst }) => [user, pageToken, newestFirst])).toEqual([
-      ["ada", "", true],
-      ["ada", "50", true],
-    ]);
+it("loadEntries continues with the previous page's token", async () => {
+  const asked: GetAuditLogRequest[] = [];
+  const caller = serve(KmsService, {
+    getAuditLog(request) {
+      const start = Number(request.pageToken);
+      asked.push(request);
+      return {
+        auditLog: makeEntries(start + 1, Math.min(request.pageSize, 70 - start)),
+        nextPageToken: start === 0 ? String(request.pageSize) : "",
+        totalSize: 70,
+      };
+    },
   });
+  const query = log.toQuery({ ...log.noFilters, user: "ada" }, now);
+  const first = await log.loadEntries(caller, query);
+  const both = await log.loadEntries(caller, query, first);
+  expect(sequencesOf(both.items)).toEqual(sequencesOf(makeEntries(1, 70)));
+  expect(asked.map(({ user, pageToken, newestFirst }) => [user, pageToken, newestFirst])).toEqual([
+    ["ada", "", true],
+    ["ada", "50", true],
+  ]);
 });
 
 async function makeChain(): Promise<AuditEntry[]> {
@@ -91,17 +87,15 @@ async function makeChain(): Promise<AuditEntry[]> {
   return chain;
 }
 
-describe("checkEntry", () => {
-  it.each([
-    ["from the first entry on", [1, 2, 3], ["holds", "holds", "holds"]],
-    ["from an entry whose predecessor is unknown", [2, 3], ["anchor", "holds"]],
-    ["up to an entry after another user's", [1, 3], ["holds", "anchor"]],
-  ])("follows the chain %s", async (_what, sequences, links) => {
-    const checked: CheckedEntry[] = [];
-    for (const entry of (await makeChain()).filter(({ sequence }) => sequences.includes(sequence)))
-      checked.push(await checkEntry(entry, checked.at(-1)));
-    expect(checked.map(({ link }) => link)).toEqual(links);
-  });
+it.each([
+  ["from the first entry on", [1, 2, 3], ["holds", "holds", "holds"]],
+  ["from an entry whose predecessor is unknown", [2, 3], ["anchor", "holds"]],
+  ["up to an entry after another user's", [1, 3], ["holds", "anchor"]],
+])("checkEntry follows the chain %s", async (_what, sequences, links) => {
+  const checked: CheckedEntry[] = [];
+  for (const entry of (await makeChain()).filter(({ sequence }) => sequences.includes(sequence)))
+    checked.push(await checkEntry(entry, checked.at(-1)));
+  expect(checked.map(({ link }) => link)).toEqual(links);
 });
 
 describe("checkLink", () => {
@@ -133,27 +127,21 @@ describe("checkLink", () => {
   });
 });
 
-describe("splitDetails", () => {
-  it.each([
-    ["", {}],
-    ["input=data", { input: "data" }],
-    ["usage=SIGN, note=a=1, b, c=d", { usage: "SIGN", note: "a=1, b", c: "d" }],
-  ])("splits “%s”", (details, parts) => {
-    expect(Object.fromEntries(log.splitDetails(details))).toEqual(parts);
-  });
+it.each([
+  ["", {}],
+  ["input=data", { input: "data" }],
+  ["usage=SIGN, note=a=1, b, c=d", { usage: "SIGN", note: "a=1, b", c: "d" }],
+])("splitDetails splits “%s”", (details, parts) => {
+  expect(Object.fromEntries(log.splitDetails(details))).toEqual(parts);
 });
 
-describe("readEntry", () => {
-  it("rejects a message without an entry", () => {
-    expect(() => readEntry({})).toThrow("without an entry");
-  });
+it("readEntry rejects a message without an entry", () => {
+  expect(() => readEntry({})).toThrow("without an entry");
 });
 
-describe("the sentence above the entries", () => {
-  it("states the number of entries and their order", () => {
-    const list = { items: makeEntries(1, 2), nextPageToken: "next", totalSize: 1234 };
-    expect(log.describeList(list)).toBe("2 of 1,234 entries, newest first.");
-    expect(log.describeStream(3, true)).toContain("3 entries, newest first");
-    expect(log.describeList({ items: [], nextPageToken: "", totalSize: 0 })).toContain("longer period");
-  });
+it("the sentence above the entries states the number of entries and their order", () => {
+  const list = { items: makeEntries(1, 2), nextPageToken: "next", totalSize: 1234 };
+  expect(log.describeList(list)).toBe("2 of 1,234 entries, newest first.");
+  expect(log.describeStream(3, true)).toContain("3 entries, newest first");
+  expect(log.describeList({ items: [], nextPageToken: "", totalSize: 0 })).toContain("longer period");
 });

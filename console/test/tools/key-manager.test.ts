@@ -20,13 +20,11 @@ function makeKey(fields: MessageInitShape<typeof KeyRecordSchema> = {}): KeyReco
   return create(KeyRecordSchema, { keyId: "key-1", status: "ACTIVE", usage: "SIGN", ...fields });
 }
 
-describe("the algorithms of a new key", () => {
-  it("are all those that the server can create, each under at least one usage", () => {
-    const chosen = new Set(keys.usages.flatMap((usage) => keys.findKind(usage).algorithms));
-    expect([...chosen].sort()).toEqual(
-      listAccepted(KmsService.method.createKey.input.field.algorithm).toSorted(),
-    );
-  });
+it("the algorithms of a new key are all those that the server can create, each under at least one usage", () => {
+  const chosen = new Set(keys.usages.flatMap((usage) => keys.findKind(usage).algorithms));
+  expect([...chosen].sort()).toEqual(
+    listAccepted(KmsService.method.createKey.input.field.algorithm).toSorted(),
+  );
 });
 
 describe("loadKeys", () => {
@@ -188,14 +186,10 @@ describe("labels", () => {
   });
 });
 
-describe("describeAlias", () => {
-  it("hides an alias that is only the key's ID", () => {
-    const keyId = "key-1f2e3d4c-0000-4000-8000-0123456789ab";
-    const shown = ["invoices", keyId, "invoices-rotated"].map((alias) =>
-      keys.describeAlias({ alias, keyId }),
-    );
-    expect(shown).toEqual(["invoices", "", "invoices-rotated"]);
-  });
+it("describeAlias hides an alias that is only the key's ID", () => {
+  const keyId = "key-1f2e3d4c-0000-4000-8000-0123456789ab";
+  const shown = ["invoices", keyId, "invoices-rotated"].map((alias) => keys.describeAlias({ alias, keyId }));
+  expect(shown).toEqual(["invoices", "", "invoices-rotated"]);
 });
 
 describe("listActions", () => {

@@ -1,11 +1,19 @@
 import { generateKeyPairSync } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { type SignatureAlgorithm, signatureAlgorithms } from "../../../src/crypto/algorithms.ts";
-import { readAlternativeName } from "../../../src/crypto/alternative-names.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import {
+  compositeNames,
+  type SignatureAlgorithm,
+  signatureAlgorithms,
+} from "../../../src/crypto/algorithms.ts";
+import { formatAlternativeName, readAlternativeName } from "../../../src/crypto/alternative-names.ts";
 import { createCertificateRequest } from "../../../src/crypto/certificate-request.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
-import { parseDistinguishedName } from "../../../src/crypto/distinguished-name.ts";
+import { formatDistinguishedName, parseDistinguishedName } from "../../../src/crypto/distinguished-name.ts";
 import { encodePem } from "../../../src/crypto/pem.ts";
+import { qsp, qspDone, qspJson, timeout, useServer } from "../../../test/cli/qsp.ts";
 import { refusal } from "../../../test/crypto/refusal.ts";
 import {
   ascii,
@@ -22,6 +30,7 @@ import {
   oids,
   type RequestParts,
 } from "../../../test/crypto/requests.ts";
+import { present } from "../../../test/services/answers.ts";
 import { flipBit } from "../../../test/support/bytes.ts";
 import { maxRequestFileBytes, readCertificateRequest } from "../read-certificate-request.ts";
 
@@ -53,19 +62,16 @@ async function create(
 }
 
 describe("parsing a certificate request", () => {
-  it.each(algorithms)(
-    "returns the requested names and verifies the signature of a %s key",
-    async (algorithm) => {
-      const subject = "CN=Zoë \\, \\+ \\\\ =,OU=b,OU=a,O=Example,DC=example,DC=com,C=DE";
-      const request = await read(await create(algorithm, { subject }));
-      expect(request).toMatchObject({
-        subject: parseDistinguishedName(subject),
-        alternativeNames: names,
-        algorithm,
-        otherWishes: [],
-      });
-    },
-  );
+  it.each(algorithms)("returns the names and verifies the signature of a %s key", async (algorithm) => {
+    const subject = "CN=Zoë \\, \\+ \\\\ =,OU=b,OU=a,O=Example,DC=example,DC=com,C=DE";
+    const request = await read(await create(algorithm, { subject }));
+    expect(request).toMatchObject({
+      subject: parseDistinguishedName(subject),
+      alternativeNames: names,
+      algorithm,
+      otherWishes: [],
+    });
+  });
 
   it("accepts a subject alone, without attributes", async () => {
     const request = await create("ML-DSA-44", { alternativeNames: [] });
@@ -269,5 +275,74 @@ describe("an untrusted certificate request", () => {
         expect(await refusal(() => read(changed)), `byte ${place}, bit ${bit}`).toBeDefined();
       }
     }
+  });
+});
+
+const server = useServer();
+
+async function makeKey(algorithm = "ML-DSA-44"): Promise<string> {
+  return (await server.client(KmsService).createKey({ algorithm })).result?.keyId ?? "";
+}
+
+describe("KmsService.CreateCsr", { timeout }, () => {
+  const subject = "CN=Zoë\\, release,OU=Signing,O=Example,C=DE";
+  const names = {
+    dnsNames: ["Example.com", "*.example.com"],
+    ipAddresses: ["10.0.0.1", "2001:DB8:0::1"],
+    emails: ["release@example.com"],
+    uris: ["https://example.com/release", "urn:example:release"],
+  };
+  const formatted = [
+    ...["dns:example.com", "dns:*.example.com", "ip:10.0.0.1", "ip:2001:db8::1"],
+    ...["email:release@example.com", "uri:https://example.com/release", "uri:urn:example:release"],
+  ];
+
+  const algorithms = ["ML-DSA-65", "SLH-DSA-SHA2-128f", ...compositeNames];
+  it.each(algorithms)("requests exactly the given names for a %s key", async (algorithm) => {
+    const kms = server.client(KmsService);
+    const { keyId, publicKey, publicKeyPem } = present((await kms.createKey({ algorithm })).result);
+    const { csr, csrPem, ...about } = present((await kms.createCsr({ keyId, subject, ...names })).result);
+    expect(about).toMatchObject({ keyId, algorithm, publicKey, publicKeyPem });
+    const request = await read(csr);
+    expect(await read(Buffer.from(csrPem))).toEqual(request);
+    expect(formatDistinguishedName(request.subject)).toBe(subject);
+    expect(request.alternativeNames.map(formatAlternativeName)).toEqual(formatted);
+    expect(request).toMatchObject({ algorithm, otherWishes: [] });
+  });
+});
+
+describe("qsp kms csr", { timeout }, () => {
+  it("writes a request with all names in the order of the options", async () => {
+    const place = server.place();
+    const names = "--dns a.test --dns b.test --ip ::1 --email a@a.test --uri urn:a:b".split(" ");
+    const args = ["kms", "csr", await makeKey(), "--subject", "CN=release\\, x", ...names, "--out", "a.csr"];
+    expect(await qspDone(args, place)).toMatch(/^a\.csr: request of [\d,]+ bytes, ML-DSA-44\n$/);
+    const request = await read(readFileSync(join(place.cwd, "a.csr")));
+    expect(formatDistinguishedName(request.subject)).toBe("CN=release\\, x");
+    expect(request.alternativeNames.map(formatAlternativeName).join(" ")).toBe(
+      "dns:a.test dns:b.test ip:::1 email:a@a.test uri:urn:a:b",
+    );
+    expect((statSync(join(place.cwd, "a.csr")).mode & 0o777).toString(8)).toBe("644");
+  });
+
+  it("prints the request without --out, and the whole answer with --json", async () => {
+    const [place, keyId] = [server.place(), await makeKey()];
+    const pem = await qspDone(["kms", "csr", keyId, "--subject", "CN=a"], place);
+    expect((await read(Buffer.from(pem))).algorithm).toBe("ML-DSA-44");
+    const { result } = await qspJson(["kms", "csr", keyId, "--subject", "CN=a"], place);
+    expect(result).toMatchObject({ keyId, algorithm: "ML-DSA-44", csrPem: expect.any(String) });
+  });
+
+  it("names the field that the server rejects, and writes no file", async () => {
+    const place = server.place();
+    const line = ["kms", "csr", await makeKey(), "--subject", "CN=a, O=b", "--out", "a.csr"];
+    const stderr = expect.stringContaining("subject");
+    expect(await qsp(line, place)).toMatchObject({ code: 3, stderr });
+    expect(() => statSync(join(place.cwd, "a.csr"))).toThrow();
+  });
+
+  it("requires a name", async () => {
+    const stderr = expect.stringContaining("use --subject, --dns, --ip, --email or --uri");
+    expect(await qsp(["kms", "csr", "k"], server.place())).toMatchObject({ code: 2, stderr });
   });
 });

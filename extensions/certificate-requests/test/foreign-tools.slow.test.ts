@@ -107,25 +107,23 @@ describe.skipIf(python === undefined)(`pyca/cryptography${needsPython}`, { timeo
   };
   const certificate = ({ certificate, ca }: Issued) => ({ certificate: text(certificate), ca: text(ca) });
 
-  it.each(algorithms.filter((name) => name !== "ECDSA-P256"))(
-    "finds exactly the names and the signature in a %s request",
-    async (algorithm) => {
-      const { csr, subject } = find(algorithm);
-      const { requests } = await read({ requests: [{ csr: text(csr), subject }], certificates: [] });
-      expect(requests).toEqual([
-        {
-          // It does not support SLH-DSA.
-          signed: algorithm.startsWith("SLH-DSA") ? "unsupported" : true,
-          algorithm: identifiers[algorithm],
-          sameSubject: true,
-          extensions: ["2.5.29.17"],
-          attributes: 1,
-          names,
-          critical: false,
-        },
-      ]);
-    },
-  );
+  const postQuantum = algorithms.filter((name) => name !== "ECDSA-P256");
+  it.each(postQuantum)("finds exactly the names and the signature in a %s request", async (algorithm) => {
+    const { csr, subject } = find(algorithm);
+    const { requests } = await read({ requests: [{ csr: text(csr), subject }], certificates: [] });
+    expect(requests).toEqual([
+      {
+        // It does not support SLH-DSA.
+        signed: algorithm.startsWith("SLH-DSA") ? "unsupported" : true,
+        algorithm: identifiers[algorithm],
+        sameSubject: true,
+        extensions: ["2.5.29.17"],
+        attributes: 1,
+        names,
+        critical: false,
+      },
+    ]);
+  });
 
   it("reads the same subject from a request as from the text, byte for byte", async () => {
     const requests = oddSubjects.map((subject, i) => ({ csr: text(`odd-${i}.csr`), subject }));
@@ -215,8 +213,6 @@ async function expectVerified(algorithm: string): Promise<void> {
 describe.skipIf(isMissing("openssl"))("openssl (needs openssl)", { timeout }, () => {
   it("verifies the request and the certificate of an ECDSA key", () => expectVerified("ECDSA-P256"));
 
-  it.skipIf(isOpensslTooOld()).each(algorithms)(
-    "verifies the request and the certificate of a %s key (needs openssl 3.5)",
-    expectVerified,
-  );
+  const itNew = it.skipIf(isOpensslTooOld());
+  itNew.each(algorithms)("verifies request and certificate of a %s key (needs openssl 3.5)", expectVerified);
 });

@@ -4,18 +4,8 @@ import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from "
 import { join } from "node:path";
 import { Certificate } from "pkijs";
 import { describe, expect, it } from "vitest";
-import { readVerbLine } from "../../../src/cli/command-line/options.ts";
-import { openFiles } from "../../../src/cli/files/open.ts";
-import { toVerb } from "../../../src/cli/operator/store-verb.ts";
-import { parseDistinguishedName } from "../../../src/crypto/distinguished-name.ts";
 import { encodePem } from "../../../src/crypto/pem.ts";
-import {
-  certificateIn,
-  contentOf,
-  makeAuthority,
-  printed,
-  qsp,
-} from "../../../test/cli/operator/authority.ts";
+import { certificateIn, contentOf, makeAuthority, qsp } from "../../../test/cli/operator/authority.ts";
 import {
   ascii,
   asking,
@@ -28,7 +18,6 @@ import {
   oids,
 } from "../../../test/crypto/requests.ts";
 import { runToEndHere } from "../../../test/support/run-here.ts";
-import { issueForRequest, requestOptions } from "../issue-for-request.ts";
 
 const timeout = 180_000;
 
@@ -103,9 +92,7 @@ describe("ca issue --csr", { timeout }, () => {
       "2.5.29.17": [false, "301a8206612e7465737487040a000001810a61646140612e74657374"],
     });
     expect(Object.keys(extensionsOf(certificate))).toHaveLength(6);
-    expect(text).toMatch(
-      /^left out +extension or attribute 2\.5\.29\.19, extension or attribute 2\.5\.29\.15$/m,
-    );
+    expect(text).toMatch(/^left out +extension or attribute 2\.5\.29\.19, .*2\.5\.29\.15$/m);
   });
 
   it("certifies a post-quantum key under the ML-DSA-65 CA", async () => {
@@ -147,19 +134,11 @@ describe("ca issue --csr", { timeout }, () => {
     expect(existsSync(there.out)).toBe(false);
   });
 
-  it("lasts the requested number of days, but no longer than the CA", async () => {
+  it("lasts the requested number of days", async () => {
     const there = await place();
-    const caEnd = certificateIn(there.dataDir, "ca-mldsa").validToDate;
     await issue(there, ...sufficient, "--days", "7");
     const { validFromDate, validToDate } = read(there);
     expect((validToDate.getTime() - validFromDate.getTime()) / 60_000).toBe(7 * 24 * 60 + 10);
-    const late = { ...there, out: `${there.out}.late` };
-    const choice = { subject: parseDistinguishedName("CN=a"), names: undefined, purposes: ["code"] as const };
-    const verb = toVerb({ line: "", meaning: "", options: requestOptions, run: async () => "" });
-    const files = openFiles(verb, readVerbLine(verb, ["--out", late.out]));
-    const dayBefore = new Date(caEnd.getTime() - 86_400_000);
-    await printed(() => issueForRequest(there.dataDir, { ...late, ...choice, files, days: 7 }, dayBefore));
-    expect(read(late).validToDate).toEqual(caEnd);
   });
 
   it("leaves the CA's files unchanged, and writes a world-readable certificate once", async () => {
@@ -211,10 +190,10 @@ describe("ca issue --csr", { timeout }, () => {
     expect(existsSync(there.out)).toBe(false);
   });
 
-  it.each(["--copy subject", "--purpose code", "--out x", "--name dns:a"])(
-    "rejects %s without a request",
-    async (option) => expect(await refused("localhost", ...option.split(" "))).toContain("--csr"),
-  );
+  const ofRequests = ["--copy subject", "--purpose code", "--out x", "--name dns:a"];
+  it.each(ofRequests)("rejects %s without a request", async (option) => {
+    expect(await refused("localhost", ...option.split(" "))).toContain("--csr");
+  });
 
   it("rejects a command line with neither a request nor a server name", async () => {
     expect(await refused()).toContain("NAME…");

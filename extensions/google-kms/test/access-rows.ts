@@ -1,18 +1,13 @@
 /** This extension's rows of the access table test. */
 import { generateKeyPairSync } from "node:crypto";
 import { type Client, createClient } from "@connectrpc/connect";
-import {
-  ImportJob_ImportMethod as ImportMethod,
-  CryptoKey_CryptoKeyPurpose as Purpose,
-  CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
-  CryptoKeyVersion_CryptoKeyVersionState as VersionState,
-} from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { Locations } from "#gen/google/cloud/location/locations_pb.ts";
 import { type Records, type Row, row } from "../../../test/access/rpc-rows.ts";
 import { present } from "../../../test/services/answers.ts";
 import { bytesOf } from "../../../test/support/bytes.ts";
 import { wrapKeyFile } from "../../../test/support/wrap-key.ts";
+import { ImportMethod, Purpose, VersionAlgorithm, VersionState } from "./enums.ts";
 
 const google = KeyManagementService.method;
 const locations = Locations.method;

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import type { Schema } from "../../../src/database/schema.ts";
 import { refusal } from "../../../test/support/refusal.ts";
 import { damaged } from "../../../test/support/refusals.ts";
-import { createJob, describeGoogle, type GoogleKms, kem } from "./google-server.ts";
+import { createJob, describeGoogle, google, kem } from "./google-server.ts";
 
 const location = "projects/p/locations/global";
 
@@ -26,30 +26,30 @@ interface List {
    *
    * @returns its name
    */
-  readonly make: (google: GoogleKms, ring: string, id: string) => Promise<string>;
-  readonly read: (google: GoogleKms, ring: string, filter: string) => Promise<Page>;
-  readonly get: (google: GoogleKms, name: string) => Promise<unknown>;
+  readonly make: (ring: string, id: string) => Promise<string>;
+  readonly read: (ring: string, filter: string) => Promise<Page>;
+  readonly get: (name: string) => Promise<unknown>;
   readonly refused?: { readonly code: string; readonly reason: string };
 }
 
 const lists: Readonly<Record<string, List>> = {
   ListKeyRings: {
     table: "google_key_rings",
-    make: async (google, ring, id) =>
+    make: async (ring, id) =>
       (await google.createKeyRing({ parent: location, keyRingId: `${ring.split("/").at(-1)}-${id}` })).name,
-    read: (google, _ring, filter) => google.listKeyRings({ parent: location, filter }),
-    get: (google, name) => google.getKeyRing({ name }),
+    read: (_ring, filter) => google.listKeyRings({ parent: location, filter }),
+    get: (name) => google.getKeyRing({ name }),
   },
   ListCryptoKeys: {
     table: "kms_names",
-    make: async (google, parent, cryptoKeyId) =>
+    make: async (parent, cryptoKeyId) =>
       (await google.createCryptoKey({ parent, cryptoKeyId, cryptoKey: kem })).name,
-    read: (google, parent, filter) => google.listCryptoKeys({ parent, filter }),
-    get: (google, name) => google.getCryptoKey({ name }),
+    read: (parent, filter) => google.listCryptoKeys({ parent, filter }),
+    get: (name) => google.getCryptoKey({ name }),
   },
   ListCryptoKeyVersions: {
     table: "kms_keys",
-    async make(google, parent, id) {
+    async make(parent, id) {
       const name = `${parent}/cryptoKeys/versions`;
       if (id === "one") {
         await google.createCryptoKey({ parent, cryptoKeyId: "versions", cryptoKey: kem });
@@ -57,51 +57,47 @@ const lists: Readonly<Record<string, List>> = {
       }
       return (await google.createCryptoKeyVersion({ parent: name })).name;
     },
-    read: (google, ring, filter) =>
-      google.listCryptoKeyVersions({ parent: `${ring}/cryptoKeys/versions`, filter }),
-    get: (google, name) => google.getCryptoKeyVersion({ name }),
+    read: (ring, filter) => google.listCryptoKeyVersions({ parent: `${ring}/cryptoKeys/versions`, filter }),
+    get: (name) => google.getCryptoKeyVersion({ name }),
     refused: { code: "DataLoss", reason: "KEY_DAMAGED" },
   },
   ListImportJobs: {
     table: "kms_imports",
-    make: async (google, parent, id) => (await createJob(google, parent, id)).name,
-    read: (google, parent, filter) => google.listImportJobs({ parent, filter }),
-    get: (google, name) => google.getImportJob({ name }),
+    make: async (parent, id) => (await createJob(parent, id)).name,
+    read: (parent, filter) => google.listImportJobs({ parent, filter }),
+    get: (name) => google.getImportJob({ name }),
   },
 };
 
 describeGoogle("a list with a record that was modified in the database", (shared) => {
-  it.each(Object.entries(lists))(
-    "shows only that record's name, and the others unchanged: %s",
-    async (name, list) => {
-      const { google, tamper } = await shared();
-      const { table, make, read, get, refused = damaged } = list;
-      const ring = (await google.createKeyRing({ parent: location, keyRingId: name })).name;
-      const changed = await make(google, ring, "one");
-      const other = await make(google, ring, "two");
-      const before = await read(google, ring, "");
-      const shown = recordsOf(before).find((record) => record.name === other);
-      await tamper((db) =>
-        sql`update ${sql.table(table)} set created_at_ms = created_at_ms + 1 where position =
+  it.each(Object.entries(lists))("shows only its name, and the others unchanged: %s", async (name, list) => {
+    const { tamper } = await shared();
+    const { table, make, read, get, refused = damaged } = list;
+    const ring = (await google.createKeyRing({ parent: location, keyRingId: name })).name;
+    const changed = await make(ring, "one");
+    const other = await make(ring, "two");
+    const before = await read(ring, "");
+    const shown = recordsOf(before).find((record) => record.name === other);
+    await tamper((db) =>
+      sql`update ${sql.table(table)} set created_at_ms = created_at_ms + 1 where position =
       (select max(position) - 1 from ${sql.table(table)})`.execute(db),
-      );
+    );
 
-      const after = await read(google, ring, "");
-      const records = recordsOf(after);
-      const fields = Object.entries(records.find((record) => record.name === changed) ?? {});
-      const isEmpty = (value: unknown) =>
-        typeof value === "object" && value !== null ? Object.keys(value).length <= 1 : !value;
-      expect(fields.filter(([field, value]) => !field.startsWith("$") && !isEmpty(value))).toEqual([
-        ["name", changed],
-      ]);
-      expect(records.find((record) => record.name === other)).toEqual(shown);
-      expect(after.totalSize).toBe(before.totalSize);
-      // A match would reveal the record's fields.
-      const matching = await read(google, ring, 'createTime>"2020-01-01T00:00:00Z"');
-      const found = recordsOf(matching).map((record) => record.name);
-      expect(found).toContain(other);
-      expect(found).not.toContain(changed);
-      expect(await refusal(get(google, changed))).toEqual(refused);
-    },
-  );
+    const after = await read(ring, "");
+    const records = recordsOf(after);
+    const fields = Object.entries(records.find((record) => record.name === changed) ?? {});
+    const isEmpty = (value: unknown) =>
+      typeof value === "object" && value !== null ? Object.keys(value).length <= 1 : !value;
+    expect(fields.filter(([field, value]) => !field.startsWith("$") && !isEmpty(value))).toEqual([
+      ["name", changed],
+    ]);
+    expect(records.find((record) => record.name === other)).toEqual(shown);
+    expect(after.totalSize).toBe(before.totalSize);
+    // A match would reveal the record's fields.
+    const matching = await read(ring, 'createTime>"2020-01-01T00:00:00Z"');
+    const found = recordsOf(matching).map((record) => record.name);
+    expect(found).toContain(other);
+    expect(found).not.toContain(changed);
+    expect(await refusal(get(changed))).toEqual(refused);
+  });
 });

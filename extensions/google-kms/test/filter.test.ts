@@ -1,19 +1,17 @@
 /** Filters and orders of Google's lists. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import { expect, it } from "vitest";
-import {
-  CryptoKey_CryptoKeyPurpose as Purpose,
-  CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
-  CryptoKeyVersion_CryptoKeyVersionState as VersionState,
-} from "#gen/google/cloud/kms/v1/resources_pb.ts";
-import { refusal } from "../../../test/support/refusal.ts";
+import { describe, expect, it } from "vitest";
+import { describeRefusal, refusal } from "../../../test/support/refusal.ts";
 import { invalid } from "../../../test/support/refusals.ts";
+import { type Filter, parseFilter } from "../filter-syntax.ts";
+import { Purpose, VersionAlgorithm, VersionState } from "./enums.ts";
 import {
   createJob,
   createKey,
   createLocation,
   createRing,
   describeGoogle,
+  google,
   idsOf,
   kem,
 } from "./google-server.ts";
@@ -27,7 +25,7 @@ async function expectFound(rows: Rows, list: (filter: string) => Promise<{ reado
   expect(found).toEqual(rows);
 }
 
-describeGoogle("a filter on key rings", (shared) => {
+describeGoogle("a filter on key rings", () => {
   it.each([
     ['name:"ALPH"', ["alpha", "alphabet"]],
     ["name:alphabet OR name:beta", ["alphabet", "beta"]],
@@ -37,10 +35,7 @@ describeGoogle("a filter on key rings", (shared) => {
     ['createTime<"2020-01-01T00:00:00+01:00"', []],
     [" ", ["alpha", "alphabet", "beta"]],
   ])("finds only rings of its location: %s", async (filter, expected) => {
-    const { google } = await shared();
-    const [parent = ""] = await Promise.all(
-      [1, 2].map(() => createLocation(google, "alpha", "alphabet", "beta")),
-    );
+    const [parent = ""] = await Promise.all([1, 2].map(() => createLocation("alpha", "alphabet", "beta")));
     const { keyRings, totalSize } = await google.listKeyRings({ parent, filter });
     expect(idsOf(keyRings)).toEqual(expected);
     // Google's answers have no total for a filtered list.
@@ -48,10 +43,9 @@ describeGoogle("a filter on key rings", (shared) => {
   });
 });
 
-describeGoogle("a filter", (shared) => {
+describeGoogle("a filter", () => {
   it("selects keys by label, purpose, algorithm and name", async () => {
-    const { google } = await shared();
-    const parent = await createRing(google);
+    const parent = await createRing();
     const create = (cryptoKeyId: string, cryptoKey: object) =>
       google.createCryptoKey({ parent, cryptoKeyId, cryptoKey });
     const signing = (algorithm: VersionAlgorithm) => ({
@@ -85,8 +79,7 @@ describeGoogle("a filter", (shared) => {
   });
 
   it("selects versions by state, number, algorithm and time", async () => {
-    const { google } = await shared();
-    const parent = await createKey(google);
+    const parent = await createKey();
     const cryptoKeyVersion = { state: VersionState.DISABLED };
     await google.createCryptoKeyVersion({ parent, cryptoKeyVersion });
     await google.createCryptoKeyVersion({ parent });
@@ -112,9 +105,8 @@ describeGoogle("a filter", (shared) => {
   });
 
   it("selects import jobs by state, method and name", async () => {
-    const { google } = await shared();
-    const parent = await createRing(google);
-    await createJob(google, parent);
+    const parent = await createRing();
+    await createJob(parent);
     const rows = {
       "state=ACTIVE": "job",
       "state=EXPIRED": "",
@@ -142,13 +134,12 @@ describeGoogle("a filter", (shared) => {
     "key_state=ACTIVE",
     "state=ENABLED)",
   ])("on versions is rejected: %s", async (filter) => {
-    const { google } = await shared();
-    const parent = await createKey(google);
+    const parent = await createKey();
     expect(await refusal(google.listCryptoKeyVersions({ parent, filter }))).toEqual(invalid("filter"));
   });
 });
 
-describeGoogle("the order of a list", (shared) => {
+describeGoogle("the order of a list", () => {
   it.each([
     ["create_time", "bca"],
     ["createTime", "bca"],
@@ -159,23 +150,20 @@ describeGoogle("the order of a list", (shared) => {
     ["name asc", "abc"],
     ["name desc", "cba"],
   ])("can be %j", async (orderBy, expected) => {
-    const { google } = await shared();
-    const parent = await createLocation(google, "b", "c", "a");
+    const parent = await createLocation("b", "c", "a");
     const { keyRings, totalSize } = await google.listKeyRings({ parent, orderBy });
     expect([idsOf(keyRings).join(""), totalSize]).toEqual([expected, 3]);
   });
 
   it("is rejected if it is long, whatever it contains", async () => {
-    const { google } = await shared();
-    const parent = await createLocation(google);
+    const parent = await createLocation();
     // A backtracking expression over these spaces would take hours.
     const orderBy = `${" ".repeat(1_000_000)}!`;
     await expect(google.listKeyRings({ parent, orderBy })).rejects.toThrow(/orderBy/);
   });
 
   it("applies to all pages and with a filter, and its tokens are valid only for both", async () => {
-    const { google } = await shared();
-    const parent = await createLocation(google, "a1", "b1", "a2", "a3", "a4", "a5");
+    const parent = await createLocation("a1", "b1", "a2", "a3", "a4", "a5");
     const list = { parent, filter: "name:keyRings/a", orderBy: "create_time desc", pageSize: 2 };
     const first = await google.listKeyRings(list);
     const second = await google.listKeyRings({ ...list, pageToken: first.nextPageToken });
@@ -192,8 +180,7 @@ describeGoogle("the order of a list", (shared) => {
     ["name", ["A- A_", "B a", "a-b b"]],
     ["name desc", ["b a-b", "a B", "A_ A-"]],
   ])("applies to all pages of names, which are compared byte by byte: %s", async (orderBy, expected) => {
-    const { google } = await shared();
-    const parent = await createLocation(google, "b", "A_", "a", "B", "A-", "a-b");
+    const parent = await createLocation("b", "A_", "a", "B", "A-", "a-b");
     const pages: string[] = [];
     let pageToken = "";
     do {
@@ -209,13 +196,12 @@ describeGoogle("the order of a list", (shared) => {
     ["name", "ab12cd"],
     ["name desc", "ba21dc"],
   ])("works for versions, keys and import jobs too: %s", async (orderBy, expected) => {
-    const { google } = await shared();
-    const parent = await createRing(google);
+    const parent = await createRing();
     for (const cryptoKeyId of ["a", "b"])
       await google.createCryptoKey({ parent, cryptoKeyId, cryptoKey: kem });
     const key = `${parent}/cryptoKeys/a`;
     await google.createCryptoKeyVersion({ parent: key });
-    for (const id of ["c", "d"]) await createJob(google, parent, id);
+    for (const id of ["c", "d"]) await createJob(parent, id);
     const { cryptoKeys } = await google.listCryptoKeys({ parent, orderBy });
     const { cryptoKeyVersions } = await google.listCryptoKeyVersions({ parent: key, orderBy });
     const { importJobs } = await google.listImportJobs({ parent, orderBy });
@@ -223,8 +209,7 @@ describeGoogle("the order of a list", (shared) => {
   });
 
   it("sorts versions by number, even if a filter leaves some out", async () => {
-    const { google } = await shared();
-    const parent = await createKey(google);
+    const parent = await createKey();
     for (let version = 2; version <= 11; version += 1) await google.createCryptoKeyVersion({ parent });
     const cryptoKeyVersion = { name: `${parent}/cryptoKeyVersions/11`, state: VersionState.DISABLED };
     await google.updateCryptoKeyVersion({ cryptoKeyVersion, updateMask: { paths: ["state"] } });
@@ -235,12 +220,88 @@ describeGoogle("the order of a list", (shared) => {
     expect(versions).toEqual(["10 9 8", "7 6 5"]);
   });
 
-  it.each(["names", "name up", "desc", "create_time down", "nope", "create_time,name"])(
-    "rejects %s",
-    async (orderBy) => {
-      const { google } = await shared();
-      const parent = await createLocation(google);
-      expect(await refusal(google.listKeyRings({ parent, orderBy }))).toEqual(invalid("orderBy"));
-    },
-  );
+  const wrong = ["names", "name up", "desc", "create_time down", "nope", "create_time,name"];
+  it.each(wrong)("rejects %s", async (orderBy) => {
+    const parent = await createLocation();
+    expect(await refusal(google.listKeyRings({ parent, orderBy }))).toEqual(invalid("orderBy"));
+  });
 });
+
+/** Formats a filter with all brackets. */
+function write(filter: Filter): string {
+  if (filter.kind === "comparison") return `${filter.field}${filter.operator}${JSON.stringify(filter.value)}`;
+  if (filter.kind === "not") return `not(${write(filter.of)})`;
+  return `${filter.kind}(${filter.of.map(write).join(",")})`;
+}
+
+describe("a filter", () => {
+  it.each([
+    ["state=ENABLED", 'state="ENABLED"'],
+    [' state = "ENABLED" ', 'state="ENABLED"'],
+    ["a=1 AND b=2", 'and(a="1",b="2")'],
+    ["a=1 b=2", 'and(a="1",b="2")'],
+    ["a=1 OR b=2", 'or(a="1",b="2")'],
+    ["a=1 AND b=2 OR c=3", 'and(a="1",or(b="2",c="3"))'],
+    ["a=1 OR b=2 c=3", 'and(or(a="1",b="2"),c="3")'],
+    ["(a=1 AND b=2) OR c=3", 'or(and(a="1",b="2"),c="3")'],
+    ["NOT a=1", 'not(a="1")'],
+    ["-a=1", 'not(a="1")'],
+    ["-(a=1 OR b=2)", 'not(or(a="1",b="2"))'],
+    ["NOT (a=1)", 'not(a="1")'],
+    ['a!="b c"', 'a!="b c"'],
+    ['a:"x\\"y\\\\z"', 'a:"x\\"y\\\\z"'],
+    ["a>=1 a=>2 a<=3 a<4 a>5", 'and(a>="1",a>="2",a<="3",a<"4",a>"5")'],
+    ["labels.team=alpha-1", 'labels.team="alpha-1"'],
+    ["labels.größe=-x", 'labels.größe="-x"'],
+    ["name:projects/p/locations/l", 'name:"projects/p/locations/l"'],
+    ["a=AND", 'a="AND"'],
+    ['a=""', 'a=""'],
+    ["a=-", 'a="-"'],
+  ])("%s parses as %s", (text, written) => {
+    expect(write(parseFilter(text))).toBe(written);
+  });
+
+  it.each([
+    "state",
+    "state=",
+    "=ENABLED",
+    "AND",
+    "a=1 AND",
+    "a=1 OR",
+    "a=1 OR OR b=2",
+    "NOT NOT a=1",
+    "-",
+    "(",
+    "()",
+    "(a=1",
+    "a=1)",
+    '"a"=1',
+    'a="x',
+    'a=x"y"',
+    "a=1 b",
+    "a!1",
+    "a=(1)",
+  ])("rejects %s", (text) => {
+    expect(refusalOf(text)).toEqual(invalid("filter"));
+  });
+
+  it.each([
+    ["characters", `a=${"x".repeat(2000)}`],
+    ["words", Array.from({ length: 34 }, () => "a=1").join(" ")],
+    ["brackets", `${"(".repeat(10)}a=1${")".repeat(10)}`],
+    ["opening brackets", "(".repeat(1999)],
+    ["quotes", '"'.repeat(1999)],
+    ["backslashes", `a="${"\\".repeat(1999)}`],
+    ["spaces", `a=1${" ".repeat(1000)}\0${" ".repeat(900)}=`],
+  ])("rejects too many %s", (_what, text) => {
+    expect(refusalOf(text)).toEqual(invalid("filter"));
+  });
+});
+
+function refusalOf(text: string) {
+  try {
+    return write(parseFilter(text));
+  } catch (error) {
+    return describeRefusal(error as never);
+  }
+}

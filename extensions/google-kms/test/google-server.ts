@@ -1,10 +1,6 @@
 /** Servers with the google.kms services, one per group of tests. */
 import { type Client, createClient } from "@connectrpc/connect";
-import {
-  ImportJob_ImportMethod as ImportMethod,
-  CryptoKey_CryptoKeyPurpose as Purpose,
-  CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
-} from "#gen/google/cloud/kms/v1/resources_pb.ts";
+import { beforeAll } from "vitest";
 import { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { readConfig } from "../../../src/config.ts";
@@ -18,18 +14,28 @@ import {
   type Shared,
   serveApp,
 } from "../../../test/services/app-under-test.ts";
+import { ImportMethod, Purpose, VersionAlgorithm } from "./enums.ts";
 
-export type GoogleKms = Client<typeof KeyManagementService>;
+type GoogleKms = Client<typeof KeyManagementService>;
 
 /** A server with Google's service and the key service. */
-export interface GoogleServer extends ServerUnderTest {
+interface GoogleServer extends ServerUnderTest {
   readonly google: GoogleKms;
   readonly kms: Client<typeof KmsService>;
 }
 
+/** The clients of the server whose tests are running. */
+export let google: GoogleKms;
+export let kms: GoogleServer["kms"];
+
 /** Describes tests that share one server. */
 export function describeGoogle(name: string, define: (shared: Shared<GoogleServer>) => void): void {
-  describeOnSqlite(name, startIn, (_start, shared) => define(shared));
+  describeOnSqlite(name, startIn, (_start, shared) => {
+    beforeAll(async () => {
+      ({ google, kms } = await shared());
+    });
+    define(shared);
+  });
 }
 
 async function startIn(place: Place): Promise<GoogleServer> {
@@ -52,15 +58,15 @@ async function startIn(place: Place): Promise<GoogleServer> {
 let count = 0;
 
 /** Creates a location with its own rings. */
-export async function createLocation(google: GoogleKms, ...rings: string[]): Promise<string> {
+export async function createLocation(...rings: string[]): Promise<string> {
   count += 1;
   const parent = `projects/p${count}/locations/global`;
   for (const keyRingId of rings) await google.createKeyRing({ parent, keyRingId });
   return parent;
 }
 
-export async function createRing(google: GoogleKms): Promise<string> {
-  return `${await createLocation(google, "ring")}/keyRings/ring`;
+export async function createRing(): Promise<string> {
+  return `${await createLocation("ring")}/keyRings/ring`;
 }
 
 export const kem = {
@@ -69,13 +75,13 @@ export const kem = {
 };
 
 /** Creates a decapsulation key. */
-export async function createKey(google: GoogleKms, fields: object = {}): Promise<string> {
-  const parent = await createRing(google);
+export async function createKey(fields: object = {}): Promise<string> {
+  const parent = await createRing();
   const key = { parent, cryptoKeyId: "key", cryptoKey: { ...kem, ...fields } };
   return (await google.createCryptoKey(key)).name;
 }
 
-export function createJob(google: GoogleKms, parent: string, importJobId = "job") {
+export function createJob(parent: string, importJobId = "job") {
   const importJob = { importMethod: ImportMethod.HPKE_KEM_XWING_HKDF_SHA256_AES_256_GCM };
   return google.createImportJob({ parent, importJobId, importJob });
 }

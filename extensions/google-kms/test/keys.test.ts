@@ -2,44 +2,39 @@
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { expect, it } from "vitest";
-import {
-  ImportJob_ImportMethod as ImportMethod,
-  CryptoKey_CryptoKeyPurpose as Purpose,
-  CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
-  CryptoKeyVersion_CryptoKeyVersionState as VersionState,
-} from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { present } from "../../../test/services/answers.ts";
 import { readAudit } from "../../../test/services/kms/read-audit.ts";
 import { describeRefusal, failureOf, refusal } from "../../../test/support/refusal.ts";
 import { invalid, stateRefuses, usageRefuses, wrongKey } from "../../../test/support/refusals.ts";
 import { wrapKeyFile } from "../../../test/support/wrap-key.ts";
+import { ImportMethod, Purpose, VersionAlgorithm, VersionState } from "./enums.ts";
 import {
   createJob,
   createKey,
   createLocation,
   createRing,
   describeGoogle,
-  type GoogleKms,
+  google,
   idsOf,
+  kms,
 } from "./google-server.ts";
 
 const { ENABLED, DISABLED, DESTROYED } = VersionState;
 /** Any bytes decapsulate to some secret (FIPS 203, section 7.3). */
 const ciphertext = new Uint8Array(1088);
 
-function setState(google: GoogleKms, name: string, state: VersionState) {
+function setState(name: string, state: VersionState) {
   return google.updateCryptoKeyVersion({
     cryptoKeyVersion: { name, state },
     updateMask: { paths: ["state"] },
   });
 }
 
-describeGoogle("a key ring's lists", (shared) => {
+describeGoogle("a key ring's lists", () => {
   it("are refused if the ring does not exist, and empty for an empty ring", async () => {
-    const { google } = await shared();
     const missing = { code: "NotFound", reason: "KEY_RING_NOT_FOUND" };
-    const [none, parent] = [`${await createLocation(google)}/keyRings/none`, await createRing(google)];
+    const [none, parent] = [`${await createLocation()}/keyRings/none`, await createRing()];
     for (const list of ["listCryptoKeys", "listImportJobs"] as const) {
       expect(await refusal(google[list]({ parent: none }))).toEqual(missing);
       expect((await google[list]({ parent })).totalSize).toBe(0);
@@ -47,8 +42,7 @@ describeGoogle("a key ring's lists", (shared) => {
   });
 
   it("leave out kms names that are no Google names", async () => {
-    const { google, kms } = await shared();
-    const parent = await createRing(google);
+    const parent = await createRing();
     for (const id of ["signer", "a/b", "signer.old", "a".repeat(64)])
       await kms.createKey({ name: `${parent}/cryptoKeys/${id}` });
     const { cryptoKeys, totalSize } = await google.listCryptoKeys({ parent });
@@ -56,11 +50,10 @@ describeGoogle("a key ring's lists", (shared) => {
   });
 });
 
-describeGoogle("a new key", (shared) => {
+describeGoogle("a new key", () => {
   it("may have labels of letters and digits of all scripts", async () => {
-    const { google } = await shared();
     const labels = { größe: "klein", 部門: "研究", "a٣_-": "٣" };
-    const name = await createKey(google, { labels });
+    const name = await createKey({ labels });
     expect((await google.getCryptoKey({ name })).labels).toEqual(labels);
   });
 
@@ -79,23 +72,21 @@ describeGoogle("a new key", (shared) => {
       { keyAccessJustificationsPolicy: { allowedAccessReasons: [1] } },
     ],
   ])("is rejected with %s", async (_what, fields) => {
-    const { google } = await shared();
     const [field] = Object.keys(fields);
-    expect(await refusal(createKey(google, fields))).toEqual(invalid(`cryptoKey.${field}`));
+    expect(await refusal(createKey(fields))).toEqual(invalid(`cryptoKey.${field}`));
   });
 });
 
-describeGoogle("a new version", (shared) => {
+describeGoogle("a new version", () => {
   const disabled = { state: DISABLED };
 
   it("is ENABLED, or DISABLED if its creator says so; the audit log has both steps", async () => {
-    const { google, kms } = await shared();
-    const parent = await createKey(google);
+    const parent = await createKey();
     expect((await google.createCryptoKeyVersion({ parent })).state).toBe(ENABLED);
     const { name } = await google.createCryptoKeyVersion({ parent, cryptoKeyVersion: disabled });
     expect(await google.getCryptoKeyVersion({ name })).toMatchObject(disabled);
     expect(await refusal(google.decapsulate({ name, ciphertext }))).toEqual(stateRefuses);
-    expect((await setState(google, name, ENABLED)).state).toBe(ENABLED);
+    expect((await setState(name, ENABLED)).state).toBe(ENABLED);
     expect((await google.decapsulate({ name, ciphertext })).sharedSecret).toHaveLength(32);
     const { result } = await kms.getKey({ keyId: `name/${parent}/3` });
     const entries = await readAudit(kms, result?.keyId);
@@ -104,8 +95,7 @@ describeGoogle("a new version", (shared) => {
   });
 
   it("that is created DISABLED does not become the primary version in kms", async () => {
-    const { google, kms } = await shared();
-    const parent = await createKey(google);
+    const parent = await createKey();
     const primary = async () => (await kms.getKey({ keyId: `name/${parent}` })).result?.version;
     await google.createCryptoKeyVersion({ parent, cryptoKeyVersion: disabled });
     expect(await primary()).toBe(1);
@@ -114,11 +104,10 @@ describeGoogle("a new version", (shared) => {
   });
 
   it("leaves earlier versions ENABLED, which can be disabled; only RotateKey of kms makes one that cannot", async () => {
-    const { google, kms } = await shared();
-    const parent = await createKey(google);
+    const parent = await createKey();
     await google.createCryptoKeyVersion({ parent });
     await kms.rotateKey({ keyId: `name/${parent}` });
-    const disable = (version: number) => setState(google, `${parent}/cryptoKeyVersions/${version}`, DISABLED);
+    const disable = (version: number) => setState(`${parent}/cryptoKeyVersions/${version}`, DISABLED);
     expect((await disable(1)).state).toBe(DISABLED);
     expect(await refusal(disable(2))).toEqual(stateRefuses);
   });
@@ -127,24 +116,22 @@ describeGoogle("a new version", (shared) => {
     ["a different state", { state: DESTROYED }],
     ["options that would have no effect", { externalProtectionLevelOptions: {} }],
   ])("is rejected with %s", async (_what, cryptoKeyVersion) => {
-    const { google } = await shared();
-    const call = google.createCryptoKeyVersion({ parent: await createKey(google), cryptoKeyVersion });
+    const call = google.createCryptoKeyVersion({ parent: await createKey(), cryptoKeyVersion });
     expect(await refusal(call)).toEqual(invalid(`cryptoKeyVersion.${Object.keys(cryptoKeyVersion)[0]}`));
   });
 });
 
 /** Imports a secret key as the first version of a new import-only key. */
 async function importVersion(
-  google: GoogleKms,
   algorithm: VersionAlgorithm,
   file: Uint8Array,
   purpose: Purpose = Purpose.ASYMMETRIC_SIGN,
 ) {
-  const parent = await createRing(google);
+  const parent = await createRing();
   const cryptoKey = { purpose, versionTemplate: { algorithm }, importOnly: true };
   const key = { parent, cryptoKeyId: "imported", skipInitialVersionCreation: true, cryptoKey };
   const { name } = await google.createCryptoKey(key);
-  const job = await createJob(google, parent);
+  const job = await createJob(parent);
   const publicKey = present(job.publicKey).data;
   const parameters = { publicKey, importToken: "", algorithm: "HPKE_XWING_HKDF_SHA256_AES_256_GCM" };
   const { wrappedKey } = await wrapKeyFile(parameters, file);
@@ -154,29 +141,26 @@ async function importVersion(
 
 const pkcs8 = (key: KeyObject) => Uint8Array.from(key.export({ format: "der", type: "pkcs8" }));
 
-describeGoogle("an imported key", (shared) => {
+describeGoogle("an imported key", () => {
   const rejected = wrongKey("wrappedKey");
 
   it("that is import-only gets no generated version, from the key service's rotation either", async () => {
-    const { google, kms } = await shared();
     const { privateKey } = generateKeyPairSync("ml-dsa-44");
-    const name = await importVersion(google, VersionAlgorithm.PQ_SIGN_ML_DSA_44, pkcs8(privateKey));
+    const name = await importVersion(VersionAlgorithm.PQ_SIGN_ML_DSA_44, pkcs8(privateKey));
     expect(await refusal(google.createCryptoKeyVersion({ parent: name }))).toEqual(invalid("parent"));
     expect(await refusal(kms.rotateKey({ keyId: `name/${name}` }))).toEqual(invalid("keyId"));
     expect((await google.listCryptoKeyVersions({ parent: name })).totalSize).toBe(1);
   });
 
   it("is rejected if it is stored with the usage ENCRYPT, whose data it would open", async () => {
-    const { google, kms } = await shared();
     const seed = crypto.getRandomValues(new Uint8Array(32));
     const wrapped = await wrapKeyFile(await kms.getImportParameters({}), seed);
     await kms.importKey({ ...wrapped, algorithm: "X-Wing", usage: "ENCRYPT" });
-    const call = importVersion(google, VersionAlgorithm.KEM_XWING, seed, Purpose.KEY_ENCAPSULATION);
+    const call = importVersion(VersionAlgorithm.KEM_XWING, seed, Purpose.KEY_ENCAPSULATION);
     expect(await refusal(call)).toEqual(rejected);
   });
 
   it("is rejected if it is a component of a composite key", async () => {
-    const { google, kms } = await shared();
     const mlDsa = generateKeyPairSync("ml-dsa-65").privateKey;
     const ecdsa = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
     const file = Buffer.concat([
@@ -191,14 +175,13 @@ describeGoogle("an imported key", (shared) => {
       [VersionAlgorithm.PQ_SIGN_ML_DSA_65, mlDsa],
       [VersionAlgorithm.EC_SIGN_P256_SHA256, ecdsa],
     ] as const)
-      expect(await refusal(importVersion(google, algorithm, pkcs8(key)))).toEqual(rejected);
+      expect(await refusal(importVersion(algorithm, pkcs8(key)))).toEqual(rejected);
   });
 });
 
-describeGoogle("a composite key in a key ring", (shared) => {
-  it("has no algorithm of Google's, and does not sign", async () => {
-    const { google, kms } = await shared();
-    const key = `${await createRing(google)}/cryptoKeys/composite`;
+describeGoogle("Google's interface", () => {
+  it("has no algorithm for a composite key, which does not sign", async () => {
+    const key = `${await createRing()}/cryptoKeys/composite`;
     await kms.createKey({ algorithm: "MLDSA44-Ed25519-SHA512", name: key });
     const name = `${key}/cryptoKeyVersions/1`;
     const version = await google.getCryptoKeyVersion({ name });
@@ -206,62 +189,58 @@ describeGoogle("a composite key in a key ring", (shared) => {
     const call = google.asymmetricSign({ name, data: new Uint8Array(1) });
     expect(await refusal(call)).toEqual(usageRefuses);
   });
-});
 
-describeGoogle("a version's destruction", (shared) => {
   it.each([
     ["30 days by default", undefined, 30],
     ["the number of days set on its key", { seconds: 172_800n }, 2],
-  ])("is scheduled after %s", async (_what, destroyScheduledDuration, expected) => {
-    const { google } = await shared();
-    const key = await createKey(google, { destroyScheduledDuration });
+  ])("schedules a version's destruction after %s", async (_what, destroyScheduledDuration, expected) => {
+    const key = await createKey({ destroyScheduledDuration });
     const { destroyTime } = await google.destroyCryptoKeyVersion({ name: `${key}/cryptoKeyVersions/1` });
     const days = (timestampMs(present(destroyTime)) - Date.now()) / 86_400_000;
     expect(Math.round(days * 10) / 10).toBe(expected);
   });
-});
 
-describeGoogle("an RSA-OAEP import job", (shared) => {
-  it("is rejected in favour of methods that a quantum computer cannot break", async () => {
-    const { google } = await shared();
+  it("rejects an RSA-OAEP import job in favour of methods that a quantum computer cannot break", async () => {
     const importJob = { importMethod: ImportMethod.RSA_OAEP_4096_SHA256_AES_256 };
-    const parent = await createRing(google);
+    const parent = await createRing();
     const failure = await failureOf(google.createImportJob({ parent, importJobId: "job", importJob }));
     expect(describeRefusal(failure)).toEqual(invalid("importJob.importMethod"));
     for (const kem of ["XWING", "ML_KEM_768", "ML_KEM_1024"])
       expect(failure.message).toContain(`HPKE_KEM_${kem}_HKDF_SHA256_AES_256_GCM`);
   });
-});
 
-describeGoogle("an error message", (shared) => {
-  const calls: Readonly<Record<string, (google: GoogleKms, name: string) => Promise<unknown>>> = {
-    "a signature with a key that cannot sign": (google, name) =>
+  const calls: Readonly<Record<string, (name: string) => Promise<unknown>>> = {
+    "a signature with a key that cannot sign": (name) =>
       google.asymmetricSign({ name, data: new Uint8Array(1) }),
-    "restoring a version that is not scheduled for destruction": (google, name) =>
+    "restoring a version that is not scheduled for destruction": (name) =>
       google.restoreCryptoKeyVersion({ name }),
-    "decapsulating with a disabled version": async (google, name) => {
-      await setState(google, name, DISABLED);
+    "decapsulating with a disabled version": async (name) => {
+      await setState(name, DISABLED);
       await google.decapsulate({ name, ciphertext });
     },
-    "the public key of a version scheduled for destruction": async (google, name) => {
+    "the public key of a version scheduled for destruction": async (name) => {
       await google.destroyCryptoKeyVersion({ name });
       await google.getPublicKey({ name });
     },
-    "destroying a version twice": async (google, name) => {
+    "destroying a version twice": async (name) => {
       await google.destroyCryptoKeyVersion({ name });
       await google.destroyCryptoKeyVersion({ name });
     },
-    "an unknown version": (google, name) => google.getCryptoKeyVersion({ name: name.replace(/1$/, "19") }),
-    "an unknown key": (google, name) =>
+    "an unknown version": (name) => google.getCryptoKeyVersion({ name: name.replace(/1$/, "19") }),
+    "an unknown key": (name) =>
       google.getCryptoKeyVersion({ name: name.replace("/cryptoKeys/key", "/cryptoKeys/no-key") }),
   };
-  it.each(Object.entries(calls))("uses Google's resource names: %s", async (_what, call) => {
-    const { google } = await shared();
-    const key = await createKey(google);
-    const failed = await failureOf(call(google, `${key}/cryptoKeyVersions/1`));
-    const metadata = failed.findDetails(ErrorInfoSchema).map((info) => info.metadata);
-    const words = JSON.stringify([failed.rawMessage, metadata]);
-    expect(words).not.toMatch(/name\/projects|key-[0-9a-f]{8}/);
-    expect(metadata[0]?.keyId ?? failed.rawMessage).toMatch(/projects\/p\d+\/locations\/global\/keyRings\//);
-  });
+  it.each(Object.entries(calls))(
+    "uses Google's resource names in error messages: %s",
+    async (_what, call) => {
+      const key = await createKey();
+      const failed = await failureOf(call(`${key}/cryptoKeyVersions/1`));
+      const metadata = failed.findDetails(ErrorInfoSchema).map((info) => info.metadata);
+      const words = JSON.stringify([failed.rawMessage, metadata]);
+      expect(words).not.toMatch(/name\/projects|key-[0-9a-f]{8}/);
+      expect(metadata[0]?.keyId ?? failed.rawMessage).toMatch(
+        /projects\/p\d+\/locations\/global\/keyRings\//,
+      );
+    },
+  );
 });

@@ -18,16 +18,11 @@ interface GoogleCall {
   readonly token?: string;
 }
 
-/** An error as the client library reports it. The library's own errors have only a class and a message. */
-interface GoogleError {
-  readonly class: string;
-  /** In the library's terms; null if an HTTP status maps to several codes. */
-  readonly code?: string | number | null;
-  readonly reason?: string | null;
-  readonly domain?: string | null;
-  readonly metadata?: Readonly<Record<string, string>>;
-  readonly message?: string;
-}
+/**
+ * An error as the client library reports it, with class and message, and of the server's errors the code in the
+ * library's terms, the reason, domain and metadata.
+ */
+type GoogleError = Readonly<Record<string, unknown>>;
 
 /** A call's outcome: an answer in JSON, all rows of a list, or an error. */
 export interface GoogleOutcome {
@@ -47,10 +42,7 @@ function startGoogleClient(program: string, args: readonly string[]): GoogleClie
 }
 
 /** How a library reports a missing and a wrong token. */
-interface TokenErrors {
-  readonly withoutToken: Partial<GoogleError>;
-  readonly withWrongToken: Partial<GoogleError>;
-}
+type TokenErrors = Readonly<Record<"withoutToken" | "withWrongToken", GoogleError>>;
 
 const tokenErrors: TokenErrors = {
   withoutToken: { reason: "TOKEN_MISSING" },

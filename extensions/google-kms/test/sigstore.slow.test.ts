@@ -12,31 +12,21 @@ describe.skipIf(isMissing("go"))("sigstore (needs go)", { timeout: 900_000 }, ()
 
   it("passes its Google Cloud KMS tests, in the package gcp", async () => {
     const tested = "github.com/sigstore/sigstore/pkg/signature/kms/gcp";
-    const { code, stdout } = await run("env", [
-      ...settings,
-      ...["go", "test", "-C", module, "-count=1", "-v", tested],
-    ]);
+    const flags = ["-C", module, "-count=1", "-v", tested];
+    const { code, stdout } = await run("env", [...settings, "go", "test", ...flags]);
     expect({ code, failed: stdout.match(/^\s*--- FAIL.*$/gm) }).toEqual({ code: 0, failed: null });
     expect(stdout).toContain("--- PASS: TestParseReference");
   });
 
-  it.each(["ecdsa-p256-sha256", "pq-sign-ml-dsa-44", "pq-sign-ml-dsa-65", "pq-sign-ml-dsa-87"])(
-    "signs over Google's interface with the newest enabled version of a %s key if the reference names no version",
+  const algorithms = ["ecdsa-p256-sha256", "pq-sign-ml-dsa-44", "pq-sign-ml-dsa-65", "pq-sign-ml-dsa-87"];
+  it.each(algorithms)(
+    "signs with the newest enabled version of a %s key if it names none",
     async (algorithm) => {
       const key = `projects/p/locations/global/keyRings/sigstore/cryptoKeys/${algorithm}`;
       const versions = `${server().url}/v1/${key}/cryptoKeyVersions`;
       const sign = async () => {
-        const words = [
-          "go",
-          "run",
-          "-C",
-          module,
-          "./gcpkms",
-          server().authority,
-          `gcpkms://${key}`,
-          algorithm,
-        ];
-        const { code, stdout, stderr } = await run("env", [...settings, ...words]);
+        const words = ["./gcpkms", server().authority, `gcpkms://${key}`, algorithm];
+        const { code, stdout, stderr } = await run("env", [...settings, "go", "run", "-C", module, ...words]);
         expect(code, stderr).toBe(0);
         return stdout;
       };

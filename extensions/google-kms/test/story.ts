@@ -106,26 +106,24 @@ function testOpenServer({ start }: GoogleProgram): void {
       expect(missing.error).toMatchObject({ reason: "KEY_RING_NOT_FOUND" });
     });
 
-    it.each(["PQ_SIGN_ML_DSA_65", "PQ_SIGN_SLH_DSA_SHA2_128S"])(
-      "signs with %s, with checksums in both directions",
-      async (algorithm) => {
-        const { version: name } = await createKey(`sign-${algorithm.toLowerCase()}`, algorithm);
-        const signed = await sign(name, { data: base64(data), data_crc32c: computeCrc32c(data) });
-        expect(signed).toMatchObject({
-          ...{ name, verifiedDataCrc32c: true, protectionLevel: "SOFTWARE" },
-          signatureCrc32c: String(computeCrc32c(unbase64(signed.signature))),
+    const signing = ["PQ_SIGN_ML_DSA_65", "PQ_SIGN_SLH_DSA_SHA2_128S"];
+    it.each(signing)("signs with %s, with checksums in both directions", async (algorithm) => {
+      const { version: name } = await createKey(`sign-${algorithm.toLowerCase()}`, algorithm);
+      const signed = await sign(name, { data: base64(data), data_crc32c: computeCrc32c(data) });
+      expect(signed).toMatchObject({
+        ...{ name, verifiedDataCrc32c: true, protectionLevel: "SOFTWARE" },
+        signatureCrc32c: String(computeCrc32c(unbase64(signed.signature))),
+      });
+      const publicKey = await readKey(name);
+      expect(isSigned(publicKey, signed)).toBe(true);
+      for (const [form, bytes] of [
+        ["NIST_PQC", publicKey.export({ format: "raw-public" } as never) as unknown as Buffer],
+        ["DER", publicKey.export({ format: "der", type: "spki" })],
+      ] as const)
+        expect(await ask("get_public_key", { name, public_key_format: form })).toMatchObject({
+          publicKey: { data: base64(bytes), crc32cChecksum: String(computeCrc32c(bytes)) },
         });
-        const publicKey = await readKey(name);
-        expect(isSigned(publicKey, signed)).toBe(true);
-        for (const [form, bytes] of [
-          ["NIST_PQC", publicKey.export({ format: "raw-public" } as never) as unknown as Buffer],
-          ["DER", publicKey.export({ format: "der", type: "spki" })],
-        ] as const)
-          expect(await ask("get_public_key", { name, public_key_format: form })).toMatchObject({
-            publicKey: { data: base64(bytes), crc32cChecksum: String(computeCrc32c(bytes)) },
-          });
-      },
-    );
+    });
 
     it("signs an external mu but no data with an external-mu key", async () => {
       const { version } = await createKey("mu", "PQ_SIGN_ML_DSA_65_EXTERNAL_MU");
@@ -209,33 +207,31 @@ function testOpenServer({ start }: GoogleProgram): void {
       expect(await ask("get_crypto_key", { name })).toMatchObject({ labels: { env: "prod" } });
     });
 
-    it.each(["XWING", "ML_KEM_768", "ML_KEM_1024"])(
-      "imports a key wrapped with an import job's public key: %s",
-      async (kem) => {
-        const id = kem.toLowerCase();
-        const method = `HPKE_KEM_${kem}_HKDF_SHA256_AES_256_GCM`;
-        const wish = { import_method: method, protection_level: "SOFTWARE" };
-        const request = { parent: ring, import_job_id: `job-${id}`, import_job: wish };
-        const created = await ask("create_import_job", request);
-        const job = await ask("get_import_job", { name: created.name });
-        expect(job).toMatchObject({ state: "ACTIVE", publicKey: created.publicKey });
-        const { name: parent } = await createKey(`imported-${id}`, "PQ_SIGN_ML_DSA_65");
-        const { privateKey, publicKey } = generateKeyPairSync("ml-dsa-65");
-        const wrapping = unbase64((job.publicKey as { data: string }).data);
-        const { wrappedKey } = await wrapKeyFile(
-          { publicKey: wrapping, importToken: "", algorithm: method.replace("KEM_", "") },
-          privateKey.export({ format: "der", type: "pkcs8" }),
-        );
-        const version = await ask("import_crypto_key_version", {
-          ...{ parent, algorithm: "PQ_SIGN_ML_DSA_65", import_job: job.name },
-          wrapped_key: base64(wrappedKey),
-        });
-        expect(version).toMatchObject({ name: `${parent}/cryptoKeyVersions/2`, state: "ENABLED" });
-        expect(isSigned(publicKey, await sign(String(version.name)))).toBe(true);
-        const jobs = await list("list_import_jobs", { parent: ring });
-        expect(jobs.map(({ name }) => name)).toContain(job.name);
-      },
-    );
+    const wrapping = ["XWING", "ML_KEM_768", "ML_KEM_1024"];
+    it.each(wrapping)("imports a key wrapped with an import job's public key: %s", async (kem) => {
+      const id = kem.toLowerCase();
+      const method = `HPKE_KEM_${kem}_HKDF_SHA256_AES_256_GCM`;
+      const wish = { import_method: method, protection_level: "SOFTWARE" };
+      const request = { parent: ring, import_job_id: `job-${id}`, import_job: wish };
+      const created = await ask("create_import_job", request);
+      const job = await ask("get_import_job", { name: created.name });
+      expect(job).toMatchObject({ state: "ACTIVE", publicKey: created.publicKey });
+      const { name: parent } = await createKey(`imported-${id}`, "PQ_SIGN_ML_DSA_65");
+      const { privateKey, publicKey } = generateKeyPairSync("ml-dsa-65");
+      const wrapping = unbase64((job.publicKey as { data: string }).data);
+      const { wrappedKey } = await wrapKeyFile(
+        { publicKey: wrapping, importToken: "", algorithm: method.replace("KEM_", "") },
+        privateKey.export({ format: "der", type: "pkcs8" }),
+      );
+      const version = await ask("import_crypto_key_version", {
+        ...{ parent, algorithm: "PQ_SIGN_ML_DSA_65", import_job: job.name },
+        wrapped_key: base64(wrappedKey),
+      });
+      expect(version).toMatchObject({ name: `${parent}/cryptoKeyVersions/2`, state: "ENABLED" });
+      expect(isSigned(publicKey, await sign(String(version.name)))).toBe(true);
+      const jobs = await list("list_import_jobs", { parent: ring });
+      expect(jobs.map(({ name }) => name)).toContain(job.name);
+    });
   });
 }
 
@@ -249,15 +245,12 @@ function testTokens({ start, errors }: GoogleProgram): void {
   }, 300_000);
   afterAll(() => client.end());
 
-  it.each(transports)(
-    "sends its bearer token over %s, and reports a missing or wrong one",
-    async (transport) => {
-      const random = { transport, method: "generate_random_bytes", request: { location, length_bytes: 8 } };
-      const { token } = await server.makePerson();
-      expect(await client.call({ ...random, token })).toMatchObject({ answer: { data: expect.any(String) } });
-      const { withoutToken, withWrongToken } = errors[transport];
-      expect(await client.call(random)).toMatchObject({ error: withoutToken });
-      expect(await client.call({ ...random, token: "wrong" })).toMatchObject({ error: withWrongToken });
-    },
-  );
+  it.each(transports)("sends its token over %s, and reports a missing or wrong one", async (transport) => {
+    const random = { transport, method: "generate_random_bytes", request: { location, length_bytes: 8 } };
+    const { token } = await server.makePerson();
+    expect(await client.call({ ...random, token })).toMatchObject({ answer: { data: expect.any(String) } });
+    const { withoutToken, withWrongToken } = errors[transport];
+    expect(await client.call(random)).toMatchObject({ error: withoutToken });
+    expect(await client.call({ ...random, token: "wrong" })).toMatchObject({ error: withWrongToken });
+  });
 }

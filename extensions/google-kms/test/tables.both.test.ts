@@ -43,8 +43,9 @@ describeStores("a key ring", (makePlace) => {
 });
 
 describeStores("a store with key rings", (makePlace) => {
-  it.each(["create", "upgrade", "existing"] as const)(
-    "is rejected unchanged by a program without the extension, which names the missing step (mode %s)",
+  const modes = ["create", "upgrade", "existing"] as const;
+  it.each(modes)(
+    "is rejected unchanged by a program that lacks its step, which it names (mode %s)",
     async (mode) => {
       const place = await makePlace();
       const store = await place.open();

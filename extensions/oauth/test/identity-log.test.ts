@@ -13,6 +13,7 @@ import {
   postForm,
   requestToken,
   revoke,
+  useToken,
 } from "./tools.ts";
 
 vi.mock("node:crypto", async (load) =>
@@ -36,15 +37,18 @@ describeAccess("the identity log", (shared) => {
     ]);
   });
 
-  it("records attempts to revoke, read or exchange another client's token", async () => {
+  it("refuses and records attempts to revoke, read or exchange another client's token", async () => {
     const server = await shared();
     const victim = await makeClient(server, { scopes: ["kms.read"] });
     const eve = await makeClient(server, { scopes: ["kms.read"], mayExchange: true });
     const token = (await requestToken(server, victim)).body.access_token;
+    const refused = { status: 400, body: { error: "unauthorized_client" } };
     const tokenName = `token=${claimsOf(token).jti}`;
     const ada = await server.makePerson();
-    for (const attempt of [revoke, introspect, exchange]) await attempt(server, eve, token);
-    await revoke(server, eve, ada.token);
+    expect(await revoke(server, eve, token)).toMatchObject(refused);
+    for (const attempt of [introspect, exchange]) await attempt(server, eve, token);
+    expect(await revoke(server, eve, ada.token)).toMatchObject(refused);
+    for (const one of [token, ada.token]) expect(await useToken(server, one)).toBe("200");
     const log = logOf(await server.makePerson("auditor"));
     const entries = await readUntil(log, { subject: eve, outcome: "REFUSED" }, 4);
     expect(entries.map(({ operation, user, details }) => [operation, user, details])).toEqual([
@@ -72,14 +76,15 @@ describeAccess("the identity log", (shared) => {
     ]);
   });
 
-  it("has no entry for tokens of other servers, or for tokens that the client may see", async () => {
+  it("has no entry for tokens of other servers, which are inactive, or for tokens that the client may see", async () => {
     const server = await shared();
     const [one, other] = [await makeClient(server), await makeClient(server)];
     const token = (await requestToken(server, one)).body.access_token;
     const forged = `${token.slice(0, -8)}AAAAAAAA`;
-    for (const unreadable of ["a.b.c", forged]) {
-      await revoke(server, other, unreadable);
-      await introspect(server, other, unreadable);
+    for (const unreadable of ["abc", "a.b.c", "eyJhbGciOiJub25lIn0.e30.", forged]) {
+      expect((await revoke(server, other, unreadable)).status).toBe(200);
+      const { status, body } = await introspect(server, other, unreadable);
+      expect([status, body]).toEqual([200, { active: false }]);
     }
     await introspect(server, one, token);
     await revoke(server, other, token);

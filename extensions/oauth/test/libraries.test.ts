@@ -38,7 +38,8 @@ function keysOf(server: AccessServer, config: client.Configuration) {
 describeAccess("openid-client", (shared) => {
   it.each(["oidc", "oauth2"] as const)("discovers the server (%s)", async (algorithm) => {
     const config = await discover(await shared(), "nobody", { algorithm });
-    expect(config.serverMetadata()).toMatchObject({
+    const metadata = config.serverMetadata();
+    expect(metadata).toMatchObject({
       issuer: issuerUrl,
       token_endpoint: `${issuerUrl}/oauth/token`,
       introspection_endpoint: `${issuerUrl}/oauth/introspect`,
@@ -46,20 +47,12 @@ describeAccess("openid-client", (shared) => {
       jwks_uri: `${issuerUrl}/oauth/jwks`,
       grant_types_supported: ["client_credentials", exchangeGrant],
       scopes_supported: expect.arrayContaining(["kms.sign", "metrics.read"]),
+      response_types_supported: expect.anything(),
     });
+    // RFC 8414, section 3.2: an empty list must be left out.
+    const isEmpty = (value: unknown) => Array.isArray(value) && value.length === 0;
+    expect(Object.values(metadata).filter(isEmpty)).toEqual([]);
   });
-
-  it.each(["openid-configuration", "oauth-authorization-server"])(
-    "finds all required members and no empty lists in %s (RFC 8414, sections 2 and 3.2)",
-    async (document) => {
-      const answer = await fetch(`${(await shared()).url}/.well-known/${document}`);
-      const metadata = (await answer.json()) as Record<string, unknown>;
-      const required = ["issuer", "token_endpoint", "jwks_uri", "response_types_supported"];
-      expect(Object.keys(metadata)).toEqual(expect.arrayContaining(required));
-      const isEmpty = (value: unknown) => Array.isArray(value) && value.length === 0;
-      expect(Object.values(metadata).filter(isEmpty)).toEqual([]);
-    },
-  );
 
   it.each([
     ["client_secret_basic", client.ClientSecretBasic(secret)],

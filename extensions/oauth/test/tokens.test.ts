@@ -55,14 +55,6 @@ describeAccess("an access token", (shared) => {
     expect((await introspect(server, outsider, token)).body).toEqual(inactive);
   });
 
-  it.each(["abc", "a.b.c", "eyJhbGciOiJub25lIn0.e30."])("is inactive if it is %s", async (token) => {
-    const server = await shared();
-    const name = await makeClient(server);
-    const { status, body } = await introspect(server, name, token);
-    expect([status, body]).toEqual([200, inactive]);
-    expect((await revoke(server, name, token)).status).toBe(200);
-  });
-
   it("differs from a log-in token, for which introspection returns user and role", async () => {
     const server = await shared();
     const name = await makeClient(server);
@@ -90,19 +82,6 @@ describeAccess("an access token", (shared) => {
     }
   });
 
-  it("cannot be revoked by other clients", async () => {
-    const server = await shared();
-    const [name, other] = [await makeClient(server, { scopes }), await makeClient(server)];
-    const token = await tokenOf(server, name);
-    const ada = await server.makePerson();
-    for (const one of [token, ada.token]) {
-      const { status, body } = await revoke(server, other, one);
-      expect([status, body.error]).toEqual([400, "unauthorized_client"]);
-    }
-    expect(await useToken(server, token)).toBe("200");
-    expect(await useToken(server, ada.token)).toBe("200");
-  });
-
   it("from an exchange ends with the user, the user's password or the client", async () => {
     const server = await shared();
     const name = await makeClient(server, { scopes, mayExchange: true });
@@ -121,7 +100,7 @@ describeAccess("an access token", (shared) => {
   });
 
   it.each(["removed", "given a new secret"])(
-    "from several exchanges ends when any client in the chain is %s",
+    "from two exchanges ends when the first client is %s",
     async (change) => {
       const server = await shared();
       const make = () => makeClient(server, { scopes, mayExchange: true });
@@ -184,7 +163,7 @@ describeAccess("an access token", (shared) => {
   });
 
   it.each(["ML-DSA-65", "ML-DSA-44"])(
-    "for %s survives a restart and a rotation, unless the rotation revokes",
+    "of %s survives a restart, and a rotation that does not revoke",
     async (algorithm) => {
       const args = ["--access-token-algorithm", algorithm];
       const [one, two, database] = await startTwo(args);

@@ -1,12 +1,12 @@
 import { generateKeyPairSync, sign, verify } from "node:crypto";
-import { Constructed, fromBER, Integer, Null, ObjectIdentifier, Primitive, Sequence, UTCTime } from "asn1js";
+import { fromBER, Integer, Null, ObjectIdentifier, Primitive, Sequence, UTCTime } from "asn1js";
 import { describe, expect, it } from "vitest";
 import type { SignatureAlgorithm } from "../../../src/crypto/algorithms.ts";
 import { encodePem } from "../../../src/crypto/pem.ts";
 import { selectDigest } from "../cms-algorithms.ts";
 import { parseCms } from "../cms-parse.ts";
 import { createCmsAttributes, renderCms } from "../cms-sign.ts";
-import { embedContent } from "./embed-content.ts";
+import { childrenOf, embedContent } from "./embed-content.ts";
 
 const content = Buffer.from("hello");
 const { publicKey, privateKey } = generateKeyPairSync("ml-dsa-65");
@@ -189,10 +189,4 @@ function derOf(block: unknown): Buffer {
 
 function attributesOf(signerInfo: Blocks): Blocks {
   return childrenOf(signerInfo[3]);
-}
-
-function childrenOf(block: unknown): Blocks {
-  if (block instanceof Constructed || block instanceof Sequence) return block.valueBlock.value;
-  const { valueBlock } = block as Sequence;
-  return valueBlock.value;
 }

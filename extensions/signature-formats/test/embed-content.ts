@@ -11,7 +11,8 @@ export function embedContent(detached: Uint8Array, content: Uint8Array): Uint8Ar
   return new Uint8Array(result.toBER());
 }
 
-function childrenOf(block: unknown): unknown[] {
+/** The elements in an element. */
+export function childrenOf(block: unknown): unknown[] {
   if (block instanceof Constructed || block instanceof Sequence) return block.valueBlock.value;
   throw new TypeError("not a constructed element");
 }

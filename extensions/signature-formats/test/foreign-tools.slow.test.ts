@@ -69,133 +69,119 @@ const signLine = (format: string, ...more: string[]) => [
 const verifyLine = (format: string, file = "file") =>
   words(`verify ${file} --signature signed --format ${format} --public-key me.pub`);
 
-describe.skipIf(isMissing("go"))(
-  "the libraries of sigstore and go-cose (need go)",
-  { timeout: 600_000 },
-  () => {
-    const directory = makeTemporaryDirectory(afterAll);
-    const verifier = join(directory, "verifier");
-    beforeAll(async () => {
-      await succeed("env", ...go, "build", "-C", goProgram, "-o", verifier, ".");
-    }, 600_000);
+describe.skipIf(isMissing("go"))("sigstore and go-cose (need go)", { timeout: 600_000 }, () => {
+  const directory = makeTemporaryDirectory(afterAll);
+  const verifier = join(directory, "verifier");
+  beforeAll(async () => {
+    await succeed("env", ...go, "build", "-C", goProgram, "-o", verifier, ".");
+  }, 600_000);
 
-    it.each(mlDsa)(
-      "verify DSSE and COSE of %s, detached or not, and reject changed ones",
-      async (algorithm) => {
-        const place = await placeWithKey(algorithm);
-        const check = (format: string, file = "file") =>
-          run(verifier, [format, place.at("me.pub"), place.at(file), place.at("signed")]);
-        await qspDone(signLine("dsse"), place);
-        expect(await check("dsse")).toMatchObject({ code: 0, stdout: "verified\n" });
-        const envelope = JSON.parse(readFileSync(place.at("signed"), "utf8"));
-        writeFileSync(place.at("signed"), JSON.stringify({ ...envelope, payloadType: "text/plain" }));
-        expect(await check("dsse")).toMatchObject({ code: 1 });
-        for (const more of [[], ["--embed"]]) {
-          await qspDone(signLine("cose", ...more), place);
-          expect(await check("cose")).toMatchObject({ code: 0, stdout: "verified\n" });
-          expect(await check("cose", "other")).toMatchObject({ code: 1 });
-        }
-      },
-    );
-  },
-);
-
-describe.skipIf(python === undefined)(
-  "securesystemslib (needs securesystemslib for Python)",
-  { timeout: 180_000 },
-  () => {
-    const dsse = (...args: string[]) => succeed(python ?? "", join(programs, "python/dsse.py"), ...args);
-
-    it.each(mlDsa)("verifies our %s envelope and rejects a changed one", async (algorithm) => {
-      const place = await placeWithKey(algorithm);
-      await qspDone(signLine("dsse", "--payload-type", "text/plain"), place);
-      const check = async () => JSON.parse(await dsse("verify", place.at("me.pub"), place.at("signed")));
-      expect(await check()).toEqual({ valid: true, payloadType: "text/plain", payload: content });
-      const envelope = JSON.parse(readFileSync(place.at("signed"), "utf8"));
-      writeFileSync(place.at("signed"), JSON.stringify({ ...envelope, payload: btoa("total: 6\n") }));
-      expect(await check()).toEqual({ valid: false });
-    });
-
-    it("creates envelopes that qsp verifies", async () => {
-      const place = await placeWithKey("ML-DSA-65");
-      await dsse("sign", place.at("me.pub"), place.at("file"), place.at("signed"));
-      expect((await qsp(verifyLine("dsse"), place)).code).toBe(0);
-      expect((await qsp(verifyLine("dsse", "other"), place)).code).toBe(1);
-    });
-  },
-);
-
-describe.skipIf(isMissing("mvn") || isMissing("javac"))(
-  "BouncyCastle (needs mvn and javac)",
-  { timeout: 300_000 },
-  () => {
-    const directory = makeTemporaryDirectory(afterAll);
-    let bouncyCastle: LineClient<readonly string[], string>;
-    const cms = (...request: string[]) => bouncyCastle.ask(request);
-    beforeAll(async () => {
-      const [paths, classes] = [join(directory, "paths"), join(directory, "classes")];
-      mkdirSync(classes);
-      const pom = join(programs, "java/pom.xml");
-      await succeed("mvn", "-q", "-f", pom, "dependency:build-classpath", `-Dmdep.outputFile=${paths}`);
-      const classPath = [classes, readFileSync(paths, "utf8").trim()].join(delimiter);
-      const source = join(programs, "java/Cms.java");
-      await succeed("javac", "-nowarn", "-proc:none", "-cp", classPath, "-d", classes, source);
-      bouncyCastle = startLineClient("java", ["-cp", classPath, "Cms"]);
-    }, 300_000);
-    afterAll(() => bouncyCastle.end());
-
-    /** Expects that it accepts the signed file, with these object identifiers, and rejects another. */
-    async function expectVerified({ at }: { at(name: string): string }, ...oids: string[]): Promise<void> {
-      const check = (file: string) => cms("verify", at("me.pub"), at(file), at("signed"));
-      expect(await check("file")).toBe(`true ${oids.join(" ")} 0`);
-      expect(await check("other")).toBe(`false ${oids.join(" ")} 0`);
+  it.each(mlDsa)("verify only unchanged DSSE and COSE of %s, detached or not", async (algorithm) => {
+    const place = await placeWithKey(algorithm);
+    const check = (format: string, file = "file") =>
+      run(verifier, [format, place.at("me.pub"), place.at(file), place.at("signed")]);
+    await qspDone(signLine("dsse"), place);
+    expect(await check("dsse")).toMatchObject({ code: 0, stdout: "verified\n" });
+    const envelope = JSON.parse(readFileSync(place.at("signed"), "utf8"));
+    writeFileSync(place.at("signed"), JSON.stringify({ ...envelope, payloadType: "text/plain" }));
+    expect(await check("dsse")).toMatchObject({ code: 1 });
+    for (const more of [[], ["--embed"]]) {
+      await qspDone(signLine("cose", ...more), place);
+      expect(await check("cose")).toMatchObject({ code: 0, stdout: "verified\n" });
+      expect(await check("cose", "other")).toMatchObject({ code: 1 });
     }
-    async function expectVerifiedHere(place: RunOptions): Promise<void> {
-      expect((await qsp(verifyLine("cms"), place)).code).toBe(0);
-      expect((await qsp(verifyLine("cms", "other"), place)).code).toBe(1);
-    }
+  });
+});
 
-    it.each([
-      ["ML-DSA-44", "17", "3"],
-      ["ML-DSA-65", "18", "3"],
-      ["ML-DSA-87", "19", "3"],
-      ["SLH-DSA-SHA2-128f", "21", "1"],
-      ["SLH-DSA-SHA2-192f", "23", "3"],
-      ["SLH-DSA-SHAKE-128f", "27", "11"],
-      ["SLH-DSA-SHAKE-256f", "31", "12"],
-    ])("verifies our %s CMS and rejects it for different content", async (algorithm, signature, digest) => {
-      const place = await placeWithKey(algorithm);
-      await qspDone(signLine("cms", "--encoding", "der"), place);
-      await expectVerified(place, `2.16.840.1.101.3.4.3.${signature}`, `2.16.840.1.101.3.4.2.${digest}`);
-    });
+describe.skipIf(python === undefined)("securesystemslib (needs Python)", { timeout: 180_000 }, () => {
+  const dsse = (...args: string[]) => succeed(python ?? "", join(programs, "python/dsse.py"), ...args);
 
-    it.each(compositeNames)("verifies our %s CMS and rejects it for different content", async (algorithm) => {
-      const place = await placeWithServerKey(algorithm);
-      await expectVerified(place, signatureAlgorithms[algorithm].oid, "2.16.840.1.101.3.4.2.3");
-      await expectVerifiedHere(place);
-    });
+  it.each(mlDsa)("verifies our %s envelope and rejects a changed one", async (algorithm) => {
+    const place = await placeWithKey(algorithm);
+    await qspDone(signLine("dsse", "--payload-type", "text/plain"), place);
+    const check = async () => JSON.parse(await dsse("verify", place.at("me.pub"), place.at("signed")));
+    expect(await check()).toEqual({ valid: true, payloadType: "text/plain", payload: content });
+    const envelope = JSON.parse(readFileSync(place.at("signed"), "utf8"));
+    writeFileSync(place.at("signed"), JSON.stringify({ ...envelope, payload: btoa("total: 6\n") }));
+    expect(await check()).toEqual({ valid: false });
+  });
 
-    it("verifies our CMS with the certificate that it names, and finds the chain in it", async () => {
-      const place = await placeWithKey("ML-DSA-65");
-      const now = new Date();
-      const authority = createAuthority("ML-DSA-65", now);
-      const names = { names: ["signer.test"], days: 1, now };
-      const issued = issueServerCertificate(openAuthority(authority), names);
-      writeFileSync(place.at("me.key"), issued.secretKeyPem);
-      writeFileSync(place.at("me.pem"), issued.certificatePem + authority.certificatePem);
-      await qspDone(signLine("cms", "--encoding", "der", "--certificate", "me.pem"), place);
-      const said = await cms("verify", place.at("me.pem"), place.at("file"), place.at("signed"));
-      expect(said).toMatch(/^true .* 2$/);
-    });
+  it("creates envelopes that qsp verifies", async () => {
+    const place = await placeWithKey("ML-DSA-65");
+    await dsse("sign", place.at("me.pub"), place.at("file"), place.at("signed"));
+    expect((await qsp(verifyLine("dsse"), place)).code).toBe(0);
+    expect((await qsp(verifyLine("dsse", "other"), place)).code).toBe(1);
+  });
+});
 
-    const created = ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "SLH-DSA-SHA2-128F", "SLH-DSA-SHAKE-256F"];
-    it.each([...created, ...compositeNames])("creates %s CMS that qsp verifies", async (algorithm) => {
-      const place = await placeWithKey("ML-DSA-65");
-      await cms("sign", algorithm, place.at("me.pub"), place.at("file"), place.at("signed"));
-      await expectVerifiedHere(place);
-    });
-  },
-);
+const lacksJava = isMissing("mvn") || isMissing("javac");
+describe.skipIf(lacksJava)("BouncyCastle (needs mvn and javac)", { timeout: 300_000 }, () => {
+  const directory = makeTemporaryDirectory(afterAll);
+  let bouncyCastle: LineClient<readonly string[], string>;
+  const cms = (...request: string[]) => bouncyCastle.ask(request);
+  beforeAll(async () => {
+    const [paths, classes] = [join(directory, "paths"), join(directory, "classes")];
+    mkdirSync(classes);
+    const pom = join(programs, "java/pom.xml");
+    await succeed("mvn", "-q", "-f", pom, "dependency:build-classpath", `-Dmdep.outputFile=${paths}`);
+    const classPath = [classes, readFileSync(paths, "utf8").trim()].join(delimiter);
+    const source = join(programs, "java/Cms.java");
+    await succeed("javac", "-nowarn", "-proc:none", "-cp", classPath, "-d", classes, source);
+    bouncyCastle = startLineClient("java", ["-cp", classPath, "Cms"]);
+  }, 300_000);
+  afterAll(() => bouncyCastle.end());
+
+  /** Expects that it accepts the signed file, with these object identifiers, and rejects another. */
+  async function expectVerified({ at }: { at(name: string): string }, ...oids: string[]): Promise<void> {
+    const check = (file: string) => cms("verify", at("me.pub"), at(file), at("signed"));
+    expect(await check("file")).toBe(`true ${oids.join(" ")} 0`);
+    expect(await check("other")).toBe(`false ${oids.join(" ")} 0`);
+  }
+  async function expectVerifiedHere(place: RunOptions): Promise<void> {
+    expect((await qsp(verifyLine("cms"), place)).code).toBe(0);
+    expect((await qsp(verifyLine("cms", "other"), place)).code).toBe(1);
+  }
+
+  it.each([
+    ["ML-DSA-44", "17", "3"],
+    ["ML-DSA-65", "18", "3"],
+    ["ML-DSA-87", "19", "3"],
+    ["SLH-DSA-SHA2-128f", "21", "1"],
+    ["SLH-DSA-SHA2-192f", "23", "3"],
+    ["SLH-DSA-SHAKE-128f", "27", "11"],
+    ["SLH-DSA-SHAKE-256f", "31", "12"],
+  ])("verifies our %s CMS and rejects it for different content", async (algorithm, signature, digest) => {
+    const place = await placeWithKey(algorithm);
+    await qspDone(signLine("cms", "--encoding", "der"), place);
+    await expectVerified(place, `2.16.840.1.101.3.4.3.${signature}`, `2.16.840.1.101.3.4.2.${digest}`);
+  });
+
+  it.each(compositeNames)("verifies our %s CMS and rejects it for different content", async (algorithm) => {
+    const place = await placeWithServerKey(algorithm);
+    await expectVerified(place, signatureAlgorithms[algorithm].oid, "2.16.840.1.101.3.4.2.3");
+    await expectVerifiedHere(place);
+  });
+
+  it("verifies our CMS with the certificate that it names, and finds the chain in it", async () => {
+    const place = await placeWithKey("ML-DSA-65");
+    const now = new Date();
+    const authority = createAuthority("ML-DSA-65", now);
+    const names = { names: ["signer.test"], days: 1, now };
+    const issued = issueServerCertificate(openAuthority(authority), names);
+    writeFileSync(place.at("me.key"), issued.secretKeyPem);
+    writeFileSync(place.at("me.pem"), issued.certificatePem + authority.certificatePem);
+    await qspDone(signLine("cms", "--encoding", "der", "--certificate", "me.pem"), place);
+    const said = await cms("verify", place.at("me.pem"), place.at("file"), place.at("signed"));
+    expect(said).toMatch(/^true .* 2$/);
+  });
+
+  const created = ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "SLH-DSA-SHA2-128F", "SLH-DSA-SHAKE-256F"];
+  it.each([...created, ...compositeNames])("creates %s CMS that qsp verifies", async (algorithm) => {
+    const place = await placeWithKey("ML-DSA-65");
+    await cms("sign", algorithm, place.at("me.pub"), place.at("file"), place.at("signed"));
+    await expectVerifiedHere(place);
+  });
+});
 
 describe("jose", { timeout: 180_000 }, () => {
   it.each(mlDsa)("verifies our %s JWS, compact and JSON, detached or not", async (algorithm) => {

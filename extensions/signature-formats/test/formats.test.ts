@@ -6,15 +6,15 @@ import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { encodePem } from "../../../src/crypto/pem.ts";
 import { createAuthority, issueServerCertificate, openAuthority } from "../../../src/crypto/x509.ts";
+import { useGuardedServer } from "../../../test/cli/guarded-server.ts";
 import { qsp, qspDone, qspJson, type RunOptions, timeout, useServer } from "../../../test/cli/qsp.ts";
 import { embedContent } from "./embed-content.ts";
 
 const server = useServer();
 const formats = ["dsse", "cms", "jws", "cose"] as const;
-const nowhere = "http://127.0.0.1:1";
 
 async function placeWithKey(algorithm = "ML-DSA-65", content: string | Uint8Array = "hello") {
-  const place = { ...server.place(), url: nowhere };
+  const place = { ...server.place(), url: "http://127.0.0.1:1" };
   writeFileSync(join(place.cwd, "file"), content);
   await qspDone(["keygen", "me", "--algorithm", algorithm], place);
   return place;
@@ -44,33 +44,27 @@ async function placeSigned(format: string, more: readonly string[] = [], algorit
 }
 
 describe("qsp sign --format", { timeout }, () => {
-  it.each(formats)(
-    "writes FILE.%s, which verifies, but not for different content or keys",
-    async (format) => {
-      const place = await placeSigned(format);
-      expect(await codeOf(verifyLine(format), place)).toBe(0);
-      write(place, "other", "hellO");
-      const stdout = expect.stringContaining("NOT valid");
-      expect(await qsp(verifyLine(format, "other"), place)).toMatchObject({ code: 1, stdout });
-      expect(await codeOf(verifyLine(format, "file", "you"), place)).toBe(1);
-    },
-  );
+  it.each(formats)("writes FILE.%s, which verifies only for its content and key", async (format) => {
+    const place = await placeSigned(format);
+    expect(await codeOf(verifyLine(format), place)).toBe(0);
+    write(place, "other", "hellO");
+    const stdout = expect.stringContaining("NOT valid");
+    expect(await qsp(verifyLine(format, "other"), place)).toMatchObject({ code: 1, stdout });
+    expect(await codeOf(verifyLine(format, "file", "you"), place)).toBe(1);
+  });
 
   it.each(formats)(
-    "signs %s with a server-held key's name, and with a version that was rotated meanwhile",
+    "signs %s with a server-held key, which verifies as its version after a rotation",
     async (format) => {
       const place = server.place();
       write(place, "file", "hello");
       const kms = server.client(KmsService);
       const { result } = await kms.createKey({ name: `release-${format}` });
       const name = `name/release-${format}`;
-      expect(await qspJson(["sign", "file", "--key", name, "--format", format], place)).toMatchObject({
-        format,
-        algorithm: "ML-DSA-65",
-        keyId: result?.keyId,
-        file: `file.${format}`,
-      });
-      const line = ["verify", "file", "--signature", `file.${format}`, "--format", format];
+      const signed = await qspJson(words(`sign file --key ${name} --format ${format}`), place);
+      const about = { format, algorithm: "ML-DSA-65", keyId: result?.keyId, file: `file.${format}` };
+      expect(signed).toMatchObject(about);
+      const line = words(`verify file --signature file.${format} --format ${format}`);
       expect(await codeOf([...line, "--key", name], place)).toBe(0);
       await kms.rotateKey({ keyId: result?.keyId ?? "" });
       expect(await codeOf([...line, "--key", `${name}/1`], place)).toBe(0);
@@ -78,19 +72,17 @@ describe("qsp sign --format", { timeout }, () => {
     },
   );
 
-  it.each(["SLH-DSA-SHA2-128f", "SLH-DSA-SHAKE-128f"])(
-    "signs dsse and cms with %s, and rejects jws and cose",
-    async (algorithm) => {
-      const place = await placeWithKey(algorithm);
-      for (const format of ["dsse", "cms"]) {
-        await qspDone(signLine(format), place);
-        expect(await codeOf(verifyLine(format), place)).toBe(0);
-      }
-      const stderr = expect.stringContaining("RFC 9964");
-      for (const format of ["jws", "cose"])
-        expect(await qsp(signLine(format), place)).toMatchObject({ code: 2, stderr });
-    },
-  );
+  const hashBased = ["SLH-DSA-SHA2-128f", "SLH-DSA-SHAKE-128f"];
+  it.each(hashBased)("signs dsse and cms with %s, and rejects jws and cose", async (algorithm) => {
+    const place = await placeWithKey(algorithm);
+    for (const format of ["dsse", "cms"]) {
+      await qspDone(signLine(format), place);
+      expect(await codeOf(verifyLine(format), place)).toBe(0);
+    }
+    const stderr = expect.stringContaining("RFC 9964");
+    for (const format of ["jws", "cose"])
+      expect(await qsp(signLine(format), place)).toMatchObject({ code: 2, stderr });
+  });
 
   it.each(["cms", "jws"])("signs a file of many chunks in %s as a detached signature", async (format) => {
     const place = await placeWithKey("ML-DSA-44", Buffer.alloc(20_000_001, "chunks"));
@@ -100,7 +92,7 @@ describe("qsp sign --format", { timeout }, () => {
   });
 
   it.each(["dsse", "cose"])(
-    "rejects a file of more than 16 MiB in %s and names the formats without a limit",
+    "rejects a file of more than 16 MiB in %s, and names other formats",
     async (format) => {
       const place = await placeWithKey("ML-DSA-44", Buffer.alloc(16 * 1024 * 1024 + 1));
       const stderr = expect.stringMatching(/16777216 bytes.*use cms or a detached jws/);
@@ -283,10 +275,8 @@ describe("qsp verify --format", { timeout }, () => {
   it("rejects an endless document", async () => {
     const place = { ...(await placeWithKey()), hasOwnGroup: true };
     const stderr = expect.stringContaining("is larger than");
-    expect(await qsp(verifyLine("dsse", "file", "me", "/dev/zero"), place)).toMatchObject({
-      code: 2,
-      stderr,
-    });
+    const line = verifyLine("dsse", "file", "me", "/dev/zero");
+    expect(await qsp(line, place)).toMatchObject({ code: 2, stderr });
   });
 
   it("exits with 0, 1 or 2 whichever byte of a document is changed", async () => {
@@ -305,5 +295,68 @@ describe("qsp verify --format", { timeout }, () => {
         if (code === 0) expect(format).not.toBe("jws");
       }
     }
+  });
+});
+
+describe("files, keys and grants with --format", { timeout }, () => {
+  const { loggedIn } = useGuardedServer();
+  const open = words("verify file.dsse --format dsse --public-key me.pub --out");
+  it.each([
+    ["the secret key by default", words("sign me --format dsse --key-file me.dsse"), "--key-file"],
+    ["the envelope", [...open, "file.dsse"], "FILE"],
+  ])("never replace an input, such as %s, and the message names both options", async (_what, args, other) => {
+    const place = await placeSigned("dsse");
+    const readAll = () => ["file", "file.dsse", "me.key", "me.pub"].map((name) => read(place, name));
+    const before = readAll();
+    const { code, stdout, stderr } = await qsp(args, place);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toMatch(/^qsp: [^\n]*--out[^\n]+; name [^\n]+\n$/);
+    expect(stderr).toContain(other);
+    expect(readAll()).toEqual(before);
+  });
+
+  it("write the envelope's content to -, and the verdict to standard error", async () => {
+    const { code, stdout, stderr } = await qsp([...open, "-"], await placeSigned("dsse"));
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "hello" });
+    expect(stderr).toContain("the signature is valid");
+  });
+
+  it("suggest --format if the signature is in a standard format", async () => {
+    const line = words("verify file --signature file.jws --public-key me.pub");
+    const stderr = expect.stringContaining("did you mean --format jws?\n");
+    expect(await qsp(line, await placeSigned("jws"))).toMatchObject({ code: 2, stderr });
+  });
+
+  it.each(formats)("find the public key that signed in %s among several", async (format) => {
+    const place = await placeSigned(format);
+    await qspDone(words("keygen small --algorithm ML-DSA-44"), place);
+    const keys = ["small", "you", "me"].map((name) => read(place, `${name}.pub`).toString());
+    write(place, "keys.pub", keys.join(""));
+    write(place, "others.pub", keys.slice(0, 2).join(""));
+    const found = await qspJson(verifyLine(format, "file", "keys"), place);
+    expect(found).toMatchObject({ valid: true, keyNumber: 3 });
+    const stdout = expect.stringContaining("none of 2 keys");
+    expect(await qsp(verifyLine(format, "file", "others"), place)).toMatchObject({ code: 1, stdout });
+  });
+
+  it("sign a document larger than a gRPC message with a server-held key", async () => {
+    const ada = await loggedIn("ada");
+    await qspDone(words("kms create --name large"), ada);
+    write(ada, "large", new Uint8Array(5 * 1024 * 1024));
+    await qspDone(words("sign large --key name/large --format dsse"), ada);
+    const line = words("verify large --signature large.dsse --format dsse --key name/large");
+    expect(await codeOf(line, ada)).toBe(0);
+  });
+
+  it("need a grant to GET_KEY in addition to SIGN", async () => {
+    const [ada, bob] = [await loggedIn("ada"), await loggedIn("bob")];
+    await qspDone(words("kms create --name shared"), ada);
+    const grant = words("kms grant name/shared bob --operations");
+    await qspDone([...grant, "SIGN"], ada);
+    write(bob, "file", "a document");
+    const line = words("sign file --key user/ada/name/shared --format jws");
+    expect(await qsp(line, bob)).toMatchObject({ code: 3, stderr: expect.stringContaining("GRANT_MISSING") });
+    await qspDone([...grant, "GET_KEY"], ada);
+    expect(await codeOf(line, bob)).toBe(0);
   });
 });

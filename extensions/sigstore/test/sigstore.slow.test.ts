@@ -24,49 +24,36 @@ describe.skipIf(isMissing("go"))("sigstore (needs go)", { timeout: 900_000 }, ()
 
   it("passes its cliplugin tests", async () => {
     const tested = "github.com/sigstore/sigstore/pkg/signature/kms/cliplugin";
-    const flags = [
-      "-count=1",
-      "-v",
-      "-tags=signer_program",
-      tested,
-      "-key-resource-id",
-      "qsp://name/release",
-    ];
+    const key = ["-key-resource-id", "qsp://name/release"];
+    const flags = ["-count=1", "-v", "-tags=signer_program", tested, ...key];
     const { code, stdout } = await run("env", [...settings, "go", "test", "-C", module, ...flags]);
     expect({ code, failed: stdout.match(/^\s*--- FAIL.*$/gm) }).toEqual({ code: 0, failed: null });
     const passed = [...stdout.matchAll(/^--- PASS: (\w+)/gm)].map(([, name]) => name);
-    const names = [
-      "InvokePluginPreBuilt",
-      "DefaultAlgorithm",
-      "SupportedAlgorithms",
-      "CreateKey",
-      "PublicKey",
-    ];
-    const expected = [...names, "SignMessageVerifySignature"].map((name) => `Test${name}`);
+    const inits = ["InvokePluginPreBuilt", "DefaultAlgorithm", "SupportedAlgorithms"];
+    const calls = ["CreateKey", "PublicKey", "SignMessageVerifySignature"];
+    const expected = [...inits, ...calls].map((name) => `Test${name}`);
     expect(passed).toEqual(expect.arrayContaining(expected));
   });
 
-  it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])(
-    "verifies the plugin's %s signatures with its library",
-    async (algorithm) => {
-      const ask = async (methodName: string, args: object = {}, stdin = "") => {
-        const initOptions = { protocolVersion: "v1", keyResourceID: `name/key-${algorithm}`, hashFunc: 5 };
-        const request = JSON.stringify({ initOptions, methodName, [methodName]: args });
-        const { stdout } = await run("env", [...settings, "sigstore-kms-qsp", "v1", request], stdin);
-        return JSON.parse(stdout)[methodName];
-      };
-      const { publicKeyPEM } = await ask("createKey", { algorithm });
-      const { signature } = await ask("signMessage", {}, "hello");
-      const files = { pem: publicKeyPEM, file: btoa("hello"), signature, other: btoa("hellO") };
-      for (const [name, base64] of Object.entries(files))
-        writeFileSync(join(directory, name), Buffer.from(base64, "base64"));
-      const check = (file: string) =>
-        run("env", [
-          ...[...settings, "go", "run", "-C", module, ".", "raw"],
-          ...["pem", file, "signature"].map((name) => join(directory, name)),
-        ]);
-      expect(await check("file")).toMatchObject({ code: 0, stdout: "verified\n" });
-      expect(await check("other")).toMatchObject({ code: 1 });
-    },
-  );
+  const algorithms = ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"];
+  it.each(algorithms)("verifies the plugin's %s signatures with its library", async (algorithm) => {
+    const ask = async (methodName: string, args: object = {}, stdin = "") => {
+      const initOptions = { protocolVersion: "v1", keyResourceID: `name/key-${algorithm}`, hashFunc: 5 };
+      const request = JSON.stringify({ initOptions, methodName, [methodName]: args });
+      const { stdout } = await run("env", [...settings, "sigstore-kms-qsp", "v1", request], stdin);
+      return JSON.parse(stdout)[methodName];
+    };
+    const { publicKeyPEM } = await ask("createKey", { algorithm });
+    const { signature } = await ask("signMessage", {}, "hello");
+    const files = { pem: publicKeyPEM, file: btoa("hello"), signature, other: btoa("hellO") };
+    for (const [name, base64] of Object.entries(files))
+      writeFileSync(join(directory, name), Buffer.from(base64, "base64"));
+    const check = (file: string) =>
+      run("env", [
+        ...[...settings, "go", "run", "-C", module, ".", "raw"],
+        ...["pem", file, "signature"].map((name) => join(directory, name)),
+      ]);
+    expect(await check("file")).toMatchObject({ code: 0, stdout: "verified\n" });
+    expect(await check("other")).toMatchObject({ code: 1 });
+  });
 });
