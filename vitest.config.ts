@@ -10,11 +10,12 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Inherently slow tests: kills, memory, load floods, third-party tools. */
 const slow = "{test,{console,extensions/*}/test}/**/*.slow.test.ts";
+
 /** Measurements of CPU, time and memory, whose limits hold only on an otherwise idle machine. */
 const full = "{test,{console,extensions/*}/test}/**/*.full.test.ts";
+
 /** Tests that do more in `test:full`: 100,000 sequences, 100 kills, all vectors on all engines, all clients. */
 const longer = [
-  "test/crypto/cross-verification.slow.test.ts",
   "test/faults/{disk-full,drains,exchange-fuzz,hostile-peers,http-fuzz,kill,kill-lives}.slow.test.ts",
   "extensions/{google-kms,top}/test/{hostile-peers,readme-steps}.slow.test.ts",
   "test/interop/{clients,conformance,readme-services,readme-steps}.slow.test.ts",
@@ -22,15 +23,19 @@ const longer = [
   "test/openapi/foreign-clients.slow.test.ts",
   "test/vectors/official.slow.test.ts",
 ];
+
 const numbers = {
   QSP_TEST_SEQUENCES: "100000",
   QSP_TEST_KILLS: "100",
   QSP_TEST_LONG: "1",
 };
+
 /** A one-minute check that the program works at all. The other tests prove the same and more. */
 const smoke = "test/smoke/*.test.ts";
+
 /** What `npm run check` proves of sources and generated files, without the program. */
 const check = "test/{generated,layers,wording}.test.ts";
+
 /** Tests that must pass on both databases: on SQLite with the quick tests, on PostgreSQL with the slow ones. */
 const both = "{test,{console,extensions/*}/test}/**/*.both.test.ts";
 
@@ -58,6 +63,7 @@ class LongFirst extends BaseSequencer {
 
 /** Files in shared folders that mock a module or change process-wide state. */
 const alone = ["identity-log", "log-in", "master-key", "private-store", "transcripts", "users"];
+
 /**
  * Quick tests whose files leave no state in their process, and so can share one. A separate process costs each file
  * up to a second of CPU time, mostly for loading modules again.

@@ -1,9 +1,18 @@
-import { createLocalJWKSet, exportJWK, generateKeyPair, jwtVerify, SignJWT } from "jose";
-import { afterAll, describe, expect, it } from "vitest";
+import {
+  calculateJwkThumbprint,
+  createLocalJWKSet,
+  exportJWK,
+  generateKeyPair,
+  importJWK,
+  jwtVerify,
+  SignJWT,
+} from "jose";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { decodeBase64url, encodeBase64url } from "../../src/crypto/base64url.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { toPublicJwk } from "../../src/crypto/jwk.ts";
+import { readPublicJwks, toPublicJwk } from "../../src/crypto/jwk.ts";
 import { type JwtVerification, maxTokenCharacters, signJwt, verifyJwt } from "../../src/crypto/jwt.ts";
-import type { JsonObject } from "../../src/crypto/strict-json.ts";
+import { type JsonObject, type JsonValue, parseJsonObject } from "../../src/crypto/strict-json.ts";
 import { importPublicJwk } from "./import-jwk.ts";
 import { refusal } from "./refusal.ts";
 
@@ -11,13 +20,12 @@ import { refusal } from "./refusal.ts";
 const issuedAt = 1_800_000_000;
 const claims = { sub: "alice", iat: issuedAt, exp: issuedAt + 3600 };
 const at = (seconds: number) => new Date(seconds * 1000);
-
 const provider = await createCryptoProvider("openssl");
+
 afterAll(() => provider.close());
 const keyPair = await provider.generateKeyPair("ML-DSA-65");
 const jwk = toPublicJwk(keyPair.publicKey);
 const trusted = new Map([[jwk.kid, keyPair.publicKey]]);
-
 const verify = (token: string, seconds = issuedAt) => verifyJwt(provider, trusted, token, at(seconds));
 const reasonOf = (verification: JwtVerification) => (verification.ok ? undefined : verification.reason);
 const encode = (text: string) =>
@@ -29,6 +37,7 @@ async function forge(header: string, payload = JSON.stringify(claims)): Promise<
   const signature = await provider.sign(keyPair.secretKey, new TextEncoder().encode(signingInput));
   return `${signingInput}.${signature.toBase64({ alphabet: "base64url", omitPadding: true })}`;
 }
+
 const header = (more: object = {}) => JSON.stringify({ alg: "ML-DSA-65", typ: "JWT", kid: jwk.kid, ...more });
 
 describe("a token", () => {
@@ -214,4 +223,128 @@ describe("signJwt rejects", () => {
     const attempt = () => signJwt(provider, secretKey, { keyId: "k", payload: claims });
     expect(await refusal(attempt)).toBe("INVALID_ARGUMENT");
   });
+});
+
+afterAll(() => provider.close());
+
+describe("a JSON Web Key", () => {
+  it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"] as const)(
+    "for %s has the thumbprint that jose computes",
+    async (algorithm) => {
+      const { publicKey } = await provider.generateKeyPair(algorithm);
+      const published = toPublicJwk(publicKey);
+      expect(published).toMatchObject({ kty: "AKP", alg: algorithm, use: "sig" });
+      expect(await calculateJwkThumbprint({ ...published })).toBe(published.kid);
+      expect(await importJWK({ ...published })).toMatchObject({ type: "public" });
+      expect(decodeBase64url(published.pub)).toEqual(publicKey.exportRaw());
+    },
+  );
+
+  it.each(["SLH-DSA-SHA2-128f", "ML-KEM-768", "ECDSA-P256"] as const)(
+    "is not standardized for %s",
+    async (algorithm) => {
+      const { publicKey } = await provider.generateKeyPair(algorithm);
+      expect(await refusal(() => toPublicJwk(publicKey))).toBe("UNSUPPORTED");
+    },
+  );
+});
+
+describe("a parsed public JWK", () => {
+  let jwk: Readonly<Record<string, JsonValue>>;
+  beforeAll(async () => {
+    const { publicKey } = await provider.generateKeyPair("ML-DSA-65");
+    jwk = { ...toPublicJwk(publicKey) };
+  });
+  const read = (members: Readonly<Record<string, JsonValue>>) => readPublicJwks({ ...jwk, ...members });
+
+  it("is the same key, even with key operations and unknown members", () => {
+    for (const more of [{}, { key_ops: ["verify"] }, { key_ops: ["verify", "x-other"], x5c: ["AAAA"] }])
+      expect(read(more)).toMatchObject([{ algorithm: "ML-DSA-65" }]);
+  });
+
+  it.each<[string, Readonly<Record<string, JsonValue>>, string]>([
+    ["a different type", { kty: "OKP" }, 'kty of the JWK must be "AKP"'],
+    ["the algorithm of a shorter key", { alg: "ML-DSA-44" }, "1312 bytes in base64url"],
+    ["a JOSE algorithm other than ML-DSA", { alg: "ES256" }, "alg of the JWK must be one of ML-DSA-44"],
+    ["a public key in hexadecimal", { pub: "00".repeat(1952) }, "1952 bytes in base64url"],
+    ["an encryption use", { use: "enc" }, 'use of the JWK must be "sig"'],
+    ["a use that is a list", { use: ["sig"] }, 'use of the JWK must be "sig"'],
+    ["other operations", { key_ops: ["encrypt"] }, 'key_ops of the JWK must include "verify"'],
+    ["an operation that is not a string", { key_ops: ["verify", 1] }, "key_ops of the JWK must be a list"],
+    ["a string as the operations", { key_ops: "verify" }, "key_ops of the JWK must be a list"],
+    ["no algorithm", { alg: null }, "alg of the JWK must be one of ML-DSA-44"],
+    ["a duplicate operation", { key_ops: ["verify", "verify"] }, "key_ops of the JWK must be a list"],
+    ["its secret key", { priv: "AAAA" }, "the JWK has priv: it is a secret key"],
+    ["a null secret key", { priv: null }, "the JWK has priv: it is a secret key"],
+  ])("is rejected with %s", (_, members, message) => {
+    expect(() => read(members)).toThrow(message);
+    // A set skips keys of other types and uses (RFC 7517, section 5), but not a broken ML-DSA key.
+    const isOther =
+      "kty" in members || members.alg === "ES256" || members.alg === null || members.use === "enc";
+    const set = () => readPublicJwks({ keys: [{ ...jwk, ...members }, { ...jwk }] });
+    if (isOther) expect(set()).toHaveLength(1);
+    else expect(set).toThrow("key 1 of the JWK set");
+  });
+});
+
+const parse = (text: string) => parseJsonObject(new TextEncoder().encode(text));
+
+describe("parseJsonObject", () => {
+  it.each([
+    '{"a":1,"b":{"a":1}}',
+    '{"a":["a","a",{"a":1}],"b":"a"}',
+    '{"a":"\\\\",":":"{\\"a\\":1,\\"a\\":1}"}',
+    ' { "a" : null , "b" : [ ] } ',
+    "{}",
+  ])("parses %s as JSON.parse does", (text) => {
+    expect(parse(text)).toEqual(JSON.parse(text));
+  });
+
+  it.each([
+    ["a duplicate name", '{"a":1,"a":1}'],
+    ["a duplicate name with others between", '{"a":1,"b":{"c":[]},"a":1}'],
+    ["a duplicate name with quotes", '{"\\"":1,"\\"":1}'],
+    ["an array", "[]"],
+    ["null", "null"],
+    ["nothing", ""],
+    ["text after the object", "{} {}"],
+    ["a byte order mark", "\ufeff{}"],
+  ])("rejects %s", (_name, text) => {
+    expect(parse(text)).toBeUndefined();
+  });
+
+  it("rejects bytes that are not UTF-8", () => {
+    expect(parseJsonObject(Uint8Array.of(0x7b, 0x22, 0xc0, 0x80, 0x22, 0x3a, 0x31, 0x7d))).toBeUndefined();
+  });
+
+  it("stops at the token limit, and counts no tokens inside strings", () => {
+    const count = (text: string, maxTokens: number) =>
+      parseJsonObject(new TextEncoder().encode(text), maxTokens);
+    // Six tokens: {, "a", :, [, ] and }.
+    expect(count('{"a":[1]}', 6)).toEqual({ a: [1] });
+    expect(count('{"a":[1]}', 5)).toBeUndefined();
+    expect(count('{"a":"\\"[[[{{{,,,:::"}', 5)).toEqual({ a: '"[[[{{{,,,:::' });
+  });
+
+  it("keeps a member named __proto__ as a member", () => {
+    const parsed = parse('{"__proto__":{"a":1}}');
+    expect(Object.keys(parsed ?? {})).toEqual(["__proto__"]);
+    expect(parsed?.a).toBeUndefined();
+  });
+});
+
+describe("base64url", () => {
+  it.each([0, 1, 2, 3, 4, 255])("decodes the %i bytes that it encoded, without padding", (length) => {
+    const bytes = crypto.getRandomValues(new Uint8Array(length));
+    const text = encodeBase64url(bytes);
+    expect(text).toMatch(/^[A-Za-z0-9_-]*$/);
+    expect(decodeBase64url(text)).toEqual(bytes);
+  });
+
+  it.each(["=", "AA==", "AA=", "A", "AB", "AAB", " AA", "AA\n", "+_", "/_", "Ä", "AA.AA"])(
+    "rejects %j",
+    (text) => {
+      expect(decodeBase64url(text)).toBeUndefined();
+    },
+  );
 });

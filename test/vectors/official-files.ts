@@ -2,8 +2,14 @@
 import { describe, expect, it } from "vitest";
 import type { ProviderName } from "../../src/crypto/provider.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
-import { algorithmOf, type Outcome, procedures } from "./procedures.ts";
-import { readVectorFile, type Vector, vectorsFolder } from "./vector-files.ts";
+import {
+  algorithmOf,
+  type Outcome,
+  procedures,
+  readVectorFile,
+  type Vector,
+  vectorsFolder,
+} from "./procedures.ts";
 
 /** How many tests of a file do not agree with a provider: they accept, they refuse, or no interface has them; see `Outcome`. */
 type Others = readonly [accept: number, refuse: number, noInterface: number];

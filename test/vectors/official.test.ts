@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { slowFiles, testFiles } from "./official-files.ts";
-import { readVectorFile, vectorFiles, vectorsFolder } from "./vector-files.ts";
+import { readVectorFile, vectorFiles, vectorsFolder } from "./procedures.ts";
 
 describe("the folder of official vectors", () => {
   it("is set by QSP_TEST_VECTORS if QSP_TEST_REQUIRE_ALL is 1", () => {

@@ -1,10 +1,11 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { type Algorithm, algorithms, compositeNames, isMlDsaAlgorithm } from "../../src/crypto/algorithms.ts";
 import { decodeBase64url } from "../../src/crypto/base64url.ts";
 import { CryptoError } from "../../src/crypto/crypto-error.ts";
 import { verifyJwt } from "../../src/crypto/jwt.ts";
 import type { CryptoProvider, PublicKey, SecretKeyMaterial } from "../../src/crypto/provider.ts";
 import { importPublicJwk } from "../crypto/import-jwk.ts";
-import { bytesOf, textOf, type Vector } from "./vector-files.ts";
 
 /**
  * Result of an official test with a provider:
@@ -16,7 +17,6 @@ import { bytesOf, textOf, type Vector } from "./vector-files.ts";
  * - any other text describes the difference.
  */
 export type Outcome = "agrees" | "accepts" | "refuses" | "no interface" | `differs: ${string}`;
-
 type Procedure = (provider: CryptoProvider, algorithm: Algorithm, vector: Vector) => Promise<Outcome>;
 
 /** Returns the algorithm of a test: its own, or its file's in our spelling. */
@@ -46,7 +46,6 @@ const checkRawKey: Procedure = async (provider, algorithm, vector) => {
     [bytesOf(vector, "sk").toHex().startsWith(textOf(vector, "seed")), true],
   ]);
 };
-
 const checkVerification: Procedure = async (provider, algorithm, vector) => {
   if (!isPure(vector)) return "no interface";
   const valid = await refusedAs<boolean | string>(false, async () => {
@@ -68,34 +67,21 @@ const checkVerification: Procedure = async (provider, algorithm, vector) => {
  * derived from the secret key, and likewise a signature of our own; for ML-DSA also one over our own μ.
  */
 const checkSigning: Procedure = async (provider, algorithm, vector) => {
-  if ("mu" in vector) return checkMuSigning(provider, algorithm, vector);
-  if (!isPure(vector)) return "no interface";
-  const valid = await refusedAs(false, async () => {
-    const secretKey = await provider.importSecretKey(algorithm, secretMaterialOf(vector));
-    if ("pk" in vector && secretKey.publicKey.exportRaw().toHex() !== vector.pk) return false;
-    const message = bytesOf(vector, "msg");
-    const expected = bytesOf(vector, "sig");
-    const own = await provider.sign(secretKey, message, optionsOf(vector));
-    const overMu = isMlDsaAlgorithm(algorithm)
-      ? await provider.signRepresentative(secretKey, muOf(provider, secretKey.publicKey, vector))
-      : expected;
-    const checks = [expected, own, overMu].map((signature) =>
-      provider.verify(secretKey.publicKey, message, signature, optionsOf(vector)),
-    );
-    return (await Promise.all(checks)).every(Boolean);
-  });
-  return compare(vector.expect, [[valid, vector.expect]]);
-};
-
-/** The same for a test with μ instead of the message. */
-const checkMuSigning: Procedure = async (provider, algorithm, vector) => {
+  if (!("mu" in vector) && !isPure(vector)) return "no interface";
   const valid = await refusedAs(false, async () => {
     const secretKey = await provider.importSecretKey(algorithm, secretMaterialOf(vector));
     const { publicKey } = secretKey;
     if ("pk" in vector && publicKey.exportRaw().toHex() !== vector.pk) return false;
-    const mu = bytesOf(vector, "mu");
-    const signatures = [bytesOf(vector, "sig"), await provider.signRepresentative(secretKey, mu)];
-    const checks = signatures.map((signature) => provider.verifyRepresentative(publicKey, mu, signature));
+    const signatures = [bytesOf(vector, "sig")];
+    if (isMlDsaAlgorithm(algorithm))
+      signatures.push(await provider.signRepresentative(secretKey, muOf(provider, publicKey, vector)));
+    if (!("mu" in vector))
+      signatures.push(await provider.sign(secretKey, bytesOf(vector, "msg"), optionsOf(vector)));
+    const checks = signatures.map((signature) =>
+      "mu" in vector
+        ? provider.verifyRepresentative(publicKey, bytesOf(vector, "mu"), signature)
+        : provider.verify(publicKey, bytesOf(vector, "msg"), signature, optionsOf(vector)),
+    );
     return (await Promise.all(checks)).every(Boolean);
   });
   return compare(vector.expect, [[valid, vector.expect]]);
@@ -111,7 +97,6 @@ const checkEncapsulation: Procedure = async (provider, algorithm, vector) => {
   const expected = `${bytesOf(vector, "c").length}/${bytesOf(vector, "K").length}`;
   return lengths === expected ? "accepts" : `differs: ${lengths} bytes, expected ${expected}`;
 };
-
 const checkDecapsulation: Procedure = async (provider, algorithm, vector) => {
   const sharedSecret = await refusedAs("refused", async () => {
     const secretKey = await provider.importSecretKey(algorithm, secretMaterialOf(vector));
@@ -119,7 +104,6 @@ const checkDecapsulation: Procedure = async (provider, algorithm, vector) => {
   });
   return compare(vector.expect, [[sharedSecret, vector.expect ? vector.K : "refused"]]);
 };
-
 const checkKey: Procedure = async (provider, algorithm, vector) => {
   const accepted = await refusedAs(false, async () => {
     if ("ek" in vector) provider.importPublicKey(algorithm, { raw: bytesOf(vector, "ek") });
@@ -154,7 +138,6 @@ const checkComposite: Procedure = async (provider, _algorithm, vector) => {
     [await provider.verify(publicKey, read("m"), read("s")), vector.expect],
   ]);
 };
-
 const checkJws: Procedure = async (provider, algorithm, vector) => {
   const { priv, ...jwk } = vector.jwk as Record<string, string>;
   const { keyId, publicKey } = importPublicJwk(provider, jwk);
@@ -182,8 +165,9 @@ const checkToken: Procedure = async (provider, _algorithm, vector) => {
   return vector.expect ? "refuses" : "agrees";
 };
 
-/** Returns μ for the message and context of a test, as the provider computes it. */
+/** Returns the μ of a test, or of its message and context as the provider computes it. */
 function muOf(provider: CryptoProvider, publicKey: PublicKey, vector: Vector): Uint8Array {
+  if ("mu" in vector) return bytesOf(vector, "mu");
   const mu = provider.startRepresentative(publicKey, optionsOf(vector));
   mu.update(bytesOf(vector, "msg"));
   return mu.digest();
@@ -263,3 +247,47 @@ export const procedures: Readonly<Record<string, Procedure>> = {
   kdf: noInterface,
   "wycheproof-jose": checkToken,
 };
+
+/** One official test: the expected result, and fields with hex, text or flags that its operation defines. */
+export type Vector = Readonly<Record<string, unknown>> & { readonly id: string; readonly expect: boolean };
+
+interface VectorFile {
+  /** Such as "ML-DSA-65"; a test of a mixed file names its own in `alg`. */
+  readonly algorithm: string;
+  /** The operation under test, such as "sigVer"; a key of `procedures`. */
+  readonly operation: string;
+  readonly vectors: readonly Vector[];
+}
+
+/** Folder of the official vectors, which are not in the repository; undefined if unset. */
+export const vectorsFolder = process.env.QSP_TEST_VECTORS || undefined;
+
+/** Its files. */
+export const vectorFiles: readonly string[] = vectorsFolder
+  ? readdirSync(vectorsFolder).filter((name) => name.endsWith(".json"))
+  : ["every file"];
+
+/**
+ * Reads one file: the normalised form `pqvec/1`, or Wycheproof's upstream form, which has tests in groups.
+ */
+export function readVectorFile(folder: string, name: string): VectorFile {
+  const file = JSON.parse(readFileSync(join(folder, name), "utf8"));
+  if (file.format === "pqvec/1")
+    return { algorithm: file.algorithm, operation: file.operation, vectors: file.tests };
+  const tests: { tcId: number; result: string }[] = file.testGroups.flatMap(
+    (group: { tests: [] }) => group.tests,
+  );
+  const vectors = tests.map((test) => ({ ...test, id: String(test.tcId), expect: test.result === "valid" }));
+  return { algorithm: "JOSE", operation: "wycheproof-jose", vectors };
+}
+
+/** Reads a hex field; a missing one is an error in the test or the file. */
+function bytesOf(vector: Vector, field: string): Uint8Array {
+  return Uint8Array.fromHex(textOf(vector, field));
+}
+
+function textOf(vector: Vector, field: string): string {
+  const value = vector[field];
+  if (typeof value !== "string") throw new TypeError(`${vector.id} has no ${field}`);
+  return value;
+}

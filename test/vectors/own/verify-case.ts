@@ -7,7 +7,7 @@ import { toPublicJwk } from "../../../src/crypto/jwk.ts";
 import { verifyJwt } from "../../../src/crypto/jwt.ts";
 import { decryptData } from "../../../src/crypto/key-encryption.ts";
 import { combineShares, readShare } from "../../../src/crypto/key-shares.ts";
-import type { CryptoProvider, PublicKey } from "../../../src/crypto/provider.ts";
+import type { CryptoProvider, PublicKey, SecretKey } from "../../../src/crypto/provider.ts";
 import { type Block, genesis, hashBlock } from "../../../src/services/blockchain/block.ts";
 import { verifyHalves } from "../../../src/services/dapp/dual-signatures.ts";
 import { hashProposal } from "../../../src/services/defi/proposal.ts";
@@ -17,17 +17,15 @@ import { hashMetadata } from "../../../src/services/nft/mint.ts";
 import { buildTranscript } from "../../../src/services/vpn/handshake.ts";
 import { Session } from "../../../src/services/vpn/session.ts";
 import { deriveSessionKeys, readKeyForm } from "../../../src/services/vpn/session-keys.ts";
-import { type OpenCase, openCase, openFields } from "./open-case.ts";
-import type { VectorCase, VectorSet } from "./vector-set.ts";
+import type { Values, VectorCase, VectorKey, VectorSet } from "./vector-set.ts";
 
 /** The computed values, which must equal `result` and `valid`. */
-export interface Outcome {
+interface Outcome {
   readonly valid: boolean;
   readonly [name: string]: unknown;
 }
 
 type Check = (provider: CryptoProvider, one: OpenCase) => Promise<Outcome>;
-
 const checks: Readonly<Record<string, Check>> = {
   async "audit-entry"(_provider, { input, text }) {
     const entry = {
@@ -204,4 +202,55 @@ function toHex(bytes: Uint8Array): string {
 
 function isGenesis(block: Block): boolean {
   return JSON.stringify(block) === JSON.stringify(genesis);
+}
+
+/** Values in text or hexadecimal; a missing one is an error. */
+interface Fields {
+  text(name: string): string;
+  bytes(name: string): Uint8Array;
+}
+
+/** A case whose values in `input` and `result` are read by name. */
+interface OpenCase extends Fields {
+  readonly input: Values;
+  readonly result: Fields;
+  /** The packets of a handshake. */
+  readonly packets: readonly Values[];
+  /** The public key named by a member of `input`. */
+  publicKey(provider: CryptoProvider, name: string): PublicKey;
+  /** The secret key named by a member of `input`. */
+  secretKey(provider: CryptoProvider, name: string): Promise<SecretKey>;
+}
+
+/** Opens a case of a set. */
+function openCase({ keys }: VectorSet, { input, result }: VectorCase): OpenCase {
+  const fields = openFields(input);
+  const keyOf = (name: string): VectorKey => {
+    const key = keys[fields.text(name)];
+    if (key === undefined) throw new TypeError(`unknown key ${fields.text(name)}`);
+    return key;
+  };
+  return {
+    ...fields,
+    input,
+    result: openFields(result),
+    packets: (result.packets ?? []) as readonly Values[],
+    publicKey: (provider, name) => {
+      const { algorithm, publicKey } = keyOf(name);
+      return provider.importPublicKey(algorithm, { raw: Uint8Array.fromHex(publicKey) });
+    },
+    secretKey: (provider, name) => {
+      const { algorithm, seed } = keyOf(name);
+      return provider.importSecretKey(algorithm, { seed: Uint8Array.fromHex(seed) });
+    },
+  };
+}
+
+function openFields(values: Values): Fields {
+  const text = (name: string): string => {
+    const value = values[name];
+    if (typeof value === "string") return value;
+    throw new TypeError(`${name} is missing or no text`);
+  };
+  return { text, bytes: (name) => Uint8Array.fromHex(text(name)) };
 }
