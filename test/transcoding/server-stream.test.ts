@@ -150,41 +150,6 @@ describe("a server stream", () => {
     const last = await piecesOf(response).next();
     expect(errorOf(Buffer.from(last.value).toString())).toMatchObject({ code: "CANCELLED" });
   });
-
-  it("is produced no faster than it is read", async () => {
-    let made = 0;
-    const transcoder = serveLibrary({
-      async *watchBooks() {
-        for (;;) {
-          made += 1;
-          yield { pages: made };
-        }
-      },
-    });
-    const pieces = piecesOf(await transcoder.handle(requestOf(watch)));
-    for (let read = 1; read <= 50; read += 1) {
-      await pieces.next();
-      await new Promise(setImmediate);
-      expect(made).toBeLessThanOrEqual(read + 1);
-    }
-    await pieces.return?.();
-  });
-
-  it("ends when its caller disconnects while it waits", async () => {
-    const caller = new AbortController();
-    const transcoder = serveLibrary({
-      async *watchBooks(_request, { signal }) {
-        yield { title: "a" };
-        await untilAborted(signal);
-      },
-    });
-    const pieces = piecesOf(await transcoder.handle(requestOf(watch, { signal: caller.signal })));
-    expect(Buffer.from((await pieces.next()).value).toString()).toBe(`${bookText("a")}\n`);
-    const second = pieces.next();
-    caller.abort();
-    expect(errorOf(Buffer.from((await second).value).toString())).toMatchObject({ code: "CANCELLED" });
-    expect(await pieces.next()).toMatchObject({ done: true });
-  });
 });
 
 describe("a stream of raw bytes", () => {

@@ -1,12 +1,11 @@
 /**
  * The conventions of Google's APIs, for services that follow them: system parameters and the form of errors.
  */
-import { Code } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { refuse } from "../../src/errors.ts";
 import { SystematicSchema } from "../gen/testing/kinds_pb.ts";
 import { defaultBodyLimits } from "../server/default-limits.ts";
-import { type Answer, type RequestParts, readAnswer, refusalOf, send } from "./client.ts";
+import { type Answer, type RequestParts, refusalOf, send } from "./client.ts";
 import { createRestServer, type RestOptions } from "./rest-server.ts";
 import { describeService, implementUnary, type RuledRpc, serveRules } from "./rules.ts";
 
@@ -198,16 +197,5 @@ describe("an error", () => {
     const json = JSON.parse(answer.text);
     expect(answer.status).toBe(status);
     expect("error" in json ? "google" : json.status === "error" && "own").toBe(form);
-  });
-
-  it("before the call starts has the form of the requested call", async () => {
-    const error = refuse("TOKEN_MISSING", "no token");
-    const text = async (method: string, target: string) =>
-      JSON.parse((await readAnswer(transcoder.renderFailure(error, { method, target }))).text);
-    expect(await text("GET", "/v1/a?x=y")).toMatchObject({
-      error: { code: 401, status: "UNAUTHENTICATED", message: "no token" },
-    });
-    expect(await text("GET", "/api/a")).toMatchObject({ code: "UNAUTHENTICATED", message: "no token" });
-    expect(error.code).toBe(Code.Unauthenticated);
   });
 });

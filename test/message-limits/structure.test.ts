@@ -2,21 +2,76 @@ import { create, type DescMessage, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { CreateMultisigRequestSchema } from "#gen/defi/defi_service_pb.ts";
 import { BatchSignRequestSchema } from "#gen/kms/kms_service_pb.ts";
+import { scanJson } from "../../src/message-limits/json-structure.ts";
 import { scanMessage } from "../../src/message-limits/wire-structure.ts";
 import { EverythingSchema } from "../gen/testing/kinds_pb.ts";
 import { refusal } from "../support/refusal.ts";
 import { invalid } from "../support/refusals.ts";
 
+const scanText = (text: string, maxElements = 20_000) => scanJson(Buffer.from(text), { maxElements });
+const complex = { code: "InvalidArgument", reason: "MESSAGE_TOO_COMPLEX" };
+const textRefusal = (text: string, maxElements?: number) =>
+  refusal(Promise.resolve().then(() => scanText(text, maxElements)));
+const memberRows: [text: string, members: number][] = [
+  ["", 0],
+  ["7", 0],
+  ["{}", 0],
+  ['{"a":1}', 1],
+  ['{"a":1,"a":2}', 2],
+  ['{"a":{"b":[{"c":1},{}]},"d":":"}', 4],
+  ['{"a\\":":"{\\"b\\":1}"}', 1],
+  ['{"a":"\\\\"}', 1],
+];
+
+it.each(memberRows)("scanJson counts the members of all objects: %s", (text, members) => {
+  expect(scanText(text).members).toBe(members);
+});
+
+const numberRows: [text: string, hasLongNumber: boolean][] = [
+  ['{"a":999999999999999}', false],
+  ['{"a":"9007199254740993"}', false],
+  ['{"a":[true,false,null]}', false],
+  ['{"1e5":1.5}', false],
+  ['{"a":9007199254740993}', true],
+  ["[1e18]", true],
+  ["[1E+18]", true],
+  ["[9.007199254740993e15]", true],
+];
+
+it.each(numberRows)("scanJson detects numbers that a double may round: %s: %s", (text, hasLongNumber) => {
+  expect(scanText(text).hasLongNumber).toBe(hasLongNumber);
+});
+
+describe("scanJson refuses", () => {
+  it("more values than the limit, but accepts the limit", async () => {
+    expect(scanText(`[${"1,".repeat(97)}1]`, 100)).toBeDefined();
+    expect(await textRefusal(`[${"1,".repeat(100)}1]`, 100)).toEqual(complex);
+    expect(await textRefusal(`[${"[],".repeat(50)}[]]`, 100)).toEqual(complex);
+  });
+
+  it("more than 200 levels, but accepts 200", async () => {
+    expect(scanText(`${"[".repeat(200)}${"]".repeat(200)}`)).toBeDefined();
+    expect(await textRefusal(`${"[".repeat(201)}${"]".repeat(201)}`)).toEqual(complex);
+    expect(await textRefusal('{"a":'.repeat(201))).toEqual(complex);
+  });
+
+  it("more than 1,000 digits in a row, but accepts 1,000", async () => {
+    expect(scanText(`[${"1".repeat(1000)}]`)).toBeDefined();
+    expect(await textRefusal(`[${"1".repeat(1001)}]`)).toEqual(complex);
+  });
+
+  it("nothing inside a text, whatever it looks like", () => {
+    expect(scanText(`["${"[,{:".repeat(100_000)}"]`, 100).members).toBe(0);
+  });
+});
+
 /** Small enough that the scan skips nothing. */
 const limits = { maxElements: 50, maxUnknownFields: 10 };
-
 const scan = (desc: DescMessage, bytes: Uint8Array, other: Partial<typeof limits> = {}) =>
   scanMessage(desc, bytes, { ...limits, ...other });
 const refusalOf = (desc: DescMessage, bytes: Uint8Array, other: Partial<typeof limits> = {}) =>
   refusal(Promise.resolve().then(() => scan(desc, bytes, other)));
 const hex = (text: string, count = 1) => Buffer.from(text.repeat(count), "hex");
-
-const complex = { code: "InvalidArgument", reason: "MESSAGE_TOO_COMPLEX" };
 const malformed = { code: "InvalidArgument", reason: "MESSAGE_MALFORMED" };
 
 describe("scanMessage accepts", () => {
@@ -54,7 +109,7 @@ describe("scanMessage accepts", () => {
 });
 
 describe("scanMessage refuses as too complex", () => {
-  const rows: [what: string, bytes: Uint8Array][] = [
+  const malformedRows: [what: string, bytes: Uint8Array][] = [
     ["one field repeated many times", hex("0a00", 51)],
     ["elements of a list", hex("f20100", 51)],
     ["packed varints", Buffer.concat([hex("fa0133"), hex("01", 51)])],
@@ -66,7 +121,7 @@ describe("scanMessage refuses as too complex", () => {
     ["nested unknown groups", hex("ab06", 101)],
     ["elements of a nested message", Buffer.concat([hex("920366"), hex("2a00", 51)])],
   ];
-  it.each(rows)("%s", async (_what, bytes) => {
+  it.each(malformedRows)("%s", async (_what, bytes) => {
     expect(await refusalOf(EverythingSchema, bytes)).toEqual(complex);
   });
 
@@ -110,6 +165,7 @@ const rows: [what: string, bytes: Uint8Array][] = [
   ["a group that does not end", Buffer.concat([rest, hex("ab06")])],
   ["the wire types 6 and 7", Buffer.concat([rest, hex("ae06")])],
 ];
+
 it.each(rows)("scanMessage refuses as malformed: %s", async (_what, bytes) => {
   expect(await refusalOf(EverythingSchema, bytes)).toEqual(malformed);
 });
