@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
+import { readTimeout } from "../../src/calls/timeout.ts";
 import { describeRefusal, refusal } from "../support/refusal.ts";
 import { createOutgoing, streamOf } from "../support/streams.ts";
 import { connectProbe, headOf, type Protocol, protocols, serveProbe } from "./probe.ts";
@@ -160,7 +161,6 @@ describe("over every protocol at once,", () => {
     expect(await Promise.all(names.map(read))).toEqual(names.map(() => [["one"], exceeded]));
   });
 });
-
 // The limit of a unary call is the same code for all protocols; test/calls/unary-call.test.ts has its rules.
 it("over REST, a handler that ignores its signal ends at the server limit", async () => {
   const { url } = await serveProbe({ look: never }, { maxCallMs: 50 });
@@ -194,4 +194,40 @@ it.each([
     await setImmediate();
   }
   expect(calls).toBe(0);
+});
+
+const longestTimerMs = 2 ** 31 - 1;
+
+describe("readTimeout", () => {
+  it.each([
+    ["grpc-timeout", "1H", 3_600_000],
+    ["grpc-timeout", "2M", 120_000],
+    ["grpc-timeout", "3S", 3000],
+    ["grpc-timeout", "4m", 4],
+    ["grpc-timeout", "5000u", 5],
+    ["grpc-timeout", "6000000n", 6],
+    ["grpc-timeout", "00000000S", 0],
+    ["grpc-timeout", "99999999m", 99_999_999],
+    ["grpc-timeout", "2147484S", longestTimerMs],
+    ["grpc-timeout", "99999999H", longestTimerMs],
+    ["connect-timeout-ms", "5000", 5000],
+    ["connect-timeout-ms", "9999999999", longestTimerMs],
+  ])("reads %s: %s", (header, text, milliseconds) => {
+    expect(readTimeout(new Headers({ [header]: text }))).toBeCloseTo(milliseconds, 6);
+  });
+
+  it("returns undefined without a header", () => {
+    expect(readTimeout(new Headers())).toBeUndefined();
+  });
+
+  const refused: Readonly<Record<string, readonly string[]>> = {
+    "grpc-timeout": ["", "5", "S", "5s", "5 S", "-5S", "1.5S", "1e3S", "5SS", "5ms", "123456789S", "5S, 6S"],
+    "connect-timeout-ms": ["", "a", "-1", "1.5", "5S", "12345678901", "1, 2"],
+  };
+  for (const [header, texts] of Object.entries(refused)) {
+    it.each(texts)(`refuses ${header}: %j`, async (text) => {
+      const read = Promise.try(() => readTimeout(new Headers({ [header]: text })));
+      expect(await refusal(read)).toMatchObject({ reason: "TIMEOUT_INVALID" });
+    });
+  }
 });

@@ -136,7 +136,7 @@ it("an HTTP/2 stream may pause longer than the body timeout between two messages
   expect((await call).text).toBe("ab");
 });
 
-// pipelines.test.ts has the flood of streams that are reset.
+// floods.test.ts has the flood of streams that are reset.
 it.each([
   ["PING", writeFrame(6, 0, 0, Buffer.alloc(8))],
   ["SETTINGS", emptySettings],

@@ -2,17 +2,27 @@ import { createServiceImplSpec } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { headOf } from "./probe.ts";
-import { connectHttp2, exchangeBytes, jsonRefusalOf, request } from "./raw.ts";
+import { connectHttp2, exchangeBytes, jsonRefusalOf, request, versions } from "./raw.ts";
 import { collectLines, serve } from "./serve.ts";
 
 let lines: unknown[];
+let asked: string[];
 let url: string;
 let port: number;
 beforeEach(async () => {
+  asked = [];
   const collected = collectLines("warn");
   lines = collected.lines;
   ({ url, port } = await serve({
-    services: [createServiceImplSpec<typeof Probe>(Probe, { look: () => ({}) })],
+    services: [
+      createServiceImplSpec<typeof Probe>(Probe, {
+        look: () => ({}),
+        ask(item) {
+          asked.push(item.text);
+          return item;
+        },
+      }),
+    ],
     logger: collected.logger,
     pages: [async (app) => void app.get("/console/:name", (_request, reply) => reply.send("a page"))],
   }));
@@ -115,6 +125,40 @@ describe("the method CONNECT is refused with 501", () => {
     expect([answer.status, jsonRefusalOf(answer.body)]).toEqual([501, unknown]);
     expect((await request(session, { ":path": "/livez" })).status).toBe(200);
   });
+});
+
+const json = { "content-type": "application/json" };
+const question = '{"text":"a"}';
+
+// test/transcoding/query-method.test.ts tests what REST does with QUERY (RFC 10008).
+describe.each(versions)("QUERY over $over", ({ ask }) => {
+  const send = (path: string, more = {}) =>
+    ask({ port }, { method: "QUERY", path, headers: { ...json, ...more }, body: question });
+
+  it("is answered on its path, with or without the length of its body, and allowed on no other", async () => {
+    for (const length of [{}, { "content-length": String(question.length) }])
+      expect((await send("/probe/find", length)).status).toBe(200);
+    expect(asked).toEqual(["a", "a"]);
+    for (const path of ["/livez", "/probing.Probe/Ask"]) expect((await send(path)).status).toBe(405);
+    expect((await send("/nowhere")).status).toBe(404);
+  });
+
+  it("is refused for a page of another origin", async () => {
+    const answer = await send("/probe/find", { origin: "https://evil.example.com" });
+    expect([answer.status, jsonRefusalOf(answer.body).reason]).toEqual([403, "CROSS_SITE_REFUSED"]);
+    expect(asked).toEqual([]);
+    expect(lines.splice(0)).toMatchObject([{ reason: "CROSS_SITE_REFUSED" }]);
+  });
+});
+
+it("the body of a QUERY may arrive in chunks over HTTP/1.1, and ends before the next request", async () => {
+  const head = "QUERY /probe/find HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
+  const whole = `${head}content-length: ${question.length}\r\n\r\n${question}`;
+  const chunks = '4\r\n{"te\r\n8\r\nxt":"b"}\r\n0\r\n\r\n';
+  const last = `${head}transfer-encoding: chunked\r\nconnection: close\r\n\r\n${chunks}`;
+  const text = await exchangeBytes(port, whole + whole + last);
+  expect(text.match(/HTTP\/1\.1 200 /g)).toHaveLength(3);
+  expect(asked).toEqual(["a", "a", "b"]);
 });
 
 it("GET / lists every REST call, and announces a longer keep-alive than load balancers use", async () => {

@@ -51,10 +51,7 @@ describe("a service with Google's conventions", () => {
   // test/transcoding/system-parameters.test.ts has the errors of a call.
   it.each<[string, string, { token?: string; body?: string }, string]>([
     ["no token", "GET /v1/books/a", { token: "" }, "401 UNAUTHENTICATED TOKEN_MISSING"],
-    ["an unknown parameter", "GET /v1/books/a?x=1", {}, "400 INVALID_ARGUMENT PARAMETER_UNKNOWN"],
     ["no JSON", "POST /v1/shelves/a/books", { body: "{" }, "400 INVALID_ARGUMENT JSON_INVALID"],
-    ["an unknown path below its own", "GET /v1/nothing", {}, "404 NOT_FOUND ROUTE_NOT_FOUND"],
-    ["a wrong method", "DELETE /v1/books/a", {}, "405 UNIMPLEMENTED METHOD_NOT_ALLOWED"],
     ["metadata above the limit", far, {}, "431 RESOURCE_EXHAUSTED METADATA_TOO_LARGE"],
   ])("refuses %s in Google's form", async (_what, line, parts, expected) => {
     const call = await startLibrary();

@@ -35,7 +35,8 @@ export function request(
   headers: http2.OutgoingHttpHeaders,
   body?: Uint8Array | string,
 ): Promise<RawAnswer> {
-  const stream = session.request({ ":method": body === undefined ? "GET" : "POST", ...headers });
+  const head = { ":method": body === undefined ? "GET" : "POST", ...headers };
+  const stream = session.request(head, { endStream: body === undefined });
   stream.end(body);
   return readStream(stream);
 }
@@ -99,18 +100,12 @@ function askHttp1(place: ServerPlace, { path, ...sent }: SameRequest): Promise<R
   return requestHttp1(`${urlOf(place)}${path}`, { ...sent, ...tls });
 }
 
-async function askHttp2(
+function askHttp2(
   place: ServerPlace,
   { method = "GET", path, headers, body }: SameRequest,
 ): Promise<RawAnswer> {
-  const session = http2.connect(urlOf(place), { ca: place.ca });
-  session.on("error", () => {});
-  try {
-    const head = { ":method": method, ":path": path, ...headers };
-    return await readStream(session.request(head, { endStream: body === undefined }).end(body));
-  } finally {
-    session.destroy();
-  }
+  const session = connectHttp2(urlOf(place), place.ca === undefined ? {} : { ca: place.ca });
+  return request(session, { ":method": method, ":path": path, ...headers }, body);
 }
 
 /** Both HTTP versions; each request has its own connection. */

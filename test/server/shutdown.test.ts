@@ -1,17 +1,31 @@
+/** A stopping server: requests that it has not read yet, running calls, and streams that never end by themselves. */
 import { once } from "node:events";
+import type net from "node:net";
+import { setImmediate as turn } from "node:timers/promises";
+import { getOption, type MessageInitShape } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { Health } from "#gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { Drain, drain } from "#gen/qsp/drain_pb.ts";
+import { type TunnelRequestSchema, VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { readConfig } from "../../src/config.ts";
+import { present } from "../services/answers.ts";
+import { openConnections, serveApp } from "../services/app-under-test.ts";
+import { bytesOf } from "../support/bytes.ts";
 import { flags, frameTypes, opening, writeFrame } from "../support/http2-frames.ts";
 import { describeRefusal, failureOf, refusal } from "../support/refusal.ts";
 import { startServer } from "../support/start-server.ts";
 import { createOutgoing } from "../support/streams.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { loadPackages } from "../support/whole-program.ts";
+import { createFrameDecoder, encodeCall, type RawFrame } from "./frames.ts";
 import { connectGrpc, connectProbe, headOf, type ProbeBehaviour, protocols, serveProbe } from "./probe.ts";
 import { connectHttp2, connectTcp, envelope, readToEnd, request } from "./raw.ts";
+import { connectSession, serveTls, shakeHands } from "./tls-clients.ts";
 
 /** Starts the program, with a watch of its health and a conversation, both of which have begun. */
 async function start(...args: string[]) {
@@ -32,6 +46,7 @@ async function start(...args: string[]) {
   await ask();
   return { ...server, transport, readStatus, ask, end: questions.end, readAnswer: () => reading.next() };
 }
+
 const notServing = 2;
 const stopping = { code: "Unavailable", reason: "SHUTTING_DOWN" };
 
@@ -223,3 +238,222 @@ function refusedConnection(authority: string): Promise<string | undefined> {
     (error: NodeJS.ErrnoException) => error.code,
   );
 }
+
+const limits = { maxDrainMs: 600_000 };
+const look = (text: string): string => `GET /probe/look?text=${text} HTTP/1.1\r\nhost: x\r\n\r\n`;
+const answersIn = (text: string): string[] => text.split(/(?=HTTP\/1\.1 \d)/).filter(Boolean);
+
+/** Serves with a connection on which one request has been answered. */
+async function serveIdle() {
+  const { server, port } = await serveProbe({}, limits);
+  return { server, socket: await useOnce(connectTcp(port)) };
+}
+
+async function useOnce<Socket extends net.Socket>(socket: Socket): Promise<Socket> {
+  socket.write(look("first"));
+  await once(socket, "data");
+  return socket;
+}
+
+describe("a stopping server, over HTTP/1.1,", () => {
+  it.each([
+    ["a request that waits on an idle connection", look("one"), "", [true]],
+    ["a request in flight", "", look("one"), [true]],
+    ["a request whose end arrives later", look("one").slice(0, 20), look("one").slice(20), [true]],
+    ["a pipeline, partly in flight", look("one") + look("two"), look("three"), [false, false, false]],
+  ])("answers %s, and then closes the connection", async (_what, early, late, areLast) => {
+    const { server, socket } = await serveIdle();
+    const answers = readToEnd(socket);
+    socket.write(early);
+    const closed = server.close();
+    for (let turns = 0; turns < 20; turns += 1) await turn();
+    socket.write(late);
+    const all = answersIn(await answers);
+    expect(all.map((answer) => /\r\nconnection: close\r\n/i.test(answer))).toEqual(areLast);
+    for (const answer of all) expect(answer).toMatch(/^HTTP\/1\.1 200 .*"(one|two|three)"/s);
+    await closed;
+  });
+
+  it("answers requests that follow a running one", async () => {
+    const left = Promise.withResolvers<void>();
+    const entered = Promise.withResolvers<void>();
+    const slow = async ({ text }: { readonly text: string }) => {
+      entered.resolve();
+      if (text === "slow") await left.promise;
+      return { text };
+    };
+    const { server, port } = await serveProbe({ look: slow }, limits);
+    const socket = connectTcp(port);
+    const answers = readToEnd(socket);
+    socket.write(look("slow"));
+    await entered.promise;
+    socket.write(look("quick"));
+    const closed = server.close();
+    await turn();
+    left.resolve();
+    expect(answersIn(await answers)).toHaveLength(2);
+    await closed;
+  });
+
+  it("answers on connections that it has not accepted yet", async () => {
+    const { server, port } = await serveProbe({}, limits);
+    const sockets = Array.from({ length: 30 }, () => connectTcp(port));
+    const answers = sockets.map(readToEnd);
+    for (const socket of sockets) socket.write(look("hello"));
+    await Promise.all(sockets.map((socket) => once(socket, "connect")));
+    const closed = server.close();
+    for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^HTTP\/1\.1 200 .*"hello"/s);
+    await closed;
+  });
+
+  it("closes connections that stay idle", async () => {
+    const { server, socket } = await serveIdle();
+    const rest = readToEnd(socket);
+    await server.close();
+    expect(await rest).toBe("");
+  });
+});
+
+const ask = (streamId: number): Buffer => encodeCall(streamId, "/probing.Probe/Ask", new Uint8Array());
+
+/** A connection whose frames the test reads. It answers pings, like all clients. */
+function connectRaw2(port: number) {
+  const socket = connectTcp(port);
+  const frames: RawFrame[] = [];
+  const decode = createFrameDecoder();
+  const closed = new Promise<readonly RawFrame[]>((resolve) => socket.on("close", () => resolve(frames)));
+  socket.on("data", (bytes: Buffer) => {
+    for (const one of decode(bytes)) {
+      frames.push(one);
+      if (one.type === frameTypes.ping && one.flags === 0)
+        socket.write(writeFrame(frameTypes.ping, 1, 0, one.payload));
+    }
+  });
+  socket.write(opening);
+  return { socket, closed, frames };
+}
+
+const endedStreams = (frames: readonly RawFrame[]): number[] =>
+  frames
+    .filter((one) => one.type === frameTypes.headers && (one.flags & 1) === 1)
+    .map(({ streamId }) => streamId);
+
+describe("a stopping server, over HTTP/2,", () => {
+  it("answers calls waiting on an idle connection, and then names the last one", async () => {
+    const { server, port } = await serveProbe({}, limits);
+    const { socket, closed, frames } = connectRaw2(port);
+    socket.write(ask(1));
+    await expect.poll(() => endedStreams(frames)).toEqual([1]);
+    socket.write(Buffer.concat([ask(3), ask(5)]));
+    const stopped = server.close();
+    const all = await closed;
+    expect(endedStreams(all)).toEqual([1, 3, 5]);
+    const goaways = all.filter((one) => one.type === frameTypes.goaway);
+    expect(new Set(goaways.map(({ payload }) => payload.readUInt32BE(0)))).toEqual(new Set([0x7fffffff, 5]));
+    await stopped;
+  });
+
+  it("answers calls opened before its first GOAWAY arrived", async () => {
+    const { server, port } = await serveProbe({}, limits);
+    const { socket, closed, frames } = connectRaw2(port);
+    await expect.poll(() => frames.length).toBeGreaterThan(0);
+    const stopped = server.close();
+    socket.write(ask(1));
+    expect(endedStreams(await closed)).toEqual([1]);
+    await stopped;
+  });
+
+  it("answers on connections that it has not accepted yet", async () => {
+    const { server, port } = await serveProbe({}, limits);
+    const connections = Array.from({ length: 20 }, () => connectRaw2(port));
+    for (const { socket } of connections) socket.write(ask(1));
+    await Promise.all(connections.map(({ socket }) => once(socket, "connect")));
+    const stopped = server.close();
+    for (const { closed } of connections) expect(endedStreams(await closed)).toEqual([1]);
+    await stopped;
+  });
+});
+
+describe("a stopping server, over TLS,", () => {
+  it("answers a request waiting on an idle connection", async () => {
+    const { server, ...place } = await serveTls({ limits });
+    const socket = await useOnce(await shakeHands(place, { ALPNProtocols: ["http/1.1"] }));
+    const answer = readToEnd(socket);
+    socket.write(look("second"));
+    const closed = server.close();
+    expect(await answer).toMatch(/^HTTP\/1\.1 200 .*\r\nconnection: close\r\n.*"second"/is);
+    await closed;
+  });
+
+  it("answers running HTTP/2 calls, many at a time", async () => {
+    const { server, ...place } = await serveTls({ limits });
+    const session = await connectSession(place);
+    const open = () => request(session, headOf("Ask"), envelope(""));
+    await open();
+    const calls = Array.from({ length: 100 }, open);
+    await turn();
+    const closed = server.close();
+    for (const call of calls) expect((await call).trailers["grpc-status"]).toBe("0");
+    await closed;
+  });
+});
+
+async function startPackages() {
+  const flags = ["--port", "0", "--max-drain-ms", String(3_600_000), "--services", "kms,vpn"];
+  const app = await serveApp(readConfig([...flags, "--data-dir", makeTemporaryDirectory()], {}));
+  const connections = openConnections(app.url);
+  onTestFinished(async () => {
+    connections.disconnect();
+    app.server.destroy();
+    await app.close();
+  });
+  return { ...app, ...connections };
+}
+
+describe("a stopping server", { timeout: 120_000 }, () => {
+  it("ends a watch of the audit log, also over REST with the reason", async () => {
+    const app = await startPackages();
+    const kms = createClient(KmsService, app.grpc);
+    await kms.createKey({});
+    const entries = kms.watchAuditLog({ afterSequence: 0 })[Symbol.asyncIterator]();
+    await entries.next();
+    const ended = refusal(entries.next());
+    const response = await fetch(`${app.url}/api/kms/audit/watch?afterSequence=0`);
+    const chunks = present(response.body ?? undefined)[Symbol.asyncIterator]();
+    await chunks.next();
+    const closed = app.server.close();
+    expect(await ended).toEqual(stopping);
+    const last = await chunks.next();
+    const text = Buffer.from(last.value ?? new Uint8Array()).toString();
+    for (const part of ['"retryDelay":"1s"', '"SHUTTING_DOWN"']) expect(text).toContain(part);
+    await closed;
+  });
+
+  it("ends a tunnel after replying to the packets that it accepted", async () => {
+    const app = await startPackages();
+    const vpn = createClient(VpnService, app.grpc);
+    const { tunnelId } = await vpn.registerPeer({});
+    await vpn.handshake({ tunnelId });
+    const packets = createOutgoing<MessageInitShape<typeof TunnelRequestSchema>>();
+    const replies = vpn.tunnel(packets)[Symbol.asyncIterator]();
+    packets.send({ packet: { case: "send", value: { tunnelId, data: bytesOf("hello") } } });
+    expect((await replies.next()).value?.result?.case).toBe("sent");
+    const ended = refusal(replies.next());
+    const closed = app.server.close();
+    expect(await ended).toEqual(stopping);
+    packets.end();
+    await closed;
+  });
+});
+
+it("knows for every stream that does not end by itself how to end it", async () => {
+  const services = (await loadPackages()).flatMap(({ files }) => files.flatMap((file) => file.services));
+  const streams = services
+    .flatMap(({ methods }) => methods)
+    .filter(({ methodKind }) => methodKind !== "unary");
+  const namesOf = (kind: Drain): string[] =>
+    streams.filter((method) => getOption(method, drain) === kind).map(({ name }) => name);
+  const ownEnds = ["GetCbom", "SignStream", "UpdateFirmwareStream", "UploadTarget", "GetFile"];
+  expect(namesOf(Drain.UNSPECIFIED).sort()).toEqual(ownEnds.sort());
+  expect(namesOf(Drain.ANSWER).sort()).toEqual(["StreamTelemetry", "Tunnel"]);
+});

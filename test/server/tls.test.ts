@@ -2,9 +2,9 @@
  * The server's own TLS: which client gets which group, protocol and certificate, and the effect of bad
  * clients and files.
  */
-import { randomBytes, X509Certificate } from "node:crypto";
+import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { copyFileSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { copyFileSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ConnectionOptions } from "node:tls";
 import { createClient, type Transport } from "@connectrpc/connect";
@@ -12,10 +12,13 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { pino } from "pino";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { watchTls } from "../../src/server/tls.ts";
+import { encodePem } from "../../src/crypto/pem.ts";
+import { createAuthority, issueServerCertificate, openAuthority } from "../../src/crypto/x509.ts";
+import { readTlsOptions, watchTls } from "../../src/server/tls.ts";
 import { isMissing, run } from "../interop/tools.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { runToEndHere } from "../support/run-here.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { connectTcp, exchangeBytes, readToEnd, request } from "./raw.ts";
 import { collectLines } from "./serve.ts";
 import {
@@ -67,16 +70,13 @@ describe("the program with --tls-cert and --tls-key", { timeout }, () => {
     server = await startTlsServer(atEnd);
   }, timeout);
 
+  // connection.test.ts has other offers.
   it.each([
     ["the hybrid, X25519 and P-384", "X25519MLKEM768:X25519:P-384", "X25519MLKEM768"],
     ["X25519 first and the hybrid last", "X25519:X25519MLKEM768", "X25519MLKEM768"],
     ["P-384 first and the hybrid last", "P-384:X25519MLKEM768", "X25519MLKEM768"],
-    ["P-256 first and the hybrid last", "P-256:X25519MLKEM768", "X25519MLKEM768"],
     ["the hybrid alone", "X25519MLKEM768", "X25519MLKEM768"],
     ["P-384 first and X25519 last", "P-384:X25519", "X25519"],
-    ["X25519 alone", "X25519", "X25519"],
-    ["P-384 alone", "P-384", "secp384r1"],
-    ["P-256 first and P-384 last", "P-256:P-384", "secp384r1"],
     ["P-256 alone, like gRPC for C++ before 1.83", "P-256", "prime256v1"],
   ])("agrees with a client that offers %s (%s) on %s", async (_what, ecdhCurve, name) => {
     const socket = await shakeHands(server, { ecdhCurve });
@@ -220,7 +220,6 @@ describe("polling for renewed certificates", () => {
     expect(watch).toEqual({ applied: 1, levels: ["info"] });
   });
 
-  // tls-files.test.ts has the other damage.
   it("warns once for each mismatch, and keeps the old pair", async () => {
     const { dataDir, watch } = await startWatching();
     copyFileSync(tlsFile(dataDir, "ca.crt"), tlsFile(dataDir, "gateway.crt"));
@@ -257,7 +256,6 @@ describe("a start with TLS ends with code 2 and one sentence if", { timeout }, (
     return stderr;
   }
 
-  // Other files are tested in tls-files.test.ts.
   it("the key belongs to a different certificate, and names the file", async () => {
     const key = tlsFile(dataDir, "gateway-mldsa.key");
     const sentence = await failToStart(tlsFile(dataDir, "gateway.crt"), key);
@@ -284,16 +282,27 @@ describe("a start with TLS ends with code 2 and one sentence if", { timeout }, (
   });
 });
 
-it("the secret key of a certificate is never logged, at any level", { timeout }, async () => {
+it("a renewed certificate is used soon, without an end of a connection or stream, and no secret key is logged", {
+  timeout,
+}, async () => {
   const server = await startTlsServer(onTestFinished, "--log-level", "trace");
   let log = "";
   server.process.stderr?.on("data", (chunk) => {
     log += chunk;
   });
-  await shownBy(server);
+  const kms = createClient(KmsService, openGrpc(server).transport);
+  const audit = watchAudit(kms);
+  await audit.sees(await createKey(kms));
+  const old = await shakeHands(server);
   await exchangeBytes(server.port, "nonsense\r\n\r\n");
   await issue(server.dataDir);
   await vi.waitUntil(() => /"msg":"[^"]*certificates/.test(log), { timeout: 100_000 });
+  expect(await shownBy(server)).toBe(fingerprintOf(server.dataDir, "gateway"));
+  expect(await shownBy(server, { sigalgs: "mldsa65" })).toBe(fingerprintOf(server.dataDir, "gateway-mldsa"));
+  await audit.sees(await createKey(kms));
+  await audit.stop();
+  old.write("GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n");
+  expect(String((await once(old, "data"))[0])).toMatch(/^HTTP\/1\.1 200 /);
   const { stdout, stderr } = await server.stop();
   expect(stderr).not.toBe("");
   for (const name of ["gateway", "gateway-mldsa", "ca"])
@@ -335,5 +344,138 @@ describe("a certificate about to expire", () => {
     stop();
     const expected = messages.map((msg) => ({ level: 40, file: pair.certificate, msg }));
     expect(lines.map(({ level, file, msg }) => ({ level, file, msg }))).toEqual(expected);
+  });
+});
+
+const now = new Date();
+const authority = openAuthority(createAuthority("ECDSA-P256", now));
+const issuePair = () => issueServerCertificate(authority, { names: ["localhost"], days: 2, now });
+const pair = issuePair();
+const another = issuePair();
+const rest = authority.certificate.toString();
+const der = (pem: string): Uint8Array => new X509Certificate(pem).raw;
+const junk = encodePem("CERTIFICATE", Uint8Array.of(1, 2, 3));
+const secretKey = createPrivateKey(pair.secretKeyPem);
+const exportKey = (type: "pkcs8" | "sec1", passphrase?: string): string =>
+  String(
+    secretKey.export({
+      type,
+      format: "pem",
+      ...(passphrase !== undefined && { cipher: "aes-256-cbc", passphrase }),
+    }),
+  );
+const parameters = encodePem("EC PARAMETERS", Buffer.from("06082a8648ce3d030107", "hex"));
+const indent = (pem: string): string => pem.replace("-----BEGIN", " -----BEGIN");
+const utf16 = (pem: string): Buffer => Buffer.from(`\uFEFF${pem}`, "utf16le");
+
+/**
+ * Reads a pair from files.
+ *
+ * @param input replaces the contents of the files
+ */
+function read(input: { certificate?: string | Uint8Array; key?: string | Uint8Array }) {
+  const directory = makeTemporaryDirectory();
+  const files = { certificate: join(directory, "server.crt"), key: join(directory, "server.key") };
+  writeFileSync(files.certificate, input.certificate ?? pair.certificatePem);
+  writeFileSync(files.key, input.key ?? pair.secretKeyPem);
+  return readTlsOptions([files]);
+}
+
+describe("the files of --tls-cert and --tls-key", () => {
+  const { certificatePem: certificate, secretKeyPem: key } = pair;
+
+  it.each<[what: string, input: Parameters<typeof read>[0]]>([
+    ["text before and after it", { certificate: `Subject: CN=x\n\n${certificate}end\n` }],
+    ["spaces at the end of its lines", { certificate: certificate.replaceAll("\n", " \n") }],
+    ["CRLF line endings", { certificate: certificate.replaceAll("\n", "\r\n") }],
+    ["a byte order mark", { certificate: `\uFEFF${certificate}` }],
+    ["the label used by older programs", { certificate: encodePem("X509 CERTIFICATE", der(certificate)) }],
+    ["its key in the same file", { certificate: key + certificate }],
+    ["a key with CRLF line endings", { key: key.replaceAll("\n", "\r\n") }],
+    ["a key in the older SEC1 form", { key: exportKey("sec1") }],
+    ["a key after its parameters, as written by openssl ecparam", { key: parameters + exportKey("sec1") }],
+    ["a key next to its certificate", { key: key + certificate }],
+  ])("are accepted with %s", (_, input) => {
+    const options = read(input);
+    expect(options.cert.map((pem) => der(String(pem)))).toEqual([der(certificate)]);
+    expect(options.key).toHaveLength(1);
+  });
+
+  it("yield the whole chain in its order", () => {
+    const { cert } = read({ certificate: certificate + rest });
+    expect(String(cert[0]).match(/BEGIN/g)).toHaveLength(2);
+    expect(der(String(cert[0]))).toEqual(der(certificate));
+  });
+
+  const longer = encodePem("CERTIFICATE", Buffer.concat([der(certificate), Buffer.of(0)]));
+  // Followed by another certificate, which OpenSSL would use.
+  it.each<[what: string, certificate: string | Uint8Array, message: RegExp]>([
+    ["an indented BEGIN line", indent(another.certificatePem) + certificate, /crt: line 1 is not a whole/],
+    ["an indented BEGIN line in its chain", certificate + indent(rest), /crt: line \d+ is not a whole/],
+    ["four dashes", another.certificatePem.slice(1) + certificate, /crt: line 1 is not a whole/],
+    [
+      "a non-certificate block before it",
+      junk + certificate,
+      /crt: .* line 1 is not an X\.509 certificate; export/,
+    ],
+    [
+      "a non-certificate block in its chain",
+      certificate + junk,
+      /crt: .* line \d+ is not an X\.509 certificate/,
+    ],
+    ["bytes after it", longer, /crt: .* line 1 is not an X\.509 certificate/],
+    [
+      "trust settings",
+      encodePem("TRUSTED CERTIFICATE", der(certificate)),
+      /crt: .*openssl x509 -in FILE -out/,
+    ],
+    ["UTF-16", utf16(certificate), /crt: .*UTF-16; save it as UTF-8/],
+    ["DER", der(certificate), /crt: no certificate in PEM.*openssl x509 -in FILE -out NEW/],
+    ["a key instead", key, /crt: 1 PEM block \(PRIVATE KEY in line 1\), and no certificate/],
+    ["no bytes", "", /crt: no certificate in PEM/],
+    ["no PEM", "this is no PEM\n", /crt: no certificate in PEM/],
+  ])("are refused with a certificate that has %s", (_, certificate, message) => {
+    expect(() => read({ certificate })).toThrow(message);
+  });
+
+  const broken = key.replace(/\n[^\n]{8}/, "\n!!!!!!!!");
+  it.each<[what: string, key: string | Uint8Array, message: RegExp]>([
+    ["that is a certificate", certificate, /key: 1 PEM block \(CERTIFICATE in line 1\), and no private key/],
+    ["with an indented BEGIN line", indent(another.secretKeyPem) + key, /key: line 1 is not a whole/],
+    [
+      "next to another",
+      key + another.secretKeyPem,
+      /key: 2 PEM blocks \(PRIVATE KEY in line 1, PRIVATE KEY in/,
+    ],
+    ["in UTF-16", utf16(key), /key: .*UTF-16; save it as UTF-8/],
+    ["that is encrypted", exportKey("pkcs8", "passphrase"), /key: .*is encrypted; decrypt it first/],
+    [
+      "that is encrypted in the older form",
+      exportKey("sec1", "passphrase"),
+      /key: .*is encrypted; decrypt it first/,
+    ],
+    ["that is not PEM", "this is no PEM\n", /key: /],
+    ["that is broken", broken, /key: the PRIVATE KEY in line 1 is not valid base64/],
+    [
+      "that is none",
+      encodePem("PRIVATE KEY", Uint8Array.of(1)),
+      /key: .*is not a private key that OpenSSL can read/,
+    ],
+    [
+      "of OpenSSH",
+      encodePem("OPENSSH PRIVATE KEY", Uint8Array.of(1)),
+      /key: the OPENSSH .* line 1 .*openssl pkey/,
+    ],
+    ["of another certificate", another.secretKeyPem, /key does not contain the key of .*server\.crt/],
+  ])("are refused with a key %s", (_, key, message) => {
+    expect(() => read({ key })).toThrow(message);
+  });
+
+  it.each(["certificate", "key"] as const)("are refused if the %s is missing or a directory", (which) => {
+    const directory = makeTemporaryDirectory();
+    const good = join(directory, "good.pem");
+    writeFileSync(good, key + certificate);
+    for (const bad of [join(directory, "nowhere"), directory])
+      expect(() => readTlsOptions([{ certificate: good, key: good, [which]: bad }])).toThrow(bad);
   });
 });

@@ -1,11 +1,14 @@
-/** Who is charged for the work of a call. */
-import { createContextValues } from "@connectrpc/connect";
+/** Who is charged for the work of a call, turns of lists, and streams that end with their call. */
+import { createContextValues, type Interceptor } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { callerKey, clientKey, type Role } from "../../src/calls/call-values.ts";
 import { systemCaller } from "../../src/crypto/lane.ts";
 import { findNetwork, listNetworks } from "../../src/http/networks.ts";
 import { callerInterceptor, chargeTo, currentCall } from "../../src/server/interceptors/caller.ts";
+import { listTurnInterceptor } from "../../src/server/interceptors/list-turns.ts";
+import { endOnAbort, mapStream, untilAborted } from "../../src/server/interceptors/streams.ts";
 import { ada } from "./probe.ts";
 
 type Next = Parameters<typeof callerInterceptor>[0];
@@ -88,4 +91,85 @@ it.each([
 ])("the networks of %s", (address, networks) => {
   expect(listNetworks(address)).toEqual(networks);
   expect(findNetwork(address)).toBe(networks[0]);
+});
+
+type ListNext = Parameters<Interceptor>[0];
+const { getKey, listKeys } = KmsService.method;
+
+/** A server whose calls end when the test says so. Returns the calls that have begun. */
+function serve() {
+  const begun: string[] = [];
+  const held = new Map<string, () => void>();
+  const next = (async ({ header }: Parameters<ListNext>[0]) => {
+    const name = header.get("name") ?? "";
+    begun.push(name);
+    await new Promise<void>((resolve) => held.set(name, resolve));
+  }) as unknown as ListNext;
+  const run = listTurnInterceptor()(next);
+  const call = (name: string, client: string, method: typeof listKeys | typeof getKey = listKeys) =>
+    run({
+      stream: false,
+      method,
+      header: new Headers({ name }),
+      signal: new AbortController().signal,
+      contextValues: createContextValues().set(clientKey, client),
+    } as unknown as Parameters<typeof run>[0]);
+  return { begun, call, end: (name: string) => held.get(name)?.() };
+}
+
+it("run one at a time for a client, beside its other calls and other clients' lists", async () => {
+  const { begun, call, end } = serve();
+  const first = call("first", "10.0.0.1");
+  const second = call("second", "10.0.0.1");
+  void call("key", "10.0.0.1", getKey);
+  void call("other", "10.0.0.2");
+  await expect.poll(() => begun.toSorted()).toEqual(["first", "key", "other"]);
+  end("first");
+  await first;
+  await expect.poll(() => begun).toContain("second");
+  end("second");
+  await second;
+});
+
+async function* count(): AsyncGenerator<number> {
+  yield 1;
+  yield 2;
+}
+
+describe("a mapped stream", () => {
+  it.each([0, 1, 3])("ends once when its call is aborted after %i reads", async (reads) => {
+    const ends: unknown[] = [];
+    const abort = new AbortController();
+    const end = (thrown?: unknown): void => void ends.push(thrown);
+    const messages = endOnAbort(mapStream(count(), { end }), abort.signal)[Symbol.asyncIterator]();
+    for (let i = 0; i < reads; i += 1) await messages.next();
+    abort.abort();
+    expect(await messages.next()).toEqual({ done: true, value: undefined });
+    expect(ends).toEqual([undefined]);
+  });
+
+  it("ends its sources if nobody reads it", async () => {
+    const ends: string[] = [];
+    const abort = new AbortController();
+    const inner = mapStream(count(), { end: () => void ends.push("inner") });
+    const outer = mapStream(untilAborted(inner, abort.signal), { end: () => void ends.push("outer") });
+    endOnAbort(outer, abort.signal);
+    abort.abort();
+    expect(ends).toEqual(["outer", "inner"]);
+  });
+
+  it("ends once with its source's error", async () => {
+    const ends: unknown[] = [];
+    const failure = new Error("a test");
+    const messages = mapStream(
+      (async function* () {
+        yield* count();
+        throw failure;
+      })(),
+      { end: (thrown) => void ends.push(thrown) },
+    );
+    await expect(Array.fromAsync(messages)).rejects.toThrow(failure);
+    await messages.return(undefined);
+    expect(ends).toEqual([failure]);
+  });
 });
