@@ -75,16 +75,7 @@ function follow(process: ChildProcess) {
 }
 
 /** One end: a namespace with wireguard-go. */
-export interface End {
-  readonly namespace: string;
-  readonly interfaceName: string;
-  readonly publicKey: string;
-  /** Reads a column of `wg show`, for the only peer. */
-  show(column: "latest-handshakes" | "preshared-keys" | "transfer"): Promise<string>;
-  /** Starts wireguard-go, with the end's key and tunnel address. */
-  start(address: string): Promise<void>;
-  kill(): Promise<void>;
-}
+export type End = Awaited<ReturnType<Lab["makeEnd"]>>;
 
 /** All that a test starts. */
 export type Lab = Awaited<ReturnType<typeof buildLab>>;
@@ -115,7 +106,7 @@ export async function buildLab(atEnd: AtEnd) {
   await ip(`-n ${bridge} link add ${bridge} type bridge`);
   await ip(`-n ${bridge} link set ${bridge} up`);
 
-  const makeEnd = async (): Promise<End> => {
+  const makeEnd = async () => {
     const number = namespaces.length + 1;
     const namespace = `${prefix}n${number}`;
     const interfaceName = `${prefix}w${number}`;
@@ -136,9 +127,11 @@ export async function buildLab(atEnd: AtEnd) {
       namespace,
       interfaceName,
       publicKey,
-      show: async (column) =>
+      /** Reads a column of `wg show`, for the only peer. */
+      show: async (column: "latest-handshakes" | "preshared-keys" | "transfer") =>
         (await done("wg", ["show", interfaceName, column])).split("\t").slice(1).join(" "),
-      async start(address) {
+      /** Starts wireguard-go, with the end's key and tunnel address. */
+      async start(address: string) {
         device = startIn(namespace, ["env", "LOG_LEVEL=verbose", "wireguard", "--foreground", interfaceName]);
         await device.next(/UAPI listener started/, 0);
         await done("wg", ["set", interfaceName, "listen-port", "51820", "private-key", keyFile]);
@@ -148,6 +141,7 @@ export async function buildLab(atEnd: AtEnd) {
       kill: async () => device?.stop("SIGKILL"),
     };
   };
+  type Peer = typeof gateway;
   const gateway = await makeEnd();
   await gateway.start(gatewayAddress);
 
@@ -189,20 +183,20 @@ export async function buildLab(atEnd: AtEnd) {
      *
      * @returns the path of its file, and its address
      */
-    async join({ publicKey, namespace }: End) {
+    async join({ publicKey, namespace }: Peer) {
       const state = join(cwd, `${namespace}.json`);
       await qspDone(["login", "ada"], { cwd, url, stdin: `${password}\n` });
       const args = ["wireguard", "join", "--wireguard-public-key", publicKey, "--out", state];
       const { assignedIp } = await qspJson(args, { cwd, url });
       return { state, address: String(assignedIp) };
     },
-    startPeerAgent(peer: End, state: string, isQuick = false): Promise<Followed> {
+    startPeerAgent(peer: Peer, state: string, isQuick = false): Promise<Followed> {
       const login = ["--username", "ada", "--password-file", passwordFile];
       const args = ["--interface", peer.interfaceName, "--state", state, ...login];
       return startAgent(args, isQuick ? join(import.meta.dirname, "quick-agent.ts") : undefined);
     },
     /** Opens a connection from a peer to the gateway. */
-    async startTraffic(peer: End): Promise<Followed> {
+    async startTraffic(peer: Peer): Promise<Followed> {
       const program = join(import.meta.dirname, "traffic.ts");
       const from = [process.execPath, program];
       const listener = startIn(gateway.namespace, [...from, "listen", gatewayAddress]);
