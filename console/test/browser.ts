@@ -1,12 +1,6 @@
 /** A real browser for the console tests. */
-import {
-  type Browser,
-  type BrowserContext,
-  type BrowserContextOptions,
-  chromium,
-  type Locator,
-  type Page,
-} from "playwright-core";
+import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from "playwright-core";
+import { chromium } from "playwright-core";
 import { isMissing } from "../../test/interop/tools.ts";
 
 /** Whether no browser is installed; the tests then say that they need one. */

@@ -37,9 +37,8 @@ describe("a key's life cycle", () => {
 
   it("describes the current state and the next ones in words", () => {
     expect(describeLife([])).toBe("It does not exist yet.");
-    expect(describeLife(["ACTIVE", "ROTATED"])).toBe(
-      "It was ACTIVE. It is ROTATED. Next: schedule: DESTROY_SCHEDULED; destroy: DESTROYED.",
-    );
+    const rotated = "It was ACTIVE. It is ROTATED. Next: schedule: DESTROY_SCHEDULED; destroy: DESTROYED.";
+    expect(describeLife(["ACTIVE", "ROTATED"])).toBe(rotated);
     expect(describeLife(["DESTROYED"])).toBe("It is DESTROYED. This state is final.");
   });
 });
@@ -134,9 +133,8 @@ describe("a sequence diagram", () => {
   });
 
   it("names the parties for readers who do not see the lines", () => {
-    expect(diagram.nameParties(diagram.attack(1, 2, "packet"), parties)).toBe(
-      "Mallory (attacker) to Gateway",
-    );
+    const attacked = "Mallory (attacker) to Gateway";
+    expect(diagram.nameParties(diagram.attack(1, 2, "packet"), parties)).toBe(attacked);
     expect(diagram.nameParties(diagram.find([0, 2], "secret"), parties)).toBe("Your browser and Gateway");
   });
 

@@ -18,9 +18,8 @@ describeInBrowser("the console's key manager", (stage) => {
     await createKey(page(), { Name: "release/signing", Labels: labels, "Rotate every": "90" });
     await page().getByRole("heading", { level: 2, name: "release/signing version 1, primary" }).waitFor();
     expect(await textOf(rowOf(page(), "release/signing"))).toMatch(/ML-DSA-65[\s\S]*ACTIVE/);
-    expect(await textOf(page().locator(".panel .facts-list"))).toMatch(
-      /every 90 days\s+Labels\s+stage=live, team=payments/,
-    );
+    const facts = /every 90 days\s+Labels\s+stage=live, team=payments/;
+    expect(await textOf(page().locator(".panel .facts-list"))).toMatch(facts);
     await createKey(page(), { Name: "release/signing" });
     expect(await textOf(page().getByRole("alert"))).toContain("NAME_TAKEN");
   });
@@ -40,9 +39,8 @@ describeInBrowser("the console's key manager", (stage) => {
 
   it("rotates a key and shows both versions", async () => {
     await choose(page(), "release/signing");
-    expect(await textOf(actionOf(page(), "Rotate"))).toContain(
-      "A new version signs from now on; this one only verifies.",
-    );
+    const effect = "A new version signs from now on; this one only verifies.";
+    expect(await textOf(actionOf(page(), "Rotate"))).toContain(effect);
     expect(await act(page(), "Rotate")).toBe("Version 2 signs from now on.");
     const versions = page().getByRole("list", { name: "Versions" });
     await expect.poll(() => versions.locator("li").allInnerTexts()).toHaveLength(2);
@@ -71,9 +69,8 @@ describeInBrowser("the console's key manager", (stage) => {
     await createKey(page(), { Name: "doomed", Usage: "ENCRYPT" });
     const end = page().locator(".final");
     await end.locator("summary").click();
-    expect(await textOf(end)).toMatch(
-      /All data that is encrypted with it is lost[\s\S]*Calls with name\/doomed fail/,
-    );
+    const loss = /All data that is encrypted with it is lost[\s\S]*Calls with name\/doomed fail/;
+    expect(await textOf(end)).toMatch(loss);
     await end.locator("summary").click();
     expect(await textOf(factOf(page(), "Status"))).toContain("ACTIVE");
     await end.locator("summary").click();
@@ -110,9 +107,8 @@ describeInBrowser("the console's key manager", (stage) => {
     await page().getByLabel("End (UTC, optional)").fill("2099-01-02T03:04");
     await page().getByRole("button", { name: "Grant", exact: true }).click();
     const grants = page().getByRole("list", { name: "Grants" });
-    expect(await textOf(grants.locator("li"))).toMatch(
-      /build-server\s+may SIGN with all versions\s+until 2099-01-02 03:04 UTC/,
-    );
+    const described = /build-server\s+may SIGN with all versions\s+until 2099-01-02 03:04 UTC/;
+    expect(await textOf(grants.locator("li"))).toMatch(described);
     expect(await page().getByLabel("User", { exact: true }).inputValue()).toBe("");
     expect(await page().getByLabel("SIGN", { exact: true }).isChecked()).toBe(false);
     await grants.getByRole("button", { name: "Revoke" }).click();

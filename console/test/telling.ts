@@ -21,10 +21,14 @@ export interface Stage {
   readonly browser: Browser;
 }
 
+/** Describes tests that need a browser. */
+export function describeIfBrowser(name: string, define: () => void): void {
+  describe.skipIf(lacksBrowser)(`${name}, in a real browser${needsBrowser}`, { timeout: 180_000 }, define);
+}
+
 /** Describes tests in a real browser, which share a server and the browser. */
 export function describeInBrowser(name: string, define: (stage: () => Stage) => void): void {
-  const title = `${name}, in a real browser${needsBrowser}`;
-  describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => define(setUpStage()));
+  describeIfBrowser(name, () => define(setUpStage()));
 }
 
 /** Starts both before a block's tests, and stops them afterwards. */

@@ -1,22 +1,13 @@
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { createUserStore, type UserRole } from "../../src/identity/users.ts";
 import { inheritedEnvironment } from "../../test/support/environment.ts";
 import { makeSqlitePlace, type Place } from "../../test/support/on-both.ts";
 import { hashCheaply, password } from "../../test/support/passwords.ts";
 import { runHere } from "../../test/support/run-here.ts";
 import { type RunningServer, startServer } from "../../test/support/start-server.ts";
-import {
-  checksOf,
-  lacksBrowser,
-  needsBrowser,
-  openBrowser,
-  runStep,
-  runStory,
-  textOf,
-  visitIn,
-} from "./browser.ts";
-import { requestToken } from "./telling.ts";
+import { checksOf, openBrowser, runStep, runStory, textOf, visitIn } from "./browser.ts";
+import { describeIfBrowser, requestToken } from "./telling.ts";
 
 let place: Place;
 let server: RunningServer;
@@ -52,8 +43,7 @@ const logOut = (page: Page) => page.getByRole("button", { name: "Log out" });
 /** Waits for a page with this title. */
 const waitForPage = (page: Page, name: string) => page.getByRole("heading", { level: 1, name }).waitFor();
 
-const title = `the console of a server with users, in a real browser${needsBrowser}`;
-describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
+describeIfBrowser("the console of a server with users", () => {
   beforeAll(async () => {
     place = await makeSqlitePlace(afterAll);
     const store = await place.open({ atEnd: afterAll });

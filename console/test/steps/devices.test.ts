@@ -35,13 +35,7 @@ const isSent = (header: Headers, token: string) => header.get("authorization") =
  * @param privateKey included in the answer to a registration
  * @param hash the answered hash of any firmware
  */
-function startServer({
-  privateKey,
-  hash,
-}: {
-  readonly privateKey?: Uint8Array;
-  readonly hash?: string;
-} = {}) {
+function startServer({ privateKey, hash }: { privateKey?: Uint8Array; hash?: string } = {}) {
   return createFakeCaller(({ service }) => {
     service(IotService, {
       registerDevice({ publicKey = new Uint8Array(), signingContexts }) {
@@ -105,9 +99,8 @@ describe("reading", () => {
 describe("readings", () => {
   it.each([0, 1])("are signed after their 8-byte number, which follows %i", async (current) => {
     const { signed, verdicts } = await runStep(measuring, caller, { ...given, text: "grüße" }, { current });
-    expect(Buffer.from(signed)).toEqual(
-      Buffer.from(`\0\0\0\0\0\0\0${String.fromCharCode(current + 1)}grüße`),
-    );
+    const expected = Buffer.from(`\0\0\0\0\0\0\0${String.fromCharCode(current + 1)}grüße`);
+    expect(Buffer.from(signed)).toEqual(expected);
     expect(verdicts).toEqual({ server: true, browser: true });
   });
 

@@ -56,13 +56,8 @@ describe("proposing", () => {
     const caller = serve(DefiService, {
       createProposal({ walletId, data, expiresAt }) {
         const text = canonicalize({
-          ...{
-            proposalId: "proposal-1",
-            purpose: "defi proposal",
-            threshold: 2,
-            title: storedTitle,
-            walletId,
-          },
+          ...{ proposalId: "proposal-1", purpose: "defi proposal", threshold: 2 },
+          ...{ title: storedTitle, walletId },
           createdAt: timestampDate(createdAt).toISOString(),
           data: Buffer.from(data).toString("base64"),
           expiresAt: expiresAt && timestampDate(expiresAt).toISOString(),

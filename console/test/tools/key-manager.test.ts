@@ -22,9 +22,8 @@ function makeKey(fields: MessageInitShape<typeof KeyRecordSchema> = {}): KeyReco
 
 it("the algorithms of a new key are all those that the server can create, each under at least one usage", () => {
   const chosen = new Set(keys.usages.flatMap((usage) => keys.findKind(usage).algorithms));
-  expect([...chosen].sort()).toEqual(
-    listAccepted(KmsService.method.createKey.input.field.algorithm).toSorted(),
-  );
+  const accepted = listAccepted(KmsService.method.createKey.input.field.algorithm).toSorted();
+  expect([...chosen].sort()).toEqual(accepted);
 });
 
 describe("loadKeys", () => {
@@ -218,11 +217,7 @@ describe("listActions", () => {
     ["Rotate", { name: "release" }, /A new version signs from now on; this one only verifies.*name\/release/],
     ["Rotate", {}, /^A new key with a new ID signs from now on; this one only verifies\.$/],
     ["Rotate", { name: "transport", usage: "KEM" }, /encapsulates from now on; this one only decapsulates/],
-    [
-      "Enable",
-      { status: "DISABLED", replacedBy: "key-2" },
-      /only verifies, because a newer key has replaced it/,
-    ],
+    ["Enable", { status: "DISABLED", replacedBy: "key-2" }, /because a newer key has replaced it/],
   ])("describes the effect: %s %o", (label, fields, effect) => {
     expect(effectOf(label, fields)).toMatch(effect);
   });

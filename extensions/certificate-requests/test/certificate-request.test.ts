@@ -108,6 +108,8 @@ const commonName = (tag: number, ...value: Uint8Array[]) => nameOf(oids.commonNa
 const named = (tag: number, ...value: Uint8Array[]) => ({ subject: commonName(tag, ...value) });
 const asked = (...attributes: Uint8Array[]) => ({ attributes });
 const askedFor = (...names: Uint8Array[]) => asked(askingForNames(...names));
+const withAttribute = (...parts: Parameters<typeof attribute>) => asked(attribute(...parts));
+const withExtensions = (...extensions: Uint8Array[]) => asked(asking(...extensions));
 const signedAs = (...parts: Uint8Array[]) => ({ signatureAlgorithm: der(0x30, ...parts) });
 const signedBy = (signature: Uint8Array) => ({ signature: () => signature });
 const dns = (text: string): Uint8Array => der(0x82, ascii(text));
@@ -129,12 +131,9 @@ const caWishes = [
 const accepted: Readonly<Record<string, [RequestParts, object]>> = {
   "a PrintableString": [named(0x13, ascii("release")), { subject: [{ type: "CN", value: "release" }] }],
   "an ECDSA key": [{ key: ecKey }, { algorithm: "ECDSA-P256" }],
-  "extensions that request a CA certificate": [
-    asked(asking(...caWishes)),
-    { alternativeNames: [], otherWishes: ["2.5.29.19", "2.5.29.15"] },
-  ],
+  "wishes for a CA certificate": [withExtensions(...caWishes), { otherWishes: ["2.5.29.19", "2.5.29.15"] }],
   "a challenge password": [
-    asked(attribute(oids.challengePassword, utf8("secret"))),
+    withAttribute(oids.challengePassword, utf8("secret")),
     { otherWishes: ["1.2.840.113549.1.9.7"] },
   ],
 };
@@ -156,6 +155,8 @@ const twoNames = ["a", "b"].map((text) => der(0x31, namePart(oids.commonName, te
 const attributes = Array.from({ length: 17 }, (_, i) =>
   attribute(der(0x06, Uint8Array.of(0x55, i)), nullValue),
 );
+const longExtension = der(0x30, oids.keyUsage, der(0x04, hex("03020780")), nullValue);
+const namesTwice = [dns("a.test"), dns("b.test")];
 const manyNames = Array.from({ length: 101 }, (_, i) => dns(`a${i}.test`));
 const longIdentifier = der(0x06, new Uint8Array(65).fill(1));
 const email = nameOf(hex("06092a864886f70d010901"), der(0x16, ascii("a@b.test")));
@@ -186,10 +187,7 @@ const refused: Readonly<Record<string, [Given, string]>> = {
   "the identifier of a different signature algorithm": [signedAs(oids.mldsa65), "different algorithm"],
   "the identifier of an ECDSA signature": [signedAs(oids.ecdsaWithSha256), "different algorithm"],
   "parameters of the signature algorithm": [signedAs(oids.mldsa44, nullValue), "parameters"],
-  "parameters of an ECDSA signature": [
-    { key: ecKey, ...signedAs(oids.ecdsaWithSha256, nullValue) },
-    "parameters",
-  ],
+  "ECDSA parameters": [{ key: ecKey, ...signedAs(oids.ecdsaWithSha256, nullValue) }, "parameters"],
   "two parameters": [signedAs(oids.mldsa44, nullValue, nullValue), "PKCS#10"],
   "parameters of the key algorithm": [{ publicKey: keyParameters }, "requester's key"],
   "a key of the wrong length": [{ publicKey: shortKey }, "requester's key"],
@@ -211,40 +209,19 @@ const refused: Readonly<Record<string, [Given, string]>> = {
   "a subject part with two attributes": [{ subject: der(0x30, twoAttributes) }, "part with 2 attributes"],
   "a subject part without an attribute": [{ subject: der(0x30, der(0x31)) }, ""],
   "two common names": [{ subject: der(0x30, ...twoNames) }, "twice"],
-  "two extensionRequest attributes": [
-    asked(askingForNames(dns("a.test")), askingForNames(dns("b.test"))),
-    "twice",
-  ],
-  "an extensionRequest with two values": [
-    asked(attribute(oids.extensionRequest, der(0x30), der(0x30))),
-    "exactly one",
-  ],
-  "an extensionRequest without a value": [asked(attribute(oids.extensionRequest)), "exactly one"],
-  "an extensionRequest of the wrong type": [
-    asked(attribute(oids.extensionRequest, nullValue)),
-    "list of extensions",
-  ],
-  "an extension with an additional element": [
-    asked(asking(der(0x30, oids.keyUsage, der(0x04, hex("03020780")), nullValue))),
-    "",
-  ],
+  "two extensionRequest attributes": [asked(...namesTwice.map((name) => askingForNames(name))), "twice"],
+  "two lists of extensions": [withAttribute(oids.extensionRequest, der(0x30), der(0x30)), "exactly one"],
+  "no list of extensions": [withAttribute(oids.extensionRequest), "exactly one"],
+  "extensions of the wrong type": [withAttribute(oids.extensionRequest, nullValue), "list of extensions"],
+  "an extension with an additional element": [withExtensions(longExtension), ""],
   "an encoded default value": [asked(asking(extension(oids.keyUsage, hex("03020780"), hex("010100")))), ""],
-  "a duplicate extension": [
-    asked(asking(namesExtension(dns("a.test")), namesExtension(dns("b.test")))),
-    "twice",
-  ],
+  "a duplicate extension": [withExtensions(...namesTwice.map((name) => namesExtension(name))), "twice"],
   "17 attributes": [{ attributes }, "limit"],
   "an empty list of names": [askedFor(), "0 names"],
   "101 names": [askedFor(...manyNames), "101 names"],
-  "trailing bytes after the list of names": [
-    asked(asking(extension(oids.subjectAltName, trailing))),
-    "follow",
-  ],
+  "bytes after the list of names": [withExtensions(extension(oids.subjectAltName, trailing)), "follow"],
   "a host name of 200,000 bytes": [askedFor(dns("a".repeat(200_000))), "200000 bytes"],
-  "an object identifier that is too long": [
-    asked(attribute(longIdentifier, nullValue)),
-    "OBJECT IDENTIFIER of 65 bytes",
-  ],
+  "a long object identifier": [withAttribute(longIdentifier, nullValue), "OBJECT IDENTIFIER of 65 bytes"],
   "a host name with a NUL": [askedFor(dns("a.test\0.example.com")), "host name"],
   "a host name with non-ASCII bytes": [askedFor(dns("\xe4.test")), "host name"],
   "an IP address of 8 bytes, which is a network": [askedFor(der(0x87, hex("0a000000ff000000"))), "8 bytes"],
@@ -319,9 +296,8 @@ describe("qsp kms csr", { timeout }, () => {
     expect(await qspDone(args, place)).toMatch(/^a\.csr: request of [\d,]+ bytes, ML-DSA-44\n$/);
     const request = await read(readFileSync(join(place.cwd, "a.csr")));
     expect(formatDistinguishedName(request.subject)).toBe("CN=release\\, x");
-    expect(request.alternativeNames.map(formatAlternativeName).join(" ")).toBe(
-      "dns:a.test dns:b.test ip:::1 email:a@a.test uri:urn:a:b",
-    );
+    const formatted = "dns:a.test dns:b.test ip:::1 email:a@a.test uri:urn:a:b";
+    expect(request.alternativeNames.map(formatAlternativeName).join(" ")).toBe(formatted);
     expect((statSync(join(place.cwd, "a.csr")).mode & 0o777).toString(8)).toBe("644");
   });
 

@@ -126,9 +126,9 @@ describe("a call to an unimplemented service", () => {
   ])("is rejected with one sentence: %s", (path) => {
     const error = find(path);
     expect(error && findReason(error)).toBe("CALL_UNSUPPORTED");
-    expect(error?.rawMessage).toMatch(
-      /^google\.[\w./]+ is not supported; see \/reference on this server for the supported calls$/,
-    );
+    const sentence =
+      /^google\.[\w./]+ is not supported; see \/reference on this server for the supported calls$/;
+    expect(error?.rawMessage).toMatch(sentence);
   });
 
   it.each([

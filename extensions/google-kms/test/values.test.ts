@@ -2,13 +2,7 @@ import { describe, expect, it } from "vitest";
 import { bytesOf } from "../../../test/support/bytes.ts";
 import { refusal } from "../../../test/support/refusal.ts";
 import { invalid, invalidArgument } from "../../../test/support/refusals.ts";
-import {
-  findAlgorithm,
-  findGoogleAlgorithm,
-  googleAlgorithms,
-  nameValue,
-  requireAlgorithm,
-} from "../algorithms.ts";
+import * as google from "../algorithms.ts";
 import { checkCrc32c, computeCrc32c, packCrc32c } from "../crc32c.ts";
 import { readPage } from "../lists.ts";
 import { nameOfVersion } from "../pack.ts";
@@ -20,7 +14,10 @@ const fields = { purpose: "cryptoKey.purpose", algorithm: "cryptoKey.versionTemp
 describe("Google's algorithms", () => {
   it("are exactly these, each found by its own name and by ours", () => {
     expect(
-      googleAlgorithms.map(({ algorithm, own }) => [nameValue(VersionAlgorithmSchema, algorithm), own]),
+      google.googleAlgorithms.map(({ algorithm, own }) => [
+        google.nameValue(VersionAlgorithmSchema, algorithm),
+        own,
+      ]),
     ).toEqual([
       ["PQ_SIGN_ML_DSA_44", "ML-DSA-44"],
       ["PQ_SIGN_ML_DSA_65", "ML-DSA-65"],
@@ -34,17 +31,17 @@ describe("Google's algorithms", () => {
       ["ML_KEM_1024", "ML-KEM-1024"],
       ["KEM_XWING", "X-Wing"],
     ]);
-    for (const one of googleAlgorithms) {
-      expect(findAlgorithm(one.algorithm)).toBe(one);
+    for (const one of google.googleAlgorithms) {
+      expect(google.findAlgorithm(one.algorithm)).toBe(one);
       const isExternalMu = one.signingInput === "externalMu";
-      expect(findGoogleAlgorithm(one.own, { isExternalMu })).toBe(one);
-      expect(requireAlgorithm(one, fields)).toBe(one);
+      expect(google.findGoogleAlgorithm(one.own, { isExternalMu })).toBe(one);
+      expect(google.requireAlgorithm(one, fields)).toBe(one);
     }
   });
 
   it("leave out ours that Google does not have", () => {
-    expect(findGoogleAlgorithm("SLH-DSA-SHAKE-256f")).toBeUndefined();
-    expect(findGoogleAlgorithm("ECDSA-P256", { isExternalMu: true })).toBeUndefined();
+    expect(google.findGoogleAlgorithm("SLH-DSA-SHAKE-256f")).toBeUndefined();
+    expect(google.findGoogleAlgorithm("ECDSA-P256", { isExternalMu: true })).toBeUndefined();
   });
 
   const refused: [purpose: keyof typeof Purpose, algorithm: keyof typeof VersionAlgorithm, field: string][] =
@@ -59,7 +56,7 @@ describe("Google's algorithms", () => {
     ];
   it.each(refused)("reject a key for %s with %s and name the field", async (purpose, algorithm, field) => {
     const creating = Promise.try(() =>
-      requireAlgorithm({ purpose: Purpose[purpose], algorithm: VersionAlgorithm[algorithm] }, fields),
+      google.requireAlgorithm({ purpose: Purpose[purpose], algorithm: VersionAlgorithm[algorithm] }, fields),
     );
     expect(await refusal(creating)).toEqual(invalid(field));
   });

@@ -35,11 +35,7 @@ describe("DSSE", () => {
     ["a text that is not JSON", "hello", /not one JSON object/],
     ["trailing bytes", `${JSON.stringify(envelope)}x`, /not one JSON object/],
     ["a duplicate member", '{"payload":"","payload":"","payloadType":"a","signatures":[]}', /duplicate/],
-    [
-      "a duplicate member spelled in two ways",
-      '{"payload":"","p\\u0061yload":"","payloadType":"a"}',
-      /duplicate/,
-    ],
+    ["a duplicate in two spellings", '{"payload":"","p\\u0061yload":"","payloadType":"a"}', /duplicate/],
     ["a missing payload", { ...envelope, payload: undefined }, /payload must be a string/],
     ["an inherited payload", '{"__proto__":{"payload":""},"payloadType":"a"}', /payload must be a string/],
     ["a payload with white space", { ...envelope, payload: "aGVs\nbG8=" }, /payload must be base64/],
@@ -71,7 +67,8 @@ describe("DSSE", () => {
 
 const header = (members: object | string): string =>
   Buffer.from(typeof members === "string" ? members : JSON.stringify(members)).toString("base64url");
-const mlDsaHeader = header({ alg: "ML-DSA-65" });
+const good = header({ alg: "ML-DSA-65" });
+const typed = header({ alg: "ML-DSA-65", typ: "a" });
 
 async function* chunksOf(...texts: string[]) {
   for (const text of texts) yield Buffer.from(text);
@@ -96,12 +93,12 @@ describe("JWS", () => {
   });
 
   it.each([
-    ["two parts", `${mlDsaHeader}.AA`, /three parts/],
-    ["five parts, as in JWE", `${mlDsaHeader}.AA.AA.AA.AA`, /three parts/],
+    ["two parts", `${good}.AA`, /three parts/],
+    ["five parts, as in JWE", `${good}.AA.AA.AA.AA`, /three parts/],
     ["a million dots", ".".repeat(1_000_000), /three parts/],
-    ["padding", `${mlDsaHeader}.AA==.AA`, /payload of the JWS is not base64url/],
-    ["stray bits in the signature", `${mlDsaHeader}..AB`, /signature of the JWS is not base64url/],
-    ["a trailing space", `${mlDsaHeader}..AA `, /signature of the JWS is not base64url/],
+    ["padding", `${good}.AA==.AA`, /payload of the JWS is not base64url/],
+    ["stray bits in the signature", `${good}..AB`, /signature of the JWS is not base64url/],
+    ["a trailing space", `${good}..AA `, /signature of the JWS is not base64url/],
     ["no algorithm", `${header({})}..AA`, /alg/],
     ["the algorithm none", `${header({ alg: "none" })}..`, /alg/],
     ["a different algorithm", `${header({ alg: "ES256" })}..AA`, /alg/],
@@ -110,25 +107,17 @@ describe("JWS", () => {
     ["b64", `${header({ alg: "ML-DSA-65", b64: false })}..AA`, /b64/],
     ["an embedded key in the header", `${header({ alg: "ML-DSA-65", jwk: {} })}..AA`, /jwk/],
     ["a header that is too long", `${"A".repeat(20_000)}..AA`, /limit is 16384/],
-    [
-      "a duplicate member",
-      `{"protected":"${mlDsaHeader}","protected":"${mlDsaHeader}","signature":"AA"}`,
-      /duplicate/,
-    ],
+    ["a duplicate member", `{"protected":"${good}","protected":"${good}","signature":"AA"}`, /duplicate/],
     [
       "several signatures",
-      `{"payload":"","signatures":[{"protected":"${mlDsaHeader}","signature":"AA"}]}`,
+      `{"payload":"","signatures":[{"protected":"${good}","signature":"AA"}]}`,
       /general/,
     ],
-    [
-      "alg in the unprotected header",
-      `{"protected":"${mlDsaHeader}","header":{"alg":"none"},"signature":"AA"}`,
-      /alg/,
-    ],
+    ["an unprotected alg", `{"protected":"${good}","header":{"alg":"none"},"signature":"AA"}`, /alg/],
     [
       "a member in both headers",
-      `{"protected":"${header({ alg: "ML-DSA-65", typ: "a" })}","header":{"typ":"b"},"signature":"AA"}`,
-      /unprotected header of the JWS contains typ/,
+      `{"protected":"${typed}","header":{"typ":"b"},"signature":"AA"}`,
+      /header of the JWS contains typ/,
     ],
     ["a missing protected header", '{"header":{},"signature":"AA"}', /protected/],
     ["endless brackets", `{"protected":${"[".repeat(1_000_000)}`, /not one JSON object/],
@@ -182,16 +171,8 @@ describe("COSE_Sign1", () => {
     ["the algorithm in the unprotected header", "d28441a0a1013830f64100", /alg or crit/],
     ["crit", "d28447a2013830028101a0f64100", /crit/],
     ["an unsupported algorithm", "d28443a10126a0f64100", /-48, -49 or -50/],
-    [
-      "a label as a floating-point number",
-      "d28446a1f93c003830a0f64100",
-      /whole number 1 is encoded as a floating/,
-    ],
-    [
-      "an algorithm as a floating-point number",
-      "d28445a101f9d220a0f64100",
-      /whole number -49 is encoded as a floating/,
-    ],
+    ["a float as a label", "d28446a1f93c003830a0f64100", /number 1 is encoded as a floating/],
+    ["a float as an algorithm", "d28445a101f9d220a0f64100", /number -49 is encoded as a floating/],
     ["an algorithm as text", "d2844ca101694d4c2d4453412d3635a0f64100", /-48, -49 or -50/],
     ["a text payload", "d28444a1013830a062686941 00".replace(" ", ""), /payload must be/],
     ["nested arrays", `d2${"81".repeat(500_000)}`, /more than 256 data items/],

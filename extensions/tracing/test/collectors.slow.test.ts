@@ -126,9 +126,8 @@ describe.skipIf(isMissing("go"))("an OpenTelemetry collector", { timeout: 120_00
       });
       // The first use of a key unseals it. A use begins again if the cache evicts the changed key meanwhile.
       const parts = collector.spans().filter((span) => span.parentSpanId === call.spanId);
-      expect(new Set(parts.map(({ name }) => name))).toEqual(
-        new Set(["crypto import", "crypto sign", "store commit"]),
-      );
+      const expected = new Set(["crypto import", "crypto sign", "store commit"]);
+      expect(new Set(parts.map(({ name }) => name))).toEqual(expected);
       const sign = await collector.find("crypto sign");
       const about = { "qsp.crypto.operation": "sign", "qsp.crypto.algorithm": "ML-DSA-65" };
       expect(readAttributes(sign.attributes)).toEqual(about);

@@ -9,6 +9,7 @@ function read(args: readonly string[], env: Record<string, string> = {}) {
 }
 
 const endpoint = "http://collector.example:4318";
+const byRatio = { OTEL_TRACES_SAMPLER: "traceidratio" };
 const variables = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint };
 
 describe("the tracing settings", () => {
@@ -60,11 +61,7 @@ describe("the tracing settings", () => {
     [["--otlp-endpoint", "https://u:hunter2@c:1"], {}, /OTEL_EXPORTER_OTLP_HEADERS/],
     [[], { OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" }, /"http\/json" is not supported; use grpc or/],
     [[], { OTEL_TRACES_SAMPLER: "jaeger_remote" }, /OTEL_TRACES_SAMPLER: "jaeger_remote" is not supported/],
-    [
-      [],
-      { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "most" },
-      /OTEL_TRACES_SAMPLER_ARG: "most" is not a number/,
-    ],
+    [[], { ...byRatio, OTEL_TRACES_SAMPLER_ARG: "most" }, /OTEL_TRACES_SAMPLER_ARG: "most" is not a number/],
   ])("reject %o with %o", (args, env, sentence) => {
     const reading = (): unknown => read(args, { ...variables, ...(env as Record<string, string>) });
     expect(reading).toThrow(ConfigError);
