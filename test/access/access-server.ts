@@ -75,7 +75,6 @@ export async function startAccessServer(options: StartOptions) {
     return ended;
   };
   atEnd(close);
-  const _tamper = tamperWith(storeSettings(config).location, atEnd);
   /** gRPC clients that send this header, if any. */
   const connect = (authorization?: string, header: Readonly<Record<string, string>> = {}): Clients =>
     connectTo(url, sessionManager, authorization ? { authorization, ...header } : header);
@@ -184,13 +183,17 @@ export async function makeDatabase(atEnd: AtEnd): Promise<string[]> {
 /** Timeout per test, in milliseconds. */
 export const timeout = 180_000;
 
-/** Describes tests that share a server. */
-export function describeAccess(name: string, define: (shared: () => Promise<AccessServer>) => void): void {
+/** Describes tests that share a server with these additional flags. */
+export function describeAccess(
+  name: string,
+  define: (shared: () => Promise<AccessServer>) => void,
+  args: readonly string[] = [],
+): void {
   describe(name, { timeout }, () => {
     const atEnd = endAfterAll();
     let server: Promise<AccessServer> | undefined;
     define(() => {
-      server ??= startAccessServer({ atEnd });
+      server ??= startAccessServer({ atEnd, args });
       return server;
     });
   });

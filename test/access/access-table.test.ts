@@ -1,11 +1,22 @@
-/** Every RPC, called by every kind of caller with `--auth token`: the outcome is what the proto declares. */
+/**
+ * Every RPC, called by every kind of caller with `--auth token`, and again with the same idempotency key: the outcome is
+ * what the proto declares.
+ */
 import { createHmac, createPublicKey } from "node:crypto";
-import type { DescMethod, DescMethodStreaming, DescMethodUnary } from "@bufbuild/protobuf";
+import {
+  type DescMethod,
+  type DescMethodStreaming,
+  type DescMethodUnary,
+  getOption,
+  toJsonString,
+} from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { decodeJwt } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { Access } from "#gen/qsp/access_pb.ts";
+import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
 import { findAccess, findScope, isAlwaysRefused } from "../../src/calls/service-profile.ts";
 import { signJwt } from "../../src/crypto/jwt.ts";
 import type { ReasonName } from "../../src/errors.ts";
@@ -13,11 +24,13 @@ import { collectProfiles, listScopes } from "../../src/services/registry.ts";
 import type { AtEnd } from "../support/at-end.ts";
 import { describeClient } from "../support/clients.ts";
 import { loadFlags } from "../support/extension-tests.ts";
-import { describeRefusal } from "../support/refusal.ts";
+import { describeRefusal, refusal } from "../support/refusal.ts";
+import { reused } from "../support/refusals.ts";
 import { streamOf } from "../support/streams.ts";
 import { loadPackages } from "../support/whole-program.ts";
 import {
   type AccessServer,
+  type Clients,
   issueToClient,
   makeDatabase,
   type Person,
@@ -359,3 +372,62 @@ function flipFirst(base64url: string): string {
 function scopeOf(method: DescMethod): string {
   return findScope(method, profiles);
 }
+
+/** Every call that takes an Idempotency-Key, as declared in the proto. */
+const retried = rows
+  .filter(({ method }) => getOption(method, idempotency_key))
+  .map((row): [string, Row] => [nameOf(row.method), row]);
+
+/** Peers are for administrators; everything else is for the owner of the named records. */
+const isOfPeers = (method: DescMethod) => method === BlockchainService.method.connectPeer;
+const callerOf = ({ method }: Row): Clients => (isOfPeers(method) ? made.admin : made.owner);
+
+/**
+ * Makes a call with an idempotency key.
+ *
+ * @returns its answer as JSON
+ */
+async function retry(
+  { transport }: Clients,
+  { method }: Row,
+  message: unknown,
+  key: string,
+): Promise<string> {
+  const headers = { "idempotency-key": key };
+  // The rows contain the messages that their methods take.
+  const init = message as never;
+  const answer = await transport.unary(method as DescMethodUnary, undefined, undefined, headers, init);
+  return toJsonString(method.output, answer.message);
+}
+
+describe("an Idempotency-Key", { timeout }, () => {
+  // Calls of the table above may have changed what these records depend on.
+  beforeAll(async () => {
+    const atEnd: AtEnd = (end) => void ends.push(end);
+    server = await startAccessServer({ atEnd, args: await loadFlags(atEnd) });
+    made = await makeRecords(server);
+  }, timeout);
+
+  it.each(retried)(
+    "returns the first answer again, and rejects a different request: %s",
+    async (key, row) => {
+      const [message] = await row.messages(made);
+      const caller = callerOf(row);
+      const first = await retry(caller, row, message, key);
+      expect(await retry(caller, row, message, key)).toBe(first);
+      const headers = { "idempotency-key": key };
+      const other = caller.wallet.createWallet({ label: "a different request" }, { headers });
+      expect(await refusal(other)).toEqual(reused);
+    },
+  );
+
+  const owned = retried.filter(([, { method }]) => !isOfPeers(method));
+  it.each(owned)("does not apply to another user or an administrator: %s", async (name, row) => {
+    const key = `${name} of the owner`;
+    const [message] = await row.messages(made);
+    const first = await retry(made.owner, row, message, key);
+    for (const person of [await server.makePerson(), await server.makePerson("admin")])
+      expect(await retry(person, row, message, key).catch(() => "refused")).not.toBe(first);
+    expect(await retry(made.owner, row, message, key)).toBe(first);
+  });
+});

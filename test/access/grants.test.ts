@@ -1,6 +1,11 @@
-/** Grants: access to another user's key, for some operations, until they end. */
+/**
+ * Grants: access to another user's key, for some operations, until they end; and what callers without one can find out
+ * about other users' names from the work that rejecting them takes.
+ */
 import { timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { expect, it, vi } from "vitest";
+import { DefaultQueryExecutor } from "kysely";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { KmsService, SignStreamHeaderSchema } from "#gen/kms/kms_service_pb.ts";
 import { present } from "../services/answers.ts";
 import { bytesOf, flipBit } from "../support/bytes.ts";
 import { failureOf, outcomeOf, type Refusal, refusal } from "../support/refusal.ts";
@@ -24,36 +29,62 @@ async function grant({ kms }: Person, keyId: string, to: Person, operations: str
   return present((await kms.createGrant({ keyId, grantee: to.name, operations, ...fields })).grant);
 }
 
-type Use = (kms: Person["kms"], keyId: string) => Promise<unknown>;
+type Call = (kms: Person["kms"], keyId: string) => Promise<unknown>;
+
+async function encryptOwn(kms: Person["kms"]): Promise<Uint8Array> {
+  const { keyId } = present((await kms.createKey({ usage: "ENCRYPT" })).result);
+  return present((await kms.encrypt({ keyId, plaintext: data })).result).ciphertext;
+}
+
+/** Every call that takes a key handle. */
+const calls = {
+  getKey: (kms, keyId) => kms.getKey({ keyId }),
+  rotateKey: (kms, keyId) => kms.rotateKey({ keyId }),
+  disableKey: (kms, keyId) => kms.disableKey({ keyId }),
+  enableKey: (kms, keyId) => kms.enableKey({ keyId }),
+  destroyKey: (kms, keyId) => kms.destroyKey({ keyId }),
+  restoreKey: (kms, keyId) => kms.restoreKey({ keyId }),
+  createGrant: (kms, keyId) => kms.createGrant({ keyId, grantee: "nobody", operations: ["SIGN"] }),
+  listGrants: (kms, keyId) => kms.listGrants({ keyId }),
+  sign: (kms, keyId) => kms.sign({ keyId, data }),
+  signStream: (kms, keyId) =>
+    kms.signStream(
+      streamOf(
+        { part: { case: "header" as const, value: { keyId } } },
+        { part: { case: "chunk" as const, value: data } },
+      ),
+    ),
+  batchSign: (kms, keyId) => kms.batchSign({ keyId, data: [data] }),
+  createCsr: (kms, keyId) => kms.createCsr({ keyId, subject: "CN=release" }),
+  verify: (kms, keyId) => kms.verify({ keyId, data, signature: new Uint8Array(2420) }),
+  encapsulate: (kms, keyId) => kms.encapsulate({ keyId }),
+  decapsulate: (kms, keyId) => kms.decapsulate({ keyId, ciphertext: new Uint8Array(1088) }),
+  encrypt: (kms, keyId) => kms.encrypt({ keyId, plaintext: data }),
+  decrypt: async (kms, keyId) => kms.decrypt({ ciphertext: await encryptOwn(kms), keyId }),
+  reEncrypt: async (kms, keyId) => kms.reEncrypt({ ciphertext: await encryptOwn(kms), keyId }),
+  getAuditLog: (kms, keyId) => kms.getAuditLog({ keyId }),
+  // No log is that long, so the stream ends once its filter has been built.
+  watchAuditLog: async (kms, keyId) => {
+    for await (const entry of kms.watchAuditLog({ keyId, afterSequence: 1_000_000 })) return entry;
+  },
+} as const satisfies Readonly<Record<string, Call>>;
 
 /** What a grantee may do with a key, by operation name. */
-const uses: Record<string, readonly Use[]> = {
-  GET_KEY: [(kms, keyId) => kms.getKey({ keyId })],
-  SIGN: [
-    (kms, keyId) => kms.sign({ keyId, data }),
-    (kms, keyId) => kms.createCsr({ keyId, subject: "CN=release" }),
-    (kms, keyId) => kms.batchSign({ keyId, data: [data] }),
-    (kms, keyId) =>
-      kms.signStream(
-        streamOf(
-          { part: { case: "header" as const, value: { keyId } } },
-          { part: { case: "chunk" as const, value: data } },
-        ),
-      ),
-  ],
-  VERIFY: [(kms, keyId) => kms.verify({ keyId, data, signature: new Uint8Array(2420) })],
+const uses: Record<string, readonly Call[]> = {
+  GET_KEY: [calls.getKey],
+  SIGN: [calls.sign, calls.createCsr, calls.batchSign, calls.signStream],
+  VERIFY: [calls.verify],
 };
 const allUses = Object.values(uses).flat();
 
+const listAtBothEnds = (owner: Person, grantee: Person) =>
+  Promise.all([owner.kms.listGrants({}), grantee.kms.listGrants({ received: true })]);
+
 /** What no grant allows. */
-const changes: readonly Use[] = [
-  (kms, keyId) => kms.rotateKey({ keyId }),
-  (kms, keyId) => kms.disableKey({ keyId }),
-  (kms, keyId) => kms.enableKey({ keyId }),
-  (kms, keyId) => kms.restoreKey({ keyId }),
-  (kms, keyId) => kms.destroyKey({ keyId }),
+const changes: readonly Call[] = [
+  ...[calls.rotateKey, calls.disableKey, calls.enableKey, calls.restoreKey, calls.destroyKey],
   (kms, keyId) => kms.destroyKey({ keyId, afterSeconds: 60 }),
-  (kms, keyId) => kms.createGrant({ keyId, grantee: "nobody", operations: ["SIGN"] }),
+  calls.createGrant,
 ];
 
 /** The message of a refusal. */
@@ -142,10 +173,7 @@ describeAccess("a grant", (shared) => {
       for (const use of allUses) expect(await refusal(use(grantee.kms, keyId))).toEqual(notFound);
       expect(await findMessage(grantee.kms.sign({ keyId: `name/${name}`, data }))).toMatch(/does not exist$/);
       const other = await grant(owner, handle, grantee, ["SIGN"]);
-      for (const { grants } of [
-        await owner.kms.listGrants({}),
-        await grantee.kms.listGrants({ received: true }),
-      ])
+      for (const { grants } of await listAtBothEnds(owner, grantee))
         expect(grants.map(({ damaged }) => damaged).sort()).toEqual([true, undefined]);
       await grantee.kms.sign({ keyId, data });
       await owner.kms.revokeGrant({ grantId });
@@ -246,10 +274,7 @@ describeAccess("a grant", (shared) => {
     await owner.kms.rotateKey({ keyId: `name/${name}` });
     const { newKey } = await admin.kms.rotateKey({ keyId: `user/${owner.name}/name/${name}` });
     expect((await grantee.kms.sign({ keyId: present(newKey).keyId, data })).result).toBeDefined();
-    for (const { grants } of [
-      await owner.kms.listGrants({}),
-      await grantee.kms.listGrants({ received: true }),
-    ])
+    for (const { grants } of await listAtBothEnds(owner, grantee))
       expect(grants).toMatchObject([{ owner: owner.name, grantee: grantee.name }]);
   });
 
@@ -345,4 +370,74 @@ describeAccess("a grant", (shared) => {
     await give(owner);
     expect(await refusal(grantee.kms.sign({ keyId, data }))).toEqual(notFound);
   });
+});
+
+/** Finds statements about keys, names, grants and accounts. The server's own polls look for due work. */
+const isOfCall = (statement: string): boolean =>
+  /"(users|oauth_clients|kms_\w+)"/.test(statement) &&
+  !/(destroy|rotation|expires)_at_ms"? <=/.test(statement);
+
+/** Finds reads of a key by its ID: of the caller's own key, which the cache of a slow server may have dropped. */
+const isOfOwnKey = (statement: string): boolean =>
+  /from "kms_keys" where (1 = 1 and )?"key_id" = \S+$/.test(statement);
+const withOwnKey = ["decrypt", "reEncrypt"];
+
+/** Starts recording statements. */
+function recordStatements(): { take(): string[] } {
+  let statements: string[] = [];
+  const { executeQuery } = DefaultQueryExecutor.prototype;
+  const spy = vi.spyOn(DefaultQueryExecutor.prototype, "executeQuery").mockImplementation(function (
+    this: DefaultQueryExecutor,
+    query,
+    options,
+  ) {
+    if (isOfCall(query.sql)) statements.push(query.sql);
+    return executeQuery.call(this, query, options) as never;
+  });
+  onTestFinished(() => spy.mockRestore());
+  return {
+    take() {
+      const taken = statements;
+      statements = [];
+      return taken;
+    },
+  };
+}
+
+describeAccess("another user's key name", (shared) => {
+  it.each(Object.entries(calls))("takes as many queries whether it exists or not: %s", async (name, call) => {
+    const [victim, mallory] = await makePeople(await shared());
+    await victim.kms.createKey({ algorithm: "ML-DSA-44", name: "existing" });
+    // The key is now in the cache.
+    await victim.kms.sign({ keyId: "name/existing", data });
+    await outcomeOf(call(mallory.kms, "name/warm"));
+    const recorded = recordStatements();
+    const look = async (handle: string) => {
+      recorded.take();
+      const outcome = await outcomeOf(call(mallory.kms, handle));
+      // A watch also reads its caller again now and then.
+      const statements = name === "watchAuditLog" ? [...new Set(recorded.take())] : recorded.take();
+      const isIgnored = withOwnKey.includes(name) ? isOfOwnKey : () => false;
+      return { outcome, statements: statements.filter((statement) => !isIgnored(statement)) };
+    };
+    for (const version of ["", "/1"]) {
+      const [existing, missing, nobody] = [
+        await look(`user/${victim.name}/name/existing${version}`),
+        await look(`user/${victim.name}/name/none${version}`),
+        await look(`user/nobody/name/existing${version}`),
+      ];
+      expect(existing.statements.length).toBeGreaterThan(1);
+      expect(missing).toEqual(existing);
+      expect(nobody).toEqual(existing);
+    }
+  });
+});
+
+it("is tested with every call that takes a handle", () => {
+  const taking = KmsService.methods.filter(({ input }) =>
+    [...input.fields, ...(input.name === "SignStreamRequest" ? SignStreamHeaderSchema.fields : [])].some(
+      ({ name }) => name === "key_id",
+    ),
+  );
+  expect(Object.keys(calls).sort()).toEqual(taking.map(({ localName }) => localName).sort());
 });

@@ -27,10 +27,6 @@ import { startAccessServer, timeout } from "./access-server.ts";
 
 const busy: Refusal = { code: "ResourceExhausted", reason: "SERVER_BUSY" };
 
-const healthy = { check: Status.SERVING, watch: Status.SERVING, pages: [200, 200, 200] };
-
-const asJson = { "content-type": "application/json" };
-
 const noLimits = {
   maxCalls: 1000,
   maxStreams: 1000,
@@ -75,18 +71,11 @@ describe("calls in flight", { timeout }, () => {
 
   it("release their slots when they are rejected as invalid", async () => {
     const { url } = await startGated({ maxCalls: 1 });
-    const invalid = { method: "POST", headers: asJson, body: "no JSON" };
+    const headers = { "content-type": "application/json" };
+    const invalid = { method: "POST", headers, body: "no JSON" };
     for (let i = 0; i < 3; i += 1) expect((await fetch(`${url}/probe/ask`, invalid)).status).toBe(400);
   });
 });
-
-/** How a stream can end. */
-const endings: Readonly<Record<string, (open: OpenStream) => void>> = {
-  "its handler ends it": ({ release }) => release(),
-  "its handler fails": ({ fail }) => fail(),
-  "its caller cancels it": ({ caller }) => caller.abort(),
-  "its connection breaks": ({ connection }) => connection.abort(),
-};
 
 describe("open streams", { timeout }, () => {
   it("include client streams, which release their slots when they are answered, and bidirectional streams", async () => {
@@ -99,16 +88,19 @@ describe("open streams", { timeout }, () => {
     expect(await refusal(readFirst(client.chat(streamOf({}))))).toEqual(busy);
   });
 
-  for (const [name, end] of Object.entries(endings)) {
-    it(`release their slots when they end: ${name}`, async () => {
-      const { url, release, fail } = await startGated({ maxStreams: 1 });
-      const open = await holdStream(url);
-      const client = connectProbe("gRPC", url);
-      expect(await openStream(client)).toBe("SERVER_BUSY");
-      end({ ...open, release, fail });
-      await expect.poll(() => openStream(client)).toBe("answer");
-    });
-  }
+  it.each<[string, (open: OpenStream) => void]>([
+    ["its handler ends it", ({ release }) => release()],
+    ["its handler fails", ({ fail }) => fail()],
+    ["its caller cancels it", ({ caller }) => caller.abort()],
+    ["its connection breaks", ({ connection }) => connection.abort()],
+  ])("release their slots when they end: %s", async (_what, end) => {
+    const { url, release, fail } = await startGated({ maxStreams: 1 });
+    const open = await holdStream(url);
+    const client = connectProbe("gRPC", url);
+    expect(await openStream(client)).toBe("SERVER_BUSY");
+    end({ ...open, release, fail });
+    await expect.poll(() => openStream(client)).toBe("answer");
+  });
 
   it("release their slots when callers leave answers unread", async () => {
     const { url, isStalled } = await startGated({ maxStreams: 1 });
@@ -133,9 +125,15 @@ it("calls and streams have separate limits, and health checks have none", { time
   await holdStream(url);
   await occupy(1);
   await holdStream(url);
-  expect(await healthOf(url)).toEqual(healthy);
+  const health = createClient(Health, createGrpcTransport({ baseUrl: url, idleConnectionTimeoutMs: 100 }));
+  expect(await health.check({})).toMatchObject({ status: Status.SERVING });
+  expect(await readFirst(health.watch({}))).toMatchObject({ status: Status.SERVING });
+  for (const path of ["/livez", "/readyz", "/metrics"]) expect((await fetch(url + path)).status).toBe(200);
   expect(await openStream(connectProbe("gRPC", url))).toBe("SERVER_BUSY");
 });
+
+const answers = (count: number) => Array<string>(count).fill("answer");
+const refusals = (count: number) => Array<string>(count).fill("RATE_LIMITED");
 
 describe("calls per second", { timeout }, () => {
   const here = "192.0.2.1";
@@ -194,15 +192,12 @@ describe("calls per second", { timeout }, () => {
   });
 });
 
-describe("a server with --max-calls-per-second 1", { timeout }, () => {
+it("a client that guesses tokens reaches its rate limit before they are checked", { timeout }, async () => {
   const args = ["--max-calls-per-second", "1", "--trusted-proxies", "127.0.0.1"];
-
-  it("rejects a client that guesses tokens, before checking them", async () => {
-    const server = await startAccessServer({ atEnd: onTestFinished, args });
-    const { tokens } = server.connect("Bearer guess", { "x-forwarded-for": "192.0.2.1" });
-    const calls = Array.from({ length: 20 }, () => outcomeOf(tokens.getSecureData({})));
-    expect(new Set(await Promise.all(calls))).toEqual(new Set(["TOKEN_MALFORMED", "RATE_LIMITED"]));
-  });
+  const server = await startAccessServer({ atEnd: onTestFinished, args });
+  const { tokens } = server.connect("Bearer guess", { "x-forwarded-for": "192.0.2.1" });
+  const calls = Array.from({ length: 20 }, () => outcomeOf(tokens.getSecureData({})));
+  expect(new Set(await Promise.all(calls))).toEqual(new Set(["TOKEN_MALFORMED", "RATE_LIMITED"]));
 });
 
 describe("the client address of a call", { timeout }, () => {
@@ -330,17 +325,6 @@ async function readFirst<Answer>(stream: AsyncIterable<Answer>): Promise<Answer 
   return undefined;
 }
 
-/** The server's health, through every available interface. */
-async function healthOf(url: string) {
-  const health = createClient(Health, createGrpcTransport({ baseUrl: url, idleConnectionTimeoutMs: 100 }));
-  const pages = await Promise.all(["/livez", "/readyz", "/metrics"].map((path) => fetch(url + path)));
-  return {
-    check: (await health.check({})).status,
-    watch: (await readFirst(health.watch({})))?.status,
-    pages: pages.map(({ status }) => status),
-  };
-}
-
 /** Calls per second, with a manual clock. */
 function startRate(perSecond: number) {
   let nowMs = 0;
@@ -384,14 +368,6 @@ async function callTimes(times: number, call: () => Promise<unknown>): Promise<(
   const outcomes: (string | undefined)[] = [];
   for (let i = 0; i < times; i += 1) outcomes.push(await outcomeOf(call()));
   return outcomes;
-}
-
-function answers(count: number): string[] {
-  return Array<string>(count).fill("answer");
-}
-
-function refusals(count: number): string[] {
-  return Array<string>(count).fill("RATE_LIMITED");
 }
 
 /** Serves calls that answer with their client address. */

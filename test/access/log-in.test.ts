@@ -263,25 +263,23 @@ describe("the password lane", () => {
   });
 });
 
-describe("a password that waits to be checked", () => {
-  it("is not checked after its caller has left, and does not count as a failure", async () => {
-    const { lane, verify } = createPasswordLane({ maxChecks: 1, maxWaitMs: 60_000 });
-    const hash = hashCheaply(password);
-    const turn = { network: "m", knownName: undefined };
-    const throttle = createLoginThrottle(2);
-    const { logInAs } = createLogIn({ throttle, verifyPassword: verify });
-    const running = verify(password, hash, turn);
-    const call = new AbortController();
-    const attempt = { username: "nobody", password, clientAddress: "192.0.2.1", requestId: "call-1" };
-    const gone = logInAs({ ...attempt, signal: call.signal });
-    await expect.poll(() => lane.waiting).toBe(1);
-    expect(throttle.waitMs(["user nobody"])).toBe(0);
-    call.abort(new Error("the caller disconnected"));
-    await expect(gone).rejects.toThrow("the caller disconnected");
-    expect(await running).toBe(true);
-    expect([lane.depth, lane.callers]).toEqual([0, 0]);
-    await failTimes(2, () => logInAs(attempt));
-  });
+it("a waiting password is not checked after its caller has left, and does not count as a failure", async () => {
+  const { lane, verify } = createPasswordLane({ maxChecks: 1, maxWaitMs: 60_000 });
+  const hash = hashCheaply(password);
+  const turn = { network: "m", knownName: undefined };
+  const throttle = createLoginThrottle(2);
+  const { logInAs } = createLogIn({ throttle, verifyPassword: verify });
+  const running = verify(password, hash, turn);
+  const call = new AbortController();
+  const attempt = { username: "nobody", password, clientAddress: "192.0.2.1", requestId: "call-1" };
+  const gone = logInAs({ ...attempt, signal: call.signal });
+  await expect.poll(() => lane.waiting).toBe(1);
+  expect(throttle.waitMs(["user nobody"])).toBe(0);
+  call.abort(new Error("the caller disconnected"));
+  await expect(gone).rejects.toThrow("the caller disconnected");
+  expect(await running).toBe(true);
+  expect([lane.depth, lane.callers]).toEqual([0, 0]);
+  await failTimes(2, () => logInAs(attempt));
 });
 
 describe("a minute after the first failure", () => {
@@ -347,41 +345,40 @@ describe("a password", { timeout }, () => {
   });
 });
 
-describe("no password", { timeout }, () => {
+it("no password appears in an answer, a log line at level trace, or the data directory", {
+  timeout,
+}, async () => {
   const secret = "Tr0ub4dor and three of his friends";
-
-  it("appears in an answer, a log line at level trace, or the data directory", async () => {
-    const lines: string[] = [];
-    const logger = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
-    const server = await startAccessServer({ atEnd: onTestFinished, logger });
-    const { username } = await addUser(server, { hash: hashCheaply(secret) });
-    const wellFormed = [
-      { username, password: secret },
-      { username, password: `${secret}!` },
-      { username: freshName(), password: secret },
-      { username, password: secret.repeat(40) },
-      { username, password: secret, passwort: secret },
-      { username, password: [secret] },
-      { username: [], password: secret },
-    ].map((body) => JSON.stringify(body));
-    const malformed = [
-      `{"username":"ada","password":"${secret}"`,
-      `{"password":${secret}}`,
-      secret,
-      `"${secret}"`,
-    ];
-    const headers = { "content-type": "application/json" };
-    for (const body of [...wellFormed, ...malformed])
-      for (const path of ["/api/auth/token", "/api/grpc/auth/token", "/pqc.TokenService/IssueToken"]) {
-        const answer = await fetch(server.url + path, { method: "POST", headers, body });
-        lines.push(JSON.stringify([...answer.headers]), await answer.text());
-      }
-    expect(lines.join("")).toContain("LOGIN_FAILED");
-    // Part of it would be as bad; parsers quote about ten characters.
-    for (const text of lines) expect(text).not.toContain(secret.slice(0, 6));
-    for (const file of readdirSync(server.dataDir))
-      expect(readFileSync(join(server.dataDir, file)).includes(secret)).toBe(false);
-  });
+  const lines: string[] = [];
+  const logger = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
+  const server = await startAccessServer({ atEnd: onTestFinished, logger });
+  const { username } = await addUser(server, { hash: hashCheaply(secret) });
+  const wellFormed = [
+    { username, password: secret },
+    { username, password: `${secret}!` },
+    { username: freshName(), password: secret },
+    { username, password: secret.repeat(40) },
+    { username, password: secret, passwort: secret },
+    { username, password: [secret] },
+    { username: [], password: secret },
+  ].map((body) => JSON.stringify(body));
+  const malformed = [
+    `{"username":"ada","password":"${secret}"`,
+    `{"password":${secret}}`,
+    secret,
+    `"${secret}"`,
+  ];
+  const headers = { "content-type": "application/json" };
+  for (const body of [...wellFormed, ...malformed])
+    for (const path of ["/api/auth/token", "/api/grpc/auth/token", "/pqc.TokenService/IssueToken"]) {
+      const answer = await fetch(server.url + path, { method: "POST", headers, body });
+      lines.push(JSON.stringify([...answer.headers]), await answer.text());
+    }
+  expect(lines.join("")).toContain("LOGIN_FAILED");
+  // Part of it would be as bad; parsers quote about ten characters.
+  for (const text of lines) expect(text).not.toContain(secret.slice(0, 6));
+  for (const file of readdirSync(server.dataDir))
+    expect(readFileSync(join(server.dataDir, file)).includes(secret)).toBe(false);
 });
 
 /** Logs in as ada and grace without a server. */

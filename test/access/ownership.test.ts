@@ -1,11 +1,17 @@
+/** Whose records a user sees and may use, and records that were changed in the database. */
+
+import type { Kysely } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
+import type { Schema } from "../../src/database/schema.ts";
 import { present, readPages } from "../services/answers.ts";
 import { bytesOf } from "../support/bytes.ts";
-import { outcomeOf, type Refusal, refusal } from "../support/refusal.ts";
+import { describeRefusal, failureOf, outcomeOf, type Refusal, refusal } from "../support/refusal.ts";
 import { damaged, invalid } from "../support/refusals.ts";
 import {
+  type AccessServer,
   type Clients,
   describeAccess,
+  issueTo,
   makeDatabase,
   makePeople,
   type Person,
@@ -30,7 +36,7 @@ describeAccess("lists of two users", (shared) => {
   for (const [name, { make, list }] of allKinds) {
     if (list === undefined) continue;
     describe(name, () => {
-      it("shows each user only their own records, in pages, and counts only these", async () => {
+      it("shows and counts a user's own records, in pages, and all records for an administrator", async () => {
         const server = await shared();
         const [ada, bob, newcomer] = await makePeople(server);
         const adas = [await make(ada), await make(ada)];
@@ -40,14 +46,8 @@ describeAccess("lists of two users", (shared) => {
         expect(await readAll(list, bob)).toEqual({ rows: bobs, sizes: [1], totals: [1] });
         for (const other of [newcomer, await server.makePerson("auditor")])
           expect(await list(other, {})).toMatchObject({ ids: [], nextPageToken: "", totalSize: 0 });
-      });
-
-      it("shows and counts all records for an administrator", async () => {
-        const server = await shared();
-        const [ada, bob] = await makePeople(server);
-        const made = [await make(ada), await make(bob)];
         const { rows, totals } = await readAll(list, await server.makePerson("admin"), 1000);
-        expect(rows).toEqual(expect.arrayContaining(made));
+        expect(rows).toEqual(expect.arrayContaining([...adas, ...bobs]));
         expect(totals).toEqual([rows.length]);
       });
 
@@ -201,3 +201,128 @@ function readAll(list: OwnedList, clients: Clients, pageSize = 2) {
     ({ ids }) => ids,
   );
 }
+
+/** Changes to a stored secret. test/secrets has the others. */
+const changes: Readonly<Record<string, (db: Kysely<Schema>, identity: string) => Promise<unknown>>> = {
+  "was changed": (db, identity) =>
+    db
+      .updateTable("sealed_secrets")
+      .set({ ciphertext: new Uint8Array(60) })
+      .where("identity", "=", identity)
+      .execute(),
+  "is missing": (db, identity) => db.deleteFrom("sealed_secrets").where("identity", "=", identity).execute(),
+};
+
+/**
+ * A kind of record with a secret: how to create one, and a call that uses its secret. The first part of its
+ * identity is its table.
+ */
+interface Keeper {
+  readonly make: (clients: Clients) => Promise<string>;
+  readonly use: (clients: Clients, id: string) => Promise<unknown>;
+}
+
+const keepers: Readonly<Record<string, Keeper>> = {
+  kms_keys: { make: kinds.keys.make, use: ({ kms }, keyId) => kms.sign({ keyId, data }) },
+  iot_devices: { make: kinds.devices.make, use: kinds.devices.uses[0] },
+  vpn_tunnels: { make: kinds.tunnels.make, use: kinds.tunnels.uses[0] },
+  wallets: { make: kinds.wallets.make, use: kinds.wallets.uses[0] },
+  blockchain_validators: { make: kinds.validators.make, use: kinds.validators.uses[0] },
+  defi_signers: {
+    make: async ({ defi }) => {
+      const { walletId, signers } = await defi.createMultisig({ signerCount: 1, threshold: 1 });
+      return `${walletId}/${present(signers[0])}`;
+    },
+    use: async (clients, id) => {
+      const [walletId = "", signer = ""] = id.split("/");
+      return clients.defi.signProposal({ proposalId: await makeProposal(clients, walletId), signer });
+    },
+  },
+};
+
+describeAccess("a record whose sealed secret", (shared) => {
+  describe.each(Object.entries(changes))("%s", (_what, change) => {
+    it.each(Object.entries(keepers))(
+      "counts as damaged and is named, but other records are unaffected: %s",
+      async (table, keeper) => {
+        const server = await shared();
+        const ada = await server.makePerson();
+        const [hurt, sound] = [await keeper.make(ada), await keeper.make(ada)];
+        await server.tamper((db) => change(db, `${table}/${hurt}/secret-key`));
+        const error = await failureOf(keeper.use(ada, hurt));
+        const reason = table === "kms_keys" ? "KEY_DAMAGED" : "RECORD_DAMAGED";
+        expect(describeRefusal(error)).toEqual({ code: "DataLoss", reason });
+        expect(error.rawMessage).toContain(hurt.split("/").at(-1));
+        await keeper.use(ada, sound);
+      },
+    );
+  });
+});
+
+/** Removes a user, and adds one with the same name. */
+async function replace(server: AccessServer, { name }: Pick<Person, "name">): Promise<Person> {
+  await server.office.users.remove(name);
+  return server.makePerson("user", name);
+}
+
+/** How many records of each kind a caller can see. */
+function countAll(person: Person): Promise<number[]> {
+  const lists = allKinds.flatMap(([, { list }]) => list ?? []);
+  return Promise.all(lists.map(async (list) => (await list(person, {})).totalSize));
+}
+
+describeAccess("a user who is removed and added again", (shared) => {
+  it("cannot see, count or use the former user's records, which are left to administrators", async () => {
+    const server = await shared();
+    const former = await server.makePerson();
+    const ids: string[] = [];
+    for (const [, { make }] of allKinds) ids.push(await make(former));
+    expect(await countAll(former)).not.toContain(0);
+    const again = await replace(server, former);
+    expect(new Set(await countAll(again))).toEqual(new Set([0]));
+    for (const [i, [, { uses, missing }]] of allKinds.entries())
+      for (const use of uses) expect((await refusal(use(again, ids[i] ?? ""))).reason).toBe(missing);
+    expect(await countAll(await server.makePerson("admin"))).not.toContain(0);
+  });
+
+  it("gets no stored response for the former user's idempotency keys", async () => {
+    const server = await shared();
+    const former = await server.makePerson();
+    const order = { headers: { "idempotency-key": "the first order" } };
+    const { deviceId } = await former.iot.registerDevice({}, order);
+    const again = await replace(server, former);
+    expect((await again.iot.registerDevice({}, order)).deviceId).not.toBe(deviceId);
+  });
+
+  it("cannot read the former user's audit entries, and the audit log shows the name for both", async () => {
+    const server = await shared();
+    const former = await server.makePerson();
+    const { keyId } = present((await former.kms.createKey({})).result);
+    const again = await replace(server, former);
+    expect((await again.kms.getAuditLog({ keyId })).auditLog).toEqual([]);
+    await refusal(again.kms.sign({ keyId, data }));
+    const { auditLog } = await (await server.makePerson("auditor")).kms.getAuditLog({ keyId });
+    expect(auditLog.map(({ user, operation, outcome }) => [user, operation, outcome])).toEqual([
+      [former.name, "CREATE", "OK"],
+      [former.name, "SIGN", "REFUSED"],
+    ]);
+  });
+
+  it("does not inherit a grant", async () => {
+    const server = await shared();
+    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const { keyId } = present((await owner.kms.createKey({})).result);
+    await owner.kms.createGrant({ keyId, grantee: grantee.name, operations: ["SIGN"] });
+    const again = await replace(server, grantee);
+    expect((await refusal(again.kms.sign({ keyId, data }))).reason).toBe("KEY_NOT_FOUND");
+  });
+
+  it("keeps their records after a password change, which does not change their identity", async () => {
+    const server = await shared();
+    const person = await server.makePerson();
+    const { keyId } = present((await person.kms.createKey({})).result);
+    await server.office.users.setPassword(person.name, "none");
+    const { kms } = server.connect(`Bearer ${await issueTo(server.office, person.name)}`);
+    expect(await kms.getKey({ keyId })).toMatchObject({ result: { keyId } });
+  });
+});

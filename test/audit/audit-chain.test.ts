@@ -147,12 +147,9 @@ describeStores("verifying a log of 20,000 entries", (makePlace) => {
   it("reports increasing progress up to the total", async () => {
     const shown: (readonly [number, number])[] = [];
     await store.verifyAudit({ onProgress: (checked, total) => shown.push([checked, total]) });
-    const checked = shown.map(([count]) => count);
-    expect(checked).toEqual(checked.toSorted((a, b) => a - b));
-    expect(new Set(checked).size).toBeGreaterThan(2);
-    expect(checked[0]).toBeLessThan(20_000);
-    expect(checked.at(-1)).toBe(20_000);
-    expect(new Set(shown.map(([, total]) => total))).toEqual(new Set([20_000]));
+    expect(shown).toEqual(shown.toSorted(([a], [b]) => a - b));
+    expect(new Set(shown.map(([checked]) => checked)).size).toBeGreaterThan(2);
+    expect(shown.at(-1)).toEqual([20_000, 20_000]);
   });
 
   it("stops early when its signal aborts", async () => {

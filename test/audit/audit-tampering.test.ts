@@ -39,6 +39,8 @@ const brokenAt = (firstBrokenSequence: number) => ({
   firstBrokenSequence,
   checkpointAt: undefined,
 });
+/** The same of a log that still has all its entries. */
+const brokenWhole = (firstBrokenSequence: number) => ({ ...brokenAt(firstBrokenSequence), entries: 8 });
 /** The verification result if the first broken entry comes after the checkpoint. */
 const brokenAfterCheckpoint = (firstBrokenSequence: number) => ({
   ...brokenAt(firstBrokenSequence),
@@ -61,6 +63,8 @@ const edits: readonly (readonly [column: keyof AuditEntriesTable, value: string 
 
 /** The columns that the hash covers. */
 const hashed = edits.filter(([column]) => !["entry_hash", "entry_tag"].includes(column));
+/** One millisecond more than a date can have. */
+const invalidTime = 8_640_000_000_000_001;
 const wrongHash = `'${"ab".repeat(32)}'`;
 
 /** A change to the database, and the verification result. */
@@ -131,31 +135,19 @@ describeStores("verifying a tampered log", (makePlace) => {
     return place.query("update audit_checkpoints set signature = $1", [signature]);
   };
 
+  const editing = (column: string, value: string | number, isRehashed: boolean): Tampering => [
+    `the ${column} of an entry was changed${isRehashed ? " and its hash recomputed" : ""}`,
+    () => edit(3, { [column]: value }).then(() => (isRehashed ? rehash(3, 3) : undefined)),
+    brokenWhole(3),
+  ];
+
   const entries: readonly Tampering[] = [
     ["nothing was changed", async () => {}, { ...valid, checkpointAt: 8 }],
-    ...edits.map(
-      ([column, value]): Tampering => [
-        `the ${column} of an entry was changed`,
-        () => edit(3, { [column]: value }),
-        { ...brokenAt(3), entries: 8 },
-      ],
-    ),
-    ...hashed.map(
-      ([column, value]): Tampering => [
-        `the ${column} of an entry was changed and its hash recomputed`,
-        () => edit(3, { [column]: value }).then(() => rehash(3, 3)),
-        brokenAt(3),
-      ],
-    ),
-    ...["owner", "key_name"].map(
-      (column): Tampering => [`an entry got a ${column}`, () => edit(3, { [column]: "other" }), brokenAt(3)],
-    ),
+    ...edits.map(([column, value]) => editing(column, value, false)),
+    ...hashed.map(([column, value]) => editing(column, value, true)),
+    ...["owner", "key_name"].map((column) => editing(column, "other", false)),
     ["an entry was moved beyond the end", () => edit(3, { sequence: 9 }), brokenAt(3)],
-    [
-      "the time of an entry is invalid",
-      () => edit(3, { occurred_at_ms: 8_640_000_000_000_001 }),
-      brokenAt(3),
-    ],
+    ["an entry's time is invalid", () => edit(3, { occurred_at_ms: invalidTime }), brokenAt(3)],
     [
       "an entry was changed and the hashes of the rest of the chain recomputed",
       async () => {
@@ -214,7 +206,7 @@ describeStores("verifying a tampered log", (makePlace) => {
         ] as const)
           await edit(from, { sequence: to });
       },
-      { ...brokenAt(3), entries: 8 },
+      brokenWhole(3),
     ],
     ["an entry was copied beyond the end", () => copyLast(9), { ...brokenAfterCheckpoint(9), entries: 9 }],
     [
@@ -227,7 +219,6 @@ describeStores("verifying a tampered log", (makePlace) => {
 
   /** The results for a whole log with another end, or another checkpoint. */
   const [afterEnd, beforeEnd] = [brokenAfterCheckpoint(9), brokenAfterCheckpoint(6)];
-  const atCheckpoint = { ...brokenAt(5), entries: 8 };
   const ends: readonly Tampering[] = [
     ["an older head was restored", () => restoreLog(place, { audit_head: older.audit_head }), beforeEnd],
     ...["sequence = 7", `entry_hash = ${wrongHash}`, `head_tag = ${wrongHash}`].map(
@@ -237,7 +228,7 @@ describeStores("verifying a tampered log", (makePlace) => {
     [
       "the head and the checkpoints were removed",
       () => restoreLog(place, { audit_head: [], audit_checkpoints: [] }),
-      { ...brokenAt(9), entries: 8 },
+      brokenWhole(9),
     ],
     [
       "the head belongs to a different history of the same length",
@@ -249,30 +240,13 @@ describeStores("verifying a tampered log", (makePlace) => {
       },
       { valid: false },
     ],
-    // The last one is an invalid date.
-    ...[
-      `entry_hash = ${wrongHash}`,
-      "signed_at_ms = signed_at_ms + 1",
-      "signed_at_ms = 8640000000000001",
-    ].map(
-      (change): Tampering => [
-        `a checkpoint was changed: ${change}`,
-        () => changeCheckpoint(change),
-        atCheckpoint,
-      ],
+    ...[`entry_hash = ${wrongHash}`, "signed_at_ms = signed_at_ms + 1", `signed_at_ms = ${invalidTime}`].map(
+      (change): Tampering => [`a checkpoint got ${change}`, () => changeCheckpoint(change), brokenWhole(5)],
     ),
-    [
-      "one bit of a checkpoint's signature was changed",
-      () => changeSignature((signature) => flipBit(signature, 1000)),
-      atCheckpoint,
-    ],
-    [
-      "a checkpoint's signature was truncated",
-      () => changeSignature((signature) => signature.slice(0, 100)),
-      atCheckpoint,
-    ],
-    ["a checkpoint's signature was emptied", () => changeSignature(() => new Uint8Array()), atCheckpoint],
-    ["a checkpoint was moved", () => changeCheckpoint("sequence = 4"), { ...brokenAt(4), entries: 8 }],
+    ["a signature has another bit", () => changeSignature((old) => flipBit(old, 1000)), brokenWhole(5)],
+    ["a signature was truncated", () => changeSignature((old) => old.slice(0, 100)), brokenWhole(5)],
+    ["a signature was emptied", () => changeSignature(() => new Uint8Array()), brokenWhole(5)],
+    ["a checkpoint was moved", () => changeCheckpoint("sequence = 4"), brokenWhole(4)],
     [
       "the checkpoints were removed, which a new one replaces",
       () => restoreLog(place, { audit_checkpoints: [] }),

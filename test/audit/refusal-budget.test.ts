@@ -1,7 +1,12 @@
 /** Which refusals become audit log entries, with a manual clock. */
-import { describe, expect, it } from "vitest";
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { NewAuditEntry } from "../../src/audit/chain.ts";
+import { createCheckpointSchedule } from "../../src/audit/checkpoint-schedule.ts";
 import { RefusalBudget, refusalBudget, refusalWindowMs } from "../../src/audit/refusal-budget.ts";
+import { keyLog } from "../../src/audit/tables.ts";
+import { unobserved } from "../../src/database/background.ts";
 
 const hourMs = 3_600_000;
 
@@ -138,4 +143,23 @@ describe("the memory of budgets", () => {
     const sums = budget.takeDue(hourMs).filter(({ entry }) => entry.operation === "REFUSALS");
     expect(sums.map(({ entry }) => `${entry.user} ${entry.details}`)).toEqual(["system unrecorded=200"]);
   });
+});
+
+it("signs outside the context of the call that wrote, so that it is not charged to the call", async () => {
+  const context = new AsyncLocalStorage<string>();
+  const { promise: signedIn, resolve } = Promise.withResolvers<string | undefined>();
+  const schedule = createCheckpointSchedule({
+    readTrueHead: async () => {
+      resolve(context.getStore());
+      return { sequence: 0, entryHash: "" };
+    },
+    signer: { sign: () => Promise.reject(new Error("an empty log is not signed")) },
+    write: async () => {},
+    now: () => new Date(0),
+    log: keyLog,
+    background: unobserved,
+  });
+  onTestFinished(() => schedule.close());
+  context.run("a call", () => schedule.entriesWritten());
+  expect(await signedIn).toBeUndefined();
 });

@@ -15,10 +15,9 @@ import { createOutput } from "../../src/cli/output/output.ts";
 import type { VerbInput } from "../../src/cli/verb.ts";
 import { deviceReadingVerbs } from "../../src/cli/verbs/device/readings.ts";
 import { deviceKind, withDevice } from "../../src/cli/verbs/device/state.ts";
-import { main } from "../support/program.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { verbTable } from "../support/whole-program.ts";
-import { launch, qspDone, type RunOptions, timeout } from "./qsp.ts";
+import { inShell, qspDone, type RunOptions, timeout } from "./qsp.ts";
 
 const isRoot = process.geteuid?.() === 0;
 
@@ -194,12 +193,6 @@ describe("every verb declares its files:", () => {
     ]);
   });
 });
-
-/** Runs qsp in a shell, which can limit it or redirect it. */
-function inShell(script: string, place: RunOptions) {
-  const qspWords = `'${process.execPath}' '${main}'`;
-  return launch("bash", ["-c", script.replaceAll("qsp ", `${qspWords} `)], place).end;
-}
 
 describe.runIf(process.platform === "linux")("no output overwrites a redirected file:", { timeout }, () => {
   /** A shell command line, and the option that its error must name. */

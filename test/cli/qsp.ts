@@ -109,6 +109,11 @@ export function launch(
   return { child, end };
 }
 
+/** Runs qsp in a shell, which can limit it or redirect it. */
+export function inShell(script: string, options: RunOptions): Promise<Run> {
+  return launch("bash", ["-c", script.replaceAll("qsp ", `'${process.execPath}' '${main}' `)], options).end;
+}
+
 /** The server of one test file, and ways to use it. */
 export type CliServer = ReturnType<typeof useServer>;
 

@@ -2,7 +2,7 @@
 import { verify } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { createAuthority, issueServerCertificate, openAuthority } from "../../src/crypto/x509.ts";
 import { qsp, qspDone, qspJson, timeout, useServer } from "./qsp.ts";
@@ -16,23 +16,22 @@ function placeWith(content: string) {
   return place;
 }
 
-describe("qsp sign", { timeout }, () => {
-  it.each(["ML-DSA-65", "SLH-DSA-SHA2-128f"])(
-    "with a %s key signs as node:crypto verifies",
-    async (algorithm) => {
-      const content = "chunks".repeat(500_000);
-      const place = placeWith(content);
-      const { result } = await server.client(KmsService).createKey({ algorithm });
-      await qspDone(["keygen", "local", "--algorithm", algorithm], place);
-      await qspDone(["kms", "get", result?.keyId ?? "", "--public-key", "held.pub"], place);
-      await qspDone(["sign", "file", "--key-file", "local.key", "--out", "local.sig"], place);
-      await qspDone(["sign", "file", "--key", result?.keyId ?? "", "--out", "held.sig"], place);
-      const read = (name: string): Buffer => readFileSync(join(place.cwd, name));
-      for (const key of ["local", "held"])
-        expect(verify(null, Buffer.from(content), read(`${key}.pub`), read(`${key}.sig`))).toBe(true);
-    },
-  );
-});
+it.each(["ML-DSA-65", "SLH-DSA-SHA2-128f"])(
+  "qsp sign with a %s key signs as node:crypto verifies",
+  { timeout },
+  async (algorithm) => {
+    const content = "chunks".repeat(500_000);
+    const place = placeWith(content);
+    const { result } = await server.client(KmsService).createKey({ algorithm });
+    await qspDone(["keygen", "local", "--algorithm", algorithm], place);
+    await qspDone(["kms", "get", result?.keyId ?? "", "--public-key", "held.pub"], place);
+    await qspDone(["sign", "file", "--key-file", "local.key", "--out", "local.sig"], place);
+    await qspDone(["sign", "file", "--key", result?.keyId ?? "", "--out", "held.sig"], place);
+    const read = (name: string): Buffer => readFileSync(join(place.cwd, name));
+    for (const key of ["local", "held"])
+      expect(verify(null, Buffer.from(content), read(`${key}.pub`), read(`${key}.sig`))).toBe(true);
+  },
+);
 
 it("qsp verify --certificate uses the first certificate in the file", { timeout }, async () => {
   const place = { ...placeWith("hello"), url: "http://127.0.0.1:1" };

@@ -1,9 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { create, type DescMethodUnary } from "@bufbuild/protobuf";
-import { TimestampSchema } from "@bufbuild/protobuf/wkt";
+import { TimestampSchema, timestampDate } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { readVerbLine } from "../../src/cli/command-line/options.ts";
+import { type ParsedOptions, readVerbLine } from "../../src/cli/command-line/options.ts";
+import { readSeconds, readTime } from "../../src/cli/command-line/time-options.ts";
 import { askPages } from "../../src/cli/connection/api-client.ts";
 import { CliError, exitCodes } from "../../src/cli/exit-codes.ts";
 import { readByteLines, readLines } from "../../src/cli/files/read.ts";
@@ -133,27 +134,23 @@ describe("text for people", () => {
   });
 });
 
-describe("the nearest name", () => {
-  it("is the only one within this distance that shares half of its letters", () => {
-    expect(findNearest("sing", ["SIGN", "KEM"])).toBe("SIGN");
-    expect(findNearest("ML-DSA-655", ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])).toBe("ML-DSA-65");
-    expect(findNearest("ML-DSA-99", ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])).toBeUndefined();
-    expect(findNearest("RSA", ["KEM"])).toBeUndefined();
-    expect(findNearest("RSA", [])).toBeUndefined();
-  });
+it("the nearest name is the only one within this distance that shares half of its letters", () => {
+  expect(findNearest("sing", ["SIGN", "KEM"])).toBe("SIGN");
+  expect(findNearest("ML-DSA-655", ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])).toBe("ML-DSA-65");
+  expect(findNearest("ML-DSA-99", ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])).toBeUndefined();
+  expect(findNearest("RSA", ["KEM"])).toBeUndefined();
+  expect(findNearest("RSA", [])).toBeUndefined();
 });
 
-describe("near names", () => {
-  it.each([
-    ["kms crate", ["kms list", "kms create", "kms rotate"], ["kms create", "kms rotate"]],
-    ["entirely different", ["kms list"], []],
-    // Names that start with the word come before shorter ones with the same letters.
-    ["--data", ["--auth", "--data-dir", "--database-url", "--date"], ["--data-dir", "--database-url"]],
-    ["--DATA-D", ["--auth", "--data-dir", "--date"], ["--data-dir"]],
-    ["max", ["max-a", "max-b", "max-long", "max-longer", "mix"], ["mix", "max-a", "max-b"]],
-  ])("of %j among %j are %j", (word, names, near) => {
-    expect(suggest(word, names)).toEqual(near);
-  });
+it.each([
+  ["kms crate", ["kms list", "kms create", "kms rotate"], ["kms create", "kms rotate"]],
+  ["entirely different", ["kms list"], []],
+  // Names that start with the word come before shorter ones with the same letters.
+  ["--data", ["--auth", "--data-dir", "--database-url", "--date"], ["--data-dir", "--database-url"]],
+  ["--DATA-D", ["--auth", "--data-dir", "--date"], ["--data-dir"]],
+  ["max", ["max-a", "max-b", "max-long", "max-longer", "mix"], ["mix", "max-a", "max-b"]],
+])("near names of %j among %j are %j", (word, names, near) => {
+  expect(suggest(word, names)).toEqual(near);
 });
 
 describe("the progress bar", () => {
@@ -256,5 +253,54 @@ describe("lines of a file", () => {
     const path = write("Grüße\r\n", degrees);
     await expect(Array.fromAsync(readLines(path))).rejects.toThrow(`line 2 of ${path} is not UTF-8`);
     expect(await Array.fromAsync(readLines(write("Grüße\r\n\nMüller")))).toEqual(["Grüße", "", "Müller"]);
+  });
+});
+
+const now = new Date("2026-11-23T10:00:00.000Z");
+
+function optionsWith(text: string): ParsedOptions {
+  const taker = { name: "try", operands: [], options: { t: { value: "T", meaning: "" } }, isLocal: true };
+  return readVerbLine(taker, [`--t=${text}`]).options;
+}
+
+describe("a duration", () => {
+  it.each([
+    ["0s", 0],
+    ["12h", 43_200],
+    ["30d", 2_592_000],
+    ["12w", 7_257_600],
+  ])("%s has %d seconds", (text, seconds) => {
+    expect(readSeconds(optionsWith(text), "t")).toBe(seconds);
+  });
+
+  it.each(["", "5", "5m", "-1d", "1.5d", "d", "1d ", "99999999999s", "9999999999w"])(
+    'is not "%s", and the error names the units',
+    (text) => expect(() => readSeconds(optionsWith(text), "t")).toThrow("s, h, d and w"),
+  );
+
+  it("may be as short and as long as its limits, but no shorter and no longer", () => {
+    const read = (text: string) => readSeconds(optionsWith(text), "t", { min: 1, max: 120 });
+    expect([read("1d"), read("120d")]).toEqual([86_400, 10_368_000]);
+    expect(() => read("86399s")).toThrow("must be at least 1d");
+    expect(() => read("10368001s")).toThrow("may be at most 120d");
+  });
+});
+
+describe("a time", () => {
+  it.each([
+    ["2027-01-01T00:00:00Z", 1, "2027-01-01T00:00:00.000Z"],
+    ["2027-01-01T02:00:00.5+02:00", 1, "2027-01-01T00:00:00.500Z"],
+    ["2028-02-29", 1, "2028-02-29T00:00:00.000Z"],
+    ["1d", 1, "2026-11-24T10:00:00.000Z"],
+    ["1h", -1, "2026-11-23T09:00:00.000Z"],
+  ] as const)("%s is, in the direction %d, %s", (text, direction, expected) => {
+    const found = readTime(optionsWith(text), "t", direction, now);
+    expect(found && timestampDate(found).toISOString()).toBe(expected);
+  });
+
+  const days = ["", "tomorrow", "2027", "2027-02-29", "2027-13-01", "2027-02-31T00:00:00Z"];
+  const times = ["T24:00:00Z", "T23:60:00Z", "T23:59:60Z", "T00:00:00+24:00", "T00:00:00+01:60", "T00:00:00"];
+  it.each([...days, ...times.map((time) => `2027-01-01${time}`)])('is not "%s"', (text) => {
+    expect(() => readTime(optionsWith(text), "t", 1, now)).toThrow("--t");
   });
 });

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { createRouterTransport } from "@connectrpc/connect";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createClients, type TransportInput } from "../../src/client/create-clients.ts";
+import { parseMetrics } from "../../src/client/prometheus-text.ts";
 import { services } from "../../src/client/services.ts";
 
 /** Answers Hello with the authorization header that it received. */
@@ -77,5 +78,26 @@ describe("createClients", () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     await expect(createClients(url, { token: "abc" }).kms.sign({})).rejects.toThrow();
     expect(received).toEqual(["Bearer abc"]);
+  });
+});
+
+describe("metrics text", () => {
+  it("is parsed with labels in any order, escapes, signs and special values", () => {
+    const text =
+      'a{x="1,2}",y="a\\"b\\\\c\\nd"} +Inf\nb -1.5e3 1700000000\n# comment\nc{} NaN\nnonsense here\n{} 1\n';
+    const samples = parseMetrics(text).map(({ name, labels, value }) => ({
+      name,
+      value,
+      ...Object.fromEntries(labels),
+    }));
+    expect(samples).toEqual([
+      { name: "a", x: "1,2}", y: 'a"b\\c\nd', value: Infinity },
+      { name: "b", value: -1500 },
+      { name: "c", value: Number.NaN },
+    ]);
+  });
+
+  it("from an untrusted server yields no samples if it opens a hundred thousand labels and closes none", () => {
+    expect(parseMetrics(`a{${'x="'.repeat(100_000)} 1\n${`a{x="\\`.repeat(50_000)}`)).toEqual([]);
   });
 });

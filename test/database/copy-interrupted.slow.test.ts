@@ -23,7 +23,9 @@ describePostgres("a copy of a store whose connection breaks", () => {
       () => "copied",
       () => "failed",
     );
-    await expect.poll(() => countWaiting(holder)).toBe(1);
+    const waiting = `select 1 from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`;
+    await expect.poll(() => holder.query(waiting)).toMatchObject({ rowCount: 1 });
     await watcher.query(`select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and state = 'idle in transaction'`);
     await watcher.query("delete from wallets");
@@ -44,11 +46,4 @@ async function connect(url: string): Promise<pg.Client> {
   await client.connect();
   onTestFinished(() => client.end());
   return client;
-}
-
-/** Counts a database's sessions that wait for a lock. */
-async function countWaiting(client: pg.Client): Promise<number> {
-  const { rows } = await client.query(`select count(*)::int as waiting from pg_stat_activity
-    where datname = current_database() and wait_event_type = 'Lock'`);
-  return rows[0].waiting;
 }

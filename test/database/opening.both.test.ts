@@ -1,16 +1,23 @@
 import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
-import { expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import type { Connection } from "../../src/database/connection.ts";
 import { type OpenMode, openDatabaseOf } from "../../src/database/database.ts";
+import { checkPostgres } from "../../src/database/postgres.ts";
 import type { TableOwner } from "../../src/database/schema.ts";
 import { openIssuer } from "../../src/identity/issuer.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
+import { createRevocations } from "../../src/identity/revocations.ts";
 import { recordTables } from "../../src/records/tables.ts";
+import { runCommand } from "../cli/operator/command-line.ts";
 import { addRow, readRowNames } from "../support/entries.ts";
-import { describeStores, makePostgresPlace, type Place } from "../support/on-both.ts";
+import { describeStores, makePostgresPlace, makeSqlitePlace, type Place } from "../support/on-both.ts";
 import { tableNames } from "../support/open-store.ts";
 import { describePostgres } from "../support/postgres.ts";
+import { startServer } from "../support/start-server.ts";
 import { storageError } from "../support/storage-error.ts";
 import { readTableNames } from "../support/tables.ts";
 
@@ -18,8 +25,7 @@ const modes: readonly OpenMode[] = ["create", "upgrade", "existing"];
 
 describeStores("a store from a different version", (makePlace) => {
   it.each(modes)("is rejected in one sentence if newer, and left unchanged (mode %s)", async (mode) => {
-    const place = await makePlace();
-    await (await place.open()).close();
+    const place = await makeStore(makePlace);
     await place.query("insert into kysely_migration (name, timestamp) values ('9999-from-the-future', '')");
     const before = await readSteps(place);
     await expect(place.open({ mode })).rejects.toThrow(
@@ -29,8 +35,7 @@ describeStores("a store from a different version", (makePlace) => {
   });
 
   it("is rejected in one sentence by mode existing if older, and left unchanged", async () => {
-    const place = await makePlace();
-    await (await place.open()).close();
+    const place = await makeStore(makePlace);
     await place.query("delete from kysely_migration where name = (select max(name) from kysely_migration)");
     const before = await readSteps(place);
     await expect(place.open({ mode: "existing" })).rejects.toThrow(
@@ -59,8 +64,7 @@ describeStores("a store from a different version", (makePlace) => {
   });
 
   it("does not count as newer if the time of a step is damaged", async () => {
-    const place = await makePlace();
-    await (await place.open()).close();
+    const place = await makeStore(makePlace);
     await place.query("update kysely_migration set timestamp = '' where name = '0006-identity'");
     await expect(place.open()).rejects.toThrow(storageError(/cannot be opened: .*0006-identity/));
   });
@@ -102,8 +106,7 @@ describeStores("an empty database", (makePlace) => {
   });
 
   it("gets no table that a backup would omit", async () => {
-    const place = await makePlace();
-    await (await place.open()).close();
+    const place = await makeStore(makePlace);
     const ours = (await readTableNames(place)).filter((name) => !name.startsWith("kysely_"));
     expect(ours.sort()).toEqual([...tableNames].sort());
   });
@@ -146,3 +149,117 @@ describePostgres("a PostgreSQL database with a different encoding", () => {
 async function readSteps({ query }: Place): Promise<unknown[]> {
   return (await query("select name from kysely_migration order by name")).map(({ name }) => name);
 }
+
+async function makeStore(makePlace: () => Promise<Place>): Promise<Place> {
+  const place = await makePlace();
+  await (await place.open()).close();
+  return place;
+}
+
+/** Plants a trigger that skips every token revocation. */
+async function plantTrigger({ location, query }: Place): Promise<void> {
+  if (location.kind === "sqlite")
+    await query("create trigger planted before insert on users begin select raise(ignore); end");
+  else {
+    await query("create function skip() returns trigger language plpgsql as 'begin return null; end'");
+    await query("create trigger planted before insert on users execute function skip()");
+  }
+}
+
+describeStores("a trigger in a store", (makePlace) => {
+  it.each(modes)("is rejected in a sentence that names it (mode %s)", async (mode) => {
+    const place = await makeStore(makePlace);
+    await plantTrigger(place);
+    await expect(place.open({ mode })).rejects.toThrow(
+      storageError(/the trigger planted on users; .*drop them/),
+    );
+    await place.query(`drop trigger planted${place.location.kind === "sqlite" ? "" : " on users"}`);
+    await (await place.open({ mode })).close();
+  });
+});
+
+describeStores("an index added to a store by someone else", (makePlace) => {
+  it("cannot make a revocation fail silently", async () => {
+    const place = await makeStore(makePlace);
+    await place.query("create unique index planted on identity_entries (operation)");
+    const revocations = createRevocations(await place.open());
+    const token = { client: "shop", origin: { clientAddress: "", requestId: "" } };
+    await revocations.add({ ...token, tokenId: "1" });
+    await expect(revocations.add({ ...token, tokenId: "2" })).rejects.toThrow();
+  });
+});
+
+describe("in SQLite", () => {
+  it("rejects a view in place of a table", async () => {
+    const place = await makeStore(makeSqlitePlace);
+    await place.query("alter table users rename to hidden");
+    await place.query("create view users as select * from hidden where 0");
+    await expect(place.open()).rejects.toThrow(storageError(/the view users/));
+  });
+
+  it("reports a table whose statement differs in one letter in store verify", async () => {
+    const place = await makeStore(makeSqlitePlace);
+    const database = new DatabaseSync(join(place.directory, "qsp.db"), { defensive: false });
+    database.exec("pragma writable_schema = on");
+    database.exec("update sqlite_schema set sql = replace(sql, 'text', 'texu') where name = 'users'");
+    database.close();
+    const { code, stdout } = await runCommand(place, ["store", "verify"]);
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringContaining("the table users was changed outside of the server"),
+    ]);
+  });
+});
+
+describePostgres("in PostgreSQL", () => {
+  it.each<[name: string, statements: readonly string[]]>([
+    ["rule planted on users", ["create rule planted as on insert to users do instead nothing"]],
+    ["policy planted on users", ["create policy planted on users using (false)"]],
+    [
+      "view users",
+      ["alter table users rename to hidden", "create view users as select * from hidden where false"],
+    ],
+  ])("rejects the %s", async (name, statements) => {
+    const place = await makeStore(makePostgresPlace);
+    for (const statement of statements) await place.query(statement);
+    await expect(place.open()).rejects.toThrow(storageError(new RegExp(`the ${name};`)));
+  });
+
+  it("accepts a view that reads a table", async () => {
+    const place = await makeStore(makePostgresPlace);
+    await place.query("create view report as select count(*) from kms_keys");
+    await (await place.open()).close();
+  });
+});
+
+/** A PostgreSQL with these settings. */
+const connect = (settings: { fsync: string; fullPageWrites: string }): Connection => ({
+  run: async () => [{ rows: [{ version: "170000", encoding: "UTF8", ...settings }] }],
+  close: async () => {},
+});
+
+describe("the PostgreSQL check", () => {
+  it.each([
+    ["on", "on", []],
+    ["off", "on", ["fsync = off"]],
+    ["on", "off", ["full_page_writes = off"]],
+    ["off", "off", ["fsync = off", "full_page_writes = off"]],
+  ])("with fsync %s and full_page_writes %s finds %j", async (fsync, fullPageWrites, named) => {
+    const risks = await checkPostgres(connect({ fsync, fullPageWrites }));
+    expect(risks.map((risk) => /^PostgreSQL has (\S+ = off).*; set \S+ = on$/.exec(risk)?.[1])).toEqual(
+      named,
+    );
+  });
+});
+
+describePostgres("a server whose PostgreSQL runs without fsync", () => {
+  it("starts, and warns once about the setting", async () => {
+    const { directory, settings } = await makePostgresPlace();
+    const server = await startServer({ dataDir: directory, args: settings });
+    const { stderr } = await server.stop();
+    const lines = stderr.split("\n").filter((line) => line.includes("fsync"));
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { level: 40, msg: expect.stringMatching(/^PostgreSQL has fsync = off, .*set fsync = on$/) },
+    ]);
+  });
+});

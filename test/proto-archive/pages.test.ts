@@ -1,7 +1,11 @@
 import { existsSync, globSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { createFileRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import {
+  type FileDescriptorProto,
+  FileDescriptorProtoSchema,
+  FileDescriptorSetSchema,
+} from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -71,8 +75,9 @@ describe("/protos.tar.gz", () => {
     const image = `${folder}.binpb`;
     await execute(process.execPath, [buf, "build", folder, "--output", image]);
     const { file: compiled } = fromBinary(FileDescriptorSetSchema, readFileSync(image));
-    const served = await readSet();
-    expect(compiled.map(outlineOf).sort(byName)).toEqual(served.map(outlineOf).sort(byName));
+    // print-proto.test.ts compares the content of the files.
+    const namesOf = (files: readonly FileDescriptorProto[]) => files.map(({ name }) => name).sort();
+    expect(namesOf(compiled)).toEqual(namesOf(await readSet()));
   });
 
   it("equals what `npm run protos` writes, except for extension services", { timeout: 180_000 }, async () => {
@@ -158,20 +163,4 @@ function binpb(): Promise<Uint8Array> {
 
 async function readSet() {
   return fromBinary(FileDescriptorSetSchema, await binpb()).file;
-}
-
-/** What two compilers agree on; print-proto.test.ts compares everything. */
-function outlineOf(file: Awaited<ReturnType<typeof readSet>>[number]) {
-  return {
-    name: file.name,
-    dependency: file.dependency,
-    goPackage: file.options?.goPackage,
-    messages: file.messageType.map(({ name, field }) => [name, field.map(({ name }) => name).sort()]),
-    enums: file.enumType.map(({ name }) => name),
-    services: file.service.map(({ name, method }) => [name, method.map(({ name }) => name)]),
-  };
-}
-
-function byName(a: { readonly name: string }, b: { readonly name: string }): number {
-  return a.name < b.name ? -1 : 1;
 }

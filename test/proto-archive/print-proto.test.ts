@@ -67,15 +67,12 @@ describe("printProto", () => {
     expect(text).toContain('option (google.api.http) = { get: "/api/kms/keys" };');
   });
 
-  it("rejects an unknown edition", () => {
-    const file = create(FileDescriptorProtoSchema, { name: "new.proto", syntax: "editions" });
-    expect(() => printProto(file, registry)).toThrow(/new\.proto.*editions/);
-  });
-
-  it("rejects a group", () => {
-    const field = create(FieldDescriptorProtoSchema, { name: "old", type: FieldDescriptorProto_Type.GROUP });
-    const file = create(FileDescriptorProtoSchema, { name: "old.proto", messageType: [{ field: [field] }] });
-    expect(() => printProto(file, registry)).toThrow(/group/);
+  const group = create(FieldDescriptorProtoSchema, { name: "old", type: FieldDescriptorProto_Type.GROUP });
+  it.each([
+    [{ name: "new.proto", syntax: "editions" }, /new\.proto.*editions/],
+    [{ name: "old.proto", messageType: [{ field: [group] }] }, /group/],
+  ])("rejects an unknown edition and a group: $name", (file, message) => {
+    expect(() => printProto(create(FileDescriptorProtoSchema, file), registry)).toThrow(message);
   });
 });
 

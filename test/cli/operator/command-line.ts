@@ -3,15 +3,13 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { onTestFinished } from "vitest";
-import { TokenService } from "#gen/pqc/token_service_pb.ts";
-import { readConfig } from "../../../src/config.ts";
+import type { UserRole } from "../../../src/identity/users.ts";
+import { startAccessServer } from "../../access/access-server.ts";
 import { type Result, run } from "../../interop/tools.ts";
-import { serveApp } from "../../services/app-under-test.ts";
 import { makeStoreDirectory } from "../../support/empty-store.ts";
 import type { Place } from "../../support/on-both.ts";
+import { hashCheaply, password } from "../../support/passwords.ts";
 import { main } from "../../support/program.ts";
 import { type Run, runHere } from "../../support/run-here.ts";
 
@@ -95,33 +93,21 @@ export function runCommandAtTerminal(place: Pick<Place, "settings">, ...words: s
   return runAtTerminal(process.execPath, [main, ...words, ...place.settings]);
 }
 
-/** A server with `--auth token`, and calls to it. */
-export type TokenServer = Awaited<ReturnType<typeof startTokenServer>>;
-
 /** Starts a server with `--auth token` in this process; several can share one place. */
-export async function startTokenServer({ settings }: Pick<Place, "settings">, ...args: string[]) {
-  const flags = ["--auth", "token", "--max-calls-per-second", "0", "--max-queue-ms", "60000", ...args];
-  const { url, close } = await serveApp(readConfig(["--port", "0", ...settings, ...flags], {}));
-  const sessionManager = new Http2SessionManager(url);
-  let stopped: Promise<void> | undefined;
-  const stop = (): Promise<void> => {
-    sessionManager.abort();
-    stopped ??= close();
-    return stopped;
-  };
-  onTestFinished(stop);
-  const transport = createGrpcTransport({ baseUrl: url, sessionManager });
-  const tokens = createClient(TokenService, transport);
+export async function startTokenServer({ settings }: Pick<Place, "settings">) {
+  const server = await startAccessServer({ atEnd: onTestFinished, database: settings });
+  const { tokens } = server.connect();
   return {
     /** Stops the server; later calls do nothing. */
-    stop,
-    logIn: async (username: string, password: string) =>
-      (await tokens.issueToken({ username, password })).token,
+    stop: server.close,
+    /** Adds a user with the tests' password. */
+    addUser: (name: string, role: UserRole = "user") =>
+      server.office.users.add({ name, role, passwordHash: hashCheaply(password) }, new Date()),
+    logIn: async (username: string, given = password) =>
+      (await tokens.issueToken({ username, password: given })).token,
     /** Makes a call that requires a token, and returns the token's user. */
-    useToken: async (token: string) => {
-      const headers = { authorization: `Bearer ${token}` };
-      return (await tokens.getSecureData({}, { headers })).subject;
-    },
+    useToken: async (token: string) =>
+      (await server.connect(`Bearer ${token}`).tokens.getSecureData({})).subject,
     /** The IDs of the token verification keys that the server lists. */
     listKeyIds: async () => (await tokens.getJwks({})).keys.map(({ kid }) => kid),
   };

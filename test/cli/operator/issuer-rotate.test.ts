@@ -4,11 +4,11 @@ import { RecordDamagedError } from "../../../src/database/store-error.ts";
 import { openIssuer, rotateIssuerKey } from "../../../src/identity/issuer.ts";
 import type { IssuerStore } from "../../../src/identity/issuer-store.ts";
 import { makeStoreDirectory } from "../../support/empty-store.ts";
-import { makeSqlitePlace } from "../../support/on-both.ts";
+import { makeSqlitePlace, type Place } from "../../support/on-both.ts";
 import { password } from "../../support/passwords.ts";
 import { refusal } from "../../support/refusal.ts";
-import { keyIdOf, runCommand, startTokenServer, type TokenServer } from "./command-line.ts";
-import { addAda, keysOf, logIn, openParts, rotate, rotateByProgram } from "./issuer-place.ts";
+import { keyIdOf, runCommand, runProgram, startTokenServer } from "./command-line.ts";
+import { keysOf, openParts } from "./issuer-place.ts";
 
 const timeout = 180_000;
 const unknownKey = { code: "Unauthenticated", reason: "TOKEN_KEY_UNKNOWN" };
@@ -16,17 +16,31 @@ const unknownKey = { code: "Unauthenticated", reason: "TOKEN_KEY_UNKNOWN" };
 /** A server polls the keys once per second. */
 const lookMs = 1000;
 
+/**
+ * Rotates the key with the CLI.
+ *
+ * @param run runs it as a separate program if several shall run at once
+ * @returns the ID of the new key, as printed
+ */
+async function rotate(place: Pick<Place, "settings">, words: string[] = [], run = runCommand) {
+  const { code, stdout, stderr } = await run(place, ["issuer", "rotate", ...words]);
+  expect([code, stderr]).toEqual([0, ""]);
+  const [, keyId = ""] = /^Key (\S+) now signs tokens\. /.exec(stdout) ?? [];
+  expect(keyId).not.toBe("");
+  return keyId;
+}
+
 describe("qsp issuer rotate", { timeout }, () => {
   it("creates a new signing key for all running servers; tokens of the old key remain valid", async () => {
     const place = await makeSqlitePlace();
     const servers = [await startTokenServer(place), await startTokenServer(place)];
-    await addAda(place);
-    const old = await Promise.all(servers.map(logIn));
+    await servers[0]?.addUser("ada");
+    const old = await Promise.all(servers.map(({ logIn }) => logIn("ada")));
     const [oldId = ""] = old.map(keyIdOf);
     expect(await keysOf(place)).toEqual([{ keyId: oldId, signs: true, hasSeed: true }]);
     const newId = await rotate(place);
     for (const server of servers) {
-      const token = await logIn(server);
+      const token = await server.logIn("ada");
       expect(keyIdOf(token)).toBe(newId);
       for (const other of servers)
         for (const each of [token, ...old]) expect(await other.useToken(each)).toBe("ada");
@@ -41,14 +55,14 @@ describe("qsp issuer rotate", { timeout }, () => {
 
   it("with revoke, ends all tokens signed with earlier keys within 2 s, on every server", async () => {
     const place = await makeSqlitePlace();
-    const servers = [await startTokenServer(place), await startTokenServer(place)];
-    await addAda(place);
-    const [one, two] = servers as [TokenServer, TokenServer];
-    const tokens = [await logIn(one)];
+    const [one, two] = [await startTokenServer(place), await startTokenServer(place)];
+    const servers = [one, two];
+    await one.addUser("ada");
+    const tokens = [await one.logIn("ada")];
     await rotate(place);
-    tokens.push(await logIn(two));
+    tokens.push(await two.logIn("ada"));
     // This ends tokens of a retired key and of one that is not retired.
-    const newId = await rotate(place, "revoke");
+    const newId = await rotate(place, ["revoke"]);
     // Two polls, however long they take on this machine.
     for (let looks = 0; looks < 2; looks += 1) {
       await setTimeout(lookMs);
@@ -58,14 +72,14 @@ describe("qsp issuer rotate", { timeout }, () => {
       for (const token of tokens) expect(await refusal(server.useToken(token))).toEqual(unknownKey);
     for (const server of servers) {
       expect(await server.listKeyIds()).toEqual([newId]);
-      expect(await server.useToken(await logIn(server))).toBe("ada");
+      expect(await server.useToken(await server.logIn("ada"))).toBe("ada");
     }
   });
 
   it("keeps one signing key when two rotations run at the same time", async () => {
     const place = await makeSqlitePlace();
     await (await startTokenServer(place)).stop();
-    const newIds = await Promise.all([rotateByProgram(place), rotateByProgram(place)]);
+    const newIds = await Promise.all([rotate(place, [], runProgram), rotate(place, [], runProgram)]);
     const [signing, ...retired] = await keysOf(place);
     expect(newIds).toContain(signing?.keyId);
     expect(signing).toMatchObject({ signs: true, hasSeed: true });
@@ -127,7 +141,7 @@ describe("qsp issuer rotate", { timeout }, () => {
     const keyId = await rotate(place);
     const server = await startTokenServer(place);
     expect(await server.listKeyIds()).toEqual([keyId]);
-    expect(keyIdOf(await logIn(server))).toBe(keyId);
+    expect(keyIdOf(await server.logIn("ada"))).toBe(keyId);
   });
 
   it.each(["delete from sealed_secrets", "update sealed_secrets set ciphertext = zeroblob(60)"])(

@@ -11,34 +11,34 @@ import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 const timeout = 180_000;
 const keys = 12;
 
-describe("a store whose server was killed, with one flipped bit in its log", { timeout }, () => {
-  it("starts again after store cut-log without the last keys, and a checkpoint reveals the loss", async () => {
-    const { dataDir, log, checkpoint } = await leaveKilled();
-    const path = join(dataDir, "qsp.db");
-    const damaged = flipBit(log, Math.floor(log.length / 2));
-    writeFileSync(`${path}-wal`, damaged);
-    const { code: refused, stderr } = await runToEndHere(["serve", "--port", "0", "--data-dir", dataDir]);
-    expect([refused, stderr]).toEqual([
-      2,
-      expect.stringMatching(/^qsp: [^\n]*qsp\.db-wal is damaged [^\n]*qsp store cut-log\n$/),
-    ]);
-    expect(readFileSync(`${path}-wal`).equals(damaged)).toBe(true);
+it("a store whose server was killed, with one flipped bit in its log starts again after store cut-log without the last keys, and a checkpoint reveals the loss", {
+  timeout,
+}, async () => {
+  const { dataDir, log, checkpoint } = await leaveKilled();
+  const path = join(dataDir, "qsp.db");
+  const damaged = flipBit(log, Math.floor(log.length / 2));
+  writeFileSync(`${path}-wal`, damaged);
+  const { code: refused, stderr } = await runToEndHere(["serve", "--port", "0", "--data-dir", dataDir]);
+  expect([refused, stderr]).toEqual([
+    2,
+    expect.stringMatching(/^qsp: [^\n]*qsp\.db-wal is damaged [^\n]*qsp store cut-log\n$/),
+  ]);
+  expect(readFileSync(`${path}-wal`).equals(damaged)).toBe(true);
 
-    const { code, stdout } = await runToEndHere(["store", "cut-log", "--data-dir", dataDir]);
-    expect(code).toBe(0);
-    expect(stdout).toMatch(/At least \d+ confirmed transactions are lost/);
-    const kept = readdirSync(dataDir).filter((name) => name.includes(".damaged-"));
-    expect(kept).toEqual([expect.stringMatching(/\d$/), expect.stringMatching(/-wal$/)]);
-    expect(readFileSync(join(dataDir, present(kept[1]))).equals(damaged)).toBe(true);
+  const { code, stdout } = await runToEndHere(["store", "cut-log", "--data-dir", dataDir]);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/At least \d+ confirmed transactions are lost/);
+  const kept = readdirSync(dataDir).filter((name) => name.includes(".damaged-"));
+  expect(kept).toEqual([expect.stringMatching(/\d$/), expect.stringMatching(/-wal$/)]);
+  expect(readFileSync(join(dataDir, present(kept[1]))).equals(damaged)).toBe(true);
 
-    const verify = (...words: string[]): Promise<Run> => runToEndHere([...words, "--data-dir", dataDir]);
-    expect(await verify("audit", "verify")).toMatchObject({ code: 0 });
-    expect(await verify("audit", "verify", checkpoint)).toMatchObject({ code: 1 });
-    const server = await startKmsServer({ dataDir });
-    const { keys: left } = await server.kms.listKeys({ pageSize: keys });
-    expect(left.length).toBeLessThan(keys);
-    expect(await server.kms.createKey({})).toMatchObject({ status: "success" });
-  });
+  const verify = (...words: string[]): Promise<Run> => runToEndHere([...words, "--data-dir", dataDir]);
+  expect(await verify("audit", "verify")).toMatchObject({ code: 0 });
+  expect(await verify("audit", "verify", checkpoint)).toMatchObject({ code: 1 });
+  const server = await startKmsServer({ dataDir });
+  const { keys: left } = await server.kms.listKeys({ pageSize: keys });
+  expect(left.length).toBeLessThan(keys);
+  expect(await server.kms.createKey({})).toMatchObject({ status: "success" });
 });
 
 describe("store cut-log", { timeout }, () => {

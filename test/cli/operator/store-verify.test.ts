@@ -1,6 +1,7 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readConfig } from "../../../src/config.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../../src/crypto/provider.ts";
 import { createClientStore } from "../../../src/identity/clients.ts";
@@ -18,11 +19,15 @@ import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { createNftStore, type Token } from "../../../src/services/nft/store.ts";
 import { gatewaySecrets } from "../../../src/services/vpn/tables.ts";
 import type { Store } from "../../../src/store/store.ts";
+import { callRest } from "../../services/answers.ts";
+import { serveApp } from "../../services/app-under-test.ts";
 import { endAfterAll } from "../../support/at-end.ts";
 import { describeClient } from "../../support/clients.ts";
 import { copySqlitePlace, makeSqlitePlace, type Place } from "../../support/on-both.ts";
 import { tables } from "../../support/open-store.ts";
+import { runToEndHere } from "../../support/run-here.ts";
 import { systemCaller } from "../../support/system-caller.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { runCommand } from "./command-line.ts";
 
 const verify = (place: Pick<Place, "settings">) => runCommand(place, ["store", "verify"]);
@@ -244,5 +249,37 @@ describe("qsp store verify", () => {
     expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
     expect(lines.slice(0, -1)).toContainEqual(expect.stringMatching(/^The file is damaged: .* page \d+/));
     expect(lines.at(-1)).toMatch(/^The store is damaged: \d+ faults? in its file; restore a backup\.$/);
+  });
+});
+
+const timeout = 180_000;
+
+describe("chain verify", { timeout }, () => {
+  /** A data directory left by a server, with a chain of 4 blocks. */
+  const chainDir = makeTemporaryDirectory(afterAll);
+  beforeAll(async () => {
+    const { url, close } = await serveApp(readConfig(["--port", "0", "--data-dir", chainDir], {}));
+    await callRest(url, "POST /api/blockchain/register-node", {});
+    for (let i = 0; i < 3; i += 1)
+      await callRest(url, "POST /api/blockchain/add-block", { data: "aGVsbG8=" });
+    await close();
+  }, timeout);
+
+  it("reports that a chain is valid, and its length", async () => {
+    expect(await runToEndHere(["chain", "verify", "--data-dir", chainDir])).toMatchObject({
+      code: 0,
+      stdout: "The chain is valid: 4 blocks.\n",
+      stderr: expect.stringContaining("4 of 4 blocks verified"),
+    });
+  });
+
+  it("exits with 1 and names the first bad block and the reason", async () => {
+    const place = await copySqlitePlace(chainDir);
+    await place.query("update blockchain_blocks set data = x'00' where block_index = 2");
+    const { code, stdout } = await runToEndHere(["chain", "verify", ...place.settings]);
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringMatching(/^The chain is broken at block 2: HASH, .*\n$/),
+    ]);
   });
 });

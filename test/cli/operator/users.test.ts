@@ -1,13 +1,11 @@
-/** qsp user add, passwd, remove and list: which users may log in, and when they no longer may. */
-
+/** qsp user and client: which users may log in, when they no longer may, and that no secret is stored. */
 import { scryptSync } from "node:crypto";
-import { chmodSync, readdirSync, statSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { createUserStore, type UserRole } from "../../../src/identity/users.ts";
 import { leastScrypt } from "../../support/cheap-scrypt.ts";
 import { makeSqlitePlace, type Place } from "../../support/on-both.ts";
-import { hashCheaply, password } from "../../support/passwords.ts";
+import { password } from "../../support/passwords.ts";
 import { refusal } from "../../support/refusal.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { countUsers, makeSettings, runCommand, runProgram, startTokenServer } from "./command-line.ts";
@@ -19,14 +17,6 @@ const otherPassword = "incorrect horse battery";
 const revoked = { code: "Unauthenticated", reason: "TOKEN_REVOKED" };
 const failed = { code: "Unauthenticated", reason: "LOGIN_FAILED" };
 
-/** Adds a user without a separate program, with a cheap password hash. */
-async function seedUser(place: Place, name: string, role: UserRole = "user"): Promise<void> {
-  const store = await place.open();
-  const user = { name, role, passwordHash: hashCheaply(password) };
-  expect(await createUserStore(store).add(user, new Date())).toBe(true);
-  await store.close();
-}
-
 /** The users in the database. */
 const rowsOf = (place: Place) => place.query("select * from users order by name");
 
@@ -35,15 +25,15 @@ describe("the user commands", () => {
     const place = await makeSqlitePlace();
     const [one, two] = [await startTokenServer(place), await startTokenServer(place)];
     await runCommand(place, ["user", "add", "ada"], `${password}\n`);
-    await seedUser(place, "bob");
-    const tokens = [await one.logIn("ada", password), await two.logIn("ada", password)];
-    const spared = await one.logIn("bob", password);
+    await one.addUser("bob");
+    const tokens = [await one.logIn("ada"), await two.logIn("ada")];
+    const spared = await one.logIn("bob");
     for (const server of [one, two])
       for (const token of tokens) expect(await server.useToken(token)).toBe("ada");
     expect(await runCommand(place, ["user", "remove", "ada"])).toMatchObject({ code: 0, stderr: "" });
     for (const server of [one, two]) {
       for (const token of tokens) expect(await refusal(server.useToken(token))).toEqual(revoked);
-      expect(await refusal(server.logIn("ada", password))).toEqual(failed);
+      expect(await refusal(server.logIn("ada"))).toEqual(failed);
       expect(await server.useToken(spared)).toBe("bob");
     }
     expect((await rowsOf(place)).map(({ name }) => name)).toEqual(["bob"]);
@@ -52,15 +42,15 @@ describe("the user commands", () => {
   it("change a password, end the tokens immediately on every server, and keep the role", async () => {
     const place = await makeSqlitePlace();
     const [one, two] = [await startTokenServer(place), await startTokenServer(place)];
-    await seedUser(place, "eve", "auditor");
-    const token = await one.logIn("eve", password);
+    await one.addUser("eve", "auditor");
+    const token = await one.logIn("eve");
     expect(await two.useToken(token)).toBe("eve");
     const [before] = await rowsOf(place);
     const result = await runCommand(place, ["user", "passwd", "eve"], `${otherPassword}\n`);
     expect(result).toMatchObject({ code: 0, stderr: "" });
     for (const server of [one, two]) {
       expect(await refusal(server.useToken(token))).toEqual(revoked);
-      expect(await refusal(server.logIn("eve", password))).toEqual(failed);
+      expect(await refusal(server.logIn("eve"))).toEqual(failed);
       expect(await server.useToken(await server.logIn("eve", otherPassword))).toBe("eve");
     }
     const [after] = await rowsOf(place);
@@ -121,4 +111,20 @@ describe("qsp user", { timeout }, () => {
     expect(modes.length).toBeGreaterThan(0);
     expect(modes.filter(([, mode]) => mode !== 0)).toEqual([]);
   });
+});
+
+it("qsp client add stores a hash of the secret, and never the secret itself", async () => {
+  const place = await makeSqlitePlace();
+  await runCommand(place, ["store", "init"]);
+  const added = await runCommand(place, ["client", "add", "orders"]);
+  expect([added.code, added.stdout]).toEqual([0, expect.stringMatching(/^[A-Za-z0-9_-]{43}\n$/)]);
+  const secret = added.stdout.trim();
+  expect(added.stderr).not.toContain(secret);
+  const [row] = await place.query("select * from oauth_clients");
+  expect(row?.secret_hash).toMatch(/^sha256\$[A-Za-z0-9+/]{43}=$/);
+  expect(JSON.stringify(row)).not.toContain(secret);
+  const { stdout } = await runCommand(place, ["client", "list"]);
+  expect(stdout).not.toMatch(/sha256|\$/);
+  for (const file of readdirSync(place.directory))
+    expect(readFileSync(join(place.directory, file)).includes(secret)).toBe(false);
 });

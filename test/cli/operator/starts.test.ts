@@ -1,14 +1,16 @@
 /** What the start of a server reports besides being ready. */
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync } from "node:fs";
+import { chmodSync, cpSync, existsSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { findSharedDirectories } from "../../../src/cli/operator/shared-directories.ts";
+import { describeSmallDisks, makeSmallDisk } from "../../faults/small-disk.ts";
+import { makeSqlitePlace } from "../../support/on-both.ts";
 import { main } from "../../support/program.ts";
-import { runToEndHere } from "../../support/run-here.ts";
+import { type Run, runToEndHere } from "../../support/run-here.ts";
 import { startServer } from "../../support/start-server.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
@@ -87,7 +89,8 @@ describe("the first start", { timeout }, () => {
       expect(findSharedDirectories({ masterKey: { kind: "file", path: keyFile } })).toEqual(warnings);
     }
     const { stderr } = await startAndStop(makeTemporaryDirectory(), ["--master-key-file", keyFile]);
-    expect(warningsOf(stderr)).toEqual([warning]);
+    const warned = stderr.split("\n").filter((line) => line.includes('"level":40'));
+    expect(warned.map((line) => JSON.parse(line).msg)).toEqual([warning]);
   });
 });
 
@@ -99,8 +102,45 @@ function madeLines(stdout: string): string[] {
   return stdout.split("\n").filter((line) => line.startsWith("Created "));
 }
 
-/** The warnings that a start logged. */
-function warningsOf(stderr: string): string[] {
-  const lines = stderr.split("\n").filter((line) => line.includes('"level":40'));
-  return lines.map((line) => JSON.parse(line).msg);
+const serve = ["serve", "--port", "0"];
+
+describe("a store that cannot be reached", { timeout }, () => {
+  it.skipIf(process.getuid?.() === 0)("is not reported as missing if access is denied", async () => {
+    const place = await makeSqlitePlace();
+    await (await place.open()).close();
+    chmodSync(place.directory, 0);
+    const exit = await runToEndHere(["audit", "verify", ...place.settings]);
+    chmodSync(place.directory, 0o700);
+    expectRefused(exit, /cannot be read: permission denied/);
+  });
+});
+
+describeSmallDisks("a store on a read-only file system", () => {
+  it("is reported with the reason by a start and by commands", { timeout }, async () => {
+    const disk = makeSmallDisk("16m");
+    const place = await makeSqlitePlace();
+    await (await place.open()).close();
+    cpSync(place.directory, disk, { recursive: true });
+    execFileSync("mount", ["-o", "remount,ro", disk]);
+    for (const words of [
+      serve,
+      ["store", "verify"],
+      ["audit", "verify"],
+      ["backup", join(makeTemporaryDirectory(), "b")],
+    ])
+      expectRefused(
+        await runToEndHere([...words, "--data-dir", disk]),
+        /the store .*qsp\.db cannot be opened: its file system is read-only$/,
+      );
+  });
+});
+
+function expectRefused({ code, stdout, stderr }: Run, sentence: RegExp): void {
+  const lines = stderr.split("\n").filter((line) => !/ of .* (rows|entries) /.test(line));
+  expect({ code, stdout, lines }).toEqual({
+    code: 2,
+    stdout: "",
+    lines: [expect.stringMatching(sentence), ""],
+  });
+  expect(lines[0]).toMatch(/^qsp: /);
 }

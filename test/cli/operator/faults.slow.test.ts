@@ -1,11 +1,30 @@
-/** What `ca init` and `ca issue` leave behind when the disk fails or they are killed; strace injects both. */
+/**
+ * What operator commands leave behind when the disk fails or they are killed (strace injects both), and a command that
+ * `ca issue` prints for clients. test/server/tls.test.ts has the handshakes of other clients.
+ */
+
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { createServer } from "node:https";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { openIssuer } from "../../../src/identity/issuer.ts";
 import { runWithFault } from "../../faults/strace.ts";
-import { isMissing } from "../../interop/tools.ts";
+import { isMissing, run } from "../../interop/tools.ts";
+import { makeSqlitePlace } from "../../support/on-both.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
-import { contentOf, fileIn, isPair, kinds, makeAuthority, makeGateway, makeOld, qsp } from "./authority.ts";
+import { listen } from "../qsp.ts";
+import {
+  contentOf,
+  fileIn,
+  isPair,
+  kinds,
+  makeAuthority,
+  makeGateway,
+  makeOld,
+  qsp,
+  textOf,
+} from "./authority.ts";
+import { keysOf, openParts } from "./issuer-place.ts";
 
 const timeout = 180_000;
 
@@ -82,4 +101,48 @@ describe.skipIf(isMissing("strace"))(`ca init ${title}`, { timeout }, () => {
     expect(await initWith("rename:error=ENOTEMPTY:when=1", dataDir)).toMatchObject({ code: 2, stdout: "" });
     expect(readdirSync(dataDir)).toEqual(["tls"]);
   });
+});
+
+it.skipIf(isMissing("strace"))(
+  `qsp issuer rotate ${title} leaves one signing key with its seed when killed before and after its commit`,
+  { timeout },
+  async () => {
+    const place = await makeSqlitePlace();
+    const { parts } = await openParts(place);
+    (await openIssuer(parts)).close();
+    const outcomes = new Set<string>();
+    let before = await keysOf(place);
+    // Each run is killed at a disk sync, one sync later than the run before.
+    for (let isKilled = true, sync = 1; isKilled; sync += 1) {
+      const fault = `fsync,fdatasync:signal=KILL:when=${sync}`;
+      const { code } = await runWithFault(fault, "issuer", "rotate", ...place.settings);
+      expect([0, 137]).toContain(code);
+      isKilled = code === 137;
+      const keys = await keysOf(place);
+      expect(keys.filter(({ signs }) => signs)).toHaveLength(1);
+      expect(keys.filter(({ signs, hasSeed }) => signs !== hasSeed)).toEqual([]);
+      outcomes.add(`${isKilled ? "killed" : "ended"} with ${keys.length - before.length} more`);
+      before = keys;
+      const issuer = await openIssuer(parts);
+      expect(await issuer.isWorking()).toBe(true);
+      await issuer.close();
+    }
+    expect(outcomes).toEqual(new Set(["killed with 0 more", "killed with 1 more", "ended with 1 more"]));
+  },
+);
+
+describe("the commands that ca issue prints for clients", { timeout }, () => {
+  it.skipIf(isMissing("curl"))(
+    "let curl trust the server, even if the directory has a space and an apostrophe",
+    async () => {
+      const dataDir = await makeAuthority("the operator's data");
+      const text = await qsp(dataDir, "ca", "issue", "localhost", "127.0.0.1");
+      const line = text.split("\n").find((each) => each.trim().startsWith("curl"));
+      const [cert, key] = [textOf(dataDir, "gateway.crt"), textOf(dataDir, "gateway.key")];
+      const server = createServer({ cert, key, minVersion: "TLSv1.3" }, (_, answer) => answer.end("hello"));
+      const port = await listen(server);
+      const pasted = line?.trim().replace("localhost:8443", `localhost:${port}`) ?? "";
+      expect(await run("sh", ["-c", pasted])).toMatchObject({ code: 0, stdout: "hello" });
+    },
+  );
 });
