@@ -283,15 +283,13 @@ describe("a plugin that logs in", () => {
   });
 });
 
-describe("the password file", () => {
-  it("is rejected if its first line is empty, and may have spaces in the password, and further lines", () => {
-    const read = (content: string) => {
-      const path = join(makeTemporaryDirectory(), "password");
-      writeFileSync(path, content);
-      return readPassword(path);
-    };
-    for (const content of ["", "\n", "\r\nlater"])
-      expect(() => read(content)).toThrow("has an empty first line");
-    expect(read(" a b \r\nc\n")).toBe(" a b ");
-  });
+it("the password file is rejected if its first line is empty, and may have spaces in the password, and further lines", () => {
+  const read = (content: string) => {
+    const path = join(makeTemporaryDirectory(), "password");
+    writeFileSync(path, content);
+    return readPassword(path);
+  };
+  for (const content of ["", "\n", "\r\nlater"])
+    expect(() => read(content)).toThrow("has an empty first line");
+  expect(read(" a b \r\nc\n")).toBe(" a b ");
 });

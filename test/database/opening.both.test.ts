@@ -238,19 +238,20 @@ const connect = (settings: { fsync: string; fullPageWrites: string }): Connectio
   close: async () => {},
 });
 
-describe("the PostgreSQL check", () => {
-  it.each([
-    ["on", "on", []],
-    ["off", "on", ["fsync = off"]],
-    ["on", "off", ["full_page_writes = off"]],
-    ["off", "off", ["fsync = off", "full_page_writes = off"]],
-  ])("with fsync %s and full_page_writes %s finds %j", async (fsync, fullPageWrites, named) => {
+it.each([
+  ["on", "on", []],
+  ["off", "on", ["fsync = off"]],
+  ["on", "off", ["full_page_writes = off"]],
+  ["off", "off", ["fsync = off", "full_page_writes = off"]],
+])(
+  "the PostgreSQL check with fsync %s and full_page_writes %s finds %j",
+  async (fsync, fullPageWrites, named) => {
     const risks = await checkPostgres(connect({ fsync, fullPageWrites }));
     expect(risks.map((risk) => /^PostgreSQL has (\S+ = off).*; set \S+ = on$/.exec(risk)?.[1])).toEqual(
       named,
     );
-  });
-});
+  },
+);
 
 describePostgres("a server whose PostgreSQL runs without fsync", () => {
   it("starts, and warns once about the setting", async () => {

@@ -23,8 +23,9 @@ describe.skipIf(process.platform === "win32")("a SQLite store", { timeout: 180_0
   );
 });
 
-describe.skipIf(!isRoot)("a SQLite store's directory (needs root)", () => {
-  it("is rejected if it belongs to another user who is not root", () => {
+it.skipIf(!isRoot)(
+  "a SQLite store's directory (needs root) is rejected if it belongs to another user who is not root",
+  () => {
     const directory = makeTemporaryDirectory();
     const path = join(directory, "qsp.db");
     chmodSync(directory, 0o755);
@@ -37,8 +38,8 @@ describe.skipIf(!isRoot)("a SQLite store's directory (needs root)", () => {
     process.seteuid?.(0);
     process.seteuid?.(otherUser);
     expect(() => requirePrivateStore(path)).not.toThrow();
-  });
-});
+  },
+);
 
 async function makeStore(): Promise<{ place: Place; path: string }> {
   const place = await makeSqlitePlace();

@@ -219,23 +219,21 @@ describe("the identity log", () => {
   });
 });
 
-describe("log-in lines", () => {
-  it("contain the name if it exists, the address and the reason", async () => {
-    const { lines, logger } = noteLines();
-    const records = createLogInRecords(
-      { write: async (work) => work({ auditIdentity: async () => {} } as never) },
-      { logger },
-    );
-    await records.succeeded("LOG_IN", from);
-    records.failed("LOG_IN", { ...from, reason: "LOGIN_FAILED", isKnown: true });
-    records.failed("LOG_IN", { ...from, name: "a password", reason: "LOGIN_FAILED", isKnown: false });
-    expect(lines).toEqual([
-      { operation: "LOG_IN", user: "ada", ...origin },
-      { operation: "LOG_IN", user: "ada", reason: "LOGIN_FAILED", ...origin },
-      { operation: "LOG_IN", reason: "LOGIN_FAILED", ...origin },
-    ]);
-    await records.close();
-  });
+it("log-in lines contain the name if it exists, the address and the reason", async () => {
+  const { lines, logger } = noteLines();
+  const records = createLogInRecords(
+    { write: async (work) => work({ auditIdentity: async () => {} } as never) },
+    { logger },
+  );
+  await records.succeeded("LOG_IN", from);
+  records.failed("LOG_IN", { ...from, reason: "LOGIN_FAILED", isKnown: true });
+  records.failed("LOG_IN", { ...from, name: "a password", reason: "LOGIN_FAILED", isKnown: false });
+  expect(lines).toEqual([
+    { operation: "LOG_IN", user: "ada", ...origin },
+    { operation: "LOG_IN", user: "ada", reason: "LOGIN_FAILED", ...origin },
+    { operation: "LOG_IN", reason: "LOGIN_FAILED", ...origin },
+  ]);
+  await records.close();
 });
 
 /** How to change and find an account. */
@@ -344,8 +342,9 @@ describe("a restored account", () => {
   });
 });
 
-describe("an account whose row was removed", () => {
-  it.each(Object.entries(kinds))("is named by qsp store verify: a %s", async (kind, { table, open }) => {
+it.each(Object.entries(kinds))(
+  "an account whose row was removed is named by qsp store verify: a %s",
+  async (kind, { table, open }) => {
     const place = await makeSqlitePlace();
     const store = await place.open();
     const accounts = open(store);
@@ -355,51 +354,47 @@ describe("an account whose row was removed", () => {
     await store.close();
     const missing = `The ${kind} ada is missing, but the identity log records no removal.`;
     expect(await firstLineOf(place)).toBe(missing);
-  });
+  },
+);
+
+it("a retired issuer key that was restored is not accepted, and does not invalidate later keys", async () => {
+  const place = await makeSqlitePlace();
+  const store = await place.open();
+  const provider = await createCryptoProvider("openssl");
+  const keys = createIssuerStore(store);
+  const { publicKey } = await provider.generateKeyPair("ML-DSA-65");
+  const [first, second] = ["first", "second"].map((keyId) => ({
+    keyId,
+    publicKey,
+    seed: new Uint8Array(32),
+  }));
+  if (first === undefined || second === undefined) throw new Error("expected two keys");
+  const now = new Date();
+  await keys.addFirstKey(first, now);
+  const row = await readRow(place, "issuer_keys");
+  await keys.replaceKey(second, now, now);
+  const listed = async () => (await keys.listKeys(now)).map(({ keyId }) => keyId).sort();
+  expect(await listed()).toEqual(["first", "second"]);
+  await place.query("update issuer_keys set retired_at_ms = null, record_tag = $1 where key_id = 'first'", [
+    String(row.record_tag),
+  ]);
+  expect(await listed()).toEqual(["second"]);
+  await provider.close();
 });
 
-describe("a retired issuer key that was restored", () => {
-  it("is not accepted, and does not invalidate later keys", async () => {
-    const place = await makeSqlitePlace();
-    const store = await place.open();
-    const provider = await createCryptoProvider("openssl");
-    const keys = createIssuerStore(store);
-    const { publicKey } = await provider.generateKeyPair("ML-DSA-65");
-    const [first, second] = ["first", "second"].map((keyId) => ({
-      keyId,
-      publicKey,
-      seed: new Uint8Array(32),
-    }));
-    if (first === undefined || second === undefined) throw new Error("expected two keys");
-    const now = new Date();
-    await keys.addFirstKey(first, now);
-    const row = await readRow(place, "issuer_keys");
-    await keys.replaceKey(second, now, now);
-    const listed = async () => (await keys.listKeys(now)).map(({ keyId }) => keyId).sort();
-    expect(await listed()).toEqual(["first", "second"]);
-    await place.query("update issuer_keys set retired_at_ms = null, record_tag = $1 where key_id = 'first'", [
-      String(row.record_tag),
-    ]);
-    expect(await listed()).toEqual(["second"]);
-    await provider.close();
+it("the identity log is searched by index, however many log-ins it has", async () => {
+  const place = await makeSqlitePlace();
+  const store = await place.open();
+  const steps = await listPlan(place, async (reader) => {
+    const read = { ...store, reader };
+    await createUserStore(read).find("ada");
+    await createClientStore(read).find("shop");
+    await createIssuerStore(read).listKeys(new Date());
+    await createRevocations(read).includesAny(["token-1"]);
   });
-});
-
-describe("the identity log", () => {
-  it("is searched by index, however many log-ins it has", async () => {
-    const place = await makeSqlitePlace();
-    const store = await place.open();
-    const steps = await listPlan(place, async (reader) => {
-      const read = { ...store, reader };
-      await createUserStore(read).find("ada");
-      await createClientStore(read).find("shop");
-      await createIssuerStore(read).listKeys(new Date());
-      await createRevocations(read).includesAny(["token-1"]);
-    });
-    const searches = steps.filter((step) => step.includes("identity_entries"));
-    expect(searches).toEqual([
-      ...Array(3).fill(expect.stringMatching(/^SEARCH .* INDEX identity_entries_of_changes /)),
-      expect.stringMatching(/^SEARCH .* INDEX identity_entries_of_revocations /),
-    ]);
-  });
+  const searches = steps.filter((step) => step.includes("identity_entries"));
+  expect(searches).toEqual([
+    ...Array(3).fill(expect.stringMatching(/^SEARCH .* INDEX identity_entries_of_changes /)),
+    expect.stringMatching(/^SEARCH .* INDEX identity_entries_of_revocations /),
+  ]);
 });

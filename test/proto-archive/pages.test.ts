@@ -92,11 +92,11 @@ describe("/protos.tar.gz", () => {
   });
 });
 
-describe("npm run protos", { timeout: 180_000 }, () => {
-  it("rejects a second folder with a message and exit code 2", async () => {
-    const run = execute(process.execPath, [join(root, "src/proto-archive/write.ts"), "a", "b"]);
-    await expect(run).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining("name one folder") });
-  });
+it("npm run protos rejects a second folder with a message and exit code 2", {
+  timeout: 180_000,
+}, async () => {
+  const run = execute(process.execPath, [join(root, "src/proto-archive/write.ts"), "a", "b"]);
+  await expect(run).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining("name one folder") });
 });
 
 describe("/protos.binpb", { timeout: 180_000 }, () => {
