@@ -16,7 +16,7 @@ const full = "{test,{console,extensions/*}/test}/**/*.full.test.ts";
 
 /** Tests that do more in `test:full`: 100,000 sequences, 100 kills, all vectors on all engines, all clients. */
 const longer = [
-  "test/faults/{disk-full,drains,exchange-fuzz,hostile-peers,http-fuzz,kill,kill-lives}.slow.test.ts",
+  "test/faults/{disk-full,drains,fuzz,hostile-peers,kill}.slow.test.ts",
   "extensions/{google-kms,top}/test/{hostile-peers,readme-steps}.slow.test.ts",
   "test/interop/{clients,conformance,readme-services,readme-steps}.slow.test.ts",
   "test/interop/clients.test.ts",
@@ -42,7 +42,7 @@ const both = "{test,{console,extensions/*}/test}/**/*.both.test.ts";
 /** Files that take long, longest first: none of them may be left running alone at the end. */
 const longest = [
   "page tunnels readme-steps conformance stories clients package examples postgres-down key-manager",
-  "disk-full token-mode clients-page reference node foreign-clients official kill-lives kill master-key compile",
+  "disk-full token-mode clients-page reference node foreign-clients official kill master-key compile",
   "python-tuf systemd release backends response-size access-table refusals transcripts secrets tls backup",
 ].flatMap((line) => line.split(" "));
 

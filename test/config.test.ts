@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
@@ -8,7 +8,7 @@ import { type Config, ConfigError, describeSettings, listSettings, readConfig } 
 import { describeFirstSteps } from "../src/first-calls.ts";
 import { main } from "./support/program.ts";
 import { runToEndHere } from "./support/run-here.ts";
-import { runToEnd } from "./support/start-server.ts";
+import { launch, runToEnd } from "./support/start-server.ts";
 import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
 
 const keyCommand = `age -d -i "/etc/my keys/id" '/etc/a b'  c"d e"`;
@@ -138,15 +138,10 @@ describe("the program", { timeout: 120_000 }, () => {
     async () => {
       const args = ["serve", "--port", "0", "--data-dir", makeTemporaryDirectory()];
       const key = ["--master-key-command", `sh -c "kill -TERM 1; echo ${"5a".repeat(32)}"`];
-      const program = spawn("unshare", [...asFirst, process.execPath, main, ...args, ...key]);
-      onTestFinished(() => void program.kill("SIGKILL"));
-      let output = "";
-      program.stdout.on("data", (chunk) => {
-        output += chunk;
-        if (output.includes("ready")) program.kill("SIGKILL");
-      });
-      const [code] = await once(program, "close");
-      expect([code, output]).toEqual([130, ""]);
+      const command = ["unshare", ...asFirst, process.execPath, main] as const;
+      const { child, exit } = launch([...args, ...key], {}, { command: [...command] });
+      onTestFinished(() => void child.kill("SIGKILL"));
+      expect(await exit).toMatchObject({ code: 130, stdout: "" });
     },
   );
 

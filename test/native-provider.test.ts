@@ -1,12 +1,10 @@
 /** The program with and without the native provider, in a copy of the project with its own native/build. */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { manifestFile, nativeFile } from "../src/crypto/native/load.ts";
 import { isNativeSkipped, nativeNeed } from "./support/crypto-providers.ts";
-import { startServer } from "./support/start-server.ts";
+import { type Launch, runToEnd, startServer } from "./support/start-server.ts";
 import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -18,29 +16,12 @@ beforeAll(() => {
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
 });
 
-/** Runs the copy's server until it is ready or has exited, and stops it. */
-async function serve(...args: string[]) {
-  const flags = ["serve", "--port", "0", "--data-dir", makeTemporaryDirectory(), ...args];
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("QSP_"));
-  const child = spawn(process.execPath, [join(copy, "dist/main.js"), ...flags], {
-    env: Object.fromEntries(inherited),
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const output = { stdout: "", stderr: "" };
-  child.stdout.on("data", (chunk) => {
-    output.stdout += chunk;
-    if (output.stdout.includes(" is ready on ")) child.kill("SIGTERM");
-  });
-  child.stderr.on("data", (chunk) => {
-    output.stderr += chunk;
-  });
-  const [code] = await once(child, "close");
-  return { code, ...output };
-}
+const how: Launch = { command: [process.execPath, join(copy, "dist/main.js")] };
 
 describe("a server", () => {
   it("does not start with --crypto-provider native if it was never built, and explains how to build it", async () => {
-    expect(await serve("--crypto-provider", "native")).toEqual({
+    const args = ["serve", "--data-dir", makeTemporaryDirectory(), "--crypto-provider", "native"];
+    expect(await runToEnd(args, {}, how)).toMatchObject({
       code: 2,
       stdout: "",
       stderr: "qsp: the native provider cannot be used: it is not built; run: npm run native\n",
@@ -52,7 +33,8 @@ describe("a server", () => {
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, nativeFile), "cut off");
     writeFileSync(join(folder, manifestFile), "{}");
-    const { code, stdout, stderr } = await serve();
+    const server = await startServer({ dataDir: makeTemporaryDirectory(), how });
+    const { code, stdout, stderr } = await server.stop();
     expect(code).toBe(0);
     expect(stdout).toContain(`Cryptography: OpenSSL ${process.versions.openssl}\n`);
     const [first = "", ...rest] = stderr.split(/(?<=\n)/);

@@ -4,9 +4,8 @@ import { Health } from "#gen/grpc/health/v1/health_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
-import { checkCall, type H2Load, type Measured, measureWithH2load } from "./h2load.ts";
+import { checkCall, type H2Load, type Measured, measureWithH2load, sumOf } from "./h2load.ts";
 import { median, ratiosOf, report } from "./results.ts";
-import { sumOf } from "./thread-times.ts";
 import { type Child, grpc, json, measureInTurn, measureMs, post, providers, start } from "./tools.ts";
 
 /** One side of a comparison; the sides are measured in turn. */

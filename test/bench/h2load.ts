@@ -1,13 +1,57 @@
-/** Load from h2load (nghttp2-client), which needs little CPU. It checks no answer beyond its HTTP status. */
+/** Loads servers with h2load, and reads where they spend their time (Linux): CPU time of their threads by role. */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import http2, { type IncomingHttpHeaders } from "node:http2";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import type { IncomingHttpHeaders } from "node:http2";
+import http2 from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { perCall, readThreadTimes, type ThreadTimes } from "./thread-times.ts";
 import type { Child, MadeCall } from "./tools.ts";
+
+/** CPU time by role, in microseconds. */
+export interface ThreadTimes {
+  /** The event loop. */
+  readonly loop: number;
+  /** libuv's pool, which signs. */
+  readonly pool: number;
+  /** The SQLite threads. */
+  readonly sqlite: number;
+  /** V8's own threads (compiler, garbage collector) and all others. */
+  readonly other: number;
+}
+
+/** Reads the CPU time of all threads since the process started. */
+export function readThreadTimes(pid: number): ThreadTimes {
+  const times = { loop: 0, pool: 0, sqlite: 0, other: 0 };
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    const read = (file: string): string => readFileSync(`/proc/${pid}/task/${thread}/${file}`, "utf8");
+    try {
+      // The first number is the time on a core, in nanoseconds.
+      times[kindOf(Number(thread) === pid, read("comm"))] += Number(read("schedstat").split(" ")[0]) / 1000;
+    } catch {
+      // The thread has ended since.
+    }
+  }
+  return times;
+}
+
+function kindOf(isMain: boolean, name: string): keyof ThreadTimes {
+  if (isMain) return "loop";
+  if (name.startsWith("libuv-worker")) return "pool";
+  return name.startsWith("sqlite") ? "sqlite" : "other";
+}
+
+/** Returns the CPU time for each call between two readings. */
+export function perCall(before: ThreadTimes, after: ThreadTimes, calls: number): ThreadTimes {
+  const take = (kind: keyof ThreadTimes): number => (after[kind] - before[kind]) / calls;
+  return { loop: take("loop"), pool: take("pool"), sqlite: take("sqlite"), other: take("other") };
+}
+
+/** Returns the total of all threads. */
+export function sumOf({ loop, pool, sqlite, other }: ThreadTimes): number {
+  return loop + pool + sqlite + other;
+}
 
 const run = promisify(execFile);
 

@@ -12,8 +12,7 @@ import { measureAudit } from "./audit.ts";
 import { measureCalls } from "./calls.ts";
 import { measureProviders } from "./providers.ts";
 import { writeResults } from "./results.ts";
-import { measureServers } from "./servers.ts";
-import { measureStart } from "./start.ts";
+import { measureServers, measureStart } from "./start.ts";
 import { chosenParts, inFlight, options, start, toMiB } from "./tools.ts";
 import { measureVerification } from "./verification.ts";
 

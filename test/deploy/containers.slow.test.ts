@@ -1,5 +1,3 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import {
   chmodSync,
   chownSync,
@@ -11,7 +9,6 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { createInterface } from "node:readline";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { parse } from "yaml";
@@ -19,6 +16,7 @@ import { prepare } from "../../deploy/compose/prepare.ts";
 import { findEnvoy } from "../../envoy/edge.ts";
 import { readConfig } from "../../src/config.ts";
 import { isMissing, run } from "../interop/tools.ts";
+import { startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { deployFolder, readDeployed } from "./unit-file.ts";
 
@@ -71,22 +69,13 @@ describe("the image", () => {
     const [program = "", ...args] = readInstruction("ENTRYPOINT").map(inImage);
     const dataDir = makeTemporaryDirectory();
     if (isRoot) chownSync(dataDir, imageUser, imageUser);
-    const env = { PATH: "", QSP_DATA_DIR: dataDir, QSP_PORT: "0", QSP_AUTH: "token" };
-    const command = [...args, ...readInstruction("CMD").slice(-1)];
-    const server = spawn(program, command, { cwd: target, env, ...user });
-    const closed = once(server, "close");
-    onTestFinished(() => void server.kill("SIGKILL"));
-    const url = await new Promise<string>((resolve, reject) => {
-      createInterface({ input: server.stdout }).on("line", (line) => {
-        const [, found] = /ready on (\S+)$/.exec(line) ?? [];
-        if (found !== undefined) resolve(found);
-      });
-      let log = "";
-      server.stderr.on("data", (chunk) => {
-        log += chunk;
-      });
-      void closed.then(([code]) => reject(new Error(`the server ended with ${code}: ${log}`)));
+    const env = { PATH: "", QSP_AUTH: "token" };
+    const server = await startServer({
+      dataDir,
+      how: { command: [program, ...args], cwd: target, env, ...user },
     });
+    onTestFinished(() => void server.stop("SIGKILL"));
+    const { url } = server;
     const [, check = "[]"] = /HEALTHCHECK [^\n]*\\\n +CMD (\[.*\])/.exec(image) ?? [];
     const [probe = "", ...words]: string[] = JSON.parse(check);
     const at = (address: string) =>
@@ -96,8 +85,8 @@ describe("the image", () => {
     expect(await run(program, [...args, ...backup])).toMatchObject({ code: 0 });
     const archive = gunzipSync(await (await fetch(`${url}/protos.tar.gz`)).bytes()).toString();
     expect(archive).toContain(readFileSync(join(root, "proto/kms/kms_service.proto"), "utf8"));
-    server.kill("SIGTERM");
-    expect((await closed)[0]).toBe(0);
+    expect(readInstruction("CMD")).toEqual(["serve"]);
+    expect(await server.stop()).toMatchObject({ code: 0 });
     // Without a server, the container is unhealthy.
     expect((await run(inImage(probe), at(url))).code).not.toBe(0);
   });

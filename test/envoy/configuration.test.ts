@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
+import { readGatewayOptions } from "../../envoy/gateway-options.ts";
 import { renderEdge } from "../../envoy/render.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -209,3 +210,21 @@ function isFullMatch(regex: string, text: string): boolean {
 function addressOf(address: string, port: number): Part {
   return { socket_address: { address, port_value: port } };
 }
+
+const argsOfServers = (args: readonly string[], env: NodeJS.ProcessEnv = {}): readonly string[] =>
+  readGatewayOptions(args, env).serverArgs;
+
+describe("the gateway", () => {
+  it("gives all its servers one issuer URL, the address that clients use", () => {
+    expect(argsOfServers(["--port", "9443", "--", "--auth", "token"])).toEqual([
+      ...["--issuer-url", "https://localhost:9443"],
+      ...["--auth", "token"],
+    ]);
+  });
+
+  it("keeps an explicit issuer URL", () => {
+    const args = ["--issuer-url=https://qsp.example.com"];
+    expect(argsOfServers(["--", ...args])).toEqual(args);
+    expect(argsOfServers([], { QSP_ISSUER_URL: "https://qsp.example.com" })).toEqual([]);
+  });
+});

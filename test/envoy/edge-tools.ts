@@ -25,16 +25,7 @@ export interface LogLine {
 }
 
 /** A running Envoy. */
-export interface TestEdge extends Edge {
-  /** The CA that clients trust. */
-  readonly ca: Buffer;
-  readonly caFile: string;
-  readonly tlsDirectory: string;
-  /** The access log so far. */
-  readonly log: readonly LogLine[];
-  /** Waits for the access log entry of a request. */
-  logOf(requestId: string): Promise<LogLine>;
-}
+export type TestEdge = Awaited<ReturnType<typeof startTestEdge>>;
 
 /** Test timeout in milliseconds, for several process starts on a busy machine. */
 const timeout = 180_000;
@@ -68,7 +59,7 @@ type TestEdgeOptions = Pick<EdgeOptions, "backends" | "configuration"> &
 export async function startTestEdge(
   { areWell = true, ...options }: TestEdgeOptions,
   atEnd: AtEnd = onTestFinished,
-): Promise<TestEdge> {
+) {
   const { tlsDirectory = makeTemporaryDirectory(atEnd) } = options;
   if (options.tlsDirectory === undefined) makeCertificate(tlsDirectory);
   const log: LogLine[] = [];
@@ -79,11 +70,14 @@ export async function startTestEdge(
   const caFile = join(tlsDirectory, "ca.crt");
   return {
     ...edge,
+    /** The CA that clients trust. */
     ca: readFileSync(caFile),
     caFile,
     tlsDirectory,
-    log,
-    logOf: (requestId) =>
+    /** The access log so far. */
+    log: log as readonly LogLine[],
+    /** Waits for the access log entry of a request. */
+    logOf: (requestId: string): Promise<LogLine> =>
       eventually(() => {
         const line = log.find((candidate) => candidate.requestId === requestId);
         if (line === undefined) throw new Error(`the log has no ${requestId}`);

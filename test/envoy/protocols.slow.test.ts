@@ -9,7 +9,7 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { run } from "../interop/tools.ts";
-import { request } from "../server/raw.ts";
+import { envelope, request } from "../server/raw.ts";
 import { present } from "../services/answers.ts";
 import { verifiesOutside } from "../services/node-crypto.ts";
 import { endAfterAll } from "../support/at-end.ts";
@@ -26,13 +26,16 @@ import {
 } from "./edge-tools.ts";
 
 const data = new TextEncoder().encode("hello");
+const allowedOrigin = "https://app.example.com";
 
 describeEdge("through Envoy", () => {
   const atEnd = endAfterAll();
   let server: RunningServer;
   let edge: TestEdge;
   beforeAll(async () => {
-    server = await startBackend(atEnd, ["--trusted-proxies", "127.0.0.1"]);
+    server = await startBackend(atEnd, [
+      ...["--trusted-proxies", "127.0.0.1", "--cors-origins", allowedOrigin],
+    ]);
     edge = await startTestEdge({ backends: [server.authority] }, atEnd);
   }, 180_000);
 
@@ -195,6 +198,30 @@ describeEdge("through Envoy", () => {
       code: "NOT_FOUND",
       details: [{ reason: "KEY_NOT_FOUND", metadata: { keyId: "a/b" } }],
     });
+  });
+
+  it.each([
+    ["REST", "/api/grpc/sign", "application/json", '{"data":"aGVsbG8="}'],
+    ["Connect", "/pqc.PqcService/GetAlgorithmInfo", "application/json", "{}"],
+    ["gRPC-Web", "/pqc.PqcService/GetAlgorithmInfo", "application/grpc-web+proto", envelope("")],
+  ])("lets only pages of allowed origins call, also after a preflight: %s", async (...row) => {
+    const [, path, type, body] = row;
+    const session = connectHttp2(edge);
+    const asking = {
+      "access-control-request-method": "POST",
+      "access-control-request-headers": "content-type",
+    };
+    for (const origin of [allowedOrigin, "https://elsewhere.example.com"]) {
+      const answers = await Promise.all([
+        request(session, { ":method": "OPTIONS", ":path": path, origin, ...asking }),
+        request(session, { ":method": "POST", ":path": path, origin, "content-type": type }, body),
+      ]);
+      const allowed = origin === allowedOrigin ? origin : undefined;
+      expect(answers.map(({ headers }) => headers["access-control-allow-origin"])).toEqual([
+        allowed,
+        allowed,
+      ]);
+    }
   });
 
   it("does not expose /metrics through Envoy", async () => {

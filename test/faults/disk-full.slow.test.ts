@@ -14,10 +14,10 @@ import { outcomeOf, refusal } from "../support/refusal.ts";
 import { runHere } from "../support/run-here.ts";
 import { runToEnd } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { createEvidence, createWitness, type Evidence, listKinds } from "./evidence.ts";
-import { findContradictions } from "./judge.ts";
 import { type KmsClient, type KmsServer, startKmsServer } from "./kms-server.ts";
-import { startLoad } from "./load.ts";
+import { judgeLives } from "./life-judge.ts";
+import { createKey, startLoad } from "./life-load.ts";
+import { createLives, type Lives, listKinds } from "./life-model.ts";
 import { createRandom } from "./mutations.ts";
 import { describeSmallDisks, makeSmallDisk, waitForReserve, writeForeignFile } from "./small-disk.ts";
 
@@ -30,7 +30,7 @@ const oneSentence = /^qsp: [^\n]*disk[^\n]* is full[^\n]*\n$/;
 interface SmallStore {
   readonly directory: string;
   readonly server: KmsServer;
-  readonly evidence: Evidence;
+  readonly lives: Lives;
 }
 
 describeSmallDisks("a store on a full disk", () => {
@@ -42,7 +42,7 @@ describeSmallDisks("a store on a full disk", () => {
       const foreign = writeForeignFile(directory, (mebibytes / 4) * 1024 * 1024);
       const store = await openStore(directory);
       await createUntilRefused(store);
-      expect(listKinds(store.evidence)).toEqual([full]);
+      expect(listKinds(store.lives)).toEqual([full]);
       foreign.remove();
       await expectGoesOn(store);
     },
@@ -56,7 +56,7 @@ describeSmallDisks("a store on a full disk", () => {
     foreign.remove();
     await load.answers(50);
     await load.stop();
-    expect(listKinds(store.evidence)).toEqual([full]);
+    expect(listKinds(store.lives)).toEqual([full]);
     await expectGoesOn(store);
   });
 
@@ -296,39 +296,34 @@ interface Answer {
 }
 
 async function openStore(directory: string): Promise<SmallStore> {
-  return { directory, server: await startKmsServer({ dataDir: directory }), evidence: createEvidence() };
+  return { directory, server: await startKmsServer({ dataDir: directory }), lives: createLives() };
 }
 
 /** Loads a store while a foreign file fills its disk, until calls have failed. */
-async function fillUnderLoad({ directory, server, evidence }: SmallStore) {
-  const load = startLoad({ evidence, servers: [server], random: createRandom(20261123) });
+async function fillUnderLoad({ directory, server, lives }: SmallStore) {
+  const load = startLoad({ lives, server, random: createRandom(20261123) });
   await load.answers(50);
   const foreign = writeForeignFile(directory);
-  await vi.waitUntil(() => evidence.failures.length > 50, timeout);
+  await vi.waitUntil(() => lives.failures.length > 50, timeout);
   return { load, foreign };
 }
 
-async function createUntilRefused({ server, evidence }: SmallStore): Promise<void> {
-  const witness = createWitness(evidence, server.kms);
-  let count = 0;
+async function createUntilRefused({ server, lives }: SmallStore): Promise<void> {
   const create = async (): Promise<void> => {
-    while (evidence.failures.length < 200) {
-      count += 1;
-      await witness.create({ alias: `key ${count}`, algorithm: "ML-DSA-44" });
-    }
+    while (lives.failures.length < 200)
+      await createKey({ lives, kms: server.kms }, `key-${lives.lines.size}`);
   };
   await Promise.all(Array.from({ length: 16 }, create));
 }
 
 /** Checks that the program runs, accepts writes, and has everything that it acknowledged. */
-async function expectGoesOn({ server, evidence }: SmallStore): Promise<void> {
-  const witness = createWitness(evidence, server.kms);
+async function expectGoesOn({ server, lives }: SmallStore): Promise<void> {
   // Verifications leave no entry while the disk is full.
-  for (const known of evidence.keys.values()) Object.assign(known.verifications, { least: 0 });
+  for (const { versions } of lives.lines.values()) for (const { verified } of versions) verified.least = 0;
   // The reserve comes first.
   await expect.poll(async () => (await fetch(`${server.url}/readyz`)).status).toBe(200);
-  expect(await witness.create({ alias: "the first with space", algorithm: "ML-DSA-44" })).toBe(true);
-  expect(await findContradictions(evidence, server.kms)).toEqual([]);
+  expect(await createKey({ lives, kms: server.kms }, "the-first-with-space")).toBe(true);
+  expect(await judgeLives(lives, server.kms)).toEqual([]);
 }
 
 async function* streamOf(keyId: string) {

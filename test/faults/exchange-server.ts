@@ -9,7 +9,6 @@ import type { Answer, Exchange } from "../../src/server/exchange.ts";
 import { createListener } from "../../src/server/listener.ts";
 import { createUnreadResponses } from "../../src/server/unread-responses.ts";
 import type { AtEnd } from "../support/at-end.ts";
-import type { FuzzedPort } from "./fuzz-run.ts";
 import { createRandom, type Random } from "./mutations.ts";
 
 /** The byte that client bodies consist of. */
@@ -30,16 +29,8 @@ export interface Held {
   readonly scripts: number;
 }
 
-/** A port with scripted exchanges. */
-export interface ScriptedServer extends FuzzedPort {
-  readonly held: () => Held;
-  /** Exchanges so far. */
-  readonly served: () => number;
-  readonly drain: () => Promise<void>;
-}
-
 /** Serves scripts. */
-export async function startScripted(atEnd: AtEnd): Promise<ScriptedServer> {
+export async function startScripted(atEnd: AtEnd) {
   const faults: string[] = [];
   const held: Counts = { exchanges: 0, connections: 0, reads: 0, bodies: 0, scripts: 0 };
   let served = 0;
@@ -100,10 +91,11 @@ export async function startScripted(atEnd: AtEnd): Promise<ScriptedServer> {
   return {
     port,
     findEnd: () => faults[0],
-    onBytes: (bytes) => {
+    onBytes: (bytes: Buffer): void => {
       if (bytes.includes(secondMark)) note("a second answer was sent");
     },
     held: () => ({ ...held }),
+    /** Exchanges so far. */
     served: () => served,
     drain: () => listener.drain(),
   };

@@ -17,19 +17,13 @@ import { openTestStore } from "../support/open-store.ts";
 import { hashCheaply, password } from "../support/passwords.ts";
 import { startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { type Api, readApi } from "./fuzz-requests.ts";
-import type { FuzzedPort } from "./fuzz-run.ts";
+import { readApi } from "./fuzz-requests.ts";
 
 /** A server under attack. */
-export interface FuzzedServer extends Pick<FuzzedPort, "port" | "findEnd" | "onBytes"> {
-  readonly api: Api;
-  readonly url: string;
-  readonly ca: string | undefined;
-  stop(): Promise<{ readonly stderr: string }>;
-}
+export type FuzzedServer = Awaited<ReturnType<typeof startFuzzed>>;
 
 /** The address to attack, and the CA of its certificate. */
-type FuzzedPlace = Pick<FuzzedServer, "url" | "ca">;
+type FuzzedPlace = { readonly url: string; readonly ca: string | undefined };
 
 /** The kinds of servers: who may call them, and whether they use TLS. */
 export interface FuzzedKind {
@@ -38,7 +32,7 @@ export interface FuzzedKind {
 }
 
 /** Starts a server with all services. */
-export async function startFuzzed({ auth, isTls = false }: FuzzedKind, atEnd: AtEnd): Promise<FuzzedServer> {
+export async function startFuzzed({ auth, isTls = false }: FuzzedKind, atEnd: AtEnd) {
   const dataDir = isTls ? await makeCertificates(atEnd) : makeTemporaryDirectory(atEnd);
   const { url, exit, stop } = await startServer({
     dataDir,
@@ -63,7 +57,7 @@ export async function startFuzzed({ auth, isTls = false }: FuzzedKind, atEnd: At
   const onBytes = (bytes: Buffer): void => {
     if (bytes.includes("HTTP/1.1 500 ")) end ??= "it answered with the status 500";
   };
-  return { url, ca, stop, api, port, findEnd: () => end, onBytes };
+  return { url, ca, stop, api, port, findEnd: (): string | undefined => end, onBytes };
 }
 
 /** Logs a user in. The token has no scopes and is not limited by them. */

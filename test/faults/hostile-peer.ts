@@ -204,6 +204,12 @@ const manyFields = writeFields(Array.from({ length: 150 }, (_, i) => [`x-${i}`, 
 const goawayCodes = [0, 1, 2, 7, 11, 0xffffffff];
 const resetCodes = [...Array(14).keys(), 0xdeadbeef];
 
+const headers = (flag: number, block: Uint8Array) => writeFrame(frameTypes.headers, flag, 1, block);
+const continuation = (flag: number, block: Uint8Array) => writeFrame(frameTypes.continuation, flag, 1, block);
+const settings = (payload: Uint8Array) => writeFrame(frameTypes.settings, 0, 0, payload);
+const goaway = (payload: Uint8Array) => writeFrame(frameTypes.goaway, 0, 0, payload);
+const repeated = (times: number, bytes: Buffer) => Buffer.concat(Array<Buffer>(times).fill(bytes));
+
 /** Peers whose frames are invalid or unwelcome. */
 export const frameErrors: Readonly<Record<string, Behaviour>> = {
   "greets with HTTP/2 and then garbage": after(randomBytes(5, 4096)),
@@ -211,19 +217,16 @@ export const frameErrors: Readonly<Record<string, Behaviour>> = {
     `sends a frame of type ${kind} with garbage`,
     onRequest(writeFrame(kind, 0x05, kind % 2, randomBytes(kind, 40))),
   ]),
-  ...each(goawayCodes, (code) => [
-    `sends GOAWAY ${code} at once`,
-    after(writeFrame(frameTypes.goaway, 0, 0, numbers(0, code))),
-  ]),
+  ...each(goawayCodes, (code) => [`sends GOAWAY ${code} at once`, after(goaway(numbers(0, code)))]),
   ...each(goawayCodes, (code) => [
     `answers the request with GOAWAY ${code} and closes`,
     (socket) => {
-      onRequest(writeFrame(frameTypes.goaway, 0, 0, numbers(0, code)))(socket);
+      onRequest(goaway(numbers(0, code)))(socket);
       socket.on("data", (bytes: Buffer) => void (hasHeaders(bytes) && socket.end()));
     },
   ]),
   "sends GOAWAY because of too many pings": after(
-    writeFrame(frameTypes.goaway, 0, 0, Buffer.concat([numbers(0, 11), Buffer.from("too_many_pings")])),
+    goaway(Buffer.concat([numbers(0, 11), Buffer.from("too_many_pings")])),
   ),
   ...each(resetCodes, (code) => [
     `resets the request with ${code}`,
@@ -231,45 +234,34 @@ export const frameErrors: Readonly<Record<string, Behaviour>> = {
   ]),
   ...each([0, 2, 8], (code) => [
     `begins an answer and resets it with ${code}`,
-    onRequest(
-      writeFrame(frameTypes.headers, 4, 1, grpcHead),
-      writeFrame(frameTypes.rstStream, 0, 1, numbers(code)),
-    ),
+    onRequest(headers(4, grpcHead), writeFrame(frameTypes.rstStream, 0, 1, numbers(code))),
   ]),
   "resets an unopened stream": after(writeFrame(frameTypes.rstStream, 0, 7, numbers(2))),
   "sends DATA before HEADERS": onRequest(writeFrame(frameTypes.data, 1, 1, envelope(""))),
-  "ends with HEADERS that have no status": onRequest(
-    writeFrame(frameTypes.headers, 5, 1, writeFields([["x", "y"]])),
-  ),
-  "sends HEADERS with a broken block": onRequest(
-    writeFrame(frameTypes.headers, 5, 1, Buffer.from([0xff, 0xff, 0xff])),
-  ),
+  "ends with HEADERS that have no status": onRequest(headers(5, writeFields([["x", "y"]]))),
+  "sends HEADERS with a broken block": onRequest(headers(5, Buffer.from([0xff, 0xff, 0xff]))),
   "sends headers of 2 MB": onRequest(
-    writeFrame(frameTypes.headers, 1, 1, Buffer.concat([grpcHead, manyFields])),
-    ...Array<Buffer>(130).fill(writeFrame(frameTypes.continuation, 0, 1, manyFields)),
-    writeFrame(frameTypes.continuation, 4, 1, manyFields),
+    headers(1, Buffer.concat([grpcHead, manyFields])),
+    repeated(130, continuation(0, manyFields)),
+    continuation(4, manyFields),
   ),
   "sends endless CONTINUATION": pour(
-    Buffer.concat([emptySettings, writeFrame(frameTypes.headers, 0, 1, grpcHead)]),
-    writeFrame(frameTypes.continuation, 0, 1, manyFields),
+    Buffer.concat([emptySettings, headers(0, grpcHead)]),
+    continuation(0, manyFields),
   ),
   "sends endless empty CONTINUATION": pour(
-    Buffer.concat([emptySettings, writeFrame(frameTypes.headers, 0, 1, grpcHead)]),
-    Buffer.concat(Array<Buffer>(1000).fill(writeFrame(frameTypes.continuation, 0, 1, Buffer.alloc(0)))),
+    Buffer.concat([emptySettings, headers(0, grpcHead)]),
+    repeated(1000, continuation(0, Buffer.alloc(0))),
   ),
   "pushes a stream": onRequest(
     writeFrame(frameTypes.pushPromise, 4, 1, Buffer.concat([numbers(2), grpcHead])),
   ),
   "opens a window of zero bytes": after(writeFrame(frameTypes.windowUpdate, 0, 0, numbers(0))),
   "opens a window beyond the limit": after(writeFrame(frameTypes.windowUpdate, 0, 0, numbers(0x7fffffff))),
-  "sends SETTINGS with a wrong length": after(writeFrame(frameTypes.settings, 0, 0, Buffer.alloc(5))),
-  "sets a window beyond the limit": after(
-    writeFrame(frameTypes.settings, 0, 0, writeSettings([[4, 0xffffffff]])),
-  ),
-  "sets a frame size of zero": after(writeFrame(frameTypes.settings, 0, 0, writeSettings([[5, 0]]))),
-  "acknowledges unsent SETTINGS": after(
-    ...Array<Buffer>(10).fill(writeFrame(frameTypes.settings, 1, 0, Buffer.alloc(0))),
-  ),
+  "sends SETTINGS with a wrong length": after(settings(Buffer.alloc(5))),
+  "sets a window beyond the limit": after(settings(writeSettings([[4, 0xffffffff]]))),
+  "sets a frame size of zero": after(settings(writeSettings([[5, 0]]))),
+  "acknowledges unsent SETTINGS": after(repeated(10, writeFrame(frameTypes.settings, 1, 0, Buffer.alloc(0)))),
   "sends a frame of 16 MB": after(
     Buffer.from([0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1]),
     Buffer.alloc(16_777_215),
@@ -278,18 +270,18 @@ export const frameErrors: Readonly<Record<string, Behaviour>> = {
 
 /** Peers that keep a connection busy or useless, so that only a deadline ends a call. */
 export const endlessFrames: Readonly<Record<string, Behaviour>> = {
-  "allows no streams": after(writeFrame(frameTypes.settings, 0, 0, writeSettings([[3, 0]]))),
-  "allows no body": after(writeFrame(frameTypes.settings, 0, 0, writeSettings([[4, 0]]))),
-  "sends endless SETTINGS": pour(emptySettings, Buffer.concat(Array<Buffer>(1000).fill(emptySettings))),
+  "allows no streams": after(settings(writeSettings([[3, 0]]))),
+  "allows no body": after(settings(writeSettings([[4, 0]]))),
+  "sends endless SETTINGS": pour(emptySettings, repeated(1000, emptySettings)),
   "sends endless PING": pour(
     emptySettings,
-    Buffer.concat(Array<Buffer>(1000).fill(writeFrame(frameTypes.ping, 0, 0, Buffer.alloc(8)))),
+    repeated(1000, writeFrame(frameTypes.ping, 0, 0, Buffer.alloc(8))),
   ),
   "sends endless empty DATA": (socket) => {
     socket.write(emptySettings);
-    const piece = Buffer.concat(Array<Buffer>(1000).fill(writeFrame(frameTypes.data, 0, 1, Buffer.alloc(0))));
+    const piece = repeated(1000, writeFrame(frameTypes.data, 0, 1, Buffer.alloc(0)));
     socket.once("data", () => {
-      pour(writeFrame(frameTypes.headers, 4, 1, grpcHead), piece)(socket);
+      pour(headers(4, grpcHead), piece)(socket);
     });
     followEnd(socket);
   },
@@ -311,14 +303,13 @@ function over2(answer: (stream: http2.ServerHttp2Stream) => void): Behaviour {
 }
 
 type Fields = http2.OutgoingHttpHeaders;
+const grpcHeaders: Fields = { ":status": 200, "content-type": "application/grpc" };
+const nothing = Buffer.alloc(0);
 
 /** Answers a gRPC call with a body and trailers. */
 const grpc = (body: Uint8Array, trailers: Fields, head: Fields = {}): Behaviour =>
   over2((stream) => {
-    stream.respond(
-      { ":status": 200, "content-type": "application/grpc", ...head },
-      { waitForTrailers: true },
-    );
+    stream.respond({ ...grpcHeaders, ...head }, { waitForTrailers: true });
     stream.on("wantTrailers", () => stream.sendTrailers(trailers));
     stream.end(body);
   });
@@ -328,7 +319,7 @@ const bomb = gzipSync(Buffer.alloc(256 * 1024 * 1024), { level: 9 });
 /** Peers that speak HTTP/2 but not gRPC, or gRPC with protocol errors. */
 export const grpcErrors: Readonly<Record<string, Behaviour>> = {
   "answers without trailers": over2((stream) => {
-    stream.respond({ ":status": 200, "content-type": "application/grpc" });
+    stream.respond(grpcHeaders);
     stream.end(envelope(""));
   }),
   "answers a page": over2((stream) => {
@@ -345,19 +336,19 @@ export const grpcErrors: Readonly<Record<string, Behaviour>> = {
   ...Object.fromEntries(
     ["", "-1", "17", "abc", "99999999999999999999", "0, 0"].map((status) => [
       `ends with the status "${status}"`,
-      grpc(Buffer.alloc(0), { "grpc-status": status }),
+      grpc(nothing, { "grpc-status": status }),
     ]),
   ),
-  "ends with details that are garbage": grpc(Buffer.alloc(0), {
+  "ends with details that are garbage": grpc(nothing, {
     "grpc-status": "3",
     "grpc-message": "%zz%",
     "grpc-status-details-bin": "!!!",
   }),
-  "ends with a message of 40 KB": grpc(Buffer.alloc(0), {
+  "ends with a message of 40 KB": grpc(nothing, {
     "grpc-status": "3",
     "grpc-message": "x".repeat(40_000),
   }),
-  "answers no message": grpc(Buffer.alloc(0), ok),
+  "answers no message": grpc(nothing, ok),
   "answers two messages": grpc(Buffer.concat([envelope(""), envelope("")]), ok),
   "answers a cut envelope": grpc(Buffer.from([0, 0, 0]), ok),
   "answers a cut message": grpc(envelope("four").subarray(0, 7), ok),
@@ -369,7 +360,7 @@ export const grpcErrors: Readonly<Record<string, Behaviour>> = {
   "compresses garbage": grpc(envelope("garbage", 1), ok, { "grpc-encoding": "gzip" }),
   "compresses 256 MB of zeros": grpc(envelope(bomb, 1), ok, { "grpc-encoding": "gzip" }),
   "closes in the middle of a message": over2((stream) => {
-    stream.respond({ ":status": 200, "content-type": "application/grpc" });
+    stream.respond(grpcHeaders);
     stream.write(envelope("four").subarray(0, 7), () => stream.session?.destroy());
   }),
 };
@@ -378,12 +369,12 @@ export const grpcErrors: Readonly<Record<string, Behaviour>> = {
 export const endlessAnswers: Readonly<Record<string, Behaviour>> = {
   "never answers": over2(() => {}),
   "sends a byte at a time": over2((stream) => {
-    stream.respond({ ":status": 200, "content-type": "application/grpc" });
+    stream.respond(grpcHeaders);
     const timer = setInterval(() => stream.write(Buffer.alloc(1)), 100);
     stream.on("close", () => clearInterval(timer));
   }),
   "sends endless empty messages": over2((stream) => {
-    stream.respond({ ":status": 200, "content-type": "application/grpc" });
+    stream.respond(grpcHeaders);
     const piece = Buffer.alloc(5 * 4000);
     const go = (): void => {
       while (stream.writable && stream.write(piece));

@@ -1,18 +1,29 @@
 /** What callers know about the life cycle of their keys, and what the audit log says about it. */
 import { ConnectError } from "@connectrpc/connect";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
+import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { move, moves, type State } from "../services/kms/key-states.ts";
 import { describeRefusal } from "../support/refusal.ts";
+import type { KmsClient } from "./kms-server.ts";
+
+/** How often an operation happened: at least as often as acknowledged, at most as often as requested. */
+export interface Count {
+  least: number;
+  most: number;
+}
 
 /** A version of a name, as last acknowledged. */
 export interface Version {
   readonly keyId: string;
+  readonly publicKey?: Uint8Array | undefined;
   state: State;
   wasRotated: boolean;
   /** Due time of its destruction. */
   destroyAtMs: number | undefined;
-  /** Signatures: at least as many as were answered, at most as many as were requested. */
-  readonly signed: { least: number; most: number };
+  readonly signed: Count;
+  readonly verified: Count;
+  /** One of the acknowledged signatures. */
+  signature?: Uint8Array | undefined;
 }
 
 /** A name that only one caller uses, one call at a time. */
@@ -21,46 +32,64 @@ export interface Line {
   versions: Version[];
   /** The unanswered call, which may have changed more than was acknowledged. */
   pending: { readonly operation: string; readonly version?: Version } | undefined;
+  /** The last request with an idempotency key, and the key that it returned; undefined if it was not answered. */
+  again?: { readonly send: (kms: KmsClient) => Promise<KeyRecord>; keyId: string | undefined } | undefined;
   /** Whether the name was used since the last check. */
   isTouched: boolean;
 }
 
-/** Everything that the callers of one store know. */
-export interface Lives {
-  /** By name. */
-  readonly lines: Map<string, Line>;
-  /** By ID. */
-  readonly grants: Map<string, "granted" | "unknown" | "revoked">;
-  /** Grants that were requested and have no answer. */
-  grantsAsked: number;
-  /** Failed calls that the state of the key does not explain. */
-  readonly failures: { readonly sentence: string; readonly atMs: number }[];
-  /** Answers that cannot be true. */
-  readonly contradictions: string[];
-  /** Operations that were answered or, with _REFUSED, rightly refused. */
-  readonly happened: Set<string>;
+/** A failed call that the state of the key does not explain. */
+export interface Failure {
+  readonly operation: string;
+  readonly code: string;
+  readonly reason: string | undefined;
+  /** In milliseconds of performance.now(). */
+  readonly startedMs: number;
+  readonly endedMs: number;
 }
 
-export function createLives(): Lives {
+/** Everything that the callers of one store know. */
+export type Lives = ReturnType<typeof createLives>;
+
+/** How the names begin for which several callers compete. */
+export const contested = "contested/";
+
+export function createLives() {
   return {
-    lines: new Map(),
-    grants: new Map(),
+    /** By name. */
+    lines: new Map<string, Line>(),
+    /** By ID. */
+    grants: new Map<string, "granted" | "unknown" | "revoked">(),
+    /** Grants that were requested and have no answer. */
     grantsAsked: 0,
-    failures: [],
-    contradictions: [],
-    happened: new Set(),
+    failures: [] as Failure[],
+    /** Answers that cannot be true. */
+    contradictions: [] as string[],
+    /** Operations that were answered or, with _REFUSED, rightly refused. */
+    happened: new Set<string>(),
   };
 }
 
-export function newVersion(keyId: string): Version {
-  const signed = { least: 0, most: 0 };
-  return { keyId, state: "ACTIVE", wasRotated: false, destroyAtMs: undefined, signed };
+export function newVersion({ keyId, publicKey }: Pick<Version, "keyId" | "publicKey">): Version {
+  return {
+    ...{ keyId, publicKey, state: "ACTIVE", wasRotated: false, destroyAtMs: undefined },
+    ...{ signed: { least: 0, most: 0 }, verified: { least: 0, most: 0 } },
+  };
 }
 
-/** Result of a call: an answer, a refusal with its reason, or neither. */
-export type Outcome<Answer> =
-  | { readonly answer: Answer; readonly reason?: undefined }
-  | { readonly answer?: undefined; readonly reason: string | undefined };
+/** Lists the different kinds of failures. */
+export function listKinds({ failures }: Lives): unknown[] {
+  const kinds = new Set(failures.map(({ code, reason }) => JSON.stringify({ code, reason })));
+  return [...kinds].map((kind) => JSON.parse(kind));
+}
+
+/** Result of a call. */
+export interface Outcome<Answer> {
+  readonly answer?: Answer;
+  /** Whether the call certainly changed nothing. */
+  readonly isRefused: boolean;
+  readonly isAnswered: boolean;
+}
 
 /**
  * Makes a call.
@@ -73,19 +102,19 @@ export async function attempt<Answer>(
   allowed: readonly string[],
   call: () => Promise<Answer>,
 ): Promise<Outcome<Answer>> {
+  const startedMs = performance.now();
   try {
     const answer = await call();
     lives.happened.add(operation);
-    return { answer };
+    return { answer, isRefused: false, isAnswered: true };
   } catch (thrown) {
     const { code, reason } = describeRefusal(ConnectError.from(thrown));
     if (reason !== undefined && allowed.includes(reason)) {
       lives.happened.add(`${operation}_REFUSED`);
-      return { reason };
+      return { isRefused: true, isAnswered: true };
     }
-    const sentence = `${operation} failed with ${code} ${reason}`;
-    lives.failures.push({ sentence, atMs: performance.now() });
-    return { reason: undefined };
+    lives.failures.push({ operation, code, reason, startedMs, endedMs: performance.now() });
+    return { isRefused: reason === "STORE_FULL", isAnswered: false };
   }
 }
 
@@ -94,6 +123,7 @@ export interface Logged {
   state: State;
   wasRotated: boolean;
   signed: number;
+  verified: number;
   /** Due time of the last schedule. */
   destroyAtMs: number | undefined;
   destructions: { readonly user: string; readonly atMs: number; readonly dueMs: number | undefined }[];
@@ -110,7 +140,7 @@ export function replay(entries: readonly AuditEntry[]): {
     if (entry.outcome !== "OK") continue;
     if (["CREATE", "IMPORT"].includes(entry.operation)) {
       if (logged.has(entry.keyId)) forbidden.push(`${entry.keyId} was created twice`);
-      const fresh = { wasRotated: false, signed: 0, destroyAtMs: undefined, destructions: [] };
+      const fresh = { wasRotated: false, signed: 0, verified: 0, destroyAtMs: undefined, destructions: [] };
       logged.set(entry.keyId, { state: "ACTIVE", ...fresh });
       continue;
     }
@@ -126,6 +156,7 @@ function follow(key: Logged, { operation, keyId, sequence, user, details, timest
     key.signed += 1;
     return key.state === "ACTIVE" ? [] : [sentence];
   }
+  if (operation === "VERIFY") key.verified += 1;
   if (moves[operation] === undefined) return [];
   const next = move(key.state, operation, key.wasRotated);
   if (operation === "DESTROY") {

@@ -8,10 +8,10 @@ import { startPostgres } from "../support/postgres-server.ts";
 import { describeRefusal, failureOf, refusal } from "../support/refusal.ts";
 import { runToEnd } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { createEvidence, createWitness, type Evidence, listKinds } from "./evidence.ts";
-import { findContradictions } from "./judge.ts";
 import { type KmsClient, type KmsServer, startKmsServer } from "./kms-server.ts";
-import { startLoad } from "./load.ts";
+import { judgeLives } from "./life-judge.ts";
+import { createKey, startLoad } from "./life-load.ts";
+import { createLives, type Lives, listKinds } from "./life-model.ts";
 import { createRandom } from "./mutations.ts";
 
 const timeout = 300_000;
@@ -25,7 +25,7 @@ const data = Buffer.from("message");
 /** A store in PostgreSQL, a program that uses it, and what its callers know. */
 interface Replica {
   readonly server: KmsServer;
-  readonly evidence: Evidence;
+  readonly lives: Lives;
 }
 
 describePostgres("a server whose PostgreSQL stops under load and comes back", () => {
@@ -36,7 +36,7 @@ describePostgres("a server whose PostgreSQL stops under load and comes back", ()
       const postgres = await startPostgres();
       onTestFinished(() => postgres.close());
       const replica = await startReplica(await postgres.createDatabase(), onTestFinished);
-      const { failures } = replica.evidence;
+      const { failures } = replica.lives;
       const load = startLoadOn(replica);
       await load.answers(100);
       await postgres.stop(mode);
@@ -46,7 +46,7 @@ describePostgres("a server whose PostgreSQL stops under load and comes back", ()
       const readyMs = performance.now();
       await load.answers(200);
       await load.stop();
-      expect(listKinds(replica.evidence)).toEqual([unavailable]);
+      expect(listKinds(replica.lives)).toEqual([unavailable]);
       expect(failures.filter(({ startedMs }) => startedMs > readyMs)).toEqual([]);
       await expectKept(replica, expect);
     },
@@ -108,7 +108,7 @@ describePostgres("a server that shares PostgreSQL with other servers", () => {
     };
 
     it("answers correctly or with UNAVAILABLE while its sessions are terminated under load, and recovers", async (test) => {
-      const { replica, operator, evidence } = await startShared(test);
+      const { replica, operator, lives } = await startShared(test);
       const load = startLoadOn(replica);
       await load.answers(50);
       for (let times = 0; times < 20; times += 1) {
@@ -121,17 +121,16 @@ describePostgres("a server that shares PostgreSQL with other servers", () => {
       const lastMs = performance.now();
       await load.answers(200);
       await load.stop();
-      test.expect(listKinds(evidence)).toEqual([unavailable]);
-      const late = evidence.failures.filter(({ startedMs }) => startedMs > lastMs);
+      test.expect(listKinds(lives)).toEqual([unavailable]);
+      const late = lives.failures.filter(({ startedMs }) => startedMs > lastMs);
       test.expect(late.length).toBeLessThanOrEqual(1);
       await expectKept(replica, test.expect);
     });
 
     it("writes again after the database was read-only, without a restart", async (test) => {
-      const { replica, operator, databaseUrl, evidence, server } = await startShared(test);
-      const witness = createWitness(evidence, server.kms);
+      const { replica, operator, databaseUrl, lives, server } = await startShared(test);
       const database = new URL(databaseUrl).pathname.slice(1);
-      test.expect(await witness.create({ alias: "before it", algorithm: "ML-DSA-44" })).toBe(true);
+      test.expect(await createKey({ lives, kms: server.kms }, "before-it")).toBe(true);
       await operator.query(`alter database ${database} set default_transaction_read_only = on`);
       await operator.query(`select pg_terminate_backend(pid) from (${sessions}) as theirs`);
       // From here on, the program has a session that stays read-only.
@@ -143,17 +142,16 @@ describePostgres("a server that shares PostgreSQL with other servers", () => {
       await operator.query("set default_transaction_read_only = off");
       await operator.query(`alter database ${database} reset default_transaction_read_only`);
       await test.expect.poll(readiness).toBe("ready\n");
-      test.expect(await witness.create({ alias: "after it", algorithm: "ML-DSA-44" })).toBe(true);
+      test.expect(await createKey({ lives, kms: server.kms }, "after-it")).toBe(true);
       await expectKept(replica, test.expect);
     });
 
     it("waits while another program holds the write lock, and then succeeds", async (test) => {
-      const { replica, operator, databaseUrl, evidence, server } = await startShared(test);
-      const witness = createWitness(evidence, server.kms);
+      const { replica, operator, databaseUrl, lives, server } = await startShared(test);
       const unlock = await holdWriteLock(databaseUrl, test.onTestFinished);
       let answered = 0;
       const orders = Array.from({ length: 32 }, async (_, i) => {
-        const isCreated = await witness.create({ alias: `order ${i}`, algorithm: "ML-DSA-44" });
+        const isCreated = await createKey({ lives, kms: server.kms }, `order-${i}`);
         answered += 1;
         return isCreated;
       });
@@ -166,33 +164,32 @@ describePostgres("a server that shares PostgreSQL with other servers", () => {
     });
 
     it("answers UNAVAILABLE while another program holds the write lock, and recovers when it is free", async (test) => {
-      const { replica, databaseUrl, evidence } = await startShared(test);
+      const { replica, databaseUrl, lives } = await startShared(test);
       const load = startLoadOn(replica);
       await load.answers(50);
       const unlock = await holdWriteLock(databaseUrl, test.onTestFinished);
-      await vi.waitUntil(() => evidence.failures.length > 0, timeout);
+      await vi.waitUntil(() => lives.failures.length > 0, timeout);
       await unlock();
       await load.answers(100);
       await load.stop();
-      test.expect(listKinds(evidence)).toEqual([unavailable]);
+      test.expect(listKinds(lives)).toEqual([unavailable]);
       await expectKept(replica, test.expect);
     });
 
     it("continues when another replica hangs in the middle of its transaction", async (test) => {
-      const { replica, operator, databaseUrl, evidence, server } = await startShared(test);
+      const { replica, operator, databaseUrl, lives, server } = await startShared(test);
       const lively = await startReplica(databaseUrl, test.onTestFinished);
       const load = startLoadOn(replica);
       await load.answers(50);
       await stopInTransaction(server, operator);
 
-      const witness = createWitness(evidence, lively.server.kms);
       // The other replica hangs until this call is answered, so only a database timeout can end its transaction.
-      test.expect(await witness.create({ alias: "from the other", algorithm: "ML-DSA-44" })).toBe(true);
+      test.expect(await createKey({ lives, kms: lively.server.kms }, "from-the-other")).toBe(true);
 
       server.process.kill("SIGCONT");
       await load.answers(100);
       await load.stop();
-      test.expect([unavailable]).toEqual(test.expect.arrayContaining(listKinds(evidence)));
+      test.expect([unavailable]).toEqual(test.expect.arrayContaining(listKinds(lives)));
       await expectKept(replica, test.expect);
     });
   });
@@ -210,7 +207,7 @@ async function startReplica(databaseUrl: string, atEnd: AtEnd): Promise<Replica>
   const dataDir = makeTemporaryDirectory(atEnd);
   const args = ["--database-url", withPassword(databaseUrl)];
   const server = await startKmsServer({ dataDir, args, env }, atEnd);
-  return { server, evidence: createEvidence() };
+  return { server, lives: createLives() };
 }
 
 function withPassword(databaseUrl: string): string {
@@ -219,17 +216,17 @@ function withPassword(databaseUrl: string): string {
   return url.href;
 }
 
-function startLoadOn({ server, evidence }: Replica) {
-  return startLoad({ evidence, servers: [server], random: createRandom(20261124) });
+function startLoadOn({ server, lives }: Replica) {
+  return startLoad({ lives, server, random: createRandom(20261124) });
 }
 
 /** Checks that the store has everything acknowledged, and that the program's log contains none of it. */
-async function expectKept({ server, evidence }: Replica, expect: ExpectStatic): Promise<void> {
-  expect(await findContradictions(evidence, server.kms)).toEqual([]);
+async function expectKept({ server, lives }: Replica, expect: ExpectStatic): Promise<void> {
+  expect(await judgeLives(lives, server.kms)).toEqual([]);
   const { stderr } = await server.stop();
   expect(stderr).not.toContain(password);
   // Key names reach the database like all other values: as statement parameters.
-  expect([...evidence.orders.keys()].filter((alias) => stderr.includes(alias))).toEqual([]);
+  expect([...lives.lines.keys()].filter((name) => stderr.includes(name))).toEqual([]);
 }
 
 /** The program's sessions in this database. */

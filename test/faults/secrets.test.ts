@@ -1,36 +1,154 @@
+/** What a server leaves behind: no secret, anywhere. Opens the sealed secrets of its store to know them. */
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { inspect } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
-import { mlDsaNames, mlKemNames } from "../../src/crypto/algorithms.ts";
+import {
+  type Algorithm,
+  algorithms,
+  isMlDsaAlgorithm,
+  mlDsaNames,
+  mlKemNames,
+} from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import type { Store } from "../../src/store/store.ts";
 import { present } from "../services/answers.ts";
 import { type AtEnd, endAfterAll } from "../support/at-end.ts";
+import { openTestStore } from "../support/open-store.ts";
 import { type RunningServer, runToEnd, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { findSecrets, type Haystack, type Secret } from "./secrets.ts";
-import { openSecrets, readSealed, withStore } from "./store-secrets.ts";
+
+/** Opens the store of a data directory while the server uses it. */
+async function withStore<T>(
+  dataDir: string,
+  provider: CryptoProvider,
+  use: (store: Store) => Promise<T>,
+): Promise<T> {
+  const store = await openTestStore(dataDir, provider);
+  try {
+    return await use(store);
+  } finally {
+    await store.close();
+  }
+}
+
+/** A secret as the database stores it. */
+interface Sealed {
+  readonly identity: string;
+  /** Its random parts: the wrapped data key and the ciphertext. */
+  readonly blobs: readonly Uint8Array[];
+}
+
+/** Reads all sealed secrets without opening them. */
+async function readSealed({ reader }: Store): Promise<Sealed[]> {
+  const rows = await reader.selectFrom("sealed_secrets").selectAll().execute();
+  return rows.map(({ identity, wrapped_data_key, ciphertext }) => ({
+    identity,
+    blobs: [wrapped_data_key, ciphertext],
+  }));
+}
+
+/** Opens all sealed secrets, and expands the keys of the key service and of the store itself. */
+async function openSecrets(store: Store, provider: CryptoProvider): Promise<Secret[]> {
+  const keys = await store.reader.selectFrom("kms_keys").select(["key_id", "algorithm"]).execute();
+  const algorithmOf = (identity: string): Algorithm | undefined => {
+    if (/^(issuer_keys\/|store\/audit-signing-key$)/.test(identity)) return "ML-DSA-65";
+    // Stored keys have a known algorithm; for other services, only the seed is searched for.
+    return keys.find(({ key_id }) => identity.includes(key_id))?.algorithm as Algorithm | undefined;
+  };
+  const secrets: Secret[] = [];
+  for (const { identity } of await readSealed(store)) {
+    const secret = await store.readSecret(identity);
+    const algorithm = algorithmOf(identity);
+    if (secret === undefined) throw new Error(`${identity} no longer exists`);
+    if (algorithm) secrets.push(...(await expand(provider, algorithm, identity, secret)));
+    if (algorithm === undefined || hasSeed(algorithm)) secrets.push({ name: identity, bytes: secret });
+  }
+  return secrets;
+}
+
+function hasSeed(algorithm: Algorithm): boolean {
+  return algorithms[algorithm].seedBytes !== undefined;
+}
+
+/** The secret parts of an expanded key. */
+async function expand(
+  provider: CryptoProvider,
+  algorithm: Algorithm,
+  identity: string,
+  secret: Uint8Array,
+): Promise<Secret[]> {
+  const expanded = hasSeed(algorithm)
+    ? (await provider.importSecretKey(algorithm, { seed: secret })).exportRaw()
+    : secret;
+  return secretParts(algorithm, expanded.length).map(([start, end]) => ({
+    name: `${identity}, bytes ${start} to ${end} of its expanded form`,
+    bytes: expanded.subarray(start, end),
+  }));
+}
+
+/** The rest of an expanded key is its public key, or a hash of it. */
+function secretParts(algorithm: Algorithm, length: number): [number, number][] {
+  // FIPS 204, algorithm 24: rho, K, tr, then the vectors.
+  if (isMlDsaAlgorithm(algorithm))
+    return [
+      [32, 64],
+      [128, length],
+    ];
+  // FIPS 203, algorithm 16: the key of K-PKE (384 k bytes of 768 k + 96), the public key, its hash, then z.
+  if (algorithm.startsWith("ML-KEM"))
+    return [
+      [0, (length - 96) / 2],
+      [length - 32, length],
+    ];
+  // FIPS 205, section 9.1: SK.seed, SK.prf, PK.seed, PK.root.
+  return [[0, length / 2]];
+}
+
+describe("findSecrets", () => {
+  const secret = { name: "secret", bytes: randomBytes(96) };
+  const forms: [string, (bytes: Buffer) => string | Buffer][] = [
+    ["raw bytes", (bytes) => bytes],
+    ["hexadecimal", (bytes) => bytes.toString("hex")],
+    ["upper-case hexadecimal", (bytes) => bytes.toString("hex").toUpperCase()],
+    ["base64", (bytes) => bytes.toString("base64")],
+    ["base64url", (bytes) => bytes.toString("base64url")],
+    ["a Buffer in JSON", (bytes) => JSON.stringify(bytes)],
+    ["a Uint8Array in JSON", (bytes) => JSON.stringify(new Uint8Array(bytes))],
+    ["a Uint8Array in JSON in JSON", (bytes) => JSON.stringify(JSON.stringify(new Uint8Array(bytes)))],
+    ["a Buffer as Node prints it", (bytes) => inspect(bytes, { maxArrayLength: null })],
+    ["a Uint8Array as Node prints it", (bytes) => inspect(new Uint8Array(bytes), { maxArrayLength: null })],
+  ];
+  describe.each(forms)("finds a secret as %s", (_form, write) => {
+    it.each([0, 1, 2, 3, 4, 5])("%s bytes into other bytes", (before) => {
+      const bytes = write(Buffer.concat([randomBytes(before), secret.bytes, randomBytes(7)]));
+      expect(findSecrets([{ name: "log", bytes: Buffer.from(bytes) }], [secret])).toEqual(["secret in log"]);
+    });
+    it.each([0, 15, 33, 48])("with only the 48 bytes from offset %s", (from) => {
+      const bytes = Buffer.from(write(secret.bytes.subarray(from, from + 48)));
+      expect(findSecrets([{ name: "log", bytes }], [secret])).toEqual(["secret in log"]);
+    });
+  });
+  it("does not mistake the trailing zeros of one signature for another signature", () => {
+    const token = { name: "token", bytes: Buffer.from(endedByZeros().toString("base64url")) };
+    const bytes = Buffer.from(endedByZeros().toString("base64url"));
+    expect(findSecrets([{ name: "log", bytes }], [token])).toEqual([]);
+    expect(findSecrets([{ name: "log", bytes: token.bytes }], [token])).toEqual(["token in log"]);
+  });
+  it("finds nothing in other bytes", () => {
+    expect(findSecrets([{ name: "log", bytes: randomBytes(100_000) }], [secret])).toEqual([]);
+  });
+});
+
+function endedByZeros(): Buffer {
+  return Buffer.concat([randomBytes(99), Buffer.alloc(60)]);
+}
 
 /** Everything that a server left behind, and what must not be in it. */
-interface Remains {
-  /** The data directory while the server ran. */
-  readonly whileRunning: readonly Haystack[];
-  readonly afterStop: readonly Haystack[];
-  /** Backup made while the server ran. */
-  readonly backup: readonly Haystack[];
-  readonly output: readonly Haystack[];
-  readonly answers: readonly Haystack[];
-  readonly masterKey: Secret;
-  /** Everything that the store seals: seeds, and the keys expanded from them. */
-  readonly sealed: readonly Secret[];
-  /** Messages and shared secrets of callers, and their tokens. */
-  readonly ofCallers: readonly Secret[];
-  readonly publicKeys: readonly Secret[];
-  /** Database content of destroyed keys: useless without the master key. */
-  readonly blobsOfDestroyed: readonly Secret[];
-  readonly blobsOfKept: readonly Secret[];
-}
+type Remains = Awaited<ReturnType<typeof leaveRemains>>;
 
 describe("a server that logs everything, and creates, uses, rotates and destroys keys of all kinds", () => {
   const atEnd = endAfterAll();
@@ -107,12 +225,12 @@ function namesOf(found: readonly string[]): string[] {
   return [...new Set(found.map((name) => name.replace(/ in .*/, "")))].sort();
 }
 
-async function leaveRemains(dataDir: string, otherDir: string, atEnd: AtEnd): Promise<Remains> {
+async function leaveRemains(dataDir: string, otherDir: string, atEnd: AtEnd) {
   const provider = await createCryptoProvider("openssl");
   const server = await startServer({ dataDir, args: ["--log-level", "trace"] });
   atEnd(async () => void (await server.stop("SIGKILL")));
   const caller = createCaller(server);
-  const kept = await createKeys(caller, "kept", algorithms);
+  const kept = await createKeys(caller, "kept", createdAlgorithms);
   const destroyed = await createKeys(caller, "destroyed", ["ML-DSA-65", "SLH-DSA-SHA2-128f", "ML-KEM-768"]);
   const before = await withStore(dataDir, provider, async (store) => ({
     secrets: await openSecrets(store, provider),
@@ -137,6 +255,7 @@ async function leaveRemains(dataDir: string, otherDir: string, atEnd: AtEnd): Pr
       .filter(({ identity }) => keys.some(({ keyId }) => identity.includes(keyId)))
       .flatMap(({ identity, blobs }) => blobs.map((bytes, i) => ({ name: `${identity} blob ${i}`, bytes })));
   return {
+    /** The data directory while the server ran. */
     whileRunning,
     afterStop: readDirectory(dataDir),
     backup: readDirectory(otherDir),
@@ -146,12 +265,15 @@ async function leaveRemains(dataDir: string, otherDir: string, atEnd: AtEnd): Pr
       name: "master key",
       bytes: Buffer.from(readFileSync(join(dataDir, "master.key"), "utf8"), "hex"),
     },
+    /** Everything that the store seals: seeds, and the keys expanded from them. */
     sealed: [...new Map([...before.secrets, ...after].map((secret) => [secret.name, secret])).values()],
+    /** Messages and shared secrets of callers, and their tokens. */
     ofCallers: [{ name: "message", bytes: message }, ...caller.secrets],
     publicKeys: kept.map(({ alias, publicKey }) => ({
       name: alias,
       bytes: Buffer.from(publicKey, "base64"),
     })),
+    /** Database content of destroyed keys: useless without the master key. */
     blobsOfDestroyed: blobsOf(destroyed),
     blobsOfKept: blobsOf(kept),
   };
@@ -207,7 +329,7 @@ function createCaller({ url }: RunningServer) {
 }
 
 /** Each length of a secret key: the store treats other parameter sets of SLH-DSA like these. */
-const algorithms = [
+const createdAlgorithms = [
   ...mlDsaNames,
   ...(["SLH-DSA-SHA2-128f", "SLH-DSA-SHAKE-192f", "SLH-DSA-SHA2-256f"] as const),
   ...mlKemNames,

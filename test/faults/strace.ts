@@ -26,17 +26,14 @@ export function runWithFault(fault: string, ...args: string[]) {
 }
 
 /** A traced program. */
-export interface Trace {
-  /** Counts successful syncs so far, of files whose path has this ending. */
-  countSyncs(ending: string): number;
-}
+export type Trace = Awaited<ReturnType<typeof traceSyncs>>;
 
 /**
  * Traces all threads of a program until the test ends.
  *
  * @param directory for the output of strace
  */
-export async function traceSyncs(pid: number, directory: string, atEnd: AtEnd): Promise<Trace> {
+export async function traceSyncs(pid: number, directory: string, atEnd: AtEnd) {
   const file = join(directory, "trace");
   // -f: all threads; -y: paths of files. strace writes a line before the program continues.
   const flags = ["-f", "-y", "-e", "trace=fsync,fdatasync", "-o", file, "-p", String(pid)];
@@ -54,7 +51,8 @@ export async function traceSyncs(pid: number, directory: string, atEnd: AtEnd): 
   }
   if (!said.at(-1)?.includes("attached")) throw new Error(`strace cannot attach: ${said.join("; ")}`);
   return {
-    countSyncs: (ending) =>
+    /** Counts successful syncs so far, of files whose path has this ending. */
+    countSyncs: (ending: string): number =>
       findSyncedPaths(readFileSync(file, "utf8")).filter((path) => path.endsWith(ending)).length,
   };
 }

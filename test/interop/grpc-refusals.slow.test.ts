@@ -25,51 +25,49 @@ interface Refused {
 
 const large = toBinary(ItemSchema, create(ItemSchema, { text: "a".repeat(2000) }));
 
+const notFound = { code: Code.Unimplemented, reason: "RPC_NOT_FOUND" };
+const nothing = "/probing.Probe/Nothing";
+const exhausted = (reason: string) => ({ code: Code.ResourceExhausted, reason });
+const invalid = (reason: string) => ({ code: Code.InvalidArgument, reason });
+const short = { maxMessageBytes: 1000 };
+
 const refusals: Record<string, Refused> = {
   "an unknown RPC": {
-    call: { path: "/probing.Probe/Nothing" },
-    expected: {
-      code: Code.Unimplemented,
-      reason: "RPC_NOT_FOUND",
-      message: "the RPC /probing.Probe/Nothing does not exist",
-      metadata: { path: "/probing.Probe/Nothing" },
-    },
+    call: { path: nothing },
+    expected: { ...notFound, message: `the RPC ${nothing} does not exist`, metadata: { path: nothing } },
   },
   "a path of 10,000 characters": {
     call: { path: `/probing.Probe/${"N".repeat(10_000)}` },
-    expected: { code: Code.Unimplemented, reason: "RPC_NOT_FOUND" },
+    expected: notFound,
   },
   "metadata above the limit": {
     call: { headers: { "x-large": "x".repeat(20_000) } },
-    expected: { code: Code.ResourceExhausted, reason: "METADATA_TOO_LARGE" },
+    expected: exhausted("METADATA_TOO_LARGE"),
   },
   "a message above the limit": {
-    limits: { maxMessageBytes: 1000 },
+    limits: short,
     call: { message: large },
-    expected: { code: Code.ResourceExhausted, reason: "BODY_TOO_LARGE", metadata: { maxBytes: "1000" } },
+    expected: { ...exhausted("BODY_TOO_LARGE"), metadata: { maxBytes: "1000" } },
   },
   "a compressed message above the limit": {
-    limits: { maxMessageBytes: 1000 },
+    limits: short,
     call: { message: large, gzip: true },
-    expected: { code: Code.ResourceExhausted, reason: "BODY_TOO_LARGE" },
+    expected: exhausted("BODY_TOO_LARGE"),
   },
   "bytes that are not a message": {
     call: { message: Uint8Array.of(0x0a, 0x05, 0x61) },
-    expected: { code: Code.InvalidArgument, reason: "MESSAGE_MALFORMED" },
+    expected: invalid("MESSAGE_MALFORMED"),
   },
   "a handler that refuses": {
     behaviour: always(refuseText),
     expected: {
-      code: Code.InvalidArgument,
-      reason: "KEY_INVALID",
-      message: "text: is no key, see 100%",
-      metadata: { field: "text" },
-      fields: ["text"],
+      ...{ ...invalid("KEY_INVALID"), message: "text: is no key, see 100%" },
+      ...{ metadata: { field: "text" }, fields: ["text"] },
     },
   },
   "a refusal larger than clients accept": {
     behaviour: always(refuseAtLength),
-    expected: { code: Code.InvalidArgument, reason: "FIELD_INVALID" },
+    expected: invalid("FIELD_INVALID"),
   },
   "a handler that throws": {
     behaviour: always(crash),
@@ -77,7 +75,7 @@ const refusals: Record<string, Refused> = {
   },
   "a full server": {
     limits: { maxCalls: 0, maxStreams: 0 },
-    expected: { code: Code.ResourceExhausted, reason: "SERVER_BUSY", retryAfter: "1s" },
+    expected: { ...exhausted("SERVER_BUSY"), retryAfter: "1s" },
   },
 };
 
@@ -153,7 +151,7 @@ describe.each([
     it("and makes its next call on the same connection", async () => {
       const { port } = await serveProbe();
       for (const method of methods) {
-        expect(await send(port, method, { path: "/probing.Probe/Nothing" })).toMatchObject({ code: 12 });
+        expect(await send(port, method, { path: nothing })).toMatchObject({ code: 12 });
         expect(await send(port, method)).toMatchObject({ code: 0, messages: 1 });
       }
     });

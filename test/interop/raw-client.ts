@@ -35,10 +35,7 @@ export interface RawOutcome {
 }
 
 /** A client, which keeps its connections between calls. */
-export interface RawClient {
-  call(call: RawCall): Promise<RawOutcome>;
-  end(): Promise<void>;
-}
+export type RawClient = ReturnType<typeof start>;
 
 const clients = join(import.meta.dirname, "clients");
 
@@ -58,11 +55,11 @@ export function startGoClient(): RawClient {
   return start(program, []);
 }
 
-function start(program: string, args: readonly string[]): RawClient {
+function start(program: string, args: readonly string[]) {
   const { ask, end } = startLineClient<object, RawOutcome>(program, args);
   const defaults = { headers: {}, clientStreaming: false, serverStreaming: false, gzip: false };
   return {
-    call: ({ message = new Uint8Array(), ...call }) =>
+    call: ({ message = new Uint8Array(), ...call }: RawCall) =>
       ask({ ...defaults, ...call, message: Buffer.from(message).toString("base64") }),
     end,
   };

@@ -27,6 +27,7 @@ import { findEnvoy, startEdge } from "../../envoy/edge.ts";
 import { findQuietPort } from "../support/find-quiet-port.ts";
 import { password } from "../support/passwords.ts";
 import { findPostgres } from "../support/postgres-server.ts";
+import { launch, readUntil } from "../support/start-server.ts";
 import { isMissing, isOpensslTooOld } from "./tools.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -60,8 +61,6 @@ export interface Surroundings {
   /** A database on a PostgreSQL server, as a superuser; the page creates its own databases there. */
   readonly databaseUrl?: string;
 }
-
-/** The answer to a password prompt. */
 
 const startLine = /^\$ ((?:[A-Z_]+=\S+ )*(?:npm (?:start|run gateway)(?: .*)?|envoy -c envoy\/[\w.-]+))$/gm;
 /** Address of a service that the reader writes. */
@@ -323,22 +322,24 @@ async function start(checkout: string, command: string, env: NodeJS.ProcessEnv):
   const args = given.trim() === "" ? [] : given.trim().split(/ +/);
   const program = isGateway(command) ? ["envoy/gateway.ts"] : ["dist/main.js", "serve"];
   // Before the flags of the page, because "--" ends them.
-  const child = spawn(process.execPath, [...program, "--port", "0", ...args], {
+  const { child, exit, output } = launch(["--port", "0", ...args], undefined, {
+    command: [process.execPath, ...program],
     cwd: checkout,
     env: {
       ...env,
       ...Object.fromEntries([...variables.matchAll(/(\w+)=(\S+)/g)].map(([, ...pair]) => pair)),
     },
-    stdio: ["ignore", "pipe", "pipe"],
   });
-  const closed = once(child, "close");
+  const port = await Promise.race([
+    readUntil(child, () => /ready on https?:\/\/[^/\s]+:(\d+)\n/.exec(output.stdout)?.[1]),
+    exit.then(() => undefined),
+  ]);
+  if (port === undefined) return output.stderr;
   const stop = async (): Promise<void> => {
     child.kill("SIGTERM");
-    await closed;
+    await exit;
   };
-  const { stdout, stderr } = await readUntilReady(child);
-  const port = /ready on https?:\/\/[^/\s]+:(\d+)\n/.exec(stdout)?.[1];
-  return port === undefined ? stderr : { port, stdout, stop };
+  return { port, stdout: output.stdout, stop };
 }
 
 /**
@@ -363,19 +364,4 @@ async function startEnvoy(
   } catch (error) {
     return String(error);
   }
-}
-
-/** Collects the output of a program until it is ready or has exited. */
-function readUntilReady(child: ChildProcess): Promise<{ stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    let [stdout, stderr] = ["", ""];
-    child.stdout?.on("data", (chunk) => {
-      stdout += chunk;
-      if (/ready on \S+\n/.test(stdout)) resolve({ stdout, stderr });
-    });
-    child.stderr?.on("data", (chunk) => {
-      stderr += chunk;
-    });
-    child.once("close", () => resolve({ stdout, stderr }));
-  });
 }

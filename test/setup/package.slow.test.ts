@@ -1,6 +1,5 @@
 /** The package that `npm pack` creates: its content, and what works once it is installed. */
-import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { once } from "node:events";
+import { execFile } from "node:child_process";
 import {
   existsSync,
   globSync,
@@ -20,6 +19,7 @@ import { services } from "../../src/client/services.ts";
 import { callRest } from "../services/answers.ts";
 import { inheritedEnvironment } from "../support/environment.ts";
 import { type PackageRegistry, startRegistry } from "../support/package-registry.ts";
+import { type Launch, type RunningServer, startServer } from "../support/start-server.ts";
 import { loadPackages } from "../support/whole-program.ts";
 import { copyClone, root } from "./copies.ts";
 
@@ -34,7 +34,7 @@ const installed = join(app, "node_modules/quantum-safe-playground");
 const bin = join(app, "node_modules/.bin");
 let registry: PackageRegistry;
 let tarball: string;
-let server: { readonly url: string; readonly process: ChildProcess };
+let server: RunningServer;
 
 /** The environment of a user with the machine's own Node and no clone. */
 function environment(more: Readonly<Record<string, string>> = {}): Record<string, string> {
@@ -64,12 +64,12 @@ beforeAll(async () => {
   registry = await startRegistry(packageJson);
   mkdirSync(app);
   await run("npm", ["install", ...npmFlags(), tarball], { cwd: app, env: environment() });
-  server = await startInstalled();
+  server = await startInstalled(join(scratch, "data"));
 }, 300_000);
 
 afterAll(async () => {
   registry?.close();
-  if (server !== undefined) await stop(server);
+  await server?.stop();
   rmSync(scratch, { recursive: true, force: true });
 });
 
@@ -87,30 +87,9 @@ async function makeClone(): Promise<string> {
   return clone;
 }
 
-async function stop({ process }: typeof server): Promise<void> {
-  const ended = once(process, "exit");
-  process.kill("SIGTERM");
-  await ended;
-}
-
-async function startInstalled(args = ["--data-dir", join(scratch, "data")]): Promise<typeof server> {
-  const child = spawn(join(bin, "qsp"), ["serve", "--port", "0", ...args], {
-    cwd: app,
-    env: environment(),
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let output = "";
-  child.stderr.on("data", (chunk) => {
-    output += chunk;
-  });
-  for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) {
-    output += chunk;
-    const [, url] = /ready on (https?:\S+)\n/.exec(output) ?? [];
-    if (url === undefined) continue;
-    child.stdout.resume();
-    return { url, process: child };
-  }
-  throw new Error(`the server ended before it was ready: ${output}`);
+function startInstalled(dataDir: string, args: readonly string[] = []): Promise<RunningServer> {
+  const how: Launch = { command: [join(bin, "qsp")], cwd: app, env: environment() };
+  return startServer({ dataDir, args, how });
 }
 
 /**
@@ -295,14 +274,14 @@ describe("the installed client", { timeout }, () => {
     await command("qsp", ["ca", "init", "--data-dir", dataDir]);
     await command("qsp", ["ca", "issue", "localhost", "127.0.0.1", "--data-dir", dataDir]);
     const files = ["--tls-cert", join(tls, "gateway.crt"), "--tls-key", join(tls, "gateway.key")];
-    const secure = await startInstalled(["--data-dir", dataDir, ...files]);
+    const secure = await startInstalled(dataDir, files);
     try {
       expect(await followPage(secure.url, { NODE_EXTRA_CA_CERTS: join(tls, "ca.crt") })).toBe(printed);
       const [, causes = ""] = /whose cause is (.*?)\./.exec(page) ?? [];
       const named = causes.split(" or ").map((name) => name.replaceAll("`", ""));
       await expect(followPage(secure.url)).rejects.toThrow(new RegExp(named.join("|")));
     } finally {
-      await stop(secure);
+      await secure.stop();
     }
   });
 

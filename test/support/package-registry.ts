@@ -18,15 +18,10 @@ interface Manifest {
 }
 
 /** A running registry. */
-export interface PackageRegistry {
-  readonly url: string;
-  /** Names of the packages whose content was fetched. */
-  readonly fetched: ReadonlySet<string>;
-  close(): void;
-}
+export type PackageRegistry = Awaited<ReturnType<typeof startRegistry>>;
 
 /** Starts a registry with the transitive dependencies of a package. */
-export async function startRegistry(packageJson: Manifest): Promise<PackageRegistry> {
+export async function startRegistry(packageJson: Manifest) {
   const manifests = collectManifests(packageJson);
   const fetched = new Set<string>();
   const server = createServer((request, response) => {
@@ -49,8 +44,9 @@ export async function startRegistry(packageJson: Manifest): Promise<PackageRegis
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}/`,
-    fetched,
-    close: () => {
+    /** Names of the packages whose content was fetched. */
+    fetched: fetched as ReadonlySet<string>,
+    close: (): void => {
       server.close();
       server.closeAllConnections();
     },

@@ -227,21 +227,12 @@ interface Run {
   readonly ended: Promise<string>;
 }
 
-interface Supervisor {
-  /** Runs a program; the previous one must have ended. */
-  run(program: string, args: readonly string[]): Promise<Run>;
-  /** Sends a signal to the running program, if any. */
-  kill(signal: NodeJS.Signals): void;
-  /** Ends the program and removes the directory; resolves when both are done. */
-  close(): Promise<void>;
-}
-
 /** A command line to the supervisor. */
 type Command =
   | { readonly program: string; readonly args: readonly string[] }
   | { readonly kill: NodeJS.Signals };
 
-function startSupervisor(directory: string): Supervisor {
+function startSupervisor(directory: string) {
   const child = spawn(process.execPath, [import.meta.filename, directory], {
     // Ctrl-C at a terminal reaches all processes of the test run; the supervisor must outlive them.
     detached: true,
@@ -258,7 +249,8 @@ function startSupervisor(directory: string): Supervisor {
   };
   let isBusy = false;
   return {
-    run: async (program, args) => {
+    /** Runs a program; the previous one must have ended. */
+    run: async (program: string, args: readonly string[]): Promise<Run> => {
       if (isBusy) throw new Error(`a program runs in ${directory} already`);
       isBusy = true;
       give({ program, args });
@@ -268,8 +260,10 @@ function startSupervisor(directory: string): Supervisor {
       });
       return { pid, ended };
     },
-    kill: (signal) => give({ kill: signal }),
-    close: async () => {
+    /** Sends a signal to the running program, if any. */
+    kill: (signal: NodeJS.Signals): void => give({ kill: signal }),
+    /** Ends the program and removes the directory; resolves when both are done. */
+    close: async (): Promise<void> => {
       child.stdin.end();
       const [code] = await closed;
       if (code !== 0) throw new Error(`the supervisor of ${directory} ended with ${code}`);

@@ -34,12 +34,6 @@ describe("the summary of skipped tests", () => {
       ["mvn", "envoy"],
       ["1 | mvn | apt-get install maven", "1 | envoy | as install_envoy in .ci/run does"],
     ],
-    [
-      "reports a program that is too old",
-      ["signs (needs openssl 3.5)"],
-      [],
-      [expect.stringContaining("1 | openssl | ")],
-    ],
     ["lists the files of other skipped tests", ["takes long"], [], [`1 | something else | in ${thisFile}`]],
   ])("%s", (_does, names, missing, rows) => {
     expect(summarize(names, missing)).toEqual(rows);

@@ -1,8 +1,14 @@
 /** Runs the program like an operator. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import { inheritedEnvironment } from "./environment.ts";
 import { main } from "./program.ts";
+
+/** Another way to run the program than on this Node with the environment of the tests. */
+export interface Launch extends Pick<SpawnOptions, "cwd" | "env" | "gid" | "stdio" | "uid"> {
+  /** The program and its first arguments. */
+  readonly command?: readonly [string, ...string[]];
+}
 
 /** How to start the program. */
 export interface StartOptions {
@@ -10,6 +16,7 @@ export interface StartOptions {
   /** Flags in addition to --port 0 and --data-dir. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  readonly how?: Launch;
 }
 
 /** How the program ended. */
@@ -33,8 +40,8 @@ export interface RunningServer {
 }
 
 /** Starts a server and waits until it reports that it is ready. */
-export async function startServer({ dataDir, args = [], env }: StartOptions): Promise<RunningServer> {
-  const { child, exit, output } = launch(["serve", "--port", "0", "--data-dir", dataDir, ...args], env);
+export async function startServer({ dataDir, args = [], env, how }: StartOptions): Promise<RunningServer> {
+  const { child, exit, output } = launch(["serve", "--port", "0", "--data-dir", dataDir, ...args], env, how);
   const url = await Promise.race([
     readUntil(child, () => /ready on (https?:\S+)\n/.exec(output.stdout)?.[1]),
     exit.then(({ code, stderr }) => {
@@ -54,27 +61,38 @@ export async function startServer({ dataDir, args = [], env }: StartOptions): Pr
 }
 
 /** Runs the program to its end with exactly these arguments. */
-export function runToEnd(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Exit> {
-  return launch(args, env).exit;
+export function runToEnd(
+  args: readonly string[],
+  env?: Readonly<Record<string, string>>,
+  how?: Launch,
+): Promise<Exit> {
+  return launch(args, env, how).exit;
 }
 
-function launch(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const child = spawn(process.execPath, [main, ...args], {
+/** Starts the program, and collects its output. */
+export function launch(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  { command: [program, ...first] = [process.execPath, main], ...options }: Launch = {},
+) {
+  const child: ChildProcess = spawn(program, [...first, ...args], {
     env: { ...inheritedEnvironment(), ...env },
     stdio: ["ignore", "pipe", "pipe"],
+    ...options,
   });
   const output = { stdout: "", stderr: "" };
-  child.stdout.on("data", (chunk) => {
+  child.stdout?.on("data", (chunk) => {
     output.stdout += chunk;
   });
-  child.stderr.on("data", (chunk) => {
+  child.stderr?.on("data", (chunk) => {
     output.stderr += chunk;
   });
   const exit = once(child, "close").then(([code, signal]): Exit => ({ code, signal, ...output }));
   return { child, exit, output };
 }
 
-function readUntil(child: ChildProcess, find: () => string | undefined): Promise<string> {
+/** Waits until a program has printed something. */
+export function readUntil(child: ChildProcess, find: () => string | undefined): Promise<string> {
   return new Promise((resolve) => {
     const look = (): void => {
       const found = find();

@@ -1,12 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { readText } from "../src/cli/files/read.ts";
+import { makeDirectories } from "../src/make-directories.ts";
 import { FileTooLargeError, readFileWithin } from "../src/read-file.ts";
 import { masterKeyIn, openKeyring } from "../src/secrets/master-key.ts";
+import { runQsp } from "./cli/qsp.ts";
 import { storageError } from "./support/storage-error.ts";
 import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
 
@@ -56,5 +58,34 @@ describe("a file read up to a limit", () => {
     program.stdin.end(", late");
     await once(program, "close");
     expect(printed).toBe("ready, late");
+  });
+});
+
+describe("makeDirectories", () => {
+  it("creates missing directories for the owner alone, and lists them, deepest first", () => {
+    const root = makeTemporaryDirectory();
+    mkdirSync(join(root, "a"), { mode: 0o755 });
+    expect(makeDirectories(join(root, "a/b/c"))).toEqual([join(root, "a/b/c"), join(root, "a/b")]);
+    expect(statSync(join(root, "a/b")).mode & 0o777).toBe(0o700);
+    expect(makeDirectories(join(root, "a/b/c"))).toEqual([]);
+  });
+
+  it("rejects a path through a file", () => {
+    const root = makeTemporaryDirectory();
+    writeFileSync(join(root, "file"), "");
+    expect(() => makeDirectories(join(root, "file/b"))).toThrow("EEXIST");
+  });
+});
+
+// In /proc, Node's own recursive mkdir never returns.
+describe.runIf(process.platform === "linux")("where nobody can create a directory,", () => {
+  it.each([
+    ["store init", ["store", "init", "--data-dir", "/proc/x"]],
+    ["serve", ["serve", "--port", "0", "--data-dir", "/proc/x/y"]],
+    ["ca init", ["ca", "init", "--data-dir", "/proc/x"]],
+    ["restore", ["restore", "/dev/null", "--data-dir", "/proc/x"]],
+  ])("%s fails with one sentence that names it", { timeout: 60_000 }, async (_, args) => {
+    const { code, stderr } = await runQsp(args, { cwd: makeTemporaryDirectory() });
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^qsp: [^\n]+\n$/) });
   });
 });

@@ -1,5 +1,6 @@
-import { renameSync } from "node:fs";
+import { closeSync, existsSync, openSync, renameSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, it } from "vitest";
@@ -70,4 +71,34 @@ describe("a server whose store was moved away", () => {
       expect.stringContaining("the store can be written again"),
     ]);
   });
+});
+
+const hook = pathToFileURL(join(import.meta.dirname, "end-threads.mjs")).href;
+const env = { NODE_OPTIONS: `--import=${hook}` };
+
+it("a server whose SQLite threads keep ending stops with exit code 4 and one line with the reason", async () => {
+  const server = await startKmsServer({ dataDir: makeTemporaryDirectory(), env });
+  const { keyId } = (await server.kms.createKey({ algorithm: "ML-DSA-44" })).result ?? { keyId: "" };
+  server.process.kill("SIGUSR2");
+  const sign = () => refusal(server.kms.sign({ keyId, data: Buffer.from("message") })).catch(() => undefined);
+  expect(await sign()).toEqual(unavailable);
+  // Its polls of the store fail in the same way, so it stops even without calls.
+  const { code, stderr } = await server.exit;
+  const fatal = stderr.split("\n").filter((line) => line.includes('"level":60'));
+  expect(fatal).toEqual([expect.stringContaining("the store has become unusable; the server stops")]);
+  expect(code).toBe(4);
+});
+
+it.skipIf(!existsSync("/dev/full"))("a server keeps running when the disk of its log is full", async () => {
+  const full = openSync("/dev/full", "w");
+  const server = await startKmsServer({
+    dataDir: makeTemporaryDirectory(),
+    args: ["--log-level", "debug"],
+    how: { stdio: ["ignore", "pipe", full] },
+  });
+  closeSync(full);
+  // Each call writes a line.
+  for (let calls = 0; calls < 3; calls += 1)
+    expect((await fetch(`${server.url}/api/hello`)).status).toBe(200);
+  expect(await server.stop()).toMatchObject({ code: 0, signal: null });
 });
