@@ -219,7 +219,7 @@ describeKms("a store with a key that was tampered with", ({ start }) => {
   });
 });
 
-/** test/access/sealed-secrets.test.ts makes other changes, and test/crypto/sealing.test.ts changes every part. */
+/** test/access/ownership.test.ts makes other changes, and test/crypto/sealing.test.ts changes every part. */
 describeKms("a key whose sealed secret half was deleted", ({ shared }) => {
   it("is rejected by every call that needs the secret half", async () => {
     const server = await shared();
