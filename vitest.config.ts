@@ -41,9 +41,11 @@ const both = "{test,{console,extensions/*}/test}/**/*.both.test.ts";
 
 /** Files that take long, longest first: none of them may be left running alone at the end. */
 const longest = [
-  "page tunnels readme-steps conformance stories clients package examples postgres-down key-manager",
-  "disk-full token-mode clients-page reference node foreign-clients official kill master-key compile",
-  "python-tuf systemd release backends response-size access-table refusals transcripts secrets tls backup",
+  "readme-steps tunnels page conformance clients-page clients package postgres-down disk-full collectors kill",
+  "sigstore compile reference left-clients examples token-mode official fuzz stories master-key transcripts",
+  "foreign-tools python-tuf node key-manager backends access-table systemd release shutdown snippets refusals",
+  "floods document backup gateway promtool iot life-cycle repository vpn secrets process tls grants",
+  "hostile-peers formats signing log quotas users starts outputs issuer-rotate plugin deadline bombs",
 ].flatMap((line) => line.split(" "));
 
 /** Ranks a file by its position in the list; unlisted files come last. */

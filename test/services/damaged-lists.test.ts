@@ -45,8 +45,7 @@ const unnoticed = ["last_seen_at_ms"];
 const otherLists: Readonly<Record<string, string>> = {
   "blockchain.BlockchainService.GetChain": "hashes and signatures protect blocks; VerifyChain checks them",
   "kms.KmsService.ExportPublicKeys": "omits damaged keys; see test/services/kms",
-  "kms.KmsService.GetAuditLog":
-    "shows an entry only to its true owner; see test/access/lists.test.ts",
+  "kms.KmsService.GetAuditLog": "shows an entry only to its true owner; see test/access/lists.test.ts",
   "pqc.IdentityLogService.GetIdentityLog": "readers of the log verify the chain, as VerifyIdentityLog does",
   "blockchain.BlockchainService.ListPeers":
     "peers have neither an owner nor a tag: each call asks the peer again",
