@@ -9,12 +9,10 @@ import {
   describeOnSqlite,
   describeTwoOnOne,
   type Given,
-  openConnections,
-  putUnderTest,
   type ServerUnderTest,
   type StartIn,
   type StartTwo,
-  serveApp,
+  startUnderTest,
   type TestDatabase,
   useLate,
 } from "./app-under-test.ts";
@@ -65,16 +63,9 @@ export function startWith<Clients>(
   return async (place, given) => {
     const database = given ?? (await place.database());
     const config = readConfig(["--port", "0", ...flags, ...database], {});
-    const app = await serveApp(config);
-    const { grpc, disconnect } = openConnections(app.url);
-    const stop = async (): Promise<void> => {
-      disconnect();
-      app.server.destroy();
-      await app.close();
-    };
-    const running = { url: app.url, location: storeSettings(config).location, stop };
-    const authority = new URL(app.url).host;
-    return { ...connect(grpc), ...putUnderTest(running, place.atEnd), grpc, authority, database, config };
+    const underTest = await startUnderTest(config, place.atEnd);
+    const authority = new URL(underTest.url).host;
+    return { ...connect(underTest.grpc), ...underTest, authority, database, config };
   };
 }
 

@@ -4,15 +4,12 @@ import { beforeAll } from "vitest";
 import { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { readConfig } from "../../../src/config.ts";
-import { storeSettings } from "../../../src/settings/store-settings.ts";
 import {
   describeOnSqlite,
-  openConnections,
   type Place,
-  putUnderTest,
   type ServerUnderTest,
   type Shared,
-  serveApp,
+  startUnderTest,
 } from "../../../test/services/app-under-test.ts";
 import { ImportMethod, Purpose, VersionAlgorithm } from "./enums.ts";
 
@@ -40,14 +37,7 @@ export function describeGoogle(name: string, define: (shared: Shared<GoogleServe
 
 async function startIn(place: Place): Promise<GoogleServer> {
   const config = readConfig([...(await place.database()), "--port", "0", "--services", "kms,google.kms"], {});
-  const { url, server, close } = await serveApp(config);
-  const { grpc, disconnect } = openConnections(url);
-  const stop = async (): Promise<void> => {
-    disconnect();
-    server.destroy();
-    await close();
-  };
-  const underTest = putUnderTest({ url, location: storeSettings(config).location, stop }, place.atEnd);
+  const { grpc, ...underTest } = await startUnderTest(config, place.atEnd);
   return {
     ...underTest,
     google: createClient(KeyManagementService, grpc),
