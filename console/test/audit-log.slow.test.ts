@@ -9,9 +9,7 @@ describeInBrowser("the console's audit log", (stage) => {
 
   beforeAll(async () => {
     for (const name of ["release", "life", "raced", "shared"]) await call("create-key", { name });
-    for (const change of ["disable", "enable", "disable"])
-      await call(`${change}-key`, { keyId: "name/life" });
-    await call("disable-key", { keyId: "name/raced" });
+    for (const name of ["life", "raced"]) await call("disable-key", { keyId: `name/${name}` });
     await call("rotate-key", { keyId: "name/raced" });
     await sign("release");
   }, 180_000);
@@ -45,8 +43,8 @@ describeInBrowser("the console's audit log", (stage) => {
   });
 
   it("opens with the entries of the key shown in the manager", async () => {
-    await openFor("life");
-    const operations = ["DISABLE", "ENABLE", "DISABLE", "CREATE"];
+    await openFor("raced");
+    const operations = ["ROTATE", "DISABLE", "CREATE"];
     await expect
       .poll(() => rows().allInnerTexts())
       .toEqual(operations.map((operation) => expect.stringContaining(operation)));

@@ -154,7 +154,8 @@ describeInBrowser("the console", (stage) => {
     return page;
   }
 
-  describe("with every story played, in one tab,", () => {
+  // Stories create what tools show.
+  describe("with every story played, in one tab,", { shuffle: false }, () => {
     let page: Page;
     /** Compressed bytes of each file that the tab has loaded. */
     const sizes = new Map<string, number>();

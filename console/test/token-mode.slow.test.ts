@@ -15,7 +15,7 @@ let browser: Browser;
 /** For tabs that share the console's files; each has its own session. */
 let context: BrowserContext;
 
-const users: Readonly<Record<string, UserRole>> = { ada: "user", grace: "auditor", eve: "user" };
+const users: Readonly<Record<string, UserRole>> = { ada: "user", grace: "auditor", eve: "user", kim: "user" };
 
 async function open(path: string): Promise<Page> {
   const { page, complaints, foreign } = await visitIn(context, server.url, path);
@@ -188,8 +188,8 @@ describeIfBrowser("the console of a server with users", () => {
   });
 
   it("asks for a log-in once the server no longer accepts the token", async () => {
-    const page = await openAs("eve", "sign");
-    const args = ["user", "remove", "eve", "--data-dir", place.directory];
+    const page = await openAs("kim", "sign");
+    const args = ["user", "remove", "kim", "--data-dir", place.directory];
     expect(await runHere(args, { env: inheritedEnvironment() })).toMatchObject({ code: 0 });
     await page.getByRole("button", { name: "Sign", exact: true }).click();
     await waitForPage(page, "Log in");

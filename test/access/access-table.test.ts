@@ -380,7 +380,6 @@ const retried = rows
 
 /** Peers are for administrators; everything else is for the owner of the named records. */
 const isOfPeers = (method: DescMethod) => method === BlockchainService.method.connectPeer;
-const callerOf = ({ method }: Row): Clients => (isOfPeers(method) ? made.admin : made.owner);
 
 /**
  * Makes a call with an idempotency key.
@@ -401,18 +400,20 @@ async function retry(
 }
 
 describe("an Idempotency-Key", { timeout }, () => {
-  // Calls of the table above may have changed what these records depend on.
+  // Calls of the table above change what its records depend on.
+  let unchanged: AccessServer;
+  let records: Records;
   beforeAll(async () => {
     const atEnd: AtEnd = (end) => void ends.push(end);
-    server = await startAccessServer({ atEnd, args: await loadFlags(atEnd) });
-    made = await makeRecords(server);
+    unchanged = await startAccessServer({ atEnd, args: await loadFlags(atEnd) });
+    records = await makeRecords(unchanged);
   }, timeout);
 
   it.each(retried)(
     "returns the first answer again, and rejects a different request: %s",
     async (key, row) => {
-      const [message] = await row.messages(made);
-      const caller = callerOf(row);
+      const [message] = await row.messages(records);
+      const caller = isOfPeers(row.method) ? records.admin : records.owner;
       const first = await retry(caller, row, message, key);
       expect(await retry(caller, row, message, key)).toBe(first);
       const headers = { "idempotency-key": key };
@@ -424,10 +425,10 @@ describe("an Idempotency-Key", { timeout }, () => {
   const owned = retried.filter(([, { method }]) => !isOfPeers(method));
   it.each(owned)("does not apply to another user or an administrator: %s", async (name, row) => {
     const key = `${name} of the owner`;
-    const [message] = await row.messages(made);
-    const first = await retry(made.owner, row, message, key);
-    for (const person of [await server.makePerson(), await server.makePerson("admin")])
+    const [message] = await row.messages(records);
+    const first = await retry(records.owner, row, message, key);
+    for (const person of [await unchanged.makePerson(), await unchanged.makePerson("admin")])
       expect(await retry(person, row, message, key).catch(() => "refused")).not.toBe(first);
-    expect(await retry(made.owner, row, message, key)).toBe(first);
+    expect(await retry(records.owner, row, message, key)).toBe(first);
   });
 });

@@ -15,39 +15,43 @@ import { inShell, listen, qsp, qspDone, runQsp, startQsp, timeout, useServer } f
 
 const server = useServer();
 
-// These need a server without earlier entries.
-it.each<[string, () => Promise<unknown>, readonly object[]]>([
-  [
-    "kms audit --follow --after 0",
-    () => server.client(KmsService).createKey({}),
-    [{ entry: { sequence: 1, operation: "CREATE" } }, { entry: { sequence: 2 } }],
-  ],
-  [
-    "chain watch --from 1",
-    () => server.client(BlockchainService).addBlock({ data: Buffer.from("a") }),
-    [{ block: { index: 1 } }, { block: { index: 2 } }],
-  ],
-  [
-    "identity log --watch --after 0",
-    async () => {},
-    [{ entry: { sequence: 1, operation: "CREATE_ISSUER_KEY" } }],
-  ],
-])(
-  "%s prints one line per item as it arrives, until it is interrupted",
-  { timeout },
-  async (line, add, items) => {
-    await server.client(BlockchainService).registerNode({});
-    await add();
-    const { child, end } = startQsp([...line.split(" "), "--json"], server.place());
-    for (const item of items) {
-      const answer = await new Promise((resolve) => child.stdout?.once("data", resolve));
-      expect(JSON.parse(String(answer).split("\n", 1)[0] ?? "")).toMatchObject(item);
+describe("a verb that watches", () => {
+  // The tests expect the first entry of each log.
+  const fresh = useServer();
+
+  it.each<[string, () => Promise<unknown>, readonly object[]]>([
+    [
+      "kms audit --follow --after 0",
+      () => fresh.client(KmsService).createKey({}),
+      [{ entry: { sequence: 1, operation: "CREATE" } }, { entry: { sequence: 2 } }],
+    ],
+    [
+      "chain watch --from 1",
+      () => fresh.client(BlockchainService).addBlock({ data: Buffer.from("a") }),
+      [{ block: { index: 1 } }, { block: { index: 2 } }],
+    ],
+    [
+      "identity log --watch --after 0",
+      async () => {},
+      [{ entry: { sequence: 1, operation: "CREATE_ISSUER_KEY" } }],
+    ],
+  ])(
+    "prints one line per item as it arrives, until it is interrupted: %s",
+    { timeout },
+    async (line, add, items) => {
+      await fresh.client(BlockchainService).registerNode({});
       await add();
-    }
-    child.kill("SIGTERM");
-    expect((await end).code).toBe(130);
-  },
-);
+      const { child, end } = startQsp([...line.split(" "), "--json"], fresh.place());
+      for (const item of items) {
+        const answer = await new Promise((resolve) => child.stdout?.once("data", resolve));
+        expect(JSON.parse(String(answer).split("\n", 1)[0] ?? "")).toMatchObject(item);
+        await add();
+      }
+      child.kill("SIGTERM");
+      expect((await end).code).toBe(130);
+    },
+  );
+});
 
 describe("qsp", { timeout }, () => {
   it("ends with the code of the verb when run as npm installs it", async () => {

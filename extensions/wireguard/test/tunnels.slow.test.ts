@@ -12,7 +12,8 @@ const proven = /a handshake used the new pre-shared key/;
 /** Length of WireGuard's first handshake message in bytes. */
 const initiationBytes = 148;
 
-describe.skipIf(missing.length > 0)(`a gateway with peers${needs}`, { timeout }, () => {
+// One peer's connection lasts from the first test to the last one.
+describe.skipIf(missing.length > 0)(`a gateway with peers${needs}`, { timeout, shuffle: false }, () => {
   const atEnd = endAfterAll();
   let lab: Lab;
   let server: Followed;
