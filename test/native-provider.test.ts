@@ -1,7 +1,7 @@
 /** The program with and without the native provider, in a copy of the project with its own native/build. */
-import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { manifestFile, nativeFile } from "../src/crypto/native/load.ts";
 import { isNativeSkipped, nativeNeed } from "./support/crypto-providers.ts";
 import { type Launch, runToEnd, startServer } from "./support/start-server.ts";
@@ -31,6 +31,7 @@ describe("a server", () => {
   it("uses OpenSSL if its native provider is damaged, and logs the reason in one line", async () => {
     const folder = join(copy, "native/build");
     mkdirSync(folder, { recursive: true });
+    onTestFinished(() => rmSync(folder, { recursive: true }));
     writeFileSync(join(folder, nativeFile), "cut off");
     writeFileSync(join(folder, manifestFile), "{}");
     const server = await startServer({ dataDir: makeTemporaryDirectory(), how });

@@ -42,9 +42,10 @@ describe("loadKeys", () => {
     },
   });
   it("requests one page, and continues it", async () => {
+    const before = asked.length;
     const first = await keys.loadKeys(caller, 50);
     expect(first).toMatchObject({ nextPageToken: "50", totalSize: 2500 });
-    expect(asked).toMatchObject([{ pageSize: 50, pageToken: "" }]);
+    expect(asked.slice(before)).toMatchObject([{ pageSize: 50, pageToken: "" }]);
     expect((await keys.loadKeys(caller, 100, first)).items).toEqual(all.slice(0, 100));
   });
 
