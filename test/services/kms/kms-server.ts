@@ -66,7 +66,7 @@ export interface StartOptions {
   readonly database?: KmsDatabase;
   /** Clock of the store and the service. */
   readonly now?: () => Date;
-  /** "token" requires a token, and uses all of it as the subject; "open" is the default. */
+  /** With "token", all of a token is its user's name, and a caller without one is an administrator. Default: "open". */
   readonly auth?: "open" | "token";
   /** Receives failures of background work. */
   readonly background?: Background;
@@ -155,7 +155,8 @@ export async function startKmsServer(
 
 function callerNamed(authorization: string | null) {
   const subject = authorization?.replace("Bearer ", "") ?? "nobody";
-  return { subject, role: "admin" as const, issuedAt: new Date(0), expiresAt: new Date(0) };
+  const role = authorization === null ? ("admin" as const) : ("user" as const);
+  return { subject, role, issuedAt: new Date(0), expiresAt: new Date(0) };
 }
 
 /** Creates a key; ML-DSA-44 by default, because it is the fastest. */

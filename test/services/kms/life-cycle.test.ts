@@ -1,13 +1,14 @@
 /** Creating, showing, exporting, rotating and destroying keys. */
 import { createPublicKey, verify } from "node:crypto";
 import { toJsonString } from "@bufbuild/protobuf";
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { calculateJwkThumbprint, importJWK } from "jose";
 import { describe, expect, it } from "vitest";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { GetKeyResponseSchema, ListKeysResponseSchema } from "#gen/kms/kms_service_pb.ts";
 import { compositeNames, kemNames, mlDsaNames, slhDsaNames } from "../../../src/crypto/algorithms.ts";
 import type { BackgroundFailure } from "../../../src/database/background.ts";
+import { createGrantStore } from "../../../src/services/kms/grant-store.ts";
 import { bytesOf } from "../../support/bytes.ts";
 import { describeRefusal, failureOf, refusal } from "../../support/refusal.ts";
 import { invalid, stateRefuses, usageRefuses } from "../../support/refusals.ts";
@@ -393,6 +394,41 @@ async function startAt(start: (options: StartOptions) => Promise<KmsServer>) {
   };
   return { ...server, ...clock, failures, overdue, statusOf, setState, passAndWork };
 }
+
+describeKms("a grant that has expired, and that no server has removed yet,", ({ start }) => {
+  const as = (user: string) => ({ headers: { authorization: `Bearer ${user}` } });
+
+  /** Starts a server with a grant of ada's key to bob that is in force for a minute. */
+  async function startWithGrant() {
+    const server = await startAt((options) => start({ ...options, auth: "token" }));
+    const { kms, now } = server;
+    const keyId = present((await kms.createKey({ algorithm: "ML-DSA-44" }, as("ada"))).result).keyId;
+    const expiresAt = timestampFromMs(now().getTime() + 60_000);
+    const grant = { keyId, grantee: "bob", operations: ["SIGN"], expiresAt };
+    const { grantId } = present((await kms.createGrant(grant, as("ada"))).grant);
+    return { ...server, keyId, grantId };
+  }
+
+  it("allows nothing, and is not listed", async () => {
+    const { kms, pass, keyId } = await startWithGrant();
+    pass(59);
+    await kms.sign({ keyId, data }, as("bob"));
+    expect((await kms.listGrants({}, as("ada"))).grants).toHaveLength(1);
+    pass(1);
+    expect(await refusal(kms.sign({ keyId, data }, as("bob")))).toMatchObject({ reason: "KEY_NOT_FOUND" });
+    expect((await kms.listGrants({}, as("ada"))).grants).toEqual([]);
+    expect((await kms.listGrants({ received: true }, as("bob"))).grants).toEqual([]);
+  });
+
+  it("allows no use that began before", async () => {
+    const { store, now, pass, grantId } = await startWithGrant();
+    const use = { grantId, isOfName: false, operation: "SIGN" } as const;
+    const isInForce = await createGrantStore(store, now).checkUses([use], store.reader);
+    expect(isInForce(use)).toBe(true);
+    pass(60);
+    expect(isInForce(use)).toBe(false);
+  });
+});
 
 describeKms("a scheduled destruction", ({ start }) => {
   it("destroys a key once when due, with one entry", async () => {
