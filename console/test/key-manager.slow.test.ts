@@ -1,6 +1,6 @@
 /** The console's key manager in a real browser. */
 import type { Locator, Page, Route } from "playwright-core";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { textOf } from "./browser.ts";
 import { expectFits, viewports } from "./expect-fits.ts";
 import { callKms, describeInBrowser, meddle, openStory } from "./telling.ts";
@@ -145,6 +145,7 @@ describeInBrowser("the console's key manager", (stage) => {
     it(`moves the focus to the selected key and back, on a ${size}`, async () => {
       const focused = () => page().evaluate<string>("document.activeElement.innerText");
       await page().setViewportSize(viewports[size]);
+      onTestFinished(() => page().setViewportSize(viewports.desk));
       const name = `key-on-a-${size}`;
       await addKey(name);
       const link = rowOf(page(), name).getByRole("link");

@@ -129,8 +129,9 @@ describeSmallDisks("scrubbing on a full disk", () => {
     await store.write(({ eraseSecret }) => eraseSecret("things/1"));
     foreign.remove();
     expect(isScrubbed()).toBe(false);
-    // The first write may come before the scrub has failed.
-    await vi.waitUntil(async () => isScrubbed() || void (await writeEntries(store, 1)), { timeout: 100_000 });
+    // The first write may come before the scrub has failed. Each one needs a pause in which its scrub ends.
+    const isScrubbedAfterWrite = async () => isScrubbed() || void (await writeEntries(store, 1));
+    await vi.waitUntil(isScrubbedAfterWrite, { interval: 500, timeout: 100_000 });
   });
 });
 
