@@ -52,7 +52,7 @@ export function addFormatsToVerify(verbs: readonly Verb[]): readonly Verb[] {
         });
       const { verifyInFormat } = await import("./verify-in-format.ts");
       return withProvider(async (provider) =>
-        verifyInFormat(input, format, { provider, publicKeys: await findPublicKeys(provider, input) }),
+        verifyInFormat(input, format, { provider, ...(await findPublicKeys(provider, input)) }),
       );
     },
   }));

@@ -52,7 +52,7 @@ export async function verifyInFormat(
   const { signer, reason } = isOther ? { signer: undefined, reason: differs } : verdict;
   const valid = signer !== undefined;
   if (valid && payload !== undefined) input.files.write("out", payload);
-  const key = describeSigner(keys.publicKeys, signer);
+  const key = describeSigner(keys, signer);
   // Nothing is known about an invalid document.
   const claims = valid ? (verdict.claims ?? {}) : {};
   const described = [key.text, ...Object.values(claims), ...(reason === undefined ? [] : [reason])].join(

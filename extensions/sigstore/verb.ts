@@ -100,7 +100,7 @@ function renderPublicKey(key: { readonly publicKeyPem?: string | undefined } | u
 async function verifySignature(request: SigstoreRequest, server: ApiClient): Promise<SigstoreResult> {
   const signature = readBytes("signature", request.args.signature);
   return withProvider(async (provider) => {
-    const publicKey = await findServerKey(provider, server, request.keyReference);
+    const { publicKey } = await findServerKey(provider, server, request.keyReference);
     const message = readMessage(request, readChunks("-"));
     if (await findSigner({ provider, publicKeys: [publicKey] }, signature, message)) return {};
     throw usageError("the signature is not valid");

@@ -9,7 +9,7 @@ import { gather, readText } from "../files/read.ts";
 import { parsePublicKey, parsePublicKeys, requireSigning } from "../keys/read-keys.ts";
 import { readWithProgress } from "../output/progress.ts";
 import type { VerbInput } from "../verb.ts";
-import { type Content, hashContent } from "./local.ts";
+import { type Content, hashContent, type TrustedKeys } from "./local.ts";
 
 /** A signature and the key that made it. */
 export interface Signed {
@@ -25,26 +25,35 @@ export function readContent({ operands: [path = ""], options }: VerbInput): Asyn
   return options.flag("sha256") ? hashContent(chunks) : chunks;
 }
 
+/** A key to verify with. */
+export interface ServerKey {
+  readonly publicKey: PublicKey;
+  /** What to try if a signature is not valid. Set if the handle is a name with several versions. */
+  readonly advice: string | undefined;
+}
+
 /**
  * Fetches the public half of a server-held key that may verify.
  *
+ * @param handle the key ID, or a name
  * @throws CliError
  */
 export async function findServerKey(
   provider: CryptoProvider,
   server: ApiClient,
-  keyId: string,
-): Promise<PublicKey> {
-  const { result } = await server.ask(KmsService.method.getKey, { keyId });
+  handle: string,
+): Promise<ServerKey> {
+  const { result, versions } = await server.ask(KmsService.method.getKey, { keyId: handle });
   const status = result?.status ?? "";
   if (!["ACTIVE", "ROTATED"].includes(status))
     throw new CliError(
       exitCodes.refused,
-      `key ${keyId} is ${status} and cannot verify (FAILED_PRECONDITION, KEY_STATE_INVALID)`,
+      `key ${handle} is ${status} and cannot verify (FAILED_PRECONDITION, KEY_STATE_INVALID)`,
     );
-  const publicKey = parsePublicKey(provider, result?.publicKeyPem ?? "", `key ${keyId}`);
-  requireSigning(publicKey.algorithm, `key ${keyId}`);
-  return publicKey;
+  const publicKey = parsePublicKey(provider, result?.publicKeyPem ?? "", `key ${handle}`);
+  requireSigning(publicKey.algorithm, `key ${handle}`);
+  const advice = `${handle} is version ${result?.version}; if another version signed, use its key ID or ${handle}/VERSION`;
+  return { publicKey, advice: versions.length > 1 ? advice : undefined };
 }
 
 /**
@@ -55,9 +64,12 @@ export async function findServerKey(
 export async function findPublicKeys(
   provider: CryptoProvider,
   { options, server }: VerbInput,
-): Promise<readonly PublicKey[]> {
+): Promise<TrustedKeys> {
   const { name, value: origin } = options.one("key", "public-key", "certificate");
-  if (name === "key") return [await findServerKey(provider, server, origin)];
+  if (name === "key") {
+    const { publicKey, advice } = await findServerKey(provider, server, origin);
+    return { publicKeys: [publicKey], advice };
+  }
   const publicKeys =
     name === "certificate"
       ? [await readKeyOf(provider, origin)]
@@ -66,7 +78,7 @@ export async function findPublicKeys(
   // Ignore encapsulation keys, unless the file contains nothing else.
   const canVerify = publicKeys.some(({ algorithm }) => isSignatureAlgorithm(algorithm));
   if (!canVerify && first !== undefined) requireSigning(first.algorithm, origin);
-  return publicKeys;
+  return { publicKeys, advice: undefined };
 }
 
 async function readKeyOf(provider: CryptoProvider, file: string): Promise<PublicKey> {

@@ -64,19 +64,28 @@ export async function findVerifyingKey(
 }
 
 /** The trusted keys, any of which may have signed. */
-export interface VerifyingKeys {
-  readonly provider: CryptoProvider;
+export interface TrustedKeys {
   readonly publicKeys: readonly PublicKey[];
+  /** What to try if none of them signed. */
+  readonly advice?: string | undefined;
+}
+
+/** Trusted keys, and what verifies with them. */
+export interface VerifyingKeys extends TrustedKeys {
+  readonly provider: CryptoProvider;
 }
 
 /** Describes the signing key, for programs and for people; among several keys, by number. */
 export function describeSigner(
-  publicKeys: readonly PublicKey[],
+  { publicKeys, advice }: TrustedKeys,
   signer: PublicKey | undefined,
 ): { readonly fields: { readonly algorithm?: string; readonly keyNumber?: number }; readonly text: string } {
   const [only, another] = publicKeys;
-  if (only !== undefined && another === undefined)
-    return { fields: { algorithm: only.algorithm }, text: only.algorithm };
+  if (only !== undefined && another === undefined) {
+    const text =
+      signer === undefined && advice !== undefined ? `${only.algorithm}; ${advice}` : only.algorithm;
+    return { fields: { algorithm: only.algorithm }, text };
+  }
   if (signer === undefined) return { fields: {}, text: `none of ${publicKeys.length} keys` };
   const { algorithm } = signer;
   const keyNumber = publicKeys.indexOf(signer) + 1;

@@ -93,7 +93,8 @@ export const verifyVerbs: readonly Verb[] = [
     run: (input) =>
       withProvider(async (provider) => {
         const { operands, options, output } = input;
-        const publicKeys = await findPublicKeys(provider, input);
+        const trusted = await findPublicKeys(provider, input);
+        const { publicKeys } = trusted;
         const signatureFile = options.need("signature");
         const context = readContext(options.text("context"));
         const algorithms = publicKeys.map(({ algorithm }) => algorithm);
@@ -101,7 +102,7 @@ export const verifyVerbs: readonly Verb[] = [
         const content = { chunks: readContent(input), context };
         const signer = await findVerifyingKey(provider, publicKeys, signature, content);
         const valid = signer !== undefined;
-        const key = describeSigner(publicKeys, signer);
+        const key = describeSigner(trusted, signer);
         return output.report(
           { valid, ...key.fields },
           `${operands[0]}: the signature is ${valid ? "valid" : "NOT valid"} (${key.text})`,
