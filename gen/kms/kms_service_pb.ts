@@ -1651,7 +1651,8 @@ export const CreateCsrResponseSchema: GenMessage<CreateCsrResponse> = /*@__PURE_
  */
 export type VerifyRequest = Message<"kms.VerifyRequest"> & {
   /**
-   * Key ID, "name/<name>" or "name/<name>/<version>".
+   * Key ID, "name/<name>" or "name/<name>/<version>". Send the key_id that came with the signature: after a rotation,
+   * "name/<name>" stands for the new version, and older signatures are not valid with it.
    *
    * @generated from field: string key_id = 1;
    */
@@ -1848,7 +1849,9 @@ export const EncapsulateResponseSchema: GenMessage<EncapsulateResponse> = /*@__P
  */
 export type DecapsulateRequest = Message<"kms.DecapsulateRequest"> & {
   /**
-   * ID of a KEM key, "name/<name>" or "name/<name>/<version>".
+   * ID of a KEM key, "name/<name>" or "name/<name>/<version>". Send the key_id that came with the ciphertext: after a
+   * rotation, "name/<name>" stands for the new version, and an older ciphertext yields a different secret, without an
+   * error.
    *
    * @generated from field: string key_id = 1;
    */
@@ -2053,8 +2056,9 @@ export type DecryptRequest = Message<"kms.DecryptRequest"> & {
   associatedData: Uint8Array;
 
   /**
-   * Key that the ciphertext must belong to, by its ID or name; the call fails with FIELD_INVALID if it belongs to a
-   * different one. If omitted, any key that the caller may decrypt with.
+   * Key that the ciphertext must belong to: its ID, "name/<name>" for any version of a name, or
+   * "name/<name>/<version>". Fails with FIELD_INVALID if the ciphertext belongs to a different key. If omitted, any key
+   * that the caller may decrypt with.
    *
    * @generated from field: string key_id = 3;
    */
@@ -2660,10 +2664,14 @@ export const KmsServiceGetHealthResponseSchema: GenMessage<KmsServiceGetHealthRe
 /**
  * Stores keys for callers, uses them on request, and logs every use.
  *
- * A key may have a name. The name stays the same when the key is rotated, so clients can use it for years. In every
- * call, "name/<name>" stands for the primary version of the caller's own name, and "name/<name>/<version>" for one
- * version, even for administrators. It never stands for another user's key, granted or not: use
- * "user/<user>/name/<name>" or the key ID for such a key.
+ * A key may have a name. The name stays the same when the key is rotated, so clients can use it for years. In calls
+ * that use or change a key, "name/<name>" stands for the primary version of the caller's own name, and
+ * "name/<name>/<version>" for one version, even for administrators. It never stands for another user's key, granted or
+ * not: use "user/<user>/name/<name>" or the key ID for such a key.
+ *
+ * Store the key_id of the response with each signature or ciphertext: Verify and Decapsulate need the version that made
+ * it, and after a rotation the name stands for the next one. Decrypt finds the version in the ciphertext, so with
+ * "name/<name>" it accepts all versions.
  *
  * A secret key never leaves the service. Every use of a key and every refused attempt has an entry in the audit log.
  * The entry is on disk before the service responds. If the service cannot write the entry, it does not respond.
@@ -2817,8 +2825,8 @@ export const KmsService: GenService<{
   /**
    * Lets another user perform some operations with one key, or with all versions of one name. The owner stays the same.
    *
-   * Only the key owner and administrators create grants. Fails with FIELD_INVALID for an unknown grantee, and for an
-   * operation that the key's usage does not allow.
+   * Only the key owner and administrators create grants. Fails with FIELD_INVALID for an operation that the key's usage
+   * does not allow, and on a server with users (--auth token) for an unknown grantee.
    *
    * @generated from rpc kms.KmsService.CreateGrant
    */
