@@ -28,7 +28,7 @@ function only(heading: string): string {
     .join("");
 }
 
-for (const heading of ["Python", "Go", "TypeScript", "Requests by QUERY", "Without generated code"])
+for (const heading of ["Python", "Go", "Ruby", "TypeScript", "Requests by QUERY", "Without generated code"])
   testSection(heading);
 // Each takes a minute or more to compile, with tools that Debian lacks or has in old versions. To run both:
 // QSP_TEST_LANGUAGES=Java,Rust npx vitest run test/interop/clients-page.slow.test.ts

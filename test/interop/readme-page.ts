@@ -109,7 +109,9 @@ function neededBy(text: string): string[] {
   if (/^openssl /m.test(text)) programs.push("openssl 3.5");
   // Sections about interfaces: each step needs those before it.
   if (/\b(?:ip netns|wireguard up) /.test(text)) programs.push("ip", "wg", "wireguard", "root", "tun");
-  for (const program of "python3 go protoc mvn cargo promtool systemd-analyze age age-keygen sops".split(" "))
+  for (const program of "python3 go protoc grpc_tools_ruby_protoc ruby mvn cargo promtool systemd-analyze age age-keygen sops".split(
+    " ",
+  ))
     if (new RegExp(`^(?:\\w+=\\S+ )*${program} `, "m").test(text)) programs.push(program);
   return programs;
 }
@@ -285,12 +287,12 @@ function killGroup({ pid = 0 }: ChildProcess): void {
 }
 
 /**
- * Lines that are not errors: npx warns about npm settings, long work shows progress, Go lists downloads, and pip suggests
- * an update. Client verbs print hints on standard error, because standard output is for the secret.
+ * Lines that are not errors: npx warns about npm settings, long work shows progress, Go lists downloads, pip suggests an
+ * update, and protoc skips extensions in Ruby. Client verbs print hints on standard error, because standard output is for the secret.
  */
 function isComplaint(line: string): boolean {
   if (
-    /^go: (creating|to add|finding|found|downloading) |^\tgo mod tidy$|^\[notice\] |shown only once/.test(
+    /^go: (creating|to add|finding|found|downloading) |^\tgo mod tidy$|^\[notice\] |Extensions are not yet supported|shown only once/.test(
       line,
     )
   )
