@@ -4,6 +4,7 @@ import { listLostAccounts } from "../../identity/lost-accounts.ts";
 import { verifyCounts, verifyRecords } from "../../records/verify-records.ts";
 import { findMissing } from "../../secrets/service-secrets.ts";
 import { verifySecrets } from "../../secrets/verify-secrets.ts";
+import { listUnindexed } from "../../services/kms/label-index.ts";
 import { createKmsStore } from "../../services/kms/store.ts";
 import { keyTable } from "../../services/kms/tables.ts";
 import { verifyKeys } from "../../services/kms/verify-keys.ts";
@@ -30,6 +31,7 @@ export const storeVerify = existingStoreVerb({
     const pages = await checkIntegrity({ kind, reader: store.reader });
     // Records on a damaged page are unreliable: checking them would report the wrong faults.
     if (pages.length > 0) return reportFaults(pages.map(describePageFault), "its file");
+    const unindexed = await listUnindexed(store.reader, kind);
     const schema = await verifySchema({ kind, owners, reader: store.reader });
     const keys = await withCount("keys verified", (onProgress) =>
       verifyKeys({
@@ -58,6 +60,7 @@ export const storeVerify = existingStoreVerb({
       ...secrets.broken.map((identity) => `The secret ${identity} cannot be decrypted.`),
       ...missing.map(({ identity }) => `The secret ${identity} is missing.`),
       ...keys.faults.map(({ keyId, reason }) => `The key ${keyId} is damaged: ${reason}.`),
+      ...unindexed.map((name) => `The label index lacks a label of the ${name}: lists by label miss it.`),
       ...records.damaged.map((name) => `The record of ${name} was changed outside of the server.`),
       ...records.withoutSecret.map((name) => `The secret key of ${name} is missing.`),
       ...records.restored.map(

@@ -3,6 +3,7 @@
  * tags, so changing the index cannot give a key a label.
  */
 import { type Kysely, sql } from "kysely";
+import type { DatabaseKind } from "../../database/connection.ts";
 import type { Schema, SqlTypes } from "../../database/schema.ts";
 import { column, type RowOf, type TextMap } from "../../records/columns.ts";
 import { createTable } from "../../records/create-table.ts";
@@ -67,22 +68,39 @@ export function selectLabelled(member: string) {
       where kms_labels.member = ${member} and kms_labels.key_name <> ''`;
 }
 
-/** Statements that create and fill the index. Text that is not JSON has no labels: its record is damaged. */
-export function createLabelIndex(types: SqlTypes): string[] {
+/** The tables whose records have labels, and the columns of the index that name a record. */
+const labelled = { kms_keys: "key_id, ''", kms_names: "'', key_name" } as const;
+
+/** Selects the index rows of all labels in a table. Text that is not JSON has no labels: its record is damaged. */
+function selectMembers(kind: DatabaseKind, table: keyof typeof labelled): string {
   const members =
-    types.kind === "sqlite"
-      ? (table: string) =>
-          `json_quote(each.key) || ':' || json_quote(each.value), owner, $ from ${table},
+    kind === "sqlite"
+      ? `json_quote(each.key) || ':' || json_quote(each.value), owner, $ from ${table},
             json_each(case when json_valid(labels) then labels else '{}' end) as each`
-      : (table: string) =>
-          `found.member[1], owner, $ from ${table},
+      : `found.member[1], owner, $ from ${table},
             regexp_matches(labels, '("(?:[^"\\\\]|\\\\.)*":"(?:[^"\\\\]|\\\\.)*")', 'g') as found(member)`;
-  const fill = (table: string, ids: string): string =>
-    `insert into kms_labels select ${members(table).replace("$", ids)} where labels <> '' on conflict do nothing`;
+  return `select ${members.replace("$", labelled[table])} where labels <> ''`;
+}
+
+/** Statements that create and fill the index. */
+export function createLabelIndex(types: SqlTypes): string[] {
+  const fill = (table: keyof typeof labelled): string =>
+    `insert into kms_labels ${selectMembers(types.kind, table)} on conflict do nothing`;
   return [
     createTable(types, labelTable),
     "create index kms_labels_by_owner_key on kms_labels (owner, key_name, key_id)",
-    fill("kms_keys", "key_id, ''"),
-    fill("kms_names", "'', key_name"),
+    fill("kms_keys"),
+    fill("kms_names"),
   ];
+}
+
+/** Lists the keys and names with a label that the index lacks, so that lists by label miss them. */
+export async function listUnindexed(db: Kysely<Schema>, kind: DatabaseKind): Promise<string[]> {
+  const missing = (["kms_keys", "kms_names"] as const).map(
+    (table) => `select * from (${selectMembers(kind, table)} except select * from kms_labels) as ${table}`,
+  );
+  const query = `with missing (member, owner, key_id, key_name) as (${missing.join(" union all ")})
+    select distinct key_id, key_name from missing order by key_id, key_name`;
+  const { rows } = await sql.raw<Pick<KmsLabelsTable, "key_id" | "key_name">>(query).execute(db);
+  return rows.map(({ key_id, key_name }) => (key_id === "" ? `name ${key_name}` : `key ${key_id}`));
 }

@@ -46,7 +46,8 @@ beforeAll(async () => {
   const cache = createKeyCache({ provider, keys });
   const parts = { provider, store, keys, cache, users: undefined, now: () => new Date() };
   const make = async (algorithm: string): Promise<string> => {
-    const key = { alias: "", algorithm, usage: "", name: "", rotationPeriodSeconds: undefined, labels: {} };
+    const labels = { team: "payments" };
+    const key = { alias: "", algorithm, usage: "", name: "", rotationPeriodSeconds: undefined, labels };
     return (await createKey(parts, key, systemCaller)).keyId;
   };
   full.directory = place.directory;
@@ -146,6 +147,10 @@ describe("qsp store verify", () => {
       ],
       ["update kms_keys set is_primary = 5", /The key key-/],
       ["update kms_keys set labels = '{}'", /The key key-/],
+      [
+        "delete from kms_labels",
+        /^The label index lacks a label of the key key-.*: lists by label miss it\.$/m,
+      ],
       ["update audit_head set head_tag = 'ab'", /^The log audit is damaged from entry 5 on: the end of /m],
       [
         "insert into blockchain_head (id, chain_length, head_hash, record_tag) values (1, 9, 'ab', 'cd')",

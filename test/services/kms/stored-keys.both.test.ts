@@ -5,6 +5,7 @@ import { systemPrincipal } from "../../../src/records/ownership.ts";
 import { intact } from "../../../src/records/table-declaration.ts";
 import { verifySecrets } from "../../../src/secrets/verify-secrets.ts";
 import { storeKey } from "../../../src/services/kms/create.ts";
+import { listUnindexed } from "../../../src/services/kms/label-index.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { verifyKeys } from "../../../src/services/kms/verify-keys.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -93,6 +94,15 @@ describeStores("labels", (makePlace) => {
       `insert into kms_labels select '"team":"trusted"', owner, key_id, '' from kms_keys where alias = 'other'`,
     );
     expect(await findByLabel(store, "team=trusted")).toEqual([]);
+  });
+
+  it("that are missing from the index are found by its verification", async () => {
+    const place = await makePlace();
+    const store = await fill(place);
+    const [keyId] = await addKeys(store, [{ alias: "hidden", labels: { team: "payments" } }]);
+    expect(await listUnindexed(store.reader, place.location.kind)).toEqual([]);
+    await place.query(`delete from kms_labels where key_id = '${keyId}' or key_name = 'release'`);
+    expect(await listUnindexed(store.reader, place.location.kind)).toEqual(["name release", `key ${keyId}`]);
   });
 });
 
