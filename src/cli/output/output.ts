@@ -115,6 +115,11 @@ export function time(timestamp: Timestamp | undefined): string {
   return Number.isNaN(date.getTime()) ? "not a time" : date.toISOString().replace(/\.\d+Z$/, "Z");
 }
 
+/** Shows the key that a name stood for, which verification needs after a rotation; empty if its ID was given. */
+export function keyBehind(handle: string | undefined, keyId: string | undefined): string {
+  return keyId === undefined || keyId === handle ? "" : ` (${keyId})`;
+}
+
 /** "3,309 bytes". */
 export function bytes(count: number): string {
   return `${count.toLocaleString("en")} ${count === 1 ? "byte" : "bytes"}`;

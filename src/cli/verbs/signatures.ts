@@ -4,7 +4,7 @@ import { inputFile } from "../command-line/options.ts";
 import { usageError } from "../exit-codes.ts";
 import { readSize } from "../files/read.ts";
 import { readSecretKey, requireSigning, withProvider } from "../keys/read-keys.ts";
-import { bytes } from "../output/output.ts";
+import { bytes, keyBehind } from "../output/output.ts";
 import { findPublicKeys, readContent, type Signed, signOnServer } from "../signing/keys.ts";
 import {
   describeSigner,
@@ -42,13 +42,14 @@ export const signVerbs: readonly Verb[] = [
       "Without --out, a signature of standard input is printed in base64.",
     example: 'qsp sign contract.txt --key "$KEY"',
     async run(input) {
-      const { files, output } = input;
+      const { files, options, output } = input;
       const { signature, ...about } = await sign(input);
       const file = files.write("out", signature);
       const base64 = Buffer.from(signature).toString("base64");
+      const key = keyBehind(options.text("key"), about.keyId);
       output.report(
         { signature: base64, ...about, ...(file !== undefined && { file }) },
-        file === undefined ? base64 : `${file}: ${bytes(signature.length)} of ${about.algorithm}`,
+        file === undefined ? base64 : `${file}: ${bytes(signature.length)} of ${about.algorithm}${key}`,
       );
     },
   }),

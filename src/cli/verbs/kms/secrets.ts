@@ -7,7 +7,7 @@ import { inputFile, outputFile, secretFile } from "../../command-line/options.ts
 import { usageError } from "../../exit-codes.ts";
 import { readWhole } from "../../files/read.ts";
 import { readPublicKey, withProvider } from "../../keys/read-keys.ts";
-import { bytes } from "../../output/output.ts";
+import { bytes, keyBehind } from "../../output/output.ts";
 import { declareVerb, type Verb, type VerbInput } from "../../verb.ts";
 
 const { method } = KmsService;
@@ -41,8 +41,11 @@ export const kmsSecretVerbs: readonly Verb[] = [
       ciphertext: ({ result }) => requireResult(result).ciphertext,
     },
     finish: hideShared,
-    say: ({ result }, _, files) =>
-      `${files.ciphertext}: ${bytes(requireResult(result).ciphertext.length)} of ciphertext\n${files.secret}: the shared secret`,
+    say({ result }, { operands }, files) {
+      const { ciphertext, keyId } = requireResult(result);
+      const size = `${bytes(ciphertext.length)} of ciphertext${keyBehind(operands[0], keyId)}`;
+      return `${files.ciphertext}: ${size}\n${files.secret}: the shared secret`;
+    },
   }),
   unaryVerb(method.decapsulate, {
     line: "kms decapsulate KEY CIPHERTEXT-FILE",
