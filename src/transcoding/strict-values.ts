@@ -4,6 +4,7 @@
  */
 import { type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { excerpt } from "../errors/shorten.ts";
+import { parseRfc3339 } from "../rfc3339.ts";
 
 /** Explains why a JSON string is not a valid value of a scalar type; undefined if it may be. */
 export function whyNotStrictScalar(scalar: ScalarType, text: string): string | undefined {
@@ -34,7 +35,7 @@ export function isBase64(text: string): boolean {
 export function whyNotStrictMessage(desc: DescMessage, text: string): string | undefined {
   switch (desc.typeName) {
     case "google.protobuf.Timestamp":
-      return isTimestamp(text)
+      return parseRfc3339(text) !== undefined
         ? undefined
         : `expected a time such as 2026-01-31T12:00:00Z, got "${excerpt(text)}"`;
     case "google.protobuf.Duration":
@@ -44,16 +45,6 @@ export function whyNotStrictMessage(desc: DescMessage, text: string): string | u
     default:
       return undefined;
   }
-}
-
-/** RFC 3339, section 5.6, with a day that exists in its month. */
-function isTimestamp(text: string): boolean {
-  const match = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/.exec(text);
-  if (match === null) return false;
-  const [year, month, day] = match.slice(1, 4).map(Number) as [number, number, number];
-  const date = new Date(Date.UTC(2000, month - 1, day));
-  date.setUTCFullYear(year, month - 1, day);
-  return date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
 }
 
 /** Replaces a bare number that a double cannot hold exactly in a parsed value. */

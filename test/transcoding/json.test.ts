@@ -97,7 +97,7 @@ describe("a value of the wrong type is refused and its field named", () => {
     labels: ["[]", '{"a":null}', '{"a":1}'],
     nestedByNumber: ['{"x":{}}', '{"1":"x"}'],
     nested: ['"a"', "[]", "true"],
-    timestamp: ['"yesterday"', "0", '{"seconds":1}', '"2026-02-30T00:00:00Z"'],
+    timestamp: ['"yesterday"', "0", '{"seconds":1}', '"2026-02-30T00:00:00Z"', '"2026-01-01T24:00:00Z"'],
     duration: ['"5"', '"5s!"', '"1.1234567890s"'],
     mask: ['"display_name"', '["a"]'],
     struct: ["[]"],
