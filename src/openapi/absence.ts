@@ -42,8 +42,20 @@ function allowEmptyText(schema: Schema): Schema {
   if (pattern === undefined) {
     return minLength === undefined ? schema : { ...open, anyOf: [{ maxLength: 0 }, { minLength }] };
   }
-  if (new RegExp(pattern).test("")) return open;
-  return { ...open, pattern: `^(?:${pattern.replace(/^\^/, "").replace(/\$$/, "")})?$` };
+  return new RegExp(pattern).test("") ? open : { ...open, pattern: orEmpty(pattern) };
+}
+
+/** A character, or a class of them, at least once. */
+const repeated = /^\^((?:\[(?:[^\\\]]|\\.)+\]|[A-Za-z0-9]))\+\$$/;
+/** Anchored at both ends, as a whole. */
+const anchored = /^\^((?:[^|\\]|\\.)*)\$$/;
+
+/** Allows the empty text in addition to what the pattern matches, which may end in any text. */
+function orEmpty(pattern: string): string {
+  const character = repeated.exec(pattern)?.[1];
+  if (character !== undefined) return `^${character}*$`;
+  const whole = anchored.exec(pattern)?.[1];
+  return whole === undefined ? `^$|${pattern}` : `^(?:${whole})?$`;
 }
 
 function omitUndefined(schema: Readonly<Record<string, number | undefined>>): Schema {

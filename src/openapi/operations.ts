@@ -52,7 +52,7 @@ export const sharedParameters: Readonly<Record<RestStyle, Readonly<Record<string
         "Makes a call that changes data safe to retry. The same key with the same request returns the first response " +
         "for 24 hours. The same key with a different request is refused.",
       // Printable ASCII (src/server/interceptors/idempotency.ts).
-      schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x20-\\x7e]*$" },
+      schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[ -~]*$" },
     },
     IfNoneMatch: {
       name: "If-None-Match",

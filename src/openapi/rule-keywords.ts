@@ -57,7 +57,7 @@ const tables: Readonly<Record<string, Readonly<Record<string, Translate>>>> = {
     }),
     pattern: (value: string) =>
       isPattern(value)
-        ? { keywords: { pattern: value } }
+        ? { keywords: { pattern: widenEscapes(value) } }
         : { sentence: `must match the RE2 expression \`${value}\`` },
     host_and_port: () => ({
       keywords: { pattern: hostAndPortPattern, maxLength: 253 + ":65535".length },
@@ -146,6 +146,13 @@ function sayRule(kind: string, name: string, value: unknown): string {
 function bigintToText(_: string, value: unknown): unknown {
   if (value instanceof Uint8Array) return Buffer.from(value).toString("base64");
   return typeof value === "bigint" ? String(value) : value;
+}
+
+/** ECMA-262 has both forms, but in a Ruby expression \x80 is a byte. Go programs convert the upper-case form. */
+function widenEscapes(pattern: string): string {
+  return pattern.replace(/\\(?:x([0-9A-Fa-f]{2})|.)/gs, (same: string, hex?: string) =>
+    hex === undefined ? same : `\\u00${hex.toUpperCase()}`,
+  );
 }
 
 /** protovalidate uses RE2. Nearly all RE2 expressions mean the same in ECMA-262, which JSON Schema uses. */

@@ -372,7 +372,7 @@ describe("the proto rules in the API description", () => {
   const withoutRule = expect.not.stringContaining("ust be a whole number");
 
   it.each([
-    ["kms.CreateKeyRequest", "alias", { maxLength: 255, pattern: "^[^\\x00-\\x1f\\x7f-\\x9f]*$" }],
+    ["kms.CreateKeyRequest", "alias", { maxLength: 255, pattern: "^[^\\u0000-\\u001F\\u007F-\\u009F]*$" }],
     ["kms.SignRequest", "mu", { pattern: "^(?:[A-Za-z0-9+/_-]{86}(?:==)?)?$", maxLength: 88 }],
     [
       "kms.CreateKeyRequest",

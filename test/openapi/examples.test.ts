@@ -82,6 +82,17 @@ describe("the examples of the API description", () => {
     expect(check(place, body ?? "")).toEqual([]);
   });
 
+  it("are valid values of their parameters", () => {
+    const wrong = listOperations(api.document).flatMap(({ path, method, operation }) =>
+      (operation.parameters ?? []).flatMap((parameter, index) => {
+        if (!("schema" in parameter) || parameter.example === undefined) return [];
+        const place = ["paths", path, method, "parameters", String(index), "schema"];
+        return check(place, parameter.example).map((fault) => `${path} ${parameter.name}: ${fault}`);
+      }),
+    );
+    expect(wrong).toEqual([]);
+  });
+
   const withBody = examples.filter(
     ({ rpc }) => !/\.(Get(?!ImportParameters)|List|Watch|Hello|Destroy|Export|Remove|Revoke)/.test(rpc),
   );

@@ -66,6 +66,13 @@ describe("the patterns of the API description", { timeout: 120_000 }, () => {
     expect(await matchWith("python3", [engine("match.py")], input)).toEqual(matchHere(""));
   });
 
+  it.skipIf(isMissing("ruby"))("mean the same in Ruby for a single line (needs ruby)", async () => {
+    const lines = texts.filter((text) => !text.includes("\n"));
+    const input = JSON.stringify({ patterns, texts: lines });
+    const here = matchHere("").map((row) => row.filter((_, index) => lines.includes(texts[index] ?? "")));
+    expect(await matchWith("ruby", [engine("match.rb")], input)).toEqual(here);
+  });
+
   it.skipIf(isMissing("go"))("mean the same in Go, and so in RE2 (needs go)", async () => {
     const input = JSON.stringify({ patterns, texts });
     expect(await matchWith("go", ["run", engine("match.go")], input)).toEqual(matchHere(""));

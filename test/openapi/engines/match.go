@@ -7,6 +7,8 @@ import (
 	"regexp"
 )
 
+var unicode = regexp.MustCompile(`\\u([0-9A-F]{4})`)
+
 func main() {
 	var work struct{ Patterns, Texts []string }
 	if err := json.NewDecoder(os.Stdin).Decode(&work); err != nil {
@@ -14,7 +16,8 @@ func main() {
 	}
 	rows := [][]bool{}
 	for _, pattern := range work.Patterns {
-		expression := regexp.MustCompile(pattern)
+		// RE2 lacks \u001F. Libraries for OpenAPI, such as kin-openapi, convert it like this.
+		expression := regexp.MustCompile(unicode.ReplaceAllString(pattern, `\x{$1}`))
 		row := []bool{}
 		for _, text := range work.Texts {
 			row = append(row, expression.MatchString(text))
