@@ -186,9 +186,9 @@ const headers: Readonly<Record<number, NonNullable<Response["headers"]>>> = {
 
 /** Names of the error schemas. */
 export const errorNames: Readonly<Record<RestStyle, string>> = {
-  own: "ApiError",
-  oauth: "OAuthError",
-  google: "GoogleApiError",
+  own: "ErrorResponse",
+  oauth: "OAuthErrorResponse",
+  google: "GoogleErrorResponse",
 };
 
 /** Parts that both error forms share. */

@@ -23,8 +23,13 @@ export function describeRequestBody(
     return { required: true, content: { [mediaType]: { schema } } };
   }
   const inPath = route.variables.map(({ path }) => path);
-  const whole =
-    inPath.length === 0 ? schemas.ofMessage(input, "request") : schemas.ofRemainder(input, inPath);
+  // RFC 6749, section 3.2. The server accepts JSON too, but generated clients that choose JSON drop the form.
+  const isForm = route.style === "oauth";
+  const describeWhole = (): Schema => {
+    if (isForm) return schemas.ofForm(input);
+    return inPath.length === 0 ? schemas.ofMessage(input, "request") : schemas.ofRemainder(input, inPath);
+  };
+  const whole = describeWhole();
   const schema = body.kind === "all" ? whole : schemas.ofField(body.field, "text");
   const values = examples.flatMap(({ name, summary, request }) => {
     const value = body.kind === "all" ? withoutFields(request, inPath) : valueAt(request, [body.field]);
@@ -35,13 +40,8 @@ export function describeRequestBody(
       body.kind === "all"
         ? isDemanding(whole, schemas) || schemas.isEmptyRefused(input)
         : schemas.isRequired(input, body.field);
-    const shown = showValues(values);
-    // A separate schema: generated clients choose a body's media type by its object type.
-    const forms =
-      route.style === "oauth"
-        ? { "application/x-www-form-urlencoded": { schema: schemas.ofForm(input), ...shown } }
-        : {};
-    return { required, content: { ...forms, "application/json": { schema, ...shown } } };
+    const mediaType = isForm ? "application/x-www-form-urlencoded" : "application/json";
+    return { required, content: { [mediaType]: { schema, ...showValues(values) } } };
   }
   return {
     required: false,

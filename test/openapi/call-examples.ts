@@ -197,25 +197,30 @@ export function toHttpCall({ path, method, operation }: Found, request: Members)
 async function call(url: string, found: Found, request: Members, token?: string): Promise<Outcome> {
   const httpCall = toHttpCall(found, request);
   const { method, target, body: json } = httpCall;
-  const upload = "application/octet-stream";
-  const isUpload = upload in (found.operation.requestBody?.content ?? {});
-  const text = JSON.stringify(json);
+  const [contentType = ""] = Object.keys(found.operation.requestBody?.content ?? {});
+  const text = json && writeBody(contentType, json);
   const headers = {
-    ...(json && { "content-type": isUpload ? upload : "application/json" }),
+    ...(json && { "content-type": contentType }),
     ...(token !== undefined && { authorization: `Bearer ${token}` }),
   };
   const response = await fetch(url + target, {
     method,
     headers,
-    ...(json && { body: text }),
+    ...(text && { body: text }),
   });
   const mediaType = (response.headers.get("content-type") ?? "").split(";")[0] ?? "";
   const bytes =
     mediaType === "application/x-ndjson" ? Buffer.from(await readLine(response)) : await response.bytes();
   // Notes and tiles are not JSON.
   const body = mediaType.endsWith("json") ? JSON.parse(new TextDecoder().decode(bytes)) : undefined;
-  const sent = isUpload ? text : json;
+  const sent = contentType === "application/octet-stream" ? text : json;
   return { found, status: response.status, mediaType, body, bytes, sent, call: httpCall, headers };
+}
+
+/** Writes a body in the media type of the document: JSON, a form, or JSON as an example of raw bytes. */
+export function writeBody(mediaType: string, body: Members): string {
+  if (!mediaType.endsWith("form-urlencoded")) return JSON.stringify(body);
+  return new URLSearchParams(Object.entries(body).map(([name, value]) => [name, String(value)])).toString();
 }
 
 /** How a path contains parts of one field. */

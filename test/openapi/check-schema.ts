@@ -7,7 +7,7 @@ import type { OpenApiDocument, Schema } from "../../src/openapi/document.ts";
 export type CheckSchema = (pointer: readonly string[], value: unknown) => string[];
 
 /**
- * Creates a check of values against a part of the document, such as ["components", "schemas", "ApiError"].
+ * Creates a check of values against a part of the document, such as ["components", "schemas", "ErrorResponse"].
  *
  * The check rejects properties that the schema does not mention, so it finds fields that the document forgot.
  */

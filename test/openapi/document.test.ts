@@ -17,6 +17,7 @@ import {
   loadExamples,
   type Members,
   toHttpCall,
+  writeBody,
 } from "./call-examples.ts";
 import { createCheck } from "./check-schema.ts";
 
@@ -72,12 +73,13 @@ function callAsShown(
   const { method, target, body } = toHttpCall(found, request);
   // The example of an RPC may lack the parts of a different binding.
   const shown = new URL(target.replaceAll(/\{[^}]+\}/g, "some-id"), url);
-  if (body !== undefined)
-    return fetch(shown, {
-      method,
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ ...body, ...change }),
-    });
+  if (body !== undefined) {
+    const content = Object.keys(found.operation.requestBody?.content ?? {});
+    // As JSON, an upload is refused for its type.
+    const type = content.find((name) => name.endsWith("form-urlencoded")) ?? "application/json";
+    const headers = { "content-type": type };
+    return fetch(shown, { method, headers, body: writeBody(type, { ...body, ...change }) });
+  }
   for (const [name, value] of Object.entries(change)) shown.searchParams.append(name, value);
   return fetch(shown, { method });
 }
@@ -114,6 +116,13 @@ describe.each(modes)("the API description of a server with --auth %s", (mode) =>
     expect(found.toSorted()).toEqual(wanted.toSorted());
   });
 
+  it("has no schema with the name of a class that generators add", () => {
+    const { schemas } = serverOf(mode).document.components;
+    const added =
+      /^(Api(Client|Error|Exception|Response)|Client|Configuration|Error|Exception|Json|Response)$/i;
+    expect(Object.keys(schemas).filter((name) => added.test(name))).toEqual([]);
+  });
+
   it("contains no text that would end a comment in generated code", () => {
     const text = JSON.stringify(serverOf(mode).document);
     expect(text.match(/.{0,60}\*\/.{0,20}/g)).toBeNull();
@@ -125,7 +134,7 @@ describe.each(modes)("the API description of a server with --auth %s", (mode) =>
       ([name, { description, properties }]) => [
         ...(description ? [] : [name]),
         ...Object.entries(properties ?? {}).flatMap(([field, schema]) =>
-          schema.description || schema.const === "error" || name.endsWith("ApiError")
+          schema.description || schema.const === "error" || name.endsWith("ErrorResponse")
             ? []
             : [`${name}.${field}`],
         ),
@@ -214,9 +223,9 @@ describe.each(modes)("a server with --auth %s, called as its description shows",
   }, async () => {
     const given = await callAll(mode, { bogus: "1" });
     expect(listSurprises(given)).toEqual([]);
-    // A stream requires its token before it reads anything, and a raw body has no fields.
-    const withFields = given.filter(
-      ({ operation }) => !("application/octet-stream" in (operation.requestBody?.content ?? {})),
+    // A stream requires its token before it reads anything. A raw body has no fields, a form may have any.
+    const withFields = given.filter(({ operation }) =>
+      Object.keys(operation.requestBody?.content ?? {}).every((type) => type.endsWith("json")),
     );
     expect(withFields.filter(({ status }) => status !== 400 && status !== 401)).toEqual([]);
   });
@@ -230,9 +239,9 @@ describe.each(modes)("a server with --auth %s, called as its description shows",
   });
 });
 
-type Refused = ApiError | { readonly error: ApiError | string };
+type Refused = ErrorResponse | { readonly error: ErrorResponse | string };
 
-interface ApiError {
+interface ErrorResponse {
   readonly message: string;
   readonly details: readonly { readonly reason?: string }[];
 }
@@ -291,7 +300,9 @@ it("the schema of a stream's messages does not match the error that may end it",
   const streams = listOperations(document).flatMap(
     ({ operation }) => contentOf(operation)["application/x-ndjson"]?.schema.anyOf ?? [],
   );
-  const messages = streams.flatMap(({ $ref = "" }) => ($ref.endsWith("ApiError") ? [] : [$ref.slice(2)]));
+  const messages = streams.flatMap(({ $ref = "" }) =>
+    $ref.endsWith("ErrorResponse") ? [] : [$ref.slice(2)],
+  );
   expect(messages.length).toBeGreaterThan(4);
   const error = { status: "error", code: "INTERNAL", message: "", details: [] };
   for (const message of messages) expect(check(message.split("/"), error), message).not.toEqual([]);
@@ -345,7 +356,7 @@ it("the example of a failure matches the server's response, except for call-spec
   const { url, document } = serverOf("open");
   const found = findOperation(document, "kms.KmsService.GetKey");
   const content = (found.operation.responses["404"] as OpenApiResponse).content ?? {};
-  const answer = (await (await callAsShown(url, found)).json()) as ApiError;
+  const answer = (await (await callAsShown(url, found)).json()) as ErrorResponse;
   const details = [{ ...answer.details[0], metadata: {} }];
   const shown = { ...answer, message: "what is wrong, and the valid form", details };
   expect(content["application/json"]?.example).toEqual(shown);

@@ -48,7 +48,7 @@ function shownRequest({ rpc, name, request }: Example): unknown {
     if (pattern === undefined) fields[field] = example;
     else fields[pattern.field] = pattern.fill(fields[pattern.field], String(example));
   }
-  const { example, examples: several } = operation.requestBody?.content["application/json"] ?? {};
+  const [{ example, examples: several } = {}] = Object.values(operation.requestBody?.content ?? {});
   const body = (several?.[name]?.value ?? example ?? {}) as object;
   const members = request as Record<string, unknown>;
   const bodyField = findBodyField(operation, members);

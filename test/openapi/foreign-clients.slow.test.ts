@@ -42,12 +42,9 @@ const outcome = {
   sameBytes: true,
 };
 
-/** Expected result of the OAuth 2 calls, with their two media types. */
+/** Expected result of the OAuth 2 calls. */
 const tokens = {
-  tokens: [
-    [true, "kms.sign", "orders"],
-    [true, "kms.sign", "orders"],
-  ],
+  token: [true, "kms.sign", "orders"],
   tokenRequestId: "story-1",
   tokenRefused: "invalid_client",
 };

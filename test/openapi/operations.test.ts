@@ -196,7 +196,7 @@ describe("a response body", () => {
 
   it("describes a server stream as lines or events, not as an array, which may never end", () => {
     const content = answerOf("WatchBooks");
-    const each: Schema = { anyOf: [bookRef, { $ref: "#/components/schemas/ApiError" }] };
+    const each: Schema = { anyOf: [bookRef, { $ref: "#/components/schemas/ErrorResponse" }] };
     expect(Object.keys(content)[0]).toBe("application/x-ndjson");
     expect(content).not.toHaveProperty(["application/json"]);
     expect(content["application/x-ndjson"]?.schema).toMatchObject(each);

@@ -98,7 +98,9 @@ export function takesToken({ security }: Operation): boolean {
 
 /** Whether the body is a file. */
 export function isUpload({ requestBody }: Operation): boolean {
-  return requestBody !== undefined && !("application/json" in requestBody.content);
+  return Object.keys(requestBody?.content ?? {}).some(
+    (type) => !/\/(json|x-www-form-urlencoded)$/.test(type),
+  );
 }
 
 /** Whether an answer is a stream, which may never end. */
@@ -116,7 +118,7 @@ export interface NamedExample {
 /** A body's examples. */
 export function listExamples(content: Readonly<Record<string, MediaType>> | undefined): NamedExample[] {
   const medias = Object.values(content ?? {});
-  // A call may accept several types; our snippets send JSON, which all of them accept.
+  // Calls that are described with forms accept JSON too, which our snippets send.
   const media = content?.["application/json"] ?? medias[0];
   if (media?.example !== undefined) return [{ name: "", summary: "", value: media.example }];
   return Object.entries(media?.examples ?? {}).map(([name, one]) => ({ name, ...one }));

@@ -43,7 +43,7 @@ public class Story {
     try {
       kms.kmsKmsServiceGetKey("key of/no-one?");
     } catch (ApiException error) {
-      ApiError body = JSON.getGson().fromJson(error.getResponseBody(), ApiError.class);
+      ErrorResponse body = JSON.getGson().fromJson(error.getResponseBody(), ErrorResponse.class);
       missing = List.of(error.getCode(), body.getCode().getValue(), body.getDetails().get(0).getReason());
     }
     blockchain.blockchainBlockchainServiceRegisterNode(null, new BlockchainRegisterNodeRequest().name("node"));
