@@ -7,7 +7,7 @@ const gatewayPort = 8443;
 
 /** Certificates that clients must trust. */
 interface Trust {
-  /** Paths of the CA certificates; every client accepts the first one. */
+  /** Paths of the CA certificates: ECDSA, which every client accepts, and ML-DSA. */
   readonly certificates: readonly string[];
   /** Host names in a server certificate that they signed. */
   readonly names?: readonly string[];
@@ -15,17 +15,26 @@ interface Trust {
 
 /** Lists shell commands whose clients trust the CA. */
 export function describeTrust({ certificates, names = [] }: Trust): string {
-  const [first = ""] = certificates;
-  const path = quote(first);
+  const [path = "", ...others] = certificates.map(quote);
   const host = chooseHost(names);
   return `Clients that trust it, with the port of Envoy's gateway (a server without it has 8080):
 
   curl --cacert ${path} https://${host}:${gatewayPort}/readyz
   grpcurl -cacert ${path} ${host}:${gatewayPort} list
   NODE_EXTRA_CA_CERTS=${path} node client.js
-
+${others.length === 0 ? "" : describeBoth([path, ...others], `https://${host}:${gatewayPort}/readyz`)}
 SHA-256 fingerprints; compare them on the client:
 ${certificates.map((each) => `  ${computeFingerprint(each)}  ${each}`).join("\n")}`;
+}
+
+/** A client may get the other certificate of a server with two, even if it trusts only the first CA. */
+function describeBoth(paths: readonly string[], url: string): string {
+  return `
+If the server has both certificates, clients that support ML-DSA-65, such as those with OpenSSL 3.5, must trust both CAs:
+
+  cat ${paths.join(" ")} > ca-both.crt
+  curl --cacert ca-both.crt ${url}
+`;
 }
 
 function chooseHost(names: readonly string[]): string {
