@@ -122,6 +122,14 @@ export function refuseField(
   return refuse(reason, `${field}: ${description}`, { field }, [{ field, description }]);
 }
 
+/** Refuses several fields, or one; the message lists them. */
+export function refuseFields(
+  violations: readonly { readonly field: string; readonly description: string }[],
+): ConnectError {
+  const message = violations.map(({ field, description }) => `${excerpt(field)}: ${description}`).join("; ");
+  return refuse("FIELD_INVALID", message, { field: violations.map(({ field }) => field).join(",") }, violations);
+}
+
 /** Refuses a call whose metadata is too large. */
 export function metadataTooLarge(bytes: number, maxBytes: number): ConnectError {
   return refuse(

@@ -124,6 +124,8 @@ export function readFieldValue(path: FieldPath, texts: readonly string[], regist
 const jsonTypes: readonly [RegExp, string][] = [
   [/\bexpected Uint8Array\b/, "expected a base64 string"],
   [/\bexpected Array\b/, "expected a list"],
+  [/\bexpected bigint \(/, "expected integer ("],
+  [/\bexpected number \((?=u?int)/, "expected integer ("],
   [/\bgot Array\(\d+\)$/, "got a list"],
   [/\bgot object$/, "got an object"],
 ];

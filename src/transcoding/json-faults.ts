@@ -3,6 +3,7 @@ import type { DescField, DescMessage, Registry } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { findSizeRules, whyTooLong, whyTooMany } from "../message-limits/size-rules.ts";
 import { maxMessageDepth } from "../message-limits/structure-limits.ts";
+import { findNearest } from "../suggest.ts";
 import { createKeyCheck, whyNotElement, whyNotEntry, whyNotField, whyNotMessage } from "./json-values.ts";
 import { UnsafeInteger } from "./strict-values.ts";
 
@@ -12,6 +13,14 @@ export interface Fault {
   readonly reason: string;
 }
 
+/** At least one fault: several only for the unknown fields of one object. */
+type Faults = readonly [Fault, ...Fault[]];
+
+/** Maximum number of unknown fields in an error. */
+const maxUnknownFields = 10;
+/** Longer names get no hint, so that the search stays short. */
+const maxNameCharacters = 64;
+
 /**
  * Checks every value once, in text order, and stops at the first fault: unknown or duplicate fields, values
  * of the wrong type or outside ProtoJSON, integers that lost digits, and lists that exceed their rules.
@@ -20,7 +29,7 @@ export interface Fault {
  *
  * @returns undefined if every field is valid, or if the whole value is not an object
  */
-export function findFault(desc: DescMessage, json: unknown, registry: Registry): Fault | undefined {
+export function findFaults(desc: DescMessage, json: unknown, registry: Registry): Faults | undefined {
   return hasCustomJsonRepresentation(desc)
     ? undefined
     : faultOfFields(desc, json, { at: "", depth: 1, registry });
@@ -37,17 +46,17 @@ function deeper({ at, depth, registry }: Place, place = at): Place {
   return { at: place, depth: depth + 1, registry };
 }
 
-function faultAt(field: string, reason: string | undefined): Fault | undefined {
-  return reason === undefined ? undefined : { field, reason };
+function faultAt(field: string, reason: string | undefined): Faults | undefined {
+  return reason === undefined ? undefined : [{ field, reason }];
 }
 
-function faultOfMessage(desc: DescMessage, json: unknown, place: Place): Fault | undefined {
+function faultOfMessage(desc: DescMessage, json: unknown, place: Place): Faults | undefined {
   if (desc.typeName === "google.protobuf.Any" && isObject(json)) return faultOfAny(json, place);
   if (!hasCustomJsonRepresentation(desc) && isObject(json)) return faultOfFields(desc, json, place);
   return faultAt(place.at, whyNotMessage(desc, json, place.registry));
 }
 
-function faultOfFields(desc: DescMessage, json: unknown, place: Place): Fault | undefined {
+function faultOfFields(desc: DescMessage, json: unknown, place: Place): Faults | undefined {
   const { at, depth, registry } = place;
   if (depth > maxMessageDepth) return faultAt(at, `is nested more than ${maxMessageDepth} levels deep`);
   if (!isObject(json)) return undefined;
@@ -58,7 +67,7 @@ function faultOfFields(desc: DescMessage, json: unknown, place: Place): Fault | 
     const field = fields.get(key);
     if (field === undefined) {
       if (isExtension(desc, key, registry)) continue;
-      return faultAt(join(at, key), "the field does not exist");
+      return faultsOfUnknown(desc, json, place, key);
     }
     const name = join(at, field.jsonName);
     if (seen.has(field)) return faultAt(name, "occurs more than once");
@@ -79,8 +88,23 @@ function faultOfFields(desc: DescMessage, json: unknown, place: Place): Fault | 
   return undefined;
 }
 
+/** Reports the unknown fields of an object, the first of which is `first`. */
+function faultsOfUnknown(desc: DescMessage, json: object, { at, registry }: Place, first: string): Faults {
+  const fields = indexFields(desc);
+  const names = desc.fields.map(({ jsonName }) => jsonName);
+  const describe = (key: string): Fault => {
+    const nearest = key.length > maxNameCharacters ? undefined : findNearest(key, names);
+    const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+    return { field: join(at, key), reason: `the field does not exist${hint}` };
+  };
+  const others = Object.keys(json)
+    .filter((key) => key !== first && !fields.has(key) && !isExtension(desc, key, registry))
+    .slice(0, maxUnknownFields - 1);
+  return [describe(first), ...others.map(describe)];
+}
+
 /** An Any names its type in "@type". A type with its own JSON form is in "value". */
-function faultOfAny(json: Readonly<Record<string, unknown>>, place: Place): Fault | undefined {
+function faultOfAny(json: Readonly<Record<string, unknown>>, place: Place): Faults | undefined {
   const { "@type": typeUrl, ...content } = json;
   if (typeUrl === undefined && Object.keys(content).length === 0) return undefined;
   const desc = place.registry.getMessage(String(typeUrl).replace(/^.*\//, ""));
@@ -90,7 +114,7 @@ function faultOfAny(json: Readonly<Record<string, unknown>>, place: Place): Faul
     : faultOfFields(desc, content, deeper(place));
 }
 
-function faultOfField(field: DescField, json: unknown, place: Place): Fault | undefined {
+function faultOfField(field: DescField, json: unknown, place: Place): Faults | undefined {
   if (field.fieldKind === "list" && Array.isArray(json)) return faultOfList(field, json, place);
   if (field.fieldKind === "map" && isObject(json)) return faultOfMap(field, json, place);
   if (field.fieldKind === "message" && json !== null)
@@ -115,7 +139,7 @@ function faultOfList(
   field: DescField & { fieldKind: "list" },
   items: readonly unknown[],
   place: Place,
-): Fault | undefined {
+): Faults | undefined {
   if (items.length > findSizeRules(field).maxItems) return faultAt(place.at, whyTooMany(field));
   for (const [index, json] of items.entries()) {
     const at = `${place.at}[${index}]`;
@@ -132,7 +156,7 @@ function faultOfMap(
   field: DescField & { fieldKind: "map" },
   entries: Record<string, unknown>,
   place: Place,
-): Fault | undefined {
+): Faults | undefined {
   const keys = Object.keys(entries);
   if (keys.length > findSizeRules(field).maxItems) return faultAt(place.at, whyTooMany(field));
   const isNewKey = createKeyCheck(field);

@@ -7,16 +7,16 @@ import { explainJsonError } from "./fields.ts";
 import {
   isBase64,
   roundInteger,
+  whyNotInteger,
   whyNotStrictMessage,
   whyNotStrictScalar,
-  whyUnsafe,
 } from "./strict-values.ts";
 
 /** Explains why a value is not valid for a whole field; undefined if it is. */
 export function whyNotField(field: DescField, json: unknown, registry: Registry): string | undefined {
   if (json === null || isPlain(field, json)) return undefined;
   return (
-    (field.fieldKind === "scalar" ? whyNotBase64(field, json) : undefined) ??
+    (field.fieldKind === "scalar" ? whyNotScalar(field, json) : undefined) ??
     whyNotRead(field, roundInteger(json), json, registry) ??
     whyNotStrict(field, json)
   );
@@ -25,7 +25,7 @@ export function whyNotField(field: DescField, json: unknown, registry: Registry)
 /** Explains why a value is not a valid list element. */
 export function whyNotElement(field: DescField, json: unknown, registry: Registry): string | undefined {
   if (isPlainElement(field, json)) return undefined;
-  const reason = whyNotBase64(field, json) ?? whyNotRead(field, [roundInteger(json)], json, registry);
+  const reason = whyNotScalar(field, json) ?? whyNotRead(field, [roundInteger(json)], json, registry);
   return reason?.replace("list item #1: ", "") ?? whyNotStrict(field, json);
 }
 
@@ -42,13 +42,18 @@ export function whyNotEntry(
   if (isPlainKey(field.mapKey, key) && (isMessage || isPlainElement(field, json))) return undefined;
   // Messages are read separately; here they would be read once for each map that contains them.
   const value = isMessage && !hasCustomJsonRepresentation(field.message) ? {} : roundInteger(json);
-  return whyNotRead(field, { [key]: value }, json, registry) ?? whyNotStrict(field, json);
+  return (
+    whyNotScalar(field, json) ??
+    whyNotRead(field, { [key]: value }, json, registry) ??
+    whyNotStrict(field, json)
+  );
 }
 
 /** Explains why a value is not a valid message of a type with its own JSON form, or not an object. */
 export function whyNotMessage(desc: DescMessage, json: unknown, registry: Registry): string | undefined {
   const reason =
     (typeof json === "string" ? whyNotStrictMessage(desc, json) : undefined) ??
+    (isWrapperDesc(desc) ? whyNotScalar(desc.fields[0], json) : undefined) ??
     explainFailure(() => fromJson(desc, roundInteger(json) as JsonValue, { registry }));
   return reason ?? (isWrapperDesc(desc) ? whyNotStrict(desc.fields[0], json) : undefined);
 }
@@ -66,15 +71,17 @@ export function createKeyCheck({ mapKey }: DescField & { fieldKind: "map" }): (k
 
 /** Finds values that protobuf-es accepts but ProtoJSON does not. */
 function whyNotStrict({ scalar }: DescField, json: unknown): string | undefined {
-  if (scalar === undefined) return undefined;
-  return whyUnsafe(scalar, json) ?? (typeof json === "string" ? whyNotStrictScalar(scalar, json) : undefined);
+  return scalar !== undefined && typeof json === "string" ? whyNotStrictScalar(scalar, json) : undefined;
 }
 
-/** Checks base64 first, because protobuf-es takes long to find an error in it. */
-function whyNotBase64({ scalar }: DescField, json: unknown): string | undefined {
-  return scalar === ScalarType.BYTES && typeof json === "string"
-    ? whyNotStrictScalar(scalar, json)
-    : undefined;
+/**
+ * Checks base64 first, because protobuf-es takes long to find an error in it, and numbers, because its error shows
+ * their rounded digits.
+ */
+function whyNotScalar({ scalar }: DescField, json: unknown): string | undefined {
+  if (scalar === undefined) return undefined;
+  if (typeof json !== "string") return whyNotInteger(scalar, json);
+  return scalar === ScalarType.BYTES ? whyNotStrictScalar(scalar, json) : undefined;
 }
 
 /**

@@ -3,11 +3,11 @@ import type { DescField, DescMessage, JsonValue, MessageShape } from "@bufbuild/
 import { fromJson, fromJsonString } from "@bufbuild/protobuf";
 import { StructSchema } from "@bufbuild/protobuf/wkt";
 import { excerpt } from "../errors/shorten.ts";
-import { refuse, refuseField } from "../errors.ts";
+import { refuse, refuseField, refuseFields } from "../errors.ts";
 import { scanJson } from "../message-limits/json-structure.ts";
 import type { MessageLimits } from "../message-limits/structure-limits.ts";
 import { explainJsonError } from "./fields.ts";
-import { findFault } from "./json-faults.ts";
+import { findFaults } from "./json-faults.ts";
 import { markUnsafeInteger, UnsafeInteger } from "./strict-values.ts";
 
 /** A message and the JSON value that it was read from. */
@@ -38,8 +38,9 @@ export function parseJsonMessage<Desc extends DescMessage>(
   const text = decodeJsonText(bytes);
   const wrap = (value: unknown): unknown => (field === undefined ? value : { [field.jsonName]: value });
   const marked = wrap(parseJsonText(text, structure.hasLongNumber ? markUnsafeInteger : undefined));
-  const fault = findFault(schema, marked, registry);
-  if (fault !== undefined) throw refuseField(fault.field, fault.reason);
+  const faults = findFaults(schema, marked, registry);
+  if (faults !== undefined)
+    throw refuseFields(faults.map(({ field, reason }) => ({ field, description: reason })));
   // JSON.parse keeps only the last member of each name.
   if (countMembers(marked) !== structure.members + (field === undefined ? 0 : 1))
     throw memberDuplicated(text);

@@ -10,7 +10,7 @@ import { parseRfc3339 } from "../rfc3339.ts";
 export function whyNotStrictScalar(scalar: ScalarType, text: string): string | undefined {
   switch (scalar) {
     case ScalarType.BYTES:
-      return isBase64(text) ? undefined : "invalid base64: expected the standard or the URL-safe alphabet";
+      return isBase64(text) ? undefined : `invalid base64: ${whyNotBase64(text)}`;
     case ScalarType.STRING:
     case ScalarType.BOOL:
       return undefined;
@@ -19,6 +19,12 @@ export function whyNotStrictScalar(scalar: ScalarType, text: string): string | u
       // The type itself checks words such as NaN.
       return /^-?[A-Z][a-z]/.test(text) ? undefined : `expected a number, got "${excerpt(text)}"`;
   }
+}
+
+/** RFC 4648, section 3.1: no line feeds, which base64 in PEM and MIME has. */
+function whyNotBase64(text: string): string {
+  if (/[\r\n]/.test(text)) return "line breaks are not allowed";
+  return "expected the standard or the URL-safe alphabet";
 }
 
 /** RFC 4648, sections 4 and 5: with complete padding or none. */
@@ -66,9 +72,28 @@ export function roundInteger(json: unknown): unknown {
   return json instanceof UnsafeInteger ? Number(json.source) : json;
 }
 
-/** Explains why a value would lose digits in a scalar type; undefined if it would not. */
-export function whyUnsafe(scalar: ScalarType, json: unknown): string | undefined {
+const integers64: ReadonlySet<ScalarType> = new Set([
+  ScalarType.INT64,
+  ScalarType.SINT64,
+  ScalarType.SFIXED64,
+  ScalarType.UINT64,
+  ScalarType.FIXED64,
+]);
+const integers32: ReadonlySet<ScalarType> = new Set([
+  ScalarType.INT32,
+  ScalarType.SINT32,
+  ScalarType.SFIXED32,
+  ScalarType.UINT32,
+  ScalarType.FIXED32,
+]);
+
+/** Explains why a JSON number is not an integer of a scalar type; undefined if it may be. */
+export function whyNotInteger(scalar: ScalarType, json: unknown): string | undefined {
+  const has64Bits = integers64.has(scalar);
+  if (!has64Bits && !integers32.has(scalar)) return undefined;
+  if (typeof json === "number" && !Number.isInteger(json)) return `must be a whole number, got ${json}`;
   if (!(json instanceof UnsafeInteger)) return undefined;
-  if (scalar === ScalarType.DOUBLE || scalar === ScalarType.FLOAT) return undefined;
-  return `${json.source} is beyond 2^53 - 1 and would lose digits as a JSON number; write it as a string`;
+  return has64Bits
+    ? `${json.source} is beyond 2^53 - 1 and would lose digits as a JSON number; write it as a string`
+    : `${json.source} is out of range`;
 }

@@ -67,6 +67,22 @@ describe("an unknown field is refused and named", () => {
   });
 });
 
+it("all unknown fields of an object are refused and named, at most ten", async () => {
+  expect(await post('{"bogus":1,"name":"a","foo":{}}')).toEqual(invalid("FIELD_INVALID", "bogus", "foo"));
+  expect(await post('{"nested":{"a":1,"b":1}}')).toEqual(invalid("FIELD_INVALID", "nested.a", "nested.b"));
+  const names = Array.from({ length: 11 }, (_, index) => `bogus${index}`);
+  const body = JSON.stringify(Object.fromEntries(names.map((name) => [name, 1])));
+  expect(await post(body)).toEqual(invalid("FIELD_INVALID", ...names.slice(0, 10)));
+});
+
+it.each([
+  ['{"bogus":1,"foo":1}', "bogus: the field does not exist; foo: the field does not exist"],
+  ['{"displayNAME":"a"}', 'displayNAME: the field does not exist; did you mean "displayName"?'],
+  ['{"nested":{"cuont":1}}', 'nested.cuont: the field does not exist; did you mean "count"?'],
+])("the message says which fields do not exist: %s", async (body, message) => {
+  expect(await messageOf(body)).toBe(message);
+});
+
 describe("a duplicate field is refused and named", () => {
   it.each([
     ['{"name":"a","name":"a"}', "name"],
@@ -136,6 +152,20 @@ describe("a value of the wrong type is refused in JSON terms", () => {
     ['{"blobs":["AAAA",5]}', "blobs[1]: expected a base64 string, got 5"],
     ['{"colors":"RED"}', 'colors: expected a list, got "RED"'],
     ['{"labels":["a"]}', "labels: expected object, got a list"],
+    ['{"bytesValue":"AA\\r\\nAA"}', "bytesValue: invalid base64: line breaks are not allowed"],
+    ['{"bytesValue":"A*=="}', "bytesValue: invalid base64: expected the standard or the URL-safe alphabet"],
+    ['{"int64Value":1.5}', "int64Value: must be a whole number, got 1.5"],
+    ['{"longs":[1.5]}', "longs[0]: must be a whole number, got 1.5"],
+    ['{"totals":{"a":1.5}}', 'totals["a"]: must be a whole number, got 1.5'],
+    ['{"int32Value":1.5}', "int32Value: must be a whole number, got 1.5"],
+    ['{"int32Value":2147483648}', "int32Value: expected integer (int32): 2147483648 out of range"],
+    ['{"int32Value":9223372036854775807}', "int32Value: 9223372036854775807 is out of range"],
+    ['{"uint64Value":"-1"}', 'uint64Value: expected integer (uint64): -1 out of range'],
+    ['{"doubleValue":"x"}', 'doubleValue: expected number (float64), got "x"'],
+    ...["int64Value", "uint64Value", "int64Wrapper"].map((field) => [
+      `{"${field}":9223372036854775807}`,
+      `${field}: 9223372036854775807 is beyond 2^53 - 1 and would lose digits as a JSON number; write it as a string`,
+    ]),
   ])("%s", async (body, message) => {
     expect(await messageOf(body)).toBe(message);
   });
