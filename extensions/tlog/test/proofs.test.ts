@@ -52,8 +52,10 @@ describe("the root", () => {
     expect(hex([emptyRoot, await computeRoot(0, read)])).toEqual(
       Array(2).fill("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
     );
-    const roots = await Promise.all(sizes.map((size) => computeRoot(size, read)));
-    expect(hex(roots)).toEqual(hex(sizes.map((size) => treeHash(leaves.slice(0, size)))));
+    for (const size of sizes) {
+      const roots = [await computeRoot(size, read), treeHash(leaves.slice(0, size))];
+      expect(new Set(hex(roots)).size, `different roots for size ${size}`).toBe(1);
+    }
   });
 });
 
