@@ -127,7 +127,8 @@ export function refuseFields(
   violations: readonly { readonly field: string; readonly description: string }[],
 ): ConnectError {
   const message = violations.map(({ field, description }) => `${excerpt(field)}: ${description}`).join("; ");
-  return refuse("FIELD_INVALID", message, { field: violations.map(({ field }) => field).join(",") }, violations);
+  const field = violations.map((violation) => violation.field).join(",");
+  return refuse("FIELD_INVALID", message, { field }, violations);
 }
 
 /** Refuses a call whose metadata is too large. */

@@ -46,8 +46,7 @@ export function findStepFaults(found: Hashes, known: Hashes, names: readonly str
       if (known[name] === hash) return [];
       if (known[name] !== undefined)
         return [`${name} has changed: a released step never changes; add a new step instead`];
-      if (readNumber(name) <= readNumber(last))
-        return [`${name} is new: its number must be higher than that of ${last}`];
+      if (readNumber(name) <= readNumber(last)) return [`${name} is new: its number must be above ${last}`];
       return [`${name} is new: add "${name}": "${hash}" to the known steps`];
     }),
   ];

@@ -160,7 +160,7 @@ describe("a value of the wrong type is refused in JSON terms", () => {
     ['{"int32Value":1.5}', "int32Value: must be a whole number, got 1.5"],
     ['{"int32Value":2147483648}', "int32Value: expected integer (int32): 2147483648 out of range"],
     ['{"int32Value":9223372036854775807}', "int32Value: 9223372036854775807 is out of range"],
-    ['{"uint64Value":"-1"}', 'uint64Value: expected integer (uint64): -1 out of range'],
+    ['{"uint64Value":"-1"}', "uint64Value: expected integer (uint64): -1 out of range"],
     ['{"doubleValue":"x"}', 'doubleValue: expected number (float64), got "x"'],
     ...["int64Value", "uint64Value", "int64Wrapper"].map((field) => [
       `{"${field}":9223372036854775807}`,

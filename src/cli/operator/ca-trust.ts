@@ -27,7 +27,7 @@ SHA-256 fingerprints; compare them on the client:
 ${certificates.map((each) => `  ${computeFingerprint(each)}  ${each}`).join("\n")}`;
 }
 
-/** A client may get the other certificate of a server with two, even if it trusts only the first CA. */
+/** A server with two certificates sends such a client the second one, even if it trusts only the first CA. */
 function describeBoth(paths: readonly string[], url: string): string {
   return `
 If the server has both certificates, clients that support ML-DSA-65, such as those with OpenSSL 3.5, must trust both CAs:
