@@ -33,7 +33,7 @@ export async function setDelegation(
 ) {
   const { store, tuf } = deps;
   const repository = await tuf.findRepository(name, caller);
-  const who = asOwner(repository, caller);
+  const who = await asOwner(deps, repository, caller);
   return store.runIdempotent(
     caller.idempotentCall,
     messageCodec(SetDelegationResponseSchema),

@@ -5,6 +5,7 @@ import { sql } from "kysely";
 import { refuse } from "../../src/errors.ts";
 import type { CallerInput } from "../../src/identity/principal.ts";
 import { type AnswerCodec, messageCodec } from "../../src/records/idempotency.ts";
+import { hasAccount } from "../../src/services/kms/find-key.ts";
 import type { KeyUse } from "../../src/services/kms/store.ts";
 import type { WriteTransaction } from "../../src/store/write-transaction.ts";
 import type { TufDeps, Who } from "./deps.ts";
@@ -168,7 +169,7 @@ async function readTargets(
  *   caller prepares again
  */
 export async function publishPrepared(
-  { tuf, keys, cache, now, contents }: TufDeps,
+  { tuf, keys, users, cache, now, contents }: TufDeps,
   transaction: WriteTransaction,
   planned: Repository,
   { files, renewAt }: Prepared,
@@ -176,6 +177,8 @@ export async function publishPrepared(
 ): Promise<Repository | undefined> {
   const current = await tuf.findRepository(planned.repository, transaction);
   if (current.revision !== planned.revision) return undefined;
+  const hasGrants = files.some(({ allowed }) => allowed.grant !== undefined);
+  if (hasGrants && !(await hasAccount({ users }, current.owner, transaction))) return undefined;
   const use: KeyUse = {
     keys: files.map(({ allowed }) => allowed),
     events: files.map(({ event }) => event),

@@ -30,7 +30,7 @@ import { encodeRoot, readRootWallet } from "./wallets.ts";
 export async function proposeRoot(deps: TufDeps, request: ProposeRootRequest, caller: CallerInput) {
   const { store, tuf } = deps;
   const repository = await tuf.findRepository(request.repository, caller);
-  const who = asOwner(repository, caller);
+  const who = await asOwner(deps, repository, caller);
   return store.runIdempotent(
     caller.idempotentCall,
     messageCodec(ProposeRootResponseSchema),

@@ -38,7 +38,7 @@ export async function publishRoot(
   await tuf.findRepository(name, { principal });
   return publishUnchanged(deps, caller, PublishRootResponseSchema, async (write) => {
     const repository = await tuf.findRepository(name);
-    const who = asOwner(repository, caller);
+    const who = await asOwner(deps, repository, caller);
     const proposed = await findProposedRoot(deps, repository, proposalId);
     requireExecuted(proposed);
     requireNext(deps, repository, proposed);

@@ -23,7 +23,7 @@ export async function publish(deps: TufDeps, { repository: name }: PublishReques
     const repository = await tuf.findRepository(name);
     const counted = await countChanges(deps, repository);
     const roles = new Set(onlineRoles);
-    const prepared = await prepare(deps, asOwner(repository, caller), {
+    const prepared = await prepare(deps, await asOwner(deps, repository, caller), {
       repository,
       roles,
       withChanges: true,

@@ -7,8 +7,8 @@
  */
 import { createDueWork, type DueKind } from "../../src/database/due-work.ts";
 import { poll } from "../../src/database/poll.ts";
-import type { Principal } from "../../src/records/ownership.ts";
-import type { TufDeps, Who } from "./deps.ts";
+import { type Principal, systemPrincipal } from "../../src/records/ownership.ts";
+import { actFor, type TufDeps } from "./deps.ts";
 import type { OnlineRole } from "./metadata.ts";
 import { findRenewal, prepare, publishPrepared } from "./prepare.ts";
 import type { Repository } from "./tables.ts";
@@ -61,7 +61,10 @@ async function renew(deps: TufDeps, name: string, onRenewal: () => void, signal:
   const repository = await tuf.findRepository(name);
   const roles = await findDueRoles(deps, repository);
   if (roles.size === 0) return;
-  const prepared = await prepare(deps, actForOwner(repository, signal), { repository, roles });
+  const prepared = await prepare(deps, await actFor(deps, repository, { principal: schedule, signal }), {
+    repository,
+    roles,
+  });
   const published = await store.write((transaction) =>
     publishPrepared(deps, transaction, repository, prepared),
   );
@@ -80,7 +83,4 @@ async function findDueRoles(
   return new Set(isDue("timestamp") ? ["timestamp"] : []);
 }
 
-/** The schedule uses the owner's keys as the owner; audit entries name the schedule. */
-function actForOwner({ owner }: Repository, signal: AbortSignal): Who {
-  return { principal: { user: "schedule", userId: owner, owner } satisfies Principal, signal };
-}
+const schedule: Principal = { ...systemPrincipal, user: "schedule" };

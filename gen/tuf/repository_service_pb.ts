@@ -1406,7 +1406,7 @@ export const GetFileResponseSchema: GenMessage<GetFileResponse> = /*@__PURE__*/
  * The root keys are the signers of a defi wallet that was created with signerPublicKeys. A new root version is a
  * proposal in the wallet of the current root: its data are the canonical JSON of `signed`. The keys of the roles
  * targets, snapshot and timestamp are in kms; the service signs with them as the repository's owner. It renews snapshot
- * and timestamp before they expire.
+ * and timestamp before they expire. After the owner's account was removed, it does so only with the owner's own keys.
  *
  * Clients read the files below /tuf/<repository>/: metadata/<version>.root.json, metadata/timestamp.json,
  * metadata/<version>.snapshot.json, metadata/<version>.<role>.json and targets/<directory>/<hash>.<name>.

@@ -1,7 +1,7 @@
 /** Users who may log in to a server that runs with `--auth token`. */
 import { randomUUID } from "node:crypto";
 import type { RecordOf } from "../records/columns.ts";
-import { openTable } from "../records/record-table.ts";
+import { type FindOptions, openTable } from "../records/record-table.ts";
 import { intact } from "../records/table-declaration.ts";
 import type { Store } from "../store/store.ts";
 import { byOperator } from "./identity-entry.ts";
@@ -49,8 +49,9 @@ export function createUserStore(store: Store) {
      *
      * @throws RecordDamagedError
      */
-    async findOwnerName(userId: string): Promise<string | undefined> {
-      return ((await users.findIntact({ userId })) ?? (await clients.findIntact({ userId })))?.name;
+    async findOwnerName(userId: string, options: FindOptions = {}): Promise<string | undefined> {
+      const user = await users.findIntact({ userId }, options);
+      return (user ?? (await clients.findIntact({ userId }, options)))?.name;
     },
     /**
      * Lists all users by name.

@@ -8,6 +8,11 @@ export interface Principal {
   readonly userId: string;
   /** The owner whose records the principal can see; undefined for all records. */
   readonly owner: string | undefined;
+  /**
+   * The account for which an administrator or the server acts, which is `userId`: its name, or its ID if it was
+   * removed. Absent for a caller who acts for themselves.
+   */
+  readonly actsFor?: string;
   /** For a call from a device: the only device that it may act as. */
   readonly deviceId?: string;
   /** Client address; absent for the server's own work. */

@@ -1,11 +1,13 @@
 /** Repositories on a store without a server, with a fake clock and clients over the real codec. */
 import { createHash } from "node:crypto";
-import { createClient, createRouterTransport } from "@connectrpc/connect";
+import { createClient, createRouterTransport, type Interceptor } from "@connectrpc/connect";
 import { onTestFinished } from "vitest";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { RepositoryService } from "#gen/tuf/repository_service_pb.ts";
+import { type Caller, callerKey } from "../../../src/calls/call-values.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import type { UserStore } from "../../../src/identity/users.ts";
 import { idempotencyInterceptor } from "../../../src/server/interceptors/idempotency.ts";
 import { defiService } from "../../../src/services/defi/service.ts";
 import { createDefiStore } from "../../../src/services/defi/store.ts";
@@ -41,11 +43,12 @@ interface Signed {
   };
 }
 
-export async function openDomain(store: Store, clock: Clock) {
+/** @param users the accounts; undefined if anyone may call */
+export async function openDomain(store: Store, clock: Clock, users?: UserStore) {
   const provider = await createCryptoProvider("openssl");
   onTestFinished(() => provider.close());
   const now = (): Date => clock.now;
-  const keyDomain = createKeyDomain({ store, provider, users: undefined, now });
+  const keyDomain = createKeyDomain({ store, provider, users, now });
   onTestFinished(() => keyDomain.close());
   const governance = createDefiStore(store);
   const removed: string[] = [];
@@ -61,21 +64,33 @@ export async function openDomain(store: Store, clock: Clock) {
     } as Partial<TufDeps["contents"]> as TufDeps["contents"],
     requireReader: undefined,
   };
-  const transport = createRouterTransport(
-    ({ service }) => {
-      service(RepositoryService, repositoryService(deps));
-      service(DefiService, defiService({ store, provider, governance, now }));
-      service(
-        KmsService,
-        kmsService({
-          ...deps,
-          certificateFiles: [],
-          verifyAudit: () => Promise.reject(new Error("is not tested here")),
-        }),
-      );
-    },
-    { router: { interceptors: [idempotencyInterceptor()] } },
-  );
+  /** Clients of a caller; without one, of the system. */
+  const connect = (caller?: Caller & { readonly userId: string }) => {
+    const identify: Interceptor = (next) => (req) => {
+      req.contextValues.set(callerKey, caller);
+      return next(req);
+    };
+    const transport = createRouterTransport(
+      ({ service }) => {
+        service(RepositoryService, repositoryService(deps));
+        service(DefiService, defiService({ store, provider, governance, now }));
+        service(
+          KmsService,
+          kmsService({
+            ...deps,
+            certificateFiles: [],
+            verifyAudit: () => Promise.reject(new Error("is not tested here")),
+          }),
+        );
+      },
+      { router: { interceptors: [idempotencyInterceptor(), identify] } },
+    );
+    return {
+      tuf: createClient(RepositoryService, transport),
+      defi: createClient(DefiService, transport),
+      kms: createClient(KmsService, transport),
+    };
+  };
   let renewals = 0;
   const schedule = createSchedule(deps, () => renewals++, new AbortController().signal);
   const find = (path: string) => findFile(deps, repository, path);
@@ -84,9 +99,8 @@ export async function openDomain(store: Store, clock: Clock) {
     deps,
     /** Removed contents. */
     removed: removed as readonly string[],
-    tuf: createClient(RepositoryService, transport),
-    defi: createClient(DefiService, transport),
-    kms: createClient(KmsService, transport),
+    ...connect(),
+    connect,
     /** Adds a draft whose content is its text. */
     async upload(path: string, content: string): Promise<void> {
       const hash = (algorithm: string) => createHash(algorithm).update(content).digest();

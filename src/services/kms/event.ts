@@ -70,16 +70,17 @@ export function unknownSubject(sent: string): Subject {
   return { keyId: excerpt(sent), owner: "", keyName: "" };
 }
 
-/** Who acts in an entry: the caller, or the schedule. */
-export type Actor = Pick<Principal, "user" | "clientAddress" | "requestId">;
+/** Who acts in an entry: the caller, or the schedule; and for whom, if not for themselves. */
+export type Actor = Pick<Principal, "user" | "actsFor" | "clientAddress" | "requestId">;
 
 /** Builds the audit event for an operation. */
 export function eventBy(
-  { user, clientAddress = "", requestId = "" }: Actor,
+  { user, actsFor, clientAddress = "", requestId = "" }: Actor,
   subject: Subject,
   event: Pick<KeyEvent, "operation" | "outcome" | "details">,
 ): KeyEvent {
-  return { ...subject, ...event, user, clientAddress, requestId };
+  const details = actsFor === undefined ? event.details : `${event.details}, for=${actsFor}`;
+  return { ...subject, ...event, details, user, clientAddress, requestId };
 }
 
 /** Records a performed operation, within its transaction. */

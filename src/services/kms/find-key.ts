@@ -4,8 +4,9 @@ import { RecordDamagedError } from "../../database/store-error.ts";
 import { refuse } from "../../errors.ts";
 import type { UserStore } from "../../identity/users.ts";
 import { isSeenBy, type Principal, systemPrincipal } from "../../records/ownership.ts";
+import type { FindOptions } from "../../records/record-table.ts";
 import type { Attempt } from "./attempt.ts";
-import { subjectOf } from "./event.ts";
+import { type Operation, subjectOf } from "./event.ts";
 import type { UseOfGrant } from "./grant-store.ts";
 import { type NameHandle, parseHandle, writeName } from "./handle.ts";
 import type { KeyCache } from "./key-cache.ts";
@@ -135,8 +136,8 @@ export function nameOtherOwners(
   };
 }
 
-/** Returns the name of a key's owner, or their ID if they were removed. */
-async function nameOwner(users: UserStore | undefined, owner: string): Promise<string> {
+/** Returns the name of an owner, or their ID if they were removed. */
+export async function nameOwner(users: UserStore | undefined, owner: string): Promise<string> {
   try {
     return (await findOwnerName(users, owner)) ?? owner;
   } catch (error) {
@@ -149,9 +150,22 @@ async function nameOwner(users: UserStore | undefined, owner: string): Promise<s
 /**
  * Returns the name of a user or client by ID; undefined if they were removed. Without users, an ID is a name.
  */
-async function findOwnerName(users: UserStore | undefined, owner: string): Promise<string | undefined> {
+async function findOwnerName(
+  users: UserStore | undefined,
+  owner: string,
+  options: FindOptions = {},
+): Promise<string | undefined> {
   if (users === undefined || owner === systemPrincipal.userId) return owner;
-  return users.findOwnerName(owner);
+  return users.findOwnerName(owner, options);
+}
+
+/** Returns whether an account exists. Its removal ends the grants that it received. */
+export async function hasAccount(
+  { users }: Pick<FindDeps, "users">,
+  userId: string,
+  options: FindOptions = {},
+): Promise<boolean> {
+  return (await findOwnerName(users, userId, options)) !== undefined;
 }
 
 /**
@@ -172,12 +186,15 @@ async function idNotFound(keys: KmsStore, { handle, principal }: SentHandle): Pr
  *   who may only perform other operations
  */
 export async function findPermission<Key extends StoredKey>(
-  { keys }: Pick<FindDeps, "keys">,
+  { keys, users }: Pick<FindDeps, "keys" | "users">,
   { handle, principal, ...attempt }: Pick<Attempt, "handle" | "principal" | "operation" | "needs">,
   key: Key | undefined,
 ): Promise<AllowedKey<Key> | { readonly refusal: ConnectError }> {
   if (key !== undefined && isSeenBy(principal, key.record)) return { key, grant: undefined };
   const operation = attempt.needs ?? attempt.operation;
+  // A caller who acts for themselves has an account: its removal has revoked their tokens.
+  if (principal.actsFor !== undefined && !(await hasAccount({ users }, principal.userId)))
+    return { refusal: grantEnded(handle, operation, principal.actsFor) };
   // Query grants even if the key does not exist, so that the response takes equally long.
   const grants = await keys.grants.listFor(principal.userId, key?.record ?? noKey, operation);
   if (key === undefined) return { refusal: await idNotFound(keys, { handle, principal }) };
@@ -194,6 +211,14 @@ export async function findPermission<Key extends StoredKey>(
   return { refusal };
 }
 
+function grantEnded(handle: string, operation: Operation, account: string): ConnectError {
+  return refuse(
+    "GRANT_MISSING",
+    `the account ${account} was removed, and with it the grants that it had; key ${handle} belongs to someone else`,
+    { keyId: handle, operation },
+  );
+}
+
 /** Matches no key and no grant. */
 const noKey = { keyId: "none", owner: "", name: undefined };
 
@@ -203,7 +228,7 @@ const noKey = { keyId: "none", owner: "", name: undefined };
  * @throws KEY_NOT_FOUND, GRANT_MISSING
  */
 export async function requirePermission<Key extends StoredKey>(
-  deps: Pick<FindDeps, "keys">,
+  deps: Pick<FindDeps, "keys" | "users">,
   attempt: Attempt,
   key: Key | undefined,
 ): Promise<AllowedKey<Key>> {
