@@ -188,6 +188,33 @@ if (process.env.QSP_TEST_LONG === "1") {
     },
   );
 
+  describe.skipIf(isToolMissing(openapiGenerator) || isMissing("java") || isMissing("ruby"))(
+    "a client that openapi-generator generates in Ruby (needs openapi-generator, java and ruby)",
+    { timeout: 900_000 },
+    () => {
+      it("loads, and accepts the label filter", async () => {
+        const output = join(directory, "ruby");
+        const words = ["generate", "-g", "ruby", "-i", description, "-o", output];
+        await succeed("java", "-jar", openapiGenerator, ...words);
+        // Its HTTP client, a package that this test does not need.
+        writeFileSync(join(output, "lib/typhoeus.rb"), "module Typhoeus; end\n");
+        // It calls nobody: a wrong label is an ArgumentError, and a valid one ends without an HTTP client.
+        const program = `
+          require "openapi_client"
+          api = OpenapiClient::KmsKmsServiceApi.new
+          puts ["team=blue", "=", ""].map { |label|
+            begin
+              api.kms_kms_service_list_keys(label: label)
+            rescue ArgumentError, NameError => error
+              error.is_a?(ArgumentError) ? "refused" : "accepted"
+            end
+          }.join(" ")`;
+        const stdout = await succeed("ruby", "-W0", "-I", join(output, "lib"), "-e", program);
+        expect(stdout).toBe("accepted refused accepted\n");
+      });
+    },
+  );
+
   describe.skipIf(isToolMissing(openapiGenerator) || isMissing("java") || isMissing("go"))(
     "a client that openapi-generator generates in Go (needs openapi-generator, java and go)",
     { timeout: 900_000 },
