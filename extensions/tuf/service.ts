@@ -7,6 +7,7 @@ import { createRepository } from "./create-repository.ts";
 import { removeDelegation, setDelegation } from "./delegations.ts";
 import type { TufDeps } from "./deps.ts";
 import { getFile } from "./get-file.ts";
+import { requireKeyScopes } from "./key-scopes.ts";
 import { packRepository } from "./pack.ts";
 import { proposeRoot } from "./propose-root.ts";
 import { publish } from "./publish.ts";
@@ -20,7 +21,10 @@ import { readAnnouncedBytes, uploadTarget } from "./upload-target.ts";
 export function repositoryService(deps: TufDeps): ServiceImpl<typeof RepositoryService> {
   const { tuf } = deps;
   return {
-    createRepository: (req, context) => createRepository(deps, req, readCaller(context)),
+    createRepository: (req, context) => {
+      requireKeyScopes(context, [req.targetsKey, req.snapshotKey, req.timestampKey]);
+      return createRepository(deps, req, readCaller(context));
+    },
     getRepository: async ({ repository }, context) => {
       const found = await tuf.findRepository(repository, { principal: readPrincipal(context) });
       return { repository: await packWithRoles(deps, found) };
@@ -34,7 +38,11 @@ export function repositoryService(deps: TufDeps): ServiceImpl<typeof RepositoryS
       );
       return { ...page, repositories };
     },
-    proposeRoot: (req, context) => proposeRoot(deps, req, readCaller(context)),
+    proposeRoot: (req, context) => {
+      const handles = [req.targetsKey, req.snapshotKey, req.timestampKey];
+      requireKeyScopes(context, handles, req.newKeys.length > 0);
+      return proposeRoot(deps, req, readCaller(context));
+    },
     getRootProposal: async ({ repository, proposalId }, context) => {
       const found = await tuf.findRepository(repository, { principal: readPrincipal(context) });
       return {
@@ -43,7 +51,10 @@ export function repositoryService(deps: TufDeps): ServiceImpl<typeof RepositoryS
     },
     signRoot: (req, context) => signRoot(deps, req, readCaller(context)),
     publishRoot: (req, context) => publishRoot(deps, req, readCaller(context)),
-    setDelegation: (req, context) => setDelegation(deps, req, readCaller(context)),
+    setDelegation: (req, context) => {
+      requireKeyScopes(context, [req.key]);
+      return setDelegation(deps, req, readCaller(context));
+    },
     removeDelegation: (req, context) => removeDelegation(deps, req, readCaller(context)),
     uploadTarget: (parts, context) =>
       uploadTarget(deps, parts, readCaller(context), readAnnouncedBytes(context)),

@@ -1408,6 +1408,9 @@ export const GetFileResponseSchema: GenMessage<GetFileResponse> = /*@__PURE__*/
  * targets, snapshot and timestamp are in kms; the service signs with them as the repository's owner. It renews snapshot
  * and timestamp before they expire. After the owner's account was removed, it does so only with the owner's own keys.
  *
+ * A token that has scopes also needs kms.sign for a request that names keys, and kms.admin for a request that creates
+ * keys. Publishing needs neither: a role that has a key may use it.
+ *
  * Clients read the files below /tuf/<repository>/: metadata/<version>.root.json, metadata/timestamp.json,
  * metadata/<version>.snapshot.json, metadata/<version>.<role>.json and targets/<directory>/<hash>.<name>.
  *

@@ -9,6 +9,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
 import { callerKey, clientKey } from "../calls/call-values.ts";
+import { requireScope } from "../calls/require-scope.ts";
 import { findScope, type ServiceProfiles } from "../calls/service-profile.ts";
 import { findNetwork } from "../http/networks.ts";
 import { ByteBudget, type ByteLimits, meterKey } from "./byte-budget.ts";
@@ -19,13 +20,7 @@ import {
   type Held,
 } from "./calls-in-progress.ts";
 import type { Claim, Clients } from "./clients.ts";
-import {
-  type AccessPolicy,
-  createRoles,
-  isInfrastructure,
-  requireRole,
-  requireScope,
-} from "./interceptors/access.ts";
+import { type AccessPolicy, createRoles, isInfrastructure, requireRole } from "./interceptors/access.ts";
 import { chargeTo } from "./interceptors/caller.ts";
 import { limitReached, type ServerLimits } from "./limits.ts";
 import { createRateLimiter } from "./rate-limiter.ts";

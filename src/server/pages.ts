@@ -4,6 +4,7 @@
  */
 import { Code } from "@connectrpc/connect";
 import Fastify, { type FastifyInstance } from "fastify";
+import { requireScope } from "../calls/require-scope.ts";
 import { metricsScope } from "../calls/service-profile.ts";
 import { findReason, refuse, toConnectError } from "../errors.ts";
 import { collectServiceFiles } from "../transcoding/descriptors.ts";
@@ -11,7 +12,7 @@ import { splitTarget } from "../transcoding/http.ts";
 import type { Route } from "../transcoding/routes.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import type { HealthBoard } from "./health.ts";
-import { requireRole, requireScope } from "./interceptors/access.ts";
+import { requireRole } from "./interceptors/access.ts";
 import { chargeTo } from "./interceptors/caller.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import type { Metrics } from "./metrics.ts";

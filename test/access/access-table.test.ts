@@ -90,6 +90,8 @@ type Caller = { readonly authorization: (method: DescMethod) => string | undefin
       readonly reachesRecords: boolean;
       /** Whether the token is limited to scopes other than the call's. */
       readonly lacksScope?: true;
+      /** Whether the token has only the scope of the call. */
+      readonly hasOneScope?: true;
       readonly refused?: never;
     }
   | { readonly refused: ReasonName }
@@ -123,6 +125,7 @@ const callers: Readonly<Record<string, Caller>> = {
     authorization: (method) => `Bearer ${tokens.byScope.get(scopeOf(method))}`,
     role: "user",
     reachesRecords: false,
+    hasOneScope: true,
   },
   "a client whose token has every other scope": {
     authorization: (method) => `Bearer ${tokens.byMissingScope.get(scopeOf(method))}`,
@@ -206,7 +209,8 @@ function expectedOutcome(declared: number, row: Row | undefined, caller: Caller,
     return row?.authenticatesClient && caller === basicCaller ? "InvalidArgument FIELD_INVALID" : answer;
   if (caller.refused !== undefined) return `Unauthenticated ${caller.refused}`;
   if (!rolesOf[declared]?.includes(caller.role)) return "PermissionDenied ROLE_MISSING";
-  if (caller.lacksScope) return "PermissionDenied SCOPE_MISSING";
+  if (caller.lacksScope || (caller.hasOneScope && row?.needsMoreScopes))
+    return "PermissionDenied SCOPE_MISSING";
   const isAdmin = caller.role === "admin";
   const reaches = caller.reachesRecords && !(isAdmin && row?.isHiddenFromAdmins);
   const isHidden = row?.hidden !== undefined && !reaches;

@@ -103,6 +103,8 @@ export interface Row {
   readonly isHiddenFromAdmins: boolean;
   /** Whether the messages contain client credentials, with which HTTP Basic cannot be combined. */
   readonly authenticatesClient: boolean;
+  /** Whether the messages have the effect of a different call, whose scope is required too. */
+  readonly needsMoreScopes: boolean;
   /** Returns the reason in a stream's answer for rejecting one of its messages. */
   readonly reasonIn: (answer: unknown) => string | undefined;
 }
@@ -113,6 +115,7 @@ interface RowOptions<Answer> {
   readonly hidden?: string;
   readonly isHiddenFromAdmins?: boolean;
   readonly authenticatesClient?: boolean;
+  readonly needsMoreScopes?: boolean;
   readonly reasonIn?: (answer: Answer) => string | undefined;
 }
 
@@ -123,7 +126,8 @@ export function row<Input extends DescMessage, Output extends DescMessage>(
   { reasonIn = () => undefined, ...options }: RowOptions<MessageShape<Output>> = {},
 ): Row {
   return {
-    ...{ method, hidden: undefined, isHiddenFromAdmins: false, authenticatesClient: false, ...options },
+    ...{ method, hidden: undefined, isHiddenFromAdmins: false, authenticatesClient: false },
+    ...{ needsMoreScopes: false, ...options },
     messages: async (made) => [await request(made)].flat(),
     // The call's answers have its output type.
     reasonIn: (answer) => reasonIn(answer as MessageShape<Output>),

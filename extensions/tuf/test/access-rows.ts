@@ -59,7 +59,7 @@ export const rows: readonly Row[] = [
       walletId: (await createSigners(connect(owner), 1, 1)).walletId,
     }),
     // A repository belongs to its creator, and so must the wallet.
-    { hidden: "WALLET_NOT_FOUND", isHiddenFromAdmins: true },
+    { hidden: "WALLET_NOT_FOUND", isHiddenFromAdmins: true, needsMoreScopes: true },
   ),
   owned(method.getRepository, ofPublished),
   row(method.listRepositories, () => ({})),
@@ -79,7 +79,10 @@ export const rows: readonly Row[] = [
     await defi.executeProposal({ proposalId });
     return { repository, proposalId };
   }),
-  owned(method.setDelegation, async (records) => ({ ...(await ofPublished(records)), role })),
+  row(method.setDelegation, async (records) => ({ ...(await ofPublished(records)), role }), {
+    hidden: "REPOSITORY_NOT_FOUND",
+    needsMoreScopes: true,
+  }),
   owned(method.removeDelegation, async (records) => {
     const { tuf, repository } = await madeFor(records);
     await tuf.setDelegation({ repository, role });

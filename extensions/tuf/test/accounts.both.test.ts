@@ -1,10 +1,10 @@
 /** Repositories on a server with accounts: for whom the schedule and administrators sign, and until when. */
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Role } from "../../../src/calls/call-values.ts";
 import { createUserStore } from "../../../src/identity/users.ts";
 import { present } from "../../../test/services/answers.ts";
 import { describeStores } from "../../../test/support/on-both.ts";
-import { outcomeOf } from "../../../test/support/refusal.ts";
+import { describeRefusal, failureOf, outcomeOf } from "../../../test/support/refusal.ts";
 import { type Clock, openDomain } from "./open-domain.ts";
 import { createSigners, proposeRoot, publishRoot, repository } from "./tuf-server.ts";
 
@@ -20,7 +20,9 @@ describeStores("a repository of an account", (makePlace) => {
       await users.add({ name, role, passwordHash: "none" }, clock.now);
       const { userId } = present(await users.find(name));
       const expiresAt = new Date(clock.now.getTime() + 365 * 24 * hour);
-      return { userId, ...domain.connect({ subject: name, role, userId, issuedAt: clock.now, expiresAt }) };
+      const caller = { subject: name, role, userId, issuedAt: clock.now, expiresAt };
+      const withScopes = (scopes: readonly string[]) => domain.connect({ ...caller, scopes });
+      return { userId, withScopes, ...domain.connect(caller) };
     };
     const [ada, mal, admin] = [
       await makePerson("ada"),
@@ -106,5 +108,58 @@ describeStores("a repository of an account", (makePlace) => {
       (await listBy("root")).map((text) => text.replace("OK input=tuf, repository=firmware, ", "")),
     ).toEqual(details);
     expect((await listBy("mal")).filter((text) => text.includes("for="))).toEqual([]);
+  });
+
+  describe("a token with scopes", () => {
+    const own = ["tuf.read", "tuf.write", "defi.read", "defi.write"];
+    type Calls = ReturnType<Awaited<ReturnType<typeof open>>["connect"]>["tuf"];
+
+    it.each<[string, string, (tuf: Calls, walletId: string, key: string) => Promise<unknown>]>([
+      [
+        "kms.sign",
+        "a new repository names existing keys",
+        (tuf, walletId, targetsKey) =>
+          tuf.createRepository({
+            ...{ repository: "other", walletId, targetsKey },
+            ...{ snapshotKey: targetsKey, timestampKey: targetsKey },
+          }),
+      ],
+      [
+        "kms.admin",
+        "a new repository needs keys",
+        (tuf, walletId) => tuf.createRepository({ repository: "other", walletId }),
+      ],
+      [
+        "kms.sign",
+        "a root names existing keys",
+        (tuf, _, snapshotKey) => tuf.proposeRoot({ repository, snapshotKey }),
+      ],
+      ["kms.admin", "a root needs keys", (tuf) => tuf.proposeRoot({ repository, newKeys: ["targets"] })],
+      [
+        "kms.sign",
+        "a delegation names an existing key",
+        (tuf, _, key) => tuf.setDelegation({ repository, role: "esp32", key }),
+      ],
+      ["kms.admin", "a delegation needs a key", (tuf) => tuf.setDelegation({ repository, role: "esp32" })],
+    ])("needs %s if %s", async (scope, _, call) => {
+      const { mal, publishAs } = await open();
+      await publishAs("");
+      const { walletId } = await createSigners(mal, 2, 2);
+      const { keyId } = present((await mal.kms.createKey({ algorithm: "ML-DSA-65" })).result);
+      const otherScope = scope === "kms.sign" ? "kms.admin" : "kms.sign";
+      const callWith = (scopes: readonly string[]) => call(mal.withScopes(scopes).tuf, walletId, keyId);
+      const refused = await failureOf(callWith([...own, otherScope]));
+      expect(describeRefusal(refused).reason).toBe("SCOPE_MISSING");
+      expect(refused.message).toContain(`needs the scope ${scope},`);
+      expect(await outcomeOf(callWith([...own, scope]))).toBe("answer");
+    });
+
+    it("needs no scope of the key service to publish, nor to propose a root with the same keys", async () => {
+      const { mal, publishAs } = await open();
+      await publishAs("");
+      const { tuf } = mal.withScopes(own);
+      expect(await outcomeOf(tuf.publish({ repository }))).toBe("answer");
+      expect(await outcomeOf(tuf.proposeRoot({ repository }))).toBe("answer");
+    });
   });
 });

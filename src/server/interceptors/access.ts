@@ -5,6 +5,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Access } from "#gen/qsp/access_pb.ts";
 import type { Caller, Role } from "../../calls/call-values.ts";
+import { insufficient } from "../../calls/require-scope.ts";
 import { findAccess, type ServiceProfiles } from "../../calls/service-profile.ts";
 import { refuse } from "../../errors.ts";
 
@@ -46,33 +47,6 @@ export function requireRole(call: string, { role }: Caller, roles: readonly Role
   );
   // RFC 6750, section 3.1: the request needs more privileges than the token has.
   error.metadata.set("www-authenticate", insufficient);
-  throw error;
-}
-
-const insufficient = 'Bearer error="insufficient_scope"';
-
-/**
- * Refuses a caller whose token has scopes, but not this one. A token with scopes cannot make a call that has
- * none. RFC 6750, section 3.1, defines the form of the challenge.
- *
- * @param call the name of an RPC, or the path of a page
- * @param findScope returns the scope of the call
- * @throws SCOPE_MISSING
- */
-export function requireScope(call: string, { scopes }: Caller, findScope: () => string): void {
-  if (scopes === undefined) return;
-  const scope = findScope();
-  if (scope !== "" && scopes.includes(scope)) return;
-  const known = scopes.length === 0 ? "no scopes" : `the scopes ${scopes.join(" ")}`;
-  const error = refuse(
-    "SCOPE_MISSING",
-    scope === ""
-      ? `${call} cannot be called with a token that has scopes; use a token without scopes`
-      : `${call} needs the scope ${scope}, and the token has ${known}`,
-    { scope },
-  );
-  const needed = scope === "" ? "" : `, scope="${scope}"`;
-  error.metadata.set("www-authenticate", `${insufficient}${needed}`);
   throw error;
 }
 
