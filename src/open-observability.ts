@@ -1,8 +1,10 @@
 /** Opens the metrics and, if configured, tracing. */
+import { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { createMeasurePart, type MeasurePart, type OpenTracing, type Tracing } from "./calls/call-span.ts";
 import type { Config } from "./config.ts";
 import type { Background } from "./database/background.ts";
+import { findReason } from "./errors.ts";
 import { commit, readVersion } from "./program-files.ts";
 import { currentSpan } from "./server/interceptors/caller.ts";
 import { createMetrics, type Metrics } from "./server/metrics.ts";
@@ -68,10 +70,20 @@ export function observeBackground(
     failed({ work, error, about, isRepeated }) {
       metrics.backgroundFailed(work);
       if (isRepeated !== true)
-        logger.error({ work, ...about, err: error }, "background work failed and will be retried");
+        logger.error(
+          { work, ...about, ...describeFailure(error) },
+          "background work failed and will be retried",
+        );
     },
     overdue: metrics.workOverdue,
   };
+}
+
+/** A refusal has a reason and a sentence. Its details contain message descriptors, which would fill the log. */
+function describeFailure(error: unknown): object {
+  if (!(error instanceof ConnectError)) return { err: error };
+  const { rawMessage: message, cause } = error;
+  return { reason: findReason(error), message, ...(cause !== undefined && { err: cause }) };
 }
 
 const noTracing = {

@@ -40,7 +40,7 @@ const mayImport: Record<string, RegExp> = {
   "system-error": /^$/,
   "read-file": /^$/,
   "open-crypto": /^(config|crypto|identity|calls|server|settings)$/,
-  "open-observability": /^(config|database|calls|server)$/,
+  "open-observability": /^(config|database|errors|calls|server)$/,
   "require-auth-chosen": /^(config|identity|store)$/,
   "watch-store": /^(server|services\/registry|store)$/,
   "open-store": /^(database|records|secrets|audit|identity|store|services)$|^services\//,

@@ -1,6 +1,7 @@
 import { Writable } from "node:stream";
 import { pino } from "pino";
 import { expect, it } from "vitest";
+import { refuse } from "../src/errors.ts";
 import { observeBackground } from "../src/open-observability.ts";
 import { createMetrics } from "../src/server/metrics.ts";
 
@@ -31,6 +32,18 @@ it("logs a failure of background work with its key and operation, and counts fro
     }),
   ]);
   expect((await expose()).text).toContain('qsp_background_failures_total{work="kms_destroy"} 1');
+});
+
+it("logs a refusal of background work in one short line, with its reason", () => {
+  const { background, lines } = observe();
+  const error = refuse("KEY_STATE_INVALID", "key key-1 is DISABLED", { keyId: "key-1" });
+  background.failed({ work: "tuf_renew", error, about: { repository: "plant" } });
+  const { time, pid, hostname, ...line } = lines[0] ?? {};
+  expect(line).toEqual({
+    ...{ level: 50, work: "tuf_renew", repository: "plant", reason: "KEY_STATE_INVALID" },
+    message: "key key-1 is DISABLED",
+    msg: "background work failed and will be retried",
+  });
 });
 
 it("counts a repeated failure without logging it", async () => {

@@ -58,6 +58,8 @@ const beginning: DuePosition = { dueAtMs: -1, position: -1 };
 interface Retry {
   readonly failures: number;
   readonly notBeforeMs: number;
+  /** Why it failed last. */
+  readonly message: string;
 }
 
 /**
@@ -94,10 +96,12 @@ export function createDueWork({ work, list, count }: DueKind, { background, now 
       await item.run();
       retries.delete(name);
     } catch (error) {
-      const failures = (retries.get(name)?.failures ?? 0) + 1;
+      const last = retries.get(name);
+      const failures = (last?.failures ?? 0) + 1;
+      const message = error instanceof Error ? error.message : String(error);
       const delayMs = Math.min(minRetryMs * 2 ** (failures - 1), maxRetryMs);
-      retries.set(name, { failures, notBeforeMs: now().getTime() + delayMs });
-      background.failed({ work, error, about: item.about });
+      retries.set(name, { failures, notBeforeMs: now().getTime() + delayMs, message });
+      background.failed({ work, error, about: item.about, isRepeated: last?.message === message });
     }
   };
 

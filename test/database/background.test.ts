@@ -93,7 +93,10 @@ it("reports each failure with the item that it concerns", async () => {
   work.pass(1000);
   await work.doDue();
   const failure = { work: "test", error: new Error("item 1 fails"), about: { item: "1" } };
-  expect(work.failures).toEqual([failure, failure]);
+  expect(work.failures).toEqual([
+    { ...failure, isRepeated: false },
+    { ...failure, isRepeated: true },
+  ]);
   expect(work.due()).toEqual([1]);
 });
 
@@ -182,4 +185,30 @@ it("makes one call at a time, and stops after the running one", async () => {
   resolve();
   await stopping;
   expect(calls).toBe(1);
+});
+
+it("an item that keeps failing is reported as repeated, until it fails for a different reason", async () => {
+  const messages = ["first", "first", "first", "second", "second"];
+  const about = { item: "1" };
+  const reports: unknown[] = [];
+  let nowMs = 1_000_000;
+  const run = async () => {
+    throw new Error(messages[reports.length]);
+  };
+  const { doDue } = createDueWork(
+    { work: "test", list: async () => [{ dueAtMs: 1, position: 1, about, run }], count: async () => 1 },
+    {
+      background: {
+        started: () => {},
+        failed: ({ isRepeated }) => void reports.push(isRepeated),
+        overdue: () => {},
+      },
+      now: () => new Date(nowMs),
+    },
+  );
+  for (const _ of messages) {
+    await doDue();
+    nowMs += 3_600_000;
+  }
+  expect(reports).toEqual([false, true, true, false, true]);
 });
