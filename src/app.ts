@@ -13,6 +13,7 @@ import { currentCall } from "./server/interceptors/caller.ts";
 import type { Metrics } from "./server/metrics.ts";
 import { createServer, type Server } from "./server/server.ts";
 import { explanations } from "./services/explain-failure.ts";
+import { createDeviceOwners } from "./services/iot/device-owners.ts";
 import { createKeyDomain } from "./services/kms/domain.ts";
 import {
   collectProfiles,
@@ -91,6 +92,7 @@ export async function createApp(
     store,
     now,
     passwords,
+    findDeviceOwner: createDeviceOwners(store),
     logger,
   });
   opened.defer(() => identity.close());

@@ -4,7 +4,7 @@ import { type ReasonName, refuse } from "../errors.ts";
 import type { ClientStore } from "./clients.ts";
 import type { Issuer, TokenCheck, TokenClaims } from "./issuer.ts";
 import type { Revocations } from "./revocations.ts";
-import type { UserRole, UserStore } from "./users.ts";
+import { findOwnerName, type UserRole, type UserStore } from "./users.ts";
 
 /** Refusal reason of each failed token check. */
 const refusals: Readonly<Record<Extract<TokenCheck, { ok: false }>["reason"], ReasonName>> = {
@@ -27,12 +27,21 @@ export interface TokenHolder extends TokenClaims {
   readonly scopes: readonly string[] | undefined;
 }
 
+/**
+ * Finds the owner of a device's record.
+ *
+ * @returns undefined if the device was removed
+ * @throws RecordDamagedError
+ */
+export type FindDeviceOwner = (deviceId: string) => Promise<string | undefined>;
+
 /** Accounts against which tokens are checked. */
 export interface Accounts {
   /** Users that must include a token's subject; if undefined, any valid token is enough. */
   readonly users: UserStore | undefined;
   readonly clients: ClientStore;
   readonly revocations: Revocations;
+  readonly findDeviceOwner: FindDeviceOwner;
 }
 
 /** Value of `use` in the header of a device token. */
@@ -65,18 +74,23 @@ export async function authenticate(
 }
 
 /**
- * Finds the holder of a verified token. Reads the store on each call, so that a removed user or client loses
- * access at once.
+ * Finds the holder of a verified token. Reads the store on each call, so that a removed user, client or device
+ * loses access at once.
  *
- * @returns undefined if the token was revoked, or its user or client was removed or changed
+ * @returns undefined if the token was revoked, its user or client was removed or changed, or its device or
+ *   the device's owner was removed
  * @throws RECORD_DAMAGED
  */
 export async function findHolder(
-  { users, clients, revocations }: Accounts,
+  { users, clients, revocations, findDeviceOwner }: Accounts,
   claims: TokenClaims,
 ): Promise<TokenHolder | undefined> {
   const { subject, use, generation, access } = claims;
-  if (use === deviceUse) return { ...claims, userId: subject, role: "device", scopes: undefined };
+  if (use === deviceUse) {
+    const owner = await findDeviceOwner(subject);
+    if (owner === undefined || (await findOwnerName(users, owner)) === undefined) return undefined;
+    return { ...claims, userId: subject, role: "device", scopes: undefined };
+  }
   const scopes = access?.scopes;
   if (access !== undefined) {
     const { clientId, clientGeneration, tokenId, origins, earlierActors } = access;
@@ -113,12 +127,16 @@ export async function requireNotRevoked(
   if ((await findHolder(accounts, claims)) === undefined) throw tokenRevoked(claims);
 }
 
-function tokenRevoked({ subject, access }: TokenClaims): ConnectError {
-  const why =
-    access === undefined
-      ? "the user was removed or has a new password"
-      : "it was revoked, or its client or user was removed or changed; request a new one";
+function tokenRevoked(claims: TokenClaims): ConnectError {
+  const { subject } = claims;
+  const why = explainRevocation(claims);
   return refuse("TOKEN_REVOKED", `the token of ${subject} is no longer accepted: ${why}`, { subject });
+}
+
+function explainRevocation({ use, access }: TokenClaims): string {
+  if (use === deviceUse) return "the device or its owner was removed";
+  if (access === undefined) return "the user was removed or has a new password";
+  return "it was revoked, or its client or user was removed or changed; request a new one";
 }
 
 /**

@@ -6,6 +6,7 @@ import type { Store } from "../store/store.ts";
 import {
   type Accounts,
   authenticate,
+  type FindDeviceOwner,
   nameRevocationGroup,
   requireNotRevoked,
   type TokenHolder,
@@ -30,6 +31,7 @@ export interface IdentityOptions {
   readonly mode: "open" | "token";
   readonly passwords: PasswordLane;
   readonly accessTokens: AccessTokenOptions;
+  readonly findDeviceOwner: FindDeviceOwner;
   /** Maximum failed log-ins per minute for one name, or from one network. */
   readonly maxFailedLogins: number;
   /** Receives a line for each log-in, within limits. */
@@ -67,13 +69,14 @@ export interface AuthenticatedCaller extends TokenHolder {
 
 /** Opens the issuer with its keys, or creates the keys in a new store. */
 export async function openIdentity(options: IdentityOptions): Promise<Identity> {
-  const { provider, store, now, mode, passwords, maxFailedLogins, accessTokens, logger } = options;
+  const { provider, store, now, mode, passwords, maxFailedLogins, accessTokens, findDeviceOwner, logger } =
+    options;
   const { issuerUrl } = accessTokens;
   const issuer = await openIssuer({ provider, store: createIssuerStore(store), now }, accessTokens);
   const clients = createClientStore(store);
   const users = mode === "token" ? createUserStore(store) : undefined;
   const logInRecords = createLogInRecords(store, { ...(logger && { logger }) });
-  const accounts = { users, clients, revocations: createRevocations(store) };
+  const accounts = { users, clients, revocations: createRevocations(store), findDeviceOwner };
   return {
     issuer,
     users,

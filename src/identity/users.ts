@@ -1,6 +1,7 @@
 /** Users who may log in to a server that runs with `--auth token`. */
 import { randomUUID } from "node:crypto";
 import type { RecordOf } from "../records/columns.ts";
+import { systemPrincipal } from "../records/ownership.ts";
 import { type FindOptions, openTable } from "../records/record-table.ts";
 import { intact } from "../records/table-declaration.ts";
 import type { Store } from "../store/store.ts";
@@ -26,6 +27,20 @@ export async function hasAccounts({ reader }: Pick<Store, "reader">): Promise<bo
 }
 
 export type UserStore = ReturnType<typeof createUserStore>;
+
+/**
+ * Returns the name of a user or client by ID; undefined if they were removed. Without users, an ID is a name.
+ *
+ * @throws RecordDamagedError
+ */
+export async function findOwnerName(
+  users: UserStore | undefined,
+  owner: string,
+  options: FindOptions = {},
+): Promise<string | undefined> {
+  if (users === undefined || owner === systemPrincipal.userId) return owner;
+  return users.findOwnerName(owner, options);
+}
 
 /** Creates the user store on top of the shared store. */
 export function createUserStore(store: Store) {

@@ -154,6 +154,8 @@ const callers: Readonly<Record<string, Caller>> = {
   "a removed user's token": rejected("removed", "TOKEN_REVOKED"),
   "a token from before its user was removed and added again": rejected("addedAgain", "TOKEN_REVOKED"),
   "a token from before a new password": rejected("newPassword", "TOKEN_REVOKED"),
+  "a removed device's token": rejected("removedDevice", "TOKEN_REVOKED"),
+  "a token of a removed user's device": rejected("deviceOfRemoved", "TOKEN_REVOKED"),
 };
 
 /** Who may call, as proto/qsp/access.proto defines for each value. */
@@ -287,7 +289,11 @@ async function makeTokens(owner: Person, tokenOfOpenServer: string) {
   const hs256 = `${encode({ alg: "HS256", typ: "JWT", kid })}.${payload}`;
 
   const removed = await server.makePerson();
+  const deviceOfRemoved = await authenticateDevice(removed, await registerDevice(removed));
   await users.remove(removed.name);
+  const lost = await registerDevice(made.owner);
+  const removedDevice = await authenticateDevice(made.owner, lost);
+  await made.owner.iot.removeDevice({ deviceId: lost.deviceId });
   const addedAgain = await server.makePerson();
   await users.remove(addedAgain.name);
   await server.makePerson("user", addedAgain.name);
@@ -309,6 +315,8 @@ async function makeTokens(owner: Person, tokenOfOpenServer: string) {
     otherKeyOurKid: await signWithOther(kid),
     otherKey: await signWithOther("another kid"),
     removed: removed.token,
+    removedDevice,
+    deviceOfRemoved,
     addedAgain: addedAgain.token,
     newPassword: newPassword.token,
     tokenOfOpenServer,

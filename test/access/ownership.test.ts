@@ -119,6 +119,7 @@ describeAccess("a record whose owner was changed in the database", (shared) => {
   it.each<[string, OwnedKind, (admin: Clients, id: string) => Promise<unknown>]>([
     ["tunnels", kinds.tunnels, ({ vpn }, tunnelId) => vpn.disconnect({ tunnelId })],
     ["keys", kinds.keys, ({ kms }, keyId) => kms.destroyKey({ keyId })],
+    ["devices", kinds.devices, ({ iot }, deviceId) => iot.removeDevice({ deviceId })],
   ])("can be removed by an administrator without affecting lists: %s", async (_name, kind, remove) => {
     const server = await shared();
     const [ada, bob, admin] = await makePeople(server, "user", "user", "admin");

@@ -250,6 +250,11 @@ const rows: readonly Row[] = [
   ),
   row(iot.reportFirmware, () => ({ targetPath: "sensor/image", firmwareHash: "0".repeat(64) })),
   row(iot.listDevices, () => ({})),
+  row(
+    iot.removeDevice,
+    async ({ owner }) => ({ deviceId: (await owner.iot.registerDevice({})).deviceId }),
+    deviceHidden,
+  ),
   row(iot.simulatedSign, ({ simulatedId: deviceId }) => ({ deviceId, data }), deviceHidden),
   row(iot.getHealth, () => ({})),
 

@@ -1,18 +1,23 @@
 import { createHash, createPrivateKey, createPublicKey, randomFillSync } from "node:crypto";
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { createLocalJWKSet, jwtVerify } from "jose";
 import { expect, it, onTestFinished } from "vitest";
-import type {
-  StreamTelemetryRequestSchema,
-  UpdateFirmwareStreamRequestSchema,
+import {
+  AuthenticateRequestSchema,
+  type StreamTelemetryRequestSchema,
+  UpdateFirmwareRequestSchema,
+  type UpdateFirmwareStreamRequestSchema,
 } from "#gen/iot/iot_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { Schema } from "../../src/database/schema.ts";
 import { systemPrincipal } from "../../src/records/ownership.ts";
 import { openTable } from "../../src/records/record-table.ts";
 import { intact } from "../../src/records/table-declaration.ts";
+import { authenticateDevice } from "../../src/services/iot/authenticate.ts";
 import { makeChallenge } from "../../src/services/iot/challenges.ts";
+import { updateFirmware } from "../../src/services/iot/firmware.ts";
+import { createIotStore } from "../../src/services/iot/store.ts";
 import { challengeTable } from "../../src/services/iot/tables.ts";
 import { createReadingChecks } from "../../src/services/iot/telemetry.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
@@ -369,6 +374,128 @@ describeApp("iot.IotService.ReportFirmware", ({ iot }) => {
   it("requires a device token, even on an open server", async () => {
     const missing = { code: "Unauthenticated", reason: "TOKEN_MISSING" };
     expect(await refusal(iot.reportFirmware(report))).toEqual(missing);
+  });
+});
+
+describeApp("iot.IotService.RemoveDevice", ({ iot, shared, start, tamper }) => {
+  const vendor = makeSigner("ml-dsa-87");
+  const image = { firmware: telemetry, signature: vendor.sign(Buffer.from(sha256(telemetry), "hex")) };
+
+  it("makes the device unknown to every call, with what it prepared before", async () => {
+    const device = await registerOwn(iot, vendor.publicKey);
+    const { deviceId } = device;
+    const { token } = await authenticate(iot, device);
+    const headers = { authorization: `Bearer ${present(token)}` };
+    const response = await respond(iot, device);
+    // The server now has the device in its cache.
+    expect(await iot.sendTelemetry(readingOf(device, 1))).toMatchObject({ verified: true });
+    const report = { targetPath: "pump/image", firmwareHash: sha256(telemetry) };
+    const removed = { status: "success", deviceId, registrationStatus: "REMOVED" };
+    expect(await iot.removeDevice({ deviceId })).toMatchObject(removed);
+    const header = { deviceId, signature: image.signature };
+    const calls = [
+      iot.issueChallenge({ deviceId }),
+      iot.authenticate(response),
+      iot.sendTelemetry(readingOf(device, 2)),
+      iot.sendTelemetry({ ...readingOf(device, 3), ...tampered }),
+      iot.updateFirmware({ deviceId, ...image }),
+      iot.updateFirmwareStream(streamOf({ part: { case: "header" as const, value: header } })),
+      iot.removeDevice({ deviceId }),
+    ];
+    for (const refused of await Promise.all(calls.map(refusal))) expect(refused).toEqual(notFound);
+    const revoked = { code: "Unauthenticated", reason: "TOKEN_REVOKED" };
+    expect(await refusal(iot.reportFirmware(report, { headers }))).toEqual(revoked);
+  });
+
+  it("deletes the device's record and its sealed key, and no others", async () => {
+    const app = await start();
+    const { deviceId } = await app.iot.registerDevice({ simulated: true });
+    const { deviceId: kept } = await app.iot.registerDevice({ simulated: true });
+    const readNames = () => app.tamper((db) => db.selectFrom("sealed_secrets").select("identity").execute());
+    await app.iot.removeDevice({ deviceId });
+    expect(await refusal(app.iot.simulatedSign({ deviceId, data: telemetry }))).toEqual(notFound);
+    expect(await app.iot.listDevices({})).toMatchObject({ devices: [{ deviceId: kept }], totalSize: 1 });
+    const names = JSON.stringify(await readNames());
+    expect([names.includes(kept), names.includes(deviceId)]).toEqual([true, false]);
+    await app.iot.simulatedSign({ deviceId: kept, data: telemetry });
+  });
+
+  it("removes even a damaged device", async () => {
+    const { deviceId } = await registerOwn(iot);
+    await tamper((db) =>
+      db.updateTable("iot_devices").set({ device_name: "x" }).where("device_id", "=", deviceId).execute(),
+    );
+    await iot.removeDevice({ deviceId });
+    expect(await refusal(iot.issueChallenge({ deviceId }))).toEqual(notFound);
+  });
+
+  it("reaches open streams, which continue for other devices", async () => {
+    const [lost, other] = [await registerReader(iot), await registerReader(iot)];
+    const outgoing = createOutgoing<ReadingRequest>();
+    const answers = iot.streamTelemetry(outgoing)[Symbol.asyncIterator]();
+    const reasonOf = async (reading: ReadingRequest) => {
+      outgoing.send(reading);
+      return present((await answers.next()).value).reason;
+    };
+    expect(await reasonOf(lost.reading(1))).toBe("");
+    await iot.removeDevice({ deviceId: lost.deviceId });
+    expect(await reasonOf(lost.reading(2))).toBe("DEVICE_NOT_FOUND");
+    expect(await reasonOf(lost.reading(3, tampered))).toBe("DEVICE_NOT_FOUND");
+    expect(await reasonOf(other.reading(1))).toBe("");
+    outgoing.end();
+  });
+
+  it.each<[string, (deps: never, device: OwnDevice, challenge: Uint8Array) => Promise<unknown>]>([
+    [
+      "an answer to a challenge",
+      (deps, { deviceId, sign }, challenge) =>
+        authenticateDevice(
+          deps,
+          create(AuthenticateRequestSchema, { deviceId, challenge, signature: sign(challenge) }),
+        ),
+    ],
+    ["a reading", (deps, device) => createReadingChecks(deps).check(readingOf(device), systemPrincipal)],
+    [
+      "firmware",
+      (deps, { deviceId }) => {
+        const { firmware, ...header } = create(UpdateFirmwareRequestSchema, { deviceId, ...image });
+        const { signal } = new AbortController();
+        return updateFirmware(deps, header, [firmware], { principal: systemPrincipal, signal });
+      },
+    ],
+  ])("refuses %s if the device is removed while the signature is verified", async (_what, use) => {
+    const { config } = await shared();
+    const device = await registerOwn(iot, vendor.publicKey);
+    const { challenge } = await iot.issueChallenge(device);
+    const crypto = await createCryptoProvider("openssl");
+    const store = await openStore({ ...storeSettings(config), provider: crypto });
+    onTestFinished(async () => {
+      await store.close();
+      await crypto.close();
+    });
+    const devices = createIotStore(store);
+    const verify = async () => {
+      await iot.removeDevice(device);
+      return true;
+    };
+    const provider = { importPublicKey: () => ({}), verify };
+    const deps = { provider, store, devices, now: () => new Date() };
+    expect(await refusal(use(deps as never, device, challenge))).toEqual(notFound);
+  });
+});
+
+describeReplicas("iot.IotService.RemoveDevice through one of two servers", (startTwo) => {
+  it("takes effect on the other at once, although it knows the device", async () => {
+    const [one, two] = await startTwo();
+    const device = await registerOwn(one.iot);
+    const { token } = await authenticate(two.iot, device);
+    const headers = { authorization: `Bearer ${present(token)}` };
+    expect(await two.iot.sendTelemetry(readingOf(device, 1))).toMatchObject({ verified: true });
+    await one.iot.removeDevice(device);
+    expect(await refusal(two.iot.sendTelemetry(readingOf(device, 2)))).toEqual(notFound);
+    expect(await refusal(two.iot.issueChallenge(device))).toEqual(notFound);
+    const report = { targetPath: "pump/image", firmwareHash: sha256(telemetry) };
+    expect((await refusal(two.iot.reportFirmware(report, { headers }))).reason).toBe("TOKEN_REVOKED");
   });
 });
 

@@ -11,6 +11,7 @@ import { openIssuer, rotateIssuerKey } from "../../src/identity/issuer.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { logInAnyone } from "../../src/identity/log-in.ts";
 import { createRevocations } from "../../src/identity/revocations.ts";
+import { createDeviceOwners } from "../../src/services/iot/device-owners.ts";
 import { pqcService } from "../../src/services/pqc/pqc-service.ts";
 import { HandshakeRecorder } from "../../src/services/pqc/record-handshake.ts";
 import { tokenService } from "../../src/services/pqc/token-service.ts";
@@ -40,6 +41,7 @@ export async function startPqcServer(
     users: undefined,
     clients: createClientStore(store),
     revocations: createRevocations(store),
+    findDeviceOwner: createDeviceOwners(store),
   };
   const handshakes = new HandshakeRecorder();
   const parts = { provider, handshakes, issuer, accounts, issuerUrl: undefined, logIn: logInAnyone(issuer) };

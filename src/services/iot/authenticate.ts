@@ -1,12 +1,13 @@
 import type { AuthenticateRequest } from "#gen/iot/iot_service_pb.ts";
+import { findOwnerName } from "../../identity/users.ts";
 import { systemPrincipal } from "../../records/ownership.ts";
 import { QuotaExceededError } from "../../records/quota.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { checkSignatureLength } from "../fields.ts";
 import { makeChallenge } from "./challenges.ts";
-import { type IotDeps, requireDevice } from "./register.ts";
+import { deviceNotFound, type IotDeps, requireDevice } from "./register.ts";
 import { findSignatureOptions } from "./signing-contexts.ts";
-import { deviceAlgorithm } from "./store.ts";
+import { type Device, deviceAlgorithm } from "./store.ts";
 
 /** Lifetime of a challenge. */
 const challengeMs = 60_000;
@@ -26,7 +27,7 @@ export async function issueChallenge(
   client: string,
 ): Promise<{ challenge: Uint8Array; expiresAt: Date }> {
   const { store, devices, now } = deps;
-  await requireDevice(devices, deviceId, systemPrincipal);
+  await requireOwnedDevice(deps, deviceId);
   await requireChallengeRoom(deps, { deviceId, client });
   const challenge = makeChallenge(store);
   const expiresAt = new Date(now().getTime() + challengeMs);
@@ -35,6 +36,17 @@ export async function issueChallenge(
     await devices.insertChallenge(transaction, { challenge, deviceId, client, expiresAt });
   });
   return { challenge, expiresAt };
+}
+
+/**
+ * Finds a device that may authenticate: its owner still has an account.
+ *
+ * @throws DEVICE_NOT_FOUND, RECORD_DAMAGED
+ */
+async function requireOwnedDevice({ devices, users }: IotDeps, deviceId: string): Promise<Device> {
+  const device = await requireDevice(devices, deviceId, systemPrincipal);
+  if ((await findOwnerName(users, device.owner)) === undefined) throw deviceNotFound(deviceId);
+  return device;
 }
 
 /**
@@ -79,10 +91,11 @@ export type AuthenticationFault =
  * @throws DEVICE_NOT_FOUND, LENGTH_INVALID, RECORD_DAMAGED
  */
 export async function authenticateDevice(
-  { provider, store, devices, now }: IotDeps,
+  deps: IotDeps,
   { deviceId, challenge, signature }: AuthenticateRequest,
 ): Promise<AuthenticationFault | undefined> {
-  const device = await requireDevice(devices, deviceId, systemPrincipal);
+  const { provider, store, devices, now } = deps;
+  const device = await requireOwnedDevice(deps, deviceId);
   checkSignatureLength(deviceAlgorithm, signature);
   const publicKey = provider.importPublicKey(deviceAlgorithm, { raw: device.publicKey });
   const isSigned = await provider.verify(
@@ -105,7 +118,9 @@ export async function authenticateDevice(
     await devices.useChallenge(transaction, found, at);
     if (!isSigned) return "SIGNATURE_INVALID";
     const state = await devices.readState(transaction, deviceId);
-    if (state) await devices.saveState(transaction, deviceId, { ...state, lastSeenAt: at });
+    // Someone removed the device after it was found.
+    if (state === undefined) throw deviceNotFound(deviceId);
+    await devices.saveState(transaction, deviceId, { ...state, lastSeenAt: at });
     return undefined;
   });
   if (fault === undefined || fault === "SIGNATURE_INVALID") devices.rememberUse(challenge);

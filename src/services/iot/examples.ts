@@ -59,5 +59,11 @@ export const examples = [
     answered("authenticate", "token", "…"),
   ),
   example("iot.IotService.ListDevices", "list-devices", "Lists devices.", { pageSize: 10 }),
+  example("iot.IotService.RegisterDevice", "register-lost-device", "Registers another device.", {
+    deviceName: "lost thermometer",
+  }),
+  example("iot.IotService.RemoveDevice", "remove-device", "Removes a device that was lost.", {
+    deviceId: answered("register-lost-device", "deviceId", someId("device")),
+  }),
   example("iot.IotService.GetHealth", "get-iot-health", "Checks the health of the service."),
 ];

@@ -93,7 +93,8 @@ function install(
 ): Promise<ImageFault | undefined> {
   return store.write(async (transaction) => {
     const state = await devices.readState(transaction, deviceId);
-    if (state === undefined) throw new Error("a device was removed after it was found");
+    // Someone removed the device after it was found.
+    if (state === undefined) throw deviceNotFound(deviceId);
     const next = installImage(state, image);
     if (typeof next === "string") return next;
     await devices.saveState(transaction, deviceId, next);

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type RegisterDeviceRequest, RegisterDeviceResponseSchema } from "#gen/iot/iot_service_pb.ts";
 import { refuse } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
+import type { UserStore } from "../../identity/users.ts";
 import { messageCodec } from "../../records/idempotency.ts";
 import { isSeenBy, type Principal } from "../../records/ownership.ts";
 import { lendSecretOf } from "../../secrets/sealed-keys.ts";
@@ -12,6 +13,8 @@ import { deviceQuota } from "./tables.ts";
 
 export interface IotDeps extends ServiceDeps {
   readonly devices: IotStore;
+  /** Undefined on an open server. */
+  readonly users: UserStore | undefined;
   /** Limits of open challenges for a client network; 0 for no limit. */
   readonly challengeLimits: { readonly perDevice: number; readonly perClient: number };
 }

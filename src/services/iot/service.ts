@@ -12,6 +12,7 @@ import { partsOf, readList } from "../fields.ts";
 import { authenticateDevice, issueChallenge } from "./authenticate.ts";
 import { reportFirmware, updateFirmware, updateFirmwareStream } from "./firmware.ts";
 import { type IotDeps, registerDevice } from "./register.ts";
+import { removeDevice } from "./remove.ts";
 import { simulatedSign } from "./simulated-sign.ts";
 import { deviceAlgorithm, type ListedDevice, vendorAlgorithm } from "./store.ts";
 import { createReadingChecks, type Reading, type ReadingVerdict } from "./telemetry.ts";
@@ -56,6 +57,10 @@ export function iotService(deps: IotServiceDeps): ServiceImpl<typeof IotService>
     listDevices: async (fields, context) => {
       const { rows, ...page } = await readList(devices, fields, { principal: readPrincipal(context) });
       return { ...page, devices: rows.map(packDevice) };
+    },
+    removeDevice: async ({ deviceId }, context) => {
+      await removeDevice(deps, deviceId, readPrincipal(context));
+      return { deviceId, registrationStatus: "REMOVED" };
     },
     simulatedSign: async (req, context) => ({
       signature: await simulatedSign(deps, req, readPrincipal(context)),

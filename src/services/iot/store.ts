@@ -1,6 +1,6 @@
 /** Stores devices with their states, and challenges. */
-import { RecordDamagedError } from "../../database/store-error.ts";
 import type { RecordOf } from "../../records/columns.ts";
+import type { Principal } from "../../records/ownership.ts";
 import type { PageRequest } from "../../records/pages.ts";
 import { type ListQuery, openTable } from "../../records/record-table.ts";
 import { intact } from "../../records/table-declaration.ts";
@@ -43,7 +43,8 @@ export function createIotStore(store: Store) {
     const faults = readings.map((reading) => {
       const { deviceId } = reading;
       const state = changed.get(deviceId) ?? known.get(deviceId);
-      if (state === undefined) throw new RecordDamagedError(`device ${deviceId}`);
+      // Someone removed the device after its signature was checked.
+      if (state === undefined) return "DEVICE_NOT_FOUND";
       const next = acceptReading(state, reading);
       if (typeof next === "string") return next;
       changed.set(deviceId, next);
@@ -82,8 +83,20 @@ export function createIotStore(store: Store) {
       return devices.insert(transaction, device, secret, state);
     },
     /**
+     * Removes a device with its state and its sealed key, within a transaction.
+     *
+     * @returns false if the principal sees no such device
+     */
+    async remove(transaction: WriteTransaction, deviceId: string, principal: Principal): Promise<boolean> {
+      // Even a damaged device can be removed.
+      const found = await devices.find({ deviceId }, { principal, db: transaction.db });
+      if (found !== undefined) await devices.remove(transaction, found);
+      return found !== undefined;
+    },
+    /**
      * Reads what a device last did, within a transaction.
      *
+     * @returns undefined if the device was removed
      * @throws RecordDamagedError
      */
     readState: ({ db }: WriteTransaction, deviceId: string) => states.findIntact({ deviceId }, { db }),

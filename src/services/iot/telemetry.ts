@@ -81,11 +81,15 @@ export function createReadingChecks(deps: IotDeps): ReadingChecks {
     checkSignatureLength(deviceAlgorithm, signature);
     const message = buildSignedBytes(telemetry, sequence);
     const options = findSignatureOptions(device, sequence === undefined ? "READING" : "NUMBERED_READING");
-    if (!(await by.verify(device.publicKey, message, signature, options))) return "SIGNATURE_INVALID";
-    return isChallenge(store, message) ? "CHALLENGE_AS_READING" : "";
+    const isSigned = await by.verify(device.publicKey, message, signature, options);
+    if (isSigned && !isChallenge(store, message)) return "";
+    // The device may have been removed since it was cached, and an unknown device has no other fault.
+    await requireDevice(devices, deviceId, principal);
+    return isSigned ? "CHALLENGE_AS_READING" : "SIGNATURE_INVALID";
   };
   const accept = async ({ deviceId, sequence }: Reading, receivedAt: Date): Promise<ReadingVerdict> => {
     const fault = await devices.acceptReading({ deviceId, sequence, receivedAt });
+    if (fault === "DEVICE_NOT_FOUND") throw deviceNotFound(deviceId);
     return { reason: fault ?? "", receivedAt };
   };
   const refused = (reason: string): ReadingVerdict => ({ reason, receivedAt: now() });

@@ -2,7 +2,7 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { RecordDamagedError } from "../../database/store-error.ts";
 import { refuse } from "../../errors.ts";
-import type { UserStore } from "../../identity/users.ts";
+import { findOwnerName, type UserStore } from "../../identity/users.ts";
 import { isSeenBy, type Principal, systemPrincipal } from "../../records/ownership.ts";
 import type { FindOptions } from "../../records/record-table.ts";
 import type { Attempt } from "./attempt.ts";
@@ -145,18 +145,6 @@ export async function nameOwner(users: UserStore | undefined, owner: string): Pr
     if (error instanceof RecordDamagedError) return owner;
     throw error;
   }
-}
-
-/**
- * Returns the name of a user or client by ID; undefined if they were removed. Without users, an ID is a name.
- */
-async function findOwnerName(
-  users: UserStore | undefined,
-  owner: string,
-  options: FindOptions = {},
-): Promise<string | undefined> {
-  if (users === undefined || owner === systemPrincipal.userId) return owner;
-  return users.findOwnerName(owner, options);
 }
 
 /** Returns whether an account exists. Its removal ends the grants that it received. */

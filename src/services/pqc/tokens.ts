@@ -3,7 +3,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { VerifyTokenRequest } from "#gen/pqc/token_service_pb.ts";
 import { readOrigin } from "../../calls/call-values.ts";
-import { findHolder } from "../../identity/authenticate.ts";
+import { deviceUse, findHolder } from "../../identity/authenticate.ts";
 import type { LogIn, LogInInput } from "../../identity/log-in.ts";
 import type { ModuleDeps } from "../service-module.ts";
 import { verify } from "./one-time-keys.ts";
@@ -30,10 +30,9 @@ export async function checkToken(
     return { valid: false, reason: "the token is for other servers; see its aud claim" };
   const holder = await findHolder(accounts, check);
   if (holder === undefined) {
-    const reason = check.access
-      ? "the token was revoked"
-      : "the token's user was removed or has a new password";
-    return { valid: false, reason };
+    const isDevice = check.use === deviceUse;
+    const change = isDevice ? "device or its owner was removed" : "user was removed or has a new password";
+    return { valid: false, reason: check.access ? "the token was revoked" : `the token's ${change}` };
   }
   const { subject, use, role, expiresAt } = holder;
   return { valid: true, subject, use, roles: [role], expiresAt: timestampFromDate(expiresAt) };
