@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
-import { answerVerb, listVerb } from "../../call-verbs.ts";
+import { answerVerb, listVerb, unaryVerb } from "../../call-verbs.ts";
 import { inputFile } from "../../command-line/options.ts";
 import { theAnswer, toUpload } from "../../connection/api-client.ts";
 import { distrustError, usageError } from "../../exit-codes.ts";
@@ -56,6 +56,13 @@ export const deviceVerbs: readonly Verb[] = [
       FIRMWARE: ({ firmwareVersion, reportedFirmware }) =>
         firmwareVersion?.toString() ?? reportedFirmware?.version ?? "",
     },
+  }),
+  unaryVerb(method.removeDevice, {
+    line: "device remove DEVICE",
+    meaning: "Removes a lost or retired device. The server then refuses its challenges, tokens and readings.",
+    example: 'qsp device remove "$DEVICE"',
+    ask: ({ operands: [deviceId = ""] }) => ({ deviceId }),
+    say: ({ deviceId, registrationStatus }) => `${deviceId} is ${registrationStatus}.`,
   }),
   ...deviceReadingVerbs,
   declareVerb({
