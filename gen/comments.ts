@@ -395,7 +395,7 @@ export const comments: Readonly<Record<string, string>> = {
   "kms.AuditEntry.operation": "\"CREATE\", \"IMPORT\", \"SIGN\", \"VERIFY\", \"ENCAPSULATE\", \"DECAPSULATE\", \"ENCRYPT\", \"DECRYPT\", \"RE_ENCRYPT\",\n\"ROTATE\", \"DISABLE\", \"ENABLE\", \"SCHEDULE_DESTROY\", \"RESTORE\", \"DESTROY\", \"CREATE_NAME\",\n\"UPDATE_NAME\", \"CREATE_IMPORT\", \"CREATE_GRANT\" or\n\"REVOKE_GRANT\"; or \"REFUSALS\", at the end of an hour in which a user had more refusals than the log records\nindividually.",
   "kms.AuditEntry.user": "The caller: the subject of the token, \"system\" while the server runs with `--auth open`, or \"schedule\" for a\nscheduled rotation or destruction.",
   "kms.AuditEntry.timestamp": "Time, with millisecond precision.",
-  "kms.AuditEntry.details": "Details as name=value pairs joined by \", \". Never contains a secret or any part of the signed data. \"repeated\" is\nthe number of refusals like an earlier entry that this entry stands for, and \"unrecorded\" the number that REFUSALS\nstands for.",
+  "kms.AuditEntry.details": "Details as name=value pairs joined by \", \". Never contains a secret or any part of the signed data. \"client\" and\n\"token\" are the OAuth 2 client and the ID (`jti`) of the access token that made the call. \"repeated\" is the number\nof refusals like an earlier entry that this entry stands for, and \"unrecorded\" the number that REFUSALS stands for.",
   "kms.AuditEntry.sequence": "Number of the entry in the whole log, from 1, without gaps; a whole number.",
   "kms.AuditEntry.outcome": "\"OK\", or \"REFUSED\" for refused attempts, whose details contain the reason.",
   "kms.AuditEntry.entry_hash": "Hash that links the entry to the previous one: 64 lower-case hexadecimal digits.",

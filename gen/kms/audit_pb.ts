@@ -63,9 +63,9 @@ export type AuditEntry = Message<"kms.AuditEntry"> & {
   timestamp?: Timestamp | undefined;
 
   /**
-   * Details as name=value pairs joined by ", ". Never contains a secret or any part of the signed data. "repeated" is
-   * the number of refusals like an earlier entry that this entry stands for, and "unrecorded" the number that REFUSALS
-   * stands for.
+   * Details as name=value pairs joined by ", ". Never contains a secret or any part of the signed data. "client" and
+   * "token" are the OAuth 2 client and the ID (`jti`) of the access token that made the call. "repeated" is the number
+   * of refusals like an earlier entry that this entry stands for, and "unrecorded" the number that REFUSALS stands for.
    *
    * @generated from field: string details = 5;
    */

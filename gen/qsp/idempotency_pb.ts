@@ -18,7 +18,8 @@ export const file_qsp_idempotency: GenFile = /*@__PURE__*/
 /**
  * Whether an RPC accepts an `Idempotency-Key`, a header or metadata of 1 to 255 printable ASCII characters. For 24
  * hours, the same request from the same caller with the same key returns the first response. A different request with
- * the key fails with IDEMPOTENCY_KEY_REUSED (ALREADY_EXISTS, HTTP 409). Other RPCs ignore the key.
+ * the key fails with IDEMPOTENCY_KEY_REUSED (ALREADY_EXISTS, HTTP 409). Each user has separate keys, and so has each
+ * OAuth 2 client that acts for one. Other RPCs ignore the key.
  *
  * @generated from extension: bool idempotency_key = 52004;
  */

@@ -75,6 +75,8 @@ export interface Caller {
    * role allows.
    */
   readonly scopes?: readonly string[] | undefined;
+  /** An access token's client, which may act for the subject, and its ID; undefined for any other token. */
+  readonly access?: { readonly clientId: string; readonly tokenId: string } | undefined;
   readonly issuedAt: Date;
   readonly expiresAt: Date;
   /** Checks for revocation of the token; undefined if tokens only expire. */

@@ -10,9 +10,10 @@ import { type Principal, systemPrincipal } from "../records/ownership.ts";
  */
 export function readPrincipal({ values }: Pick<HandlerContext, "values">): Principal {
   const caller = values.get(callerKey);
-  const origin = { clientAddress: values.get(clientKey), requestId: values.get(requestIdKey) };
-  if (caller === undefined) return { ...systemPrincipal, ...origin };
-  const { subject: user, role } = caller;
+  const call = { clientAddress: values.get(clientKey), requestId: values.get(requestIdKey) };
+  if (caller === undefined) return { ...systemPrincipal, ...call };
+  const { subject: user, role, access } = caller;
+  const origin = { ...call, ...(access && { access }) };
   // `authenticate` adds the user's ID; the server passes it through unread.
   const userId = "userId" in caller && typeof caller.userId === "string" ? caller.userId : user;
   if (role === "device") return { user, userId, owner: userId, deviceId: user, ...origin };
@@ -41,8 +42,12 @@ export function isAuditor({ values }: Pick<HandlerContext, "values">): boolean {
   return role === undefined || role === "auditor" || role === "admin";
 }
 
-/** Returns the idempotency key of a call, if any. Each user has separate keys. */
+/** Returns the idempotency key of a call, if any. Each user has separate keys, and each client acting for one. */
 function readIdempotentCall(context: Pick<HandlerContext, "values">): IdempotentCall | undefined {
   const repeatable = context.values.get(repeatableKey);
-  return repeatable && { ...repeatable, userId: readPrincipal(context).userId };
+  if (repeatable === undefined) return undefined;
+  const { user, userId, access } = readPrincipal(context);
+  const isActing = access !== undefined && access.clientId !== user;
+  // An ID contains no space.
+  return { ...repeatable, userId: isActing ? `${userId} ${access.clientId}` : userId };
 }

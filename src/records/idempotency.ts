@@ -14,7 +14,7 @@ import type { RecordsVerification } from "./verify-records.ts";
 
 /** A call that may be retried. */
 export interface IdempotentCall {
-  /** The caller's ID: each user has separate keys. */
+  /** The caller's ID, with the client that acts for them, if any: each has separate keys. */
   readonly userId: string;
   /** Chosen by the caller: 1 to 255 printable ASCII characters. */
   readonly idempotencyKey: string;

@@ -15,6 +15,8 @@ export interface Principal {
   readonly actsFor?: string;
   /** For a call from a device: the only device that it may act as. */
   readonly deviceId?: string;
+  /** For a call with an OAuth 2 access token: the token and its client, which may act for the user. */
+  readonly access?: { readonly clientId: string; readonly tokenId: string };
   /** Client address; absent for the server's own work. */
   readonly clientAddress?: string;
   /** ID of the call; absent for the server's own work. */

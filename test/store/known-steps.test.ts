@@ -27,6 +27,7 @@ pinSteps(coreTables.owners, {
     "0007-kms": "1ddc5b79e078b152",
     "0008-kms": "17c4c8ce80f82fc7",
     "0009-iot": "51d4bbe45b22c348",
+    "0012-kms-grants": "a1b658b744dab611",
   },
   postgres: {
     "0001-audit": "5fe5921dd472d3d1",
@@ -52,5 +53,6 @@ pinSteps(coreTables.owners, {
     "0007-kms": "1ddc5b79e078b152",
     "0008-kms": "17c4c8ce80f82fc7",
     "0009-iot": "c43734aa1ee59957",
+    "0012-kms-grants": "a1b658b744dab611",
   },
 });

@@ -39,13 +39,17 @@ export type Operation =
   | "CREATE_GRANT"
   | "REVOKE_GRANT";
 
-/** Details of an ENABLE entry for a key that was rotated before it was disabled. */
+/** First detail of an ENABLE entry for a key that was rotated before it was disabled. */
 export const enabledAsRotated = "newStatus=ROTATED";
 
-/** Returns the state of a key after an operation; undefined if the operation does not change it. */
-export function findStateAfter(operation: string, details: string): KeyState | undefined {
+/**
+ * Returns the state of a key after an operation; undefined if the operation does not change it.
+ *
+ * @param detail the first detail of its entry
+ */
+export function findStateAfter(operation: string, detail: string): KeyState | undefined {
   if (!Object.hasOwn(statesAfter, operation)) return undefined;
-  if (operation === "ENABLE" && details === enabledAsRotated) return "ROTATED";
+  if (operation === "ENABLE" && detail === enabledAsRotated) return "ROTATED";
   return statesAfter[operation as ChangingOperation];
 }
 
@@ -71,15 +75,19 @@ export function unknownSubject(sent: string): Subject {
 }
 
 /** Who acts in an entry: the caller, or the schedule; and for whom, if not for themselves. */
-export type Actor = Pick<Principal, "user" | "actsFor" | "clientAddress" | "requestId">;
+export type Actor = Pick<Principal, "user" | "actsFor" | "access" | "clientAddress" | "requestId">;
 
-/** Builds the audit event for an operation. */
+/** Builds the audit event for an operation. Whom it was done for, and the client and ID of an access token, follow its details. */
 export function eventBy(
-  { user, actsFor, clientAddress = "", requestId = "" }: Actor,
+  { user, actsFor, access, clientAddress = "", requestId = "" }: Actor,
   subject: Subject,
   event: Pick<KeyEvent, "operation" | "outcome" | "details">,
 ): KeyEvent {
-  const details = actsFor === undefined ? event.details : `${event.details}, for=${actsFor}`;
+  const details = [
+    event.details,
+    ...(actsFor === undefined ? [] : [`for=${actsFor}`]),
+    ...(access === undefined ? [] : [`client=${access.clientId}`, `token=${access.tokenId}`]),
+  ].join(", ");
   return { ...subject, ...event, details, user, clientAddress, requestId };
 }
 

@@ -71,5 +71,11 @@ export const kmsTables: RecordTables = {
       `create index kms_keys_by_last_bytes on kms_keys (substr(public_key, length(public_key) - 31))
         where key_usage = 'SIGN'`,
     ],
+    // For `endedGrant` in tables.ts: the ID of a grant, without the details that follow.
+    "0012-kms-grants": () => [
+      "drop index audit_entries_of_grant_ends",
+      `create index audit_entries_of_ended_grants on audit_entries (substr(details, 1, 50))
+        where outcome = 'OK' and operation = 'REVOKE_GRANT'`,
+    ],
   },
 };

@@ -215,12 +215,12 @@ function toStoredKey(
   const isChange = ({ keyId, operation, outcome }: NewAuditEntry): boolean =>
     keyId === record.keyId && outcome === "OK" && Object.hasOwn(statesAfter, operation);
   const last = pending.findLast(isChange);
-  const [operation = "", details = ""] = last
-    ? [last.operation, last.details]
-    : String(row.last_change ?? "").split(" ");
-  const loggedState = findStateAfter(operation, details);
+  const change = last ? `${last.operation} ${last.details}` : String(row.last_change ?? "");
+  // Other details follow, such as the client.
+  const [operation = "", detail = ""] = change.split(/,? /, 2);
+  const loggedState = findStateAfter(operation, detail);
   // Records written by earlier versions of the program lack it, but the log has it.
-  const loggedSuccessor = operation === "ROTATE" ? /^newKeyId=(\S+)$/.exec(details)?.[1] : undefined;
+  const loggedSuccessor = operation === "ROTATE" ? /^newKeyId=(\S+)$/.exec(detail)?.[1] : undefined;
   return {
     record: { ...record, replacedBy: record.replacedBy ?? loggedSuccessor },
     tag: String(row.record_tag),
