@@ -159,7 +159,9 @@ function allow(
   const headers = {
     "x-auth-subject": subject,
     "x-auth-role": role,
-    ...(scopes && scopes.length > 0 && { "x-auth-scopes": scopes.join(" ") }),
+    // Empty for an access token without scopes: without the header, the service would see a log-in, which no
+    // scope limits.
+    ...(scopes && { "x-auth-scopes": scopes.join(" ") }),
     ...(access && { "x-auth-client": access.clientId }),
   };
   const removed = ["x-auth-scopes", "x-auth-client"].filter((name) => !(name in headers));
@@ -200,5 +202,9 @@ function deny(
 }
 
 function setHeader(key: string, value: string) {
-  return { header: { key, value }, appendAction: AppendAction.OVERWRITE_IF_EXISTS_OR_ADD };
+  return {
+    header: { key, value },
+    keepEmptyValue: true,
+    appendAction: AppendAction.OVERWRITE_IF_EXISTS_OR_ADD,
+  };
 }

@@ -141,8 +141,11 @@ function listActors(subject: string, access: AccessClaims): readonly Actor[] {
 /** The scopes that client and subject share, or the requested subset. */
 function chooseScopes(client: StoredClient, subject: TokenHolder | undefined, requested: string): string[] {
   const possible = client.scopes.filter((scope) => subject?.scopes?.includes(scope) ?? true);
-  if (requested === "") return [...possible];
+  // The claim would be omitted, and a service could take the token for one that no scope limits.
+  if (possible.length === 0 && subject?.scopes !== undefined && subject.scopes.length > 0)
+    throw refuse(reasons.scopeInvalid, "the client has none of the scopes of this token");
   const wanted = [...new Set(splitList(requested))];
+  if (wanted.length === 0) return [...possible];
   const missing = wanted.filter((scope) => !possible.includes(scope));
   if (missing.length === 0) return wanted;
   const whose = subject?.scopes === undefined ? "the client" : "the client with this token";

@@ -112,6 +112,25 @@ describe("a route's requirements", () => {
   });
 });
 
+describe("the service", () => {
+  const scopesFor = async (found: TokenHolder, extensions: Record<string, string>) => {
+    const { httpResponse } = await decide(extensions, { found });
+    const { headers = [], headersToRemove = [] } =
+      httpResponse?.case === "okResponse" ? httpResponse.value : {};
+    const sent = headers.find(({ header }) => header?.key === "x-auth-scopes");
+    return [sent?.header?.value, sent?.keepEmptyValue, headersToRemove.includes("x-auth-scopes")];
+  };
+
+  it("can distinguish an access token without scopes from a log-in, which no scope limits", async () => {
+    const none: TokenHolder = { ...holder, access: { ...access, scopes: [] }, scopes: [] };
+    expect(await scopesFor(none, { audience })).toEqual(["", true, false]);
+    expect(await scopesFor(loggedIn, {})).toEqual([undefined, undefined, true]);
+    expect(codeOf(await decide({ audience, scopes: "orders.read" }, { found: none }))).toBe(
+      "PermissionDenied",
+    );
+  });
+});
+
 describe("the token", () => {
   it.each<[string, Record<string, string>]>([
     ["no header", {}],

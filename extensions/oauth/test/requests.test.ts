@@ -292,6 +292,27 @@ describe("token exchange", { timeout }, () => {
     expect(errorOf(more)).toEqual([400, "invalid_scope"]);
   });
 
+  it("is refused if client and token have no scope in common, even without a requested scope", async () => {
+    const { body } = await exchange(server, gateway, ada.token);
+    for (const scopes of [["tuf.read"], []]) {
+      const other = await makeClient(server, { scopes, mayExchange: true });
+      const refused = await exchange(server, other, body.access_token);
+      expect(errorOf(refused)).toEqual([400, "invalid_scope"]);
+    }
+  });
+
+  it("returns all possible scopes for a list of none", async () => {
+    const { body } = await exchange(server, gateway, ada.token, { scope: "  " });
+    expect(body.scope).toBe("kms.read kms.sign");
+  });
+
+  it("of a token without scopes returns a token without scopes", async () => {
+    const make = () => makeClient(server, { mayExchange: true });
+    const { body } = await exchange(server, await make(), ada.token);
+    const { body: further } = await exchange(server, await make(), body.access_token);
+    expect(claimsOf(further.access_token)).not.toHaveProperty("scope");
+  });
+
   const typeOf = (name: string) => `urn:ietf:params:oauth:token-type:${name}`;
   it.each<[string, Record<string, string>]>([
     ["no subject_token", { subject_token: "" }],
