@@ -42,4 +42,34 @@ describe("an open server", { timeout }, () => {
     await start([...database, "--auth", "token"]);
     await expect(start(database)).rejects.toThrow(refusal);
   });
+
+  it.each(["user ada", "client orders"])(
+    "fails without --auth if the %s was deleted in the database",
+    async (account) => {
+      const database = await makeDatabase(onTestFinished);
+      const server = await startAccessServer({ atEnd: onTestFinished, database });
+      const { users, clients } = server.office;
+      const isUser = account.startsWith("user");
+      if (isUser) await users.add({ name: "ada", role: "user", passwordHash: "" }, new Date());
+      else await clients.add(describeClient("orders"), new Date());
+      await server.tamper((db) => db.deleteFrom(isUser ? "users" : "oauth_clients").execute());
+      await server.close();
+      const missing = `the ${account} is missing, but the identity log records no removal`;
+      await expect(start(database)).rejects.toThrow(missing);
+      await start([...database, "--auth", "open"]);
+      await expect(start(database)).rejects.toThrow(missing);
+    },
+  );
+
+  it("needs no --auth once all users and clients were removed", async () => {
+    const database = await makeDatabase(onTestFinished);
+    const server = await startAccessServer({ atEnd: onTestFinished, database });
+    const { users, clients } = server.office;
+    await users.add({ name: "ada", role: "user", passwordHash: "" }, new Date());
+    await clients.add(describeClient("orders"), new Date());
+    await users.remove("ada");
+    await clients.remove("orders");
+    await server.close();
+    await start(database);
+  });
 });
