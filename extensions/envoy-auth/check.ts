@@ -204,7 +204,7 @@ function deny(
 function setHeader(key: string, value: string) {
   return {
     header: { key, value },
-    keepEmptyValue: true,
+    keepEmptyValue: value === "",
     appendAction: AppendAction.OVERWRITE_IF_EXISTS_OR_ADD,
   };
 }
