@@ -10,7 +10,7 @@ import {
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { askPages, oneOf } from "./connection/api-client.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { facts, table, time } from "./output/output.ts";
+import { cell, facts, table, time } from "./output/output.ts";
 import { declareVerb, type Verb, type VerbDeclaration, type VerbInput } from "./verb.ts";
 
 /** Fields that every declaration has. */
@@ -154,7 +154,7 @@ export async function printStream<I extends DescMessage, O extends DescMessage, 
   for await (const answer of input.server.stream(method, oneOf(request))) {
     const item = itemOf(answer);
     if (item === undefined) continue;
-    input.output.answer(method.output, answer, () => toCells(item, columns, input).join("  "));
+    input.output.answer(method.output, answer, () => toCells(item, columns, input).map(cell).join("  "));
     left -= 1;
     if (left <= 0) break;
   }

@@ -11,6 +11,7 @@ import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { readVerbLine } from "../../src/cli/command-line/options.ts";
 import { createClient } from "../../src/cli/connection/api-client.ts";
+import { refusal } from "../support/refusal.ts";
 import { inShell, listen, qsp, qspDone, runQsp, startQsp, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
@@ -82,6 +83,19 @@ describe("qsp", { timeout }, () => {
       code: 2,
       stderr: "qsp: standard input is a directory; give it a file\n",
     });
+  });
+
+  it("shows the blanks in a key ID that imitates an entry, in a list and while it watches", async () => {
+    const place = server.place();
+    const keyId = `${" ".repeat(20)}7  SIGN  OK`;
+    await refusal(server.client(KmsService).sign({ keyId, data: new Uint8Array(1) }));
+    const shown = `${"\u2423".repeat(20)}7\u2423\u2423SIGN\u2423\u2423OK  reason=KEY_NOT_FOUND`;
+    expect(await qspDone(["kms", "audit", "--outcome", "REFUSED"], place)).toContain(shown);
+    const words = ["kms", "audit", "--outcome", "REFUSED", "--watch", "--after", "0"];
+    const { child, end } = startQsp(words, place);
+    expect(String((await once(child.stdout ?? child, "data"))[0])).toContain(shown);
+    child.kill("SIGTERM");
+    await end;
   });
 
   it.each(["help all", "kms audit --watch --after 0"])(

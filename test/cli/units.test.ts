@@ -9,7 +9,7 @@ import { askPages } from "../../src/cli/connection/api-client.ts";
 import { CliError, exitCodes } from "../../src/cli/exit-codes.ts";
 import { readByteLines, readLines } from "../../src/cli/files/read.ts";
 import { addVerbs, createVerbTable, loadAllVerbs, loadGroup, loadVerb } from "../../src/cli/groups.ts";
-import { createOutput, facts, harmless, table, time } from "../../src/cli/output/output.ts";
+import { cell, createOutput, facts, harmless, table, time } from "../../src/cli/output/output.ts";
 import { createProgress, withProgress } from "../../src/cli/output/progress.ts";
 import { reportError } from "../../src/cli/output/report-error.ts";
 import type { Verb, VerbInput } from "../../src/cli/verb.ts";
@@ -105,6 +105,17 @@ describe("text for people", () => {
     const rows = [["wide one", "1"], ["x"]];
     expect(table(["A", "LONG"], rows)).toBe("A         LONG\nwide one  1\nx");
     expect(table(["A", "B"], [["two\nlines", "b"]]).split("\n")).toHaveLength(2);
+  });
+
+  it("shows blanks with which a cell could forge the next row of a wrapped table", () => {
+    expect(cell("key  1  SIGN")).toBe("key\u2423\u24231\u2423\u2423SIGN");
+    expect([" key", "key ", " "].map(cell)).toEqual(["\u2423key", "key\u2423", "\u2423"]);
+    expect(cell("a\u3000\u2800b \n c\u00a0\u3164d")).toBe("a\u2423\u2423b\u2423\u2423\u2423c\u2423\u2423d");
+    // Characters without width do not separate blanks.
+    expect(cell("a \u200d \ufe0fb")).toBe("a\u2423\u200d\u2423\ufe0fb");
+    const plain = ["one key", "two\nlines", "\u2764\ufe0f ada", "\u{1f469}\u200d\u{1f52c}", ""];
+    expect(plain.map(cell)).toEqual(["one key", "two lines", ...plain.slice(2)]);
+    expect(table(["KEY"], [["  forged"]])).toBe("KEY\n\u2423\u2423forged");
   });
 
   it("leaves out missing facts", () => {

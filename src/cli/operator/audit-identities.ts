@@ -3,6 +3,7 @@ import type { AuditEntry } from "../../audit/chain.ts";
 import { readEntries } from "../../audit/log.ts";
 import { identityLog } from "../../audit/tables.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { cell } from "../output/output.ts";
 import { withCount } from "../output/progress.ts";
 import { describeVerification, readCheckpoint } from "./audit-verify.ts";
 import { type StoreVerb, verdict } from "./store-verb.ts";
@@ -61,5 +62,5 @@ function describeEntry(entry: AuditEntry): string {
   ];
   const parts = [sequence, timestamp.toISOString(), operation, outcome, keyId || "-", ...facts];
   // A tampered database entry must not control the terminal.
-  return parts.join("  ").replaceAll(/\p{C}/gu, "?");
+  return parts.map((part) => cell(String(part).replaceAll(/\p{C}/gu, "?"))).join("  ");
 }

@@ -77,6 +77,23 @@ export function harmless(text: string): string {
   return text.replace(/(?![\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
 }
 
+/** Characters that look like a space: separators, the Hangul fillers and the Braille blank. */
+const blank = /[\p{Zs}\u115f\u1160\u3164\uffa0\u2800]/gu;
+/** Blanks, with the characters between them that have no width. */
+const blanks = /[\p{Zs}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
+
+/**
+ * Formats a cell of a row: on one line, and with blanks at its ends or next to each other made visible. A
+ * terminal wraps long rows, so blanks in an ID could end one row and begin a forged one.
+ */
+export function cell(text: string): string {
+  const line = text.replaceAll("\n", " ");
+  return line.replace(blanks, (run, start: number) => {
+    const isAtEnd = start === 0 || start + run.length === line.length;
+    return isAtEnd || (run.match(blank)?.length ?? 0) > 1 ? run.replace(blank, "\u{2423}") : run;
+  });
+}
+
 /** Escapes control characters that JSON may contain unescaped: a terminal interprets them. */
 export function escapeControls(json: string): string {
   return json.replace(/[\x7f-\x9f]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`);
@@ -84,7 +101,7 @@ export function escapeControls(json: string): string {
 
 /** Formats a table; each column is as wide as its widest cell. */
 export function table(headers: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [headers, ...rows].map((row) => row.map((cell) => cell.replaceAll("\n", " ")));
+  const lines = [headers, ...rows].map((row) => row.map(cell));
   // No Math.max(...widths): a server may send more rows than a call can take as arguments.
   const widths = headers.map((_, column) =>
     lines.reduce((width, line) => Math.max(width, line[column]?.length ?? 0), 0),
@@ -92,7 +109,7 @@ export function table(headers: readonly string[], rows: readonly (readonly strin
   return lines
     .map((line) =>
       line
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .map((text, column) => text.padEnd(widths[column] ?? 0))
         .join("  ")
         .trimEnd(),
     )
