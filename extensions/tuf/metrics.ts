@@ -4,7 +4,10 @@ import type { ServiceMetrics } from "../../src/services/service-module.ts";
 import type { TufDeps } from "./deps.ts";
 import { isNewest } from "./store.ts";
 
-/** Maximum series. If there are more roles, those that expire first have one. */
+/**
+ * Maximum series. If there are more roles, owners take turns, so that none can hide another's roles: first
+ * come the roles that expire first of each owner, then their second ones, and so on.
+ */
 const maxSeries = 200;
 
 /**
@@ -18,14 +21,18 @@ export function exposeRepositories(
 ): () => void {
   metrics.watchGauge({
     name: "qsp_tuf_metadata_expires_seconds",
-    help: "Seconds until a role's newest metadata expire; negative afterwards. Of the first 200 to expire.",
+    help: "Seconds until a role's newest metadata expire; negative afterwards. Of the first 200 to expire, in turns of their owners.",
     labelNames: ["repository", "role"],
     read: async () => {
+      const ofOwner = sql<number>`row_number() over (
+        partition by (select owner from tuf_repositories as owned where owned.repository = tuf_metadata.repository)
+        order by expires_at_ms, repository, role)`;
       const rows = await store.reader
         .selectFrom("tuf_metadata")
-        .select(["repository", "role", "expires_at_ms"])
+        .select(["repository", "role", "expires_at_ms", ofOwner.as("place")])
         .where(isNewest)
         .where(isRead)
+        .orderBy("place")
         .orderBy("expires_at_ms")
         .limit(maxSeries)
         .execute();
